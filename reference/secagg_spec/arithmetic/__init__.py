@@ -1,1 +1,1 @@
-"""Integers modulo R, the code that shares a mask, and the quantiser: pure functions on arrays."""
+"""Integers modulo R, secret sharing of masks, and quantisation: pure functions on arrays."""

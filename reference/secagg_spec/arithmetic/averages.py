@@ -1,4 +1,4 @@
-"""From the means of the cells of a segment to one segment: mean, coordinate-wise median, trimmed mean.
+"""Combine the means of a segment's cells into one segment: mean, coordinate-wise median, trimmed mean.
 
 Source: HeteroSAg, sections 4.1 and 4.2; spec/heterosag.md, section 7 (HSA-24 to HSA-26).
 """
@@ -23,18 +23,18 @@ def combined(means: RealArray, counts: Sequence[int], method: str = "mean", trim
     ----------
     means : array (cells, L) of float64
     counts : sequence of int
-        How many users each cell has.
+        The number of users in each cell.
     method : str
         ``"mean"``, ``"median"`` or ``"trimmed"``.
     trim : int
-        b of the trimmed mean, and 0 for the others.
+        b of the trimmed mean; 0 for the other methods.
 
     Raises
     ------
     ParameterError
-        There is no such method, or `trim` does not go with it (HSA-26, ADP-39).
+        The method is unknown, or does not allow this `trim` (HSA-26, ADP-39).
     LengthMismatch
-        There is not one count for each cell.
+        The number of counts differs from the number of cells.
 
     Source: HeteroSAg, sections 4.1 and 4.2; HSA-24 to HSA-26.
     """
@@ -47,14 +47,14 @@ def combined(means: RealArray, counts: Sequence[int], method: str = "mean", trim
 
 
 def weighted_mean(means: RealArray, counts: Sequence[int]) -> RealArray:
-    """Return the mean over all users, given the means (cells, L) of the cells and how many users each has (HSA-24).
+    """Return the mean over all users, given the means (cells, L) of the cells and their numbers of users (HSA-24).
 
     Raises
     ------
     ParameterError
         A count is below 1, or there is no cell.
     LengthMismatch
-        There is not one count for each cell.
+        The number of counts differs from the number of cells.
     """
     means = _cells(means)
     if len(validate.sequence("counts", counts, "integers")) != len(means):
@@ -63,13 +63,13 @@ def weighted_mean(means: RealArray, counts: Sequence[int]) -> RealArray:
 
 
 def median(means: RealArray) -> RealArray:
-    """Return the median of each coordinate of the means (cells, L), for an even number the mean of two (HSA-25)."""
+    """Return the coordinate-wise median of the means (cells, L): for an even number, the mean of two (HSA-25)."""
     means = _cells(means)
     return trimmed_mean(means, (len(means) - 1) // 2)
 
 
 def trimmed_mean(means: RealArray, trim: int) -> RealArray:
-    """Return the mean of each coordinate of the means (cells, L) without the `trim` largest and smallest (HSA-26).
+    """Return the coordinate-wise mean of the means (cells, L) without the `trim` largest and smallest values (HSA-26).
 
     Raises
     ------
@@ -85,7 +85,7 @@ def trimmed_mean(means: RealArray, trim: int) -> RealArray:
 def _average(means: RealArray, weights: Sequence[int]) -> RealArray:
     """Return the weighted mean of each coordinate, scaled by a power of two so that no sum is too large.
 
-    Rows are added one after another: a product of matrices rounds as the processor likes, and vectors would too.
+    Rows are added one at a time: how a matrix or vector product rounds depends on the processor.
     """
     exponents = np.frexp(np.abs(means).max(axis=0))[1]
     scaled = np.ldexp(means, -exponents)

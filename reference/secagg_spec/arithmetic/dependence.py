@@ -1,11 +1,12 @@
-"""Which few columns of a matrix modulo a prime are dependent: all sets of a size, looked at many at a time.
+"""Find small dependent sets of columns of a matrix modulo a prime; all sets of a given size are searched, in bulk.
 
-A set of k columns is dependent exactly when, modulo k - 2 of them, the two others are parallel. So sets of k - 2
-columns are gone through, and the later columns modulo them, two numbers each, are compared by their ratio.
+A set of k columns is dependent exactly when, modulo k - 2 of them, the two others are parallel. The search therefore
+enumerates the sets of k - 2 columns. It reduces all later columns modulo each set, to two numbers each, and compares
+the ratios of these numbers.
 
-The rows are mixed to k rows first. A set that is found is verified on all rows. A set can be missed when mixing makes
-k - 1 independent columns dependent, which happens to one set about once in q^2 times; so this is done over large
-fields only. Over smaller ones each set is tried by itself.
+First the rows are mixed down to k rows. A set that is found is verified on all rows. The search can miss a set if
+mixing makes k - 1 independent columns dependent, which has a probability of about 1/q^2 per set. So rows are mixed
+over large fields only; over smaller fields the rank of each set is computed.
 """
 
 from __future__ import annotations
@@ -21,27 +22,27 @@ from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
 
 MODULI = 2**31
-"""Moduli are below this, so that the sum of two products fits into 64 bits."""
+"""Moduli are below this; the sum of two products then fits into 64 bits."""
 _MIXED = 2**30
-"""Over fields of at least so many elements rows are mixed."""
+"""Rows are mixed over fields with at least this many elements."""
 _MIXINGS = 3
 _MOST_STATES = 2**13
 _Sets = NDArray[np.intp]
 
 
 class _Unlucky(Exception):
-    """The rows that were mixed hide something: mix them again."""
+    """The mixed rows hide a dependence: mix again with another seed."""
 
 
 def cost(columns: int, size: int) -> int:
-    """Return how many columns `lightest` compares, about."""
+    """Return approximately how many columns `lightest` compares."""
     return comb(columns, max(size - 1, 1)) if size else 0
 
 
 def lightest(field: PrimeField, matrix: UintArray, size: int, weights: NDArray[np.int64]) -> tuple[int, ...] | None:
-    """Return a lightest dependent set of `size` columns, or None when no set without a dependent part is.
+    """Return a lightest dependent set of `size` columns; None only if each such set has a dependent proper subset.
 
-    Sets with a dependent part may be found or not.
+    A set with a dependent proper subset may or may not be found.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ def lightest(field: PrimeField, matrix: UintArray, size: int, weights: NDArray[n
     size : int
         At least 1.
     weights : int64 array (n,)
-        Ascending. The weight of a set is their sum.
+        Ascending. The weight of a set is the sum of the weights of its columns.
     """
     assert field.modulus < MODULI
     assert matrix.shape[0] >= size >= 1
@@ -66,7 +67,7 @@ def lightest(field: PrimeField, matrix: UintArray, size: int, weights: NDArray[n
 
 
 def _tried(field: PrimeField, matrix: UintArray, size: int, weights: NDArray[np.int64]) -> tuple[int, ...] | None:
-    """Return what `lightest` does, by the rank of each set that would be lighter than those before."""
+    """Return the same as `lightest`: compute the rank of each set that is lighter than the best set so far."""
     best: tuple[int, tuple[int, ...] | None] = int(weights.sum()) + 1, None
     for chosen in combinations(range(matrix.shape[1]), size):
         weight = int(weights[list(chosen)].sum())
@@ -76,7 +77,7 @@ def _tried(field: PrimeField, matrix: UintArray, size: int, weights: NDArray[np.
 
 
 def _mixer(field: PrimeField, rows: int, columns: int, seed: int) -> UintArray:
-    """Return numbers that have nothing to do with a matrix: high powers of a number, scrambled by squares."""
+    """Return numbers that do not depend on the matrix: consecutive integers scrambled by repeated squaring."""
     steps = np.arange(1, rows * columns + 1, dtype=np.uint64) + np.uint64(seed * 1_000_003)
     for _ in range(5):
         steps = (steps * steps + np.uint64(0x9E3779B9)) % np.uint64(field.modulus)
@@ -94,7 +95,7 @@ def _lightest(field: PrimeField, mixed: UintArray, weights: NDArray[np.int64]) -
 
 
 def _dependent(field: PrimeField, rows: UintArray) -> Iterator[_Sets]:
-    """Yield dependent sets of k columns of k rows, ascending, many at a time."""
+    """Yield dependent sets of k columns of a matrix with k rows, ascending, in bulk."""
     size, count = rows.shape
     if count < size:
         return
@@ -126,7 +127,7 @@ def _breadth_first(field: PrimeField, rows: UintArray) -> Iterator[_Sets]:
 
 
 def _children(field: PrimeField, states: UintArray, chosen: _Sets, column: int, start: int) -> tuple[UintArray, _Sets]:
-    """Return the columns from `start` on, modulo those of each set that `column` is later than, and modulo it."""
+    """Extend each set of earlier columns by `column`; return the columns from `start` on modulo each, and the sets."""
     earlier = chosen[:, -1] < column if chosen.shape[1] else np.ones(1, dtype=bool)
     there = earlier & states[:, :, column].any(axis=1)
     kept = states[there]
@@ -135,7 +136,7 @@ def _children(field: PrimeField, states: UintArray, chosen: _Sets, column: int, 
 
 
 def _modulo(field: PrimeField, states: UintArray, column: UintArray) -> UintArray:
-    """Return the columns of each state, (B, k, n), modulo one that is not zero, (B, k): (B, k - 1, n)."""
+    """Return the columns of each state, (B, k, n), modulo a nonzero column per state, (B, k): shape (B, k - 1, n)."""
     if not column[:, 0].all():
         raise _Unlucky
     products = states[:, 1:] * column[:, :1, None]
@@ -149,7 +150,7 @@ def _reduced(field: PrimeField, a: UintArray) -> UintArray:
 
 
 def _parallel(field: PrimeField, states: UintArray, chosen: _Sets, start: int) -> Iterator[_Sets]:
-    """Yield the sets with two more columns, which are parallel."""
+    """Yield each set together with two further columns that are parallel modulo it."""
     if not states.size:
         return
     ratios = _ratios(field, states[:, 0], states[:, 1])
@@ -160,7 +161,7 @@ def _parallel(field: PrimeField, states: UintArray, chosen: _Sets, start: int) -
 
 
 def _equal(ratios: UintArray, chosen: _Sets, start: int) -> _Sets:
-    """Return the sets with two columns of one ratio, the earliest of each ratio among them."""
+    """Return the sets extended by two columns of equal ratio, including the earliest two of each ratio."""
     order = np.argsort(ratios, axis=1, kind="stable")
     ordered = np.take_along_axis(ratios, order, axis=1)
     state, place = np.nonzero(ordered[:, 1:] == ordered[:, :-1])
@@ -177,7 +178,7 @@ def _ratios(field: PrimeField, x: UintArray, y: UintArray) -> UintArray:
 
 
 def _inverse(field: PrimeField, a: UintArray) -> UintArray:
-    """Return the inverses of many elements by those of products of two."""
+    """Return the inverses of many elements, computed from the inverses of products of two."""
     if a.size < 32:
         return field.inverse(a)
     half = a.size // 2

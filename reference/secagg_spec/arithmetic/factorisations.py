@@ -1,4 +1,4 @@
-"""Perfect one-factorisations of complete graphs: n points paired off in n - 1 ways, any two of which form one circle.
+"""Perfect one-factorisations of complete graphs: n - 1 pairings of n points, any two of which together form one cycle.
 
 Source: spec/heterosag.md, section 4 (HSA-06, HSA-11). The constructions are the classical ones for p + 1 and 2p points,
 p an odd prime, and two starters.
@@ -26,7 +26,7 @@ STARTERS = MappingProxyType(
         ),
     }
 )
-"""Pairs of the numbers 1 … n - 2 modulo n - 1, in which each difference stands once."""
+"""Pairs of the numbers 1 … n - 2 modulo n - 1, in which each difference occurs once."""
 
 
 def perfect_factorisation(points: int) -> tuple[Factor, ...]:
@@ -40,7 +40,7 @@ def perfect_factorisation(points: int) -> tuple[Factor, ...]:
     Raises
     ------
     ParameterError
-        n is odd, or no construction is known here: n is none of 2, p + 1, 2p, 16, 28 for an odd prime p (HSA-06).
+        n is odd, or not one of 2, p + 1, 2p, 16, 28 for an odd prime p, the sizes constructed here (HSA-06).
     """
     points = validate.integer("points", points, 2, validate.MAX_COUNT)
     if points == 2:
@@ -55,7 +55,7 @@ def perfect_factorisation(points: int) -> tuple[Factor, ...]:
 
 
 def _reflected(row: int, prime: int) -> list[Pair]:
-    """Return the pairs of a and row + 1 - a; the a that this pairs with itself is with the point `prime`."""
+    """Return the pairs of a and row + 1 - a; an a that would be its own partner is paired with the point `prime`."""
     partners = ((a, (row + 1 - a) % prime) for a in range(prime))
     return [(a, prime if a == partner else partner) for a, partner in partners]
 

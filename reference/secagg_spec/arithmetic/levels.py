@@ -1,4 +1,4 @@
-"""The K-level stochastic quantiser Q_K on a range [r1, r2], and the mean that a sum of its values stands for.
+"""The K-level stochastic quantiser Q_K on a range [r1, r2], and the mean that is recovered from a sum of its values.
 
 Notation of the paper: K is `levels`, [r1, r2] is `Range`, Delta_K is `Range.step`, T(l) is `Range.value` of l.
 
@@ -43,16 +43,16 @@ class Range:
         object.__setattr__(self, "high", high)
 
     def step(self, levels: int) -> float:
-        """Return Delta_K, the distance of two neighbouring levels."""
+        """Return Delta_K, the distance between neighbouring levels."""
         return (self.high - self.low) / (levels - 1)
 
     def value(self, numbers: RealArray, levels: int | RealArray) -> RealArray:
-        """Return r1 + Delta_K * k for each number k, which is r2 itself for K - 1; each may have its own K."""
+        """Return r1 + Delta_K * k for each number k, and exactly r2 for k = K - 1; each number may have its own K."""
         share = numbers / (np.asarray(levels, np.float64) - 1)
         return np.asarray(self.low * (1 - share) + self.high * share, np.float64)
 
     def clip(self, x: RealArray) -> RealArray:
-        """Return the numbers, those outside moved to the nearest bound; NaN is refused with `OutOfRange`."""
+        """Return the numbers clipped to the range; NaN is refused with `OutOfRange`."""
         x = validate.binary64("x", x)
         if np.isnan(x).any():
             raise OutOfRange(f"x[{int(np.argmax(np.isnan(x)))}]", float("nan"), "a number")
@@ -60,7 +60,7 @@ class Range:
 
 
 def check_levels(levels: object) -> int:
-    """Return a number of levels, which is an integer in ``[2, 2**31]`` (HSA-10)."""
+    """Return `levels` when it is an integer in ``[2, 2**31]`` (HSA-10)."""
     return validate.integer("levels", levels, 2, MAX_LEVELS)
 
 
@@ -70,7 +70,7 @@ def quantize_levels(x: RealArray, *, levels: int, range: Range, rounding: RealAr
     Parameters
     ----------
     x : array (d,) of float64
-        Numbers in ``[r1, r2]``; see `Range.clip` for others.
+        Numbers in ``[r1, r2]``; clip others with `Range.clip` first.
     levels : int
         K, in ``[2, 2**31]``.
     range : Range
@@ -100,7 +100,7 @@ def quantize_levels(x: RealArray, *, levels: int, range: Range, rounding: RealAr
 
 
 def round_levels(x: RealArray, levels: int | NDArray[np.int64], range: Range, rounding: RealArray) -> RealArray:
-    """Return what `quantize_levels` does, as real numbers, for checked arguments; each number may have its own K."""
+    """Return the result of `quantize_levels` as real numbers, for checked arguments; each number may have its own K."""
     scaled: RealArray = x - range.low
     scaled /= range.high - range.low
     scaled *= levels - 1
@@ -112,7 +112,7 @@ def round_levels(x: RealArray, levels: int | NDArray[np.int64], range: Range, ro
 
 
 def cell_mean(total: UintArray, *, count: int, levels: int, range: Range) -> RealArray:
-    """Return the mean of `count` users' values, given the sum of what carries them: r1 + Delta_K * s / |U|.
+    """Return the mean of `count` users' values, given the sum s of their quantised values: r1 + Delta_K * s / |U|.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def cell_mean(total: UintArray, *, count: int, levels: int, range: Range) -> Rea
     Raises
     ------
     NonCanonical
-        A sum is too large for so many users (HSA-20).
+        A sum is too large for `count` users (HSA-20).
     ParameterError
         The count is below 1, or the number of levels is out of range (HSA-10).
 
@@ -137,7 +137,7 @@ def cell_mean(total: UintArray, *, count: int, levels: int, range: Range) -> Rea
 
 
 def _number(bound: object) -> float:
-    """Return a bound as a float; zero has no sign, since parties whose ranges are equal must have equal keys."""
+    """Return a bound as a float; -0.0 becomes 0.0, since parties with equal ranges must derive equal keys."""
     if isinstance(bound, bool) or not isinstance(bound, (int, float)) or not -LARGEST <= bound <= LARGEST:
         raise ParameterError("range", bound, "two finite numbers, the smaller first")
     return float(bound) + 0.0

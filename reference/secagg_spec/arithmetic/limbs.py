@@ -1,10 +1,10 @@
 """An exact matrix product modulo R from floating-point products.
 
-A float64 holds every integer up to 2**53. The left factor is split into two signed limbs of 16 bits, the right factor
-is centred around 0, and the inner dimension is cut into blocks so short that no partial sum passes that bound. The
-products then run in the machine's BLAS and are exact; the reduction runs in floating point as well.
+A float64 holds every integer up to 2**53. The left factor is split into two signed limbs of 16 bits, and the right
+factor is centred around 0. The inner dimension is cut into blocks short enough that no partial sum exceeds 2**53.
+The products then run in the machine's BLAS and are exact; the reduction also runs in floating point.
 
-The plain form is ``sum(int(a[i, k]) * int(b[k, j])) % R``; a property test ties the two together.
+The plain form is ``sum(int(a[i, k]) * int(b[k, j])) % R``; a property test compares the two.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COLUMNS = 1024
 def exact_matmul(a: UintArray, b: UintArray, modulus: int) -> UintArray:
     """Return a @ b modulo `modulus` for elements a (m, k) and b (k, n), as (m, n) elements (MOD-04).
 
-    Memory above inputs and output: a float64 copy of `a` in two limbs, and blocks of 1024 columns.
+    Memory in addition to the inputs and the output: a float64 copy of `a` in two limbs, and blocks of 1024 columns.
     """
     rows, inner = a.shape
     high, low = _limbs(_centred(a, modulus))
@@ -73,7 +73,7 @@ def _reduce(values: RealArray, modulus: int) -> RealArray:
     """Return representatives of magnitude at most modulus / 2 + 2, in place, for integers below 2**53 - modulus.
 
     The quotient has a relative error of 2**-52. It is below 2**53 / modulus, and at most 2**32 for the small moduli
-    (blocks have at most 2**16 terms), so the remainder passes modulus / 2 by less than 2, and by less than a half
+    (blocks have at most 2**16 terms), so the remainder exceeds modulus / 2 by less than 2, and by less than a half
     when the modulus is below 2**18. Quotient times modulus is an integer below 2**53, hence exact.
     """
     quotient = values * (1.0 / modulus)

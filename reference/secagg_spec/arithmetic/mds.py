@@ -1,4 +1,4 @@
-"""The T-private MDS code that shares a mask among N users, any U of whom give it back.
+"""The T-private MDS code that shares a mask among N users; any U of them can reconstruct it.
 
 Notation of the papers: q is `field.modulus`; N, U, T are the parameters; [z]_k are the sub-masks, [n]_k the noise rows;
 v_j is the column of powers of the point a_j.
@@ -28,14 +28,14 @@ class MaskCode:
     field : PrimeField
         The field of q > N elements.
     N, U, T : int
-        Users, shares that suffice, shares that say nothing; ``1 <= T < U <= N``.
+        Number of users, of shares that suffice, and of shares that reveal nothing; ``1 <= T < U <= N``.
     points : sequence of int, optional
-        One point per user, distinct and in ``[1, q)``; ``j + 1`` for user j when left out.
+        One point per user, distinct and in ``[1, q)``; by default ``j + 1`` for user j.
 
     Raises
     ------
     ParameterError
-        The parameters break MDS-01, or the points MDS-02.
+        The parameters violate MDS-01, or the points violate MDS-02.
     """
 
     def __init__(self, field: PrimeField, N: int, U: int, T: int, points: Sequence[int] | None = None) -> None:
@@ -61,11 +61,11 @@ class MaskCode:
         return np.array(points, dtype=np.uint64)
 
     def share_length(self, d: int) -> int:
-        """Return L = ceil(d / (U - T)), the elements in a share of a vector of `d` elements, d >= 1 (MDS-03)."""
+        """Return L = ceil(d / (U - T)), the length of a share of a vector of `d` elements, d >= 1 (MDS-03)."""
         return -(-validate.integer("d", d, 1, validate.MAX_COUNT) // (self.U - self.T))
 
     def sub_masks(self, mask: UintArray) -> UintArray:
-        """Return the U - T sub-masks, a (U - T, L) array, of a vector of d elements, zeros as padding (MDS-03)."""
+        """Return the U - T sub-masks of a vector of d elements, padded with zeros, as a (U - T, L) array (MDS-03)."""
         mask = self.field.check("mask", mask, (None,))
         length = self.share_length(mask.size)
         missing = length * (self.U - self.T) - mask.size
@@ -95,7 +95,7 @@ class MaskCode:
         return shares
 
     def decode(self, users: Sequence[int], shares: UintArray, d: int) -> UintArray:
-        """Return the vector of `d` elements whose shares are given: d elements (MDS-05, MDS-06).
+        """Return the vector of `d` elements that the shares determine (MDS-05, MDS-06).
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class MaskCode:
         Raises
         ------
         DuplicateUser, UnknownUser
-            A user is named twice, or is outside ``[0, N)`` (MDS-08).
+            A user is listed twice, or is outside ``[0, N)`` (MDS-08).
         TooFewSurvivors
             Fewer than U shares (MDS-07).
         BadShare

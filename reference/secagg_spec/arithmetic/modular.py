@@ -1,7 +1,7 @@
 """Integers modulo R: `Ring` for any 2 <= R <= 2**32, `PrimeField` for primes.
 
 Notation: R (HeteroSAg) and q (LightSecAgg, BASecAgg) are `modulus`. Elements are uint64 in ``[0, modulus)``; every
-method checks its inputs and returns elements. The remainder operator appears in this folder only, since a uint64
+method checks its inputs and returns elements. The remainder operator is used in this folder only, because a uint64
 difference wraps modulo 2**64 and not modulo R.
 
 Source: spec/conventions.md, section 2 (MOD-01 to MOD-07).
@@ -27,13 +27,13 @@ MAX_MODULUS = 2**32
 DEFAULT_PRIME = 2**32 - 5
 _PIECE = 2**16
 _FEW = 64
-"""Elements whose inverses are found one by one; more cost less together."""
+"""Up to this many elements are inverted one by one; more are inverted faster together."""
 
 
 def is_prime(n: int) -> bool:
-    """Decide whether `n` is prime, exactly, for every n that can be a modulus.
+    """Return whether `n` is prime; the answer is exact for every n that can be a modulus.
 
-    Miller and Rabin's test with the bases 2, 3, 5, 7 and 11 errs for no n below 2_152_302_898_747.
+    The Miller-Rabin test with the bases 2, 3, 5, 7 and 11 is correct for all n below 2_152_302_898_747.
     """
     bases = (2, 3, 5, 7, 11)
     if n < 2 or any(n % p == 0 for p in bases):
@@ -74,17 +74,17 @@ class Ring:
         return validate.elements(name, value, self.modulus, shape)
 
     def add(self, a: UintArray, b: UintArray) -> UintArray:
-        """Return a + b, elementwise; `a` and `b` have one shape (MOD-03)."""
+        """Return a + b, elementwise; `a` and `b` have the same shape (MOD-03)."""
         a, b = self._pair(a, b)
         return (a + b) % self._m
 
     def subtract(self, a: UintArray, b: UintArray) -> UintArray:
-        """Return a - b, elementwise; `a` and `b` have one shape (MOD-03)."""
+        """Return a - b, elementwise; `a` and `b` have the same shape (MOD-03)."""
         a, b = self._pair(a, b)
         return (a + (self._m - b)) % self._m
 
     def multiply(self, a: UintArray, b: UintArray) -> UintArray:
-        """Return a * b, elementwise; `a` and `b` have one shape (MOD-03). Exact: products are below 2**64."""
+        """Return a * b, elementwise; `a` and `b` have the same shape (MOD-03). Exact: products are below 2**64."""
         a, b = self._pair(a, b)
         return (a * b) % self._m
 
@@ -96,12 +96,12 @@ class Ring:
         return total % self._m
 
     def weighted_sum(self, weights: UintArray, rows: Sequence[UintArray] | UintArray) -> UintArray:
-        """Return the sum of n >= 1 vectors of d elements, each times its weight, an element: d elements (MOD-03).
+        """Return the sum of n >= 1 vectors of d elements, each times its weight; weights are elements (MOD-03).
 
         Raises
         ------
         LengthMismatch
-            There is not one vector for each weight, or not one weight, or the vectors differ in length.
+            The numbers of vectors and weights differ, there are no weights, or the vectors differ in length.
         """
         weights = self.check("weights", weights, (None,))
         if isinstance(rows, np.ndarray):
@@ -111,7 +111,7 @@ class Ring:
             raise LengthMismatch("len(rows)", len(vectors), f"{weights.size}, one for each weight, and at least 1")
         length = self.check("rows[0]", vectors[0], (None,)).size
         checked = [self.check(f"rows[{at}]", vector, (length,)) for at, vector in enumerate(vectors)]
-        if int(weights.sum(dtype=np.float64)) >= 2**31:  # a sum of products may pass 2**64
+        if int(weights.sum(dtype=np.float64)) >= 2**31:  # a sum of products may exceed 2**64
             return self.matmul(weights.reshape(1, -1), np.stack(checked)).reshape(-1)
         total: UintArray = np.zeros(length, dtype=np.uint64)
         for left in range(0, length, _PIECE):
@@ -122,10 +122,10 @@ class Ring:
         return total
 
     def signed_sum(self, start: UintArray, *terms: Iterable[tuple[bool, Summand]]) -> UintArray:
-        """Return `start` plus the vectors marked True and minus those marked False: d elements (MOD-03).
+        """Return `start` plus the vectors marked True, minus the vectors marked False: d elements (MOD-03).
 
-        The vectors are taken one after the other and not kept. Each is an array of shape (d,), or its consecutive
-        pieces: an iterator of arrays of unsigned integers of any width, d elements in all.
+        The vectors are read one at a time and not kept. Each is an array of shape (d,), or an iterator of its
+        consecutive pieces: arrays of unsigned integers of any width, d elements in all.
         """
         start, wraps = self.check("start", start, (None,)), self.modulus & (self.modulus - 1) == 0
         plus: NDArray[Any] = start.astype(np.uint32 if wraps else np.uint64)
@@ -133,18 +133,18 @@ class Ring:
         for number, (positive, vector) in enumerate(chain(*terms)):
             assert number < 2**32 - 3, "uint64 holds fewer than 2**32 summands below 2**32, and the modulus"
             self._add_into(plus if positive else minus, vector)
-        if wraps:  # sums of 32 bits wrap modulo 2**32, of which a power of two is a divisor
+        if wraps:  # 32-bit sums wrap modulo 2**32, which is a multiple of every power of two up to it
             difference: UintArray = (plus - minus).astype(np.uint64)
             return difference % self._m
         return self._reduced(plus + (self._m - self._reduced(minus)))
 
     def _reduced(self, a: UintArray) -> UintArray:
-        """Return a modulo the modulus; numpy divides by one number several times faster than it takes remainders."""
+        """Return a modulo the modulus; numpy divides by a scalar several times faster than it computes remainders."""
         quotient: UintArray = a // self._m
         return a - quotient * self._m
 
     def _add_into(self, total: NDArray[Any], vector: Summand) -> None:
-        """Add a vector to a sum that is not reduced yet."""
+        """Add a vector to a sum that has not been reduced yet."""
         if isinstance(vector, np.ndarray):
             np.add(total, self.check("vector", vector, total.shape), out=total, casting="unsafe")
             return
@@ -213,7 +213,7 @@ class PrimeField(Ring):
             raise ParameterError("modulus", modulus, "a prime")
 
     def inverse(self, a: UintArray) -> UintArray:
-        """Return the elementwise inverse: of few elements by Euclid's algorithm, else by Fermat's theorem (MOD-05).
+        """Return the elementwise inverse: for few elements by Euclid's algorithm, else by Fermat's theorem (MOD-05).
 
         Raises
         ------

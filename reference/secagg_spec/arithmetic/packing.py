@@ -1,4 +1,4 @@
-"""Numbers of a fixed count of bits, one after the other in bytes, lowest bits first.
+"""Numbers of a fixed bit length, packed one after the other into bytes, lowest bits first.
 
 Source: spec/heterosag.md, section 5 (HSA-15, HSA-16).
 """
@@ -14,7 +14,7 @@ from secagg_spec.errors import LengthMismatch, NonCanonical
 
 
 def bits_of(modulus: int) -> int:
-    """Return how many bits an element of ``[0, modulus)`` takes: the logarithm to base 2, rounded up."""
+    """Return how many bits an element of ``[0, modulus)`` takes: log2 of the modulus, rounded up."""
     return (validate.integer("modulus", modulus, 2, MAX_MODULUS) - 1).bit_length()
 
 
@@ -24,7 +24,7 @@ def packed_bytes(count: int, modulus: int) -> int:
 
 
 def pack(numbers: UintArray, modulus: int) -> bytes:
-    """Return elements in the packed form.
+    """Return the packed form of elements.
 
     Parameters
     ----------
@@ -45,14 +45,14 @@ def pack(numbers: UintArray, modulus: int) -> bytes:
 
 
 def unpack(data: bytes, count: int, modulus: int) -> UintArray:
-    """Return the `count` elements that `data` holds in the packed form.
+    """Return the `count` elements whose packed form is `data`.
 
     Raises
     ------
     LengthMismatch
-        The bytes are not as many as so many elements take.
+        `data` has more or fewer bytes than `count` packed elements.
     NonCanonical
-        An element is not below the modulus, or a bit that is left over is not zero.
+        An element is not below the modulus, or an unused bit is not zero.
     """
     size, width = packed_bytes(count, modulus), bits_of(modulus)
     if len(validate.octets("data", data)) != size:

@@ -1,4 +1,4 @@
-"""The stochastic quantiser Q_c, carried as elements by the signed map, and its inverse.
+"""The stochastic quantiser Q_c, whose values the signed map turns into elements, and its inverse.
 
 Notation of the papers: c is `level`; Q_c(x) is ``quantized / level``; phi is `Ring.encode_signed`, its inverse is
 `Ring.decode_signed`; W is `weight`.
@@ -24,9 +24,10 @@ MAX_LEVEL = 2**32
 
 
 def stochastic_round(scaled: RealArray, rounding: RealArray) -> IntArray:
-    """Return floor(y), or floor(y) + 1 where u < y - floor(y), for finite y below 2**53 and draws u (QNT-02, QNT-03).
+    """Return floor(y) + 1 where u < y - floor(y), else floor(y), for finite y below 2**53 and draws u (QNT-02, QNT-03).
 
-    The difference is exact in binary64 except for -1 < y < 0; there ``u - 1 < y`` is, for multiples u of 2**-53.
+    The difference is exact in binary64 except for -1 < y < 0. There ``u - 1 < y`` is used: it is exact for multiples
+    u of 2**-53.
 
     Source: BASecAgg eq. (7), times c.
     """
@@ -47,7 +48,7 @@ def quantize(x: RealArray, *, level: int, ring: Ring, weight: int, rounding: Rea
     ring : Ring
         The integers modulo R in which the sum is formed.
     weight : int
-        W >= 1, the largest total weight of the sum that this input can enter.
+        W >= 1, the largest possible total weight of a sum that includes this input.
     rounding : array (d,) of float64
         Draws, uniform in ``[0, 1)`` (multiples of 2**-53).
 
@@ -59,7 +60,7 @@ def quantize(x: RealArray, *, level: int, ring: Ring, weight: int, rounding: Rea
     ------
     OutOfRange
         A number is not finite (QNT-01), a quantised value v has ``|v| * W > (R - 1) // 2`` (QNT-04), a draw is
-        outside ``[0, 1)`` (QNT-09), or it is no multiple of 2**-53 (QNT-10).
+        outside ``[0, 1)`` (QNT-09), or a draw is not a multiple of 2**-53 (QNT-10).
     ParameterError
         The level or the weight is out of range (QNT-08).
 
@@ -87,7 +88,7 @@ def _refuse_finer(rounding: RealArray) -> None:
 
 
 def _scaled(x: RealArray, level: int, bound: int) -> RealArray:
-    """Return the binary64 product c * x, when no entry is so large that it must be refused whatever the draw."""
+    """Return the binary64 product c * x; refuse an entry that is too large for every draw."""
     with np.errstate(over="ignore"):
         scaled = x * np.float64(level)
     too_large = np.abs(scaled) >= bound + 1
@@ -105,7 +106,7 @@ def _refuse_large(values: IntArray, x: RealArray, level: int, bound: int) -> Non
 
 
 def dequantize(values: UintArray, *, level: int, ring: Ring, format: Format = "binary64") -> NDArray[np.floating]:
-    """Return the signed integers that `values` carry, divided by the level: float64 or float32 of the same length.
+    """Return the signed integers that `values` encode, divided by the level: float64 or float32 of the same length.
 
     The quotient is rounded once (QNT-07).
 
@@ -127,10 +128,11 @@ def dequantize(values: UintArray, *, level: int, ring: Ring, format: Format = "b
 
 
 def _to_binary32(quotient: RealArray, signed: IntArray, level: int) -> NDArray[np.floating]:
-    """Round signed / level to binary32 once: a quotient that lies at a tie only by its first rounding is moved off it.
+    """Round signed / level to binary32 once, without the error of double rounding.
 
-    With the exact remainder ``signed - quotient * level`` known, a binary64 quotient that is inexact is replaced by
-    its odd neighbour (rounding to odd), after which the second rounding is that of the exact value.
+    A binary64 quotient may lie at a tie only because it was rounded. The exact remainder ``signed - quotient * level``
+    shows whether the quotient is inexact; if so, it is replaced by its odd neighbour (rounding to odd). The second
+    rounding then gives the same result as rounding the exact value.
     """
     inexact = np.array([_sign(int(s), float(v), level) for s, v in zip(signed, quotient, strict=True)], dtype=np.int64)
     bits = quotient.view(np.int64)

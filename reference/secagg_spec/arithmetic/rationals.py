@@ -1,4 +1,4 @@
-"""Exact linear algebra over the rationals: thin over FLINT.
+"""Exact linear algebra over the rationals: a thin layer over FLINT.
 
 Source: spec/multi-round.md, section 4 (MRA-10, MRA-11).
 """
@@ -25,7 +25,7 @@ def rank(matrix: Numbers) -> int:
     Raises
     ------
     ParameterError
-        It has other entries, or not two axes.
+        The matrix has other entries, or does not have two axes.
     """
     if not matrix.size:
         return 0
@@ -33,7 +33,7 @@ def rank(matrix: Numbers) -> int:
 
 
 def independent_columns(matrix: Numbers, prime: int) -> list[int]:
-    """Return, ascending, columns that are independent modulo a prime, as many as there are, each as early as can be."""
+    """Return, ascending, a largest set of columns that are independent modulo a prime, each as early as possible."""
     if not matrix.size:
         return []
     reduced, count = flint.nmod_mat(_entries(matrix), prime).rref()
@@ -57,7 +57,7 @@ def solve(matrix: Numbers, right: Sequence[int]) -> tuple[Fraction, ...]:
 
 
 def solve_all(matrix: Numbers, rights: Sequence[Sequence[int]]) -> list[tuple[Fraction, ...]]:
-    """Return x with matrix x = right for each of some right sides, as `solve` does for one, in less time together."""
+    """Return x with matrix x = right for each right side, like `solve`, but faster than solving for each alone."""
     if not len(matrix) or not rights:
         return [() for _ in rights]
     left = flint.fmpz_mat(_entries(matrix))
@@ -77,12 +77,13 @@ def _entries(matrix: Numbers) -> list[list[int]]:
 
 
 def small_fractions(residues: UintArray, prime: int) -> tuple[Fraction, ...] | None:
-    """Return, for each residue, the fraction a/b with |a|, b at most sqrt(prime/2) that it may stand for.
+    """Return, for each residue, the fraction a/b with |a|, b at most sqrt(prime/2) that it may represent.
 
     Returns
     -------
     tuple of Fraction, or None
-        None when some residue stands for none; what is returned has to be tried, since other fractions are possible.
+        None when a residue represents no such fraction. The caller must verify the result, since other fractions are
+        possible.
     """
     bound = isqrt(prime // 2)
     known: dict[int, Fraction] = {0: Fraction(0)}
@@ -119,7 +120,7 @@ def multiply(matrix: BoolArray, numbers: Sequence[int]) -> tuple[int, ...]:
 
 
 def in_kernel(matrix: BoolArray, numbers: Sequence[int]) -> bool:
-    """Return whether matrix x = 0, as of `multiply`."""
+    """Return whether matrix x = 0, for the same arguments as `multiply`."""
     carry = np.zeros(len(matrix), dtype=np.int64)
     for place in _places(matrix, numbers):
         carry += place
@@ -130,9 +131,9 @@ def in_kernel(matrix: BoolArray, numbers: Sequence[int]) -> bool:
 
 
 def _places(matrix: BoolArray, numbers: Sequence[int]) -> list[NDArray[np.int64]]:
-    """Return the product of a matrix of zeros and ones with each 32-bit place of the numbers, the lowest first.
+    """Return the product of a matrix of zeros and ones with each 32-bit digit of the numbers, lowest digit first.
 
-    The product is one of floating point, and exact: fewer than 2**21 columns times less than 2**32.
+    The product is computed in floating point and is exact: fewer than 2**21 columns, and digits below 2**32.
     """
     if matrix.shape[1] >= 2**21:
         raise ParameterError("matrix", f"{matrix.shape[1]} columns", f"of fewer than {2**21} columns")

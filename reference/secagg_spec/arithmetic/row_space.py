@@ -1,7 +1,7 @@
-"""The space that rows of zeros and ones span, row by row, modulo a prime: a screen before exact arithmetic.
+"""The row space of a growing matrix of zeros and ones modulo a prime: a quick test before exact arithmetic.
 
-What holds modulo a prime need not hold over the rationals. Rows that are independent modulo a prime are independent;
-all else is to be certified, as `arithmetic.rationals` does.
+What holds modulo a prime need not hold over the rationals. Rows that are independent modulo a prime are independent
+over the rationals too; everything else must be certified, as `arithmetic.rationals` does.
 
 Source: spec/multi-round.md, section 4.
 """
@@ -18,14 +18,14 @@ PRIMES = (2**31 - 1, 2**31 - 19, 2**31 - 61, 2**31 - 69)
 
 
 class RowSpace:
-    """The reduced echelon basis of the rows so far, and how each of its rows is made of the independent ones.
+    """The reduced echelon basis of the rows so far, and each basis row as a combination of the independent rows.
 
     Parameters
     ----------
     columns : int
         The length of the rows.
     prime : int
-        Modulo what, at most 2**31.
+        The modulus, at most 2**31.
     """
 
     def __init__(self, columns: int, prime: int = PRIMES[0]) -> None:
@@ -45,23 +45,23 @@ class RowSpace:
 
     @property
     def basis(self) -> UintArray:
-        """The reduced basis, (rank, columns); its rows are in the order in which the rank grew."""
+        """The reduced basis, (rank, columns), with its rows in the order in which they were added."""
         return self._rows[: self.rank]
 
     @property
     def origins(self) -> UintArray:
-        """How each basis row is made of the independent rows, (rank, rank): basis = origins @ rows modulo the prime."""
+        """The basis as combinations of the independent rows, (rank, rank): basis = origins @ rows modulo the prime."""
         return self._origins[: self.rank, : self.rank]
 
     def add(self, row: BoolArray) -> bool:
-        """Take a row, and return whether it is independent of those before, modulo the prime.
+        """Add a row, and return whether it is independent of the earlier rows modulo the prime.
 
-        If so, `column` is what the other basis rows had before in the new pivot's column.
+        If it is, `column` holds the entries that the other basis rows had in the new pivot's column before this call.
 
         Raises
         ------
         ParameterError
-            Not a numpy array of truth values, or of another length.
+            The row is not a numpy array of truth values, or has another length.
         """
         validate.truths("row", row, (self.columns,))
         hits = np.flatnonzero(row[self.pivots])
@@ -92,7 +92,7 @@ class RowSpace:
         self.rank += 1
 
     def _clear(self, rows: UintArray, new: UintArray) -> None:
-        """Take a new row in, times the column of the pivot, from the others."""
+        """Append the new row, and subtract it from each other row, times that row's entry in the pivot's column."""
         held, support = np.flatnonzero(self.column), np.flatnonzero(new)
         factors = (self._p - self.column[held])[:, np.newaxis]
         block = np.ix_(held, support)
@@ -100,7 +100,7 @@ class RowSpace:
         rows[self.rank, : len(new)] = new
 
     def _grow(self) -> None:
-        """Make room for one row more."""
+        """Make room for one more row."""
         if self.rank == len(self._rows):
             room = min(2 * self.rank + 16, self.columns)
             more = room - self.rank

@@ -20,7 +20,7 @@ Words: TypeAlias = NDArray[np.uint32]
 
 
 def elements_of(ring: Ring, words: Words) -> Words:
-    """Return the elements that uint32 words give, as uint32: words from ``2**32 // R * R`` on are skipped (RND-02).
+    """Return the elements that uint32 words yield, as uint32; words of ``2**32 // R * R`` or more are skipped (RND-02).
 
     The result may be `words` itself.
     """
@@ -41,8 +41,8 @@ def usable_words(ring: Ring, data: bytes) -> int:
 def elements_from_bytes(ring: Ring, data: bytes, n: int) -> UintArray:
     """Return the first `n` elements that `data` yields (RND-02).
 
-    `data` is read as little-endian 32-bit words; the words from ``2**32 // R * R`` on are skipped, the others are taken
-    modulo R. Bytes after the last complete word are not read.
+    `data` is read as little-endian 32-bit words. Words of ``2**32 // R * R`` or more are skipped, the others are
+    reduced modulo R. Bytes after the last complete word are not read.
 
     Raises
     ------
@@ -60,10 +60,10 @@ def elements_from_bytes(ring: Ring, data: bytes, n: int) -> UintArray:
 
 
 def integers_below(bounds: UintArray, data: bytes) -> tuple[UintArray, NDArray[np.bool_]]:
-    """Return, for each bound, a word of `data` modulo it, and whether the word is usable: uniform when it is.
+    """Return, for each bound, a word of `data` modulo the bound, and whether the word is usable; if so, it is uniform.
 
-    Words are 8 bytes, little-endian, without their lowest bit. A word is usable when it is below the largest multiple
-    of the bound that is at most 2**63; bounds are at most 2**32.
+    A word is 8 bytes, little-endian, without its lowest bit. It is usable when it is below the largest multiple of the
+    bound that is at most 2**63. Bounds are at most 2**32.
     """
     words = np.frombuffer(data, dtype="<u8") >> np.uint64(1)
     return words % bounds, words < np.uint64(2**63) // bounds * bounds

@@ -23,14 +23,14 @@ _BITS = 2**255 - 1
 
 
 def scalar(name: str, value: object, low: int = 1) -> int:
-    """Return `value` when it is an integer in ``[low, r)``; `name` is for the error (ABE-19).
+    """Return `value` when it is an integer in ``[low, r)``; `name` appears in the error message (ABE-19).
 
     Raises
     ------
     ParameterError
-        It is not an integer.
+        The value is not an integer.
     NonCanonical
-        It is not in ``[low, r)``.
+        The value is not in ``[low, r)``.
     """
     allowed = f"an integer in [{low}, r), where r is the order of the groups"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):

@@ -1,4 +1,4 @@
-"""Which subgroups mask which segment together: the segment selection matrix, and what its cells give away.
+"""The segment selection matrix: which subgroups mask each segment together, and what its cells give away.
 
 ====================  ==========================================
 paper                 here
@@ -29,29 +29,29 @@ from secagg_spec.errors import ParameterError
 Cell: TypeAlias = tuple[int, ...]
 Row: TypeAlias = tuple[Cell, ...]
 Matrix: TypeAlias = tuple[Row, ...]
-"""The cells of each segment: subgroups ascending in a cell, cells by their first one."""
+"""The cells of each segment: subgroups ascending in a cell, cells in the order of their first subgroup."""
 
 ALONE = -1
 MAX_PARTS = 20
-"""Of how many parts all unions are tried."""
+"""The largest number of parts for which all unions are tried."""
 
 
 # ------------------------------------------------------------------------------------------------ the matrices
 
 
 def cyclic(count: int) -> Matrix:
-    """Return the matrix of algorithm 1 for `count` subgroups: in row l subgroup a is with l + 1 - a modulo `count`."""
+    """Return the matrix of algorithm 1 for `count` subgroups: row l pairs subgroup a with l + 1 - a modulo `count`."""
     count = validate.integer("subgroups", count, 2, validate.MAX_COUNT)
     return tuple(_row((a, (row + 1 - a) % count) for a in range(count)) for row in range(count))
 
 
 def perfect(count: int) -> Matrix:
-    """Return the matrix that a perfect one-factorisation gives for `count` subgroups.
+    """Return the matrix for `count` subgroups that a perfect one-factorisation defines.
 
     Raises
     ------
     ParameterError
-        No perfect one-factorisation of so many points is constructed here (HSA-06).
+        No perfect one-factorisation of `count` points is constructed here (HSA-06).
     """
     count = validate.integer("subgroups", count, 2, validate.MAX_COUNT)
     try:
@@ -80,7 +80,7 @@ def joint(count: int) -> Matrix:
 MATRICES: Mapping[str, Callable[[int], Matrix]] = MappingProxyType(
     {"cyclic": cyclic, "perfect": perfect, "separate": separate, "joint": joint}
 )
-"""The matrices by name. The text knows the first two; the others are what they are compared with."""
+"""The matrices by name. The specification defines the first two; the others are for comparison."""
 
 
 def algorithm_1(groups: int) -> list[list[int]]:
@@ -94,14 +94,14 @@ def algorithm_1(groups: int) -> list[list[int]]:
 
 
 def algorithm_2(subgroups: Sequence[int], first: Callable[[int], int] = lambda d: d) -> list[list[int]]:
-    """Return the matrix B as algorithm 2 builds it, with columns and entries numbered through all groups.
+    """Return the matrix B as algorithm 2 builds it; columns and entries are numbered consecutively across all groups.
 
     Parameters
     ----------
     subgroups : sequence of int
         L_g for each group.
     first : function
-        What the counter s starts from in the loop of subgroup d; the paper prints 0, and d is right (HET-ALG2).
+        The start of the counter s in the loop of subgroup d; the paper prints 0, but d is correct (HET-ALG2).
     """
     before = [sum(subgroups[:g]) for g in range(len(subgroups) + 1)]
     count, last = before[-1], len(subgroups) - 1
@@ -118,7 +118,7 @@ def algorithm_2(subgroups: Sequence[int], first: Callable[[int], int] = lambda d
 
 
 def entries(matrix: Matrix) -> list[list[int]]:
-    """Return the table B: the smaller subgroup of the cell, or `ALONE` for a cell of one."""
+    """Return the table B: the smaller subgroup of each cell, or `ALONE` for a cell of one."""
     return [_entries(row) for row in matrix]
 
 
@@ -144,13 +144,13 @@ class Robustness:
 
 
 def decodable(matrix: Matrix, subgroups: Collection[int], dropped: Collection[int] = ()) -> tuple[int, ...]:
-    """Return the segments in which the cells within a set of subgroups cover it, so that its sum is known.
+    """Return the segments in which a set of subgroups is a union of cells, which reveals the sum of the set.
 
     Parameters
     ----------
     matrix : Matrix
     subgroups : collection of int
-        The set, none of them dropped.
+        The set; it contains no dropped subgroup.
     dropped : collection of int
         Subgroups without survivors.
     """
@@ -163,15 +163,15 @@ def decodable(matrix: Matrix, subgroups: Collection[int], dropped: Collection[in
 def inference_robustness(matrix: Matrix, dropped: Collection[int] = ()) -> Robustness:
     """Return 1 - the largest share of segments that are decodable for one set, with such a set as witness.
 
-    A set that is decodable in two rows is a union of the parts that their cells together hang together in, so all
-    unions of parts of two rows are tried, and one cell for a single row.
+    A set that is decodable in two rows is a union of parts: the connected components of the cells of both rows. So all
+    unions of the parts of every two rows are tried, and one cell of each row for sets decodable in a single row.
 
     Raises
     ------
     ParameterError
-        Two rows fall into more than `MAX_PARTS` parts.
+        Two rows have more than `MAX_PARTS` parts.
 
-    Source: HeteroSAg, definition 1, with the set neither empty nor all.
+    Source: HeteroSAg, definition 1, for sets that are neither empty nor all subgroups.
     """
     best = _single(matrix, dropped)
     for parts in _parts_of_pairs(_without(matrix, dropped)):
@@ -188,7 +188,7 @@ def _single(matrix: Matrix, dropped: Collection[int]) -> tuple[Cell, tuple[int, 
 
 
 def _parts_of_pairs(matrix: Sequence[Row]) -> Iterator[tuple[int, ...]]:
-    """Yield the parts of each two rows, as bits; rows that leave one part are left out."""
+    """Yield the parts of every two rows, as bits; skip two rows that have a single part."""
     seen = set()
     for first, second in combinations(matrix, 2):
         parts = _connected([*first, *second])
@@ -215,7 +215,7 @@ def _union(sets: Iterable[int]) -> int:
 
 
 def _best_union(matrix: Matrix, dropped: Collection[int], parts: Sequence[int]) -> tuple[Cell, tuple[int, ...]]:
-    """Return the union of parts that is decodable in the most rows; one part is left out, as the complement does."""
+    """Return the union of parts that is decodable in the most rows; only unions without the last part are tried."""
     if len(parts) > MAX_PARTS:
         raise ParameterError("matrix", f"{len(parts)} parts of two rows", f"of at most {MAX_PARTS}")
     part_of = {a: at for at, part in enumerate(parts) for a in range(len(matrix)) if part >> a & 1}
@@ -231,6 +231,6 @@ def _best_union(matrix: Matrix, dropped: Collection[int], parts: Sequence[int]) 
 
 
 def _without(matrix: Matrix, dropped: Collection[int]) -> list[Row]:
-    """Return the cells that are left when subgroups have no survivors."""
+    """Return the cells that are left after the removal of subgroups without survivors."""
     gone = set(dropped)
     return [tuple(cell for cell in (tuple(a for a in old if a not in gone) for old in row) if cell) for row in matrix]

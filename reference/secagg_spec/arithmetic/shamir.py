@@ -1,9 +1,9 @@
-"""Shamir's secret sharing: any t of n users give a secret back, and t - 1 of them learn nothing.
+"""Shamir's secret sharing: any t of n users can reconstruct a secret, and t - 1 of them learn nothing.
 
 Notation: p is `PRIME`; f is the polynomial with f(0) = s, the secret; user j holds f(j + 1).
 
-Numbers of this field are Python integers, since 521 bits do not fit an array. Sums and products are reduced every
-`_LAZY` steps only: the points are small, so that the numbers in between grow by a few words at most.
+Numbers of this field are Python integers, since no array type holds 521 bits. Sums and products are reduced only
+every `_LAZY` steps: the points are small, so intermediate numbers grow by a few words at most.
 
 Source: Shamir, How to share a secret, 1979; spec/conventions.md, section 11 (SHM-01 to SHM-12).
 """
@@ -49,7 +49,7 @@ def share(secret: bytes, coefficients: Sequence[int], users: Sequence[int]) -> t
     NonCanonical
         A coefficient is not in ``[0, p)`` (SHM-06).
     DuplicateUser, UnknownUser
-        A user is named twice, or is outside ``[0, 2**32 - 2]`` (SHM-02).
+        A user is listed twice, or is outside ``[0, 2**32 - 2]`` (SHM-02).
     ParameterError
         t is below 2 or above the number of users, or there are more than 2**16 users (SHM-01).
     """
@@ -62,12 +62,12 @@ def share(secret: bytes, coefficients: Sequence[int], users: Sequence[int]) -> t
 
 
 def reconstruct(t: int, users: Sequence[int], shares: Sequence[int]) -> bytes:
-    """Return the secret, 32 bytes, that the shares give (SHM-08).
+    """Return the secret, 32 bytes, that the shares determine (SHM-08).
 
     Parameters
     ----------
     t : int
-        How many shares suffice.
+        The threshold: how many shares suffice.
     users : sequence of int
         At least t distinct users.
     shares : sequence of int
@@ -78,13 +78,13 @@ def reconstruct(t: int, users: Sequence[int], shares: Sequence[int]) -> bytes:
     ParameterError
         t is not in ``[2, 2**16]``, or there are more than 2**16 users (SHM-01).
     DuplicateUser, UnknownUser
-        A user is named twice, or is outside ``[0, 2**32 - 2]`` (SHM-02).
+        A user is listed twice, or is outside ``[0, 2**32 - 2]`` (SHM-02).
     LengthMismatch, NonCanonical
-        Not one share for each user, or one that is not in ``[0, p)`` (MOD-07, SHM-06).
+        The number of shares differs from the number of users, or a share is not in ``[0, p)`` (MOD-07, SHM-06).
     TooFewSurvivors
         Fewer than t shares (SHM-09).
     BadShare
-        More than t shares that do not lie on one polynomial, or shares that give 2**256 or more (SHM-10, SHM-11).
+        More than t shares that do not lie on one polynomial, or a secret of 2**256 or more (SHM-10, SHM-11).
     """
     validate.integer("t", t, MIN_THRESHOLD, MAX_HOLDERS)
     holders, values = validate.users("users", users, validate.MAX_COUNT), _elements("shares", shares)
@@ -102,12 +102,12 @@ def reconstruct(t: int, users: Sequence[int], shares: Sequence[int]) -> bytes:
 
 
 def check_numbers(t: int, n: int) -> None:
-    """Refuse a threshold or a number of holders with which nothing is shared (SHM-01).
+    """Refuse a threshold or a number of holders that is out of range (SHM-01).
 
     Raises
     ------
     ParameterError
-        Not 2 <= t <= n <= 2**16.
+        2 <= t <= n <= 2**16 does not hold.
     """
     validate.integer("n", n, MIN_THRESHOLD, MAX_HOLDERS)
     validate.integer("t", t, MIN_THRESHOLD, n)
@@ -119,18 +119,18 @@ def element_bytes(value: int) -> bytes:
     Raises
     ------
     NonCanonical
-        It is not in ``[0, p)`` (SHM-06).
+        The number is not in ``[0, p)`` (SHM-06).
     """
     return _element("value", value).to_bytes(ELEMENT_BYTES, "little")
 
 
 def element_from_bytes(name: str, data: bytes) -> int:
-    """Return the number in ``[0, p)`` that 66 bytes hold; `name` is for the error (SHM-05).
+    """Return the number in ``[0, p)`` that 66 bytes encode; `name` appears in the error message (SHM-05).
 
     Raises
     ------
     LengthMismatch
-        Not 66 bytes (SHM-06).
+        `data` is not 66 bytes long (SHM-06).
     NonCanonical
         The number is p or more (SHM-06).
     """
@@ -141,12 +141,12 @@ def element_from_bytes(name: str, data: bytes) -> int:
 
 
 def elements_from_bytes(name: str, data: bytes, count: int) -> tuple[int, ...]:
-    """Return the `count` numbers in ``[0, p)`` that stand one behind the other; `name` is for the error (SHM-05).
+    """Return `count` consecutive numbers in ``[0, p)``; `name` appears in the error message (SHM-05).
 
     Raises
     ------
     LengthMismatch
-        Not 66 bytes for each (SHM-06).
+        `data` is not 66 bytes long per number (SHM-06).
     NonCanonical
         A number is p or more (SHM-06).
     """
@@ -158,7 +158,7 @@ def elements_from_bytes(name: str, data: bytes, count: int) -> tuple[int, ...]:
 
 
 def coefficients_from_bytes(data: bytes) -> tuple[int, ...]:
-    """Return the numbers that `data` yields: little-endian pieces of 66 bytes with 7 bits cleared, p skipped (SHM-07).
+    """Return the numbers that `data` yields: little-endian, 66 bytes each, 7 bits cleared, p skipped (SHM-07).
 
     Raises
     ------
@@ -191,7 +191,7 @@ def _weights(points: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _inverses(values: Sequence[int]) -> list[int]:
-    """Return the inverses of numbers other than 0, with one inversion for all (Montgomery)."""
+    """Return the inverses of nonzero numbers, with a single inversion (Montgomery)."""
     before = list(accumulate(values, lambda left, right: left * right % PRIME, initial=1))
     inverse = pow(before[-1], -1, PRIME)
     found = []
@@ -204,8 +204,8 @@ def _inverses(values: Sequence[int]) -> list[int]:
 def _lie_on_one_polynomial(points: Sequence[int], terms: Sequence[int], t: int) -> bool:
     """Return whether the m shares behind the Lagrange `terms` are the values of a polynomial of degree below t.
 
-    They are exactly when Σ x_i^k w_i f(x_i) = 0 for k = 1 … m - t: for degree below t each sum is the value at 0 of
-    x^k f(x), whose degree is below m, and these m - t independent relations leave room for t dimensions.
+    This holds if and only if Σ x_i^k w_i f(x_i) = 0 for k = 1 … m - t. If f has degree below t, each sum is the value
+    at 0 of x^k f(x), whose degree is below m. Conversely, these m - t independent relations leave t dimensions.
     """
     for step in range(1, len(points) - t + 1):
         terms = list(map(mul, terms, points))

@@ -1,10 +1,10 @@
-"""Staleness functions as exact data, and the integer weights that they give.
+"""Staleness functions as exact data, and the integer weights that they determine.
 
 Users on different machines check each other's weights, so no weight may depend on how a library rounds a power. Every
-decision here is one between integers.
+comparison here is between integers.
 
 Notation of the papers: tau is `tau`; s is a `Staleness`; alpha is ``numerator / denominator``, p/r, of a polynomial
-one; c_g is `level`; sbar(tau) = c_g Q_{c_g}(s(tau)) is what `realised_weight` returns.
+function; c_g is `level`; sbar(tau) = c_g Q_{c_g}(s(tau)) is the result of `realised_weight`.
 
 Source: BASecAgg eq. (4), (7) and (12); spec/fedbuff.md, section 2 (STL-01 to STL-08).
 """
@@ -25,7 +25,7 @@ Kind: TypeAlias = Literal["constant", "polynomial", "hinge"]
 KINDS: tuple[str, ...] = get_args(Kind)
 MAX_NUMERATOR, MAX_DENOMINATOR = 1000, 100
 MAX_TAU = 2**32 - 1
-"""The largest staleness, and the largest start of a hinge: rounds are numbers of 32 bits."""
+"""The largest staleness, and the largest start of a hinge: round numbers have 32 bits."""
 
 _RANGES = (("numerator", 0, MAX_NUMERATOR), ("denominator", 1, MAX_DENOMINATOR), ("start", 0, MAX_TAU))
 _TEXT = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20}|/[0-9]{1,20})?", re.ASCII)
@@ -46,15 +46,15 @@ class Staleness:
     kind : {"constant", "polynomial", "hinge"}
         Which function (STL-04).
     numerator, denominator : int
-        p in [0, 1000] and r in [1, 100], in lowest terms: the exponent of a polynomial, the slope of a hinge; 0 and 1
-        where the function is constant.
+        p in [0, 1000] and r in [1, 100], in lowest terms: the exponent of a polynomial or the slope of a hinge; 0 and 1
+        if the function is constant.
     start : int
         b of a hinge, in ``[0, 2**32)``; else 0.
 
     Raises
     ------
     ParameterError
-        A number is out of its range (STL-01, STL-02), or the kind does not use it and it is not the default (STL-03).
+        A number is out of its range (STL-01, STL-02), or differs from the default though the kind ignores it (STL-03).
     """
 
     kind: Kind
@@ -107,12 +107,12 @@ class Staleness:
 
 
 def fraction(name: str, value: object) -> Fraction:
-    """Return an exponent or a slope as the fraction that it is, exactly.
+    """Return an exponent or a slope as an exact fraction.
 
     Parameters
     ----------
     name : str
-        What a refusal calls it.
+        The name of the argument in the error message.
     value : int, Fraction, float or str
         At least 0; a string is a decimal number such as ``"0.5"`` or a quotient such as ``"1/2"``.
 
@@ -130,7 +130,7 @@ def fraction(name: str, value: object) -> Fraction:
 
 
 def _exact(name: str, value: object) -> Fraction | None:
-    """Return the number that a value is; nothing for NaN, infinities and division by zero."""
+    """Return a value as an exact number; None for NaN, infinities and division by zero."""
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction, str)):
         raise ParameterError(name, value, _ALLOWED)
     if isinstance(value, str) and not _TEXT.fullmatch(value):
@@ -142,12 +142,12 @@ def _exact(name: str, value: object) -> Fraction | None:
 
 
 def read(name: str, text: str) -> Staleness:
-    """Return the function that a text names: ``constant``, ``polynomial:1/2`` or ``hinge:1/2,4``.
+    """Return the function that a string names: ``constant``, ``polynomial:1/2`` or ``hinge:1/2,4``.
 
     Raises
     ------
     ParameterError
-        It names none; `name` is what the refusal calls it.
+        The string names no function; `name` is the name of the argument in the error message.
     """
     kind, _, numbers = text.partition(":") if isinstance(text, str) else ("", "", "")
     if kind == "polynomial" and numbers:
@@ -166,7 +166,7 @@ def floor_weight(staleness: Staleness, c_g: int, tau: int) -> int:
     Raises
     ------
     ParameterError
-        c_g is not an integer in ``[1, 2**32]``, or tau not one in ``[0, 2**32)`` (STL-02).
+        c_g is not an integer in ``[1, 2**32]``, or tau is not an integer in ``[0, 2**32)`` (STL-02).
 
     Source: BASecAgg eq. (7), (12); STL-04.
     """
@@ -193,7 +193,7 @@ def realised_weight(staleness: Staleness, c_g: int, tau: int, draw: float) -> in
     ParameterError
         A number is out of its range (STL-02).
     OutOfRange
-        The draw is none (STL-07).
+        The draw is not a multiple of 2**-53 in ``[0, 1)`` (STL-07).
 
     Source: BASecAgg eq. (12); STL-05, STL-06.
     """
@@ -203,7 +203,7 @@ def realised_weight(staleness: Staleness, c_g: int, tau: int, draw: float) -> in
 
 
 def admissible_weights(staleness: Staleness, c_g: int, tau: int) -> tuple[int, ...]:
-    """Return the weights that some draw gives: floor(y) and floor(y) + 1, or y alone when y = c_g s(tau) is an integer.
+    """Return all possible weights: floor(y) and floor(y) + 1, or only y when y = c_g s(tau) is an integer.
 
     Raises
     ------

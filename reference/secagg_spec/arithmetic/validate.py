@@ -1,4 +1,4 @@
-"""Checks of arguments, used by every public boundary, so that all of them fail in the same words."""
+"""Argument checks for all public functions, so that errors have the same wording everywhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RealArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 _Class = TypeVar("_Class")
 MAX_COUNT = 2**32 - 1
-"""The most users, and the most elements of a vector: what a count of 32 bits holds."""
+"""The largest number of users, and of elements of a vector: the largest 32-bit count."""
 
 
 def integer(name: str, value: object, low: int, high: int | None = None) -> int:
@@ -25,7 +25,7 @@ def integer(name: str, value: object, low: int, high: int | None = None) -> int:
     Raises
     ------
     ParameterError
-        It is not an integer, or it is outside the bounds.
+        The value is not an integer, or is outside the bounds.
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise ParameterError(name, value, _between(low, high))
@@ -39,12 +39,12 @@ def _between(low: int, high: int | None) -> str:
 
 
 def one_of(name: str, value: str, names: Sequence[str]) -> str:
-    """Return `value` when it is one of some names.
+    """Return `value` when it is one of `names`.
 
     Raises
     ------
     ParameterError
-        It is not; the error has all of them, and says which one is close (EXP-29).
+        It is not; the error lists all names and suggests the closest one (EXP-29).
     """
     if value in names:
         return value
@@ -55,14 +55,14 @@ def one_of(name: str, value: str, names: Sequence[str]) -> str:
 def elements(name: str, value: object, modulus: int, shape: tuple[int | None, ...] | None) -> UintArray:
     """Return `value` when it is a uint64 array of the given shape with entries in ``[0, modulus)``.
 
-    `shape` has one entry per axis; ``None`` leaves that axis free, and in place of the shape it leaves all free.
+    `shape` has one entry per axis. An entry ``None`` fits every length; a shape ``None`` fits every shape.
 
     Raises
     ------
     ParameterError
-        Not a numpy array of dtype uint64.
+        The value is not a numpy array of dtype uint64.
     LengthMismatch
-        The shape does not fit.
+        The shape differs.
     NonCanonical
         An entry is not in ``[0, modulus)`` (MOD-06).
     """
@@ -75,12 +75,12 @@ def elements(name: str, value: object, modulus: int, shape: tuple[int | None, ..
 
 
 def canonical(name: str, value: NDArray[Any], modulus: int) -> None:
-    """Refuse an array of unsigned integers with an entry that is not in ``[0, modulus)`` (MOD-06).
+    """Refuse an array of unsigned integers if an entry is not in ``[0, modulus)`` (MOD-06).
 
     Raises
     ------
     NonCanonical
-        There is one.
+        An entry is not in ``[0, modulus)``.
     """
     if value.size and int(value.max()) >= modulus:
         position = int(np.argmax(value.ravel() >= np.uint64(modulus)))
@@ -93,9 +93,9 @@ def reals(name: str, value: object, shape: tuple[int | None, ...]) -> RealArray:
     Raises
     ------
     ParameterError
-        Not a numpy array of dtype float64.
+        The value is not a numpy array of dtype float64.
     LengthMismatch
-        The shape does not fit.
+        The shape differs.
     OutOfRange
         An entry is NaN or infinite (QNT-01).
     """
@@ -109,7 +109,7 @@ def reals(name: str, value: object, shape: tuple[int | None, ...]) -> RealArray:
 
 
 def binary64(name: str, value: object) -> RealArray:
-    """Return `value` when it is a float64 array, of whatever numbers.
+    """Return `value` when it is a float64 array; its entries may be any numbers.
 
     Raises
     ------
@@ -140,9 +140,9 @@ def truths(name: str, value: object, shape: tuple[int | None, ...]) -> BoolArray
     Raises
     ------
     ParameterError
-        Not a numpy array of dtype bool.
+        The value is not a numpy array of dtype bool.
     LengthMismatch
-        The shape does not fit.
+        The shape differs.
     """
     if not isinstance(value, np.ndarray) or value.dtype != np.bool_:
         raise ParameterError(name, _kind(value), "a numpy array of dtype bool")
@@ -177,14 +177,14 @@ def mapping(name: str, value: Mapping[Any, Any]) -> Mapping[Any, Any]:
 
 
 def sequence(name: str, value: object, of: str) -> Sequence[Any]:
-    """Return `value` when it is a list, tuple or other sequence, and no string; `of` says of what, for the error.
+    """Return `value` when it is a list, tuple or other sequence but no string; `of` names its entries in the error.
 
     Raises
     ------
     ParameterError
         It is not.
     """
-    if isinstance(value, (list, tuple)):  # most are; whether something is a Sequence takes long to find out
+    if isinstance(value, (list, tuple)):  # the common case; testing for Sequence is slow
         return value
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes, bytearray, memoryview)):
         raise ParameterError(name, _kind(value), f"a sequence of {of}")
@@ -192,7 +192,7 @@ def sequence(name: str, value: object, of: str) -> Sequence[Any]:
 
 
 def instance(name: str, value: object, kind: type[_Class]) -> _Class:
-    """Return `value` when it is of the class `kind`.
+    """Return `value` when it is an instance of the class `kind`.
 
     Raises
     ------
@@ -210,7 +210,7 @@ def array_shape(name: str, value: NDArray[Any], shape: tuple[int | None, ...]) -
     Raises
     ------
     LengthMismatch
-        The number of axes or the length of one differs (MOD-07).
+        The number of axes or the length of an axis differs (MOD-07).
     """
     if value.shape == shape:
         return
@@ -226,7 +226,7 @@ def users(name: str, value: object, count: int) -> tuple[int, ...]:
     Raises
     ------
     ParameterError
-        Not a list, tuple or other sequence, or an entry is not an integer.
+        The value is not a list, tuple or other sequence, or an entry is not an integer.
     UnknownUser
         A user is outside ``[0, count)``.
     DuplicateUser
@@ -244,12 +244,12 @@ def users(name: str, value: object, count: int) -> tuple[int, ...]:
 
 
 def user_numbers(name: str, value: object) -> tuple[int, ...]:
-    """Return `value` as a tuple when it is a sequence of integers, whatever they are.
+    """Return `value` as a tuple when it is a sequence of integers; any integers are allowed.
 
     Raises
     ------
     ParameterError
-        Not a list, tuple or other sequence, or an entry is not an integer.
+        The value is not a list, tuple or other sequence, or an entry is not an integer.
     """
     for user in sequence(name, value, "users"):
         if isinstance(user, (bool, np.bool_)) or not isinstance(user, (int, np.integer)):

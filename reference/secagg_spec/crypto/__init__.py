@@ -1,1 +1,1 @@
-"""Randomness and channels: thin over libraries."""
+"""Randomness, keys, channels and encryption by attributes: thin layers over libraries."""

@@ -1,4 +1,4 @@
-"""Access trees: conditions on sets of attributes, their bytes, and the sharing of a number among their leaves.
+"""Access trees: conditions on sets of attributes, their encoding, and the sharing of a number among their leaves.
 
 Source: Bethencourt, Sahai and Waters 2007, section 4.1; spec/attributes.md, sections 2 and 3 (ABE-01 to ABE-08).
 """
@@ -17,7 +17,7 @@ from secagg_spec.errors import LengthMismatch, Malformed, ParameterError
 MAX_ATTRIBUTE_BYTES: Final = 255
 MAX_LEAVES: Final = 32
 MAX_DEPTH: Final = 8
-"""The most gates on a path from the root to a leaf."""
+"""The largest number of gates on a path from the root to a leaf."""
 _LEAF, _GATE = 0, 1
 
 
@@ -44,8 +44,8 @@ class Gate:
     Raises
     ------
     ParameterError
-        There are no children, one is no tree, or the threshold is not in ``[1, len(children)]`` (ABE-02); the tree has
-        more than 32 leaves or more than 8 gates on a path (ABE-03).
+        There are no children, a child is not a tree, or the threshold is not in ``[1, len(children)]`` (ABE-02); the
+        tree has more than 32 leaves or more than 8 gates on a path (ABE-03).
     """
 
     threshold: int
@@ -60,16 +60,16 @@ class Gate:
         object.__setattr__(self, "threshold", _check_threshold(self.threshold, len(children)))
 
 
-Tree: TypeAlias = Union[Leaf, Gate]  # noqa: UP007 - Gate refers to it before it exists
+Tree: TypeAlias = Union[Leaf, Gate]  # noqa: UP007 - Gate refers to Tree before it is defined
 
 
 def all_of(*children: Tree | bytes) -> Gate:
-    """Return the gate that needs all children; bytes stand for the leaf with that attribute."""
+    """Return the gate that requires all children; bytes stand for the leaf with that attribute."""
     return Gate(len(children), tuple(_tree(child) for child in children))
 
 
 def any_of(*children: Tree | bytes) -> Gate:
-    """Return the gate that needs one of the children; bytes stand for the leaf with that attribute."""
+    """Return the gate that requires one of the children; bytes stand for the leaf with that attribute."""
     return Gate(1, tuple(_tree(child) for child in children))
 
 
@@ -82,14 +82,14 @@ def _check_threshold(threshold: object, children: int) -> int:
 
 
 def check_attribute(name: str, value: object) -> bytes:
-    """Return `value` when it is an attribute; `name` is for the error (ABE-01).
+    """Return `value` when it is an attribute; `name` appears in the error message (ABE-01).
 
     Raises
     ------
     ParameterError
-        It is not bytes.
+        The value is not bytes.
     LengthMismatch
-        It is not 1 to 255 bytes long.
+        The value is not 1 to 255 bytes long.
     """
     attribute = validate.octets(name, value)
     if not 1 <= len(attribute) <= MAX_ATTRIBUTE_BYTES:
@@ -103,7 +103,7 @@ def attribute_list(value: Collection[bytes]) -> list[bytes]:
     Raises
     ------
     ParameterError
-        It is something else, or holds something that is not bytes.
+        The value is not a sequence, set or mapping, or an entry is not bytes.
     LengthMismatch
         An attribute is not 1 to 255 bytes long.
     """
@@ -113,12 +113,12 @@ def attribute_list(value: Collection[bytes]) -> list[bytes]:
 
 
 def leaves(tree: Tree, name: str = "tree") -> tuple[Leaf, ...]:
-    """Return the leaves of a tree in the order of its bytes; `name` is for the error.
+    """Return the leaves of a tree in the order of its bytes; `name` appears in the error message.
 
     Raises
     ------
     ParameterError
-        It is no tree, or too large (ABE-03).
+        The value is not a tree, or the tree is too large (ABE-03).
     """
     found: list[Leaf] = []
     for leaf in _walk(name, tree, 0):
@@ -149,7 +149,7 @@ def tree_bytes(tree: Tree) -> bytes:
     Raises
     ------
     ParameterError
-        It is no tree, or too large (ABE-03).
+        The value is not a tree, or the tree is too large (ABE-03).
     """
     leaves(tree)
     return _node_bytes(tree)
@@ -162,12 +162,12 @@ def _node_bytes(node: Tree) -> bytes:
 
 
 def read_tree(reader: Reader) -> Tree:
-    """Return the tree that begins where a reader is.
+    """Read a tree at the reader's place, and return it.
 
     Raises
     ------
     Malformed
-        No tree, or one that is refused, begins there (ABE-24).
+        The bytes there do not encode a tree, or the tree is refused (ABE-24).
     """
     try:
         return _read_node(reader, 0)
@@ -191,12 +191,12 @@ def _read_node(reader: Reader, gates: int) -> Tree:
 
 
 def coefficient_count(tree: Tree) -> int:
-    """Return how many coefficients the gates of a tree take together.
+    """Return how many coefficients all gates of a tree need together.
 
     Raises
     ------
     ParameterError
-        It is no tree, or too large (ABE-03).
+        The value is not a tree, or the tree is too large (ABE-03).
     """
     leaves(tree)
     return _count(tree)
@@ -214,7 +214,7 @@ def share(tree: Tree, secret: int, coefficients: Sequence[int]) -> tuple[int, ..
     tree : Leaf or Gate
         The access tree.
     secret : int
-        What is shared, in ``[1, r)``.
+        The number to share, in ``[1, r)``.
     coefficients : sequence of int
         `coefficient_count` numbers in ``[0, r)``, uniform and fresh.
 
@@ -223,9 +223,9 @@ def share(tree: Tree, secret: int, coefficients: Sequence[int]) -> tuple[int, ..
     NonCanonical
         A number is out of its range (ABE-19).
     LengthMismatch
-        More or fewer coefficients than the tree takes (ABE-07).
+        There are more or fewer coefficients than the tree needs (ABE-07).
     ParameterError
-        The tree is refused (ABE-03), or a number is none.
+        The tree is refused (ABE-03), or an argument is not a number.
     """
     given = validate.sequence("coefficients", coefficients, "integers in [0, r)")
     needed = coefficient_count(tree)
@@ -245,14 +245,14 @@ def _shares(node: Tree, value: int, supply: Iterator[int]) -> Iterator[int]:
 
 
 def select(tree: Tree, attributes: Collection[bytes]) -> Mapping[int, int] | None:
-    """Return the fewest leaves that satisfy the tree, each with its weight; None when the attributes do not (ABE-08).
+    """Return the fewest leaves that satisfy the tree, with their weights; None if the attributes do not (ABE-08).
 
-    Leaves are named by their number in the order of `leaves`. The sum of weight times share is what was shared.
+    A leaf is identified by its index in the order of `leaves`. The sum of weight times share is the shared number.
 
     Raises
     ------
     ParameterError
-        The tree is refused (ABE-03), or the attributes are none (ABE-01).
+        The tree is refused (ABE-03), or the attributes are invalid (ABE-01).
     """
     leaves(tree)
     return _select(tree, frozenset(attribute_list(attributes)), count())

@@ -1,4 +1,4 @@
-"""Boxes that are sealed to attributes: a position of an epoch is an attribute, and its secret key has that one alone.
+"""Boxes sealed to attributes: each position of an epoch is an attribute, the only one of the position's secret key.
 
 Source: BASA, section 3.1; spec/basa.md, section 5 (CP-ABE).
 """
@@ -33,7 +33,7 @@ def attribute(epoch: Epoch, slot: tuple[str, int]) -> bytes:
 
 @dataclass(frozen=True)
 class AttributeBoxes:
-    """One public key for the session; a position of an epoch is an attribute."""
+    """One public key for the session; each position of an epoch is an attribute."""
 
     name: str = "cp-abe"
     number: int = 1
@@ -42,7 +42,7 @@ class AttributeBoxes:
     key_bytes: int = _SECRET_KEY_BYTES
 
     def check_published(self, epoch: Epoch, published: bytes) -> None:
-        """Refuse bytes that are no public key of the scheme.
+        """Refuse bytes that do not encode a public key of the scheme.
 
         Raises
         ------
@@ -54,12 +54,12 @@ class AttributeBoxes:
             raise ParameterError("keys", published.hex(), f"a public key of the scheme: {error}") from None
 
     def check_key(self, epoch: Epoch, published: bytes, slot: tuple[str, int], key: bytes) -> None:
-        """Refuse a secret key that is not one for the attribute of the slot (BAA-30).
+        """Refuse bytes that do not encode a secret key for the attribute of the slot (BAA-30).
 
         Raises
         ------
         ParameterError
-            It is no secret key, or one for other attributes.
+            The bytes do not encode a secret key, or the key is for other attributes.
         """
         try:
             held = set(_secret(validate.octets("key", key)).by_attribute)
@@ -69,12 +69,12 @@ class AttributeBoxes:
             raise ParameterError("key", "a secret key", f"the one of the {slot[0]} of position {slot[1]}")
 
     def seal(self, address: Address, published: bytes, seed: bytes, sampled: Any) -> bytes:
-        """Return the box of a seed; `sampled` has a scalar for each position, of which the target's is used (BAA-04).
+        """Return the box of a seed; `sampled` has one scalar per position, and the target's scalar is used (BAA-04).
 
         Raises
         ------
         LengthMismatch
-            The seed is not 32 bytes long, or there is not one scalar for each position.
+            The seed is not 32 bytes long, or there is not exactly one scalar per position.
         """
         check_key("seed", seed)
         scalars = validate.sequence("box_secrets", sampled, "scalars")
@@ -96,7 +96,7 @@ class AttributeBoxes:
         Raises
         ------
         DecryptionFailed
-            The box was altered, cut, or sealed for something else: its sender is blamed.
+            The box was altered or cut, or is bound to something else; its sender is blamed.
         """
         session, associated = address.epoch.session, address.binding()
         try:
@@ -114,7 +114,7 @@ ATTRIBUTE_BOXES: Encryption = AttributeBoxes()
 
 @dataclass(frozen=True)
 class AttributeKeyRing:
-    """The master key of a session; the secret keys are issued when they are given out."""
+    """The master key of a session; secret keys are issued only when they are handed out."""
 
     public: PublicKey
     master: MasterKey = field(repr=False)
@@ -123,7 +123,7 @@ class AttributeKeyRing:
     issuing: tuple[str, ...] = ("key_blindings",)
 
     def renew(self, epoch: Epoch, sampled: tuple[Any, ...]) -> AttributeKeyRing:
-        """Return the same ring: the epoch is in the attributes (BAA-07)."""
+        """Return the same ring: the attributes contain the epoch (BAA-07)."""
         return self
 
     def forget(self) -> AttributeKeyRing:
@@ -131,7 +131,7 @@ class AttributeKeyRing:
         return self
 
     def stored(self) -> bytes:
-        """Return the bytes of the public key and the master key."""
+        """Return the public key followed by the master key, as bytes."""
         return self.public.to_bytes() + self.master.to_bytes()
 
     def restored(self, epoch: Epoch, data: bytes, is_open: bool) -> AttributeKeyRing:
@@ -140,23 +140,23 @@ class AttributeKeyRing:
         Raises
         ------
         Malformed
-            The bytes are no public key and master key.
+            The bytes do not encode a public key and a master key.
         """
         size = len(self.public.to_bytes())
         stored = validate.octets("ring", data)
         return AttributeKeyRing(PublicKey.from_bytes(stored[:size]), MasterKey.from_bytes(stored[size:]))
 
     def published(self, epoch: Epoch) -> bytes:
-        """Return the public key, which is that of the session."""
+        """Return the public key, which is the same for the whole session."""
         return self.public.to_bytes()
 
     def secrets(self, epoch: Epoch, slots: Sequence[tuple[str, int]], sampled: tuple[Any, ...]) -> tuple[bytes, ...]:
-        """Return a secret key for the attribute of each slot, with two of the sampled blindings each.
+        """Return a secret key for the attribute of each slot; each key uses two of the sampled blindings.
 
         Raises
         ------
         LengthMismatch
-            There are not two blindings for each slot.
+            There are not exactly two blindings per slot.
         """
         (blindings,) = sampled
         blindings = validate.sequence("key_blindings", blindings, "scalars")
@@ -170,7 +170,7 @@ class AttributeKeyRing:
 
 
 def key_ring(*, alpha: int, beta: int) -> AttributeKeyRing:
-    """Return the ring of a new authority; the arguments and errors are those of `attributes.setup`."""
+    """Return the ring of a new authority; for arguments and errors see `attributes.setup`."""
     return AttributeKeyRing(*setup(alpha=alpha, beta=beta))
 
 

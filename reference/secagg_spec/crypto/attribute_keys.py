@@ -1,7 +1,7 @@
-"""Keys of encryption by attributes: those of the authority, and the secret keys that it issues.
+"""Keys of encryption by attributes: the keys of the authority, and the secret keys that it issues.
 
-Notation: g_1, g_2 the generators, alpha and beta the master key, rho the blinding of a secret key, rho_j that of its
-attribute j.
+Notation: g_1, g_2 are the generators; alpha and beta are the master key; rho is the blinding of a secret key, rho_j the
+blinding of its attribute j.
 
 Source: Bethencourt, Sahai and Waters, Ciphertext-Policy Attribute-Based Encryption, 2007, section 4.2;
 spec/attributes.md, section 4 (ABE-09, ABE-11, ABE-19, ABE-21 to ABE-24).
@@ -30,7 +30,7 @@ MAX_ATTRIBUTES: Final = 255
 
 @dataclass(frozen=True)
 class PublicKey:
-    """What everybody encrypts with: h = g_1^beta, f = g_2^(1/beta), w = g_1^(alpha beta) (ABE-09)."""
+    """The public key, for encryption: h = g_1^beta, f = g_2^(1/beta), w = g_1^(alpha beta) (ABE-09)."""
 
     h: G1Point
     f: G2Point
@@ -42,12 +42,12 @@ class PublicKey:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PublicKey:
-        """Return the key that bytes are.
+        """Return the key that bytes encode.
 
         Raises
         ------
         Malformed
-            They are none (ABE-23, ABE-24).
+            The bytes do not encode a key (ABE-23, ABE-24).
         """
         reader = Reader("a public key", validate.octets("data", data))
         key = cls(point_1(reader), point_2(reader), point_1(reader))
@@ -56,12 +56,12 @@ class PublicKey:
 
     @cached_property
     def fixed_h(self) -> Fixed[G1Point]:
-        """The element h, for powers."""
+        """The element h, prepared for powers."""
         return Fixed(self.h, G1Point.__add__)
 
     @cached_property
     def target(self) -> Fixed[GT]:
-        """The element e(w, f) = e(g_1, g_2)^alpha, for powers."""
+        """The element e(w, f) = e(g_1, g_2)^alpha, prepared for powers."""
         return pairing.target_base(self.w, self.f)
 
     @cached_property
@@ -72,7 +72,7 @@ class PublicKey:
 
 @dataclass(frozen=True)
 class MasterKey:
-    """What the authority issues keys with: alpha and beta in ``[1, r)``.
+    """The master key, with which the authority issues keys: alpha and beta in ``[1, r)``.
 
     Raises
     ------
@@ -93,12 +93,12 @@ class MasterKey:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> MasterKey:
-        """Return the key that bytes are.
+        """Return the key that bytes encode.
 
         Raises
         ------
         Malformed
-            They are none (ABE-24).
+            The bytes do not encode a key (ABE-24).
         """
         reader = Reader("a master key", validate.octets("data", data))
         alpha, beta = reader.number(SCALAR_BYTES), reader.number(SCALAR_BYTES)
@@ -110,7 +110,7 @@ class MasterKey:
 
 
 class Component(NamedTuple):
-    """What a secret key has for one attribute j: D_j = g_1^rho H(j)^rho_j and D'_j = g_2^rho_j."""
+    """The component of a secret key for one attribute j: D_j = g_1^rho H(j)^rho_j and D'_j = g_2^rho_j."""
 
     attribute: bytes
     blinded: G1Point
@@ -119,14 +119,14 @@ class Component(NamedTuple):
 
 @dataclass(frozen=True)
 class SecretKey:
-    """What the holder of some attributes decrypts with: D = g_2^((alpha + rho)/beta), and a part for each (ABE-11)."""
+    """The secret key for some attributes: D = g_2^((alpha + rho)/beta), and a component per attribute (ABE-11)."""
 
     d: G2Point = field(repr=False)
     components: tuple[Component, ...] = field(repr=False)
 
     @cached_property
     def by_attribute(self) -> Mapping[bytes, Component]:
-        """The parts by attribute."""
+        """The components by attribute."""
         return {component.attribute: component for component in self.components}
 
     def to_bytes(self) -> bytes:
@@ -136,12 +136,12 @@ class SecretKey:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> SecretKey:
-        """Return the key that bytes are.
+        """Return the key that bytes encode.
 
         Raises
         ------
         Malformed
-            They are none (ABE-23, ABE-24).
+            The bytes do not encode a key (ABE-23, ABE-24).
         """
         reader = Reader("a secret key", validate.octets("data", data))
         d, count = point_2(reader), reader.number(1)
@@ -167,12 +167,12 @@ def _read_component(reader: Reader) -> Component:
 
 
 def point_1(reader: Reader) -> G1Point:
-    """Return the point of G_1 that begins where a reader is (ABE-23)."""
+    """Read a point of G_1 at the reader's place, and return it (ABE-23)."""
     return pairing.read_point_1(reader.take(POINT_1_BYTES))
 
 
 def point_2(reader: Reader) -> G2Point:
-    """Return the point of G_2 that begins where a reader is (ABE-23)."""
+    """Read a point of G_2 at the reader's place, and return it (ABE-23)."""
     return pairing.read_point_2(reader.take(POINT_2_BYTES))
 
 
@@ -216,13 +216,13 @@ def issue(
     key_blinding : int
         Uniform in ``[1, r)``, fresh for each key (ABE-26).
     attribute_blindings : mapping of bytes to int
-        For each attribute a number that is uniform in ``[1, r)`` and fresh.
+        For each attribute a fresh number, uniform in ``[1, r)``.
 
     Raises
     ------
     ParameterError
-        An argument has another type; the attributes are none or too many, or one stands twice; the blindings are not
-        theirs; or D would be neutral (ABE-11, ABE-21).
+        An argument has another type; there are no attributes, too many, or one twice; the blindings are for other
+        attributes; or D would be the neutral element (ABE-11, ABE-21).
     LengthMismatch
         An attribute is not 1 to 255 bytes long (ABE-01).
     NonCanonical

@@ -1,9 +1,9 @@
-"""Encryption by attributes: whoever holds a key whose attributes satisfy the ciphertext's access tree can decrypt.
+"""Encryption by attributes: a key decrypts a ciphertext if its attributes satisfy the ciphertext's access tree.
 
-Notation: s the secret of a ciphertext, lambda_y the share of its leaf y; the keys are those of `attribute_keys`.
+Notation: s is the secret of a ciphertext, lambda_y the share of its leaf y; `attribute_keys` has the notation of keys.
 
 Source: Bethencourt, Sahai and Waters, Ciphertext-Policy Attribute-Based Encryption, 2007, section 4.2, without
-delegation; for an asymmetric pairing and as a key encapsulation by spec/attributes.md (ABE-12 to ABE-26).
+delegation. spec/attributes.md adapts it to an asymmetric pairing and to key encapsulation (ABE-12 to ABE-26).
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def encrypt(
     public : PublicKey
         The key of the authority.
     tree : Leaf or Gate
-        Which attributes it takes to decrypt.
+        The condition that the attributes of a key must satisfy.
     plaintext, associated : bytes
-        What is sealed, at most 2**24 bytes, and what it is sealed with.
+        The plaintext, at most 2**24 bytes, and the associated data.
     session : bytes
         The session id, 16 bytes.
     secret : int
@@ -80,7 +80,7 @@ def encrypt(
     NonCanonical
         A number is out of its range (ABE-19).
     LengthMismatch
-        The wrong number of coefficients (ABE-07), a session id or a plaintext of another length (ABE-25).
+        The number of coefficients (ABE-07) or the length of the session id or the plaintext (ABE-25) is wrong.
     """
     validate.instance("public", public, PublicKey)
     _check_lengths(session, plaintext)
@@ -130,7 +130,7 @@ _Part: TypeAlias = tuple[G2Point, G1Point]
 
 
 class _Opened(NamedTuple):
-    """A ciphertext, read."""
+    """A decoded ciphertext."""
 
     header: bytes
     tree: Tree
@@ -147,10 +147,10 @@ def decrypt(public: PublicKey, key: SecretKey, ciphertext: bytes, *, session: by
     ParameterError
         An argument has another type.
     Malformed
-        The bytes are no ciphertext (ABE-17, ABE-23, ABE-24).
+        The bytes do not encode a ciphertext (ABE-17, ABE-23, ABE-24).
     DecryptionFailed
-        The attributes of the key do not satisfy the tree (ABE-15), or the ciphertext was altered, or made with
-        something else (ABE-17, ABE-18).
+        The attributes of the key do not satisfy the tree (ABE-15), or the ciphertext was altered or made with other
+        inputs (ABE-17, ABE-18).
     LengthMismatch
         The session id is not 16 bytes long (ABE-25).
     """
@@ -171,7 +171,7 @@ def decrypt(public: PublicKey, key: SecretKey, ciphertext: bytes, *, session: by
 
 
 def _pairs(key: SecretKey, opened: _Opened, chosen: Mapping[int, int]) -> Iterator[tuple[G1Point, G2Point]]:
-    """Yield the pairs of points whose pairings make K: one, and two for each leaf."""
+    """Yield the pairs of points whose pairings multiply to K: one pair, and two for each leaf."""
     yield opened.c, key.d
     leaves = access_tree.leaves(opened.tree)
     for number, weight in chosen.items():

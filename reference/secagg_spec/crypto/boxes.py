@@ -1,7 +1,7 @@
-"""Boxes: seeds that are sealed to a position of an epoch, and not to a person.
+"""Boxes: seeds that are sealed to a position of an epoch rather than to a user.
 
-`Encryption` is what users and the server need of a way to seal, and `KeyRing` what the authority needs of it besides.
-`PerPosition` and `PositionKeys` have one key pair for each position.
+`Encryption` is the part of an encryption scheme that users and the server need; `KeyRing` is the part that only the
+authority needs. `PerPosition` and `PositionKeys` implement them with one key pair for each position.
 
 Source: spec/basa.md, section 5 (BAA-03 to BAA-06).
 """
@@ -29,9 +29,9 @@ _TAG = 16
 
 @dataclass(frozen=True)
 class Epoch:
-    """What the keys and boxes of an epoch are bound to, and how many positions it has.
+    """The values that bind the keys and boxes of an epoch, and its number of positions.
 
-    `own` says whether positions have a self key as well.
+    `own` says whether positions also have a self key.
     """
 
     parameters: bytes
@@ -42,7 +42,7 @@ class Epoch:
 
     @property
     def purposes(self) -> tuple[str, ...]:
-        """What keys are for, in the order in which they are published."""
+        """The purposes of keys, in the order in which keys are published."""
         return PURPOSES if self.own else (PAIR,)
 
     @property
@@ -57,13 +57,13 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Address:
-    """What one box is bound to: its epoch, its purpose, the user that seals it, from which position to which.
+    """The values that bind one box: epoch, purpose, the user that seals it, source position, target position.
 
     Raises
     ------
     ParameterError
-        The purpose is none, or the epoch has none of it; the positions are not in the epoch, or not one before the
-        other in a pair box and equal in a self box.
+        The purpose is unknown, or the epoch has no keys for it; or a position is not in the epoch; or the source is
+        not before the target in a pair box, or not equal to it in a self box.
     """
 
     epoch: Epoch
@@ -86,32 +86,32 @@ class Address:
         return self.purpose, self.target
 
     def binding(self) -> bytes:
-        """Return the bytes that say what the box is for."""
+        """Return the bytes that bind the box to its use."""
         e = self.epoch
         bound = (LABEL, VERSION, PROTOCOL, e.parameters, e.session, e.number)
         return fields(*bound, self.purpose, self.sender, self.source, self.target)
 
 
 class Encryption(Protocol):
-    """One way to seal seeds to positions.
+    """A scheme that seals seeds to positions.
 
-    `published` are the public keys of an epoch as the authority signs them; `sampled` is what the sender samples for
-    all boxes of one upload, under the name `samples`.
+    `published` are the public keys of an epoch as the authority signs them. `sampled` are the values that the sender
+    samples for all boxes of one upload; `samples` is their name.
     """
 
     @property
     def name(self) -> str:
-        """What it is called in the text."""
+        """The name of the scheme in the specification."""
         ...
 
     @property
     def number(self) -> int:
-        """Its number in the hash of the parameters."""
+        """The number of the scheme in the hash of the parameters."""
         ...
 
     @property
     def samples(self) -> str:
-        """The name of what a sender samples."""
+        """The name of the values that a sender samples."""
         ...
 
     @property
@@ -125,11 +125,11 @@ class Encryption(Protocol):
         ...
 
     def check_published(self, epoch: Epoch, published: bytes) -> None:
-        """Refuse public keys of an epoch that are not as many or as long as they must be."""
+        """Refuse public keys of an epoch if their number or length is wrong."""
         ...
 
     def check_key(self, epoch: Epoch, published: bytes, slot: tuple[str, int], key: bytes) -> None:
-        """Refuse a secret key that is not one of the slot, as far as that can be seen."""
+        """Refuse a secret key that visibly does not belong to the slot."""
         ...
 
     def seal(self, address: Address, published: bytes, seed: bytes, sampled: Any) -> bytes:
@@ -142,24 +142,25 @@ class Encryption(Protocol):
 
 
 class KeyRing(Protocol):
-    """The secret keys of the open epoch, or what they are made from.
+    """The secret keys of the open epoch, or the data from which they are made.
 
-    `opening` names what the authority samples when it opens an epoch, `issuing` what it samples when it gives keys out.
+    `opening` names the values that the authority samples when it opens an epoch, `issuing` the values that it samples
+    when it hands out keys.
     """
 
     @property
     def encryption(self) -> Encryption:
-        """What the keys are for."""
+        """The scheme that the keys are for."""
         ...
 
     @property
     def opening(self) -> tuple[str, ...]:
-        """The names of what is sampled in `open`."""
+        """The names of the values that are sampled in `open`."""
         ...
 
     @property
     def issuing(self) -> tuple[str, ...]:
-        """The names of what is sampled in `issue` and in `close`."""
+        """The names of the values that are sampled in `issue` and in `close`."""
         ...
 
     def renew(self, epoch: Epoch, sampled: tuple[Any, ...]) -> KeyRing:
@@ -171,15 +172,15 @@ class KeyRing(Protocol):
         ...
 
     def stored(self) -> bytes:
-        """Return the bytes that the ring comes back from."""
+        """Return the bytes from which `restored` rebuilds the ring."""
         ...
 
     def restored(self, epoch: Epoch, data: bytes, is_open: bool) -> KeyRing:
-        """Return the ring that was stored in an epoch, which is open or to be opened."""
+        """Return the ring that was stored in an epoch; the epoch is open, or is about to be opened."""
         ...
 
     def published(self, epoch: Epoch) -> bytes:
-        """Return the public keys of the epoch, as they are signed."""
+        """Return the public keys of the epoch, as the authority signs them."""
         ...
 
     def secrets(self, epoch: Epoch, slots: Sequence[tuple[str, int]], sampled: tuple[Any, ...]) -> tuple[bytes, ...]:
@@ -216,7 +217,7 @@ class PerPosition:
         LengthMismatch
             The key is not 32 bytes long.
         ParameterError
-            It belongs to another public key.
+            The key belongs to another public key.
         """
         check_key("key", key)
         if public_key(key) != self.public(epoch, published, slot):
@@ -254,7 +255,7 @@ class PositionKeys:
         Raises
         ------
         LengthMismatch
-            They are not 32 bytes for each position, or there are self keys and the epoch has none.
+            The keys are not 32 bytes per position, or there are self keys and the epoch has none.
         """
         pairs, own = sampled
         for name, keys, count in (
@@ -276,12 +277,12 @@ class PositionKeys:
         return self.keys
 
     def restored(self, epoch: Epoch, data: bytes, is_open: bool) -> PositionKeys:
-        """Return the ring with the private keys of an open epoch, or with none.
+        """Return the ring with the private keys of an open epoch, or without keys if no epoch is open.
 
         Raises
         ------
         LengthMismatch
-            They are not 32 bytes for each slot.
+            The keys are not 32 bytes per slot.
         """
         size = KEY_BYTES * epoch.slot_count * is_open
         if len(validate.octets("ring", data)) != size:
@@ -289,7 +290,7 @@ class PositionKeys:
         return PositionKeys(data)
 
     def published(self, epoch: Epoch) -> bytes:
-        """Return the public halves, 32 bytes for each slot."""
+        """Return the public keys, 32 bytes for each slot."""
         return b"".join(public_key(key) for key in self.secrets(epoch, epoch.slots(), ()))
 
     def secrets(self, epoch: Epoch, slots: Sequence[tuple[str, int]], sampled: tuple[Any, ...]) -> tuple[bytes, ...]:
@@ -298,7 +299,7 @@ class PositionKeys:
 
 
 def _of_slot(keys: bytes, epoch: Epoch, slot: tuple[str, int]) -> bytes:
-    """Return the key of a slot, 32 bytes, from those of all slots."""
+    """Return the key of a slot, 32 bytes, given the keys of all slots."""
     purpose, position = slot
     at = KEY_BYTES * (PURPOSES.index(purpose) * epoch.positions + position)
     return keys[at : at + KEY_BYTES]
@@ -310,7 +311,7 @@ def seal(address: Address, public: bytes, seed: bytes, box_key: bytes) -> bytes:
     Parameters
     ----------
     address : Address
-        What the box is bound to.
+        The values that bind the box.
     public : bytes
         The X25519 public key, 32 bytes.
     seed : bytes
@@ -338,7 +339,7 @@ def open_box(address: Address, private: bytes, box: bytes) -> bytes:
     LengthMismatch
         The private key is not 32 bytes long.
     DecryptionFailed
-        The box was altered, cut, or sealed for something else, or holds a key of low order: its sender is blamed.
+        The box was altered or cut, is bound to something else, or holds a key of low order; its sender is blamed.
     """
     check_key("private", private)
     mine, sealed = validate.octets("box", box)[:KEY_BYTES], box[KEY_BYTES:]

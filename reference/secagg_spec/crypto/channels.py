@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Channel(Protocol):
-    """What closes a payload for one receiver, and opens it there."""
+    """A channel that closes a payload for one receiver, and opens it there."""
 
     def close(self, sender: int, receiver: int, plaintext: bytes) -> bytes:
         """Return the payload that carries `plaintext` from `sender` to `receiver`."""
@@ -21,7 +21,7 @@ class Channel(Protocol):
 
 
 class PlainChannel:
-    """The payload is the plaintext: for tests and demonstrations only. The server can read every share."""
+    """A channel whose payload is the plaintext, for tests and demonstrations only: the server can read every share."""
 
     def close(self, sender: int, receiver: int, plaintext: bytes) -> bytes:
         """Return `plaintext`."""
@@ -45,7 +45,7 @@ class StampedChannel(Protocol):
 
 
 class PlainStampedChannel:
-    """The payload is the plaintext: for tests and demonstrations only. The server can read every share."""
+    """A channel whose payload is the plaintext, for tests and demonstrations only: the server can read every share."""
 
     def close(self, stamp: int, sender: int, receiver: int, plaintext: bytes) -> bytes:
         """Return `plaintext`."""

@@ -1,6 +1,6 @@
-"""Where sampled values come from. This is the only module that draws from the operating system (RND-01).
+"""Sources of sampled values. This is the only module that draws from the operating system (RND-01).
 
-The steps of a protocol take their sampled values by name; callers that have none yet ask a source for them.
+The steps of a protocol take their sampled values by name; callers that have no values yet draw them from a source.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from secagg_spec.errors import ParameterError
 
 
 class Source(Protocol):
-    """Something that gives bytes."""
+    """A source of bytes."""
 
     def take(self, count: int) -> bytes:
         """Return the next `count` bytes."""
@@ -37,9 +37,9 @@ class SystemSource:
 
 
 class SeededSource:
-    """Bytes that a seed determines: for simulations, tests and vectors, never for real inputs.
+    """Bytes that a seed determines: for simulations, tests and test vectors, never for real inputs.
 
-    Block n of the stream for one seed and label is SHAKE-256 of the length-prefixed seed, label and n.
+    Block n of the stream for a seed and a label is SHAKE-256 of the length-prefixed seed, label and n.
     """
 
     def __init__(self, seed: bytes, label: str) -> None:
@@ -98,7 +98,7 @@ def draw_scalars(source: Source, count: int) -> tuple[int, ...]:
 
 
 def draw_below(source: Source, ranges: Sequence[int]) -> tuple[int, ...]:
-    """Draw for each number of `ranges`, at most 2**32, a uniform integer that is below it, by rejection (MRA-07)."""
+    """Draw a uniform integer below each number of `ranges`, which are at most 2**32, by rejection (MRA-07)."""
     given = validate.sequence("ranges", ranges, "integers")
     bounds = np.array([validate.integer("ranges", bound, 1, MAX_MODULUS) for bound in given], dtype=np.uint64)
     drawn = np.zeros(len(bounds), dtype=np.uint64)

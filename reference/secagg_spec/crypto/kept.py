@@ -1,4 +1,4 @@
-"""What the reference keeps of keys, names and shares: a measurement begins as a party that has computed nothing yet.
+"""Caches of the reference for keys, names and shares; a measurement clears them so that timings start cold.
 
 Source: spec/experiments.md, section 5 (EXP-32).
 """
@@ -18,20 +18,20 @@ SHARED = (
     scalars.weights,
     shamir._weights,
 )
-"""What one party of a process finds where another has computed it."""
+"""Caches of results that one party of a process may reuse after another party has computed them."""
 OWN = (keys._agreed, signatures._signing_key)
-"""What a party finds that it has computed itself, in this round or in one before with the same keys."""
+"""Caches of results that a party reuses itself, in this round or in a later round with the same keys."""
 TABLES = (attribute_boxes._public, pairing.base_1, pairing.base_2)
-"""Tables for powers of what never changes, or not in an epoch: made once by everybody."""
+"""Tables for powers of elements that never change, or not within an epoch: each party makes them once."""
 
 
 def forget_shared() -> None:
-    """Forget what another party of this process has computed."""
+    """Clear the caches that parties of this process share."""
     for kept in SHARED:
         kept.cache_clear()
 
 
 def forget() -> None:
-    """Forget all that was computed from keys and names."""
+    """Clear all caches of results that were computed from keys and names."""
     for kept in (*SHARED, *OWN):
         kept.cache_clear()

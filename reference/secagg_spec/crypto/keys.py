@@ -1,4 +1,4 @@
-"""Key agreement and key derivation: thin over the library.
+"""Key agreement and key derivation: a thin layer over the library.
 
 Source: spec/conventions.md, section 9 (KEY-01 to KEY-04, KEY-08, KEY-09).
 """
@@ -22,7 +22,7 @@ LABEL = b"secagg-spec"
 VERSION = 1
 SESSION_BYTES = 16
 _KEPT = 4096
-"""Results of the library that are kept, of each kind: in a round, and from round to round, the same keys meet."""
+"""The size of each cache of library results: the same keys meet repeatedly, within a round and across rounds."""
 
 
 def public_key(private: bytes) -> bytes:
@@ -38,7 +38,7 @@ def _public_bytes(private: bytes) -> bytes:
 
 @lru_cache(maxsize=_KEPT)
 def _private_key(private: bytes) -> X25519PrivateKey:
-    """Return the library's key; making it costs as much as an agreement, and one key mostly meets many others."""
+    """Return the library's key object, cached: it costs as much as an agreement, and a key usually meets many keys."""
     return X25519PrivateKey.from_private_bytes(private)
 
 
@@ -60,7 +60,7 @@ def agree(private: bytes, public: bytes) -> bytes:
     LengthMismatch
         A key is not 32 bytes long (KEY-03).
     WeakKey
-        The shared secret is all zero, as it is for points of low order (KEY-01).
+        The shared secret is all zero, which happens for points of low order (KEY-01).
     """
     check_key("private", private)
     check_key("public", public)
@@ -71,14 +71,14 @@ def agree(private: bytes, public: bytes) -> bytes:
 
 
 def refuse_weak(public: bytes) -> None:
-    """Refuse a public key of low order, with which every private key gives the all-zero secret (KEY-01).
+    """Refuse a public key of low order, which gives the all-zero secret with every private key (KEY-01).
 
     Raises
     ------
     LengthMismatch
-        It is not 32 bytes long (KEY-03).
+        The key is not 32 bytes long (KEY-03).
     WeakKey
-        It is of low order.
+        The key is of low order.
     """
     agree(bytes(KEY_BYTES), public)
 
@@ -92,7 +92,7 @@ def derive(secret: bytes, session: bytes, info: bytes) -> bytes:
 
 
 def fields(*values: bytes | str | int) -> bytes:
-    """Return fields, each behind its length as u32; text is ASCII, integers are u32 (section 9)."""
+    """Return the fields as bytes, each preceded by its length as u32; text is ASCII, integers are u32 (section 9)."""
     parts = [_field(value) for value in values]
     return b"".join(len(part).to_bytes(4, "little") + part for part in parts)
 
@@ -111,14 +111,14 @@ def sha256(data: bytes) -> bytes:
 
 
 def hash_parameters(numbers: Mapping[str, int] | Sequence[tuple[str, int]], keys: bytes | None = None) -> bytes:
-    """Return SHA-256 of the names and values of parameters, in their order; pairs may repeat a name.
+    """Return SHA-256 of the names and values of parameters, in the given order; pairs may repeat a name.
 
     Parameters
     ----------
     numbers : mapping from name to int, or sequence of pairs
     keys : bytes, optional
-        What `hash_keys` gives, 32 bytes: in the active profiles it follows the parameters, as one more of them that is
-        called ``keys`` (KEY-09).
+        The result of `hash_keys`, 32 bytes. In the active profiles it follows the parameters as one more parameter,
+        named ``keys`` (KEY-09).
     """
     pairs = numbers.items() if isinstance(numbers, Mapping) else numbers
     named: list[bytes | str | int] = [part for name, value in pairs for part in (name, str(value))]
@@ -126,12 +126,12 @@ def hash_parameters(numbers: Mapping[str, int] | Sequence[tuple[str, int]], keys
 
 
 def hash_keys(keys: Mapping[int, Sequence[bytes]]) -> bytes:
-    """Return SHA-256 of the public keys of an attempt: each user's number and keys, users in ascending order (KEY-08).
+    """Return SHA-256 of the public keys of an attempt: each user's number and keys, in ascending user order (KEY-08).
 
     Parameters
     ----------
     keys : mapping from user to sequence of bytes
-        The public keys that each user has for this attempt, 32 bytes each, in the order of the protocol's page.
+        Each user's public keys for this attempt, 32 bytes each, in the order of the protocol's page.
     """
     listed: list[bytes | str | int] = []
     for user in sorted(keys):
@@ -148,7 +148,7 @@ class Roster:
     LengthMismatch
         A key is not 32 bytes long (KEY-03).
     ParameterError
-        Two users have one key (KEY-04).
+        Two users have the same key (KEY-04).
     """
 
     keys: tuple[bytes, ...]

@@ -1,4 +1,4 @@
-"""Masks from seeds: one key for each mask, and the commitment to a self seed.
+"""The key of each mask, derived from a shared secret or a self seed, and the commitment to a self seed.
 
 Source: spec/conventions.md, section 12 (MSK-01 to MSK-03).
 """
@@ -15,14 +15,14 @@ from secagg_spec.crypto.sealing import Context
 
 
 def pairwise_key(context: Context, secret: bytes, keys: dict[int, bytes], segment: int = 0) -> bytes:
-    """Return the key of the mask that two users share, 32 bytes (MSK-01).
+    """Return the key of the pairwise mask of two users, 32 bytes (MSK-01).
 
     Parameters
     ----------
     context : Context
-        Protocol, parameters, session and round; the message type says nothing here.
+        Protocol, parameters, session and round; the message type is not used.
     secret : bytes
-        What the two agreed on, 32 bytes.
+        The shared secret of the two users, 32 bytes.
     keys : dict from user to bytes
         The masking keys of exactly these two, 32 bytes each.
     segment : int
@@ -49,5 +49,5 @@ def commitment(context: Context, seed: bytes, user: int) -> bytes:
 
 @lru_cache(maxsize=16)
 def _bound(context: Context, purpose: str) -> bytes:
-    """Return the fields that all mask keys of a round and a purpose begin with."""
+    """Return the fields with which the bindings of all mask keys of a round and a purpose begin."""
     return fields(LABEL, VERSION, context.protocol, context.parameters, context.round, purpose)

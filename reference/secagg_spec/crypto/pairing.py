@@ -1,7 +1,7 @@
-"""The groups and the pairing of BLS12-381: thin over the library.
+"""The groups and the pairing of BLS12-381: a thin layer over the library.
 
-The library has `*` as the law of the target group and `+` as the law of the others. It takes several spellings of the
-neutral element, so what is read is written again and compared (ABE-23).
+In the library, `*` is the operation of the target group and `+` is the operation of the other groups. The library
+accepts several encodings of the neutral element, so every element read is encoded again and compared (ABE-23).
 
 Source: spec/attributes.md, section 4 (ABE-10, ABE-23).
 """
@@ -44,9 +44,9 @@ P = TypeVar("P", G1Point, G2Point)
 
 
 class Fixed(Generic[X]):
-    """An element of a group of which many powers are taken: 64 combinations of a table make one.
+    """A group element with a table for its powers: combining 64 entries of the table gives one power.
 
-    Not in constant time, as nothing here is (SECURITY.md).
+    This is not constant-time; nothing here is (SECURITY.md).
     """
 
     def __init__(self, element: X, combine: Callable[[X, X], X]) -> None:
@@ -62,7 +62,7 @@ class Fixed(Generic[X]):
         return row
 
     def power(self, exponent: int) -> X:
-        """Return the power with an exponent in ``[1, r)``."""
+        """Return the power of the element for an exponent in ``[1, r)``."""
         result: X | None = None
         for row in self._rows:
             digit, exponent = exponent & (2**_WINDOW - 1), exponent >> _WINDOW
@@ -90,7 +90,7 @@ def target_base(left: G1Point, right: G2Point) -> Fixed[GT]:
 
 
 def power_1(point: G1Point, exponent: int) -> G1Point:
-    """Return a power of a point of G_1, with an exponent in ``[0, r)``."""
+    """Return the power of a point of G_1 for an exponent in ``[0, r)``."""
     return point * Scalar(exponent)
 
 
@@ -101,7 +101,7 @@ def hash_attribute(attribute: bytes) -> G1Point:
 
 
 def pairing_product(pairs: Iterable[tuple[G1Point, G2Point]]) -> GT:
-    """Return the product of the pairings of pairs of points."""
+    """Return the product of the pairings of the given pairs of points."""
     left, right = zip(*pairs, strict=True)
     return GT.multi_pairing(list(left), list(right))
 
@@ -112,23 +112,23 @@ def target_bytes(element: GT) -> bytes:
 
 
 def read_point_1(data: bytes) -> G1Point:
-    """Return the point of G_1 that 48 bytes are.
+    """Return the point of G_1 that 48 bytes encode.
 
     Raises
     ------
     Malformed
-        They are none, or the neutral element (ABE-23).
+        The bytes do not encode a point, or they encode the neutral element (ABE-23).
     """
     return _read(data, POINT_1_BYTES, G1Point.from_compressed_bytes, G1Point.identity())
 
 
 def read_point_2(data: bytes) -> G2Point:
-    """Return the point of G_2 that 96 bytes are.
+    """Return the point of G_2 that 96 bytes encode.
 
     Raises
     ------
     Malformed
-        They are none, or the neutral element (ABE-23).
+        The bytes do not encode a point, or they encode the neutral element (ABE-23).
     """
     return _read(data, POINT_2_BYTES, G2Point.from_compressed_bytes, G2Point.identity())
 

@@ -1,4 +1,4 @@
-"""The pseudo-random generator: one key, one stream of elements.
+"""The pseudo-random generator: it expands a key into a stream of elements.
 
 Source: spec/conventions.md, section 8 (PRG-01 to PRG-03).
 """
@@ -52,9 +52,9 @@ def expand(key: bytes, ring: Ring, n: int) -> UintArray:
 
 
 def pieces(key: bytes, ring: Ring, n: int) -> Iterator[Words]:
-    """Yield the same elements piece by piece, as uint32, so that a stream is added up where it is made.
+    """Yield the elements of `expand` piece by piece, as uint32; a caller can add up a stream without storing it.
 
-    A piece is good until the next one is asked for. The arguments and errors are those of `expand`.
+    A piece is valid until the next one is requested. The arguments and errors are the same as for `expand`.
     """
     check_key("key", key)
     return (_GENERATOR.get() or usual)(key, ring, validate.integer("n", n, 0))
@@ -62,9 +62,9 @@ def pieces(key: bytes, ring: Ring, n: int) -> Iterator[Words]:
 
 @contextmanager
 def generator(other: Generator | None) -> Iterator[None]:
-    """Let all streams come from another generator inside a block; from that of the text when it is None.
+    """Replace the generator of all streams inside a ``with`` block; None stands for the generator of the specification.
 
-    `other` takes a key, the ring and the number of elements, and yields these in pieces, as `pieces` does.
+    `other` takes a key, the ring and the number of elements, and yields the elements in pieces, like `pieces`.
     """
     token = _GENERATOR.set(other)
     try:
@@ -74,12 +74,12 @@ def generator(other: Generator | None) -> Iterator[None]:
 
 
 def is_exchanged() -> bool:
-    """Return whether streams come from another generator than that of the text."""
+    """Return whether streams come from a generator other than the one of the specification."""
     return _GENERATOR.get() is not None
 
 
 def usual(key: bytes, ring: Ring, missing: int) -> Iterator[Words]:
-    """Yield what `pieces` does, with the generator of the text."""
+    """Yield the pieces of a stream from the generator of the specification."""
     stream = Cipher(algorithms.AES(key), _FROM_ZERO).encryptor()
     count = min(_PIECE, missing * MAX_MODULUS // (MAX_MODULUS // ring.modulus * ring.modulus) + 16)
     zeros, buffer = bytes(4 * count), bytearray(4 * count + 15)
@@ -97,9 +97,9 @@ def check_key(name: str, key: object) -> None:
     Raises
     ------
     ParameterError
-        It is not bytes.
+        The key is not bytes.
     LengthMismatch
-        It has another length.
+        The key has another length.
     """
     if not isinstance(key, bytes):
         raise ParameterError(name, key, "bytes")

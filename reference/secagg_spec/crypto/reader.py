@@ -1,4 +1,4 @@
-"""Reading bytes from front to back, for what is written by a peer."""
+"""A reader of bytes from front to back, for the messages of a peer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from secagg_spec.errors import Malformed
 
 @dataclass
 class Reader:
-    """Bytes and a place in them; `what` says what they should be, for the error."""
+    """Bytes and a place in them; `what` says in the error message what the bytes should be."""
 
     what: str
     data: bytes
@@ -21,7 +21,7 @@ class Reader:
         Raises
         ------
         Malformed
-            There are not so many.
+            Fewer bytes are left.
         """
         if self.at + count > len(self.data):
             raise Malformed(f"{self.what} of {len(self.data)} bytes ends early: {count} are needed from {self.at} on")
@@ -34,17 +34,17 @@ class Reader:
         Raises
         ------
         Malformed
-            There are not so many.
+            Fewer bytes are left.
         """
         return int.from_bytes(self.take(count), "little")
 
     def end(self) -> None:
-        """Refuse bytes that go on.
+        """Refuse remaining bytes.
 
         Raises
         ------
         Malformed
-            There are more.
+            There are bytes left.
         """
         if self.at != len(self.data):
             raise Malformed(f"{self.what} goes on after its end: {len(self.data) - self.at} more bytes")

@@ -1,7 +1,7 @@
-"""The sealed channel between two users: ChaCha20-Poly1305 under a key of its own for each payload.
+"""The sealed channel between two users: ChaCha20-Poly1305 with a separate key for each payload.
 
-The nonce is computed from the plaintext. A user that was restored from an old copy may seal a second plaintext under a
-key: the two payloads then have different nonces, and tell nothing about the plaintexts but that they differ.
+The nonce is computed from the plaintext. A user that was restored from an old copy may seal a second plaintext under
+the same key. The two payloads then have different nonces, and reveal only that the plaintexts differ.
 
 Source: spec/conventions.md, section 9 (SEA-01 to SEA-04, SEA-08, SEA-09, KEY-07).
 """
@@ -22,15 +22,15 @@ from secagg_spec.errors import DecryptionFailed, Replay
 
 NONCE_BYTES = 12
 OVERHEAD = NONCE_BYTES + 16
-"""How many bytes a payload is longer than its plaintext: the nonce before it and the tag behind it."""
+"""How many bytes a payload is longer than its plaintext: the nonce before it and the tag after it."""
 SEAL, SEAL_NONCE = "seal", "seal-nonce"
-"""The purposes of the two keys of a payload: the one that encrypts it, and the one that makes its nonce."""
+"""The purposes of the two keys of a payload: the first encrypts the payload, the second computes its nonce."""
 _SERVER = 2**32 - 1
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a session's keys are bound to: protocol, hash of the parameters, session id, round, message type."""
+    """The values that bind a session's keys: protocol, hash of the parameters, session id, round, message type."""
 
     protocol: str
     parameters: bytes
@@ -42,7 +42,7 @@ class Context:
 def binding(
     context: Context, sender: int, receiver: int, sender_key: bytes, receiver_key: bytes, purpose: str = SEAL
 ) -> bytes:
-    """Return the bytes that say what a key of a payload is for (KEY-02, KEY-07).
+    """Return the binding of a key of a payload, as bytes (KEY-02, KEY-07).
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def binding(
     sender_key, receiver_key : bytes
         Their public keys, 32 bytes each.
     purpose : str
-        `SEAL` for the key that encrypts, `SEAL_NONCE` for the key that makes the nonce.
+        `SEAL` for the key that encrypts, `SEAL_NONCE` for the key that computes the nonce.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def binding(
 
 @dataclass(frozen=True)
 class Lane:
-    """The way from one user to another in a round: what the one key of their payload is bound to."""
+    """The direction from one user to another in a round, with the values that bind the keys of its payload."""
 
     context: Context
     sender: int
@@ -98,8 +98,8 @@ class Lane:
         Raises
         ------
         DecryptionFailed
-            The payload was altered, cut, or sealed for something else (SEA-02); or its nonce is not the one that
-            follows from its plaintext (SEA-09).
+            The payload was altered or cut, or is bound to something else (SEA-02); or its nonce is not the one
+            computed from its plaintext (SEA-09).
         """
         cipher, associated = self._cipher(secret)
         payload = validate.octets("payload", payload)
@@ -143,11 +143,11 @@ class SealedChannel:
     Parameters
     ----------
     context : Context
-        What the keys are bound to.
+        The values that bind the keys.
     private : bytes
         The user's X25519 private key, 32 bytes.
     roster : Roster
-        Everybody's public keys.
+        The public keys of all users.
     """
 
     context: Context
@@ -165,11 +165,11 @@ class SealedChannel:
         Raises
         ------
         UnknownUser, DuplicateUser
-            Sender and receiver are not two users of the roster.
+            Sender and receiver are not two different users of the roster.
         Replay
             A payload for this receiver was sealed before (SEA-03).
         WeakKey
-            The public key of the receiver, or of another user, is a point of low order (KEY-01).
+            The public key of the receiver or of any other user is a point of low order (KEY-01).
         """
         self._check(sender, receiver)
         plaintext = validate.octets("plaintext", plaintext)
@@ -178,7 +178,7 @@ class SealedChannel:
         if sender in self._agreed or len(self._agreed) < len(self.roster.keys) - 1:
             for user in range(len(self.roster.keys)):
                 if user != sender:
-                    self._secret(user)  # one weak key refuses all, before anything is sealed (ERR-01)
+                    self._secret(user)  # refuse if any key is weak, before anything is sealed (ERR-01)
         payload = self._lane(sender, receiver).seal(self._secret(receiver), plaintext)
         self._sealed.add(receiver)
         return payload
@@ -189,7 +189,7 @@ class SealedChannel:
         Raises
         ------
         DecryptionFailed
-            The payload was altered, cut, or sealed for something else (SEA-02), or has another nonce (SEA-09).
+            The payload was altered or cut, is bound to something else (SEA-02), or has another nonce (SEA-09).
         """
         self._check(sender, receiver)
         return self._lane(sender, receiver).open(self._secret(sender), payload)
@@ -208,16 +208,16 @@ class SealedChannel:
 
 @dataclass(eq=False)
 class SealedStampedChannel:
-    """The channel of one user that begins a `SealedChannel` of its own for every stamp.
+    """The channel of one user that starts a separate `SealedChannel` for every stamp.
 
     Parameters
     ----------
     context : Context
-        What the keys are bound to; in place of its round comes the stamp of whoever seals.
+        The values that bind the keys; the stamp of the sealing user replaces the round.
     private : bytes
         The user's X25519 private key, 32 bytes.
     roster : Roster
-        Everybody's public keys.
+        The public keys of all users.
     """
 
     context: Context
@@ -237,7 +237,7 @@ class SealedStampedChannel:
         Replay
             A payload was sealed under a later stamp, or under this one for this receiver (SEA-03).
         UnknownUser, DuplicateUser, WeakKey
-            As `SealedChannel.close`.
+            As for `SealedChannel.close`.
         """
         newest = self._newest
         if newest is None or stamp > newest.context.round:
@@ -254,7 +254,7 @@ class SealedStampedChannel:
         Raises
         ------
         DecryptionFailed
-            The payload was altered, cut, or sealed for something else (SEA-02), or has another nonce (SEA-09).
+            The payload was altered or cut, is bound to something else (SEA-02), or has another nonce (SEA-09).
         """
         return self._at(stamp).open(sender, receiver, payload)
 
@@ -267,9 +267,9 @@ class SealedStampedChannel:
 
 @dataclass(frozen=True, eq=False)
 class SealedLinks:
-    """The sealed channels of several users as one: each payload is closed by its sender's and opened by its receiver's.
+    """The sealed channels of several users as one: the sender's channel closes a payload, the receiver's opens it.
 
-    For whole rounds in one process; a user on its own has its `SealedChannel`.
+    It serves whole rounds in one process; a single user has its own `SealedChannel`.
     """
 
     channels: Mapping[int, SealedChannel]
@@ -284,6 +284,6 @@ class SealedLinks:
 
 
 def sealed_links(context: Context, privates: Mapping[int, bytes]) -> SealedLinks:
-    """Return the channels of users 0 … N - 1, whose roster is made of the public keys of `privates`."""
+    """Return the channels of users 0 … N - 1, with a roster of the public keys of `privates`."""
     roster = Roster(tuple(public_key(privates[user]) for user in sorted(privates)))
     return SealedLinks({user: SealedChannel(context, private, roster) for user, private in privates.items()})

@@ -1,8 +1,8 @@
-"""Signatures: Ed25519 over a list of fields that says what is signed; thin over the library.
+"""Signatures: Ed25519 over a list of fields that identifies the signed content; a thin layer over the library.
 
-The library verifies without the cofactor, and with S below the order of the base point, as SIG-03 demands; a test holds
-it to that. It decodes some keys that RFC 8032 does not, and these are refused here. Ed25519 draws nothing: a private
-key and the fields determine the signature (RND-01).
+The library verifies without the cofactor and requires S below the order of the base point, as SIG-03 demands; a test
+checks this. It decodes some keys that RFC 8032 does not allow, and these are refused here. Ed25519 draws no random
+values: the private key and the fields determine the signature (RND-01).
 
 Source: spec/conventions.md, section 10 (SIG-01 to SIG-05).
 """
@@ -28,19 +28,19 @@ _KEPT = 1024
 
 
 def verification_key(private: bytes) -> bytes:
-    """Return the Ed25519 verification key of a private signing key, 32 bytes both (SIG-04)."""
+    """Return the Ed25519 verification key of a private signing key; both are 32 bytes long (SIG-04)."""
     check_key("private", private)
     return _signing_key(private).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
 
 
 @lru_cache(maxsize=_KEPT)
 def _signing_key(private: bytes) -> Ed25519PrivateKey:
-    """Return the library's key, which is made of the private one as slowly as a signature is."""
+    """Return the library's key object, cached: making it from the private key takes as long as a signature."""
     return Ed25519PrivateKey.from_private_bytes(private)
 
 
 def signed_fields(context: Context, purpose: str, signer: int, content: Sequence[bytes]) -> bytes:
-    """Return the bytes that a signature is over (SIG-01)."""
+    """Return the bytes that a signature covers (SIG-01)."""
     return fields(
         LABEL,
         VERSION,
@@ -68,12 +68,12 @@ def sign(private: bytes, data: bytes) -> bytes:
 
 
 def verify(public: bytes, data: bytes, signature: bytes, blamed: Iterable[int] = ()) -> None:
-    """Refuse a signature that is not one of `data` under a verification key.
+    """Refuse a signature that is not valid for `data` under a verification key.
 
     Raises
     ------
     BadSignature
-        It is not 64 bytes long, or not valid (SIG-02, SIG-03); `blamed` is who is at fault then.
+        The signature is not 64 bytes long, or not valid (SIG-02, SIG-03); the error blames the users of `blamed`.
     LengthMismatch
         The verification key is not 32 bytes long (SIG-04).
     """
@@ -90,9 +90,9 @@ def verify(public: bytes, data: bytes, signature: bytes, blamed: Iterable[int] =
 
 
 def _is_canonical(public: bytes) -> bool:
-    """Return whether a verification key is the one encoding of its point: y below the prime, and no sign where x is 0.
+    """Return whether a verification key is the canonical encoding of its point: y below the prime, no sign if x is 0.
 
-    Source: RFC 8032, 5.1.3, which does not decode the others (SIG-03).
+    Source: RFC 8032, 5.1.3, which rejects all other encodings (SIG-03).
     """
     y, sign = int.from_bytes(public, "little") & 2**255 - 1, public[-1] >> 7
     return y < _PRIME and not (sign and y in (1, _PRIME - 1))

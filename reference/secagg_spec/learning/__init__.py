@@ -1,1 +1,1 @@
-"""Training with secure aggregation: what users learn from, and how some of them attack."""
+"""Training with secure aggregation: data sets, models, training, simulated clocks and attacks."""

@@ -1,7 +1,7 @@
-"""What Byzantine users do to their updates and labels, and the normal numbers that one of the attacks needs.
+"""Attacks of Byzantine users on their updates and labels, and the normal numbers that one of the attacks needs.
 
-Each attack acts on what a user has before it quantises, so that what it sends stays within the range of the quantiser:
-whoever quantises clips. The strengths are the paper's.
+Each attack changes a user's values before quantisation. Quantisation clips, so the values that the user sends stay
+within the range of the quantiser. The strengths are the paper's.
 
 Source: HeteroSAg, section 5.2; claim HET-EXP2L.
 """
@@ -22,7 +22,7 @@ SIGN_FLIP_SCALE = 5.0
 
 
 def gaussian(update: RealArray, noise: RealArray) -> RealArray:
-    """Return what replaces an update under the Gaussian attack: the noise, and nothing of the update.
+    """Return the result of the Gaussian attack: the noise replaces the update.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def gaussian(update: RealArray, noise: RealArray) -> RealArray:
     Raises
     ------
     LengthMismatch
-        The two differ in length.
+        The update and the noise differ in length.
     OutOfRange
         A number is NaN or infinite.
 
@@ -54,9 +54,9 @@ def sign_flip(update: RealArray, scale: float = SIGN_FLIP_SCALE) -> RealArray:
     Raises
     ------
     ParameterError
-        The scale is no finite number above 0.
+        The scale is not a finite number above 0.
     OutOfRange
-        A number is NaN or infinite, or is after the attack.
+        A number is NaN or infinite, before or after the attack.
 
     Source: HeteroSAg, section 5.2.
     """
@@ -69,10 +69,10 @@ def sign_flip(update: RealArray, scale: float = SIGN_FLIP_SCALE) -> RealArray:
 
 
 def label_flip(labels: NDArray[Any], classes: int) -> NDArray[np.int64]:
-    """Return the labels that stand opposite in the list of classes: ``classes - 1 - label``.
+    """Return the labels mirrored in the list of classes: ``classes - 1 - label``.
 
-    The paper has its users "subtract 9", which gives labels that are no classes; with ten classes 9 - label is meant.
-    It then has them multiply their updates by 30.
+    The paper says that users "subtract 9", which gives invalid labels; for ten classes it means 9 - label. In the paper
+    the users then multiply their updates by 30.
 
     Parameters
     ----------
@@ -88,9 +88,9 @@ def label_flip(labels: NDArray[Any], classes: int) -> NDArray[np.int64]:
     Raises
     ------
     ParameterError
-        The labels are no array of integers, or the number of classes is out of range.
+        The labels are not an array of integers, or the number of classes is out of range.
     OutOfRange
-        A label is no class.
+        A label is outside ``[0, classes)``.
 
     Source: HeteroSAg, section 5.2; claim HET-EXP2L.
     """
@@ -104,7 +104,7 @@ def label_flip(labels: NDArray[Any], classes: int) -> NDArray[np.int64]:
 
 
 def normals(draws: RealArray, deviation: float = 1.0) -> RealArray:
-    """Return normal numbers with mean 0, one of each column of uniform draws, by the method of Box and Muller.
+    """Return normal numbers with mean 0, one from each column of uniform draws, by the Box-Muller method.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def normals(draws: RealArray, deviation: float = 1.0) -> RealArray:
     Raises
     ------
     ParameterError
-        The deviation is no finite number above 0.
+        The deviation is not a finite number above 0.
     OutOfRange
         A draw is outside ``[0, 1)``.
     """

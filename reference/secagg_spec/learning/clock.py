@@ -1,4 +1,4 @@
-"""Simulated clocks: when users train and send, and when the server has a new model.
+"""Simulated clocks: the times at which users train and send, and at which the server has a new model.
 
 ========================  ==========================================================
 papers                    here
@@ -10,12 +10,12 @@ beta, the delay scale     `Work.beta`
 tau                       `ServerStep.staleness`
 ========================  ==========================================================
 
-A clock gives, for each step of the server, when it was taken and on which updates, with the model that each began with;
-training can be done again on exactly that. Delays are drawn by *place*: in a round the first chosen user has the first
-place, and so on; in buffered training a user that begins takes the place of the one that has sent. The n-th delay of a
-place is the same in all schemes, and for all beta up to that factor (EXP-08).
+For each step of the server, a clock gives its time, its updates, and the model with which each update began; training
+can be replayed exactly from these. Delays are drawn by *place*. In a round the first chosen user has the first place,
+and so on. In buffered training a user that begins takes the place of the user that has just sent. The n-th delay of a
+place is the same in all schemes; for different beta it differs only by that factor (EXP-08).
 
-What happens at one instant happens in this order: updates come in and buffers are through, then users begin.
+Events at the same instant happen in this order: updates arrive and buffers are finished, then users begin.
 
 Source: spec/experiments.md, section 5 (EXP-17 to EXP-19); BASA, section 4.2 and appendix B.
 """
@@ -43,12 +43,12 @@ _LAST_OF_INSTANT = EventPriority(2)
 
 @dataclass(frozen=True)
 class Work:
-    """How long a user trains: a fixed time, and a delay of the exponential distribution with mean `beta`, in seconds.
+    """The training time of a user: a fixed time plus an exponentially distributed delay with mean `beta`, in seconds.
 
     Raises
     ------
     OutOfRange
-        One is negative or not finite.
+        A number is negative or not finite.
     """
 
     training: float
@@ -60,24 +60,24 @@ class Work:
 
 @dataclass(frozen=True)
 class Costs:
-    """How long a protocol takes, in seconds.
+    """The time that a protocol takes, in seconds.
 
     Parameters
     ----------
     sending : float
-        From when a user has trained to when its update is in; all users do it side by side.
+        From the end of a user's training to the arrival of its update; all users send in parallel.
     after : float
-        From when the last update is in to when the server has the new model.
+        From the arrival of the last update until the server has the new model.
     visits : tuple of float
-        Where the server takes one user at a time: how long a visit takes, for each position of the buffer. There is no
-        `sending` then.
+        The duration of a visit, for each position of the buffer, if the server takes one user at a time. In this case
+        `sending` is 0.
 
     Raises
     ------
     OutOfRange
-        One is negative or not finite.
+        A number is negative or not finite.
     ParameterError
-        There are visits and `sending`.
+        There are visits, and `sending` is not 0.
     """
 
     sending: float = 0.0
@@ -94,7 +94,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Update:
-    """One update: whose, begun with which model (a number of steps of the server), and when it was what, in seconds."""
+    """One update: its user, the model it began with (as a number of server steps), and its times, in seconds."""
 
     user: int
     model: int
@@ -105,29 +105,29 @@ class Update:
 
 @dataclass(frozen=True)
 class ServerStep:
-    """When the server had a new model, and the updates that it is made of, in the order in which they came in."""
+    """One new model of the server: its time, and the updates that it contains, in order of arrival."""
 
     time: float
     updates: tuple[Update, ...]
 
     @property
     def users(self) -> tuple[int, ...]:
-        """Whose the updates are."""
+        """The users of the updates."""
         return tuple(update.user for update in self.updates)
 
     def staleness(self, number: int) -> tuple[int, ...]:
-        """Return how many steps the server took while each user was at work; `number` is that of this step, from 0."""
+        """Return how many steps the server took while each user was at work; `number` is this step's number, from 0."""
         return tuple(number - update.model for update in self.updates)
 
 
 @dataclass(frozen=True)
 class Buffered:
-    """The numbers of buffered training: `users` in all, `at_once` of them at work or waiting, `buffer` in one sum.
+    """The sizes of buffered training: `users` in all, `at_once` of them at work or waiting, and `buffer` in one sum.
 
     Raises
     ------
     ParameterError
-        One is less than 1, or there are fewer users than at work and in a buffer together, so that none may begin.
+        A number is less than 1, or there are fewer users than `at_once` and `buffer` together, so no user could begin.
     """
 
     users: int
@@ -141,7 +141,7 @@ class Buffered:
 
 
 def synchronous(chosen: Sequence[Sequence[int]], work: Work, costs: Costs, seed: int) -> tuple[ServerStep, ...]:
-    """Return the steps of rounds that last until the slowest of their users has sent (EXP-17).
+    """Return the steps of rounds, each of which lasts until its slowest user has sent (EXP-17).
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def synchronous(chosen: Sequence[Sequence[int]], work: Work, costs: Costs, seed:
         The users of each round.
     work : Work
     costs : Costs
-        Of a protocol without visits.
+        The costs of a protocol without visits.
     seed : int
 
     Raises
@@ -168,25 +168,25 @@ def synchronous(chosen: Sequence[Sequence[int]], work: Work, costs: Costs, seed:
 
 
 def buffered(plan: Buffered, steps: int, work: Work, costs: Costs, seed: int) -> tuple[ServerStep, ...]:
-    """Return the first steps of a server that takes the updates of users who come and go (EXP-18, EXP-19).
+    """Return the first steps of a server that receives the updates of users who come and go (EXP-18, EXP-19).
 
-    A user that begins is one of those that are neither at work nor waiting, and not in the buffer that fills, each as
-    likely as the others: so nobody is in a buffer twice, as the protocols demand.
+    A user that begins is drawn uniformly from the users that are not at work, not waiting, and not in the buffer that
+    is being filled. So no user is in a buffer twice, as the protocols demand.
 
     Parameters
     ----------
     plan : Buffered
     steps : int
-        How many steps of the server, at least 1.
+        The number of server steps, at least 1.
     work : Work
     costs : Costs
-        Those with visits are of a protocol that takes users one at a time, in the order in which they come.
+        Costs with visits are for a protocol that takes users one at a time, in order of arrival.
     seed : int
 
     Raises
     ------
     ParameterError
-        There are visits, but not one for each position of the buffer.
+        There are visits, but not exactly one per position of the buffer.
     """
     validate.integer("steps", steps, 1, validate.MAX_COUNT)
     if len(costs.visits) not in (0, plan.buffer):
@@ -199,7 +199,7 @@ def buffered(plan: Buffered, steps: int, work: Work, costs: Costs, seed: int) ->
 
 
 class _Delays:
-    """Draws the delays of each place from a stream of its own."""
+    """Draws the delays of each place from a separate stream."""
 
     def __init__(self, seed: int, beta: float) -> None:
         self.seed, self.beta = seed, beta
@@ -214,7 +214,7 @@ class _Delays:
 
 @dataclass(eq=False)
 class _Rounds:
-    """Rounds of users that train and send side by side."""
+    """Rounds of users that train and send in parallel."""
 
     chosen: Sequence[Sequence[int]]
     work: Work
@@ -226,7 +226,7 @@ class _Rounds:
         self.clock = simpy.Environment()
 
     def run(self) -> _Process:
-        """Go through the rounds."""
+        """Run the rounds."""
         for users in self.chosen:
             came: list[Update] = []
             yield self.clock.all_of([self.clock.process(self._user(*one, came)) for one in enumerate(users)])
@@ -242,7 +242,7 @@ class _Rounds:
 
 
 class _Queue:
-    """Places at which users train, and a server that does one thing at a time, and finishes full buffers first."""
+    """Places at which users train, and a server that does one task at a time and handles full buffers first."""
 
     def __init__(self, plan: Buffered, wanted: int, work: Work, costs: Costs, seed: int) -> None:
         self.plan, self.wanted, self.work, self.costs = plan, wanted, work, costs
@@ -276,7 +276,7 @@ class _Queue:
             self._put(trained(self.clock.now))
 
     def _put(self, update: Update) -> None:
-        """Take an update in; the server turns to a full buffer as soon as it can."""
+        """Add an update to the buffer; the server handles a full buffer as soon as it is free."""
         self.buffer.append(update)
         if len(self.buffer) == self.plan.buffer:
             full, self.buffer = tuple(self.buffer), []
@@ -293,7 +293,7 @@ class _Queue:
 
 
 class _Beginning(simpy.Event):
-    """The moment at which a user begins: now, when all else that happens now has happened."""
+    """The event of a user that begins: now, but after all other events of this instant."""
 
     def __init__(self, clock: simpy.Environment) -> None:
         super().__init__(clock)

@@ -1,4 +1,4 @@
-"""The data sets that are trained on: images in [0, 1] with labels, for training and for tests.
+"""The data sets for training: images in [0, 1] with labels, split into training and test samples.
 
 Source: spec/experiments.md, section 2 (EXP-01, EXP-02).
 """
@@ -24,7 +24,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 Images: TypeAlias = NDArray[np.float32]
 NAMES = tuple(files.SETS)
 TEST_EVERY = 5
-"""Of the bundled digits every so many-th image, the first one included, is for tests."""
+"""The n for which every n-th image of the bundled digits, starting with the first, is a test sample."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +41,9 @@ class Samples:
     Raises
     ------
     ParameterError
-        One of them is another kind of array.
+        An argument is another kind of array.
     LengthMismatch
-        Their shapes do not fit.
+        The shapes do not match.
     """
 
     x: Images
@@ -67,22 +67,22 @@ class Dataset:
     Parameters
     ----------
     name, title : str
-        One of `NAMES`, and how it is called in pictures.
+        One of `NAMES`, and the title in figures.
     classes : int
         Labels are in [0, classes).
     train, test : Samples
-        What is trained on, and what accuracies are measured on.
+        The samples for training, and the samples for measuring accuracy.
     writers : int64 array (n,) or None
-        Who wrote each of the training samples, where that is known.
+        The writer of each training sample, if known.
     hashes : mapping
-        The SHA-256 of each file that it was read from.
+        The SHA-256 of each file from which the data set was read.
 
     Raises
     ------
     OutOfRange
         A label is outside the classes (EXP-02).
     LengthMismatch
-        There is not one writer for each sample.
+        The number of writers differs from the number of samples.
     """
 
     name: str
@@ -106,7 +106,7 @@ def check_labels(name: str, labels: IntArray, classes: int) -> None:
     Raises
     ------
     OutOfRange
-        There is one; the error names the first.
+        A label is outside [0, classes); the error names the first.
     """
     outside = np.flatnonzero((labels < 0) | (labels >= classes))
     if outside.size:
@@ -114,7 +114,7 @@ def check_labels(name: str, labels: IntArray, classes: int) -> None:
 
 
 def load(name: str, folder: Path | None) -> Dataset:
-    """Return a data set, read once in a process.
+    """Return a data set; each process reads it only once.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def load(name: str, folder: Path | None) -> Dataset:
     Raises
     ------
     ParameterError
-        There is no such data set, no folder, or a file is missing or damaged (EXP-01).
+        The data set is unknown, there is no folder, or a file is missing or damaged (EXP-01).
     OutOfRange
         A label is outside the classes (EXP-02).
     """
@@ -187,14 +187,14 @@ _READERS: Mapping[str, Callable[[Path], Dataset]] = MappingProxyType(
 
 
 def _scaled(raw: NDArray[np.generic], largest: float) -> Images:
-    """Return images (n, side, side) as those of one channel, with values in [0, 1]."""
+    """Return images (n, side, side) as images of one channel, with values in [0, 1]."""
     images = raw.astype(np.float32)[:, np.newaxis]
     images /= np.float32(largest)
     return images
 
 
 def _decoded(packed: NDArray[np.uint8], offsets: IntArray) -> Images:
-    """Return the JPEG images that stand one behind the other, the channels first."""
+    """Return the images of concatenated JPEG files; the channel is the first axis of an image."""
     from PIL import Image  # noqa: PLC0415
 
     images = np.empty((len(offsets) - 1, 3, 32, 32), dtype=np.float32)

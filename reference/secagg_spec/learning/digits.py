@@ -1,4 +1,4 @@
-"""Images of handwritten digits: those bundled with scikit-learn, or MNIST from a folder."""
+"""Images of handwritten digits: the images bundled with scikit-learn, or MNIST from a folder."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class Digits:
 
     @property
     def side(self) -> int:
-        """How many pixels an image is high, and wide."""
+        """The height and width of an image, in pixels."""
         return int(self.raw.shape[1])
 
     def images(self, chosen: NDArray[np.intp]) -> RealArray:
-        """Return some images, with values in [0, 1]."""
+        """Return the chosen images, with values in [0, 1]."""
         return self.raw[chosen].astype(np.float64) / self.largest
 
     def squares(self, image: RealArray) -> RealArray:
-        """Return the sum of the squared differences of an image from each of the data, but for rounding."""
+        """Return the sum of squared differences between an image and each image of the data, up to rounding."""
         flat = self.raw.reshape(len(self.raw), -1)
         lengths, products = np.empty(len(flat)), np.empty(len(flat))
         for start in range(0, len(flat), _CHUNK):
@@ -72,7 +72,7 @@ def mnist(folder: Path) -> Digits:
     Raises
     ------
     ParameterError
-        The files are not there, or they are not such files.
+        The files are missing, or are not MNIST files.
     """
     images, labels = (_read(folder / name, axes) for name, axes in ((_IMAGES, 3), (_LABELS, 1)))
     if len(images) != len(labels) or images.shape[1] != images.shape[2]:
@@ -94,16 +94,16 @@ def bytes_of_idx(packed: bytes, axes: int, path: Path | str) -> NDArray[np.uint8
     Parameters
     ----------
     packed : bytes
-        What the file holds, packed by gzip.
+        The content of the file, compressed with gzip.
     axes : int
-        The axes that are expected, in [1, 255].
+        The expected number of axes, in [1, 255].
     path : Path or str
-        Where it came from, for the errors.
+        The origin of the data, for error messages.
 
     Raises
     ------
     ParameterError
-        It is not such a file.
+        The data is not such a file.
     """
     try:
         data = gzip.decompress(packed)

@@ -1,4 +1,4 @@
-"""The data files that training reads: which ones a data set has, and the hash that each must have.
+"""The data files that training reads: the files of each data set, and the hash that each file must have.
 
 Source: spec/experiments.md, section 2 (EXP-01).
 """
@@ -34,7 +34,7 @@ SHA256: Mapping[str, str] = MappingProxyType(
         CIFAR10: "2d637b615c2c0875b0638024e47a86276436dbdfa6966c8456f44b0f00f8dfcf",
     }
 )
-"""The table of files: the hash of what each file holds; of the bundled digits, of their pixels and labels as bytes."""
+"""The table of files: the hash of each file's content; for the bundled digits, of their pixels and labels as bytes."""
 
 SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"digits": (BUNDLED,), "mnist": MNIST, "mnist-writers": (*MNIST, WRITERS), "cifar10": (CIFAR10,)}
@@ -43,17 +43,17 @@ SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def hashes(dataset: str) -> dict[str, str]:
-    """Return the hash that each file of a data set has, by the name of the file; `dataset` is a key of `SETS`."""
+    """Return the hash of each file of a data set, by file name; `dataset` is a key of `SETS`."""
     return {name: SHA256[name] for name in SETS[dataset]}
 
 
 def read(folder: Path, name: str) -> bytes:
-    """Return what a data file in a folder holds (EXP-01).
+    """Return the content of a data file in a folder (EXP-01).
 
     Raises
     ------
     ParameterError
-        There is none that can be read, or it does not have the hash of the table.
+        The file cannot be read, or its hash is not the one in the table.
     """
     try:
         data = disk.regular(folder / name).read_bytes()
@@ -63,12 +63,12 @@ def read(folder: Path, name: str) -> bytes:
 
 
 def checked(name: str, data: bytes, where: Path | str) -> bytes:
-    """Return what a data file holds when its hash is that of the table (EXP-01).
+    """Return the content of a data file when its hash is the one in the table (EXP-01).
 
     Raises
     ------
     ParameterError
-        It is another one; the error names the file and both hashes.
+        The hash differs; the error names the file and both hashes.
     """
     found = hashlib.sha256(data).hexdigest()
     if found != SHA256[name]:

@@ -8,14 +8,14 @@ mlp                   784-100-10, 79,510 parameters (HeteroSAg, table 5); on ima
 lenet5                LeNet-5 on 28x28 pixels with ReLU and maxima in place of sigmoids and means (BASecAgg, section 4)
 mcmahan-cnn           two convolutions of 32 and 64 filters of 5x5, 512 dense units (McMahan et al., 2017)
 femnist-cnn           two convolutions of 3x3, maxima, 128 dense units, no dropout (Reddi et al., 2020; BASA, B.3)
-heterosag-cnn         that of HeteroSAg, table 6
+heterosag-cnn         the network of HeteroSAg, table 6
 fedml-cnn             two convolutions of 64 filters of 5x5, three dense layers (He et al., 2020; BASA, B.3)
 flsim-cnn             four convolutions of 32 filters of 3x3, one dense layer, no normalisation (BASA, B.3)
 vgg11                 configuration A of Simonyan and Zisserman for 32x32 pixels: one dense layer, no normalisation
 ====================  ==========================================================================================
 
-Layers start as in PyTorch: weights and biases uniform between -1/sqrt(n) and 1/sqrt(n), with n inputs of a unit. Those
-of HeteroSAg start with biases 0 and Glorot's uniform weights of convolutions (its appendix J.4).
+Layers are initialised as in PyTorch: weights and biases are uniform between -1/sqrt(n) and 1/sqrt(n), for n inputs of a
+unit. The models of HeteroSAg start with biases 0 and Glorot's uniform weights of convolutions (its appendix J.4).
 
 Source: spec/experiments.md, section 3.
 """
@@ -41,23 +41,23 @@ if TYPE_CHECKING:
 
 _PART = 1000
 _SMALL = 64
-"""Images of at most so many pixels get the smaller hidden layer."""
+"""Images of at most this many pixels get the smaller hidden layer."""
 
 
 class Layer(Protocol):
-    """A layer: the shapes of its parameters, the inputs of one unit, and what it makes of a batch."""
+    """A layer: the shapes of its parameters, the number of inputs of one unit, and its function of a batch."""
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """The shapes of its parameters: weights and biases, or none."""
 
     def __call__(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
-        """Return what a batch becomes."""
+        """Return the output of the layer for a batch."""
 
 
 @dataclass(frozen=True)
 class Dense:
-    """A dense layer on vectors; whatever else comes in is made a vector."""
+    """A dense layer on vectors; inputs of other shapes are flattened to vectors."""
 
     inputs: int
     outputs: int
@@ -109,27 +109,27 @@ class Maxima:
 
 @dataclass(frozen=True)
 class Positive:
-    """ReLU: the larger one of a number and 0."""
+    """ReLU: the larger of a number and 0."""
 
     shapes: tuple[tuple[int, ...], ...] = ()
 
     def __call__(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
-        """Return the positive parts of a batch."""
+        """Return the positive part of each number of a batch."""
         return functional.relu(x)
 
 
 @dataclass(frozen=True)
 class Model:
-    """A network of layers, whose parameters are one vector.
+    """A network of layers whose parameters form one vector.
 
     Parameters
     ----------
     name : str
         One of `NAMES`.
     layers : sequence of Layer
-        Applied one after the other; what comes out are the logits of the classes.
+        Applied one after the other; the output is the logits of the classes.
     glorot : bool
-        Whether it starts as HeteroSAg says, and not as in PyTorch.
+        Whether it is initialised as in HeteroSAg rather than as in PyTorch.
     """
 
     name: str
@@ -147,17 +147,17 @@ class Model:
 
     @property
     def dense(self) -> tuple[Dense, ...] | None:
-        """Its dense layers, when it has no others but ReLU between them."""
+        """The dense layers, if the model has only these, with ReLU between them."""
         found = tuple(layer for layer in self.layers if isinstance(layer, Dense))
         between = tuple(layer for pair in pairwise(found) for layer in (pair[0], Positive()))
         return found if (*between, found[-1]) == self.layers else None
 
     def initial(self, rng: np.random.Generator) -> RealArray:
-        """Return the first model (d,), drawn weights before biases, layer by layer."""
+        """Return the initial model (d,); it is drawn layer by layer, weights before biases."""
         return np.concatenate([part for layer in self.layers if layer.shapes for part in self._first(layer, rng)])
 
     def _first(self, layer: Layer, rng: np.random.Generator) -> Iterator[RealArray]:
-        """Yield the first weights and biases of a layer."""
+        """Yield the initial weights and biases of a layer."""
         weights, biases = layer.shapes
         inputs, outputs = math.prod(weights[1:]), weights[0] * math.prod(weights[2:])
         glorot = self.glorot and isinstance(layer, Convolution)
@@ -166,7 +166,7 @@ class Model:
         yield np.zeros(biases) if self.glorot else rng.uniform(-bound, bound, biases)
 
     def views(self, flat: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Return the parameters that a vector (d,), or each of several (U, d), holds; they share its memory."""
+        """Return the parameters in a vector (d,), or in each of several vectors (U, d), as views of its memory."""
         parts = torch.split(flat, [math.prod(shape) for shape in self.shapes], dim=-1)
         return tuple(part.view(*part.shape[:-1], *shape) for part, shape in zip(parts, self.shapes, strict=True))
 
@@ -178,14 +178,14 @@ class Model:
         return x
 
     def evaluate(self, vector: RealArray, samples: Samples, device: str = "cpu") -> tuple[float, float]:
-        """Return the share of samples that a model (d,) classifies rightly, and its mean cross-entropy in nats.
+        """Return the share of samples that a model (d,) classifies correctly, and its mean cross-entropy in nats.
 
         Raises
         ------
         LengthMismatch
-            The vector has not d numbers.
+            The vector does not have d numbers.
         OutOfRange
-            One of them is not finite.
+            A number of the vector is not finite.
         """
         vector = validate.reals("vector", vector, (self.d,))
         parameters = self.views(torch.from_numpy(vector).to(device, torch.float32))
@@ -194,13 +194,13 @@ class Model:
         return right, loss
 
     def _score(self, parameters: Sequence[torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> tuple[float, float]:
-        """Return how many samples are classified rightly, and the sum of their cross-entropies."""
+        """Return how many samples are classified correctly, and the sum of the cross-entropies of all samples."""
         with torch.no_grad():
             logits = self.logits(parameters, x)
             return float((logits.argmax(1) == y).sum()), float(functional.cross_entropy(logits, y, reduction="sum"))
 
     def accuracy(self, vector: RealArray, samples: Samples) -> float:
-        """Return the share of samples that a model (d,) classifies rightly; errors as in `evaluate`."""
+        """Return the share of samples that a model (d,) classifies correctly; errors as in `evaluate`."""
         return self.evaluate(vector, samples)[0]
 
     def loss(self, vector: RealArray, samples: Samples) -> float:
@@ -209,7 +209,7 @@ class Model:
 
 
 def _parts(samples: Samples, device: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Yield images and labels, a thousand at once."""
+    """Yield images and labels, a thousand at a time."""
     for start in range(0, len(samples.y), _PART):
         part = slice(start, start + _PART)
         yield torch.tensor(samples.x[part], device=device), torch.tensor(samples.y[part], device=device)
@@ -218,7 +218,7 @@ def _parts(samples: Samples, device: str) -> Iterator[tuple[torch.Tensor, torch.
 # ---------------------------------------------------------------------------------------------------------- the models
 
 Shape = tuple[int, int, int]
-"""Channels of an image, pixels of a side, classes."""
+"""The number of channels of an image, of pixels of a side, and of classes."""
 
 
 def build(name: str, dataset: Dataset) -> Model:
@@ -239,7 +239,7 @@ def build(name: str, dataset: Dataset) -> Model:
 
 
 def _check_sizes(name: str, layers: Sequence[Layer], shape: tuple[int, int, int]) -> None:
-    """Refuse images of which nothing is left after some layer."""
+    """Refuse images that are too small: a layer would leave no pixels."""
     _, side, _ = shape
     for layer in layers:
         if isinstance(layer, Convolution):
@@ -251,7 +251,7 @@ def _check_sizes(name: str, layers: Sequence[Layer], shape: tuple[int, int, int]
 
 
 def _pooled(side: int, layer: Maxima) -> int:
-    """Return how many windows there are along a side."""
+    """Return the number of windows along a side."""
     return (side + 2 * layer.padding - layer.size) // layer.stride + 1
 
 

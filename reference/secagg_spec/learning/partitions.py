@@ -1,4 +1,4 @@
-"""Partitions of training samples: which user holds which of them.
+"""Partitions of the training samples among users.
 
 ====================  ==========================================
 papers                here
@@ -24,31 +24,31 @@ from secagg_spec.learning.datasets import Dataset, IntArray
 Parts: TypeAlias = tuple[IntArray, ...]
 PARTITIONS = ("iid", "by-class", "dirichlet", "writers")
 ALPHAS = (1e-3, 1e6)
-"""The least and the largest alpha."""
+"""The smallest and the largest alpha."""
 
 
 def split(
     dataset: Dataset, kind: str, users: int, rng: np.random.Generator, alpha: float | None = None
 ) -> tuple[IntArray, ...]:
-    """Return the places of the training samples of each user (EXP-03 to EXP-05).
+    """Return the indices of each user's training samples (EXP-03 to EXP-05).
 
     Parameters
     ----------
     dataset : Dataset
-        What is divided.
+        The data set to divide.
     kind : str
         One of `PARTITIONS`.
     users : int
         N, at least 1.
     rng : Generator
-        What is random is drawn from it: all of ``iid`` and ``dirichlet``, nothing of the others.
+        The source of randomness for ``iid`` and ``dirichlet``; the other partitions draw nothing.
     alpha : float or None
-        With ``dirichlet`` a number in [0.001, 10^6], with the others None.
+        A number in [0.001, 10^6] for ``dirichlet``, None for the others.
 
     Raises
     ------
     ParameterError
-        There is no such partition, or a user would hold no sample (EXP-04).
+        The partition is unknown, or a user would hold no sample (EXP-04).
     OutOfRange
         `alpha` is outside its range.
     """
@@ -62,17 +62,17 @@ def split(
 
 
 def left_out(dataset: Dataset, parts: Sequence[IntArray]) -> int:
-    """Return how many training samples no user holds: with ``writers`` those of the writers beyond (EXP-03)."""
+    """Return how many training samples no user holds: with ``writers``, the samples of surplus writers (EXP-03)."""
     return len(dataset.train) - sum(len(part) for part in parts)
 
 
 def label_counts(labels: IntArray, parts: Sequence[IntArray], classes: int) -> IntArray:
-    """Return how many samples of each label each user holds, (N, classes)."""
+    """Return the number of samples per user and label, (N, classes)."""
     return np.array([np.bincount(labels[part], minlength=classes) for part in parts], dtype=np.int64)
 
 
 def _checked(kind: str, alpha: float | None) -> float:
-    """Return alpha, which is there with ``dirichlet`` and nowhere else."""
+    """Return alpha; it must be given for ``dirichlet``, and for no other partition."""
     if (alpha is None) == (kind == "dirichlet"):
         raise ParameterError("alpha", alpha, f"{'given' if alpha is None else 'left out'} with the partition {kind}")
     if alpha is None:
@@ -112,7 +112,7 @@ def _dirichlet(dataset: Dataset, users: int, rng: np.random.Generator, alpha: fl
 
 
 def _cut(members: IntArray, users: int, rng: np.random.Generator, alpha: float) -> list[IntArray]:
-    """Return the samples of one class, in random order, cut at the rounded sums of shares."""
+    """Return the samples of one class in random order, cut at the rounded cumulative sums of random shares."""
     sums = np.cumsum(rng.dirichlet(np.full(users, alpha)))[:-1]
     return np.split(rng.permutation(members), np.rint(sums * len(members)).astype(np.int64))
 

@@ -1,17 +1,17 @@
-"""Losses whose gradients, noise and smoothness can be told: for runs beside the bounds of theorems.
+"""Losses whose gradients, noise and smoothness can be computed, for comparing runs with the bounds of theorems.
 
 ====================  ==============================================================================
 text                  here
 ====================  ==============================================================================
 d                     `Problem.d`
 lambda, mu            `decay`: the losses of `Regression` are decay-strongly convex
-L, rho                `Regression.smoothness`, which is certain, and `curvature`, an estimate at one model
-sigma^2 of a sample   what `Problem.moments` gives besides the gradient
+L, rho                `Regression.smoothness`, a certain bound, and `curvature`, an estimate at one model
+sigma^2 of a sample   the second result of `Problem.moments`, after the gradients
 ====================  ==============================================================================
 
-A model is one vector of d numbers in binary64. A loss is the mean cross-entropy of points, by their weights, plus
-decay/2 times the squared length of the model. The gradient of one point is an outer product for each layer, so that
-its squared length is a product of two.
+A model is one vector of d numbers in binary64. A loss is the weighted mean of the points' cross-entropies plus decay/2
+times the squared length of the model. In each layer the gradient of one point is an outer product, so its squared
+length is the product of the two factors' squared lengths.
 
 Source: spec/experiments.md, section 6.
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 IntArray: TypeAlias = NDArray[np.int64]
 Outer: TypeAlias = tuple[tuple[RealArray, RealArray], ...]
-"""For each layer the two factors (n, outputs) and (n, inputs) of the points' gradients."""
+"""The two factors (n, outputs) and (n, inputs) of the points' gradients, for each layer."""
 PROBLEMS = ("regression", "network")
 HIDDEN = 16
 _FLAT = 1e-6
@@ -45,7 +45,7 @@ _ITERATIONS = 30
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Inputs (n, inputs), of which the last is 1, labels (n,), and the weight of each point; weights add up to 1."""
+    """Inputs (n, inputs), of which the last is 1, labels (n,), and a weight for each point; weights add up to 1."""
 
     x: RealArray
     y: IntArray
@@ -64,7 +64,7 @@ class Points:
         return cls(np.concatenate([part.x for part in parts]), np.concatenate([part.y for part in parts]), weights)
 
     def taken(self, chosen: IntArray) -> Points:
-        """Return some points, which may be named more than once, with equal weights."""
+        """Return the chosen points with equal weights; a point may be chosen more than once."""
         return Points(self.x[chosen], self.y[chosen], _equal(len(chosen)))
 
 
@@ -79,7 +79,7 @@ class Problem(ABC):
     Parameters
     ----------
     inputs, classes : int
-        Numbers of a point, with the 1 at its end, and labels.
+        The number of inputs of a point, including the 1 at its end, and the number of labels.
     decay : float
         A finite number, at least 0.
     """
@@ -126,15 +126,16 @@ class Problem(ABC):
     def moments(
         self, model: RealArray, points: Points, sizes: Sequence[int] | None = None
     ) -> tuple[RealArray, RealArray]:
-        """Return gradients, and of each the expected squared distance of that of one point, drawn by its weight.
+        """Return the gradients, and the variance of each: the expected squared distance of a point's gradient from it.
 
         Parameters
         ----------
         model : array (d,)
         points : Points
-            Those of several losses, one after the other, which count the same.
+            The points of several losses, one loss after the other; all losses count the same. Within a loss a point is
+            drawn by its weight.
         sizes : sequence of int, optional
-            How many points each loss has; when left out there is one loss.
+            The number of points of each loss; by default there is one loss.
 
         Returns
         -------
@@ -157,7 +158,7 @@ def _cut(factors: Outer, at: slice) -> Outer:
 
 
 def slopes(logits: RealArray, labels: IntArray) -> RealArray:
-    """Return the gradient of each cross-entropy by its logits: softmax minus one-hot."""
+    """Return the gradient of each cross-entropy with respect to its logits: softmax minus one-hot."""
     found: RealArray = np.exp(logits - logits.max(axis=1, keepdims=True))
     found /= found.sum(axis=1, keepdims=True)
     found[np.arange(len(labels)), labels] -= 1
@@ -165,7 +166,7 @@ def slopes(logits: RealArray, labels: IntArray) -> RealArray:
 
 
 class Regression(Problem):
-    """Multinomial logistic regression, d = classes * inputs, which is strongly convex where there is a decay."""
+    """Multinomial logistic regression, d = classes * inputs; it is strongly convex if the decay is not 0."""
 
     @property
     def d(self) -> int:
@@ -188,19 +189,20 @@ class Regression(Problem):
     def smoothness(self, points: Points) -> float:
         """Return a bound on all eigenvalues of all Hessians of the loss.
 
-        That of a cross-entropy by its logits is diag(p) - p p', and u'(diag(p) - p p')u is the variance of u_c with
-        probabilities p_c: at most a quarter of the squared distance of two entries of u, so at most |u|^2/2.
+        The Hessian of a cross-entropy with respect to its logits is diag(p) - p p', and u'(diag(p) - p p')u is the
+        variance of u_c with probabilities p_c. It is at most a quarter of the largest squared difference of two entries
+        of u, so at most |u|^2/2.
         """
         moments = (points.x * points.weights[:, None]).T @ points.x
         return float(np.linalg.eigvalsh(moments)[-1] / 2 + self.decay)
 
     def minimum(self, points: Points) -> RealArray:
-        """Return the model of the least loss, to within a gradient of length 10^-6.
+        """Return the model of least loss, up to a gradient of length 10^-6.
 
         Raises
         ------
         OutOfRange
-            The gradient is longer.
+            The gradient at the result is longer.
         """
         from scipy.optimize import minimize  # noqa: PLC0415
 
@@ -256,21 +258,21 @@ def _with_one(x: RealArray) -> RealArray:
 
 
 def build(name: str, inputs: int, classes: int, decay: float) -> Regression | Network:
-    """Return the problem of a name.
+    """Return the problem with the given name.
 
     Raises
     ------
     ParameterError
-        There is none of this name, or a number is not as `Problem` says.
+        No problem has this name, or an argument does not meet the conditions of `Problem`.
     """
     validate.one_of("problem", name, PROBLEMS)
     return (Regression if name == "regression" else Network)(inputs, classes, decay)
 
 
 def curvature(problem: Problem, model: RealArray, points: Points, rng: np.random.Generator) -> float:
-    """Return an estimate, from below, of the largest absolute eigenvalue of the Hessian at a model.
+    """Return a lower estimate of the largest absolute eigenvalue of the Hessian at a model.
 
-    It is power iteration on differences of gradients, from a random direction.
+    The method is power iteration on differences of gradients, from a random direction.
     """
     direction, length = rng.standard_normal(problem.d), 0.0
     for _ in range(_ITERATIONS):

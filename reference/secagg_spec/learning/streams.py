@@ -1,6 +1,6 @@
-"""Where the random numbers of a cell come from: one stream for each use, never one for each scheme.
+"""The random numbers of a cell: one stream for each use, never one for each scheme.
 
-Schemes with one seed thereby see the same partition, first model, batches, users, delays and staleness. Source:
+So all schemes with the same seed see the same partition, initial model, batches, users, delays and staleness. Source:
 spec/experiments.md, section 3 (EXP-08).
 """
 
@@ -15,16 +15,16 @@ MOST = 2**32 - 1
 
 
 def stream(seed: int, which: int, *numbers: int) -> np.random.Generator:
-    """Return the generator of one use of random numbers in a cell.
+    """Return the generator for one use of random numbers in a cell.
 
     Parameters
     ----------
     seed : int
         The seed of the cell, in ``[0, 2**32)``.
     which : int
-        What the numbers are for, such as `BATCHES`.
+        The use of the random numbers, such as `BATCHES`.
     numbers : int
-        What tells apart the streams of this use, such as a round and a user; each in ``[0, 2**32)``.
+        Numbers that distinguish the streams of this use, such as a round and a user; each in ``[0, 2**32)``.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""Users train on their own samples: one after the other, or many at once with the same result.
+"""Training of users on their own samples: one user at a time, or many at once with the same result.
 
 Each engine takes the same steps. `loop` trains one user at a time. `vmap` stacks the parameters of users and lets
-PyTorch derive the gradients of all at once; the batches of users with fewer samples are filled up with samples of
-weight 0, and users that are through drop out. `stacked` does so with products of stacked matrices, for networks of
-dense layers, and needs no derivation: the gradient is written out.
+PyTorch differentiate for all users at once. The batches of users with fewer samples are padded with samples of
+weight 0, and users that have finished are removed. `stacked` does the same with products of stacked matrices, for
+networks of dense layers; its gradient is written out, so no automatic differentiation is needed.
 
 ====================  ============================
 spec                  here
@@ -38,22 +38,22 @@ if TYPE_CHECKING:
 IntArray: TypeAlias = NDArray[np.int64]
 Tensors: TypeAlias = tuple[torch.Tensor, ...]
 Batch: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-"""Images, labels, and the weight of each sample in the loss of its user, which is 0 of one that only fills up."""
+"""Images, labels, and the weight of each sample in the loss of its user; the weight of padding is 0."""
 ENGINES = ("auto", "loop", "vmap", "stacked")
 _TOGETHER = 2**20
-"""How many parameters are trained together: about as many as a cache holds."""
+"""The number of parameters that are trained together: about as many as fit into a cache."""
 
 
 @dataclass(frozen=True)
 class LocalSGD:
-    """E epochs of batches of B samples, the learning rate, momentum, and weight decay.
+    """Local SGD: E epochs of batches of B samples, the learning rate, momentum, and weight decay.
 
     Raises
     ------
     ParameterError
-        Epochs or batch are no integer above 0.
+        The epochs or the batch size are not an integer above 0.
     OutOfRange
-        The rate is not a finite number above 0, or momentum or decay are not in [0, 1).
+        The rate is not a finite number above 0, or momentum or decay is not in [0, 1).
     """
 
     epochs: int
@@ -72,7 +72,7 @@ class LocalSGD:
 
 
 def batches(part: IntArray, sgd: LocalSGD, rng: np.random.Generator) -> Iterator[IntArray]:
-    """Yield the batches of a user, each numbers of samples: in each epoch all of them, in fresh order (EXP-06)."""
+    """Yield a user's batches of sample numbers; each epoch has all of the user's samples in fresh order (EXP-06)."""
     for _ in range(sgd.epochs):
         order = part[rng.permutation(len(part))]
         for start in range(0, len(order), sgd.batch):
@@ -81,12 +81,12 @@ def batches(part: IntArray, sgd: LocalSGD, rng: np.random.Generator) -> Iterator
 
 @dataclass(frozen=True, eq=False)
 class Trainer:
-    """Trains users on samples; `engine` is one of `ENGINES`, where `auto` takes what was measured to be faster.
+    """Trains users on samples; `engine` is one of `ENGINES`, and `auto` selects the engine that was measured as faster.
 
     Raises
     ------
     ParameterError
-        No engine has this name, or it does not train this model so.
+        No engine has this name, or the engine cannot train this model this way.
     """
 
     model: Model
@@ -103,14 +103,14 @@ class Trainer:
 
     @property
     def _written_out(self) -> bool:
-        """Whether `stacked` can train this."""
+        """Whether `stacked` can train this model."""
         return self.model.dense is not None and not self.sgd.momentum
 
     @property
     def chosen(self) -> str:
         """The engine that trains.
 
-        On a processor convolutions gain nothing from vmap (tests/benchmarks/training.py).
+        On a CPU, convolutions do not gain from vmap (tests/benchmarks/training.py).
         """
         if self.engine != "auto":
             return self.engine
@@ -130,29 +130,29 @@ class Trainer:
         rngs: Sequence[np.random.Generator],
         rate: float | None = None,
     ) -> RealArray:
-        """Return the models that users have trained.
+        """Return the models after the users' training.
 
         Parameters
         ----------
         starts : array (U, d) of float64
-            What each user begins with.
+            The model with which each user begins.
         parts : sequence of U arrays
-            The numbers of the samples of each user, one or more.
+            The sample numbers of each user, at least one.
         rngs : sequence of U generators
-            What draws the order of the samples of each user.
+            The generator that draws the order of each user's samples.
         rate : float, optional
-            A learning rate in place of that of `sgd`.
+            A learning rate that replaces the one of `sgd`.
 
         Returns
         -------
         array (U, d) of float64
-            May hold numbers that are not finite, when training diverges. Steps are taken in binary32, and what a
-            user moved is added to its start in binary64: whoever takes no step returns exactly what it began with.
+            It may hold numbers that are not finite, if training diverges. Steps are computed in binary32, and a user's
+            movement is added to its start in binary64. So a user that takes no step returns exactly its start.
 
         Raises
         ------
         ParameterError
-            A user has no sample, the numbers of users differ, or the rate is no finite number above 0.
+            A user has no sample, the numbers of users differ, or the rate is not a finite number above 0.
         """
         starts = validate.reals("starts", starts, (len(parts), self.model.d))
         rate = self.sgd.rate if rate is None else _positive("rate", rate)
@@ -167,7 +167,7 @@ class Trainer:
         return trained
 
     def _moved(self, starts: RealArray, plans: Sequence[Sequence[IntArray]], rate: float) -> NDArray[np.float32]:
-        """Return how far users move, (U, d)."""
+        """Return the movement of each user from its start, (U, d)."""
         before = torch.from_numpy(starts).to(self.device, torch.float32)
         after = before.clone()
         if self.chosen == "loop":
@@ -201,7 +201,7 @@ class Trainer:
     # ------------------------------------------------------------------------------------------------------ many users
 
     def _together(self, rows: torch.Tensor, plans: Sequence[Sequence[IntArray]], rate: float) -> None:
-        """Train users in place; those that are through take no part in further steps."""
+        """Train users in place; users that have finished take no part in further steps."""
         order = sorted(range(len(plans)), key=lambda user: -len(plans[user]))
         if order != list(range(len(plans))):
             sorted_rows = rows[order]
@@ -217,7 +217,7 @@ class Trainer:
             step(mine, self._batch(active), fast, rate)
 
     def _batch(self, chosen: Sequence[IntArray]) -> Batch:
-        """Return the batches of users, filled up to one length; a sample counts 1/B of its user's B, or nothing."""
+        """Return the users' batches, padded to one length; a sample weighs 1/B for its user's B, padding weighs 0."""
         images, labels = self._data
         lengths = np.array([len(one) for one in chosen])
         numbers, weights = np.zeros((2, len(chosen), lengths.max()))
@@ -227,7 +227,7 @@ class Trainer:
         return images[at], labels[at], torch.from_numpy(weights.astype(np.float32)).to(self.device)
 
     def _step_derived(self) -> Callable[[Tensors, Batch, Tensors, float], None]:
-        """Return what takes a step, with gradients that PyTorch derives."""
+        """Return the function that takes a step, with gradients from PyTorch's automatic differentiation."""
         gradients = torch.func.vmap(torch.func.grad(self._loss))
 
         def step(parameters: Tensors, batch: Batch, velocities: Tensors, rate: float) -> None:
@@ -241,7 +241,7 @@ class Trainer:
 
     @torch.no_grad()
     def _step_written_out(self, parameters: Tensors, batch: Batch, velocities: Tensors, rate: float) -> None:
-        """Take a step of dense layers: the gradient of the logits is softmax minus one-hot, the rest are products."""
+        """Take a step of dense layers: the gradient of the logits is softmax minus one-hot, the others are products."""
         images, labels, weights = batch
         signals = [images.flatten(2)]
         for matrix, bias in _pairs(parameters):
@@ -263,7 +263,7 @@ def _pairs(parameters: Tensors) -> list[tuple[torch.Tensor, torch.Tensor]]:
 
 
 def _positive(name: str, value: float) -> float:
-    """Return a learning rate when it is one."""
+    """Return the learning rate when it is valid."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < np.inf:
         raise OutOfRange(name, value, "a finite number above 0")
     return float(value)

@@ -1,1 +1,1 @@
-"""Which users take part in a round, and what the sums of many rounds tell together."""
+"""The choice of users for a round, and what the sums of many rounds reveal together."""

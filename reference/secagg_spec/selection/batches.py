@@ -1,4 +1,4 @@
-"""Batches of users that are chosen together or not at all, and the family of sets that they make.
+"""Batches of users that are chosen together or not at all, and the family of sets that are unions of batches.
 
 ====================  ==========================================
 paper                 here
@@ -31,12 +31,12 @@ MAX_USERS = 2**32 - 1
 
 @dataclass(frozen=True)
 class Parameters:
-    """N users, K of them in one round, in batches of T.
+    """N users, of whom K take part in a round, in batches of T.
 
     Raises
     ------
     ParameterError
-        They break MRA-01: ``1 <= T <= K <= N < 2**32``, and T divides N and K.
+        The numbers violate MRA-01: ``1 <= T <= K <= N < 2**32``, and T divides N and K.
     """
 
     N: int
@@ -55,12 +55,12 @@ class Parameters:
 
     @property
     def batches(self) -> int:
-        """How many batches there are, N/T."""
+        """The number of batches, N/T."""
         return self.N // self.T
 
     @property
     def per_round(self) -> int:
-        """How many batches make one round, K/T."""
+        """The number of batches in one round, K/T."""
         return self.K // self.T
 
     def batch_of(self, user: int) -> int:
@@ -73,7 +73,7 @@ class Parameters:
         return range(start, start + self.T)
 
     def users(self, batches: Sequence[int]) -> tuple[int, ...]:
-        """Return the users of some batches, in their order."""
+        """Return the users of the given batches, in the order of the batches."""
         return tuple(user for batch in batches for user in self.members(batch))
 
 
@@ -88,28 +88,28 @@ def family_size(parameters: Parameters) -> int:
 
 
 def family(parameters: Parameters) -> Iterator[tuple[int, ...]]:
-    """Yield the sets that may be chosen, users ascending, one after the other in the order of their users (MRA-02)."""
+    """Yield the sets that may be chosen, each with ascending users, in lexicographic order (MRA-02)."""
     chosen = combinations(range(parameters.batches), parameters.per_round)
     return (parameters.users(batches) for batches in chosen)
 
 
 def in_family(parameters: Parameters, users: Collection[int]) -> bool:
-    """Return whether distinct users are a set that may be chosen (MRA-02)."""
+    """Return whether the given distinct users are a set that may be chosen (MRA-02)."""
     return len(users) == parameters.K and set(whole_batches(parameters, users)) == set(users)
 
 
 def whole_batches(parameters: Parameters, users: Collection[int]) -> tuple[int, ...]:
-    """Return, ascending, those of some users whose whole batch is among them (MRA-18).
+    """Return, ascending, the given users whose whole batch is among the given users (MRA-18).
 
     Raises
     ------
     UnknownUser, DuplicateUser
-        A user is outside [0, N), or named twice.
+        A user is outside [0, N), or listed twice.
     """
     here = set(validate.users("users", list(users) if isinstance(users, Set) else users, parameters.N))
     return tuple(user for user in sorted(here) if here.issuperset(parameters.members(user // parameters.T)))
 
 
 def complete(parameters: Parameters, available: BoolArray) -> NDArray[np.intp]:
-    """Return, ascending, the batches all of whose users are available; `available` is u(t), N truth values."""
+    """Return, ascending, the batches in which every user is available; `available` is u(t), N truth values."""
     return np.flatnonzero(available.reshape(parameters.batches, parameters.T).all(axis=1))

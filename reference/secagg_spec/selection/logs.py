@@ -1,4 +1,4 @@
-"""Reads logs of sessions from files: comma-separated values in three forms, and JSON.
+"""Read logs of sessions from files: comma-separated values in three forms, and JSON.
 
 Source: spec/multi-round.md, section 7 (MRA-24 to MRA-26); spec/participation.schema.json.
 """
@@ -18,7 +18,7 @@ from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
 from secagg_spec.selection.participation import Log, Roster, Spot, Table, Words, whole_number
 
 FORMS = (("round", "users"), ("round", "user"), ("round", "segment", "users"))
-"""The headers of a log of comma-separated values."""
+"""The possible headers of a log of comma-separated values."""
 _FORMS_SAID = ", ".join(f"'{','.join(form)}'" for form in FORMS)
 _LARGEST_FIELD = 2**31 - 1
 _ROUND = "a whole number, as 0 or 17"
@@ -31,18 +31,18 @@ def read(path: Path, roster: Roster | None = None) -> Log:
     Parameters
     ----------
     path : Path
-        JSON when its name ends with ``.json`` or it begins with a brace, else comma-separated values.
+        JSON if the name ends with ``.json`` or the content begins with a brace, else comma-separated values.
     roster : Roster, optional
-        The users; without it those of the log's own roster, or, where it has none, those that it names.
+        The users; by default the log's own roster, or, if it has no roster, the users that it names.
 
     Raises
     ------
     OSError
         The file cannot be read.
     ParameterError
-        It is not a log: the line or place, what stands there, and what is allowed.
+        The file is not a log; the error has the line or place, its content, and what is allowed.
     DuplicateUser, UnknownUser
-        A user is named twice in a round (MRA-25), or is not on the roster (MRA-26).
+        A user is listed twice in a round (MRA-25), or is not on the roster (MRA-26).
     """
     try:
         if path.suffix.lower() == ".json" or _begins_with_brace(path):
@@ -53,16 +53,16 @@ def read(path: Path, roster: Roster | None = None) -> Log:
 
 
 def read_roster(path: Path) -> Roster:
-    """Return the users whose names are the lines of a file, in their order; empty lines are left out.
+    """Return the roster of a file that has one user name per line; empty lines are skipped.
 
     Raises
     ------
     OSError
         The file cannot be read.
     ParameterError
-        It is not UTF-8, or holds no name.
+        The file is not UTF-8, or holds no name.
     DuplicateUser
-        A name stands twice.
+        A name occurs twice.
     """
     known: dict[str, int] = {}
     try:
@@ -82,7 +82,7 @@ def read_roster(path: Path) -> Roster:
 
 
 def _not_text(path: Path) -> ParameterError:
-    """Return the error of a file that is not UTF-8, with its first such line."""
+    """Return the error for a file that is not UTF-8; it names the first invalid line."""
     with disk.regular(path).open("rb") as file:
         for at, line in enumerate(file, start=1):
             try:
@@ -98,7 +98,7 @@ def _begins_with_brace(path: Path) -> bool:
 
 
 class _Seats:
-    """Gives names their numbers: those of a roster, or, without one, in the order in which they come."""
+    """Assigns numbers to names: from a roster, or, without a roster, in order of appearance."""
 
     def __init__(self, roster: Roster | None, spot: str) -> None:
         self.given = roster
@@ -125,7 +125,7 @@ class _Seats:
         return found
 
     def settle(self, table: Table) -> Log:
-        """Return the log of a table whose users have these numbers; without a roster, by their numbers or names."""
+        """Return the log of a table with these user numbers; without a roster, first sort users by number or name."""
         if self.given is None:
             names = self._sorted()
             place = {name: at for at, name in enumerate(names)}
@@ -169,7 +169,7 @@ def _from_table(path: Path, roster: Roster | None) -> Log:
 
 @contextlib.contextmanager
 def _long_fields() -> Iterator[None]:
-    """Let a field be as long as it is: one of `round,users` holds all users of a round."""
+    """Lift the limit on the length of a field: in the form `round,users`, one field holds all users of a round."""
     before = csv.field_size_limit(_LARGEST_FIELD)
     try:
         yield
@@ -178,7 +178,7 @@ def _long_fields() -> Iterator[None]:
 
 
 def _lines(reader: Any, file: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the lines that are not empty, with their number; of a line with breaks in quotes, that of its last."""
+    """Yield each nonempty line with its number; if quoted line breaks span several lines, the number of the last."""
     at = 0
     try:
         for fields in reader:
@@ -201,7 +201,7 @@ def _form(lines: Iterator[tuple[int, list[str]]], file: str) -> tuple[str, ...]:
 
 
 def _take(table: Table, seats: _Seats, form: tuple[str, ...], at: int, fields: list[str]) -> None:
-    """Put a line into the table."""
+    """Add a line to the table."""
     if len(fields) != len(form):
         hint = ", and users are separated by spaces" if "users" in form else ""
         raise ParameterError(
@@ -259,7 +259,7 @@ def _document(path: Path) -> Document:
 
 
 class _BadValueError(Exception):
-    """Something that JSON, or this reader, does not know."""
+    """A value that JSON, or this reader, does not allow."""
 
 
 def _no_constant(name: str) -> None:
@@ -275,14 +275,14 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _abbreviated(document: Document) -> Document:
-    """Return a document without what fits the schema at sight, for the schema would take long over each user."""
+    """Return a document without the rounds that obviously fit the schema: validating each of their users is slow."""
     if not isinstance(document, dict) or not isinstance(document.get("rounds"), list):
         return document
     return document | {"rounds": [[] if _plain(row) else row for row in document["rounds"]]}
 
 
 def _plain(row: object) -> bool:
-    """Return whether something is a list of distinct whole numbers, or of distinct names."""
+    """Return whether a value is a list of distinct whole numbers, or of distinct names."""
     if not isinstance(row, list):
         return False
     sound = all(type(user) is int and user >= 0 for user in row) or all(type(user) is str and user for user in row)
@@ -290,13 +290,13 @@ def _plain(row: object) -> bool:
 
 
 def _place(where: schemas.Where) -> str:
-    """Return a place in a document, as ``rounds[3][0]``."""
+    """Return a place in a document as text, such as ``rounds[3][0]``."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
     return "".join(parts).lstrip(".") or "the document"
 
 
 def _own_roster(path: Path, users: int | float | list[str], given: Roster | None) -> Roster:
-    """Return the roster of a document; one that was given besides must be the same."""
+    """Return the roster of a document; if the caller gave a roster, the two must be equal."""
     own = Roster.named(users) if isinstance(users, list) else Roster(int(users))
     if given is not None and given != own:
         said = f"{own.count} {'numbers' if own.names is None else 'names'}"
@@ -305,7 +305,7 @@ def _own_roster(path: Path, users: int | float | list[str], given: Roster | None
 
 
 def _cells(path: Path, at: int, row: list[Any], parts: int | None) -> Iterator[tuple[int, str, list[Any]]]:
-    """Yield the segment, place and users of each cell of a round; one without users stands for a segment without."""
+    """Yield the segment, place and users of each cell of a round; an empty segment yields one cell without users."""
     nested = any(isinstance(item, list) for item in row)
     if parts is None:
         if nested:
@@ -322,7 +322,7 @@ def _cells(path: Path, at: int, row: list[Any], parts: int | None) -> Iterator[t
 
 
 def _names(seats: _Seats, place: str, users: list[Any]) -> list[str]:
-    """Return users as they are looked up: numbers where the roster has numbers, else names."""
+    """Return users in the form for lookup; refuse a name if the roster has numbers, else a number."""
     numbers = seats.given is not None and seats.given.names is None
     for user in users:
         if isinstance(user, str) == numbers:

@@ -1,4 +1,4 @@
-"""What a log of participation is worth: strong privacy, fairness and cardinality, exactly, and what to expect of them.
+"""Exact measures of a participation log: strong privacy, fairness and cardinality, and their expected values.
 
 ====================  ==========================================
 paper                 here
@@ -30,20 +30,20 @@ from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.selection.batches import Parameters
 
 Log = BoolArray
-"""A row for each round, a column for each user: who was in the sum."""
+"""One row per round, one column per user: whether the user was in the sum."""
 MOST_SETS = 2**16
 Rate = Fraction | float | int
 
 
 def check_log(log: Log) -> Log:
-    """Return a log when it is a table of truth values.
+    """Return the log when it is a table of truth values.
 
     Raises
     ------
     ParameterError
-        Not a numpy array of dtype bool.
+        The log is not a numpy array of dtype bool.
     LengthMismatch
-        Not of two axes.
+        The log does not have two axes.
     """
     return validate.truths("log", log, (None, None))
 
@@ -52,7 +52,7 @@ def check_log(log: Log) -> Log:
 
 
 def classes(log: Log) -> list[tuple[int, ...]]:
-    """Return the users who are in the same sets, and in at least one, ascending by their first user.
+    """Return the classes: users who are in the same sets, and in at least one; ascending by first user.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def classes(log: Log) -> list[tuple[int, ...]]:
     Raises
     ------
     ParameterError, LengthMismatch
-        It is no such array.
+        The log is not such an array.
     """
     found: dict[int, list[int]] = {}
     for user, label in enumerate(class_labels(check_log(log)).tolist()):
@@ -71,9 +71,9 @@ def classes(log: Log) -> list[tuple[int, ...]]:
 
 
 def strong_privacy(log: Log) -> int:
-    """Return the least number of users in a class, or 0 without users (MRA-12).
+    """Return the least number of users in a class, or 0 if there are no users (MRA-12).
 
-    The arguments and errors are those of `classes`.
+    The arguments and errors are the same as for `classes`.
 
     Source: Multi-RoundSecAgg, eq. (5).
     """
@@ -81,9 +81,9 @@ def strong_privacy(log: Log) -> int:
 
 
 def fairness_gap(log: Log) -> Fraction:
-    """Return the largest less the smallest share of rounds that a user is in, or 0 without rounds (MRA-16).
+    """Return the largest minus the smallest share of rounds of a user, or 0 if there are no rounds (MRA-16).
 
-    The arguments and errors are those of `classes`.
+    The arguments and errors are the same as for `classes`.
 
     Source: Multi-RoundSecAgg, eq. (6).
     """
@@ -94,7 +94,7 @@ def fairness_gap(log: Log) -> Fraction:
 def fairness_gaps(log: Log) -> list[Fraction]:
     """Return the fairness gap of the first t + 1 rounds, for each t.
 
-    The arguments and errors are those of `classes`.
+    The arguments and errors are the same as for `classes`.
 
     Source: Multi-RoundSecAgg, section 6.
     """
@@ -106,9 +106,9 @@ def fairness_gaps(log: Log) -> list[Fraction]:
 
 
 def cardinality(log: Log) -> Fraction:
-    """Return the mean number of users in the sum of a round, or 0 without rounds (MRA-16).
+    """Return the mean number of users in the sum of a round, or 0 if there are no rounds (MRA-16).
 
-    The arguments and errors are those of `classes`.
+    The arguments and errors are the same as for `classes`.
 
     Source: Multi-RoundSecAgg, eq. (7).
     """
@@ -119,7 +119,7 @@ def cardinality(log: Log) -> Fraction:
 def cardinalities(log: Log) -> list[Fraction]:
     """Return the cardinality of the first t + 1 rounds, for each t.
 
-    The arguments and errors are those of `classes`.
+    The arguments and errors are the same as for `classes`.
 
     Source: Multi-RoundSecAgg, section 6.
     """
@@ -137,14 +137,14 @@ def expected_cardinality(parameters: Parameters, rates: Rate | Sequence[Rate]) -
     ----------
     parameters : Parameters
     rates : Fraction, float or int, or a sequence of N of them
-        The probability with which each user drops out, in [0, 1]; one number is that of all users.
+        The probability that a user drops out, in [0, 1]; a single number applies to all users.
 
     Raises
     ------
     ParameterError
-        The parameters or a rate are not of these types.
+        The parameters or a rate have the wrong type.
     LengthMismatch
-        There is not one rate for each user.
+        The number of rates differs from the number of users.
     OutOfRange
         A rate is outside [0, 1].
 
@@ -157,10 +157,10 @@ def expected_cardinality(parameters: Parameters, rates: Rate | Sequence[Rate]) -
 
 
 def least_gap(parameters: Parameters, rates: Rate | Sequence[Rate]) -> Fraction:
-    """Return the least fairness gap, over all rounds to come, of choices that skip no round that could take place.
+    """Return the least long-run fairness gap of all strategies that skip no round that could take place.
 
-    The arguments and errors are those of `expected_cardinality`. Sets with as many batches of each rate count as one,
-    and when there are more than `MOST_SETS` the rates are refused.
+    The arguments and errors are the same as for `expected_cardinality`. Sets with equally many batches of each rate
+    count as one set; if there are more than `MOST_SETS` sets, the rates are refused.
 
     Source: spec/multi-round.md, section 8.
     """
@@ -179,14 +179,14 @@ def least_gap(parameters: Parameters, rates: Rate | Sequence[Rate]) -> Fraction:
 
 @dataclass(frozen=True)
 class _Many:
-    """How many of some batches are complete: n of them with the probability ``ways[n] / all``."""
+    """The distribution of the number of complete batches: n batches with probability ``ways[n] / all``."""
 
     ways: tuple[int, ...]
     all: int
 
 
 def _complete(parameters: Parameters, rates: Rate | Sequence[Rate]) -> list[Fraction]:
-    """Return with which probability each batch is complete."""
+    """Return the probability that a batch is complete, for each batch."""
     validate.instance("parameters", parameters, Parameters)
     if isinstance(rates, (Fraction, float, int)) and not isinstance(rates, bool):
         stays = 1 - _rate("rates", rates)
@@ -218,7 +218,7 @@ def _how_many(complete: Iterable[Fraction]) -> _Many:
 
 
 def _some(parameters: Parameters, complete: Counter[Fraction], some: Counter[Fraction]) -> Fraction:
-    """Return g: how many of some batches a round has at most, in the mean."""
+    """Return g: the expected value of the largest number of batches of the subset `some` that a round can have."""
     inside, outside = _how_many(some.elements()), _how_many((complete - some).elements())
     need = parameters.per_round
     beyond = list(accumulate(reversed(outside.ways)))[::-1]

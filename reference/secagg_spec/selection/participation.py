@@ -1,4 +1,4 @@
-"""Logs of sessions: whose models each sum was over.
+"""Logs of sessions: which users' models each sum contained.
 
 ====================  ==========================================
 paper                 here
@@ -26,14 +26,15 @@ from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
 
 Whole = NDArray[np.int64]
 MAX_ENTRIES = 2**28
-"""The most truth values that the sets of a log may take, one for each user of each set."""
+"""The largest number of truth values in the sets of a log, one for each user of each set."""
 
 
 @dataclass(frozen=True)
 class Roster:
-    """The users of a session: `count` of them, with their names, or numbered from 0.
+    """The users of a session: `count` users, with names or numbered from 0.
 
-    `closed` is whether it was given; else it is whoever the log names, and users in no round are not known.
+    `closed` says whether the roster was given. Otherwise it has the users that the log names, and users in no round are
+    unknown.
     """
 
     count: int
@@ -45,14 +46,14 @@ class Roster:
 
     @classmethod
     def named(cls, names: Sequence[str], closed: bool = True) -> Roster:
-        """Return the users with some names, in their order.
+        """Return the roster of the users with the given names, in their order.
 
         Raises
         ------
         ParameterError
-            There is no name, or one is no text, or empty.
+            There is no name, or a name is not a string, or is empty.
         DuplicateUser
-            A name stands twice.
+            A name occurs twice.
         """
         seen = set[str]()
         for name in validate.sequence("names", names, "names"):
@@ -71,14 +72,14 @@ class Roster:
         return str(user) if self.names is None else self.names[user]
 
     def number(self, name: str) -> int:
-        """Return the user with a name.
+        """Return the number of the user with the given name.
 
         Raises
         ------
         UnknownUser
-            Nobody has it (MRA-26).
+            No user has this name (MRA-26).
         ParameterError
-            It is no text.
+            The name is not a string.
         """
         validate.instance("name", name, str)
         found = self._numbers.get(name, -1) if self.names is not None else whole_number(name)
@@ -88,7 +89,7 @@ class Roster:
 
     @property
     def allowed(self) -> str:
-        """Which users there are, in words."""
+        """The allowed users, in words for an error message."""
         if self.names is None:
             return f"a user of the roster, a whole number in [0, {self.count})"
         shown = ", ".join(self.names[:3]) + (", …" if self.count > 3 else "")
@@ -100,16 +101,16 @@ class Roster:
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number that some digits are, at most 18 of them; None when a text is something else."""
+    """Return the value of a string of at most 18 digits; None for any other string."""
     validate.instance("text", text, str)
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """The sums that were seen, of all elements or of one segment: whom each is over, and in which round.
+    """The observed sums, of all elements or of one segment: the users in each sum, and its round.
 
-    `sets` are (S, N) truth values; `rounds` counts from 0 at the first round of the log, and ascends.
+    `sets` are (S, N) truth values; `rounds` are ascending round numbers, where 0 is the first round of the log.
     """
 
     sets: BoolArray
@@ -118,7 +119,7 @@ class Sums:
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """The rounds of a session, from the number `first` on, and their sums: one in each round, or cells of segments."""
+    """The rounds of a session, numbered from `first`, and their sums: one per round, or one per cell of a segment."""
 
     roster: Roster
     first: int
@@ -127,12 +128,12 @@ class Log:
     cells: bool = False
 
     def number(self, at: int) -> int:
-        """Return the log's own number of the round that is the `at`-th from 0."""
+        """Return the number in the log of the round with index `at`, counted from 0."""
         return self.first + int(at)
 
     @cached_property
     def taking_part(self) -> BoolArray:
-        """Who is in a sum of each round, (J, N) truth values."""
+        """Whether each user is in a sum of each round, (J, N) truth values."""
         if not self.cells:
             return self.segments[0].sets
         found = np.zeros((self.rounds, self.roster.count), dtype=bool)
@@ -143,23 +144,23 @@ class Log:
 
 
 def of_sets(roster: Roster, rounds: Sequence[Sequence[int]], first: int = 0) -> Log:
-    """Return the log of some rounds, each the users in its sum.
+    """Return the log of rounds that are given by the users in their sums.
 
     Parameters
     ----------
     roster : Roster
         The users.
     rounds : sequence of sequences of int
-        The users of each round, in any order; none when it had no sum.
+        The users of each round, in any order; empty if the round had no sum.
     first : int
         The number of the first round.
 
     Raises
     ------
     DuplicateUser, UnknownUser
-        A round names a user twice, or one that is not on the roster (MRA-15).
+        A round lists a user twice, or a user who is not on the roster (MRA-15).
     ParameterError
-        Something is not of its type.
+        An argument has the wrong type.
     """
     validate.instance("roster", roster, Roster)
     validate.integer("first", first, 0, 10**18)
@@ -174,7 +175,7 @@ Spot = int | str
 
 
 class Table:
-    """Lines of a log, each a set of users of a round, or of one segment of a round, or a part of such a set.
+    """Lines of a log: each has the users of a round or of one segment of a round, or a part of these users.
 
     Parameters
     ----------
@@ -203,7 +204,7 @@ class Table:
         self._rounds, self._segments, self._lengths, self._users = (array("q") for _ in range(4))
 
     def add(self, spot: Spot, round: int, segment: int, users: Iterable[int]) -> None:
-        """Take a line."""
+        """Add a line."""
         if isinstance(spot, str) and isinstance(self._spots, array):
             self._spots = list(self._spots)
         self._spots.append(spot)  # type: ignore[arg-type]
@@ -214,19 +215,19 @@ class Table:
         self._lengths.append(len(self._users) - before)
 
     def rename(self, roster: Roster, order: Sequence[int]) -> None:
-        """Take another roster, in which user i is `order[i]`."""
+        """Replace the roster; user i becomes `order[i]`."""
         self.roster = roster
         self._users = array("q", np.array(order, dtype=np.int64)[np.array(self._users, dtype=np.int64)].tobytes())
 
     def log(self) -> Log:
-        """Return the log that the lines are.
+        """Return the log that the lines describe.
 
         Raises
         ------
         ParameterError
-            A round or a segment is missing (MRA-24), or stands twice, or is said to be empty and is not (MRA-25).
+            A round or a segment is missing (MRA-24), occurs twice, or has both an empty line and users (MRA-25).
         DuplicateUser
-            A user stands twice in a round, or in a segment of a round (MRA-25).
+            A user occurs twice in a round, or in a segment of a round (MRA-25).
         """
         rounds, segments, lengths, users = (
             np.array(column, dtype=np.int64) for column in (self._rounds, self._segments, self._lengths, self._users)
@@ -249,7 +250,7 @@ class Table:
         return Log(self.roster, first, count, sums, True)
 
     def _sums(self, part: int, rounds: Whole, segments: Whole, lengths: Whole, lines: Whole, users: Whole) -> Sums:
-        """Return the cells of one segment, by rounds."""
+        """Return the cells of one segment, in the order of rounds."""
         own = np.flatnonzero((segments == part) & (lengths > 0))
         own = own[np.argsort(rounds[own], kind="stable")]
         row = np.full(len(lengths), -1)
@@ -289,7 +290,7 @@ class Table:
             )
 
     def _check_empty(self, places: Whole, lengths: Whole, rounds: Whole, segments: Whole, first: int) -> None:
-        """Refuse a second line where there may be one, and a line without users where there are others."""
+        """Refuse a second line where only one is allowed, and a line without users next to other lines."""
         order = np.argsort(places, kind="stable")
         again = order[1:][places[order[1:]] == places[order[:-1]]]
         if self.several:
@@ -327,7 +328,7 @@ class Table:
 
 
 class Words:
-    """Words that an error shows as they are."""
+    """Words that an error message shows without quotes."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -341,7 +342,7 @@ def _short(spot: Spot) -> str:
 
 
 def _first_missing(there: Whole, count: int) -> int | None:
-    """Return the least number below `count` that is not among some, which ascend."""
+    """Return the least number below `count` that is missing from an ascending list."""
     if len(there) == count:
         return None
     off = np.flatnonzero(there != np.arange(len(there)))

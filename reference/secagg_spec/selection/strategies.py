@@ -1,11 +1,11 @@
-"""Which users a round is made of: the strategies, deterministic given their draws.
+"""The strategies that choose the users of a round; they are deterministic given their draws.
 
 ====================  ==========================================
 paper                 here
 ====================  ==========================================
 u(t)                  `available`
 f(t)                  `frequencies`
-p(t)                  what `choose` returns, as a set
+p(t)                  the result of `choose`, as a set
 ====================  ==========================================
 
 Source: Multi-RoundSecAgg, sections 3.3 and 4, component 2; spec/multi-round.md, section 3 (MRA-03 to MRA-09).
@@ -32,9 +32,9 @@ _Items = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Batches: all of `taken` are chosen, and `draws` of those of `drawn` are drawn.
+    """Candidate batches: all of `taken` are chosen, and `draws` batches are drawn from `drawn`.
 
-    With `least`, one of these is drawn first, and then draws - 1 of the others of `drawn`.
+    With `least`, one batch of `least` is drawn first, and then draws - 1 of the others of `drawn`.
     """
 
     taken: _Items
@@ -44,13 +44,13 @@ class Pool:
 
     @property
     def ranges(self) -> tuple[int, ...]:
-        """The number that each draw is below."""
+        """The exclusive upper bound of each draw."""
         if self.least is None:
             return tuple(range(len(self.drawn), len(self.drawn) - self.draws, -1))
         return (len(self.least), *range(len(self.drawn) - 1, len(self.drawn) - self.draws, -1))
 
     def choose(self, draws: Sequence[int]) -> _Items:
-        """Return the batches that are chosen."""
+        """Return the chosen batches."""
         if self.least is None:
             return np.concatenate([self.taken, draw(self.drawn, draws)])
         first = draw(self.least, draws[:1])
@@ -58,7 +58,7 @@ class Pool:
 
 
 def draw(items: _Items, draws: Sequence[int]) -> _Items:
-    """Return the items that are drawn: for each s, that at the place s changes places with that at s + draws[s]."""
+    """Return the drawn items: for each s in turn, the item at place s is swapped with the item at s + draws[s]."""
     moved = items.copy()
     for place, step in enumerate(draws):
         moved[[place, place + step]] = moved[[place + step, place]]
@@ -69,13 +69,13 @@ def draw(items: _Items, draws: Sequence[int]) -> _Items:
 
 
 def uniform(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
-    """Draw K/T of the complete batches: Multi-RoundSecAgg for equal dropout rates, and for T = 1 random selection."""
+    """Draw K/T of the complete batches: Multi-RoundSecAgg for equal dropout rates; with T = 1, random selection."""
     batches = complete(parameters, available)
     return _drawn(batches, parameters.per_round) if len(batches) >= parameters.per_round else None
 
 
 def least(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
-    """Take complete batches by ascending frequency, and draw among those of the first one that do not all fit."""
+    """Take complete batches by ascending frequency; draw among batches of equal frequency if not all of them fit."""
     batches = complete(parameters, available)
     count = parameters.per_round
     if len(batches) < count:
@@ -90,7 +90,7 @@ def least(parameters: Parameters, frequencies: Counts, available: BoolArray) -> 
 
 
 def fair(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
-    """Draw one complete batch of the least frequency, then others: Multi-RoundSecAgg as the paper has it, repaired."""
+    """Draw one complete batch of least frequency, then others: Multi-RoundSecAgg as in the paper, repaired."""
     batches = complete(parameters, available)
     if len(batches) < parameters.per_round:
         return None
@@ -99,7 +99,7 @@ def fair(parameters: Parameters, frequencies: Counts, available: BoolArray) -> P
 
 
 def _least_frequencies(parameters: Parameters, frequencies: Counts) -> Counts:
-    """Return the frequency of each batch, the least of its users'."""
+    """Return the frequency of each batch: the least frequency of its users."""
     found: Counts = frequencies.reshape(parameters.batches, parameters.T).min(axis=1)
     return found
 
@@ -110,19 +110,19 @@ def _drawn(items: _Items, count: int) -> Pool:
 
 @dataclass(frozen=True)
 class Strategy:
-    """A way to choose; `batch` is the T that it asks for, given K, or None when any will do."""
+    """A selection strategy; `batch` gives the T that it requires for K, or is None if it allows any T."""
 
     name: str
     pool: Callable[[Parameters, Counts, BoolArray], Pool | None]
     batch: Callable[[int], int] | None = None
 
     def check(self, parameters: Parameters) -> None:
-        """Refuse parameters with another T than the strategy's (MRA-09).
+        """Refuse parameters whose T differs from the T that the strategy requires (MRA-09).
 
         Raises
         ------
         ParameterError
-            T is another one.
+            T differs.
         """
         if self.batch is not None and self.batch(parameters.K) != parameters.T:
             raise ParameterError("T", parameters.T, f"{self.batch(parameters.K)} for the strategy {self.name!r}")
@@ -144,9 +144,9 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
 
 
 def ranges(parameters: Parameters, strategy: str, frequencies: Counts, available: BoolArray) -> tuple[int, ...] | None:
-    """Return the number that each draw of a choice is below, or None when there is no round.
+    """Return the exclusive upper bound of each draw of a choice, or None if there is no round.
 
-    The arguments and errors are those of `choose`.
+    The arguments and errors are the same as for `choose`.
     """
     pool = _pool(parameters, strategy, frequencies, available)
     return None if pool is None else pool.ranges
@@ -163,18 +163,18 @@ def choose(
     strategy : str
         A name of `STRATEGIES`.
     frequencies : int64 array (N,)
-        In how many rounds before each user was in the sum.
+        The number of earlier rounds in which each user was in the sum.
     available : bool array (N,)
-        Who is available.
+        Whether each user is available.
     draws : sequence of int
-        As many as `ranges` has, each at least 0 and below its number; uniform and independent. None without a round.
+        One per entry of `ranges`, uniform in [0, entry) and independent; no draws if there is no round.
 
     Raises
     ------
     ParameterError
-        There is no such strategy, T does not fit it, or the arguments are not of these types (MRA-09).
+        The strategy is unknown, requires another T, or an argument has the wrong type (MRA-09).
     LengthMismatch
-        There is not one entry for each user (MRA-09), or the draws are more or fewer (MRA-08).
+        The number of entries differs from the number of users (MRA-09), or the number of draws is wrong (MRA-08).
     OutOfRange
         A frequency (MRA-09) or a draw (MRA-08) is outside its range.
 

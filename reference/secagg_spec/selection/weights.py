@@ -1,4 +1,4 @@
-"""The weak privacy of a log: how few users a combination of its rounds can hold, between two certified numbers.
+"""Certified lower and upper bounds on the weak privacy of a log: the least number of users in a combination of rounds.
 
 ====================  ==========================================
 paper                 here
@@ -8,9 +8,9 @@ P(t)^T z              a word
 T(t)                  between `Bounds.low` and `Bounds.high`
 ====================  ==========================================
 
-The words are a linear code over the rationals, of which this is the least weight (spec/multi-round.md, section 4);
-`selection.words` says how it is bounded. In the rounds of one log T(t) never increases, so each bound holds for other
-rounds: a word for those after it, and the weight of all words for those before.
+The words are a linear code over the rationals, and the weak privacy is its least weight (spec/multi-round.md,
+section 4); `selection.words` explains the bounds. T(t) never increases over the rounds of a log, so each bound also
+holds for other rounds: an upper bound (a word) for later rounds, a lower bound (on all words) for earlier rounds.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from secagg_spec.selection.metrics import Log, check_log
 from secagg_spec.selection.words import Code, code_of
 
 EFFORT = 3_000_000
-"""Columns to compare for one bound: some tenths of a second."""
+"""The number of columns to compare for one bound: a few tenths of a second."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The weak privacy lies in [low, high]; `users` are `high` users outside of which some word is zero."""
+    """The weak privacy lies in [low, high]; `users` are `high` users, and some word is zero outside them."""
 
     low: int
     high: int
@@ -48,19 +48,19 @@ NOTHING = Bounds(0, 0, ())
 
 
 def least_weight(log: Log, *, effort: int = EFFORT) -> Bounds:
-    """Return two numbers with the weak privacy of a log between them (MRA-13), equal for at most 12 users (MRA-14).
+    """Return a lower and an upper bound on the weak privacy (MRA-13); they are equal for at most 12 users (MRA-14).
 
     Parameters
     ----------
     log : bool array (J, N)
-        Who was in the sum of each round.
+        Whether each user was in the sum of each round.
     effort : int
-        How many columns may be compared for one bound, at least 0.
+        The largest number of columns to compare for one bound, at least 0.
 
     Raises
     ------
     ParameterError, LengthMismatch
-        The arguments are not of these types, or the log is not a table.
+        An argument has the wrong type, or the log is not a table.
     """
     log, effort = check_log(log), validate.integer("effort", effort, 0)
     if not log.any():
@@ -74,8 +74,8 @@ def least_weight(log: Log, *, effort: int = EFFORT) -> Bounds:
 def least_weights(log: Log, *, effort: int = EFFORT) -> list[Bounds]:
     """Return bounds as `least_weight` does, for the first t + 1 rounds of a log, for each t.
 
-    What is found for fewer rounds serves for more, so that bounds may be closer where `effort` is spent. The arguments
-    and errors are those of `least_weight`.
+    A bound for one number of rounds also serves others, so bounds can be closer than those of `least_weight` with the
+    same `effort`. The arguments and errors are the same as for `least_weight`.
     """
     log, effort = check_log(log), validate.integer("effort", effort, 0)
     start = int(np.argmax(log.any(axis=1))) if log.any() else len(log)
@@ -83,20 +83,20 @@ def least_weights(log: Log, *, effort: int = EFFORT) -> list[Bounds]:
 
 
 def witness(log: Log, users: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return integers z for the rounds and the combination of the rounds with them, which is zero outside some users.
+    """Return integers z, one per round, and the combination of the rounds with them, which is zero outside `users`.
 
     Parameters
     ----------
     log : bool array (J, N)
     users : sequence of int
-        Outside of which the combination is zero; it has no common factor and is not zero.
+        The users outside whom the combination is zero. The combination has no common factor and is not zero.
 
     Raises
     ------
     ParameterError
-        The log is no such array, or there is no such combination.
+        The log is not such an array, or there is no such combination.
     UnknownUser, DuplicateUser
-        A user is not in the log, or named twice.
+        A user is not in the log, or is listed twice.
     """
     log = check_log(log)
     inside = set(validate.users("users", users, log.shape[1]))
@@ -115,7 +115,7 @@ def _over(z: list[int], factor: int, word: list[int]) -> tuple[tuple[int, ...], 
 
 
 def _zero_on(columns: NDArray[np.bool_]) -> Iterator[list[int]]:
-    """Yield integers for the rounds, a basis of those whose combination is zero on some columns."""
+    """Yield a basis of the integer vectors, one entry per round, whose combination is zero on the given columns."""
     rounds, count = columns.shape
     if not count:
         yield from np.eye(rounds, dtype=int).tolist()
@@ -129,7 +129,7 @@ def _zero_on(columns: NDArray[np.bool_]) -> Iterator[list[int]]:
 
 
 class _Course:
-    """The bounds of all rounds of a log, none of which increases from one round to the next."""
+    """The bounds of all rounds of a log; no bound increases from one round to the next."""
 
     def __init__(self, log: Log, start: int) -> None:
         self.codes = list(_codes(log, start))
@@ -143,7 +143,7 @@ class _Course:
         return [Bounds(low, best.high, best.users) for low, best in zip(self.low, self.best, strict=True)]
 
     def _last_with(self, weight: int, effort: int) -> None:
-        """Look for the last round for which it can be shown that each word has that weight."""
+        """Search for the last round for which it can be shown that each word has at least this weight."""
         first = sum(low >= weight for low in self.low)
         last = sum(best.high >= weight for best in self.best) - 1
         at = last
@@ -177,7 +177,7 @@ def _high(bounds: Bounds) -> int:
 
 
 def _codes(log: Log, start: int) -> Iterator[Code]:
-    """Yield the code of the first rounds, up to each from `start` on; one that stays the same is not made again."""
+    """Yield the code of the first rounds, up to each round from `start` on; an unchanged code is reused."""
     code: Code | None = None
     for last in range(start, len(log)):
         if code is None or not code.holds(log[last]):

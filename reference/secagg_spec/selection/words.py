@@ -1,27 +1,28 @@
-"""Combinations of the rounds of a log as words of a code, and how few users such a word can have.
+"""Combinations of the rounds of a log as words of a code, and bounds on the least number of users of a word.
 
-The combinations of a log are a linear code over the rationals, whose least weight is the weak privacy. Users
-who are in the same sets are one column with a weight, so the code has m columns, and some rank r.
+The combinations of a log are a linear code over the rationals, whose least weight is the weak privacy. All users
+who are in the same sets form one column with a weight; the code has m columns and rank r.
 
-All is computed modulo a prime p below 2**31 for which the rank of the log is that over the rationals, which flint
-decides. Then a rational word, made integral and free of common factors, is a word modulo p that is not zero and has no
-more users. So what holds of all words modulo p holds of all rational ones, and bounds from below are certain. A word
-that is found modulo p counts when it is there over the rationals too: when the columns outside it have a lower rank.
+Everything is computed modulo a prime p below 2**31 for which the log has the same rank as over the rationals; flint
+checks this. A rational word, made integral and free of common factors, is then a nonzero word modulo p with no more
+users. So lower bounds on all words modulo p hold for all rational words, and are certain. A word that is found
+modulo p counts only if it also exists over the rationals: if the columns outside it have a lower rank.
 
-There are two ways to show that each word has the weight w or more. Both come down to finding dependent columns of a
-matrix (`arithmetic.dependence`).
+There are two ways to show that each word has weight w or more. Both reduce to finding dependent columns of a matrix
+(`arithmetic.dependence`).
 
-1. *Columns.* The columns of a kernel matrix, (m - r, m), at the places of a word are dependent, and dependent ones hold
-   a word. When no k of them are dependent, each word has k + 1 columns, so at least the k + 1 lightest weights. With
-   k = m - r all words have been seen, so that this ends with the least weight.
-2. *Bases.* Let there be q bases, sets of r independent columns, of which each user is in at most c. A word of fewer
-   than w users has at most s = c(w - 1)/q of them in some base, so at most s columns. In the reduced echelon form of
-   that base it is a combination of at most s rows. It has few other columns, so when these are parted in more groups
-   than that, it is zero on a group: the s rows are dependent on the group. Where no such rows are, there is no such
-   word.
+1. *Columns.* Take the columns of a kernel matrix, (m - r, m). The columns at the places of a word are dependent, and a
+   dependent set of columns contains a word. If no k columns are dependent, each word has at least k + 1 columns, so its
+   weight is at least the sum of the k + 1 lightest weights. With k = m - r all words have been covered, so this way
+   ends with the least weight.
+2. *Bases.* Take q bases, that is sets of r independent columns, such that each user is in at most c of them. A word of
+   fewer than w users has at most s = c(w - 1)/q users in some base, so at most s columns. In the reduced echelon form
+   of that base, the word is a combination of at most s rows. It has few other columns. Split the other columns into
+   more groups than that; then the word is zero on some group, and the s rows are dependent on that group. If no such
+   rows exist, no such word exists.
 
-Each way is taken only as far as it compares at most `effort` columns, so results do not depend on the machine; the
-first, for at most 12 users, always.
+Each way is used only if it compares at most `effort` columns, so results do not depend on the machine. The first way
+is always used for at most 12 users.
 
 Source: spec/multi-round.md, section 4 (MRA-13, MRA-14).
 """
@@ -47,7 +48,7 @@ _Items = NDArray[np.intp]
 
 
 def code_of(log: BoolArray) -> Code:
-    """Return the code of a log, modulo the first prime that does as well as the rationals."""
+    """Return the code of a log, modulo the first prime that preserves its rank over the rationals."""
     for modulus in range(dependence.MODULI - 1, 2, -2):
         if is_prime(modulus):
             try:
@@ -58,12 +59,12 @@ def code_of(log: BoolArray) -> Code:
 
 
 class _Another(Exception):
-    """Modulo this prime the log is not as over the rationals."""
+    """Modulo this prime the log behaves differently than over the rationals."""
 
 
 @dataclass(frozen=True)
 class _Base:
-    """The reduced echelon form for independent columns: the identity at `inside`, and `rest` at `outside`."""
+    """The reduced echelon form for a base: the identity at columns `inside`, and `rest` at columns `outside`."""
 
     inside: _Items
     outside: _Items
@@ -72,18 +73,18 @@ class _Base:
 
 @dataclass(frozen=True)
 class _Packing:
-    """Bases of which each user is in at most `shared`."""
+    """Bases such that each user is in at most `shared` of them."""
 
     bases: tuple[_Base, ...]
     shared: int
 
     def most(self, weight: int) -> int:
-        """Return how many columns some base has at most of a word of less than that weight."""
+        """Return s: every word below that weight has at most s columns in some base."""
         return self.shared * (weight - 1) // len(self.bases)
 
 
 class Code:
-    """The words of a log, on columns that differ, are not zero and have ascending weights."""
+    """The words of a log on its distinct nonzero columns, which have ascending weights."""
 
     def __init__(self, log: BoolArray, field: PrimeField) -> None:
         self.field = field
@@ -102,18 +103,18 @@ class Code:
 
     @property
     def users(self) -> tuple[int, ...]:
-        """Users outside of which the lightest word that is known is zero."""
+        """The users outside whom the lightest known word is zero."""
         return tuple(sorted(int(user) for place in self.places for user in self.members[place]))
 
     def holds(self, users: NDArray[np.bool_]) -> bool:
-        """Return whether each union of classes is a word, and some users are one."""
+        """Return whether each union of classes is a word, and `users` is such a union."""
         if self.rank < len(self.weights):
             return False
         inside = sum(len(members) for members in self.members if users[members].all())
         return inside == int(users.sum())
 
     def raise_to(self, weight: int, effort: int) -> bool:
-        """Look whether each word has that weight; False when one has not, or it would take more than the effort."""
+        """Try to show that each word has at least that weight; False if a word has less, or the effort is too small."""
         if self.low < weight <= self.high:
             if sum(map(len, self.members)) <= EXACT_USERS or self._cost_of_columns(weight) <= effort:
                 self._by_columns(weight)
@@ -122,7 +123,7 @@ class Code:
         return self.low >= weight
 
     def _echelon(self, order: _Items) -> _Base:
-        """Return the base that takes columns in that order while they are independent."""
+        """Return the base that takes each column, in the given order, that is independent of the earlier ones."""
         matrix = flint.nmod_mat(self.rows[:, order].astype(int).tolist(), self.field.modulus)
         reduced, rank = matrix.rref()
         entries = np.array([int(entry) for entry in reduced.entries()], dtype=np.uint64)
@@ -144,7 +145,7 @@ class Code:
         self._note(np.flatnonzero(self.rows[int(np.argmin(sums))]))
 
     def _note(self, places: _Items) -> None:
-        """Take a word modulo the prime that is zero outside some places, when it is the lightest so far."""
+        """Record a word modulo the prime that is zero outside `places`, if it is the lightest so far."""
         weight = int(self.weights[places].sum())
         if weight < self.high:
             if _rank(np.delete(self.rows, places, axis=1)) == self.rank:
@@ -154,7 +155,7 @@ class Code:
     # -- by columns
 
     def _columns(self, weight: int) -> int:
-        """Return how many columns have to be independent for each word to have that weight; m - r at most."""
+        """Return how many columns must be independent to show that each word has that weight; m - r at most."""
         lightest = np.cumsum(self.weights)
         return min(int(np.searchsorted(lightest, weight)), len(self.base.outside))
 
@@ -192,7 +193,7 @@ class Code:
         return self._packings
 
     def _packing(self, shared: int) -> _Packing:
-        """Return bases, each of the columns that earlier ones left most users of."""
+        """Return bases; each prefers the columns with the most users not yet used by earlier bases."""
         left, bases = shared * self.weights, [self.base]
         left[self.base.inside] -= 1
         while len(bases) < shared * self.high:
@@ -218,12 +219,12 @@ class Code:
         return total
 
     def _groups(self, base: _Base, weight: int, size: int) -> int:
-        """Return of how many groups a word of less weight and that many columns of the base is zero on one; or 0."""
+        """Return the number of groups such that a word of less weight with `size` base columns is zero on one; or 0."""
         left = weight - 1 - int(self.weights[base.inside[:size]].sum())
         return 0 if left < 0 else left // int(self.weights[base.outside].min()) + 1
 
     def _has_no_word(self, base: _Base, weight: int, most: int) -> bool:
-        """Return whether it is sure that no word of less weight has at most that many columns of the base."""
+        """Return whether it is certain that no word of less weight has at most `most` columns of the base."""
         if most > 1:
             self._note_pairs(base)
         sizes = range(3, min(most, self.rank) + 1)
@@ -232,7 +233,7 @@ class Code:
         )
 
     def _note_pairs(self, base: _Base) -> None:
-        """Note the lightest of the combinations of two rows, each zero where most of their ratios are the same."""
+        """Record the lightest combination of two rows; each is zero at the columns with the most frequent ratio."""
         there = base.rest != 0
         for row in range(self.rank - 1):
             later = base.rest[row + 1 :]
@@ -243,14 +244,14 @@ class Code:
                 self._note(np.concatenate([base.inside[[row, second]], base.outside[either & ~zero]]))
 
     def _zero_on_none(self, base: _Base, size: int, weight: int, split: int) -> bool:
-        """Return whether any `size` rows are independent on each of the groups."""
+        """Return whether, on each of the groups, any `size` rows are independent."""
         groups = self._groups(base, weight, size)
         place = np.arange(len(base.outside))
         group = np.remainder(place + split * (place // max(groups, 1)), max(groups, 1))
         return all(self._independent(base, np.flatnonzero(group == at), size) for at in range(groups))
 
     def _independent(self, base: _Base, part: _Items, most: int) -> bool:
-        """Return whether any `most` rows are independent on some columns; where they are not, note a word."""
+        """Return whether any `most` rows are independent on the columns `part`; if not, record a word."""
         columns = np.ascontiguousarray(base.rest[:, part].T)
         for size in range(1, most + 1):
             found = dependence.lightest(self.field, columns, size, self.weights[base.inside])
@@ -260,7 +261,7 @@ class Code:
         return True
 
     def _note_combination(self, base: _Base, columns: UintArray, found: _Items) -> None:
-        """Note the combination of rows that is zero on some columns."""
+        """Record the combination of the rows `found` that is zero on the given columns."""
         kernel, _ = flint.nmod_mat(columns[:, found].tolist(), self.field.modulus).nullspace()
         steps = np.array([[int(kernel[row, 0]) for row in range(len(found))]], dtype=np.uint64)
         word = self.field.matmul(steps, np.ascontiguousarray(base.rest[found]))[0]
@@ -268,13 +269,13 @@ class Code:
 
 
 def _classes(log: BoolArray) -> list[_Items]:
-    """Return the users who are in the same sets, and in at least one, the smallest classes first."""
+    """Return the classes: users who are in the same sets, and in at least one; smallest classes first."""
     found = [np.array(users, dtype=np.intp) for users in classes(log)]
     return sorted(found, key=len)
 
 
 def _different(rows: BoolArray) -> BoolArray:
-    """Return each row once, in their order; of many only the first, when all columns are independent on them."""
+    """Return the distinct rows in their order; if there are many, only the first, if these have full column rank."""
     different = rows[np.sort(np.unique(np.packbits(rows, axis=1), axis=0, return_index=True)[1])]
     first = different[: 2 * rows.shape[1]]
     return first if len(first) < len(different) and _rank(first) == rows.shape[1] else different
@@ -285,7 +286,7 @@ def _rank(rows: BoolArray) -> int:
 
 
 def _most_frequent(values: UintArray, weights: NDArray[np.int64]) -> BoolArray:
-    """Return where the value other than 0 is that has the greatest weight."""
+    """Return the places of the nonzero value with the greatest total weight."""
     of = np.unique(values, return_inverse=True)[1]
     sums = np.bincount(of, weights=weights * (values != 0))
     most: BoolArray = of == np.argmax(sums)
@@ -294,12 +295,12 @@ def _most_frequent(values: UintArray, weights: NDArray[np.int64]) -> BoolArray:
 
 
 def _inverse(field: PrimeField, a: UintArray) -> UintArray:
-    """Return the inverses, and 0 for 0."""
+    """Return the elementwise inverses, and 0 for 0."""
     return np.where(a == 0, np.uint64(0), field.inverse(np.where(a == 0, np.uint64(1), a)))
 
 
 def _kernel(field: PrimeField, base: _Base) -> UintArray:
-    """Return the (m - r, m) matrix whose columns at some places are dependent exactly when a word is zero elsewhere."""
+    """Return the (m - r, m) matrix of which columns are dependent exactly when a word is zero at all other columns."""
     kernel = np.zeros((len(base.outside), len(base.outside) + len(base.inside)), dtype=np.uint64)
     kernel[:, base.inside] = field.subtract(np.zeros_like(base.rest), base.rest).T
     kernel[np.arange(len(base.outside)), base.outside] = 1
