@@ -1,1 +1,1 @@
-"""Privacy decided by the running code: what a coalition's view determines, as exact linear algebra."""
+"""Decide privacy from the running code: compute by exact linear algebra what a coalition's view determines."""

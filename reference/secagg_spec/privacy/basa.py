@@ -1,23 +1,23 @@
-"""What the server and a coalition of users learn from epochs of BASA, and from those of weaker rules.
+"""Decide what the server and a coalition of users learn from epochs of BASA, and of BASA under weaker rules.
 
-The cores that run decide: `add_masks`, which `mask_update` calls, is probed, and `recover` is run on the coefficients
-of its inputs. Masks are streams of seeds, and a seed is known to a coalition when
+The verdicts come from the cores that run: `add_masks`, which `mask_update` calls, is probed, and `recover` is run on
+the coefficients of its inputs. Masks are PRG streams of seeds. A coalition knows a seed when
 
-- one of the coalition drew it;
-- its box reached the server, and the coalition has the secret key of the position that it is sealed to: since one of
-  its users got that key, whatever became of this user, or since the authority released it.
+- a member of the coalition drew it; or
+- its box reached the server, and the coalition has the secret key of the position that the box is sealed to. It has
+  this key when one of its users got it, regardless of that user's fate, or when the authority released it.
 
-**Users are numbered as they come.** A user that leaves before it has a key changes nothing, and is left out.
+**Users are numbered in order of arrival.** A user that leaves before it gets a key changes nothing and is left out.
 
 **One element at a time**, as in `privacy.secagg`. The secret of a user is its update; weights are public.
 
-**From the least to the most.** A message more never makes a coalition learn less. The most that it sees before an epoch
-ends is all uploads, and all keys that its users ever get; every prefix lies below. An upload that the server held back,
-and one that came late, are the same upload.
+**From the least to the most.** An additional message never makes a coalition learn less. Before an epoch ends, a
+coalition sees at most all uploads and all keys that its users ever get; every prefix shows no more than that. An upload
+that the server held back is the same as one that came late.
 
-**What may be known** is the sum over the honest accepted updates, once the epoch is closed. Where a rule has no
-release, that is so as soon as no honest user is to come; and when a timeout ended the epoch, a last upload that came
-late is part of that sum, which is then the one of a void epoch.
+**The allowed sum** is the sum over the honest accepted updates, once the epoch is closed. If a rule has no release, the
+sum is allowed as soon as no more honest users are to come. If a timeout ended the epoch and the last upload came late,
+that upload is part of the allowed sum; it is then the sum of a void epoch.
 
 ==============  ===================================================
 papers          here
@@ -72,19 +72,19 @@ class Holder(NamedTuple):
 
 @dataclass(frozen=True)
 class Timeouts:
-    """What becomes of timeouts: a rule.
+    """A rule for timeouts.
 
     Parameters
     ----------
     name : str
     again : bool
-        The position of a user that timed out is given to the next one.
+        Whether the position of a user that timed out is given to the next user.
     own : bool
-        Updates have self masks.
+        Whether updates have self masks.
     accepted, others : tuple of {"pair", "self"}
-        Which keys the authority releases at the close, of positions with an accepted update and of the others.
+        Which keys the authority releases at the close: for positions with an accepted update, and for the others.
     ends : bool
-        A timeout ends the epoch.
+        Whether a timeout ends the epoch.
     """
 
     name: str
@@ -115,7 +115,7 @@ WEAKER: Mapping[str, Timeouts] = MappingProxyType(
         )
     }
 )
-"""`SETTLE` with positions given again, without self masks, or with both keys of some positions released."""
+"""Variants of `SETTLE`: positions are given again, no self masks, or both keys of some positions are released."""
 
 
 @dataclass(frozen=True)
@@ -127,11 +127,12 @@ class Situation:
     positions : int
         P.
     holders : tuple of Holder
-        Who got keys, in the order in which they came: user u is ``holders[u]``.
+        The users that got keys, in order of arrival: user u is ``holders[u]``.
     closed : bool
-        The epoch was closed, and keys released where the rule has any.
+        Whether the epoch was closed and, if the rule has a release, keys were released.
     offered : mapping from user to tuple of int
-        From which positions a user was given boxes, where that is not from the accepted ones before its own.
+        The positions from which a user got boxes. A user that is left out got the boxes from all accepted positions
+        before its own.
     """
 
     positions: int
@@ -175,13 +176,13 @@ class Situation:
         return tuple(user for user in self.users if self.holders[user].fate != GONE)
 
     def boxes(self, user: int) -> Users:
-        """Return the users whose boxes a user was given, and whose masks it removes."""
+        """Return the users whose boxes the given user got, and whose masks it removes."""
         before = [other for other in self.accepted if self.at(other) < self.at(user)]
         chosen = self.offered.get(user) if self.offered else None
         return tuple(other for other in before if chosen is None or self.at(other) in chosen)
 
     def until(self, user: int) -> Situation:
-        """Return the situation in which the uploads of this user and of those after it have not come yet."""
+        """Return the situation before this user uploads: its upload and all later ones are missing."""
         late = tuple(Holder(self.at(other), GONE) for other in self.users[user:])
         return replace(self, holders=self.holders[:user] + late, closed=False)
 
@@ -201,13 +202,13 @@ class Epoch:
     weights : sequence of int, optional
         The weight of each user's update; all 1 when left out.
     people : sequence of int, optional
-        Who the users are; themselves when left out. A coalition is a set of people.
+        The person behind each user; user u is person u when left out. A coalition is a set of people.
     number : int
         The epoch. Epochs with different numbers have different keys and masks.
     space : Space, optional
-        Where the symbols live; epochs that are seen together are given one space.
+        The space of the symbols. Epochs that are seen together must share one space.
     name : str
-        What updates are called. Epochs in which people upload other updates give them other names.
+        The name of the updates. Epochs in which people upload different updates need different names.
     """
 
     def __init__(
@@ -266,9 +267,9 @@ class Epoch:
         return self.space.apply(core, self.updates[user], *before, *after, *own)
 
     def recovered(self) -> Forms:
-        """Return what `recover` makes of the accepted updates and the released masks.
+        """Return the output of `recover` on the accepted updates and the released masks.
 
-        It is run on the coefficients themselves, each of them as one element of a vector; R is at least 7.
+        `recover` runs on the coefficients themselves, each as one element of a vector; R is at least 7.
         """
         situation = self.situation
         masked = [self.masked[u] for u in situation.accepted]
@@ -280,7 +281,7 @@ class Epoch:
         return Forms(joined.symbols, total.reshape(1, -1))
 
     def _left(self) -> list[tuple[int, int]]:
-        """Return the users and positions whose masks are left when all masked updates are added."""
+        """Return the (user, position) pairs whose masks remain in the sum of all masked updates."""
         situation, taken = self.situation, {self.situation.at(u) for u in self.situation.accepted}
         others = [position for position in range(situation.positions) if position not in taken]
         return [(u, j) for u in situation.accepted for j in others if j > situation.at(u)]
@@ -295,7 +296,7 @@ class Epoch:
     # What is known.
 
     def rules(self) -> tuple[Rule, ...]:
-        """Return who draws what, who got which key, and what keys open of the boxes that reached the server."""
+        """Return the rules: who drew what, who got which key, and what each key opens of the boxes at the server."""
         found = []
         for user, person in enumerate(self.people):
             at, drawn = self.situation.at(user), user_token(person)
@@ -323,21 +324,21 @@ class Epoch:
         return together([self], coalition)
 
     def honest(self, coalition: Collection[int], users: Iterable[int]) -> Users:
-        """Return those of some users that do not collude."""
+        """Return the users among `users` that do not collude."""
         return tuple(user for user in users if self.people[user] not in coalition)
 
     def contributors(self, coalition: Collection[int]) -> Users:
-        """Return the honest users whose updates are in the sum that may be known once the epoch ended."""
+        """Return the honest users whose updates are in the sum that is allowed once the epoch has ended."""
         situation = self.situation
         return self.honest(coalition, situation.uploaded if self.rule.ends else situation.accepted)
 
     def allowed(self, coalition: Collection[int]) -> tuple[Forms, ...]:
-        """Return the sum over the honest updates that may be known, or nothing as long as none may be."""
+        """Return the allowed sum over honest updates, or an empty tuple while no sum is allowed."""
         honest = self.contributors(coalition)
         return (self.total(honest),) if honest and self.ended(coalition) else ()
 
     def ended(self, coalition: Collection[int]) -> bool:
-        """Return whether the sum may be known: the epoch is closed; without a release, no honest user is to come."""
+        """Return whether the sum is allowed: the epoch is closed or, without a release, no more honest users come."""
         situation = self.situation
         if situation.closed or self.rule.releases:
             return situation.closed
@@ -345,7 +346,7 @@ class Epoch:
         return {situation.at(user) for user in done} >= set(range(situation.positions))
 
     def decide(self, coalition: Collection[int]) -> Verdict:
-        """Return what a coalition learns beyond what may be known and its own updates."""
+        """Return what a coalition learns beyond the allowed sum and its own updates."""
         return self.view(coalition).decide(*self.allowed(coalition))
 
 
@@ -356,7 +357,7 @@ def _each(name: str, given: Sequence[int] | None, default: Users) -> Users:
 
 
 def _joined(rules: Sequence[Rule]) -> tuple[Rule, ...]:
-    """Return rules with one of several sources each, those for one token put together."""
+    """Merge the rules for each token into one; all rules have threshold 1."""
     sources: dict[Token, tuple[Token, ...]] = {}
     for rule in rules:
         sources[rule.token] = sources.get(rule.token, ()) + rule.sources
@@ -368,7 +369,7 @@ Adding: TypeAlias = Callable[[Ring, UintArray, Masks], UintArray]
 
 @cache
 def _masking(add: Adding, ring: Ring, weight: int, before: int, after: int, own: bool) -> AffineMap:
-    """Probe how masks are added: from an update, the masks before, those after, and the self mask."""
+    """Probe `add` as a function of an update, the masks before it, the masks after it, and the self mask."""
 
     def core(values: UintArray) -> UintArray:
         update, *rest = values.reshape(-1, 1)
@@ -382,11 +383,12 @@ def _masking(add: Adding, ring: Ring, weight: int, before: int, after: int, own:
 
 
 def learned(epoch: Epoch, coalition: Collection[int]) -> tuple[Forms, ...]:
-    """Return exactly what a coalition learns where the authority releases nothing, besides its own updates.
+    """Return exactly what a coalition learns, its own updates aside, when the authority releases nothing.
 
-    Let k be the last position whose key no member of the coalition ever held. All masks to later positions are known,
-    so that an upload at one of these is bare, and uploads at k differ by their updates. Before k masks are unknown, and
-    only the sum with one upload at each position is left; when no honest upload came at some of these, not even that.
+    Let k be the last position whose key no member of the coalition ever held. The coalition knows all masks to later
+    positions. So an upload at a later position is in the clear, and two uploads at k reveal the difference of their
+    updates. Before k the masks are unknown, so only the sum with one upload at each position can be learned. If some of
+    these positions have no honest upload, not even this sum is learned.
     """
     situation = epoch.situation
     held = {situation.at(user) for user in situation.users if epoch.people[user] in coalition}
@@ -409,7 +411,7 @@ def _difference(epoch: Epoch, user: int, other: int) -> Forms:
 
 
 def together(epochs: Sequence[Epoch], coalition: Collection[int]) -> View:
-    """Return what the server and a coalition see of epochs with one space."""
+    """Return what the server and a coalition see of epochs that share one space."""
     view = View(epochs[0].space, coalition, tuple(rule for epoch in epochs for rule in epoch.rules()))
     for epoch in epochs:
         epoch.show(view)
@@ -417,13 +419,13 @@ def together(epochs: Sequence[Epoch], coalition: Collection[int]) -> View:
 
 
 def exactly(view: View, forms: Sequence[Forms]) -> bool:
-    """Return whether a view determines these forms of secrets, and nothing besides but what the coalition has."""
+    """Return whether a view determines these forms of secrets, and nothing else but the coalition's own data."""
     verdict = view.decide(*forms)
     return verdict.private and verdict.withheld == 1
 
 
 def recovers(epoch: Epoch) -> bool:
-    """Return whether `recover` returns the sum over the accepted updates, every mask gone, from released keys."""
+    """Return whether `recover`, given the released keys, returns the sum over the accepted updates without masks."""
     got, wanted = epoch.recovered(), epoch.total(epoch.situation.accepted)
     joined = join([got, wanted]).matrix
     exact = np.array_equal(joined[:1], joined[1:])
@@ -442,18 +444,18 @@ def witness(epoch: Epoch, functional: Mapping[int, int]) -> Forms:
 
 
 def every_pattern(positions: int) -> Iterator[Situation]:
-    """Yield every closed epoch in which each position is given once: accepted, late, or nothing came.
+    """Yield every closed epoch in which each position is given once: its upload is accepted, late, or missing.
 
-    A position that nobody got shows what one does whose honest user never uploaded.
+    A position that nobody got looks the same as a position whose honest user never uploaded.
     """
     for fates in product(FATES, repeat=positions):
         yield Situation(positions, tuple(Holder(at, fate) for at, fate in enumerate(fates)))
 
 
 def every_repeat(positions: int, extras: Sequence[tuple[str, ...]] = ((), (LATE,), (GONE,))) -> Iterator[Situation]:
-    """Yield every full epoch of the paper, with some holders of each position that timed out before the accepted one.
+    """Yield every full epoch of the paper in which, at each position, holders may time out before the accepted one.
 
-    Each entry of `extras` is what may become of the users before; by default at most one of them for each position.
+    Each entry of `extras` gives the fates of the holders that timed out; by default there is at most one per position.
     """
     for chosen in product(extras, repeat=positions):
         holders = [Holder(at, fate) for at, early in enumerate(chosen) for fate in (*early, ACCEPTED)]
@@ -461,7 +463,7 @@ def every_repeat(positions: int, extras: Sequence[tuple[str, ...]] = ((), (LATE,
 
 
 def every_stop(positions: int) -> Iterator[Situation]:
-    """Yield every end of an epoch that a timeout ends: after k accepted updates a late or a missing one; or none."""
+    """Yield every end of an epoch that a timeout ends: at any position (upload late or missing), or at none."""
     for taken in range(positions):
         before = tuple(Holder(at, ACCEPTED) for at in range(taken))
         for fate in (LATE, GONE):
@@ -470,9 +472,9 @@ def every_stop(positions: int) -> Iterator[Situation]:
 
 
 def every_settled(K: int, positions: int, enough: int, holders: tuple[Holder, ...] = ()) -> Iterator[Situation]:
-    """Yield every end of an epoch in which positions are skipped: K accepted, or no position left.
+    """Yield every end of an epoch in which positions are skipped: K updates accepted, or no position left.
 
-    It is closed when `enough` updates are accepted, and else abandoned.
+    The epoch is closed if at least `enough` updates are accepted; otherwise it is abandoned.
     """
     count = [fate for _, fate in holders].count(ACCEPTED)
     if count == K or len(holders) == positions:
@@ -485,9 +487,10 @@ def every_settled(K: int, positions: int, enough: int, holders: tuple[Holder, ..
 def arrivals(
     rule: Timeouts, K: int, positions: int, enough: int, fates: Mapping[int, str | None]
 ) -> tuple[Situation, Users]:
-    """Return what happens when users 0, 1, 2, … come until the epoch ends, and which of them got a key.
+    """Return the situation when users 0, 1, 2, … arrive until the epoch ends, and the users that got a key.
 
-    `fates` names what becomes of some users; None leaves without a key, and who is not named is accepted.
+    `fates` gives the fate of some users. A user with fate None leaves without a key; the update of a user that `fates`
+    does not name is accepted.
     """
     holders, people, position, user = list[Holder](), list[int](), 0, 0
     stopped = False
@@ -504,7 +507,7 @@ def arrivals(
 
 
 def every_coalition(people: Collection[int]) -> Iterator[Users]:
-    """Yield every set of people, the smallest first, the empty one (the server alone) among them."""
+    """Yield every set of people, smallest first, starting with the empty set (the server alone)."""
     for size in range(len(people) + 1):
         yield from combinations(sorted(people), size)
 
@@ -524,17 +527,17 @@ class Case:
 
     @property
     def contributors(self) -> Users:
-        """The honest users whose updates are in the sum that may be known."""
+        """The honest users whose updates are in the allowed sum."""
         return self.epoch.contributors(self.coalition) if self.epoch.ended(self.coalition) else ()
 
 
 def audit(ring: Ring, rule: Timeouts, situations: Iterable[Situation], largest: int | None = None) -> Iterator[Case]:
-    """Yield the verdict of each situation with each coalition of up to `largest` of its users, or of all.
+    """Yield the verdict on each situation with each coalition of at most `largest` users (any size when left out).
 
     Raises
     ------
     NotAffine
-        A core is not affine, so that no verdict of this kind exists.
+        A core is not affine, so no verdict of this kind exists.
     """
     for situation in situations:
         epoch = Epoch(ring, rule, situation)

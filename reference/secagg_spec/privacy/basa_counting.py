@@ -1,8 +1,8 @@
-"""What an epoch of BASA tells, by running through all updates and masks of a small modulus.
+"""Decide what an epoch of BASA reveals by trying all updates and masks modulo a small number.
 
-It uses nothing of the functions that run, and no algebra: masked updates are written down from the text, every value of
-every update and mask is tried, and the distributions of what is seen are compared. So it is another way to the verdicts
-of `secagg_spec.privacy.basa`, for buffers that are small enough.
+This module uses no algebra and none of the protocol's functions. Masked updates are written down from the text, every
+value of every update and mask is tried, and the distributions of the views are compared. So for small buffers it is an
+independent check of the verdicts of `secagg_spec.privacy.basa`.
 
 Source: spec/basa.md, section 4; BASA, section 3.2.
 """
@@ -20,26 +20,27 @@ from secagg_spec.privacy.basa import PAIR, SELF, Situation, Timeouts
 Numbers: TypeAlias = NDArray[np.int64]
 Name: TypeAlias = tuple[str, int, int]
 Sum: TypeAlias = Mapping[int, int]
-"""A combination of updates: the coefficient of each user's."""
+"""A combination of updates: the coefficient of each user's update."""
 
 
 class Told(NamedTuple):
-    """Whether a view tells no more than some combinations of updates, and whether it tells no less."""
+    """Whether a view reveals no more than some combinations of updates, and whether it reveals no less."""
 
     no_more: bool
     no_less: bool
 
 
 def counted(R: int, rule: Timeouts, situation: Situation, coalition: Collection[int], sums: Sequence[Sum]) -> Told:
-    """Return how what the server and a coalition see of an epoch compares with combinations of updates.
+    """Compare what the server and a coalition see of an epoch with combinations of updates.
 
-    The view tells *no more* when its distribution is the same for all updates that agree on the combinations, and on
-    the updates of the coalition; *no less* when no value of the view occurs for updates that differ on these.
+    The view reveals *no more* when its distribution is the same for all updates that agree on the combinations and on
+    the coalition's updates. It reveals *no less* when no value of the view occurs both for some updates and for others
+    that differ on these.
 
     Parameters
     ----------
     R : int
-        A small modulus: all R^n values of n updates and masks are run through.
+        A small modulus: all R^n values of n updates and masks are tried.
     rule : Timeouts
     situation : Situation
     coalition : collection of int
@@ -87,7 +88,7 @@ def _row(names: Sequence[Name], coefficients: Mapping[Name, int]) -> Numbers:
 
 
 def _codes(R: int, rows: Collection[Numbers] | Numbers, values: Numbers) -> Numbers:
-    """Return a number for what the rows are, in each case; equal numbers for equal values."""
+    """Return one number for the values of the rows in each case; equal values get equal numbers."""
     if not len(rows):
         return np.zeros(values.shape[1], dtype=np.int64)
     digits = np.mod(np.stack(list(rows)) @ values, R)
@@ -96,7 +97,7 @@ def _codes(R: int, rows: Collection[Numbers] | Numbers, values: Numbers) -> Numb
 
 
 def _compared(updates: Numbers, seen: Numbers, told: Numbers) -> Told:
-    """Compare how often each view occurs for updates, with what may be told of them."""
+    """Compare how often each view occurs for each choice of updates; `told` is what the view may reveal of them."""
     counts = np.zeros((updates.max() + 1, seen.max() + 1), dtype=np.int64)
     np.add.at(counts, (updates, seen), 1)
     kinds = np.zeros(len(counts), dtype=np.int64)

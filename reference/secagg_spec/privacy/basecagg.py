@@ -1,21 +1,22 @@
-"""What the server and a coalition of users learn from the buffers of BASecAgg.
+"""Decide what the server and a coalition of users learn from the buffers of BASecAgg.
 
 The cores that run are probed: `mask_update`, `MaskCode.encode` and `combine_shares`. `mask_update` refuses updates that
-a buffer cannot carry, and changes none; so it is probed with the total weight 1, with which it takes every element.
+a buffer cannot carry, but does not change any. So it is probed with the total weight 1, for which it accepts every
+element.
 
-What has to be enumerated, and what follows:
+Which cases are enumerated, and why these are enough:
 
 - **One column at a time**, as in `privacy.lightsecagg`: every symbol belongs to one column.
-- **From the least to the most.** A message more never makes a coalition learn less. The least is the masked updates of
-  the buffers, without any answer; the most is a masked update of *every* user in every round, in a buffer or not, with
-  the answers of *all* users. Every set of answers and every update that came besides lies between.
-- **Weights.** Let `combine_shares` be the sum of the shares of the entries, each times its weight, which `scales`
-  decides, buffer by buffer. When all x_i, z_i and n_i of an entry are scaled by its weight, which is not 0 modulo q,
-  the view becomes the one with all weights 1. So what is learned has the same dimensions whatever the weights are, and
-  one choice of them stands for all. A test decides all of them at `tiny`.
-- **Stamps** name the mask of an update. Fresh masks are symbols of their own, so that it only counts which updates are
-  in a buffer, and not when they were made. A mask that was shared and never used tells of nothing.
-- **Coalitions and buffers** are enumerated: the points of the code differ from user to user.
+- **From the least to the most.** An additional message never makes a coalition learn less. The least it can see is the
+  masked updates of the buffers, without any answer. The most is a masked update of *every* user in every round, in a
+  buffer or not, with the answers of *all* users. Every other set of answers and updates lies between the two.
+- **Weights.** Let `combine_shares` be the sum of the shares of the entries, each times its weight; `scales` decides
+  for each buffer whether this holds. If all x_i, z_i and n_i of an entry are scaled by its weight, which is not 0
+  modulo q, the view becomes the one with all weights 1. So what is learned has the same dimensions for all weights,
+  and one choice of weights stands for all. A test decides all weights at `tiny`.
+- **Stamps** name the mask of an update. Each fresh mask has its own symbols, so it only matters which updates are in a
+  buffer, not when they were made. A mask that was shared and never used reveals nothing.
+- **Coalitions and buffers** are enumerated, because the points of the code differ from user to user.
 
 ==========  ==============================================================
 papers      here
@@ -56,7 +57,7 @@ Stamped = tuple[int, int]
 
 @dataclass(frozen=True)
 class Buffer:
-    """What a server announces: entries by user in ascending order, and the round."""
+    """What a server announces: the round, and the entries in ascending order of user."""
 
     round: int
     entries: tuple[Entry, ...]
@@ -86,8 +87,8 @@ class Buffer:
 class Situation:
     """What the server got.
 
-    `uploaded` are the updates whose masked form arrived, `answered` are users with the buffers that they answered, and
-    the weighted sums over `allowed` may be known.
+    `uploaded` are the updates whose masked form arrived. `answered` are pairs of a user and a buffer that the user
+    answered. The weighted sums over the buffers in `allowed` are allowed to be known.
     """
 
     allowed: tuple[Buffer, ...]
@@ -96,14 +97,14 @@ class Situation:
 
 
 def least(*buffers: Buffer) -> Situation:
-    """Return the situation in which only the updates of the buffers arrived, and no answer."""
+    """Return the situation in which only the updates of the buffers arrived, and no answers."""
     return Situation(buffers, _updates(buffers), ())
 
 
 def most(parameters: Parameters, *buffers: Buffer, outside: Collection[int] | None = None) -> Situation:
     """Return the situation in which all users answered every buffer, and uploaded in every round.
 
-    `outside` are users who upload when they are not in the buffer of a round: all, when left out.
+    `outside` are the users that also upload in rounds whose buffer they are not in; all users when left out.
     """
     everyone = range(parameters.N)
     more = everyone if outside is None else outside
@@ -123,9 +124,9 @@ class Column:
     ----------
     parameters : Parameters
     code : MaskCode
-        The code that shares the masks; the one of `parameters`, or one at other points.
+        The code that shares the masks: the code of `parameters`, or one at other points.
     elements : sequence of int
-        Which elements of the update are in the column, from 1 to U - T of them; the rest is padding.
+        The elements of the update in the column, from 1 to U - T of them; the rest is padding.
     """
 
     def __init__(self, parameters: Parameters, code: MaskCode, elements: Sequence[int]) -> None:
@@ -174,13 +175,13 @@ class Column:
         return self.space.apply(self._combined[buffer], *held)
 
     def combining(self, buffer: Buffer) -> AffineMap:
-        """Return what a user does with the shares that it holds, to answer a buffer."""
+        """Return the map from the shares that a user holds to its answer to a buffer."""
         return combining(self.parameters, buffer)
 
     def view(self, coalition: Collection[int], situation: Situation) -> View:
         """Return what the server and a coalition see.
 
-        A member's own answer adds nothing: it is a sum of shares that the coalition holds opened.
+        A member's own answer adds nothing: it is a sum of decrypted shares that the coalition already holds.
         """
         view = View(self.space, coalition)
         view.see(*(self.upload(*update) for update in situation.uploaded))
@@ -190,17 +191,17 @@ class Column:
         return view
 
     def _shares_of(self, situation: Situation) -> list[tuple[Stamped, Forms]]:
-        """Return the shares of all updates that a situation speaks of."""
+        """Return the shares of all updates that occur in a situation."""
         asked = tuple(buffer for _, buffer in situation.answered)
         updates = dict.fromkeys([*situation.uploaded, *_updates(asked)])
         return [(update, self.shares(*update)) for update in updates]
 
     def decide(self, coalition: Collection[int], situation: Situation) -> Verdict:
-        """Return what a coalition learns beyond the weighted sums that may be known and its own data."""
+        """Return what a coalition learns beyond the allowed weighted sums and its own data."""
         return self.view(coalition, situation).decide(*map(self.total, situation.allowed))
 
     def total(self, buffer: Buffer, weights: Sequence[int] | None = None) -> Forms:
-        """Return the weighted sum of the updates of a buffer, or the sum with other weights."""
+        """Return the sum of the updates of a buffer, with the weights of its entries or with the given ones."""
         chosen = buffer.weights if weights is None else tuple(weights)
         updates = join([self.update(*update) for update in buffer.updates])
         blocks = [np.eye(len(self.elements), dtype=np.uint64) * np.uint64(weight) for weight in chosen]
@@ -211,22 +212,22 @@ class Column:
 def every_column(
     parameters: Parameters, code: MaskCode | None = None, model: type[Column] = Column
 ) -> tuple[Column, ...]:
-    """Return one column of each kind, with the code of the parameters when none is given."""
+    """Return one column of each kind; `code` is the code of the parameters when left out."""
     chosen = parameters.code if code is None else code
     return tuple(model(parameters, chosen, elements) for elements in columns(parameters))
 
 
 class Unchecked(Column):
-    """Users who answer any buffer, without the checks of `combine_shares`: to show what those prevent."""
+    """Users that answer any buffer without the checks of `combine_shares`, to show what the checks prevent."""
 
     def combining(self, buffer: Buffer) -> AffineMap:
-        """Return the weighted sum of the shares, whatever the buffer says."""
+        """Return the weighted sum of the shares for any buffer, without checks."""
         field = self.parameters.field
         return AffineMap(field, factors(self.parameters, buffer), field.zeros(1))
 
 
 def _stamps(parameters: Parameters, buffer: Buffer) -> dict[int, int]:
-    """Return the stamp under which a share of each user is held: of users outside the buffer, the newest."""
+    """Return the stamp of the share held of each user: its entry's stamp, or the newest if it is not in the buffer."""
     return dict.fromkeys(range(parameters.N), buffer.round) | dict(buffer.updates)
 
 
@@ -236,7 +237,7 @@ def _masking(parameters: Parameters, size: int) -> AffineMap:
 
 
 def combining(parameters: Parameters, buffer: Buffer) -> AffineMap:
-    """Probe what a user that holds one share of one element of each user's mask answers to a buffer.
+    """Probe the answer to a buffer of a user that holds, of each user's mask, one share of one element.
 
     Raises
     ------
@@ -253,16 +254,16 @@ def combining(parameters: Parameters, buffer: Buffer) -> AffineMap:
 
 
 def factors(parameters: Parameters, buffer: Buffer) -> UintArray:
-    """Return the weights of a buffer as a (1, N) array, 0 for users outside."""
+    """Return the weights of a buffer as a (1, N) array, with 0 for users that are not in it."""
     matrix = np.zeros((1, parameters.N), dtype=np.uint64)
     matrix[0, list(buffer.users)] = buffer.weights
     return matrix
 
 
 def scales(parameters: Parameters, buffer: Buffer) -> bool:
-    """Return whether answers to a buffer are the shares of its entries, each times its weight, and nothing besides.
+    """Return whether an answer to a buffer is exactly the sum of the shares of its entries, each times its weight.
 
-    Then its verdicts have the dimensions of those on any other weights, for the same users.
+    If so, its verdicts have the same dimensions as the verdicts on any other weights for the same users.
 
     Raises
     ------
@@ -277,19 +278,19 @@ def scales(parameters: Parameters, buffer: Buffer) -> bool:
 
 
 def announced(parameters: Parameters, users: Users, ages: Sequence[int], weights: Sequence[int]) -> Buffer:
-    """Return the buffer of round tau_max with the given users, ascending, the staleness of each, and the weights."""
+    """Return the buffer of round tau_max with the given users (ascending), their staleness and their weights."""
     round = parameters.tau_max
     entries = zip(users, ages, weights, strict=True)
     return Buffer(round, tuple(Entry(user, round - age, weight) for user, age, weight in entries))
 
 
 def weighed(parameters: Parameters, users: Users, weights: Sequence[int]) -> Buffer:
-    """Return a buffer with the given weights, each with the least staleness that admits it, or 0 where none does.
+    """Return a buffer with the given weights, each with the least staleness that admits it, or 0 if none does.
 
     Raises
     ------
     LengthMismatch
-        There is not one weight for each user.
+        The number of weights is not the number of users.
     OutOfRange
         A weight is not in ``[0, q)``.
     """
@@ -311,13 +312,13 @@ def _admissible(parameters: Parameters, age: int) -> tuple[int, ...]:
 
 
 def varied(parameters: Parameters, users: Users) -> Buffer:
-    """Return the buffer whose entries are 0, 1, 2, … rounds old, over and over, with their smallest weights."""
+    """Return the buffer whose entries are 0, 1, 2, … rounds old, cyclically, with their smallest weights."""
     ages = [at % (parameters.tau_max + 1) for at in range(len(users))]
     return announced(parameters, users, ages, [_admissible(parameters, age)[0] for age in ages])
 
 
 def every_coalition(parameters: Parameters, largest: int) -> Iterator[Users]:
-    """Yield every set of up to `largest` users, the smallest first, the empty one (the server alone) among them."""
+    """Yield every set of up to `largest` users, smallest first, starting with the empty set (the server alone)."""
     for size in range(largest + 1):
         yield from combinations(range(parameters.N), size)
 
@@ -348,10 +349,10 @@ def every_buffer(parameters: Parameters) -> Iterator[Buffer]:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A coalition, a buffer and a kind of column, decided for all answers and all updates that came besides.
+    """A coalition, a buffer and a kind of column, decided for all answers and all additional updates.
 
-    `excess` is the dimension of what is learned beyond the weighted sum in the least situation, and `verdict` decides
-    the most, in which there are `besides` honest updates that have no weight.
+    `excess` is the dimension of what is learned beyond the weighted sum in the `least` situation. `verdict` is for the
+    `most` situation, in which `besides` honest updates have no weight.
     """
 
     coalition: Users
@@ -368,7 +369,7 @@ class Case:
 
     @property
     def handed_over(self) -> int | None:
-        """The user whose update the weighted sum is, when all others in it are of the coalition or weigh nothing."""
+        """The user whose update the weighted sum reveals: all others in the sum collude or have weight 0."""
         return self.contributors[0] if len(self.contributors) == 1 else None
 
 
@@ -389,17 +390,17 @@ def audit(
         The code of `parameters`, or one at other points.
     coalitions : sequence of tuples of int
     buffers : sequence of Buffer
-        What is decided; see `every_user_set` and `every_buffer`.
+        The buffers to decide; see `every_user_set` and `every_buffer`.
     model : {Column, Unchecked}
         Whether users check a buffer.
     outside : int, optional
-        How many honest users upload besides those of the buffer; all, when left out. The symbols of such a user occur
-        nowhere else, and its part of the view is that of any other, so that one stands for all.
+        How many honest users upload in addition to those of the buffer; all when left out. The symbols of such a user
+        occur nowhere else, and all such users have the same part in the view, so one stands for all.
 
     Raises
     ------
     NotAffine
-        A core is not affine, so that no verdict of this kind exists.
+        A core is not affine, so no verdict of this kind exists.
     UnknownUser, DuplicateUser
         A coalition names a user outside the roster, or one twice.
     InconsistentSets
@@ -424,7 +425,7 @@ def _case(column: Column, coalition: Users, buffer: Buffer, outside: int | None)
 
 
 def expected_excess(parameters: Parameters, case: Case) -> int:
-    """Return min(|C| - T, U - T) * (honest contributors - 1), or 0: the figure for a full column, nothing besides."""
+    """Return min(|C| - T, U - T) * (honest contributors - 1), or 0: for a full column and no additional updates."""
     over = min(len(case.coalition) - parameters.T, parameters.U - parameters.T)
     return max(over, 0) * max(len(case.contributors) - 1, 0)
 
@@ -438,7 +439,7 @@ def listening(parameters: Parameters, user: int) -> UserState:
 
 
 def told(state: UserState, buffer: Buffer) -> UserState:
-    """Return the state of a user after it answered a buffer: `user_recover` runs, and decides.
+    """Return the state of a user after it answered a buffer; `user_recover` decides whether it does.
 
     Raises
     ------
@@ -449,14 +450,14 @@ def told(state: UserState, buffer: Buffer) -> UserState:
 
 
 def announcement(state: UserState, buffer: Buffer) -> BufferedSet:
-    """Return the message that tells a user a buffer."""
+    """Return the message that announces a buffer to a user."""
     stamps = np.array([entry.stamp for entry in buffer.entries], dtype=np.uint64)
     weights = np.array(buffer.weights, dtype=np.uint64)
     return BufferedSet(state.session, buffer.round, SERVER, state.user, buffer.users, stamps, weights)
 
 
 def holding(state: UserState, updates: Collection[Stamped]) -> UserState:
-    """Return the state of a user that holds the shares of some updates, each in place of an older one."""
+    """Return the state of a user after it received the shares of some updates, each replacing an older share."""
     share = np.zeros(state.parameters.share_length, dtype=np.uint64)
     return replace(state, held={**state.held, **{user: Held(stamp, share) for user, stamp in sorted(updates)}})
 
@@ -464,10 +465,10 @@ def holding(state: UserState, updates: Collection[Stamped]) -> UserState:
 def equivocation(
     kinds: Sequence[Column], coalition: Collection[int], asked: Mapping[int, Sequence[Buffer]]
 ) -> tuple[Verdict, ...]:
-    """Return what a server learns that tells users different buffers, for each kind of column.
+    """Return, for each kind of column, what a server learns by announcing different buffers to different users.
 
-    What may be known are the weighted sums over the buffers that most users were told, without any that name an update
-    of those before.
+    The allowed weighted sums are over the buffers announced to the most users, in this order; a buffer that shares an
+    update with one before it is left out.
 
     Parameters
     ----------
@@ -476,8 +477,8 @@ def equivocation(
     coalition : collection of int
         The users that work with the server.
     asked : mapping from user to sequence of Buffer
-        What each honest user was told, one after the other. The share of an update reaches a user once, before the
-        first buffer that names it.
+        The buffers announced to each honest user, in order. The share of an update reaches a user once, before the
+        first buffer that names this update.
 
     Raises
     ------
@@ -494,7 +495,7 @@ def equivocation(
 
 
 def check_lie(N: int, coalition: Collection[int], asked: Mapping[int, Sequence[Buffer]]) -> Users:
-    """Return a coalition when the users who are asked are others, and there is one."""
+    """Return the coalition after checking that at least one user is asked, and that no asked user colludes."""
     members = validate.users("coalition", sorted(coalition), N)
     validate.users("asked", sorted(asked), N)
     if not asked or set(asked) & set(members):
@@ -508,9 +509,9 @@ def decide_answers(
     asked: Mapping[int, Sequence[Buffer]],
     answers: Mapping[int, Sequence[Buffer]],
 ) -> tuple[Verdict, ...]:
-    """Return what a coalition learns from the uploads in all buffers and from answers, for each kind of column.
+    """Return, for each kind of column, what a coalition learns from the uploads in all buffers and from answers.
 
-    What may be known is as in `equivocation`, of the buffers that are answered.
+    The allowed sums are those of `equivocation`, applied to the buffers that are answered.
     """
     answered = tuple((user, buffer) for user, buffers in answers.items() for buffer in buffers)
     uploaded = _updates([buffer for buffers in asked.values() for buffer in buffers])
@@ -519,7 +520,7 @@ def decide_answers(
 
 
 def accepts(parameters: Parameters, user: int, buffers: Sequence[Buffer]) -> None:
-    """Let a user answer buffers one after the other; the share of each update reaches it once.
+    """Let a user answer buffers one after the other; it receives the share of each update once.
 
     Raises
     ------
@@ -533,7 +534,7 @@ def accepts(parameters: Parameters, user: int, buffers: Sequence[Buffer]) -> Non
 
 
 def _apart(buffers: Sequence[Buffer]) -> tuple[Buffer, ...]:
-    """Return the buffers that come most often, without those that share an update with one before."""
+    """Return the buffers, most frequent first, without those that share an update with an earlier one."""
     kept: list[Buffer] = []
     for buffer in sorted(dict.fromkeys(buffers), key=buffers.count, reverse=True):
         if not any(set(buffer.updates) & set(other.updates) for other in kept):

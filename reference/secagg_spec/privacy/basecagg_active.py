@@ -1,8 +1,9 @@
-"""What a server that lies gets out of the active profile of BASecAgg: whose answers, and what they tell.
+"""Decide which answers a lying server gets in the active profile of BASecAgg, and what they reveal.
 
-The steps that run decide who signs and who answers. The server is given every advantage: users of the coalition sign
-whatever it likes, each honest user is shown a quorum before it is told another buffer, and a quorum holds all
-signatures that are valid for a buffer, whatever they were given for, since one more never makes an honest user refuse.
+The steps that run decide who signs and who answers. The server is given every advantage. Colluding users sign anything
+the server asks for. Each honest user is shown a quorum before the next buffer is announced to it. A quorum holds all
+signatures that are valid for a buffer, even those made for another buffer, since an additional signature never makes
+an honest user refuse.
 
 Source: spec/basecagg.md, section 11 (BSA-37 to BSA-46).
 """
@@ -29,12 +30,12 @@ _SESSION = bytes(16)
 
 
 class Confirmations:
-    """Users that hold the shares of updates, and wait for buffers: each question is asked of fresh users.
+    """Users that hold the shares of updates and wait for buffers; each question starts from fresh users.
 
     Parameters
     ----------
     parameters : Parameters
-        Of a session with keys of no importance.
+        The parameters of a session; its keys do not matter.
     """
 
     def __init__(self, parameters: Parameters) -> None:
@@ -49,7 +50,7 @@ class Confirmations:
         self.heard = cache(self._heard)
 
     def _signature(self, user: int, buffer: Buffer) -> bytes:
-        """Return the signature of a user that signs whatever it is asked to."""
+        """Return the signature of a user that signs any buffer."""
         proposal = protocol.proposal_of(self.parameters, buffer.entries)
         ballot = protocol.ballot_of(self.parameters, _SESSION, buffer.round, self.waiting[user].roster)
         return sign_proposal(ballot, self.keys[user].signing, user, proposal)
@@ -57,8 +58,8 @@ class Confirmations:
     def _heard(self, user: int, told: Told, quorums: tuple[Users, ...]) -> tuple[Told, Told]:
         """Return the buffers that an honest user signs, and those that it answers.
 
-        It is told one buffer after the other, the shares of an update before the first that names it; after each it is
-        shown a quorum, the signatures of some users on it.
+        The buffers are announced one after the other. The user receives the share of an update before the first buffer
+        that names the update. After each buffer it is shown a quorum: the signatures of some users on this buffer.
         """
         state, given = self.waiting[user], set[Stamped]()
         signed, answered = list[Buffer](), list[Buffer]()
@@ -73,7 +74,7 @@ class Confirmations:
         return tuple(signed), tuple(answered)
 
     def _confirmed(self, state: UserState, buffer: Buffer) -> UserState | None:
-        """Return the state of a user that signed a buffer; None when it refuses."""
+        """Return the state of a user after it signed a buffer, or None if it refuses."""
         message = announcement(state.base, buffer)
         try:
             after, (signed,) = protocol.user_confirm.take(state, (message,), randomness={})
@@ -84,7 +85,7 @@ class Confirmations:
         return after
 
     def _released(self, state: UserState, buffer: Buffer, signers: Users) -> UserState | None:
-        """Return the state of a user that answered when it was shown these signatures; None when it refuses."""
+        """Return the state of a user that answered after seeing these signatures, or None if it refuses."""
         signatures = b"".join(self.signature(signer, buffer) for signer in signers)
         message = BufferQuorum(_SESSION, buffer.round, SERVER, state.base.user, signers, signatures)
         try:
@@ -93,22 +94,22 @@ class Confirmations:
             return None
 
     def signed(self, user: int, told: Told) -> Told:
-        """Return the buffers that an honest user signs, of those that it is told one after the other."""
+        """Return the buffers that an honest user signs when `told` are announced to it one after the other."""
         return self.heard(user, told, ((),) * len(told))[0]
 
     def _valid(self, user: int, signed: Told, buffer: Buffer) -> bool:
-        """Return whether the signature of a user on one of the buffers that it signed is one on another buffer."""
+        """Return whether a signature that a user made on one of the `signed` buffers is also valid for `buffer`."""
         return any(self.signature(user, one) == self.signature(user, buffer) for one in signed)
 
     def released(self, coalition: Collection[int], asked: Mapping[int, Told]) -> dict[int, Told]:
-        """Return the honest users who answer, each with the buffers that it answers.
+        """Return the honest users that answer, each with the buffers that it answers.
 
         Parameters
         ----------
         coalition : collection of int
             The users that work with the server.
         asked : mapping from user to tuple of Buffer
-            What each honest user is told, one after the other.
+            The buffers announced to each honest user, in order.
         """
         signed = {user: self.signed(user, told) for user, told in asked.items()}
 
@@ -123,7 +124,7 @@ class Confirmations:
 def equivocation(
     kinds: Sequence[Column], users: Confirmations, coalition: Collection[int], asked: Mapping[int, Told]
 ) -> tuple[dict[int, Told], tuple[Verdict, ...]]:
-    """Return who answers what to a server that tells users different buffers, and what that tells.
+    """Return which users answer which buffers when a server announces different ones, and what the answers reveal.
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ def equivocation(
         See `basecagg.every_column`.
     users : Confirmations
     coalition, asked
-        As in `basecagg.equivocation`; so are the verdicts, one for each kind of column, and the errors.
+        As in `basecagg.equivocation`. The verdicts, one for each kind of column, and the errors are also the same.
     """
     released = users.released(check_lie(users.parameters.N, coalition, asked), asked)
     return released, decide_answers(kinds, coalition, asked, released)

@@ -1,8 +1,8 @@
-"""Row echelon forms over a prime field, for the sparse matrices that views are.
+"""Compute row echelon forms over a prime field, for sparse matrices such as views.
 
-A view is sparse: a user's messages mention that user's symbols only. A step of the elimination therefore touches only
-the rows that hold the pivot's column, and only the columns that the pivot's row holds. Most views are small as well:
-they are eliminated in Python integers.
+A view is sparse: a user's messages mention that user's symbols only. So an elimination step touches only the rows with
+a nonzero entry in the pivot's column, and only the columns with a nonzero entry in the pivot's row. Most views are also
+small; these are eliminated in Python integers.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
 
 _SMALL = 512
-"""The most entries of a matrix that is eliminated in Python integers: a call of numpy costs as much as many of them."""
+"""The most entries of a matrix that is eliminated in Python integers: one numpy call costs as much as many of these."""
 
 
 @dataclass(frozen=True, eq=False)
 class Echelon:
-    """An eliminated matrix: each pivot is the (row, column) of an entry; rows stay where they were."""
+    """An eliminated matrix: each pivot is the (row, column) of an entry; rows keep their places."""
 
     work: UintArray
     pivots: tuple[tuple[int, int], ...]
@@ -34,7 +34,7 @@ class Echelon:
 
     @property
     def basis(self) -> UintArray:
-        """The rows that hold a pivot, in the order of its column."""
+        """The rows with a pivot, in the order of the pivots' columns."""
         return self.work[[row for row, _ in self.pivots]]
 
     @property
@@ -48,7 +48,7 @@ class Echelon:
 def eliminate(field: PrimeField, matrix: UintArray, columns: int | None = None, *, reduced: bool = False) -> Echelon:
     """Eliminate the first `columns` columns (all when left out) of an (m, n) matrix.
 
-    With `reduced`, pivots are 1 and the only entry of their column.
+    With `reduced`, each pivot is 1 and the only nonzero entry in its column.
     """
     if matrix.size <= _SMALL:
         return _eliminate_small(field.modulus, matrix, columns, reduced=reduced)
@@ -78,12 +78,12 @@ def reduced_basis(field: PrimeField, matrix: UintArray) -> UintArray:
 
 
 def independent_rows(field: PrimeField, matrix: UintArray) -> list[int]:
-    """Return, ascending, the rows that are not combinations of the rows before them."""
+    """Return the indices, ascending, of the rows that are not combinations of the rows before them."""
     return [column for _, column in eliminate(field, np.ascontiguousarray(matrix.T)).pivots]
 
 
 def _eliminate_small(p: int, matrix: UintArray, columns: int | None, *, reduced: bool) -> Echelon:
-    """Do the same with lists of integers."""
+    """Eliminate as `eliminate` does, on lists of Python integers."""
     rows: list[list[int]] = matrix.tolist()
     free = [True] * len(rows)
     pivots: list[tuple[int, int]] = []
@@ -111,7 +111,7 @@ def _clear_small(p: int, pivot: list[int], column: int, others: list[list[int]],
 
 
 def _clear(field: PrimeField, work: UintArray, row: int, column: int, others: NDArray[np.intp], reduced: bool) -> None:
-    """Make the entries of `others` in the pivot's column 0, and with `reduced` the pivot 1."""
+    """Set the entries of `others` in the pivot's column to 0 and, with `reduced`, the pivot to 1."""
     support = np.flatnonzero(work[row])
     inverse = np.uint64(pow(int(work[row, column]), -1, field.modulus))
     monic = field.multiply(work[row, support], np.broadcast_to(inverse, support.shape))

@@ -1,20 +1,21 @@
-"""What the server and a coalition of users learn in rounds of HeteroSAg, cell by cell.
+"""Decide what the server and a coalition of users learn in rounds of HeteroSAg, cell by cell.
 
-The cores that run are those of SecAgg, `mask_update` and `unmask`, and they are decided as in `privacy.secagg`: each
-cell of each segment is one element modulo its own R, which is mostly composite, so that modules are counted and not
+The cores that run are `mask_update` and `unmask` of SecAgg, and verdicts are found as in `privacy.secagg`. Each cell of
+each segment is one element modulo its own R. Since R is usually composite, the sizes of modules are counted instead of
 ranks.
 
-**Cells are decided one at a time** where no two of them share a symbol. Streams of different segments do not; in the
-variant in which all segments of a user use one stream those of moduli with a common divisor do, and are decided
-together, modulo the least common multiple. There a word of a stream counts as uniform modulo all moduli; that words
-are below 2**32, and that one modulus leaves out words which another takes (PRG-01), is not decided.
+**Cells are decided one at a time** if no two of them share a symbol. Streams of different segments share none. In the
+variant in which all segments of a user use one stream, cells whose moduli have a common divisor share symbols; these
+are decided together, modulo the least common multiple. There a word of a stream counts as uniform modulo all moduli.
+Not modelled: words are below 2**32, and one modulus rejects words that another accepts (PRG-01).
 
-**Cells of one kind are alike.** Masks look at users only through which of two has the smaller number. So cells with as
-many users in their subgroups and one R have the same matrices but for the names of users; and exchanging two users who
-do the same in a round, in one cell, changes the signs of masks, which are uniform. A kind of cells is decided for each
-number of users who survive, come late, and collude; a user who is absent is in no cell. A test compares with all cases.
+**Cells of one kind are alike.** Masks depend on two users only through which of them has the smaller number. So two
+cells with the same number of users in their subgroups and the same R have the same matrices, up to the names of users.
+If two users of a cell do the same in a round, exchanging them changes only the signs of masks, which are uniform. So
+each kind of cell is decided once for each number of users that survive, come late, and collude; an absent user is in no
+cell. A test compares this with all cases.
 
-**From the least to the most**, as in `privacy.secagg`: the most is decided, in which all survivors answer.
+**From the least to the most**, as in `privacy.secagg`: only the most is decided, in which all survivors answer.
 
 ==============  ===================================================
 paper           here
@@ -61,11 +62,11 @@ class Rule:
     one_stream: bool = False
 
     def segment(self, cell: Cell) -> int:
-        """Return the segment number that the streams of a cell are derived for."""
+        """Return the segment number from which the streams of a cell are derived."""
         return 0 if self.one_stream else cell.segment
 
     def admits(self, parameters: Parameters, survivors: Collection[int]) -> bool:
-        """Return whether users answer a request with these survivors, as far as cells are concerned (HSA-18)."""
+        """Return whether the rules on cells let users answer a request with these survivors (HSA-18)."""
         return not self.checked or refusal(parameters, survivors) is None
 
 
@@ -76,7 +77,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
 
 
 def refusal(parameters: Parameters, survivors: Collection[int], past: Sequence[frozenset[int]] = ()) -> str | None:
-    """Return why a user does not answer for these survivors after those of earlier rounds; None when it does."""
+    """Return why a user refuses these survivors, given those of earlier rounds in `past`, or None if it answers."""
     try:
         protocol.check_cells(parameters, survivors)
         protocol.check_past(parameters, survivors, past)
@@ -93,20 +94,21 @@ def situation(
     late: Collection[int] = (),
     answered: bool = True,
 ) -> Situation:
-    """Return the situation in which some users did not share secrets, or sent masked segments never or late.
+    """Return the situation in which some users did not share secrets, dropped out before upload, or uploaded late.
 
     Parameters
     ----------
     parameters : Parameters
     absent, dropped, late : collection of int
-        Who shared no secrets, who shared them and sent no masked segments, and whose segments came late; disjoint.
+        Disjoint sets: users that shared no secrets, users that shared secrets but sent no masked segments, and users
+        whose masked segments came late.
     answered : bool
         Whether the survivors answer the request.
 
     Raises
     ------
     ParameterError
-        A user is named in two of the sets, or a round does not go on with these survivors (SAG-18).
+        A user is in two of the sets, or a round does not continue with these survivors (SAG-18).
     """
     gone = [*absent, *dropped, *late]
     if len(set(gone)) < len(gone):
@@ -140,7 +142,7 @@ class Plan:
         self.element = cache(self._element)
 
     def together(self) -> Iterator[tuple[Cell, ...]]:
-        """Yield the cells that may share symbols: each on its own, or those whose moduli hang together by divisors."""
+        """Yield groups of cells that may share symbols: single cells or, with one stream, linked by common divisors."""
         groups: list[list[Cell]] = []
         for cell in self.parameters.parts:
             near = [
@@ -150,7 +152,7 @@ class Plan:
         yield from (tuple(group) for group in groups)
 
     def elements(self, cells: tuple[Cell, ...], sharers: Users) -> tuple[Element, ...]:
-        """Return the elements of cells; those of several have one space for each modulus, with the same symbols."""
+        """Return the elements of cells; several cells have one space for each modulus, with the same symbols."""
         if len(cells) == 1:
             return (self.element(cells[0], sharers),)
         first = Space(cells[0].ring)
@@ -158,7 +160,7 @@ class Plan:
         return tuple(self.build(cell, sharers, spaces[cell.ring.modulus]) for cell in cells)
 
     def build(self, cell: Cell, sharers: Users, space: Space, drawing: int = 0) -> Element:
-        """Return the element of a cell in a space; rounds have numbers, keys and seeds of their own."""
+        """Return the element of a cell in a space; each round `drawing` has its own number, keys and seeds."""
         segment = self.rule.segment(cell)
         streams = Streams(protocol=protocol.PROTOCOL, round=drawing, segment=segment, drawing=drawing)
         given = (cell.ring, self.graph, self.parameters.t, sharers)
@@ -177,7 +179,7 @@ class Plan:
         return Case(cells, coalition, happened, verdict, all(exact(element, happened) for element in elements))
 
     def parts_shown(self, cell: Cell, happened: Situation, coalition: Users = ()) -> tuple[Users, ...]:
-        """Return the sets of subgroups of a cell, with honest survivors, of which the honest sum is known."""
+        """Return the sets of subgroups of a cell, each with honest survivors, whose honest sum the view determines."""
         (element,) = self.elements((cell,), happened.sharers)
         view, honest = seen([element], happened, coalition), set(happened.survivors) - set(coalition)
         members = {z: honest & set(self.parameters.members[z]) for z in cell.subgroups}
@@ -187,9 +189,10 @@ class Plan:
         return tuple(chosen for chosen, total in sums if view.decide(total).withheld == 1)
 
     def rows_shown(self, happened: Situation) -> Matrix:
-        """Return for each segment the smallest sets of subgroups whose sums the server learns, decided cell by cell.
+        """Return, for each segment, the smallest sets of subgroups whose sums the server learns, decided cell by cell.
 
-        A union of subgroups is known in a segment exactly when it is a union of these, since cells share no symbol.
+        Since cells share no symbol, the sum over a union of subgroups is known in a segment exactly when the union is
+        a union of these sets.
         """
         found = {cell: self.parts_shown(cell, happened) for cell in self.parameters.parts}
         return tuple(
@@ -199,7 +202,7 @@ class Plan:
 
 
 def _least(sets: Sequence[Users]) -> Iterator[Users]:
-    """Yield the sets that are no union of others."""
+    """Yield the sets that are not a union of other sets."""
     for chosen in sets:
         smaller = [set(other) for other in sets if set(other) < set(chosen)]
         if set[int]().union(*smaller) != set(chosen):
@@ -207,7 +210,7 @@ def _least(sets: Sequence[Users]) -> Iterator[Users]:
 
 
 def seen(elements: Sequence[Element], happened: Situation, coalition: Collection[int]) -> View:
-    """Return what the server and a coalition see of elements of one space in one round."""
+    """Return what the server and a coalition see in one round of elements that share one space."""
     view = View(elements[0].space, coalition, elements[0].rules)
     for element in elements:
         element.show(view, happened)
@@ -215,7 +218,7 @@ def seen(elements: Sequence[Element], happened: Situation, coalition: Collection
 
 
 def exact(element: Element, happened: Situation) -> bool:
-    """Return whether `unmask` returns the sum over the survivors of a cell, every mask gone."""
+    """Return whether `unmask` returns the sum over the survivors of a cell, without any mask."""
     survivors = tuple(user for user in element.members if user in happened.survivors)
     if not survivors:
         return True
@@ -228,9 +231,10 @@ def exact(element: Element, happened: Situation) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A coalition and a situation, decided for some cells that share symbols, mostly one.
+    """A coalition and a situation, decided for some cells that share symbols; usually this is a single cell.
 
-    `verdict` is beyond the sums over the honest survivors of each cell; `exact` says that `unmask` returns the sums.
+    `verdict` is on what is learned beyond the sums over the honest survivors of each cell. `exact` says whether
+    `unmask` returns the sums.
     """
 
     cells: tuple[Cell, ...]
@@ -255,13 +259,13 @@ class Case:
 
     @property
     def bare(self) -> tuple[tuple[int, Cell], ...]:
-        """The honest users who are the only honest ones of a cell to survive: the sum is theirs."""
+        """The users that are the only honest survivors of a cell, with the cell: its sum reveals their input."""
         found = ((self.contributors(cell), cell) for cell in self.cells)
         return tuple((users[0], cell) for users, cell in found if len(users) == 1)
 
 
 class Kind(NamedTuple):
-    """The cells with one modulus, levels, and numbers of users in their subgroups."""
+    """The cells that have the same modulus, levels, and numbers of users in their subgroups."""
 
     modulus: int
     levels: int
@@ -279,14 +283,14 @@ def kinds(parameters: Parameters) -> Mapping[Kind, tuple[Cell, ...]]:
 
 
 def every_case(plan: Plan, cell: Cell, colluders: Collection[int]) -> Iterator[tuple[Situation, Users]]:
-    """Yield every way in which the users of one cell survive, come late, collude or are absent, up to exchanges.
+    """Yield every way in which users of one cell survive, come late, collude or are absent, up to exchanges of users.
 
     Parameters
     ----------
     plan : Plan
     cell : Cell
     colluders : collection of int
-        How many users collude; those that are not in the cell are outside it, where everybody survives.
+        The numbers of colluding users. Colluders that are not in the cell are outside it, where everybody survives.
     """
     parameters, members = plan.parameters, sorted(cell.members)
     outside = [user for user in range(parameters.N) if user not in cell.members]
@@ -305,7 +309,7 @@ def every_case(plan: Plan, cell: Cell, colluders: Collection[int]) -> Iterator[t
 
 
 def _goes_on(plan: Plan, cell: Cell, staying: int) -> bool:
-    """Return whether a round goes on when so many of a cell survive and everybody outside it does."""
+    """Return whether a round continues when `staying` users of a cell and all users outside it survive."""
     parameters = plan.parameters
     few = plan.rule.checked and 0 < staying < parameters.T + 2
     return not few and staying + parameters.N - len(cell.members) >= parameters.enough
@@ -316,9 +320,9 @@ def _goes_on(plan: Plan, cell: Cell, staying: int) -> bool:
 
 @dataclass(frozen=True)
 class Combination:
-    """Sums of one cell, each times a factor, that add up to the inputs of a few users, each times an integer.
+    """A linear combination of sums of one cell that equals an integer combination of the inputs of a few users.
 
-    They do so modulo `modulus`, or exactly when that is 0.
+    The two are equal modulo `modulus`, or exactly if `modulus` is 0.
     """
 
     cell: Cell
@@ -328,13 +332,13 @@ class Combination:
 
 
 class Rounds:
-    """Rounds of one session in which nobody changes its input, each with keys and seeds of its own.
+    """Rounds of one session in which no user changes its input; each round has its own keys and seeds.
 
     Parameters
     ----------
     plan : Plan
     survivors : sequence of tuples of int
-        U_3 of each round; everybody shares secrets and sends masked segments.
+        U_3 of each round; all users share secrets and send masked segments.
     """
 
     def __init__(self, plan: Plan, survivors: Sequence[Users]) -> None:
@@ -342,7 +346,7 @@ class Rounds:
         self.refused = self._refused()
 
     def _refused(self) -> tuple[str | None, ...]:
-        """Return for each round why its request is not answered."""
+        """Return, for each round, why its request is refused, or None if it is answered."""
         found: list[str | None] = []
         past: list[frozenset[int]] = []
         for chosen in self.survivors:
@@ -356,20 +360,20 @@ class Rounds:
         return [cell.members & set(self.survivors[r]) for r in rounds]
 
     def too_few(self, cell: Cell, rounds: Sequence[int]) -> frozenset[int] | None:
-        """Return companions in these rounds, users of a cell, who are fewer than T + 2; None when there are none."""
+        """Return a class of fewer than T + 2 companions of a cell in these rounds, or None if there is none."""
         return small_class(self.sets(cell, rounds), self.plan.parameters.T + 2)
 
     def combination(self, cell: Cell, rounds: Sequence[int]) -> Combination | None:
-        """Return sums of a cell, of the fewest users, that together are about fewer than T + 2 users.
+        """Return the combination of sums of a cell that depends on the fewest users, if these are fewer than T + 2.
 
-        There may be none even where companions are too few: HSA-27 refuses more than such combinations.
+        There may be none even if a class of companions is too small: HSA-27 refuses more than such combinations.
         """
         sets = self.sets(cell, rounds)
         found = (_about(cell, sets, users) for users in _unions(sets, self.plan.parameters.T + 2))
         return next((one for one in found if one is not None), None)
 
     def view(self, cell: Cell, coalition: Collection[int], *, answered: Sequence[bool]) -> tuple[View, list[Element]]:
-        """Return what the server and a coalition see of a cell, and the cell in each round."""
+        """Return what the server and a coalition see of a cell, and the element of the cell in each round."""
         space, everyone = Space(cell.ring), tuple(range(self.plan.parameters.N))
         elements = [self.plan.build(cell, everyone, space, number) for number in range(len(self.survivors))]
         view = View(space, coalition, tuple(rule for element in elements for rule in element.rules))
@@ -379,7 +383,7 @@ class Rounds:
         return view, elements
 
     def told(self, combination: Combination, *, answered: Sequence[bool]) -> bool:
-        """Return whether the server learns what a combination says, and nothing but the sums of answered rounds."""
+        """Return whether the server learns a combination, and check that it learns only the sums of answered rounds."""
         cell = combination.cell
         view, elements = self.view(cell, (), answered=answered)
         every = [(e, cell.members & set(s)) for e, s in zip(elements, self.survivors, strict=True)]
@@ -393,7 +397,7 @@ class Rounds:
 
 
 def _unions(sets: Sequence[frozenset[int]], least: int) -> list[frozenset[int]]:
-    """Return the unions of classes of companions with fewer than `least` users, those of the fewest users first."""
+    """Return the unions of classes of companions that have fewer than `least` users, smallest first."""
     small = [members for members in companions(sets) if len(members) < least]
     chosen = (classes for count in range(1, least) for classes in combinations(small, count))
     unions = (frozenset[int]().union(*classes) for classes in chosen)
@@ -401,7 +405,7 @@ def _unions(sets: Sequence[frozenset[int]], least: int) -> list[frozenset[int]]:
 
 
 def _about(cell: Cell, sets: Sequence[frozenset[int]], users: frozenset[int]) -> Combination | None:
-    """Return a combination of the sums over `sets` that is about some of these users and nobody else."""
+    """Return a combination of the sums over `sets` that depends on some of these users and on no other user."""
     rows = [[int(user in chosen) for user in sorted(cell.members)] for chosen in sets]
     kept = [at for at, user in enumerate(sorted(cell.members)) if user not in users]
     for factors in _row_operations([[row[at] for at in kept] for row in rows]):
@@ -413,7 +417,7 @@ def _about(cell: Cell, sets: Sequence[frozenset[int]], users: frozenset[int]) ->
 
 
 def _combination(cell: Cell, factors: Sequence[int], entries: Sequence[int], whole: int, modulus: int) -> Combination:
-    """Return the combination with these factors and entries, both divided by what divides all entries."""
+    """Return the combination with these factors and entries, both divided by `whole`, the gcd of the entries."""
     named = {user: entry // whole for user, entry in zip(sorted(cell.members), entries, strict=True)}
     least = {user: divmod(entry, modulus)[1] if modulus else entry for user, entry in named.items()}
     told = {user: entry for user, entry in least.items() if entry}
@@ -423,7 +427,7 @@ def _combination(cell: Cell, factors: Sequence[int], entries: Sequence[int], who
 
 
 def _weighted(element: Element, users: Mapping[int, int]) -> Forms:
-    """Return the inputs of some users, each times an integer, added."""
+    """Return the sum of the inputs of some users, each times an integer."""
     chosen = sorted(users)
     joined = join([element.inputs[user] for user in chosen])
     weights = element.ring.encode_signed(np.array([[users[user] for user in chosen]], dtype=np.int64))
@@ -431,7 +435,7 @@ def _weighted(element: Element, users: Mapping[int, int]) -> Forms:
 
 
 def _row_operations(rows: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """Return a unimodular matrix that makes the rows, times it, multiples of rows of an integer matrix of minors 1."""
+    """Return a unimodular matrix M such that M times `rows` has multiples of rows of an integer matrix of minors 1."""
     left = [list(row) for row in rows]
     factors = [[int(at == own) for at in range(len(rows))] for own in range(len(rows))]
     open_, columns = set(range(len(rows))), set(range(len(rows[0]) if rows else 0))

@@ -1,7 +1,8 @@
-"""Of every union of subgroups, in how many segments HeteroSAg shows its sum: all unions are counted.
+"""Count, for every union of subgroups, the segments in which HeteroSAg reveals the sum over it.
 
-A set of subgroups is decodable in a row when no cell has one subgroup inside and another, with survivors, outside. This
-is the definition itself; `segments.inference_robustness` finds the same largest share without counting every set.
+A set of subgroups is decodable in a row when no cell has one subgroup inside the set and another one, with survivors,
+outside it. This module applies the definition itself; `segments.inference_robustness` finds the same largest share
+without counting every set.
 
 Source: HeteroSAg, definition 1; spec/heterosag.md, section 4.
 """
@@ -19,7 +20,7 @@ from secagg_spec.errors import ParameterError
 
 Users = tuple[int, ...]
 _MOST = 20
-"""With more subgroups there are too many unions to count."""
+"""The most subgroups whose unions are counted; more have too many unions."""
 
 
 class Unions:
@@ -28,12 +29,12 @@ class Unions:
     Parameters
     ----------
     matrix : Matrix
-        Of at most 20 subgroups, one or two in each cell.
+        A matrix of at most 20 subgroups, with one or two in each cell.
 
     Raises
     ------
     ParameterError
-        There are more subgroups, in all or in a cell.
+        The matrix has more than 20 subgroups, or more than two in a cell.
     """
 
     def __init__(self, matrix: Matrix) -> None:
@@ -45,14 +46,14 @@ class Unions:
         self._spoiled = [self._cut(partners) for partners in self._partners]
 
     def _cut(self, partners: Users) -> NDArray[np.uint32]:
-        """Return for each set the subgroups, as bits, whose partner is on the other side."""
+        """Return, for each set, the subgroups (as bits) whose partner is on the other side."""
         cut = np.zeros_like(self.sets)
         for a, b in enumerate(partners):
             cut |= (((self.sets >> a) ^ (self.sets >> b)) & 1) << a
         return cut
 
     def counts(self, dropped: Collection[int] = ()) -> NDArray[np.int64]:
-        """Return for each set in how many rows it is decodable; -1 for one with a dropped subgroup."""
+        """Return, for each set, the number of rows in which it is decodable; -1 if it has a dropped subgroup."""
         gone = set(dropped)
         found = np.zeros(len(self.sets), np.int64)
         for partners, spoiled in zip(self._partners, self._spoiled, strict=True):
@@ -62,14 +63,14 @@ class Unions:
         return found
 
     def most(self, dropped: Collection[int] = ()) -> tuple[int, Users]:
-        """Return the largest count of a set that is neither empty nor all that are left, with the first such set."""
+        """Return the largest count of a nonempty, proper set of the subgroups left, and the first set that has it."""
         counts, gone = self.counts(dropped), sum(1 << z for z in set(dropped))
         counts[0] = counts[2**self.count - 1 - gone] = -1
         best = int(np.argmax(counts))
         return int(counts[best]), self.members(best)
 
     def share(self, dropped: Collection[int] = ()) -> Fraction:
-        """Return the largest share of segments that is shown of a set, 1 - delta."""
+        """Return the largest share of segments in which a set is decodable, 1 - delta."""
         return Fraction(self.most(dropped)[0], self.count)
 
     def members(self, number: int) -> Users:
@@ -78,5 +79,5 @@ class Unions:
 
 
 def _partners(row: Collection[Users]) -> Users:
-    """Return with whom each subgroup shares its cell; itself when it is alone."""
+    """Return the subgroup that shares a cell with each subgroup; the subgroup itself if it is alone."""
     return tuple(b for _, b in sorted((a, b) for cell in row for a, b in zip(cell, cell[::-1], strict=True)))

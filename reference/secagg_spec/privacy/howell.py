@@ -1,9 +1,9 @@
-"""Row modules over Z_R for any R >= 2, by Howell's normal form, in exact Python integers.
+"""Compute row modules over Z_R for any R >= 2, by Howell's normal form, in exact Python integers.
 
-The rows of a matrix generate a submodule of Z_R^n. Over a composite R an echelon form in the usual sense does not
-describe it: twice the row (2, 1) is (0, 2) modulo 4, a row with a later leading entry that no row of the echelon form
-shows. Howell's form contains such rows too, so that the rows whose first k entries are 0 generate *all* members of the
-module whose first k entries are 0, and the product of R / pivot counts its members.
+The rows of a matrix generate a submodule of Z_R^n. If R is composite, the usual echelon form does not describe this
+module: modulo 4, twice the row (2, 1) is (0, 2), a row with a later leading entry that is in no row of the echelon
+form. Howell's form contains such rows too. So its rows whose first k entries are 0 generate *all* members of the module
+whose first k entries are 0, and the product of R / pivot over all rows is the number of members.
 
 Source: Howell, "Spans in the module (Z_m)^s" (1986); Storjohann, "Algorithms for matrix canonical forms" (2000),
 chapter 4.
@@ -45,7 +45,7 @@ class RowModule:
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """The Howell form: pivots divide R, and the entries above a pivot are below it."""
+        """The Howell form: pivots divide R, and each entry above a pivot is smaller than the pivot."""
         reduced: list[tuple[int, Row]] = []
         for column in sorted(self._pivots):
             pivot = self._pivots[column]
@@ -70,11 +70,11 @@ class RowModule:
         return not any(self.reduce(row))
 
     def vanishing(self, columns: int) -> tuple[Row, ...]:
-        """Return generators, without those columns, of the members whose first `columns` entries are 0."""
+        """Return generators of the members whose first `columns` entries are 0, without these columns."""
         return tuple(row[columns:] for row in self.rows if not any(row[:columns]))
 
     def _insert(self, row: Row, waiting: list[Row]) -> None:
-        """Bring one row into the form; rows that follow from changed pivots are left in `waiting`."""
+        """Insert one row into the form; add rows that follow from changed pivots to `waiting`."""
         for column in range(self.width):
             if not row[column]:
                 continue
@@ -104,13 +104,13 @@ class RowModule:
         return self._combine(unit, row, 0, row)
 
     def _less(self, row: Row, column: int, pivot: Row) -> Row:
-        """Return a row less as many times a pivot as fit into its entry in `column`; mostly none does."""
+        """Subtract the pivot row as many times as the pivot fits into the entry in `column`; usually 0 times."""
         if row[column] < pivot[column]:
             return row
         return self._combine(1, row, -(row[column] // pivot[column]), pivot)
 
     def _combine(self, a: int, left: Sequence[int], b: int, right: Sequence[int]) -> Row:
-        """Return a * left + b * right; divmod of Python integers, whose remainder is never negative."""
+        """Return a * left + b * right modulo R; the remainder of Python's divmod is never negative."""
         return tuple(divmod(a * x + b * y, self.modulus)[1] for x, y in zip(left, right, strict=True))
 
 

@@ -1,17 +1,18 @@
-"""How few users a sum can be over that a lying server gets: bounds, and the lies that attain them.
+"""Compute bounds on the fewest users whose sum a lying server can get, and the lies that attain the bounds.
 
-A server of the semi-honest profiles that does not follow the protocol has three lies. It can name different survivors
-to different users. It can withhold shares, so that a user masks its input with fewer users. And it can give out keys of
-its own, which no threshold stops. The bounds here are for the first lie, and for the first and the second together. The
-users' keys are honest, the graph is complete, and every honest user answers as the protocol says.
+A server that deviates from the semi-honest profiles has three lies. It can announce different survivors to different
+users. It can withhold shares; then a user shares masks with fewer users. And it can distribute keys of its own,
+which no threshold stops. The bounds here are for the first lie, and for the first and second together. The users' keys
+are honest, the graph is complete, and every honest user answers as the protocol says.
 
-**What is learned.** Let D = t - c be the answers of honest users that recover a secret, H = N - c the honest users. A
-user's self mask goes when D honest users name it a survivor, its pairwise masks when D name it dropped. So a sum over
-the honest users X comes out when D of them name each of X a survivor, and D name each other user dropped with whom one
-of X shares a mask. Each honest user names at most N - t users dropped, and never itself.
+**What is learned.** Let H = N - c be the number of honest users, and D = t - c the number of honest answers needed to
+recover a secret. A user's self mask can be removed when D honest users count it as a survivor, and its pairwise masks
+when D honest users count it as dropped. So the server learns the sum over honest users X when D honest users count each
+member of X as a survivor, and D count as dropped each other user that shares a mask with a member of X. Each honest
+user counts at most N - t users as dropped, and never itself.
 
 ==================  =============================================================================
-proof               what it decides about
+proof               decides
 ==================  =============================================================================
 lying_server        `least_sum`, `isolating`
 lying_batches       `keeps_batches`
@@ -37,10 +38,10 @@ Users = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Lie:
-    """What a server says and withholds so that the sum over `isolated` comes out.
+    """A lie with which a server learns the sum over `isolated`: what it announces and which shares it withholds.
 
-    `told` names the survivors for each honest user; the others whose shares it holds are named as dropped. `arrived`
-    names, for each honest user, the users whose shares the server relays to it.
+    `told` gives, for each honest user, the survivors announced to it; the other users whose shares it holds are
+    announced as dropped. `arrived` gives, for each honest user, the users whose shares the server relays to it.
     """
 
     isolated: Users
@@ -60,12 +61,13 @@ def least_sum(N: int, t: int, c: int, *, withheld: bool = False) -> int:
     c : int
         Colluders, in [0, t).
     withheld : bool
-        Whether the server also withholds shares; else it only names different survivors.
+        Whether the server also withholds shares; otherwise it only announces different survivors.
 
     Returns
     -------
     int
-        1 means that a single input comes out. It is at most t - c, the honest users of a set that a user accepts.
+        The number of users; 1 means that a single input is revealed. It is at most t - c, the least number of honest
+        users in a set that a user accepts.
 
     Raises
     ------
@@ -77,10 +79,10 @@ def least_sum(N: int, t: int, c: int, *, withheld: bool = False) -> int:
 
 
 def isolating(N: int, t: int, c: int, size: int, *, withheld: bool = False) -> Lie | None:
-    """Return a lie that gets the sum over `size` honest users, or None when there is none.
+    """Return a lie with which a server gets the sum over `size` honest users, or None if there is none.
 
-    The colluders are users 0 to c - 1, and the isolated users are the next ones. The other arguments are those of
-    `least_sum`, and so are the errors.
+    The colluders are users 0 to c - 1, and the isolated users are the next `size`. The other arguments and the errors
+    are those of `least_sum`.
     """
     _check(N, t, c)
     validate.integer("size", size, 1, N - c)
@@ -103,16 +105,16 @@ def _check(N: int, t: int, c: int) -> None:
 
 
 def _others(N: int, t: int, c: int, size: int, withheld: bool) -> int | None:
-    """Return how many other users share masks with those that are isolated, in some lie; None when there is no lie."""
+    """Return how many other users share masks with the isolated users in some lie, or None if there is no lie."""
     most = N - c - size
     return next((n for n in (range(most + 1) if withheld else (most,)) if _enough(N, t, c, size, n)), None)
 
 
 def _enough(N: int, t: int, c: int, size: int, masked: int) -> bool:
-    """Return whether honest users can name each of `masked` users dropped t - c times.
+    """Return whether each of `masked` users can be counted as dropped by t - c honest users.
 
-    The isolated users hold shares of each other, of the colluders and of these `masked` users; all others hold all
-    shares. A user holds at least t shares, and names all but t of them dropped at most.
+    The isolated users hold shares of each other, of the colluders and of these `masked` users; all other users hold all
+    shares. A user holds at least t shares, and counts as dropped at most all but t of the users whose shares it holds.
     """
     needed, far, near = t - c, N - t, size + masked + c - t
     if near < 0:
@@ -122,7 +124,7 @@ def _enough(N: int, t: int, c: int, size: int, masked: int) -> bool:
 
 
 def _assigned(dropped: Sequence[int], room: Mapping[int, int], needed: int) -> dict[int, set[int]]:
-    """Return whom each user names dropped: each of `dropped` `needed` times, nobody itself, within each one's room."""
+    """Assign to each user the users it counts as dropped: not itself, at most its room; each `needed` times."""
     named: dict[int, set[int]] = {user: set() for user in room}
 
     def place(target: int, seen: set[int]) -> bool:
@@ -151,9 +153,9 @@ def _assigned(dropped: Sequence[int], room: Mapping[int, int], needed: int) -> d
 
 
 def keeps_batches(K: int, t: int, c: int) -> bool:
-    """Return whether a lying server gets sums over whole batches only, from K users of a Multi-Round round of SecAgg.
+    """Return whether a lying server gets only sums over whole batches in a Multi-Round round of SecAgg with K users.
 
-    The server names different survivors, all of them unions of batches (MRA-21), and withholds shares.
+    The server announces different survivors, always unions of batches (MRA-21), and withholds shares.
 
     Parameters
     ----------
@@ -177,7 +179,7 @@ def keeps_batches(K: int, t: int, c: int) -> bool:
 
 
 def requests_needed(users: int, T: int) -> int:
-    """Return how many requests a smallest family can need to break HSA-27 in a cell.
+    """Return a bound on the size of a minimal family of requests that breaks HSA-27 in a cell.
 
     Parameters
     ----------
@@ -189,7 +191,7 @@ def requests_needed(users: int, T: int) -> int:
     Returns
     -------
     int
-        A family of requests that breaks HSA-27 in the cell has a part of at most so many requests that breaks it.
+        Every family of requests that breaks HSA-27 in the cell has a subfamily of at most this size that breaks it.
 
     Raises
     ------
@@ -202,9 +204,9 @@ def requests_needed(users: int, T: int) -> int:
 
 
 def answered_by_one(N: int, T: int, t: int, requests: int) -> bool:
-    """Return whether some honest user answers all of so many requests, whoever answers.
+    """Return whether some honest user must answer all of `requests` requests, regardless of which users answer.
 
-    Each request is answered by t users at least, T of whom may collude.
+    Each request is answered by at least t users, T of which may collude.
 
     Parameters
     ----------
@@ -213,9 +215,9 @@ def answered_by_one(N: int, T: int, t: int, requests: int) -> bool:
     T : int
         Colluders, in [0, t).
     t : int
-        Users who answer a request, in [2, N].
+        Users that answer a request, in [2, N].
     requests : int
-        At least 1.
+        The number of requests, at least 1.
 
     Raises
     ------
@@ -228,7 +230,7 @@ def answered_by_one(N: int, T: int, t: int, requests: int) -> bool:
 
 
 def holds_session(parameters: Parameters) -> bool:
-    """Return whether users alone stop a HeteroSAg server from going back on HSA-28, however long the session is."""
+    """Return whether users alone keep a HeteroSAg server from breaking HSA-28 in a session of any length."""
     largest = max(len(cell.members) for cell in parameters.parts)
     needed = requests_needed(largest, parameters.T)
     return answered_by_one(parameters.N, parameters.T, parameters.t, needed)

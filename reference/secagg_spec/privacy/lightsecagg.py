@@ -1,19 +1,19 @@
-"""What the server and a coalition of users learn in a round of LightSecAgg.
+"""Decide what the server and a coalition of users learn in a round of LightSecAgg.
 
 The cores that run in a round are probed: `mask_update`, `MaskCode.encode` and `aggregate_shares`. A round is then a
 system of linear forms, and each verdict is exact.
 
-**One column at a time.** The code works on the columns of its matrix one by one, a masked update adds element by
+**One column at a time.** The code works on the columns of its matrix one by one, an update is masked element by
 element, and every symbol belongs to one column. So the view of a round is the direct sum of the views of its columns,
-and so is what is learned. Columns differ only in how many of their U - T elements are real and how many are padding;
-that number takes at most two values, and each is decided (`columns`). A test compares with whole rounds of several
-columns.
+and the same holds for what is learned. Columns differ only in how many of their U - T elements are real and how many
+are padding; that number takes at most two values, and each is decided (`columns`). A test compares with whole rounds of
+several columns.
 
-**From the least to the most.** A message more never makes a coalition learn less. For a coalition and a surviving set,
-the least it can see is the masked updates of the survivors, without any answer, and the most is the masked updates of
-*all* users, late ones included, with the answers of all survivors. What it learns beyond the sum under any other set
-of uploads and answers lies between the two, so two verdicts decide them all. A test decides every set of answers at
-`tiny`.
+**From the least to the most.** An additional message never makes a coalition learn less. For a coalition and a
+surviving set, the least it can see is the masked updates of the survivors, without any answer. The most is the masked
+updates of *all* users, late ones included, with the answers of all survivors. Under any other set of uploads and
+answers, what it learns beyond the sum lies between the two, so two verdicts decide all cases. A test decides every set
+of answers at `tiny`.
 
 ==========  ==========================================
 papers      here
@@ -52,24 +52,24 @@ Users = tuple[int, ...]
 
 
 class Shape(Protocol):
-    """Parameters of a protocol that shares masks by the code."""
+    """The parameters of a protocol that shares masks by the code."""
 
     @property
     def d(self) -> int:
-        """The elements of an update."""
+        """The number of elements of an update."""
 
     @property
     def share_length(self) -> int:
-        """L, the elements of a share."""
+        """L, the number of elements of a share."""
 
 
 class UncheckedCode(MaskCode):
-    """The code at any distinct points, 0 among them: what MDS-02 refuses, to show why. For verdicts only.
+    """The code at any distinct points, including 0, which MDS-02 refuses; for verdicts only, to show why.
 
     Raises
     ------
     ParameterError
-        Two users have one point, or a point is no element.
+        Two users have the same point, or a point is not an element.
     """
 
     def _check_points(self, points: Sequence[int]) -> UintArray:
@@ -89,8 +89,8 @@ class UncheckedCode(MaskCode):
 class Situation:
     """What the server got in a round.
 
-    `surviving` is the set whose sum may be known, `uploaded` the users whose masked updates arrived, and ``asked[j]``
-    the surviving set that user j was told and answered for: `surviving`, unless the server equivocates.
+    `surviving` is the set whose sum is allowed, and `uploaded` are the users whose masked updates arrived. ``asked[j]``
+    is the surviving set that was announced to user j and that it answered: `surviving`, unless the server equivocates.
     """
 
     surviving: Users
@@ -99,7 +99,7 @@ class Situation:
 
 
 def least(surviving: Users) -> Situation:
-    """Return the situation in which only the survivors' updates arrived, and no answer."""
+    """Return the situation in which only the survivors' updates arrived, and no answers."""
     return Situation(surviving, surviving, MappingProxyType({}))
 
 
@@ -115,13 +115,13 @@ class Column:
     ----------
     parameters : Parameters
     code : MaskCode
-        The code that shares the masks; the one of `parameters`, or one at other points.
+        The code that shares the masks: the code of `parameters`, or one at other points.
     elements : sequence of int
-        Which elements of the update are in the column, from 1 to U - T of them; the rest is padding.
+        The elements of the update in the column, from 1 to U - T of them; the rest is padding.
     space : Space, optional
-        Where the symbols live; a new one when left out. Rounds in which users upload the same updates share one.
+        The space of the symbols; a new one when left out. Rounds in which users upload the same updates share a space.
     drawing : int
-        Rounds of one space with different numbers have masks and noise of their own.
+        Rounds of one space with different numbers have different masks and noise.
     """
 
     def __init__(
@@ -171,14 +171,14 @@ class Column:
     def view(self, coalition: Collection[int], situation: Situation) -> View:
         """Return what the server and a coalition see.
 
-        A member's own answer adds nothing: it is a sum of shares that the coalition holds opened.
+        A member's own answer adds nothing: it is a sum of decrypted shares that the coalition already holds.
         """
         view = View(self.space, coalition)
         self.show(view, situation)
         return view
 
     def show(self, view: View, situation: Situation) -> None:
-        """Add what a situation shows to a view, which may have seen other rounds."""
+        """Add what a situation shows to a view, which may already contain other rounds."""
         coalition = view.coalition
         view.see(*(self.uploads[i] for i in situation.uploaded))
         view.see(*(self.shares[i].row(j) for i in self.shares for j in coalition if i not in coalition))
@@ -189,14 +189,14 @@ class Column:
         return self.view(coalition, situation).decide(self.total(situation.surviving))
 
     def total(self, surviving: Users) -> Forms:
-        """Return the sum of the updates over a surviving set: what may be known."""
+        """Return the sum of the updates over a surviving set: the allowed sum."""
         updates = join([self.updates[i] for i in surviving])
         adding = np.tile(np.eye(len(self.elements), dtype=np.uint64), (1, len(surviving)))
         return Forms(updates.symbols, self.parameters.field.matmul(adding, updates.matrix))
 
 
 def columns(parameters: Shape) -> tuple[Users, ...]:
-    """Return the elements of one column of each kind: the fullest, and the one with the most padding if it differs."""
+    """Return the elements of one column of each kind: the fullest, and the most padded one if it differs."""
     d, L = parameters.d, parameters.share_length
     full, short = tuple(range(0, d, L)), tuple(range(L - 1, d, L))
     return (full,) if len(short) == len(full) else (full, short)
@@ -207,7 +207,7 @@ def _masking(field: PrimeField, size: int) -> AffineMap:
 
 
 def encoding(code: MaskCode, size: int) -> AffineMap:
-    """Probe the encoder on one column: `size` real elements and T noise elements to N shares of one element."""
+    """Probe the encoder on one column: from `size` real elements and T noise elements to N one-element shares."""
 
     def encode(v: UintArray) -> UintArray:
         return code.encode(v[:size], v[size:].reshape(code.T, 1))[:, 0]
@@ -216,7 +216,7 @@ def encoding(code: MaskCode, size: int) -> AffineMap:
 
 
 def _summing(parameters: Parameters, surviving: Users) -> AffineMap:
-    """Probe what a user that holds one share of one element of each user's mask answers for a surviving set."""
+    """Probe the answer for a surviving set of a user that holds, of each user's mask, one share of one element."""
 
     def answer(v: UintArray) -> UintArray:
         held = {user: v[[user]] for user in range(parameters.N)}
@@ -226,7 +226,7 @@ def _summing(parameters: Parameters, surviving: Users) -> AffineMap:
 
 
 def open_shares(code: MaskCode) -> dict[int, UintArray]:
-    """Return the users whose share holds no noise, with what it is of the U - T sub-masks: their coefficients."""
+    """Return the users whose share holds no noise, with the coefficients of the U - T sub-masks in this share."""
     parts = code.U - code.T
     matrix = encoding(code, parts).matrix
     return {user: row[:parts] for user, row in enumerate(matrix) if not row[parts:].any() and row.any()}
@@ -239,7 +239,8 @@ def open_shares(code: MaskCode) -> dict[int, UintArray]:
 class Case:
     """A coalition, a surviving set and a kind of column, decided for all uploads and answers.
 
-    `excess` is the dimension of what is learned beyond the sum in the least situation, and `verdict` decides the most.
+    `excess` is the dimension of what is learned beyond the sum in the `least` situation. `verdict` is for the `most`
+    situation.
     """
 
     coalition: Users
@@ -254,12 +255,12 @@ class Case:
         return len(set(self.surviving) - set(self.coalition))
 
     def late(self, N: int) -> int:
-        """Return how many honest users uploaded although they are not in the surviving set."""
+        """Return the number of honest users that uploaded but are not in the surviving set."""
         return len(set(range(N)) - set(self.surviving) - set(self.coalition))
 
 
 def every_coalition(parameters: Parameters) -> Iterator[Users]:
-    """Yield every set of users, the smallest first, the empty one (the server alone) among them."""
+    """Yield every set of users, smallest first, starting with the empty set (the server alone)."""
     for size in range(parameters.N + 1):
         yield from combinations(range(parameters.N), size)
 
@@ -267,7 +268,8 @@ def every_coalition(parameters: Parameters) -> Iterator[Users]:
 def every_surviving_set(parameters: Parameters, smallest: int | None = None) -> Iterator[Users]:
     """Yield every surviving set of at least `smallest` users.
 
-    When left out, that is max(U, T + 2): what an honest server announces (LSA-07). Users accept T + 2 (LSA-09).
+    When left out, `smallest` is max(U, T + 2), the least that an honest server announces (LSA-07). Users accept T + 2
+    (LSA-09).
     """
     enough = max(parameters.U, parameters.T + 2) if smallest is None else smallest
     for size in range(enough, parameters.N + 1):
@@ -285,12 +287,12 @@ def audit(
     code : MaskCode
         The code of `parameters`, or one at other points.
     coalitions, surviving : sequences of tuples of int
-        What is decided; see `every_coalition` and `every_surviving_set`.
+        The coalitions and surviving sets to decide; see `every_coalition` and `every_surviving_set`.
 
     Raises
     ------
     NotAffine
-        A core is not affine, so that no verdict of this kind exists.
+        A core is not affine, so no verdict of this kind exists.
     UnknownUser, DuplicateUser
         A coalition or a set names a user outside the roster, or one twice.
     """
@@ -306,10 +308,10 @@ def audit(
 
 
 def expected_excess(parameters: Parameters, case: Case) -> int:
-    """Return min(|C| - T, U - T) * (honest contributors - 1), or 0: the figure for a full column without late updates.
+    """Return min(|C| - T, U - T) * (honest contributors - 1), or 0: for a full column without late updates.
 
-    Each user over T gives one combination of the sub-masks of each honest contributor; one of these follows from the
-    sum.
+    Each colluding user beyond T reveals one combination of the sub-masks of each honest contributor; one of these
+    follows from the sum.
     """
     over = min(len(case.coalition) - parameters.T, parameters.U - parameters.T)
     return max(over, 0) * max(case.honest - 1, 0)
@@ -321,10 +323,10 @@ def expected_excess(parameters: Parameters, case: Case) -> int:
 def equivocation(
     parameters: Parameters, coalition: Collection[int], asked: Mapping[int, Collection[int]]
 ) -> tuple[Verdict, ...]:
-    """Return what a server learns that tells users different surviving sets, for each kind of column.
+    """Return, for each kind of column, what a server learns by announcing different surviving sets to users.
 
-    Each user answers once (LSA-12), and only for sets that `aggregate_shares` accepts. What may be known is the sum
-    over the set that most users were told.
+    Each user answers once (LSA-12), and only for sets that `aggregate_shares` accepts. The allowed sum is over the set
+    announced to the most users.
 
     Parameters
     ----------
@@ -332,7 +334,7 @@ def equivocation(
     coalition : collection of int
         The users that work with the server.
     asked : mapping from user to set of users
-        What each honest user was told.
+        The surviving set announced to each honest user.
 
     Raises
     ------

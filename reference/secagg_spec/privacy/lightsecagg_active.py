@@ -1,8 +1,8 @@
-"""What a server that lies gets out of the active profile of LightSecAgg: whose shares, and what they tell.
+"""Decide which shares a lying server gets in the active profile of LightSecAgg, and what they reveal.
 
-The steps that run in a round decide who signs and who answers. The server is given every advantage: users of the
-coalition sign whatever it likes, and a quorum holds all signatures on a set that there are, since one more never makes
-an honest user refuse.
+The steps that run in a round decide who signs and who answers. The server is given every advantage. Colluding users
+sign anything the server asks for. A quorum holds all signatures that exist on a set, since an additional signature
+never makes an honest user refuse.
 
 Source: spec/lightsecagg.md, section 9 (LSA-20 to LSA-29).
 """
@@ -30,12 +30,12 @@ _SESSION = bytes(16)
 
 
 class Confirmations:
-    """Users that have uploaded, and wait for a surviving set: each question to one of them is asked of a fresh copy.
+    """Users that have uploaded and wait for a surviving set; each question to a user starts from a fresh copy.
 
     Parameters
     ----------
     parameters : Parameters
-        Of a session in which all users shared and uploaded, with inputs and keys of no importance.
+        The parameters of a session in which all users shared and uploaded; inputs and keys do not matter.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Confirmations:
         self.answers = cache(self._answers)
 
     def _confirmed(self, user: int, chosen: Users) -> tuple[UserState, bytes] | None:
-        """Return an honest user's state and signature after it was told a set; None when it refuses."""
+        """Return an honest user's state and signature after a set was announced to it, or None if it refuses."""
         message = lightsecagg.SurvivingSet(_SESSION, 0, SERVER, user, chosen)
         try:
             state, (signed,) = protocol.user_confirm.take(self.waiting[user], (message,), randomness={})
@@ -72,11 +72,11 @@ class Confirmations:
         return state, signed.signature
 
     def _signature(self, user: int, chosen: Users) -> bytes:
-        """Return the signature of a user that signs whatever it is asked to."""
+        """Return the signature of a user that signs any set."""
         return sign_proposal(self.waiting[user].ballot, self.keys[user].signing, user, Proposal(chosen))
 
     def _answers(self, user: int, chosen: Users, signers: Users) -> bool:
-        """Return whether a user that was told `chosen` releases its share when it is shown these signatures."""
+        """Return whether a user to which `chosen` was announced releases its share after seeing these signatures."""
         confirmed = self.confirmed(user, chosen)
         if confirmed is None:
             return False
@@ -89,14 +89,14 @@ class Confirmations:
         return True
 
     def released(self, coalition: Collection[int], asked: Mapping[int, Users]) -> dict[int, Users]:
-        """Return the honest users who release their share, each with the set that it answers for.
+        """Return the honest users that release their share, each with the set that it answers for.
 
         Parameters
         ----------
         coalition : collection of int
             The users that work with the server.
         asked : mapping from user to set of users
-            What each honest user was told.
+            The surviving set announced to each honest user.
         """
         signed = {user for user, chosen in asked.items() if self.confirmed(user, chosen) is not None}
         found: dict[int, Users] = {}
@@ -110,9 +110,9 @@ class Confirmations:
 def equivocation(
     parameters: Parameters, coalition: Collection[int], asked: Mapping[int, Collection[int]]
 ) -> tuple[dict[int, Users], tuple[Verdict, ...]]:
-    """Return who releases a share to a server that tells users different surviving sets, and what that tells.
+    """Return which users release a share when a server announces different surviving sets, and what this reveals.
 
-    The arguments are those of `lightsecagg.equivocation`, and so are the verdicts, one for each kind of column.
+    The arguments, and the verdicts (one for each kind of column), are those of `lightsecagg.equivocation`.
 
     Raises
     ------

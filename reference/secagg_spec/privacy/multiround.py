@@ -1,4 +1,4 @@
-"""What the sums of many rounds tell together: whose model comes out, in which round, and by which combination.
+"""Decide what the sums of many rounds reveal together: whose model, after which round, by which combination.
 
 ====================  ==========================================
 paper                 here
@@ -8,10 +8,11 @@ z                     `combination`
 x_j                   one model of each user: they do not change
 ====================  ==========================================
 
-A row space modulo a prime says whose unit vector enters it, and when. Of what is reported, everything is then decided
-over the rationals, without the prime: that a model comes out, by a combination of rounds that is its unit vector, or by
-as many independent rows as there are different columns; that it does not come out before, by a *witness*: models that
-the sums so far do not tell from others, and that differ in this user's. If a certificate fails, another prime is taken.
+A row space modulo a prime shows whose unit vector enters it, and after which round. Everything that is reported is then
+decided over the rationals, without the prime, by certificates. A model is recoverable: some combination of rounds is
+its unit vector, or there are as many independent rows as different columns. It is not recoverable earlier: a *witness*
+gives models that change none of the sums so far but change this user's model. If a certificate fails, another prime is
+used.
 
 Source: Multi-RoundSecAgg, eq. (4), (5); spec/multi-round.md, section 4 (MRA-10, MRA-11).
 """
@@ -36,15 +37,15 @@ Combination: TypeAlias = tuple[tuple[int, Fraction], ...]
 
 
 class _UnluckyPrimeError(Exception):
-    """What holds modulo the prime does not hold over the rationals."""
+    """Raised when something holds modulo the prime but not over the rationals."""
 
 
 @dataclass(frozen=True, eq=False)
 class Recovery:
-    """A user whose model comes out.
+    """A user whose model is recoverable.
 
-    `rounds` is how many rounds it takes; `combined` are those of them, independent ones, that its model is made of, and
-    `residues` their factors modulo the prime.
+    `rounds` is the number of rounds needed. `combined` are those rounds, linearly independent, whose combination is the
+    model, and `residues` are their factors modulo the prime.
     """
 
     user: int
@@ -57,9 +58,9 @@ class Recovery:
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What is known of a log, (J, N) truth values: who takes part in which round.
+    """The audit of a log, (J, N) truth values: which users take part in which round.
 
-    `recoveries` are by user; `witness` is of the whole log, and is not 0 for all users that are not recoverable.
+    `recoveries` are by user. `witness` is for the whole log and is nonzero for every user that is not recoverable.
     """
 
     log: BoolArray
@@ -67,7 +68,7 @@ class Audit:
     witness: tuple[int, ...]
 
     def combination(self, user: int) -> Combination:
-        """Return the rounds, ascending, and their factors, none of them 0, whose sum is this user's model (MRA-11).
+        """Return the rounds, ascending, with nonzero factors, whose combination is this user's model (MRA-11).
 
         Raises
         ------
@@ -77,17 +78,17 @@ class Audit:
         return self.combinations([user])[user]
 
     def combinations(self, users: Collection[int]) -> dict[int, Combination]:
-        """Return what `combination` does for each of some users, in less time together."""
+        """Return the `combination` of each of some users; faster than one call per user."""
         for user in users:
             if user not in self.recoveries:
                 raise ParameterError("user", user, "a recoverable one")
         return _combinations(self.log, [self.recoveries[user] for user in users])
 
     def not_before(self, user: int) -> tuple[int, ...]:
-        """Return models, one number for each user, that the sums do not tell from models that are all 0.
+        """Return models, one number for each user, whose sums are the same as those of models that are all 0.
 
-        They are sums of the rounds before the one in which the user's model comes out, or of all rounds when it does
-        not; the user's own number is not 0.
+        The sums are those of the rounds before the user's model is recoverable, or of all rounds if it is not. The
+        user's own number is not 0.
         """
         validate.integer("user", user, 0, self.log.shape[1] - 1)
         found = self.recoveries.get(user)
@@ -95,12 +96,12 @@ class Audit:
 
 
 def audit(log: BoolArray) -> Audit:
-    """Return who is recoverable from a log, from which round on, with certificates (MRA-10, MRA-11).
+    """Return which users are recoverable from a log, from which round on, with certificates (MRA-10, MRA-11).
 
     Parameters
     ----------
     log : bool array (J, N)
-        The participation matrix: who is in the sum of each round.
+        The participation matrix: which users are in the sum of each round.
 
     Raises
     ------
@@ -117,7 +118,7 @@ def audit(log: BoolArray) -> Audit:
 
 
 class _Screen:
-    """The walk through a log modulo a prime. Users of one class are one column, its first user's."""
+    """The walk through a log modulo a prime; each class of users is one column, that of its first user."""
 
     def __init__(self, log: BoolArray, prime: int) -> None:
         labels = class_labels(log)
@@ -131,7 +132,7 @@ class _Screen:
         self.independent: list[int] = []
 
     def audit(self) -> Audit:
-        """Return what the walk finds."""
+        """Return the result of the walk."""
         found = {recovery.user: recovery for recovery in self._walk()}
         return Audit(self.log, dict(sorted(found.items())), self._last_witness())
 
@@ -149,7 +150,7 @@ class _Screen:
             yield from self._recoveries(at + 1, new[self.single[new]])
 
     def _recoveries(self, rounds: int, columns: NDArray[np.intp]) -> Iterator[Recovery]:
-        """Return the users of some columns, whose unit vector came in with the last row."""
+        """Yield the recoveries for some columns, whose unit vectors entered the row space with the last row."""
         if not columns.size:
             return
         witness = self._witness(rounds - 1)
@@ -169,10 +170,10 @@ class _Screen:
         self._check(large)
 
     def _check(self, large: Mapping[int, Recovery]) -> None:
-        """Refuse the prime when the unit vector of a column is no combination of the rows over the rationals.
+        """Refuse the prime if the unit vector of a column is not a combination of the rows over the rationals.
 
-        It is one when all that the rows do not see is 0 there. In a component, which are columns and independent rows
-        that hang together, what they do not see has as many dimensions as there are more columns than rows.
+        It is a combination when every vector in the kernel of the rows is 0 at this column. A component is a connected
+        set of columns and independent rows; the dimension of its kernel is the number of columns minus that of rows.
         """
         rows, left = self.rows[self.independent], set(large)
         while left:
@@ -186,7 +187,7 @@ class _Screen:
                 raise _UnluckyPrimeError
 
     def _free(self, rows: BoolArray, members: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return, of the columns of a component that differ, those that have no pivot."""
+        """Return the columns of a component without a pivot, one of each group of equal columns."""
         labels = class_labels(rows[:, members])
         taken = labels[np.isin(members, self.space.pivots)]
         others = np.flatnonzero(~np.isin(labels, taken))
@@ -195,14 +196,14 @@ class _Screen:
     def _unseen(
         self, rows: BoolArray, members: NDArray[np.intp], free: NDArray[np.intp]
     ) -> Iterator[Mapping[int, Fraction]]:
-        """Yield, for each free column of a component, what the pivots' columns are when it is -1 and the others 0."""
+        """Yield, for each free column, the pivot entries of the kernel vector with -1 there, 0 at other free ones."""
         pivots = np.intersect1d(self.space.pivots, members)
         own = rows[rows[:, members].any(axis=1)]
         for numbers in rationals.solve_all(own[:, pivots], own[:, free].T.astype(int).tolist()):
             yield dict(zip(pivots.tolist(), numbers, strict=True))
 
     def _witness(self, rounds: int) -> tuple[int, ...]:
-        """Return models that the first rounds do not see, for those whose unit vector came in with the last row."""
+        """Return a kernel vector of the first rounds, for the users whose unit vector entered with the last row."""
         pivot = self.space.pivots[-1]
         values = np.zeros(self.space.columns, dtype=np.uint64)
         values[pivot] = 1
@@ -211,7 +212,7 @@ class _Screen:
         return self._certified(rounds, values, rows, places)
 
     def _last_witness(self) -> tuple[int, ...]:
-        """Return models that all rounds do not see, not 0 for each user that is not recoverable."""
+        """Return a kernel vector of all rounds that is nonzero for every user that is not recoverable."""
         free = np.setdiff1d(np.arange(self.space.columns), self.space.pivots)
         values = np.zeros(self.space.columns, dtype=np.uint64)
         values[free], values[self.space.pivots] = self._hiding(free)
@@ -219,9 +220,9 @@ class _Screen:
         return self._with_the_rest(vector)
 
     def _hiding(self, free: NDArray[np.intp]) -> tuple[UintArray, UintArray]:
-        """Return values of the free columns, none of them 0, and of the pivots' columns, 0 only where they must be.
+        """Return nonzero values of the free columns, and values of the pivots' columns that are 0 only if they must be.
 
-        Each value is the least one with which no pivot is 0 whose last free column this is; so it is small.
+        Each value is the least one for which no pivot whose last free column this is becomes 0; so it is small.
         """
         prime, basis = np.uint64(self.space.prime), self.space.basis[:, free]
         given, total = np.zeros(len(free), dtype=np.uint64), np.zeros(len(basis), dtype=np.uint64)
@@ -233,7 +234,7 @@ class _Screen:
         return given, _negative(total, self.space.prime)
 
     def _least(self, totals: UintArray, factors: UintArray) -> int:
-        """Return the least number above 0 that makes no total 0, when its factor times the number is added."""
+        """Return the least number above 0 such that no total plus its factor times the number is 0."""
         prime = self.space.prime
         pairs = zip(totals.tolist(), factors.tolist(), strict=True)
         taken = {-total * pow(factor, -1, prime) % prime for total, factor in pairs}
@@ -245,9 +246,9 @@ class _Screen:
     def _certified(
         self, rounds: int, values: UintArray, rows: Sequence[int], places: NDArray[np.intp]
     ) -> tuple[int, ...]:
-        """Return integers that are `values` times some number modulo the prime and that the first rounds do not see.
+        """Return an integer kernel vector of the first rounds that is a multiple of `values` modulo the prime.
 
-        The columns at `places` follow from the others, by the rows `rows`.
+        The columns at `places` follow from the other columns, by the rows `rows`.
         """
         for found in self._candidates(values, rows, places):
             whole, _ = rationals.integers(found)
@@ -279,7 +280,7 @@ class _Screen:
         yield tuple(numbers.get(column, Fraction(0)) for column in range(self.space.columns))
 
     def _with_the_rest(self, vector: list[int]) -> tuple[int, ...]:
-        """Return a witness that is not 0 for users who share a class, with the same sum, or are in no round."""
+        """Return a witness with the same sums that is also nonzero for users in shared classes or in no round."""
         sizes = np.bincount(self.labels[self.labels >= 0]).tolist()
         first: dict[int, int] = {}
         steps: dict[int, int] = {}
@@ -294,7 +295,7 @@ class _Screen:
 
 
 def _component(rows: BoolArray, column: int) -> NDArray[np.intp]:
-    """Return the columns that hang together with one, by rows that have both."""
+    """Return the columns connected to the given one; a row connects all columns that it contains."""
     members = np.zeros(rows.shape[1], dtype=bool)
     members[column] = True
     count = 0
@@ -304,7 +305,7 @@ def _component(rows: BoolArray, column: int) -> NDArray[np.intp]:
 
 
 def _combinations(log: BoolArray, recoveries: Sequence[Recovery]) -> dict[int, Combination]:
-    """Return the exact combination of each recovery by its user; those of one round are found together."""
+    """Return the exact combination of each recovery, by user; recoveries of one round are solved together."""
     found: dict[int, Combination] = {}
     left: dict[int, list[Recovery]] = {}
     for recovery in recoveries:
@@ -319,10 +320,10 @@ def _combinations(log: BoolArray, recoveries: Sequence[Recovery]) -> dict[int, C
 
 
 def _solved(log: BoolArray, group: Sequence[Recovery]) -> dict[int, Combination]:
-    """Return the combinations of recoveries of one round, from a linear system for all.
+    """Return the combinations of the recoveries of one round, from one linear system.
 
-    They are of the rows that the residues name. If a factor is a multiple of the prime, its row is not among these;
-    then they are looked for among all independent ones.
+    They use the rows with nonzero residues. If a factor is a multiple of the prime, its row is missing there; then all
+    independent rows are used.
     """
     first, prime = group[0].rounds, group[0].prime
     found = _from_rows(log, group, sorted({row for recovery in group for row in recovery.combined}))
@@ -334,7 +335,7 @@ def _solved(log: BoolArray, group: Sequence[Recovery]) -> dict[int, Combination]
 
 
 def _from_rows(log: BoolArray, group: Sequence[Recovery], at: Sequence[int]) -> dict[int, Combination] | None:
-    """Return the combinations of some rows, independent ones, that are what the recoveries say, if all are."""
+    """Return the combinations of some independent rows that give the recoveries, or None if one recovery has none."""
     rows = log[list(at)]
     columns = rationals.independent_columns(rows, group[0].prime)
     units = [[int(column == recovery.user) for column in columns] for recovery in group]
@@ -349,7 +350,7 @@ def _from_rows(log: BoolArray, group: Sequence[Recovery], at: Sequence[int]) -> 
 
 
 def _small(log: BoolArray, recovery: Recovery) -> Combination | None:
-    """Return the combination of a recovery when small fractions stand for its residues."""
+    """Return the combination of a recovery if its residues stand for small fractions, or None."""
     numbers = rationals.small_fractions(recovery.residues, recovery.prime)
     if numbers is None or not _makes(log[list(recovery.combined)], recovery.user, numbers):
         return None
@@ -357,7 +358,7 @@ def _small(log: BoolArray, recovery: Recovery) -> Combination | None:
 
 
 def _makes(rows: BoolArray, user: int, numbers: Sequence[Fraction]) -> bool:
-    """Return whether rows, times numbers, are together exactly the unit vector of a user."""
+    """Return whether the rows, each times its number, add up to exactly the unit vector of a user."""
     tops, common = rationals.integers(numbers)
     total = rationals.multiply(np.ascontiguousarray(rows.T), tops)
     return all(number == (common if at == user else 0) for at, number in enumerate(total))

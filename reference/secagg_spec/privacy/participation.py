@@ -1,4 +1,4 @@
-"""Audits a log of participation: who is recoverable from which sums, and how many stay together.
+"""Audit a participation log: which users are recoverable from which sums, and how many users stay together.
 
 ====================  ==========================================
 paper                 here
@@ -29,12 +29,12 @@ from secagg_spec.selection.participation import MAX_ENTRIES, Log, Sums
 from secagg_spec.selection.weights import Bounds
 
 _MOST_CLASSES = 4096
-"""Up to how many classes of users the weak privacy is bounded closely, which takes long for more."""
+"""The most classes of users for which the weak privacy is bounded closely; for more, this takes long."""
 
 
 @dataclass(frozen=True)
 class Class:
-    """Users who are in the same sums of a segment."""
+    """The users that are in the same sums of a segment."""
 
     segment: int
     users: tuple[int, ...]
@@ -42,7 +42,7 @@ class Class:
 
 @dataclass(frozen=True)
 class Found:
-    """A recoverable user: after which round of the log, counted from 0, by the sums of which segment."""
+    """A recoverable user, with the round (counted from 0) after which it is, and the segment whose sums reveal it."""
 
     user: int
     at: int
@@ -51,7 +51,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Term:
-    """A sum, by its round counted from 0 and its users, and how often it is taken."""
+    """A sum, given by its round (counted from 0) and its users, with its factor in a combination."""
 
     at: int
     users: tuple[int, ...]
@@ -67,18 +67,18 @@ class Combined:
 
     @property
     def drift(self) -> Fraction:
-        """How far off the combination is at most, when no model of a round is off by more than 1."""
+        """The largest error of the combination if no model of a round is off by more than 1."""
         return sum((abs(term.factor) * len(term.users) for term in self.terms), start=Fraction(0))
 
     @property
     def digits(self) -> int:
-        """How many decimal digits the largest numerator or denominator has."""
+        """The number of decimal digits of the largest numerator or denominator."""
         largest = max(max(abs(term.factor.numerator), term.factor.denominator) for term in self.terms)
         return len(decimal(largest))
 
 
 def decimal(number: int) -> str:
-    """Return the digits of a number, however long: Python writes at most 4300 at once."""
+    """Return the decimal digits of a number of any length; Python writes at most 4300 digits at once."""
     if number.bit_length() < 10_000:
         return str(number)
     half = number.bit_length() * 301 // 2000
@@ -87,7 +87,7 @@ def decimal(number: int) -> str:
 
 
 def written(number: Fraction) -> str:
-    """Return an exact fraction as ``-3/2``, however long."""
+    """Return an exact fraction of any length as text, such as ``-3/2``."""
     sign = "-" if number < 0 else ""
     below = "" if number.denominator == 1 else f"/{decimal(number.denominator)}"
     return sign + decimal(abs(number.numerator)) + below
@@ -95,7 +95,7 @@ def written(number: Fraction) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Account:
-    """What a log tells, segment by segment."""
+    """What a log reveals, segment by segment."""
 
     log: Log
     audits: tuple[Audit, ...]
@@ -103,7 +103,7 @@ class Account:
 
     @cached_property
     def found(self) -> Mapping[int, Found]:
-        """The recoverable users, each where it is so first, by the round and then by the user."""
+        """The recoverable users, each at the first round and segment that reveals it, sorted by round, then user."""
         first: dict[int, Found] = {}
         for segment, one in enumerate(self.audits):
             rounds = self.log.segments[segment].rounds
@@ -130,7 +130,7 @@ class Account:
 
     @cached_property
     def smallest(self) -> Class | None:
-        """The smallest class of all segments, whose size is the strong privacy (MRA-12); None without users."""
+        """The smallest class of all segments, or None without users; its size is the strong privacy (MRA-12)."""
         classes = (
             Class(segment, users)
             for segment, sums in enumerate(self.log.segments)
@@ -145,7 +145,7 @@ class Account:
 
     @cached_property
     def weak(self) -> Bounds:
-        """Two numbers with the weak privacy between them (MRA-13)."""
+        """A lower and an upper bound of the weak privacy (MRA-13)."""
         if self.found:
             return Bounds(1, 1, (next(iter(self.found)),))
         bounds = [_weight(sums.sets) for sums in self.log.segments]
@@ -162,13 +162,13 @@ class Account:
 
     @cached_property
     def absent(self) -> tuple[int, ...]:
-        """The users in no sum."""
+        """The users that are in no sum."""
         return tuple(np.flatnonzero(~self.log.taking_part.any(axis=0)).tolist())
 
     def unseen(self, user: int, segment: int) -> dict[int, int]:
-        """Return changes of models of a segment that change none of its sums: of this user's, and of others'.
+        """Return changes to the models of this user and of others in a segment that change none of its sums.
 
-        They are of all rounds, or, when the user's model comes out there, of those before it does.
+        The sums are those of all rounds or, if the segment reveals the user's model, of the rounds before it does.
         """
         sums, one = self.log.segments[segment], self.audits[segment]
         rounds = one.recoveries[user].rounds - 1 if user in one.recoveries else len(sums.sets)
@@ -189,7 +189,7 @@ def _members(sums: Sums, at: int) -> tuple[int, ...]:
 
 
 def _weight(sets: BoolArray) -> Bounds:
-    """Return bounds of the weak privacy; where users are too many to look closer, by the smallest class and set."""
+    """Return bounds of the weak privacy; if there are too many users, by the smallest class and the smallest set."""
     classes = metrics.classes(sets)
     if len(classes) <= _MOST_CLASSES:
         return weights.least_weight(sets)
@@ -199,26 +199,26 @@ def _weight(sets: BoolArray) -> Bounds:
 
 
 def account(log: Log) -> Account:
-    """Return what a log tells: each segment is audited on its own, as no sum is over two."""
+    """Return what a log reveals; each segment is audited on its own, since no sum is over two segments."""
     return Account(log, tuple(audit(sums.sets) for sums in log.segments))
 
 
 def expand(log: Log, parameters: Parameters) -> Log:
-    """Return the log of the cells of HeteroSAg from one of the survivors of each round.
+    """Return the log of the HeteroSAg cells for a log of the survivors of each round.
 
     Parameters
     ----------
     log : Log
-        Who survived each round; N users.
+        The survivors of each round, out of N users.
     parameters : heterosag_plan.Parameters
-        Whose cells.
+        The parameters that define the cells.
 
     Raises
     ------
     LengthMismatch
-        The log has another number of users.
+        The log does not have N users.
     ParameterError
-        The log is one of cells already, or is too large.
+        The log is already a log of cells, or is too large.
 
     Source: spec/heterosag.md, section 8; spec/multi-round.md, section 4.
     """

@@ -1,11 +1,11 @@
-"""The exact matrix of a pure core, from running it.
+"""Find the exact matrix of a pure core by running it.
 
-A core that is affine is known completely once its value at 0 and at each basis vector is known. Whether it *is* affine
-is then checked at further points: at every input there is when those are few, else at multiples and sums of basis
-vectors and at pseudorandom inputs.
+An affine core is determined by its values at 0 and at each basis vector. Whether the core *is* affine is then checked
+at further points: at all inputs if there are few, otherwise at multiples and sums of basis vectors and at pseudorandom
+inputs.
 
-What the check is worth: a core that differs from the affine map on a part f of its inputs passes one pseudorandom point
-with probability 1 - f. Over a field, a polynomial of degree e that is not affine has f of at least 1 - e/q.
+How strong the check is: a core that differs from the affine map on a fraction f of its inputs passes one pseudorandom
+point with probability 1 - f. Over a field, a polynomial of degree e that is not affine has f of at least 1 - e/q.
 
 Source: docs/explanation/privacy-verdicts.md.
 """
@@ -32,7 +32,7 @@ _SAMPLES = 32
 
 
 class NotAffine(ParameterError):
-    """A core was probed whose outputs are not an affine function of its inputs."""
+    """Raised when the outputs of a probed core are not an affine function of its inputs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +65,12 @@ def probe(ring: Ring, core: Core, inputs: int, *, name: str = "core") -> AffineM
     inputs : int
         The number of inputs, at least 1.
     name : str
-        What the core is called in errors.
+        The name of the core in error messages.
 
     Raises
     ------
     NotAffine
-        A value of the core differs from that of the map found at 0 and at the basis vectors.
+        The core differs at some point from the affine map determined by its values at 0 and at the basis vectors.
     """
     validate.integer("inputs", inputs, 1)
     constant = _run(ring, core, np.zeros(inputs, dtype=np.uint64), name)
@@ -88,7 +88,7 @@ def _run(ring: Ring, core: Core, point: UintArray, name: str, size: int | None =
 
 
 def _points(ring: Ring, inputs: int) -> Iterator[UintArray]:
-    """Yield the inputs at which a map is compared with its core, the zero vector among them."""
+    """Yield the inputs at which a map is compared with its core, including the zero vector."""
     if ring.modulus**inputs <= _EVERY_INPUT:
         yield from (np.array(point, dtype=np.uint64) for point in product(range(ring.modulus), repeat=inputs))
         return

@@ -1,9 +1,9 @@
-"""How a server gets single models out of the sums of many rounds, exactly, and why it cannot.
+"""Compute exactly how a server gets single models out of the sums of many rounds, or why it cannot.
 
 ====================  ==========================================
 paper                 here
 ====================  ==========================================
-P(J)                  `log`, truth values (J, N): who was in the sum of which round
+P(J)                  `log`, truth values (J, N): which users were in the sum of which round
 X P(J)^T              the sums, `aggregates`, transposed
 z                     `Combination`, rounds with their numbers
 ====================  ==========================================
@@ -29,31 +29,31 @@ from secagg_spec.selection.metrics import Log
 
 Integers: TypeAlias = NDArray[np.int64]
 Combination: TypeAlias = tuple[tuple[int, Fraction], ...]
-"""Rounds, ascending, with the number that the sum of each is multiplied by, which is not 0."""
+"""Rounds, ascending, each with the nonzero number by which its sum is multiplied."""
 
 
 def combination(log: Log, *users: int) -> Combination | None:
-    """Return how the sums of the earliest rounds make the sum over some users, of one user its model.
+    """Return a combination of the sums of the earliest rounds that is the sum over some users; for one, its model.
 
     Parameters
     ----------
     log : bool array (J, N)
-        Who was in the sum of which round.
+        Which users were in the sum of which round.
     *users : int
         Distinct users in [0, N).
 
     Returns
     -------
     Combination, or None
-        Numbers z with ``sum z_t log[t]`` = 1 for the users and 0 for all others; the last round is the first after
-        which there are such. None when there are none.
+        Numbers z with ``sum z_t log[t]`` = 1 for the users and 0 for all others. The last round is the first one after
+        which such numbers exist. None if there are none.
 
     Raises
     ------
     ParameterError, LengthMismatch
-        The log is no array of truth values with two axes.
+        The log is not an array of truth values with two axes.
     UnknownUser, DuplicateUser
-        A user is outside [0, N), or named twice.
+        A user is outside [0, N), or is given twice.
 
     Source: spec/multi-round.md, section 4 (MRA-10, MRA-11).
     """
@@ -62,9 +62,9 @@ def combination(log: Log, *users: int) -> Combination | None:
 
 
 def mildest(log: Log, *users: int) -> Combination | None:
-    """Return the combination that `combination` looks for whose numbers have the least sum of squares, of all rounds.
+    """Return the combination, over all rounds, that solves `combination` with the least sum of squares.
 
-    When models drift, errors of many rounds level out in it. The arguments and errors are those of `combination`.
+    If models drift, the errors of many rounds average out in it. The arguments and errors are those of `combination`.
     """
     rounds = _checked(log).astype(int)
     found = _solution(rounds.T @ rounds, _indicator(log, users))
@@ -80,7 +80,7 @@ def recovered(combination: Combination, aggregates: Integers) -> NDArray[np.obje
     Raises
     ------
     ParameterError, LengthMismatch
-        The sums are no int64 array with two axes, or a round has none.
+        The sums are not an int64 array with two axes, or a round has no sum.
     """
     validate.array_shape("aggregates", validate.signed("aggregates", aggregates), (None, None))
     _check_rounds(combination, len(aggregates))
@@ -97,7 +97,7 @@ def estimated(combination: Combination, aggregates: RealArray) -> RealArray:
     Raises
     ------
     ParameterError, LengthMismatch, OutOfRange
-        The sums are no float64 array with two axes and finite entries, or a round has none.
+        The sums are not a float64 array with two axes and finite entries, or a round has no sum.
     """
     validate.reals("aggregates", aggregates, (None, None))
     _check_rounds(combination, len(aggregates))
@@ -110,15 +110,15 @@ def estimated(combination: Combination, aggregates: RealArray) -> RealArray:
 
 
 def drift_bound(log: Log, combination: Combination, delta: Fraction | float) -> Fraction:
-    """Return by how much a combination is off at most when no model is further than `delta` from a fixed one.
+    """Return the largest error of a combination if no model is further than `delta` from a fixed one.
 
-    It is ``delta * sum |z_t| |S_t|``, in the norm that `delta` is in, and attained.
+    It is ``delta * sum |z_t| |S_t|``, in the norm of `delta`, and it is attained.
 
     Raises
     ------
     ParameterError, LengthMismatch, OutOfRange
-        The log is no array of truth values with two axes, or has no such round, or `delta` is no finite number that is
-        at least 0.
+        The log is not an array of truth values with two axes, a round is not in the log, or `delta` is not a finite
+        number of at least 0.
 
     Source: spec/multi-round.md, section 4.
     """
@@ -131,7 +131,7 @@ def drift_bound(log: Log, combination: Combination, delta: Fraction | float) -> 
 
 
 def witness(log: Log, user: int) -> NDArray[np.object_] | None:
-    """Return what can be added to the models so that no sum changes, and the user's model does; or None.
+    """Return a change of the models that changes the user's model but none of the sums, or None.
 
     Parameters
     ----------
@@ -142,8 +142,8 @@ def witness(log: Log, user: int) -> NDArray[np.object_] | None:
     Returns
     -------
     array of N integers of any size, or None
-        A vector v that is orthogonal to every round, with ``v[user] != 0``: 1 for the user and -1 for another one
-        that is in the same rounds, where there is one. None exactly when there is a `combination`.
+        A vector v that is orthogonal to every round, with ``v[user] != 0``. If another user is in the same rounds, v is
+        1 for the user and -1 for that other user. None exactly when there is a `combination`.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def witness(log: Log, user: int) -> NDArray[np.object_] | None:
 
 
 def _orthogonal(log: Log, user: int) -> NDArray[np.object_] | None:
-    """Return a vector of the null space that is not 0 at the user, without a common factor."""
+    """Return a vector of the null space, without a common factor, that is not 0 at the user."""
     basis, count = flint.fmpz_mat(log.astype(int).tolist()).nullspace()
     for column in range(count):
         vector = [int(basis[row, column]) for row in range(log.shape[1])]
@@ -172,7 +172,7 @@ def _orthogonal(log: Log, user: int) -> NDArray[np.object_] | None:
 
 
 def _solution(matrix: NDArray[Any], right: Sequence[int]) -> list[Fraction] | None:
-    """Return the x with matrix x = right that is 0 but at the first independent columns, None where there is none."""
+    """Return the x with matrix x = right that is 0 except at the first independent columns, or None."""
     columns = matrix.shape[1]
     augmented = np.column_stack([matrix, np.array(right)]).tolist()
     reduced, denominator, rank = flint.fmpz_mat(augmented).rref()
@@ -194,13 +194,13 @@ def _checked(log: Log) -> Log:
 
 
 def _indicator(log: Log, users: Sequence[int]) -> list[int]:
-    """Return 1 for each of the users and 0 for the others."""
+    """Return the vector with 1 for each of the users and 0 for the others."""
     chosen = set(validate.users("users", users, log.shape[1]))
     return [int(user in chosen) for user in range(log.shape[1])]
 
 
 def _check_rounds(combination: Combination, count: int) -> None:
-    """Refuse what is no combination, or one of rounds that are not there."""
+    """Refuse a value that is not a combination, or a combination with rounds that do not exist."""
     for term in validate.sequence("combination", combination, "rounds and fractions"):
         if not isinstance(term, tuple) or len(term) != 2 or not isinstance(term[1], (Fraction, int)):
             raise ParameterError("combination", term, "a round and a fraction")

@@ -1,21 +1,22 @@
-"""What the server and a coalition of users learn in a round of SecAgg or SecAgg+.
+"""Decide what the server and a coalition of users learn in a round of SecAgg or SecAgg+.
 
-The cores that run in a round decide: `mask_update` is probed, and `unmask` is run on the coefficients of its inputs.
-Masks are streams of seeds: streams of equal derivations are one symbol, so that a stream that is used twice shows. A
-seed is known to a coalition when
+The verdicts come from the cores that run in a round: `mask_update` is probed, and `unmask` is run on the coefficients
+of its inputs. Masks are PRG streams of seeds. Streams with equal derivations are one symbol, so the analysis detects a
+stream that is used twice. A coalition knows a seed when
 
-- one of the coalition drew it, or drew one of the two masking keys that it follows from;
-- at least t of its shares are in view: those sent to the coalition, and those in answers to the server.
+- a member of the coalition drew it, or drew one of the two masking keys that it follows from; or
+- at least t of its shares are in view: shares sent to the coalition, and shares in answers to the server.
 
-**One element at a time.** Both cores work element by element, and every symbol belongs to one element, so that what is
+**One element at a time.** Both cores work element by element, and every symbol belongs to one element. So what is
 learned of a vector is what is learned of each element. A test compares with rounds of several elements.
 
-**From the least to the most.** A message more never makes a coalition learn less. For a coalition, U_2 and U_3 the
-least that it can see is the masked inputs of U_3, without any answer, and the most is the masked inputs of all of U_2,
+**From the least to the most.** An additional message never makes a coalition learn less. For a coalition, U_2 and U_3,
+the least that it can see is the masked inputs of U_3, without any answer. The most is the masked inputs of all of U_2,
 delayed ones included, with the answers of all of U_3. Every other case lies between.
 
-**What may be known** is the sum over each connected component of the graph that is left between the honest survivors:
-on the complete graph that is the sum over the survivors, and on a sparse graph it can be more (section 9 of the page).
+**The allowed sums** are the sums over the connected components of the graph between the honest survivors. On the
+complete graph this is the sum over all honest survivors; on a sparse graph there can be more components (section 9 of
+the page).
 
 ==============  ===================================================
 papers          here
@@ -61,9 +62,9 @@ Users = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Streams:
-    """What the masks of one vector are derived from, besides secrets: the fields of conventions, section 12.
+    """The public values from which the masks of one vector are derived: the fields of conventions, section 12.
 
-    `drawing` tells apart the secrets that users draw anew: rounds with one `drawing` have the same keys and seeds.
+    `drawing` numbers the secrets that users draw: rounds with the same `drawing` have the same keys and seeds.
     """
 
     session: bytes = bytes(16)
@@ -73,13 +74,13 @@ class Streams:
     drawing: int = 0
 
     def derivation(self, seed: Token, purpose: str) -> Derivation:
-        """Return what the stream of a seed for a purpose is named by."""
+        """Return the derivation that identifies the stream of a seed for a purpose."""
         return Derivation(seed, self.session, self.protocol, self.round, purpose, self.segment)
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """The keys, seeds and shares of the users of a graph, drawn once, and which follow from which."""
+    """The keys, seeds and shares of the users of a graph, drawn once, and the rules between them."""
 
     graph: Graph
     t: int
@@ -94,7 +95,7 @@ class Tokens:
         return ("self seed", self.drawing, user)
 
     def agreed(self, user: int, peer: int) -> Token:
-        """Return the token of what two users agree on by their masking keys."""
+        """Return the token of the secret that two users agree on by their masking keys."""
         return ("agreed", self.drawing, min(user, peer), max(user, peer))
 
     def share(self, secret: Token, holder: int) -> Token:
@@ -107,7 +108,7 @@ class Tokens:
             yield from (self.share(secret, holder) for secret in (self.masking_key(owner), self.self_seed(owner)))
 
     def rules(self) -> tuple[Rule, ...]:
-        """Return who draws what, t shares of each secret (SAG-10), and what two users agree on."""
+        """Return the rules: for secrets that users draw, for t shares of a secret (SAG-10), and for key agreement."""
         found = []
         for user in self.graph.order:
             for secret in (self.masking_key(user), self.self_seed(user)):
@@ -122,7 +123,7 @@ class Tokens:
 
 
 class Answer(NamedTuple):
-    """The shares in one answer: of whose self seeds, and of whose masking keys."""
+    """The shares in one answer: the users whose self seeds, and the users whose masking keys, are shared."""
 
     seeds: Users
     keys: Users
@@ -132,8 +133,8 @@ class Answer(NamedTuple):
 class Situation:
     """What the server got in a round.
 
-    `sharers` is U_2, `survivors` the set whose sum may be known, `uploaded` the users whose masked inputs arrived, and
-    ``answers[j]`` what user j answered.
+    `sharers` is U_2, and `survivors` is the set whose sum is allowed. `uploaded` are the users whose masked inputs
+    arrived, and ``answers[j]`` is the answer of user j.
     """
 
     sharers: Users
@@ -148,7 +149,7 @@ class Situation:
 
 
 def least(sharers: Users, survivors: Users) -> Situation:
-    """Return the situation in which only the survivors' masked inputs arrived, and no answer."""
+    """Return the situation in which only the survivors' masked inputs arrived, and no answers."""
     return Situation(sharers, survivors, survivors, MappingProxyType({}))
 
 
@@ -159,13 +160,13 @@ def most(graph: Graph, sharers: Users, survivors: Users) -> Situation:
 
 
 def honest_answer(graph: Graph, user: int, survivors: Collection[int], dropped: Collection[int]) -> Answer:
-    """Return the shares that a user gives when it is told these sets (SAG-24)."""
+    """Return the shares that a user sends when it receives these sets (SAG-24)."""
     holders = graph.holders(user)
     return Answer(*(tuple(sorted(set(users) & holders)) for users in (survivors, dropped)))
 
 
 def components(graph: Graph, users: Collection[int]) -> tuple[Users, ...]:
-    """Return the connected components of the graph that is left between some users, by their smallest member."""
+    """Return the connected components of the subgraph of some users, ordered by smallest member."""
     left, found = set(users), []
     while left:
         reached, border = set[int](), {min(left)}
@@ -181,7 +182,7 @@ def components(graph: Graph, users: Collection[int]) -> tuple[Users, ...]:
 
 
 class Element:
-    """One element of the vectors of a round, as linear forms; or several.
+    """One or several elements of the vectors of a round, as linear forms.
 
     Parameters
     ----------
@@ -191,19 +192,20 @@ class Element:
     t : int
         Shares needed to recover a secret. No relation between t and the graph is demanded here.
     sharers : tuple of int
-        U_2, ascending; everybody advertised keys.
+        U_2, ascending; all users advertised keys.
     indices : sequence of int
-        Which elements.
+        The indices of the elements.
     streams : Streams
-        What the masks are derived from.
+        The values from which the masks are derived.
     space : Space
-        Where the symbols live; a new one when left out. Rounds that may share masks are given one space.
+        The space of the symbols; a new one when left out. Rounds that may share masks must share one space.
     name : str
-        The name of the inputs; rounds with inputs of their own give them names of their own.
+        The name of the inputs; rounds with different inputs need different names.
     members : collection of int
-        The users that mask this element together; everybody when left out.
+        The users that mask this element together; all users when left out.
     arrived : mapping from user to set of users
-        Whose shares arrived at a user, so that it shares a mask with them; for a user that is left out all neighbours'.
+        The users whose shares arrived at a user, which therefore shares a mask with each of them. A user that is left
+        out got the shares of all its neighbours.
     """
 
     def __init__(
@@ -253,9 +255,9 @@ class Element:
         return self.space.apply(core, self.inputs[user], self.self_mask(user), *masks)
 
     def recovered(self, survivors: Users) -> Forms:
-        """Return what `unmask` makes of the survivors' masked inputs and the masks that the answers give away.
+        """Return the output of `unmask` on the survivors' masked inputs and the masks that the answers reveal.
 
-        It is run on the coefficients themselves, each of them as one element of a vector.
+        `unmask` runs on the coefficients themselves, each as one element of a vector.
         """
         pairs = [(i, j) for i in self.members if i not in survivors for j in self._peers(i) if j in survivors]
         own = [self.self_mask(i) for i in survivors]
@@ -281,7 +283,7 @@ class Element:
         return Forms(joined.symbols, self.ring.matmul(adding, joined.matrix))
 
     def view(self, coalition: Collection[int], *situations: Situation) -> View:
-        """Return what the server and a coalition see; several situations are seen together."""
+        """Return what the server and a coalition see in one or several situations together."""
         view = View(self.space, coalition, self.rules)
         for situation in situations:
             self.show(view, situation)
@@ -298,7 +300,7 @@ class Element:
             view.reveal(*(tokens.share(tokens.masking_key(owner), holder) for owner in answer.keys))
 
     def allowed(self, coalition: Collection[int], survivors: Users) -> tuple[Forms, ...]:
-        """Return the sums that may be known besides the coalition's own inputs."""
+        """Return the sums that the coalition is allowed to know in addition to its own inputs."""
         honest = set(survivors) & set(self.members) - set(coalition)
         return tuple(self.total(users) for users in components(self.graph, honest))
 
@@ -309,7 +311,7 @@ class Element:
 
 @cache
 def _masking(masking: Callable[..., UintArray], ring: Ring, user: int, peers: Users, size: int) -> AffineMap:
-    """Probe `mask_update`: from an input, the self mask and one mask for each peer."""
+    """Probe `mask_update` as a function of an input, the self mask and one mask for each peer."""
 
     def core(values: UintArray) -> UintArray:
         update, own, *shared = values.reshape(-1, size)
@@ -325,8 +327,8 @@ def _masking(masking: Callable[..., UintArray], ring: Ring, user: int, peers: Us
 class Case:
     """A coalition with U_2 and U_3, decided for all uploads and answers.
 
-    `parts` are the components of the honest survivors, `excess` is what is learned beyond their sums in the least
-    situation (a count of functionals), `verdict` decides the most, and `exact` says that `unmask` returns the sum.
+    `parts` are the components of the honest survivors. `excess` is the number of functionals learned beyond their sums
+    in the `least` situation, and `verdict` is for the `most` situation. `exact` says whether `unmask` returns the sum.
     """
 
     coalition: Users
@@ -339,18 +341,18 @@ class Case:
 
     @property
     def delayed(self) -> int:
-        """How many honest users' masked inputs come late in the most."""
+        """The number of honest users whose masked inputs come late in the `most` situation."""
         return len(set(self.sharers) - set(self.survivors) - set(self.coalition))
 
 
 def every_coalition(N: int) -> Iterator[Users]:
-    """Yield every set of users, the smallest first, the empty one (the server alone) among them."""
+    """Yield every set of users, smallest first, starting with the empty set (the server alone)."""
     for size in range(N + 1):
         yield from combinations(range(N), size)
 
 
 def every_dropout(parameters: Parameters, graph: Graph) -> Iterator[tuple[Users, Users]]:
-    """Yield every U_2 with every U_3 with which a round can go on (SAG-18)."""
+    """Yield every pair of U_2 and U_3 with which a round can continue (SAG-18)."""
     users = range(parameters.N)
     for count in range(parameters.N, parameters.enough - 1, -1):
         for sharers in combinations(users, count):
@@ -366,7 +368,7 @@ def _survivors(parameters: Parameters, graph: Graph, sharers: Users) -> Iterator
 
 
 def goes_on(parameters: Parameters, graph: Graph, sharers: Collection[int], survivors: Collection[int]) -> bool:
-    """Return whether a round goes on with these survivors (SAG-18)."""
+    """Return whether a round continues with these survivors (SAG-18)."""
     held = all(len(graph.holders(user) & set(survivors)) >= parameters.t for user in sharers)
     return held and len(survivors) >= parameters.enough
 
@@ -387,7 +389,7 @@ def audit(
     Raises
     ------
     NotAffine
-        A core is not affine, so that no verdict of this kind exists.
+        A core is not affine, so no verdict of this kind exists.
     UnknownUser, DuplicateUser
         A coalition or a set names a user outside the roster, or one twice.
     """
@@ -405,14 +407,14 @@ def audit(
 
 
 def _exact(element: Element, survivors: Users) -> bool:
-    """Return whether `unmask` returns the sum over the survivors, every mask gone."""
+    """Return whether `unmask` returns the sum over the survivors, without any mask."""
     got, wanted = element.recovered(survivors), element.total(survivors)
     joined = join([got, wanted]).matrix
     return np.array_equal(joined[: len(got)], joined[len(got) :])
 
 
 def exposed(graph: Graph, t: int, coalition: Collection[int], sharers: Collection[int]) -> frozenset[int]:
-    """Return the honest users with t colluding neighbours: the coalition recovers both of their secrets."""
+    """Return the honest users with at least t colluding neighbours: the coalition recovers both of their secrets."""
     honest = set(sharers) - set(coalition)
     return frozenset(user for user in honest if len(graph.neighbours(user) & set(coalition)) >= t)
 
@@ -420,7 +422,7 @@ def exposed(graph: Graph, t: int, coalition: Collection[int], sharers: Collectio
 def expected_excess(graph: Graph, t: int, case: Case) -> int:
     """Return the number of functionals that section 9 says are learned beyond what is allowed.
 
-    Users that are exposed count as vanished; what they sent, late or not, is learned.
+    Exposed users count as vanished; their inputs are learned, even if sent late.
     """
     bare = exposed(graph, t, case.coalition, case.sharers)
     honest = set(case.survivors) - set(case.coalition)
@@ -431,16 +433,17 @@ def expected_excess(graph: Graph, t: int, case: Case) -> int:
 
 
 class Requests:
-    """Users that sent their masked inputs, and wait for a request: each question to one is asked of a fresh copy.
+    """Users that sent their masked inputs and wait for a request; each question to a user starts from a fresh copy.
 
     Parameters
     ----------
     parameters : Parameters
-        Of a round in which everybody sent a masked input; inputs, keys and seeds are of no importance.
+        The parameters of a round in which all users sent masked inputs; inputs, keys and seeds do not matter.
     order : sequence of int
-        The order of the users on the circle; that of the roster when left out.
+        The order of the users on the circle; the order of the roster when left out.
     arrived : mapping from user to set of users
-        Whose shares the server relays to a user; to a user that is left out those of all its neighbours.
+        The users whose shares the server relays to a user. A user that is left out gets the shares of all its
+        neighbours.
     """
 
     def __init__(
@@ -466,9 +469,9 @@ class Requests:
         self.waiting: dict[int, UserState] = {user: network.states[user] for user in users}
 
     def _answer(self, user: int, survivors: Users) -> Answer | None:
-        """Return the shares that a user gives when it is told these survivors, and that the others dropped out.
+        """Return the shares that a user sends when the server requests these survivors, or None if it refuses.
 
-        The others are those whose shares it holds. None when it refuses.
+        The request names as dropped all other users whose shares it holds.
         """
         state = self.waiting[user]
         known = {*self.element.arrived.get(user, range(self.parameters.N)), user}
@@ -483,12 +486,12 @@ class Requests:
 
 
 def equivocation(requests: Requests, coalition: Collection[int], told: Mapping[int, Collection[int]]) -> Verdict:
-    """Return what a server learns that names different survivors to different users; everybody sent a masked input.
+    """Return what a server learns by announcing different survivors to different users; all sent masked inputs.
 
-    Which shares it withheld before is a matter of `requests`.
+    `requests` defines which shares the server withheld before.
 
-    The steps that run decide who answers what. What may be known is the sum over one of the sets that were told: the
-    one beyond which least is learned.
+    The steps that run decide which users answer which requests. The allowed sum is over one of the announced sets: the
+    set for which the least is learned beyond its sum.
 
     Parameters
     ----------
@@ -497,12 +500,12 @@ def equivocation(requests: Requests, coalition: Collection[int], told: Mapping[i
     coalition : collection of int
         The users that work with the server.
     told : mapping from user to set of users
-        The survivors that each honest user is told; the others are named as dropped.
+        The survivors announced to each honest user; the others are announced as dropped.
 
     Raises
     ------
     ParameterError
-        No user is told anything, or a member of the coalition is, or a user outside the roster.
+        No user gets a request, a member of the coalition gets one, or a user outside the roster does.
     """
     parameters, element = requests.parameters, requests.element
     members = validate.users("coalition", sorted(coalition), parameters.N)

@@ -1,14 +1,14 @@
-"""How likely a random order of a sparse graph protects less than the sum: exact probabilities.
+"""Compute exactly how likely a random order of a sparse graph is to protect less than the sum.
 
 ====================  ==============================================================
 section 9             here
 ====================  ==============================================================
 N, k, t, h            the same; h is k // 2
-c, m                  `colluding`, `vanished`: those who collude or drop out
+c, m                  `colluding`, `vanished` (users that collude or drop out)
 n = N - m             honest survivors
 ====================  ==============================================================
 
-Who colludes and who drops out is fixed before the order is drawn, uniformly.
+The order is drawn uniformly, after the colluders and the dropouts are fixed.
 
 Source: spec/secagg.md, section 9.
 """
@@ -23,12 +23,12 @@ from secagg_spec.protocols.secagg.graph import check_degree
 
 
 def tail(population: int, marked: int, drawn: int, least: int) -> Fraction:
-    """Return the probability that of `drawn` members of a population at least `least` are marked (hypergeometric).
+    """Return the probability that at least `least` of `drawn` members of a population are marked (hypergeometric).
 
     Raises
     ------
     ParameterError
-        More are marked or drawn than there are.
+        `marked` or `drawn` is larger than the population.
     """
     for name, count in (("marked", marked), ("drawn", drawn)):
         validate.integer(name, count, 0, validate.integer("population", population, 0, validate.MAX_COUNT))
@@ -43,7 +43,7 @@ def surrounded(N: int, k: int, t: int, colluding: int) -> Fraction:
     Raises
     ------
     ParameterError
-        There is no graph of N users and degree k, or nobody is honest.
+        There is no graph of N users and degree k, or no user is honest.
     """
     check_degree(N, k)
     validate.integer("colluding", colluding, 0, N - 1)
@@ -51,7 +51,7 @@ def surrounded(N: int, k: int, t: int, colluding: int) -> Fraction:
 
 
 def any_surrounded(N: int, k: int, t: int, colluding: int) -> Fraction:
-    """Return a bound on the probability that some honest user has t colluding neighbours: the sum over all of them."""
+    """Return a union bound on the probability that some honest user has at least t colluding neighbours."""
     return min(Fraction(1), (N - colluding) * surrounded(N, k, t, colluding))
 
 
@@ -64,7 +64,7 @@ def disconnected(N: int, k: int, vanished: int) -> Fraction:
     Raises
     ------
     ParameterError
-        There is no graph of N users and degree k, or more vanish than there are.
+        There is no graph of N users and degree k, or `vanished` is more than N.
     """
     check_degree(N, k)
     left, h = N - validate.integer("vanished", vanished, 0, N), k // 2
@@ -77,9 +77,9 @@ def disconnected(N: int, k: int, vanished: int) -> Fraction:
 
 
 def stuck(N: int, k: int, t: int, dropped: int) -> Fraction:
-    """Return a bound on the probability that a round ends without a sum: that some user has fewer than t holders left.
+    """Return a bound on the probability that a round ends without a sum: some user has fewer than t holders left.
 
-    A user that is left holds its own shares; one that dropped out does not.
+    A user that is left holds its own shares; a user that dropped out does not.
     """
     check_degree(N, k)
     validate.integer("dropped", dropped, 0, N - 1)
@@ -89,5 +89,5 @@ def stuck(N: int, k: int, t: int, dropped: int) -> Fraction:
 
 
 def exponent(probability: Fraction) -> int:
-    """Return the largest e with a probability of at most 2**-e; the probability is not 0."""
+    """Return the largest e for which the probability, which is not 0, is at most 2**-e."""
     return (probability.denominator // probability.numerator).bit_length() - 1

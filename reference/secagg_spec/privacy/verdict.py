@@ -1,17 +1,17 @@
-"""What a linear view determines of the secrets, beyond what it may.
+"""Decide what a linear view determines of the secrets, beyond what is allowed.
 
 ====================  ======================================================================
 notation              here
 ====================  ======================================================================
 v = A s + B r         the view; s are the secrets, r is uniform
 L = {wA : wB = 0}     the functionals of the secrets that the view determines, a module
-F                     the functionals that may be known, as rows
-(L + F) / F           what is learned beyond: `excess`
+F                     the functionals that are allowed to be known, as rows
+(L + F) / F           what is learned beyond them: `excess`
 ====================  ======================================================================
 
 For uniform secrets I(s; v) = log |L| = log(|im [A|B]| / |im B|), and I(s; v | F s) = log(|L + F| / |F|). Over a field
-these are ranks; over Z_R with a composite R they are not: v = 2 s modulo 4 tells one bit, and v = s + 3 r modulo 6
-tells log2(3), both invisible to the rank modulo a prime. There Howell's form counts.
+these are ranks; over Z_R with a composite R they are not: v = 2 s modulo 4 reveals one bit, and v = s + 3 r modulo 6
+reveals log2(3) bits; a rank modulo a prime shows neither. For composite R the sizes come from Howell's form.
 
 Source: docs/explanation/privacy-verdicts.md.
 """
@@ -36,7 +36,7 @@ _MANY_SECRETS = 64
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What a view determines beyond what it may.
+    """What a view determines beyond what is allowed.
 
     Parameters
     ----------
@@ -45,19 +45,19 @@ class Verdict:
     secrets : tuple of str
         The names of the secrets, one for each column of `excess`.
     excess : array (k, secrets)
-        Functionals that generate what is learned beyond, modulo what may be known, and of which none follows from the
-        others; over a field a basis.
+        Functionals that generate, modulo the allowed ones, what is learned beyond; none of them follows from the
+        others. Over a field they are a basis.
     dimension : int
-        How many functionals generate it at least; over a field its dimension. `excess` can have more of them, as
-        2 s[0] and 3 s[1] modulo 6, which follow from 2 s[0] + 3 s[1].
+        The least number of functionals that generate it; over a field its dimension. `excess` can have more, for
+        example 2 s[0] and 3 s[1] modulo 6, which follow from 2 s[0] + 3 s[1].
     index : int
-        The number of values that they take together, given what may be known: |L + F| / |F|.
+        The number of values that they take together, given the allowed functionals: |L + F| / |F|.
     leak : int
-        The number of values of all that the view determines: |L|.
+        The number of values of everything that the view determines: |L|.
     withheld : int
-        |L + F| / |L|: 1 when everything that may be known is learned.
+        |L + F| / |L|: 1 when everything that is allowed is learned.
     several : bool
-        Whether R is a common multiple of several moduli; then each functional is named with its own modulus.
+        Whether R is a common multiple of several moduli; then each functional is printed with its own modulus.
     """
 
     modulus: int
@@ -71,12 +71,12 @@ class Verdict:
 
     @property
     def private(self) -> bool:
-        """Whether nothing is learned beyond what may be."""
+        """Whether nothing is learned beyond what is allowed."""
         return self.index == 1
 
     @property
     def bits(self) -> float:
-        """The information about uniform secrets beyond what may be known, in bits."""
+        """The information about uniform secrets beyond what is allowed, in bits."""
         return log2(self.index)
 
     @cached_property
@@ -101,14 +101,14 @@ def decide(ring: Ring, A: UintArray, B: UintArray, allowed: UintArray, secrets: 
     B : array (m, k)
         The coefficients of the k uniform symbols.
     allowed : array (f, n)
-        Functionals that may be known; f may be 0.
+        Functionals that are allowed to be known; f may be 0.
     secrets : sequence of str, optional
         The names of the secrets; ``s[0]``, ``s[1]``, … when left out.
 
     Raises
     ------
     LengthMismatch, NonCanonical
-        The arrays do not fit each other, or hold numbers outside ``[0, R)``.
+        The shapes of the arrays do not match, or an array holds numbers outside ``[0, R)``.
     """
     A = ring.check("A", A, (None, None))
     B = ring.check("B", B, (A.shape[0], None))
@@ -147,7 +147,7 @@ def _over_field(field: PrimeField, A: UintArray, B: UintArray, allowed: UintArra
 
 
 def _sparse_basis(field: PrimeField, leak: UintArray, allowed: UintArray, names: tuple[str, ...]) -> UintArray:
-    """Return functionals with few terms that complete a basis of the allowed ones to one of all that is learned.
+    """Return functionals with few terms that extend a basis of the allowed ones to a basis of all that is learned.
 
     Among functionals with equally many terms, those that mention fewer users come first.
     """
@@ -172,7 +172,7 @@ def _candidates(field: PrimeField, leak: UintArray, allowed: UintArray) -> Itera
 
 
 def _monic(field: PrimeField, rows: UintArray) -> UintArray:
-    """Scale rows that are not 0 such that their first entry is 1."""
+    """Scale nonzero rows such that their first nonzero entry is 1."""
     first = rows[np.arange(len(rows)), (rows != 0).argmax(axis=1)]
     factors = field.inverse(np.ascontiguousarray(first))
     return field.multiply(np.ascontiguousarray(rows), np.broadcast_to(factors[:, np.newaxis], rows.shape))
@@ -190,7 +190,7 @@ def decide_rows(
     *,
     several: bool = False,
 ) -> Verdict:
-    """Decide modulo any R >= 2 what rows tell, of which the first `noise` entries belong to uniform symbols."""
+    """Decide modulo any R >= 2 what rows reveal; the first `noise` entries of each belong to uniform symbols."""
     width = len(names)
     free = RowModule(R, noise + width, rows).vanishing(noise)
     leak, base = RowModule(R, width, free), RowModule(R, width, allowed)
@@ -202,9 +202,9 @@ def decide_rows(
 
 
 def _fewest(joined: RowModule, base: RowModule) -> int:
-    """Return how many rows generate `joined` together with `base` at least.
+    """Return the least number of rows that generate `joined` together with `base`.
 
-    That is the largest dimension of their quotient modulo a prime p.
+    It is the largest dimension of their quotient modulo a prime p.
     """
     R, width, index = joined.modulus, joined.width, joined.size // base.size
     found = 0
@@ -216,7 +216,7 @@ def _fewest(joined: RowModule, base: RowModule) -> int:
 
 
 def _generators(joined: RowModule, base: RowModule, names: tuple[str, ...]) -> list[Row]:
-    """Return rows of few terms that generate `joined` together with `base`, and of which none follows from the others.
+    """Return rows with few terms that generate `joined` together with `base`; none of them follows from the others.
 
     They are rows of Howell's form; combinations of them may have fewer terms.
     """

@@ -1,13 +1,13 @@
-"""What a coalition sees, as linear forms of symbols.
+"""Represent what a coalition sees as linear forms in symbols.
 
 A *symbol* is an unknown element: a secret of a user, a value that a user sampled, or an output of the PRG. Equal
-symbols are one unknown, so a PRG output that is derived twice from the same things is the same symbol wherever it is
-used. A message is a vector of *forms*, linear in symbols; it comes from applying the probed map of a core to the forms
-of its inputs. Constants are public and are left out: they change no verdict.
+symbols are one unknown, so a PRG output that is derived twice from the same values is the same symbol wherever it is
+used. A message is a vector of *forms*, linear in symbols; it is computed by applying the probed map of a core to the
+forms of its inputs. Constants are public and are left out: they change no verdict.
 
 A *view* is what the server and some users see: messages, and every secret, sampled value and known PRG output of the
-coalition. Channels between users are ideal: what an honest user sends to an honest one is not seen, what it sends to a
-member of the coalition is seen opened.
+coalition. Channels between users are ideal: the coalition does not see messages between honest users, and sees in
+plaintext the messages that its members receive.
 
 Source: docs/explanation/privacy-verdicts.md.
 """
@@ -54,7 +54,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Derivation:
-    """What one PRG stream is derived from; equal derivations are one stream."""
+    """The values from which one PRG stream is derived; equal derivations give the same stream."""
 
     seed: Token
     session: bytes
@@ -82,10 +82,10 @@ def user_token(user: int) -> Token:
 
 @dataclass(frozen=True)
 class Rule:
-    """`token` is known to whoever knows at least `threshold` of the `sources`.
+    """The rule that a coalition knows `token` if it knows at least `threshold` of the `sources`.
 
-    A seed that a user draws: threshold 1 of its `user_token`. A pairwise key: 1 of the two users' secret keys. A key
-    that is shared: t of its shares. Below the threshold shares say nothing, as Shamir's do.
+    A seed that a user draws needs 1 source, its `user_token`. A pairwise key needs 1 of the two users' secret keys. A
+    secret-shared key needs t of its shares. Fewer shares reveal nothing, as in Shamir's scheme.
     """
 
     token: Token
@@ -131,10 +131,10 @@ class Forms:
 
 
 class Space:
-    """The symbols of one module over Z_R, numbered in the order in which they come.
+    """The symbols of one module over Z_R, numbered in the order in which they first occur.
 
-    Segments that share no symbol are spaces of their own, and so are vectors over different moduli: where these have
-    the same symbols, a space is made `like` the other one.
+    Segments that share no symbol have separate spaces, and so do vectors over different moduli. If such vectors have
+    symbols in common, one space is made `like` the other one.
     """
 
     def __init__(self, ring: Ring, like: Space | None = None) -> None:
@@ -147,7 +147,7 @@ class Space:
         return tuple(self._numbers)
 
     def of(self, symbols: Iterable[Symbol]) -> Forms:
-        """Return the forms that are the given symbols themselves; equal symbols are one."""
+        """Return the forms that are the given symbols themselves; equal symbols are one symbol."""
         numbers = [self._numbers.setdefault(symbol, len(self._numbers)) for symbol in symbols]
         distinct, position = np.unique(np.array(numbers, dtype=np.intp), return_inverse=True)
         return Forms(distinct, np.eye(distinct.size, dtype=np.uint64)[position])
@@ -165,13 +165,13 @@ class Space:
         return self.of(Derived(derivation, index) for index in range(count))
 
     def apply(self, core: AffineMap, *inputs: Forms) -> Forms:
-        """Return the outputs of a probed core on the given inputs, one after another, without its constant."""
+        """Return the outputs of a probed core, without its constant, on the concatenation of the given inputs."""
         joined = join(inputs)
         return Forms(joined.symbols, self.ring.matmul(core.matrix, joined.matrix))
 
 
 def join(parts: Sequence[Forms]) -> Forms:
-    """Return all forms one after another, over the union of their symbols."""
+    """Return the concatenation of all forms, over the union of their symbols."""
     symbols = np.unique(np.concatenate([np.empty(0, dtype=np.intp), *(part.symbols for part in parts)]))
     matrix = np.zeros((sum(len(part) for part in parts), symbols.size), dtype=np.uint64)
     top = 0
@@ -192,9 +192,9 @@ class View:
     space : Space
         The symbols.
     coalition : collection of int
-        The users that pool what they know with the server; may be empty.
+        The users that pool their knowledge with the server; may be empty.
     rules : sequence of Rule
-        Which seeds and keys follow from which.
+        The rules by which seeds and keys follow from others.
     """
 
     def __init__(self, space: Space, coalition: Collection[int], rules: Sequence[Rule] = ()) -> None:
@@ -213,10 +213,10 @@ class View:
         self._revealed.update(tokens)
 
     def known(self) -> BoolArray:
-        """Return of each symbol whether the coalition knows it: its own, and PRG outputs of known seeds.
+        """Return, for each symbol, whether the coalition knows it: its own symbols and PRG outputs of known seeds.
 
-        They are rows of the view, each a single symbol. Such a row takes its column out of every other, so that the
-        columns are left out of the system instead.
+        Each known symbol is a row of the view with a single entry. Such a row clears its column in all other rows, so
+        these columns are left out of the system instead.
         """
         tokens = closure(self._revealed, self._rules)
 
@@ -228,18 +228,18 @@ class View:
         return np.array([is_known(symbol) for symbol in self.space.symbols], dtype=bool)
 
     def decide(self, *allowed: Forms) -> Verdict:
-        """Return what the view determines beyond the allowed forms of secrets and the coalition's own.
+        """Return what the view determines beyond the allowed forms of secrets and the coalition's own secrets.
 
-        `allowed` mention secrets only.
+        The forms in `allowed` must contain secrets only.
         """
         return self._decide(lambda symbol: isinstance(symbol, Secret), allowed)
 
     def about(self, user: int) -> Verdict:
-        """Return what the view determines of the secrets of one user alone, with those of all others unknown."""
+        """Return what the view determines of the secrets of one user when the secrets of all others are unknown."""
         return self._decide(lambda symbol: isinstance(symbol, Secret) and symbol.user == user, ())
 
     def system(self, allowed: Sequence[Forms]) -> tuple[Forms, Forms]:
-        """Return what is seen, and what is allowed, without the terms of known symbols."""
+        """Return the seen forms and the allowed forms, both without the terms of known symbols."""
         known = self.known()
         seen, may = (join([part.without(known) for part in parts]) for parts in (self._seen, allowed))
         return seen, may
@@ -257,10 +257,11 @@ class View:
 
 
 def decide_together(views: Sequence[View], allowed: Sequence[Sequence[Forms]]) -> Verdict:
-    """Return what views modulo different numbers determine together, beyond what is allowed of each.
+    """Return what views with different moduli determine together, beyond what is allowed for each.
 
-    Their spaces are alike. A symbol counts as uniform modulo the least common multiple L of the moduli, and a row of a
-    view modulo R is L / R times that row modulo L: so a symbol in two views is one unknown modulo what divides both.
+    Their spaces share their symbols. A symbol counts as uniform modulo the least common multiple L of the moduli. A row
+    of a view modulo R becomes L / R times that row modulo L. So a symbol in two views is one unknown modulo the common
+    divisors of both moduli.
     """
     symbols, L = views[0].space.symbols, lcm(*(view.space.ring.modulus for view in views))
     systems = [(L // v.space.ring.modulus, *v.system(may)) for v, may in zip(views, allowed, strict=True)]

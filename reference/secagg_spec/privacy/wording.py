@@ -1,4 +1,4 @@
-"""Words and numbers in the reports on privacy: users, elements, functionals."""
+"""Format words and numbers for the reports on privacy: users, elements, functionals."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ PROVES = (
 
 
 def numbers(option: str, text: str) -> tuple[int, ...]:
-    """Return the whole numbers in an option's value, with commas between.
+    """Return the comma-separated whole numbers in an option's value.
 
     Raises
     ------
     ParameterError
-        The value holds something else.
+        The value holds anything else.
     """
     parts = [part.strip() for part in text.split(",")] if text.strip() else []
     for part in parts:
@@ -48,7 +48,7 @@ def users(chosen: Sequence[int]) -> str:
 
 
 def runs(values: Sequence[int], most: int = 12) -> str:
-    """Return numbers in words, runs of three and more joined: ``0 to 3, 5``; long lists are cut."""
+    """Return numbers in words; runs of three or more are joined, as in ``0 to 3, 5``, and long lists are cut."""
     found: list[list[int]] = []
     for number in values:
         if found and number == found[-1][-1] + 1:
@@ -62,7 +62,7 @@ def runs(values: Sequence[int], most: int = 12) -> str:
 
 
 def size(T: int, count: int) -> str:
-    """Return the size of a coalition beside T."""
+    """Return the size of a coalition in words, compared with T."""
     word = "user" if count == 1 else "users"
     return f"T + {count - T} = {count} {word}" if count > T else f"{count} {word}, T = {T}"
 
@@ -73,7 +73,7 @@ def clipped(text: str, width: int) -> str:
 
 
 def first(functionals: Sequence[str]) -> str:
-    """Return as many functionals as one line holds, and how many there are besides."""
+    """Return as many functionals as fit on one line, and the number of the remaining ones."""
     shown = [clipped(functionals[0], LINE)]
     for text in functionals[1:]:
         if len("; ".join([*shown, text])) > LINE:
@@ -84,7 +84,7 @@ def first(functionals: Sequence[str]) -> str:
 
 
 def in_clear(user: int, point: int, coefficients: Sequence[int], L: int, d: int) -> str:
-    """Say what a user whose share holds no noise has of every mask: its coefficients of the sub-masks of L elements."""
+    """Say which combination of sub-masks (L elements each) a user whose share holds no noise knows of every mask."""
     parts = [k for k, c in enumerate(coefficients) if c]
     what = f"a combination of the sub-masks {runs(parts)}"
     if len(parts) == 1:

@@ -1,7 +1,7 @@
-"""Recorded rounds: a few small runs of each protocol, to be watched moment by moment.
+"""Record a few small runs of each protocol, to be watched moment by moment.
 
-Everything is computed by the reference: the rounds are run with all their messages, the additions are read from states
-and streams, and what the server knows is what `privacy` decides of what it got so far.
+The reference computes everything. The rounds run with all their messages, the additions are read from states and
+streams, and `privacy` decides what the server knows from the messages that it has received so far.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ PROTOCOLS: Mapping[str, Mapping[str, _Recorder]] = MappingProxyType(
 
 
 def record(protocol: str, run: str, seed: int = SEED) -> Recording:
-    """Run one of the runs, and record it; the seed determines all that is drawn.
+    """Run one of the runs and record it; the seed determines all random values.
 
     Raises
     ------
     ParameterError
-        There is no such protocol, or it has no such run, or the seed is none.
+        The protocol does not exist or has no such run, or the seed is invalid.
     """
     runs = PROTOCOLS.get(protocol)
     if runs is None or run not in runs:

@@ -1,4 +1,4 @@
-"""Records an epoch of BASA: users come one after another, and some of them time out."""
+"""Record an epoch of BASA: users arrive one after another, and some of them time out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARAMETERS = Parameters(
 )  # fmt: skip
 EPOCH = 1
 _STALE = 3
-"""The user whose update started from the model of the epoch before."""
+"""The user whose update started from the model of the previous epoch."""
 UPLOAD, FREE, SKIP, LATELY = "upload", "free", "skip", "late"
 _OFFERING = ("request", "offer", "assign", "fetch", "issue")
 RUNS: Mapping[str, tuple[tuple[int, str], ...]] = {
@@ -38,7 +38,7 @@ RUNS: Mapping[str, tuple[tuple[int, str], ...]] = {
 
 
 class _Watched(Run):
-    """A run that keeps the seeds that users draw: what nobody but they should know."""
+    """A run that keeps the seeds that users draw, which in a real run only these users know."""
 
     def __init__(self, parameters: Parameters, source: SeededSource) -> None:
         self.seeds: dict[int, list[bytes]] = {}
@@ -65,7 +65,7 @@ class BASA:
         self.done = 0
 
     def record(self, colluder: int) -> Recording:
-        """Let all users pass, close the epoch, and return what happened."""
+        """Let all users take their turns, close the epoch, and return the recording."""
         moments, ended = [*self._since(0, "open", colluder)], ""
         for user, what in self.turns:
             before = len(self.run.transcript)
@@ -142,13 +142,13 @@ class BASA:
         return Addition(p.R, terms, Term(f"y_{at}", numbers(upload.masked)))
 
     def _mask(self, user: int, at: int, to: int | None = None) -> tuple[int, ...]:
-        """Return the mask from a position to another one, or its own."""
+        """Return the mask from one position to another, or the self mask of a position if `to` is None."""
         p, epoch = self.parameters, self.run.server.session.epoch(EPOCH)
         seed = self.run.seeds[user][at if to is None else to]
         return numbers(expand(mask_key(epoch, seed, at, to), p.ring, p.d))
 
     def _accepted(self) -> Sequence[Any]:
-        """Return the entries of the buffer so far, or of the one that was recovered."""
+        """Return the entries of the current buffer, or of the recovered one."""
         return self.run.outcomes[-1].entries
 
     def _left(self) -> list[tuple[Any, int]]:
@@ -179,14 +179,14 @@ class BASA:
         return replace(found, unknown=found.unknown * d, dimension=found.dimension * d)
 
     def _settled(self, seen: Sequence[Event]) -> Mapping[int, str]:
-        """Return what became of the users whose uploads came: late, or accepted, which those that wait will be."""
+        """Return the fates of the users whose uploads arrived: late or accepted; pending uploads count as accepted."""
         late = {user for user, what in self.turns if what == LATELY}
         senders = [m.sender for e in seen for m in e.sent if isinstance(m, PositionUpload)]
         return {user: LATE if user in late else ACCEPTED for user in senders}
 
 
 def _parts(what: str, events: Sequence[Event], ended: bool) -> list[tuple[str, Sequence[Event]]]:
-    """Cut the steps of a visit where the user has, or could have had, the key, and those of a close before the end."""
+    """Split the steps of a visit after the offer of the key, and the steps of a close before the recovery."""
     if what == "close":
         return [("close", events)] if ended else [("close", events[:-1]), ("recover", events[-1:])]
     offered = [event for event in events if event.step.phase in _OFFERING]
@@ -194,7 +194,7 @@ def _parts(what: str, events: Sequence[Event], ended: bool) -> list[tuple[str, S
 
 
 def epoch_of(p: Parameters, seen: Sequence[Event], fates: Mapping[int, str]) -> Epoch:
-    """Return what happened in some steps as the privacy verdicts know it: who held which key, and what came of it."""
+    """Return some steps as an epoch for the privacy verdicts: which user held which key, and the user's fate."""
     keys = [m for e in seen for m in e.sent if isinstance(m, PositionKey)]
     weights = {m.sender: m.weight for e in seen for m in e.sent if isinstance(m, PositionUpload)}
     holders = tuple(Holder(m.position, fates.get(m.receiver, GONE)) for m in keys)

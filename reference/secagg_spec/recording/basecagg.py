@@ -1,4 +1,4 @@
-"""Records two buffers of BASecAgg; in the second one an update is a round old."""
+"""Record two buffers of BASecAgg; the second one contains an update that is one round old."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _KEYS: Mapping[type[object], str] = {Start: "start", Upload: "upload", Abandon: 
 
 
 class BASecAgg:
-    """A session of BASecAgg with the updates, and who has trained which of them."""
+    """A session of BASecAgg with the updates, and the user that trained each of them."""
 
     def __init__(self, seed: bytes, run: str) -> None:
         self.run, self.parameters, self.turns = run, PARAMETERS, RUNS[run]
@@ -64,7 +64,7 @@ class BASecAgg:
     # Moments.
 
     def record(self, colluder: int) -> Recording:
-        """Take all turns, and return what happened."""
+        """Take all turns and return the recording."""
         moments, ended = list[Moment](), ""
         for kind, turns in groupby(self.turns, type):
             before = len(self.network.transcript)
@@ -82,7 +82,7 @@ class BASecAgg:
         return Recording("basecagg", self.run, shown, p.N, colluder, inputs, tuple(moments), summed, ended)
 
     def _moments(self, key: str, events: Sequence[Event], before: int, colluder: int, ended: str) -> Iterator[Moment]:
-        """Yield the moment of some turns; of a recovery three: close, answers, recovery."""
+        """Yield the moment of some turns; a recovery has three moments: close, answers, recovery."""
         parts = [(key, events)] if key else [(f"{e[0]}.{e[1]}", list(g)) for e, g in groupby(events, _row)]
         if ended:
             parts.append(("recover.server", []))
@@ -104,14 +104,14 @@ class BASecAgg:
         )  # fmt: skip
 
     def _round(self, seen: Sequence[Event]) -> int:
-        """Return the round in which the server was at the last of some steps."""
+        """Return the round of the server at the last of its steps."""
         rounds = [e.state.round - (e.step.phase == "recover") for e in seen if e.party == SERVER]
         return int(rounds[-1])
 
     # What is added.
 
     def _values(self, events: Sequence[Event]) -> Iterator[Term]:
-        """Yield the masks that are drawn, and their shares in the order of their holders."""
+        """Yield the masks that are drawn and their shares, in the order of their holders."""
         for event in events:
             if (event.step.phase, event.step.role) == ("share", Role.USER):
                 mask, noise = next(self.masks)
@@ -163,7 +163,7 @@ class BASecAgg:
         return Addition(self.parameters.q, terms, Term(f"answer of user {event.party}", numbers(message.share)))
 
     def _share(self, entry: Entry, holder: int) -> Term:
-        """Return the share of a mask that a user holds, with its weight: that of the last state that held it."""
+        """Return the share of a mask that a user holds, with its weight, from the last state that contains it."""
         states = (e.state for e in reversed(self.network.transcript) if e.party == holder)
         held = next(
             s.held[entry.user] for s in states if entry.user in s.held and s.held[entry.user].stamp == entry.stamp
@@ -193,7 +193,7 @@ class BASecAgg:
 
 
 def situation(seen: Sequence[Event]) -> Situation:
-    """Return what the server got in some steps; nothing is allowed beforehand."""
+    """Return what the server got in some steps; no sum is allowed in advance."""
     buffers = _buffers(seen)
     uploaded = tuple((m.sender, m.round) for m in _sent(seen, StampedUpdate))
     answered = tuple((m.sender, buffers[m.round]) for m in _sent(seen, WeightedShare))
@@ -214,7 +214,7 @@ def _sent(seen: Sequence[Event], kind: type[Any]) -> list[Any]:
 
 
 def _answers(seen: Sequence[Event]) -> tuple[int, ...]:
-    """Return who answered to the buffer that was announced last."""
+    """Return the users that answered the buffer that was announced last."""
     answers = _sent(seen, WeightedShare)
     return tuple(m.sender for m in answers if m.round == max(_buffers(seen)))
 

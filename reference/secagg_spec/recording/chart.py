@@ -1,6 +1,6 @@
-"""Draws the messages of a recorded run as a sequence chart: a column for each party, a row for each kind of message.
+"""Draw the messages of a recorded run as a sequence chart: a column for each party, a row for each kind of message.
 
-The picture is SVG in one colour, the one of the text around it, so that it is legible on light and dark pages.
+The picture is SVG in a single colour, the colour of the surrounding text, so it is legible on light and dark pages.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from secagg_spec.simulate.narration import counted, users_in_words
 
 _COLUMN, _WIDTH, _LEFT, _RIGHT, _TOP, _ROW, _HEAD = 44, 220, 26, 34, 34, 34, 30
 _FONT, _SCALE = 12, 1.25
-"""The size of the text, and how much larger than that the picture may be shown."""
+"""The font size, and the largest factor by which the picture may be enlarged."""
 _HALO = "paint-order:stroke;stroke:var(--md-default-bg-color,transparent);stroke-width:3px"
 _NAMES = {SERVER: "server", AUTHORITY: "authority"}
 
 
 @dataclass(frozen=True)
 class _Line:
-    """A row of the picture: what a phase is called, or the messages of one kind."""
+    """A row of the picture: the name of a phase, or the messages of one kind."""
 
     text: str
     hops: tuple[tuple[int, int], ...]
@@ -30,12 +30,12 @@ class _Line:
 
     @property
     def height(self) -> int:
-        """How much room it takes."""
+        """The height of the row."""
         return _ROW if self.hops else _HEAD
 
 
 def chart(recording: Recording, title: str) -> str:
-    """Return the picture of a run as the text of an SVG element, to be put into a page."""
+    """Return the picture of a run as the text of an SVG element for use in a page."""
     lines = list(_lines(recording))
     parties = [*range(recording.users), SERVER]
     if any(AUTHORITY in hop for line in lines for hop in line.hops):
@@ -90,7 +90,7 @@ def _heads(at: dict[int, int]) -> Iterator[str]:
 
 
 def _lifelines(at: dict[int, int], lines: Sequence[_Line], height: int) -> Iterator[str]:
-    """Yield a line for each party, down to where it drops out."""
+    """Yield a line for each party, ending where it drops out."""
     for party, x in at.items():
         end = min(height - 6, _end(party, lines))
         if end < height - 6:
@@ -99,7 +99,7 @@ def _lifelines(at: dict[int, int], lines: Sequence[_Line], height: int) -> Itera
 
 
 def _end(party: int, lines: Sequence[_Line]) -> int:
-    """Return how far down a party is there for good; one that comes back has a line all the way."""
+    """Return the vertical position at which a party leaves for good; one that comes back has an unbroken line."""
     last = max((at for at, line in enumerate(lines) if party >= AUTHORITY or party in line.present), default=-1)
     return _TOP + sum(line.height for line in lines[: last + 1]) + (8 if last == len(lines) - 1 else -2)
 
@@ -117,7 +117,7 @@ def _body(at: dict[int, int], lines: Sequence[_Line], width: int) -> Iterator[st
 
 
 def _arrows(at: dict[int, int], hops: Collection[tuple[int, int]], y: int) -> Iterator[str]:
-    """Yield one line through all who send or receive: a dot where it starts, a head where it arrives."""
+    """Yield one line through all senders and receivers, with a dot at each sender and a head at each receiver."""
     starts, ends = {at[a] for a, _ in hops}, {at[b] for _, b in hops}
     low, high = min(starts | ends), max(starts | ends)
     right = max(ends) > max(starts)

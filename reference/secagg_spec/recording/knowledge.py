@@ -1,4 +1,4 @@
-"""What a view determines, in the words of a reader: the verdicts of `privacy`, element by element put together."""
+"""Describe in readable form what a view determines, by combining the verdicts of `privacy` over all elements."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from secagg_spec.privacy.verdict import Verdict, readable
 from secagg_spec.privacy.views import View
 
 _SMALL = 1000
-"""The fields in which the factor that makes a functional readable is searched for."""
+"""Below this modulus, the factor that makes a functional readable is found by trying all factors."""
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What is known of the updates: `dimension` numbers out of `unknown` ones, which are the `functionals`.
+    """What is known of the updates: `dimension` of the `unknown` numbers, given by the `functionals`.
 
-    A functional without an element is known of each element. `hidden` are the users of whose update alone nothing is
-    known, however much is known of sums with others, and `exposed` are those of whose update alone something is.
+    A functional that names no element is known for every element. `hidden` are the users of whose own update nothing is
+    known, even if sums with other updates are known. `exposed` are the users of whose own update something is known.
     """
 
     unknown: int = 0
@@ -32,7 +32,7 @@ class Knowledge:
 
 
 def known(views: Sequence[View], users: Collection[int], d: int) -> Knowledge:
-    """Return what views that share no symbol determine of the updates of some users, d elements each."""
+    """Return what views without common symbols determine of the updates of some users, of d elements each."""
     verdicts = [(view, view.decide()) for view in views]
     hidden = tuple(sorted(user for user in users if all(view.about(user).private for view in views)))
     exposed = tuple(sorted(set(users) - set(hidden)))
@@ -42,7 +42,7 @@ def known(views: Sequence[View], users: Collection[int], d: int) -> Knowledge:
 
 
 def _told(view: View, verdict: Verdict) -> list[str]:
-    """Return the functionals of a verdict; over a small field each times the factor that makes it short."""
+    """Return the functionals of a verdict; over a small field, each is multiplied by the factor that makes it short."""
     modulus, rows = view.space.ring.modulus, list(verdict.excess)
     if modulus < _SMALL and is_prime(modulus):
         rows = [_shortest(PrimeField(modulus), row) for row in rows]
@@ -50,7 +50,7 @@ def _told(view: View, verdict: Verdict) -> list[str]:
 
 
 def _shortest(field: PrimeField, row: UintArray) -> UintArray:
-    """Return the multiple of a row whose coefficients are smallest in magnitude, the first of them positive."""
+    """Return the multiple of a row with the least sum of magnitudes; of two, the one whose first entry is positive."""
     factors = np.arange(1, field.modulus, dtype=np.uint64)
     multiples = [field.multiply(row, np.full_like(row, factor)) for factor in factors]
     return min(multiples, key=lambda multiple: _weight(field, multiple))
@@ -62,7 +62,7 @@ def _weight(field: PrimeField, row: UintArray) -> tuple[int, bool]:
 
 
 def whole(functionals: Iterable[str], d: int) -> tuple[str, ...]:
-    """Return functionals; those that are there for each of d elements are one, without the element."""
+    """Return the functionals; one that occurs for each of d elements is given once, without the element."""
     found = list(functionals)
     each = [{text.replace(f"[{at}]", "") for text in found if _of(text, at)} for at in range(d)]
     common = set.intersection(*each)
@@ -70,7 +70,7 @@ def whole(functionals: Iterable[str], d: int) -> tuple[str, ...]:
 
 
 def _of(text: str, at: int) -> bool:
-    """Return whether a functional is about this element and no other."""
+    """Return whether a functional contains this element only."""
     return text.count("[") == text.count(f"[{at}]")
 
 

@@ -1,4 +1,4 @@
-"""Records rounds of LightSecAgg."""
+"""Record rounds of LightSecAgg."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FATES = (
 
 
 class LightSecAgg:
-    """What is told of a round of LightSecAgg."""
+    """What a recording shows of a round of LightSecAgg."""
 
     protocol = "lightsecagg"
 
@@ -52,7 +52,7 @@ class LightSecAgg:
         return lightsecagg.draw_randomness(self.parameters, sources)
 
     def values(self, step: Step[Any], events: Sequence[Event]) -> Iterator[Term]:
-        """Yield the masks that users draw, and the shares of them in the order of their holders."""
+        """Yield the masks that users draw and their shares, in the order of their holders."""
         if (step.phase, step.role) == ("share", Role.USER):
             sampled = self.randomness()
             for event in events:
@@ -62,7 +62,7 @@ class LightSecAgg:
                 yield Term(f"shares of z_{event.party}, for users 0, 1, …", numbers(shares.reshape(-1)))
 
     def additions(self, step: Step[Any], events: Sequence[Event]) -> Iterator[Addition]:
-        """Yield how updates are masked, how shares are added, and how the sum of the masks is taken away."""
+        """Yield how updates are masked, how shares are added, and how the sum of the masks is subtracted."""
         made = {
             ("upload", Role.USER): self._masking,
             ("upload", Role.SERVER): self._sum,
@@ -125,6 +125,6 @@ class LightSecAgg:
         return [column.view(coalition, happened) for column in columns]
 
     def summed(self) -> tuple[Term, ...]:
-        """Return what the round gave."""
+        """Return the sum that the round recovered."""
         server = self.network.states[SERVER]
         return (Term(plus("x", server.surviving), numbers(server.aggregate)),)

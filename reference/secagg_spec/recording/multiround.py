@@ -1,4 +1,4 @@
-"""Records sessions of Multi-RoundSecAgg in which no update changes, so that the sums of all rounds can be combined."""
+"""Record sessions of Multi-RoundSecAgg in which no update changes, so the sums of all rounds can be combined."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARAMETERS = Parameters(batches.Parameters(9, 6, 3), secagg.Parameters(R=97, N=6
 
 @dataclass(frozen=True)
 class Session:
-    """Who is chosen in each round, who drops out of it before the masked input, and whether batches are kept whole."""
+    """The users chosen in each round, those that drop out before the masked input, and whether batches stay whole."""
 
     chosen: tuple[tuple[int, ...], ...]
     lost: Mapping[int, tuple[int, ...]]
@@ -41,7 +41,7 @@ RUNS: Mapping[str, Session] = {
 
 
 class MultiRound:
-    """A session among nine users in three batches, of which two are chosen in each round."""
+    """A session among nine users in three batches; two batches are chosen in each round."""
 
     def __init__(self, seed: bytes, run: str) -> None:
         self.seed, self.run, self.session, self.parameters = seed, run, RUNS[run], PARAMETERS
@@ -52,7 +52,7 @@ class MultiRound:
         self.given: list[Term] = []
 
     def record(self, colluder: int) -> Recording:
-        """Run all rounds, and return what happened."""
+        """Run all rounds and return the recording."""
         moments, ended = list[Moment](), ""
         for number, chosen in enumerate(self.session.chosen):
             moments.append(self._choice(number, chosen, colluder))
@@ -135,7 +135,7 @@ def _total(field: PrimeField, parts: Sequence[Forms]) -> Forms:
 
 
 def _renamed(made: Sending, chosen: Sequence[int]) -> Sending:
-    """Return what was sent with the users of a round by their numbers in the session."""
+    """Return what was sent, with the users of a round given by their numbers in the session."""
     names = {**dict(enumerate(chosen)), SERVER: SERVER}
 
     def renamed(parcel: Parcel) -> Parcel:

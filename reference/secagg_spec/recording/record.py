@@ -1,7 +1,8 @@
-"""What a recorded round is made of, and how a moment is made of the steps that were taken.
+"""Define the parts of a recorded round, and build a moment from the steps that were taken.
 
-A *moment* is what a reader sees at once: the steps of all users in a phase, the step of the server, or all that happens
-when one user comes. It has what was sent, additions that a reader can follow, and what the server then knows.
+A *moment* is what a reader sees at once: the steps of all users in a phase, the step of the server, or everything that
+happens when one user arrives. It contains the messages sent, additions that a reader can follow, and what the server
+knows afterwards.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Addition:
-    """Terms that add up to the result modulo a number; of a part of the vectors, `about` says which."""
+    """Terms that add up to the result modulo a number; `about` names the part of the vectors, if it is not all."""
 
     modulus: int
     terms: tuple[Term, ...]
@@ -41,14 +42,14 @@ class Addition:
 
     @property
     def holds(self) -> bool:
-        """Whether the terms do add up to the result."""
+        """Whether the terms add up to the result."""
         total = np.sum([term.factor * np.array(term.vector, dtype=np.int64) for term in self.terms], axis=0)
         return tuple(divmod(total, self.modulus)[1].tolist()) == self.result.vector
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """The messages of one kind that are sent in a moment: from whom to whom, and their bytes all together."""
+    """The messages of one kind that are sent in a moment: senders and receivers, and the total size in bytes."""
 
     kind: str
     routes: tuple[tuple[int, int], ...]
@@ -56,7 +57,7 @@ class Parcel:
     example: str
 
     def hops(self, role: Role) -> Iterator[tuple[int, int]]:
-        """Yield the ways on which these messages of a party of this role go: between users they pass the server."""
+        """Yield the hops of these messages at a party of this role; messages between users pass through the server."""
         for sender, receiver in self.routes:
             between = role_of(sender) is role_of(receiver) is Role.USER
             if between and role is Role.USER:
@@ -79,8 +80,9 @@ class Sending:
 class Moment:
     """What a reader sees at once.
 
-    `key` says what it is, and what befell besides; `present` are the users that are there, and `acting` those who act.
-    `server` and `colluding` are what the server knows then, alone and together with one user.
+    `key` names the moment, and `happened` says what else occurred, such as dropouts. `present` are the users that are
+    present, and `acting` are those that act. `server` and `colluding` are what the server then knows, alone and
+    together with one user.
     """
 
     key: str
@@ -97,9 +99,9 @@ class Moment:
 
 @dataclass(frozen=True)
 class Recording:
-    """A run of a protocol: what it starts from, its moments, and how it ends: with a sum, or with the reason why not.
+    """A run of a protocol: its inputs, its moments, and its end: a sum, or the reason why there is none.
 
-    `inputs` are by name. `colluder` is the user whose knowledge is put together with the server's.
+    `inputs` are by name. `colluder` is the user that pools its knowledge with the server.
     """
 
     protocol: str
@@ -113,7 +115,7 @@ class Recording:
     ended: str = ""
 
     def data(self) -> dict[str, Any]:
-        """Return the recording as JSON has it; what is empty is left out."""
+        """Return the recording as JSON data; empty values are left out."""
         slim: dict[str, Any] = _slim(asdict(self))
         return slim
 
@@ -133,12 +135,12 @@ def numbers(vector: UintArray | Sequence[int]) -> Numbers:
 
 
 def plus(name: str, users: Iterable[int]) -> str:
-    """Return what the sum of vectors of users is called."""
+    """Return the name of the sum of the users' vectors."""
     return " + ".join(f"{name}_{user}" for user in users)
 
 
 def sending(events: Sequence[Event]) -> Sending:
-    """Return what was sent in steps of one role."""
+    """Return the messages sent in steps of one role."""
     kinds: dict[str, list[Message]] = {}
     for event in events:
         for message in event.sent:
@@ -153,7 +155,7 @@ def _parcel(kind: str, messages: Sequence[Message]) -> Parcel:
 
 
 def sendings(events: Iterable[Event]) -> tuple[Sending, ...]:
-    """Return what was sent in the steps of each row of the table; rows that sent nothing are left out."""
+    """Return the messages sent in the steps of each row of the table; rows without messages are left out."""
     taken: dict[int, list[Event]] = {}
     for event in events:
         taken.setdefault(id(event.step), []).append(event)

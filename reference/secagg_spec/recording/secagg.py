@@ -1,4 +1,4 @@
-"""Records rounds of SecAgg, of SecAgg+ on a sparse graph, and of HeteroSAg, which masks segment by segment."""
+"""Record rounds of SecAgg, of SecAgg+ on a sparse graph, and of HeteroSAg, which masks segment by segment."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ GROUP_FATES = (
 
 
 class Masked:
-    """What is told of a round with pairwise masks. The subclasses say what is SecAgg's and what is HeteroSAg's."""
+    """What a recording shows of a round with pairwise masks; the subclasses add the parts of SecAgg and HeteroSAg."""
 
     protocol: str
     parameters: Any
@@ -102,7 +102,7 @@ class Masked:
     # Additions.
 
     def additions(self, step: Step[Any], events: Sequence[Event]) -> Iterator[Addition]:
-        """Yield how inputs are masked, and how the masks are taken out of the sum."""
+        """Yield how inputs are masked, and how the masks are removed from the sum."""
         if (step.phase, step.role) == ("masked_input", Role.USER):
             for event in events:
                 yield from (self._masking(event, part) for part in self._parts(event.party))
@@ -128,7 +128,7 @@ class Masked:
         return Addition(part.ring.modulus, terms, result, self.about(part))
 
     def heard(self, event: Event) -> frozenset[int]:
-        """Return the neighbours whose masks a masked input holds."""
+        """Return the neighbours whose masks a masked input contains."""
         (message,) = event.sent
         assert isinstance(message, (MaskedInput, heterosag.MaskedSegments))
         return frozenset(message.neighbours)
@@ -157,7 +157,7 @@ class Masked:
         return Addition(part.ring.modulus, terms, total, self.about(part))
 
     def _unmasking(self, server: Any, at: int, part: Part) -> Addition:
-        """Take out the own masks of survivors, and what pairs with a dropped user left in the sum."""
+        """Remove the survivors' self masks, and the pairwise masks with dropped users that are left in the sum."""
         stayed = [user for user in server.survivors if user in part.members]
         left = [
             self._pair(i, j, part, 1 if i < j else -1)
@@ -172,7 +172,7 @@ class Masked:
         return Addition(part.ring.modulus, terms, result, self.about(part))
 
     def summed(self) -> tuple[Term, ...]:
-        """Return what the round gave, part by part."""
+        """Return the sum that the round recovered, part by part."""
         server = self.base(self.network.states[SERVER])
         found = []
         for part, total in zip(self.parameters.parts, server.sums, strict=True):
@@ -198,7 +198,7 @@ class Masked:
 
 
 class SecAgg(Masked):
-    """A round of SecAgg; on a sparse graph, of SecAgg+, with the users around the circle as they are numbered."""
+    """A round of SecAgg or, on a sparse graph, of SecAgg+ with the users around the circle in numerical order."""
 
     def __init__(self, seed: bytes, parameters: secagg.Parameters = COMPLETE) -> None:
         self.protocol = "secagg" if parameters.complete else "secagg-plus"

@@ -1,4 +1,4 @@
-"""Records a protocol that goes phase by phase: a moment for the users of each phase, and one for the server."""
+"""Record a protocol that runs phase by phase: a moment for the users of each phase, and one for the server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Scribe(Protocol):
 
     @property
     def protocol(self) -> str:
-        """What the protocol is called."""
+        """The name of the protocol."""
         ...
 
     @property
@@ -41,11 +41,11 @@ class Scribe(Protocol):
         ...
 
     def additions(self, step: Step[Any], events: Sequence[Event]) -> Iterator[Addition]:
-        """Yield what is added in some steps."""
+        """Yield the additions in some steps."""
         ...
 
     def values(self, step: Step[Any], events: Sequence[Event]) -> Iterator[Term]:
-        """Yield what else can be seen of some steps."""
+        """Yield the other values that some steps show."""
         ...
 
     def views(self, seen: Sequence[Event], coalition: Collection[int]) -> Sequence[View]:
@@ -53,20 +53,20 @@ class Scribe(Protocol):
         ...
 
     def summed(self) -> tuple[Term, ...]:
-        """Return what the round gave, by name."""
+        """Return the sums that the round recovered, by name."""
         ...
 
 
 @dataclass(frozen=True)
 class Fate:
-    """Who drops out before which phase, and what such a run is called."""
+    """The users that drop out before each phase, and the name of such a run."""
 
     name: str
     dropouts: Mapping[str, tuple[int, ...]]
 
 
 def record(scribe: Scribe, fate: Fate, colluder: int) -> Recording:
-    """Run the round of a scribe, in which users drop out, and record it."""
+    """Run the round of a scribe with these dropouts and record it."""
     network, ended = scribe.network, ""
     try:
         run_synchronous(network, fate.dropouts, scribe.randomness())
@@ -108,7 +108,7 @@ def _moments(scribe: Scribe, fate: Fate, colluder: int) -> Iterator[Moment]:
 
 
 def _befell(scribe: Scribe, fate: Fate, gone: Collection[int]) -> tuple[str, ...]:
-    """Say that users dropped out, and whether all of them did so only in the last phase."""
+    """Say whether users dropped out, and whether all dropouts came in the last phase."""
     last = scribe.network.table[-1].phase
     after = set(gone) <= set(fate.dropouts.get(last, ()))
     return () if not gone else ("after", "dropped") if after else ("dropped",)
