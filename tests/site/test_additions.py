@@ -117,7 +117,7 @@ def test_the_docstring_of_an_excerpt_is_one_line() -> None:
     docstring = ast.get_docstring(ast.parse(shown).body[0])  # type: ignore[arg-type]
     assert docstring is not None
     assert "\n" not in docstring
-    assert docstring == "Return the sum over the surviving set of the shares that one user holds, L elements (LSA-08)."
+    assert docstring == "Return the sum of one user's shares over the surviving set, L elements (LSA-08)."
 
 
 @pytest.mark.parametrize(
