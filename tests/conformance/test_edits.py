@@ -16,6 +16,9 @@ from secagg_spec import cli, protocols
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.mutants import engine
 from secagg_spec.conformance.mutants.engine import Edit, EditError, planted
+from secagg_spec.crypto.channels import PlainChannel
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from tests.strategies import vector
 
 SOURCE = '''
 from __future__ import annotations
@@ -529,3 +532,18 @@ def test_an_equivalent_edit_that_fits_no_more_is_named(monkeypatch: pytest.Monke
     monkeypatch.setattr(engine, "equivalent", lambda: [("added-in-another-way", stale)])
     [fault] = engine.faults()
     assert fault.startswith("spec/equivalent.toml, added-in-another-way: secagg_spec/arithmetic/modular.py, Ring.add:")
+
+
+@pytest.mark.parametrize("again", [1, 2])
+def test_an_edit_of_a_row_is_made_in_the_step_and_in_its_table(again: int) -> None:
+    state = lightsecagg.user_start(lightsecagg.PRESETS["tiny"], bytes(16), again, 2, vector([0, 1, 2]), PlainChannel())
+    step, table = lightsecagg.user_upload, lightsecagg.TABLE
+    edit = Edit("protocols/lightsecagg/round.py", "user_upload", (("user.others", "range(user.parameters.N)"),))
+    assert step.senders is not None
+    with planted(edit):
+        made = lightsecagg.user_upload
+        assert made.senders is not None
+        assert (set(step.senders(state)), set(made.senders(state))) == ({0, 1, 3, 4}, {0, 1, 2, 3, 4})
+        assert [row is made for row in lightsecagg.TABLE] == [row is step for row in table]
+    assert lightsecagg.user_upload is step
+    assert lightsecagg.TABLE is table

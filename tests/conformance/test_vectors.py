@@ -491,13 +491,13 @@ def test_another_file_is_used(capsys: pytest.CaptureFixture[str], tmp_path: Path
 
 
 @pytest.mark.parametrize("lost", ["operation", "clauses", "comment"])
-def test_a_file_of_the_kit_that_cannot_be_read_is_judged_by_the_schema(tmp_path: Path, lost: str) -> None:
+def test_a_file_of_the_kit_that_cannot_be_read_is_held_to_the_schema(tmp_path: Path, lost: str) -> None:
     broken = body()
     del broken["vectors"][0][lost]
     path = tmp_path / "own.json"
     path.write_text(json.dumps(broken), encoding="utf-8")
     with pytest.raises(UsageError, match=lost):
-        store.load(path, judged=False)
+        store.load(path, validated=False)
 
 
 def test_one_id_in_two_files_is_refused(tmp_path: Path) -> None:

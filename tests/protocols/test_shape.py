@@ -29,6 +29,7 @@ from secagg_spec.protocols.steps import (
     Network,
     Outbox,
     PartyState,
+    ProfileState,
     Randomness,
     Role,
     Step,
@@ -301,7 +302,7 @@ def test_a_row_that_receives_nothing_refuses_every_message() -> None:
 
 
 @dataclass(frozen=True)
-class Outer(PartyState):
+class Outer(ProfileState):
     """The state of another profile, which begins later."""
 
     base: Counted
@@ -312,11 +313,6 @@ class Outer(PartyState):
     def phase(self) -> str:
         """That of the base, once it began."""
         return self.base.phase if self.late else "wait"
-
-    @property
-    def endpoint(self) -> Endpoint:
-        """That of the base."""
-        return self.base.endpoint
 
 
 @pytest.mark.requirement("ERR-01", "MSG-03")

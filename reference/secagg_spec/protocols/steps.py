@@ -84,6 +84,30 @@ class PartyState:
         raise NotImplementedError
 
 
+class ProfileState(PartyState):
+    """A state that holds the state of another profile as `base`; where it says nothing else, the base answers."""
+
+    base: Any
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """The order of the phases of the base."""
+        phases: tuple[str, ...] = self.base.phases
+        return phases
+
+    @property
+    def phase(self) -> str:
+        """The phase of the base."""
+        phase: str = self.base.phase
+        return phase
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The endpoint of the base."""
+        endpoint: Endpoint = self.base.endpoint
+        return endpoint
+
+
 State = TypeVar("State", bound=PartyState)
 Other = TypeVar("Other", bound=PartyState)
 

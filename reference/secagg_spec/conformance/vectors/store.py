@@ -62,7 +62,7 @@ def load_all(place: Path | None = None) -> list[Book]:
         A file cannot be used, or two files give one id.
     """
     paths = [path for path in sorted((place or folder()).glob("*.json")) if path.name != "schema.json"]
-    books = [load(path, judged=place is not None) for path in paths]
+    books = [load(path, validated=place is not None) for path in paths]
     seen: dict[str, str] = {}
     for book in books:
         for vector in book.vectors:
@@ -72,10 +72,10 @@ def load_all(place: Path | None = None) -> list[Book]:
     return books
 
 
-def load(path: Path, *, judged: bool = True) -> Book:
+def load(path: Path, *, validated: bool = True) -> Book:
     """Return the vectors of one file.
 
-    The kit's own files keep the schema, as a test sees. They are read at each start, so they are not `judged` by it
+    The kit's own files keep the schema, as a test sees. They are read at each start, so they are not `validated`
     again, unless they cannot be read.
 
     Raises
@@ -88,20 +88,20 @@ def load(path: Path, *, judged: bool = True) -> Book:
     if not isinstance(body, dict) or body.get("schema") != SCHEMA:
         found = body.get("schema") if isinstance(body, dict) else type(body).__name__
         raise UsageError(f"{path}: schema is {schemas.shown(found)}; this kit reads {SCHEMA!r}")
-    if judged:
-        _judge(path, body)
+    if validated:
+        _validate(path, body)
     try:
         book = Book(path.stem, body["covers"], {name: _flag(flag) for name, flag in body["flags"].items()})
         book.vectors.extend(map(vector_of, body["vectors"]))
     except (AttributeError, LookupError, TypeError, ValueError):
-        _judge(path, body)
+        _validate(path, body)
         raise
     for fault in _faults(book):
         raise UsageError(f"{path}: {fault}")
     return book
 
 
-def _judge(path: Path, body: Mapping[str, Any]) -> None:
+def _validate(path: Path, body: Mapping[str, Any]) -> None:
     """Refuse a file that breaks the schema."""
     for where, fault in schemas.faults(body, _schema()):
         raise UsageError(f"{path}: {_place(body, where)}{fault}")

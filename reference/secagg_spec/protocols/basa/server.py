@@ -182,18 +182,18 @@ def server_take(state: ServerState, message: messages.PositionUpload) -> tuple[S
     signed = (position, message.stamp, message.weight)
     data = session.boxes_signed(message.round, message.sender, signed, hashes)
     signatures.verify(session.verification.keys[message.sender], data, message.signature, (message.sender,))
-    told = messages.Settlement(
+    settlement = messages.Settlement(
         *_header(state, steps.AUTHORITY), position, 1, message.stamp, message.weight, hashes, message.signature
     )
-    return replace(state, phase="settling", upload=message), (told,)
+    return replace(state, phase="settling", upload=message), (settlement,)
 
 
 @steps.row("expire", steps.Role.SERVER, sends=(messages.Settlement,))
 def server_expire(state: ServerState) -> tuple[ServerState, steps.Outbox]:
     """Give up the user being served, and report this to the authority (section 4)."""
     messages.require(state.phase == "serving", f"the server is {state.phase}, and no offer can expire")
-    told = messages.Settlement(*_header(state, steps.AUTHORITY), len(state.places), 0, 0, 0, b"", b"")
-    return replace(state, phase="settling"), (told,)
+    settlement = messages.Settlement(*_header(state, steps.AUTHORITY), len(state.places), 0, 0, 0, b"", b"")
+    return replace(state, phase="settling"), (settlement,)
 
 
 @steps.row("settle", steps.Role.SERVER, receives=(messages.PositionState,), one=True, senders=steps.from_authority)

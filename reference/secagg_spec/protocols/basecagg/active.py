@@ -108,7 +108,7 @@ class Pending:
 
 
 @dataclass(frozen=True, eq=False)
-class UserState(steps.PartyState):
+class UserState(steps.ProfileState):
     """The state of one user between its steps."""
 
     base: basecagg.UserState
@@ -116,19 +116,9 @@ class UserState(steps.PartyState):
     signing: bytes = field(repr=False)
     pending: Pending | None = None
 
-    @property
-    def phase(self) -> str:
-        """What the user does: ``idle``, ``asked`` or ``training``."""
-        return self.base.phase
-
-    @property
-    def endpoint(self) -> steps.Endpoint:
-        """The endpoint of the user."""
-        return self.base.endpoint
-
 
 @dataclass(frozen=True, eq=False)
-class ServerState(steps.PartyState):
+class ServerState(steps.ProfileState):
     """The state of the server between its steps; `signers` are the users that confirmed its buffer."""
 
     base: basecagg.ServerState
@@ -139,11 +129,6 @@ class ServerState(steps.PartyState):
     def phase(self) -> str:
         """What the server does: ``filling``, ``confirming`` or ``recovering``."""
         return "confirming" if self.base.entries and not self.signers else self.base.phase
-
-    @property
-    def endpoint(self) -> steps.Endpoint:
-        """The endpoint of the server."""
-        return self.base.endpoint
 
     @property
     def round(self) -> int:

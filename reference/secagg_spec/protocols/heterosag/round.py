@@ -90,47 +90,25 @@ def read_segments(round: secagg.Round, sender: int, data: bytes) -> UintArray:
 
 
 @dataclass(frozen=True, eq=False)
-class UserState(steps.PartyState):
+class UserState(steps.ProfileState):
     """The state of one user between its steps; `past` are the survivors of the requests it answered earlier."""
 
-    phases: ClassVar = PHASES
     base: secagg.UserState
     parameters: Parameters
     past: tuple[frozenset[int], ...] = ()
 
-    @property
-    def phase(self) -> str:
-        """The step that the user is ready for."""
-        return self.base.phase
-
-    @property
-    def endpoint(self) -> steps.Endpoint:
-        """The endpoint of the user."""
-        return self.base.endpoint
-
 
 @dataclass(frozen=True, eq=False)
-class ServerState(steps.PartyState):
+class ServerState(steps.ProfileState):
     """The state of the server between its steps.
 
     `sums` are the sums of the cells with survivors; `past` are the survivors of all its earlier requests.
     """
 
-    phases: ClassVar = PHASES
     base: secagg.ServerState
     parameters: Parameters
     past: tuple[frozenset[int], ...] = ()
     sums: tuple[CellSum, ...] = ()
-
-    @property
-    def phase(self) -> str:
-        """The step that the server is ready for."""
-        return self.base.phase
-
-    @property
-    def endpoint(self) -> steps.Endpoint:
-        """The endpoint of the server."""
-        return self.base.endpoint
 
     @property
     def aggregate(self) -> UintArray | None:

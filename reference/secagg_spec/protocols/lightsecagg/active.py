@@ -112,7 +112,7 @@ class Quorum(codec.Message):
 
 
 @dataclass(frozen=True, eq=False)
-class UserState(steps.PartyState):
+class UserState(steps.ProfileState):
     """The state of one user between its steps.
 
     `sealing` is its public sealing key in this round, and `announced` the surviving set that it signed.
@@ -130,14 +130,9 @@ class UserState(steps.PartyState):
         """The step that the user is ready for."""
         return "confirm" if self.base.phase == "recover" and self.announced is None else self.base.phase
 
-    @property
-    def endpoint(self) -> steps.Endpoint:
-        """The endpoint of the user."""
-        return self.base.endpoint
-
 
 @dataclass(frozen=True, eq=False)
-class ServerState(steps.PartyState):
+class ServerState(steps.ProfileState):
     """The state of the server between its steps; `signers` are the users that confirmed the surviving set."""
 
     phases: ClassVar = PHASES
@@ -149,11 +144,6 @@ class ServerState(steps.PartyState):
     def phase(self) -> str:
         """The step that the server is ready for."""
         return "confirm" if self.base.phase == "recover" and not self.signers else self.base.phase
-
-    @property
-    def endpoint(self) -> steps.Endpoint:
-        """The endpoint of the server."""
-        return self.base.endpoint
 
 
 def binding_context(

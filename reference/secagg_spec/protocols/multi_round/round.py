@@ -236,51 +236,21 @@ class Round:
 
 
 @dataclass(frozen=True, eq=False)
-class UserState(steps.PartyState):
+class UserState(steps.ProfileState):
     """The state of one user between its steps; `user` is its number in the session, `base` has its number here."""
 
     base: BaseUser
     round: Round
     user: int
 
-    @property
-    def phase(self) -> str:
-        """The step that the user is ready for."""
-        return self.base.phase
-
-    @property
-    def phases(self) -> tuple[str, ...]:
-        """The phases of the protocol of the round."""
-        return self.base.phases
-
-    @property
-    def endpoint(self) -> steps.Endpoint:
-        """The endpoint of the user, with its number in the round."""
-        return self.base.endpoint
-
 
 @dataclass(frozen=True, eq=False)
-class ServerState(steps.PartyState):
+class ServerState(steps.ProfileState):
     """The state of the server between its steps; `past` is the log of the earlier rounds, in order (MRA-29)."""
 
     base: BaseServer
     round: Round
     past: tuple[Logged, ...] = ()
-
-    @property
-    def phase(self) -> str:
-        """The step that the server is ready for."""
-        return self.base.phase
-
-    @property
-    def phases(self) -> tuple[str, ...]:
-        """The phases of the protocol of the round."""
-        return self.base.phases
-
-    @property
-    def endpoint(self) -> steps.Endpoint:
-        """The endpoint of the server, with its number in the round."""
-        return self.base.endpoint
 
     @property
     def aggregate(self) -> UintArray | None:

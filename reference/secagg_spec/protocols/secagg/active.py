@@ -111,7 +111,7 @@ class SurvivorQuorum(codec.Message):
 
 
 @dataclass(frozen=True, eq=False)
-class UserState(steps.PartyState):
+class UserState(steps.ProfileState):
     """The state of one user between its steps; `request` is the request whose survivors the user signed."""
 
     phases: ClassVar = PHASES
@@ -125,14 +125,9 @@ class UserState(steps.PartyState):
         """The step that the user is ready for."""
         return "consistency_check" if self.base.phase == "unmasking" and self.request is None else self.base.phase
 
-    @property
-    def endpoint(self) -> steps.Endpoint:
-        """The endpoint of the user."""
-        return self.base.endpoint
-
 
 @dataclass(frozen=True, eq=False)
-class ServerState(steps.PartyState):
+class ServerState(steps.ProfileState):
     """The state of the server between its steps; `signatures` are the signatures on the keys, `signers` are U_4."""
 
     phases: ClassVar = PHASES
@@ -145,11 +140,6 @@ class ServerState(steps.PartyState):
     def phase(self) -> str:
         """The step that the server is ready for."""
         return "consistency_check" if self.base.phase == "unmasking" and not self.signers else self.base.phase
-
-    @property
-    def endpoint(self) -> steps.Endpoint:
-        """The endpoint of the server."""
-        return self.base.endpoint
 
 
 @dataclass(frozen=True)
