@@ -32,7 +32,7 @@ import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import CellType, CodeType, FunctionType, ModuleType
@@ -47,6 +47,8 @@ _ABOUT = {"clauses", "effect", "kind", "source"}
 _EDIT = {"at", "old", "new"}
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Scope = _Function | ast.ClassDef
+_KEPT = 512
+"""The number of texts whose syntax trees are kept: as many as the package has files, and some edited ones."""
 _CLOSE = 0.4
 """How alike a line must be, by `difflib`, to be named as the one that may be meant."""
 
@@ -127,8 +129,7 @@ class Edit:
         if node is None:
             near = difflib.get_close_matches(self.scope, _scopes(text), 1, _CLOSE)
             raise EditError(f"{_ROOT}/{self.file} has no {self.scope}{f'; {near[0]} is most like it' if near else ''}")
-        first = min((each.lineno for each in node.decorator_list), default=node.lineno)
-        return first - 1, node.end_lineno or node.lineno
+        return _range(node)
 
     def _said(self, old: str, lines: Sequence[str], start: int, end: int) -> str:
         within = "".join(lines[start:end])
@@ -250,7 +251,7 @@ def _lines_of(text: str) -> list[str]:
     return [f"{line}\n" for line in text.split("\n")[:-1]] + [rest for rest in text.split("\n")[-1:] if rest]
 
 
-@cache
+@lru_cache(_KEPT)
 def _scopes(text: str) -> Mapping[str, _Scope]:
     """Return all functions and classes of a text by their qualified names, those inside of functions left out."""
     found: dict[str, _Scope] = {}
@@ -266,7 +267,26 @@ def _scopes(text: str) -> Mapping[str, _Scope]:
     return found
 
 
-@cache
+def _range(node: _Scope) -> tuple[int, int]:
+    """Return the lines of a function or class, its decorators included: the index of the first, and of what follows."""
+    first = min((each.lineno for each in node.decorator_list), default=node.lineno)
+    return first - 1, node.end_lineno or node.lineno
+
+
+def _part(before: str, text: str, scope: str) -> str:
+    """Return an edited text with nothing but the statement of the module that has the edited scope, on its own lines.
+
+    Reading this part takes a small share of the time that the whole module takes.
+    """
+    node = _scopes(before).get(scope.partition(".")[0])
+    if node is None:
+        return text
+    first, last = _range(node)
+    lines = _lines_of(text)
+    return "\n" * first + "".join(lines[first : len(lines) - len(_lines_of(before)) + last])
+
+
+@lru_cache(_KEPT)
 def _body(text: str, scope: str = "") -> Sequence[ast.stmt]:
     """Return the statements of a class, or of a module."""
     node = _scopes(text)[scope] if scope else ast.parse(text)
@@ -372,6 +392,8 @@ _MADE: list[tuple[int, ExitStack]] = []
 _CACHING = tuple(f"{_ROOT}.{package}" for package in ("arithmetic", "crypto", "protocols", "privacy", "selection"))
 """The packages whose functions may keep results."""
 _Cached = type(cache(lambda: None))
+_CACHES: dict[str, list[str]] = {}
+"""The names of functions with a cache, by module."""
 Undo = tuple[Any, ...]
 """A function and its arguments."""
 
@@ -427,9 +449,18 @@ def forget() -> None:
     """Empty the caches of the protocols and of what they stand on: none may hold a value of the other kind."""
     for name, module in list(sys.modules.items()):
         if name.startswith(_CACHING):
-            for value in list(vars(module).values()):
-                if isinstance(value, _Cached):
+            known = vars(module)
+            if name not in _CACHES:
+                _CACHES[name] = [key for key, value in list(known.items()) if isinstance(value, _Cached)]
+            for key in _CACHES[name]:
+                if isinstance(value := known.get(key), _Cached):
                     value.cache_clear()
+
+
+def _set(module: ModuleType, name: str, value: object) -> None:
+    """Bind a name of a module, which may be a function with a cache from now on."""
+    _CACHES.pop(module.__name__, None)
+    setattr(module, name, value)
 
 
 def _member(module: ModuleType, scope: str) -> Any:
@@ -500,13 +531,16 @@ def _late(module: ModuleType, statement: ast.stmt, names: Iterable[str]) -> str:
     return f"line {statement.lineno} of {module.__name__} uses {used} when the program starts: edit that line"
 
 
+@cache
+def _file(path: str) -> str:
+    """Return the path of a module below the package; nothing if the module is not part of the package."""
+    return Path(path).relative_to(_PACKAGE).as_posix() if Path(path).is_relative_to(_PACKAGE) else ""
+
+
 def _text(module: ModuleType) -> str:
-    """Return the text of a module as it is now; nothing where it is none of the package."""
-    path = Path(getattr(module, "__file__", None) or "/")
-    if not path.is_relative_to(_PACKAGE):
-        return ""
-    file = path.relative_to(_PACKAGE).as_posix()
-    return _TEXTS.get(file) or _original(file)
+    """Return the text of a module as it is now; nothing if the module is not part of the package."""
+    file = _file(getattr(module, "__file__", None) or "/")
+    return file and (_TEXTS.get(file) or _original(file))
 
 
 def _holders(module: ModuleType, name: str, value: object) -> Iterator[tuple[ModuleType, str]]:
@@ -521,7 +555,7 @@ def _holders(module: ModuleType, name: str, value: object) -> Iterator[tuple[Mod
 def _rebind(module: ModuleType, name: str, value: object, new: object) -> None:
     """Let a name of a module stand for something else, wherever it was imported."""
     for holder, known in list(_holders(module, name, value)):
-        setattr(holder, known, new)
+        _set(holder, known, new)
 
 
 class _Making:
@@ -529,6 +563,7 @@ class _Making:
 
     def __init__(self, edit: Edit, module: ModuleType, before: str, text: str) -> None:
         self.edit, self.module, self.before, self.text = edit, module, before, text
+        self.part = _part(before, text, edit.scope)
 
     def made(self) -> Iterator[Undo]:
         """Make the edit.
@@ -539,7 +574,7 @@ class _Making:
             It cannot be made while the program runs, or changes nothing then.
         """
         scope, nothing = self.edit.scope, True
-        first, second = _scopes(self.before).get(scope), _scopes(self.text).get(scope)
+        first, second = _scopes(self.before).get(scope), _scopes(self.part).get(scope)
         body = isinstance(first, _Function) and isinstance(second, _Function) and _around(first) == _around(second)
         outer = scope.rpartition(".")[0] if isinstance(second, _Function) else scope
         for undo in self._function(scope) if body else self._changed(outer):
@@ -556,10 +591,10 @@ class _Making:
         function = _function(_member(self.module, scope))
         if function is None or function.__qualname__ != scope:
             raise self._refused(f"{scope} is no function of its own when the program runs")
-        code = _code(self.text, self.edit.file, scope)
+        code = _code(self.part, self.edit.file, scope)
         if code.co_freevars != function.__code__.co_freevars:
             raise self._refused("with the edit it takes other names from around it")
-        first, second = (_arguments(text, scope) for text in (self.before, self.text))
+        first, second = (_arguments(text, scope) for text in (self.before, self.part))
         parts = _parts(function)
         yield _put, function, parts
         same = ast.dump(first) == ast.dump(second)
@@ -567,7 +602,7 @@ class _Making:
 
     def _changed(self, scope: str) -> Iterator[Undo]:
         """Edit a class or a module: functions and classes in place, else what its statements bind."""
-        first, second = _body(self.before, scope), _body(self.text, scope)
+        first, second = _body(self.before, scope), _body(self.part if scope else self.text, scope)
         known = {ast.dump(statement) for statement in first}
         old = {node.name: node for node in first if isinstance(node, _Scope)}
         rest = []
@@ -611,7 +646,7 @@ class _Making:
         owner = _member(self.module, scope)
         if isinstance(owner, enum.EnumMeta) or any(map(_has_fields, owner.__subclasses__())):
             raise self._refused(f"members of {scope}, or other dataclasses, are made from it when the program starts")
-        new = self._run(_scopes(self.text)[scope], {})[scope.rpartition(".")[2]]
+        new = self._run(_scopes(self.part)[scope], {})[scope.rpartition(".")[2]]
         for cell in [cell for value in vars(new).values() for cell in _cells(value) if cell.cell_contents is new]:
             cell.cell_contents = owner
         for statement, loads in _loads(self.text, scope):
@@ -643,7 +678,7 @@ class _Making:
         """Bind a name of the module, and wherever the library imported it."""
         if name not in vars(self.module):
             yield delattr, self.module, name
-            setattr(self.module, name, value)
+            _set(self.module, name, value)
             return
         was = vars(self.module)[name]
         for holder, known in _holders(self.module, name, was):

@@ -126,12 +126,13 @@ def _flags() -> Mapping[str, Mapping[str, frozenset[str]]]:
 def failing(name: str, vectors: Iterable[Vector]) -> list[Vector]:
     """Return the vectors that fail, each alone, on a mutant, in this process.
 
-    All are asked one after the other first; those that fail then are asked again alone, since a bug may keep something
-    from one request to the next.
+    All are judged one after the other first. Each that fails then, but the first of all, is judged again alone, since
+    a bug may keep something from one request to the next.
     """
+    given = list(vectors)
     with mutants.planted(name):
-        suspects = [vector for vector in vectors if _fails(vector)]
-    return [vector for vector in suspects if _fails_alone(name, vector)]
+        suspects = [vector for vector in given if _fails(vector)]
+    return [vector for vector in suspects if vector is given[0] or _fails_alone(name, vector)]
 
 
 def _fails_alone(name: str, vector: Vector) -> bool:
