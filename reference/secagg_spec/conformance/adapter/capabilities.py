@@ -78,6 +78,8 @@ class Capabilities:
     reject_map: Mapping[str, str]
     hello: Mapping[str, Any] = field(default_factory=dict)
     """The whole result, as the adapter gave it."""
+    kept: dict[Any, dict[Any, Any]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """What the kit derives from the declaration and uses again, each kind under a key of its own."""
     _parsed: dict[tuple[str, str], Range] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def offers(self, *operations: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, wraps
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
@@ -202,7 +202,7 @@ def sharing(draw: Any, caps: Capabilities, operation: str | Sequence[str], spare
     """Draw (t, n) with 2 <= t <= n - spare, for sharing a secret, that the operation, or all operations, declare."""
     space = Space(caps, _several(operation))
     n = _users(draw, holders(space, spare))
-    return {"t": int(draw(st.sampled_from(_few(space.options("t", 2, n - spare))))), "n": n}
+    return {"t": int(draw(_one_of(_few(space.options("t", 2, n - spare))))), "n": n}
 
 
 def holders(space: Space, spare: int = 0) -> list[int]:
@@ -211,6 +211,20 @@ def holders(space: Space, spare: int = 0) -> list[int]:
     least = space.least("n", fewest)
     high = MAX_HOLDERS if space.listed("n") else max(LARGE, least + _SMALL)
     return [n for n in space.options("n", fewest, min(high, MAX_HOLDERS)) if not space.bearable or n * n <= _WORK]
+
+
+def _derived(method: Callable[..., X]) -> Callable[..., X]:
+    """Let a method of `Space` compute each of its values once for a declaration."""
+
+    @wraps(method)
+    def derived(space: Space, *arguments: int) -> X:
+        key = (method.__name__, *arguments)
+        if key not in space.known:
+            space.known[key] = method(space, *arguments)
+        value: X = space.known[key]
+        return value
+
+    return derived
 
 
 @dataclass(frozen=True)
@@ -228,7 +242,12 @@ class Space:
     outsiders: int = 0
     bearable: bool = True
     whole: bool = False
-    _common: dict[str, Range] = field(default_factory=dict, compare=False, repr=False)
+    known: dict[Any, Any] = field(init=False, compare=False, repr=False)
+    """What was derived from the declaration for these operations, shared by all equal spaces."""
+
+    def __post_init__(self) -> None:
+        key = (type(self), self.operations, self.spare, self.outsiders, self.bearable, self.whole)
+        object.__setattr__(self, "known", self.caps.kept.setdefault(key, {}))
 
     def draw(self, draw: Any) -> dict[str, int]:
         """Draw numbers of users, and a modulus above N."""
@@ -236,7 +255,7 @@ class Space:
         chosen = self._drawn(draw) if sets is None else dict(draw(st.sampled_from(sets)))
         if "U" not in chosen:
             options = self.thresholds(chosen["N"], chosen["T"], chosen.get("D", 0))
-            chosen["U"] = int(draw(st.sampled_from(options)))
+            chosen["U"] = int(draw(_one_of(options)))
         allowed = self.moduli(prime=True, above=self._taken(chosen["N"], chosen["T"]))
         return {"q": int(draw(_mostly_large(allowed))), **chosen}
 
@@ -244,8 +263,7 @@ class Space:
         """Return all numbers with at most so many users, or with the fewest where all have more; with some moduli."""
         sets = self.sets()
         if sets is None:
-            rosters = [N for N in self.rosters() if self._fits(N)]
-            small = [*filter(range(most + 1).__contains__, rosters)] or rosters[:1]
+            small = [*filter(range(most + 1).__contains__, self.fitting())] or self.fitting()[:1]
             sets = [{"N": N, "T": T, "D": self.tolerated(N, T)[0]} for N in small for T in self.colluders(N)]
         whole = [
             {"D": 0, **chosen, "U": U}
@@ -263,6 +281,12 @@ class Space:
         sets = self.sets()
         return any(self._fits(N) for N in self.rosters()) if sets is None else bool(sets)
 
+    @_derived
+    def fitting(self) -> tuple[int, ...]:
+        """Return the numbers of users that may be drawn and leave room for the other parameters."""
+        return tuple(N for N in self.rosters() if self._fits(N))
+
+    @_derived
     def sets(self) -> list[Mapping[str, int]] | None:
         """Return the sets that the operations declare in common, inside their ranges; nothing when none declares any.
 
@@ -288,13 +312,9 @@ class Space:
         """Return moduli that all operations declare."""
         return moduli(self.range("q"), prime=prime, above=above)
 
+    @_derived
     def range(self, name: str) -> Range:
         """Return what the ranges of the operations have in common."""
-        if name not in self._common:
-            self._common[name] = self._intersection(name)
-        return self._common[name]
-
-    def _intersection(self, name: str) -> Range:
         ranges = [self.caps.range(operation, name) for operation in self.operations]
         lists = [allowed.values for allowed in ranges if allowed.values is not None]
         if lists:
@@ -330,16 +350,19 @@ class Space:
         high = _LARGEST if self.listed("N") else max(LARGE, self.least("N", least) + _SMALL)
         return self.options("N", least, min(largest, high, _LARGEST))
 
+    @_derived
     def colluders(self, N: int) -> list[int]:
         """Return the T that leave room for D and U."""
         last = N - self.outsiders - 2 if self._in_session() else N - 1
         return [T for T in _few(self.options("T", 1, last)) if self._has_room(N, T, self.least("D", 0))]
 
+    @_derived
     def tolerated(self, N: int, T: int) -> list[int]:
         """Return the D that leave room for U."""
         allowed = self.options("D", 0, N - T - (1 if self._in_buffer() else 2)) if self._in_session() else [0]
         return [D for D in _few(allowed) if self._has_room(N, T, D)]
 
+    @_derived
     def thresholds(self, N: int, T: int, D: int) -> list[int]:
         """Return the U that fit."""
         return [U for U in _few(self.options("U", T + 1, self._last(N, D))) if self._bears(N, U)]
@@ -379,10 +402,10 @@ class Space:
         return N - max(D if self._in_session() else 0, self.spare, self.outsiders)
 
     def _drawn(self, draw: Any) -> dict[str, int]:
-        N = _users(draw, [N for N in self.rosters() if self._fits(N)])
-        T = int(draw(st.sampled_from(self.colluders(N))))
-        D = int(draw(st.sampled_from(self.tolerated(N, T))))
-        U = int(draw(st.sampled_from(self.thresholds(N, T, D))))
+        N = _users(draw, self.fitting())
+        T = int(draw(_one_of(self.colluders(N))))
+        D = int(draw(_one_of(self.tolerated(N, T))))
+        U = int(draw(_one_of(self.thresholds(N, T, D))))
         return {"N": N, "D": D, "U": U, "T": T}
 
     def _contains(self, name: str, value: int) -> bool:
@@ -478,10 +501,18 @@ def _needs_prime(operation: str) -> bool:
     return operation.startswith(("field.inverse", "mds.", *_SESSIONS))
 
 
-def _users(draw: Any, candidates: list[int]) -> int:
+def _users(draw: Any, candidates: Sequence[int]) -> int:
     """Draw a number of users: mostly a small one, now and then any."""
     small = [N for N in candidates if N <= _SMALL] or candidates[:_SMALL]
-    return int(draw(st.sampled_from(candidates if draw(st.integers(0, 9)) == 9 else small)))
+    return int(draw(_one_of(candidates if draw(st.integers(0, 9)) == 9 else small)))
+
+
+def _one_of(options: Sequence[int]) -> st.SearchStrategy[int]:
+    """Return a strategy that draws one of some integers; making one costs more than a draw, so some are kept."""
+    return _sampled(tuple(options))
+
+
+_sampled = lru_cache(maxsize=_KEPT)(st.sampled_from)
 
 
 def _options(allowed: Range, low: int, high: int) -> list[int]:

@@ -13,6 +13,7 @@ from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.errors import ParameterError, ProtocolError
+from secagg_spec.protocols import codec
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.secagg.round import UnmaskShares
 from secagg_spec.protocols.steps import SERVER
@@ -27,6 +28,8 @@ STRUCTURE = frozenset(
 
 MASKED = ("upload", "masked_input")
 """The phases in which the server learns who contributes."""
+
+_UNMASK_SHARES = UnmaskShares.TYPE.to_bytes(2, "little")
 
 
 def fitting(engine: Round, event: Taken) -> frozenset[str]:
@@ -127,7 +130,7 @@ def contributors(engine: Round) -> list[int]:
 
 def revealed_twice(engine: Round, party: int) -> set[int]:
     """Return the users of whom a party, since it was started, sent shares of the self seed and of the masking key."""
-    sent = [parse(data) for event in engine.taken(party) for data in event.sent]
-    answers = [message for message in sent if isinstance(message, UnmaskShares)]
+    sent = (data for event in engine.taken(party) for data in event.sent)
+    answers = [codec.decode(UnmaskShares, data) for data in sent if data[:2] == _UNMASK_SHARES]
     seeds = {user for message in answers for user in message.survivors}
     return seeds & {user for message in answers for user in message.dropped}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -45,7 +46,7 @@ class Letter:
     original: Letter | None = None
     changed: bool = False
 
-    @property
+    @cached_property
     def message(self) -> Message | None:
         """The message, where the bytes are one."""
         try:
