@@ -126,7 +126,7 @@ def dimension(modulus: int, rows: Sequence[Sequence[int]]) -> int:
 
 
 def spare(modulus: int) -> int:
-    """Return by how many rows must outnumber columns so that uniform rows lie in one plane with at most 2**-52.
+    """Return how many more rows than columns make uniform rows lie in one plane with a probability up to 2**-52.
 
     The differences of n + s uniform rows of n elements from the first are n + s - 1 uniform rows. They all lie in one
     of the fewer than 2 q**(n - 1) planes through 0 with a probability below 2 q**(n - 1) / q**(n + s - 1) = 2 q**-s.
