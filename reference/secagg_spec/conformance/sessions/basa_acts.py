@@ -43,10 +43,17 @@ def verifying(private: bytes) -> bytes:
 class Act:
     """What happens next: the visit of a user, or the end of an epoch.
 
-    kind : ``upload``, ``free`` (the offer expires before the key is given), ``skip`` (it expires after the key is
-    given), ``late`` (the upload arrives after the offer expired), ``denied`` (the server takes the upload, but the
-    authority hears that the offer expired), ``open``, ``close``, ``abandon``. For a visit that ends early, `fetched`
-    says whether the user took the offer, and `told` whether the authority heard of it.
+    The kinds are:
+
+    - ``upload``: the user's upload is accepted;
+    - ``free``: the offer expires before the key is given;
+    - ``skip``: the offer expires after the key is given;
+    - ``late``: the upload arrives after the offer expired;
+    - ``denied``: the server takes the upload, but the authority hears that the offer expired;
+    - ``open``, ``close`` and ``abandon``: an epoch begins, ends, or is given up.
+
+    For a visit that ends early, `fetched` says whether the user took the offer, and `told` whether the authority heard
+    of it.
     """
 
     kind: str
@@ -60,10 +67,15 @@ class Act:
 class Moment:
     """What a party knows before a step, or at the end.
 
-    phase : for the server ``idle``, ``filling``, ``serving``, ``settling``, ``closing``; for the authority ``closed``,
-    ``filling``, ``assigned``, ``keyed``; for a user ``idle``, ``asked``, ``fetched``. `epoch` is the open epoch, the
-    last one, or the epoch of the offer. `position` is the first unused position or the one in question, and `user` is
-    its user. `accepted` and `skipped` are users by position. `used` are the updates that a user uploaded.
+    `phase` depends on the party:
+
+    - the server: ``idle``, ``filling``, ``serving``, ``settling``, ``closing``;
+    - the authority: ``closed``, ``filling``, ``assigned``, ``keyed``;
+    - a user: ``idle``, ``asked``, ``fetched``.
+
+    `epoch` is the open epoch, the last one, or the epoch of the offer. `position` is the first unused position or the
+    one in question, and `user` is its user. `accepted` and `skipped` are users by position. `used` is the number of
+    updates that a user uploaded.
     """
 
     phase: str
