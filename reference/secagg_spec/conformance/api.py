@@ -1,7 +1,8 @@
 """The kit as a library: judge an adapter in one call, or as tests of a test framework.
 
-``judge("./adapter", pattern="lightsecagg").exit_code`` is that of ``secagg-spec conform``. In a test framework,
-``@pytest.mark.parametrize("test", adapter_tests("./adapter"), ids=str)`` gives tests whose `run` raises what is wrong.
+``judge("./adapter", pattern="lightsecagg").exit_code`` is the exit code of ``secagg-spec conform``. In a test
+framework, ``@pytest.mark.parametrize("test", adapter_tests("./adapter"), ids=str)`` makes one test for each check; its
+`run` raises an error that describes the failure.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from secagg_spec.conformance.running.runner import MOST_TIMEOUTS, Failure, Outco
 from secagg_spec.errors import UsageError
 
 Adapter: TypeAlias = str | Sequence[str] | Callable[[Any], dict[str, Any]]
-"""A command line as one word, its words, or a function from a request to its answer (`sdk.Adapter.answer`)."""
+"""A command line as one string, its words, or a function from a request to its answer (`sdk.Adapter.answer`)."""
 
 
 class AdapterFailed(AssertionError):
-    """An adapter does not do what the text demands; the message is the failure as the kit prints it."""
+    """An adapter violates the text; the message describes the failure as the kit prints it."""
 
 
 class ExpectedFailure(Exception):
-    """A check failed as an expectation says; the message is its reason."""
+    """A check failed as an expectation predicts; the message is the reason in the expectation."""
 
 
 def judge(
@@ -55,24 +56,24 @@ def judge(
     adapter : str, sequence of str, or function
         A command line, or a function in this process.
     cases, seed : int
-        Cases for each check, and the seed that they are drawn with.
+        Cases for each check, and the seed from which they are drawn.
     pattern : str, optional
         Only checks whose id or clause matches.
     expect : Path, optional
-        A file of expected failures, for the target name ``adapter``.
+        A file of expected failures, whose target name is ``adapter``.
     timeout : float
-        Seconds for an answer.
+        Time limit for an answer, in seconds.
 
     Returns
     -------
     TargetReport
-        What was found: `exit_code`, `failed`, `stale`, and `judged`, an entry for each check. An adapter that cannot be
-        used is `unusable`.
+        The results: `exit_code`, `failed`, `stale`, and `judged`, with an entry for each check. If the adapter cannot
+        be used, `unusable` says why.
 
     Raises
     ------
     UsageError
-        The pattern matches nothing, the expectations cannot be used, or the command line is none.
+        The pattern matches nothing, the expectations cannot be used, or the command line is invalid.
     """
     settings, entries = _settings(cases, seed, pattern), expected.known(ADAPTER, expect)
     connection = connected(adapter, timeout)
@@ -99,24 +100,24 @@ def adapter_tests(
     repro: Path | None = None,
     timeout: float = 10.0,
 ) -> list[AdapterTest]:
-    """Return a test for each check, all of which ask one adapter, started by the first test that runs.
+    """Return a test for each check; all tests ask the same adapter, which starts when the first test runs.
 
     Parameters
     ----------
     adapter, cases, seed, pattern, expect, timeout
-        As of `judge`.
+        As in `judge`.
     repro : Path, optional
-        The folder that failing cases are written to; without one they are not written.
+        The folder for failing cases; if it is not given, they are not written.
 
     Returns
     -------
     list of AdapterTest
-        In the order in which the kit runs them; `str` of one is its id.
+        In the order in which the kit runs the checks; `str` of a test is the id of its check.
 
     Raises
     ------
     UsageError
-        As of `judge`.
+        As in `judge`.
     """
     settings = _settings(cases, seed, pattern)
     run = AdapterRun(connected(adapter, timeout), settings, expected.known(ADAPTER, expect), _named(adapter), repro)
@@ -130,7 +131,7 @@ def connected(adapter: Adapter, timeout: float) -> Connection:
     Raises
     ------
     UsageError
-        The command line is empty or is none.
+        The command line is empty or invalid.
     """
     if callable(adapter):
         return DirectConnection(adapter)
@@ -160,7 +161,7 @@ def _settings(cases: int, seed: int, pattern: str | None) -> Settings:
 
 @dataclass
 class AdapterRun:
-    """One adapter that several tests ask, one after the other."""
+    """One adapter that several tests ask, one after another."""
 
     connection: Connection
     settings: Settings
@@ -172,21 +173,21 @@ class AdapterRun:
 
     @cached_property
     def caps(self) -> Capabilities:
-        """What the adapter declares; it is started when this is asked for first.
+        """What the adapter declares; the first access starts the adapter.
 
         Raises
         ------
         AdapterUnusable
-            It cannot be started, or its `hello` cannot be used.
+            The adapter cannot be started, or its `hello` cannot be used.
         """
         return begin(self.connection)
 
     def start(self) -> None:
-        """Start the adapter and say hello, unless that is done; what is raised is that of `caps`."""
+        """Start the adapter and say hello if this has not happened yet; raises the same errors as `caps`."""
         assert self.caps
 
     def outcome(self, check: Check) -> Outcome:
-        """Return what a check finds; "not_run" when the kit gives up, as it does in a run of its own."""
+        """Return the result of a check, or "not_run" once the kit has given up, for the same reasons as ``conform``."""
         if not self.stopped:
             try:
                 return self._counted(judged(self.connection, self.caps, check, self.settings))
@@ -221,11 +222,11 @@ class AdapterTest:
         Raises
         ------
         unittest.SkipTest
-            The adapter does not declare what the check needs; the message says so.
+            The adapter does not declare what the check needs; the message names what is missing.
         AdapterFailed
             The check failed, was not run, or passed although a failure is expected.
         ExpectedFailure
-            It failed as expected.
+            The check failed as expected.
         AdapterUnusable
             The adapter cannot be started, or its `hello` cannot be used.
         """
@@ -243,7 +244,7 @@ class AdapterTest:
             raise ExpectedFailure(found.expected.reason)
 
     def _block(self, found: Judged) -> list[str]:
-        """Return the failure as the kit prints it, with the file that replays it."""
+        """Return the failure as the kit prints it, with the name of the file that replays it."""
         report, connection = TargetReport(ADAPTER, self.of.caps, [found]), self.of.connection
         if isinstance(connection, ProcessConnection):
             report.command = reporting.relative(connection.command)
@@ -253,7 +254,7 @@ class AdapterTest:
         return [line for line in (block, unwritten) if line]
 
     def _write(self, report: TargetReport) -> str:
-        """Write the smallest case into the folder for it; return why that was not possible, if it was not."""
+        """Write the smallest case into the folder; return the error message, or an empty text if there was none."""
         try:
             if self.of.repro is not None:
                 reporting.write_repros(report, self.of.repro)

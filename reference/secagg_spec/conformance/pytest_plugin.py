@@ -1,6 +1,6 @@
 """A plugin of pytest: ``pytest --secagg-adapter "./adapter"`` runs each check of the kit as a test.
 
-Nothing of the kit is imported unless the option is given. With pytest-xdist each worker starts an adapter of its own.
+The plugin imports the kit only if the option is given. With pytest-xdist, each worker starts its own adapter.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Refuse an adapter that cannot be used before pytest-xdist starts workers, whose errors it would not show."""
+    """Refuse an unusable adapter before pytest-xdist starts workers, whose errors it would not show."""
     if session.config.getoption("--secagg-adapter") and session.config.getoption("numprocesses", None):
         _tests(session.config)[0].of.close()
 
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
 
 
 def _tests(config: pytest.Config) -> list[AdapterTest]:
-    """Return the tests of an adapter that has answered `hello`; one that cannot be used ends the run at once."""
+    """Return the tests of an adapter that has answered `hello`; an unusable adapter ends the run at once."""
     from secagg_spec.conformance import api  # noqa: PLC0415
     from secagg_spec.conformance.adapter.plain import shown  # noqa: PLC0415
     from secagg_spec.conformance.adapter.wire import AdapterUnusable  # noqa: PLC0415
@@ -88,7 +88,7 @@ class AdapterItem(pytest.Item):
         self.test = test
 
     def runtest(self) -> None:
-        """Run the check; what is not declared is skipped, and an expected failure is an xfail."""
+        """Run the check: an undeclared operation gives a skip, and an expected failure gives an xfail."""
         from secagg_spec.conformance.api import ExpectedFailure  # noqa: PLC0415
 
         try:
@@ -99,7 +99,7 @@ class AdapterItem(pytest.Item):
             pytest.xfail(str(failed))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return a failure of the adapter as the kit prints it, without a traceback of Python."""
+        """Return the failure as the kit prints it, without a Python traceback."""
         from secagg_spec.conformance.api import AdapterFailed  # noqa: PLC0415
 
         if isinstance(excinfo.value, AdapterFailed):
@@ -107,5 +107,5 @@ class AdapterItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """Return where the check stands: its id."""
+        """Return the location of the check: its id."""
         return Path(_NAME), None, f"{_NAME}::{self.name}"

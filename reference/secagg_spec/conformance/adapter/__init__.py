@@ -1,1 +1,1 @@
-"""The adapter protocol: requests and answers, connections to adapters, what they declare."""
+"""The adapter protocol: requests and answers, connections to adapters, and their declared capabilities."""

@@ -27,7 +27,7 @@ DECIMAL_RANGES = ("q", "level", "R")
 SET_MEMBERS = ("N", "D", "U", "T", "t", "k")
 RANGED = (*INTEGER_RANGES, *DECIMAL_RANGES, "format")
 _LENGTHS = ("sample.field", "prg.expand")
-"""Operations whose n is the length of a vector, and not ranged."""
+"""Operations in which n is the length of a vector and therefore has no range."""
 
 HELLO = Request("hello", {"protocol": list(PROTOCOL), "max_line": MAX_LINE})
 UNRANGED = (
@@ -35,7 +35,7 @@ UNRANGED = (
     *(name for name in OPERATIONS if name.startswith(("basa.", "heterosag.", "select.", "audit."))),
     *("quantize.levels", "segment.plan"),
 )
-"""Operations that have no ranges and no parameter sets."""
+"""Operations without ranges and parameter sets."""
 
 
 def ranged(operation: str) -> tuple[str, ...]:
@@ -60,14 +60,14 @@ class Range:
 
 EVERYTHING = Range()
 MOST_VALUES = 1000
-"""How many values, or parameter sets, a declaration may list."""
+"""The largest number of values, or of parameter sets, in a declaration."""
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)", re.ASCII)
 _DIGITS = 40
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """A `hello` that was understood."""
+    """The content of a valid `hello`."""
 
     name: str
     version: str
@@ -77,36 +77,36 @@ class Capabilities:
     policies: Mapping[str, str]
     reject_map: Mapping[str, str]
     hello: Mapping[str, Any] = field(default_factory=dict)
-    """The whole result, as the adapter gave it."""
+    """The whole result, as the adapter sent it."""
     kept: dict[Any, dict[Any, Any]] = field(default_factory=dict, init=False, compare=False, repr=False)
     """What the kit derives from the declaration and uses again, each kind under a key of its own."""
     _parsed: dict[tuple[str, str], Range] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def offers(self, *operations: str) -> bool:
-        """Return whether all these operations are declared."""
+        """Return whether the adapter declares all these operations."""
         return all(operation in self.operations for operation in operations)
 
     def grade(self, operation: str) -> Grade:
-        """Return the grade of randomness of an operation."""
+        """Return the randomness grade of an operation."""
         owner = "session.new" if operation == "session.again" else operation
         grade: Grade = self.operations.get(owner, {}).get("randomness", self.randomness)
         return grade
 
     def composed(self, operation: str) -> bool:
-        """Return whether the adapter makes the operation from several functions."""
+        """Return whether the adapter composes the operation from several functions of the implementation."""
         return bool(self.operations.get(operation, {}).get("composed", False))
 
     @property
     def parties(self) -> tuple[str, ...]:
-        """The parties that `session.new` opens; none when it is not declared."""
+        """The parties that `session.new` opens; empty if the operation is not declared."""
         return tuple(self.operations.get("session.new", {}).get("parties", ()))
 
     def policy(self, name: str) -> str:
-        """Return the declared choice, or the default, which is the first."""
+        """Return the declared choice of a policy, or the default, which is the first choice."""
         return self.policies.get(name, POLICIES[name][0])
 
     def range(self, operation: str, parameter: str) -> Range:
-        """Return the declared range of a parameter; everything when none is declared."""
+        """Return the declared range of a parameter; without a declaration, all values are allowed."""
         declared = self.operations[operation].get("ranges", {}).get(parameter)
         if declared is None:
             return EVERYTHING
@@ -116,7 +116,7 @@ class Capabilities:
         return self._parsed[key]
 
     def declares(self, operation: str, params: Mapping[str, Any]) -> bool:
-        """Return whether the ranged parameters of a request lie inside what the operation declares."""
+        """Return whether the ranged parameters of a request lie within the declaration of its operation."""
         for name in RANGED:
             allowed = self.range(operation, name)
             if name in params and allowed != EVERYTHING and not _inside(name, params[name], allowed):
@@ -125,17 +125,17 @@ class Capabilities:
         return not sets or any(all(params.get(name) == value for name, value in chosen.items()) for chosen in sets)
 
     def parameter_sets(self, operation: str) -> tuple[Mapping[str, int], ...]:
-        """Return the declared sets of parameters that are tied together, or nothing."""
+        """Return the declared combinations of parameters; empty if none are declared."""
         return tuple(self.operations[operation].get("parameter_sets", ()))
 
 
 def shake_hands(answer: Answer) -> Capabilities:
-    """Return what the answer to `hello` declares (ADP-07).
+    """Return the capabilities that the answer to `hello` declares (ADP-07).
 
     Raises
     ------
     AdapterUnusable
-        The answer lacks a member, or holds one that cannot be understood; the message names it.
+        A member of the answer is missing or invalid; the message names it.
     """
     if answer.kind != "result":
         raise AdapterUnusable(f"hello was answered by {answer.kind}: {answer.message}")
@@ -164,7 +164,7 @@ def shake_hands(answer: Answer) -> Capabilities:
 
 
 def greet(ask: Any) -> Capabilities:
-    """Say hello through `ask` and return what the adapter declares; every failure is `AdapterUnusable`."""
+    """Say hello through `ask` and return what the adapter declares; any failure raises `AdapterUnusable`."""
     try:
         return shake_hands(ask(HELLO))
     except AdapterBroken as broken:
@@ -180,7 +180,7 @@ def _inside(name: str, value: Any, allowed: Range) -> bool:
 
 
 def _decimal(value: Any) -> int | None:
-    """Return a modulus or a level, given as a decimal string or as an integer; nothing when it is neither."""
+    """Return a modulus or a level, given as a decimal string or as an integer; otherwise None."""
     if type(value) is int:
         return value
     return int(value) if isinstance(value, str) and len(value) < _DIGITS and _DECIMAL.fullmatch(value) else None
@@ -239,14 +239,14 @@ def _check_operation(name: str, declaration: Any) -> None:
 
 
 def _check_parties(name: str, parties: Any) -> None:
-    """Refuse parties that are no list of names of the protocol."""
+    """Refuse parties that are not a list of party names of the protocol."""
     known = isinstance(parties, list) and all(isinstance(party, str) and party in PARTIES for party in parties)
     if not known or not parties:
         raise AdapterUnusable(f"hello: parties of {name!r} is {parties!r}; it lists some of {', '.join(PARTIES)}")
 
 
 def _check_sets(name: str, sets: Any) -> None:
-    """Refuse parameter sets that are no list of objects with the operation's numbers, or that the text forbids."""
+    """Refuse parameter sets unless they are a list of objects with the operation's numbers, allowed by the text."""
     if sets is None:
         return
     if name in UNRANGED:
@@ -266,7 +266,7 @@ def _check_sets(name: str, sets: Any) -> None:
 
 
 def graph_allows(N: int, t: int, k: int) -> bool:
-    """Return whether SAG-01 and SAG-02 allow a threshold on a graph, with T = t - 2 if it is complete, else T = 1."""
+    """Return whether SAG-01 and SAG-02 allow a threshold on a graph: T = t - 2 if it is complete, else T = 1."""
     if k == N - 1:
         return 3 <= t <= N
     return 2 <= k < N - 1 and k * N % 2 == 0 and 2 <= t <= k + 1
@@ -304,7 +304,7 @@ def _parse_range(parameter: str, declared: Any) -> Range:
 
 
 def _bound(parameter: str, declared: Any, value: Any) -> Any:
-    """Return one bound or value of a declared range as ranges hold it."""
+    """Convert one bound or value of a declared range to the type that `Range` uses."""
     if parameter == "format":
         if not isinstance(value, str):
             raise AdapterUnusable(f"hello: the range {declared!r} of 'format' does not hold strings")

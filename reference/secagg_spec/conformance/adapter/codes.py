@@ -1,4 +1,4 @@
-"""The one table from error classes to reject codes (spec/conventions.md, section 7; spec/adapter.md, section 5)."""
+"""The table from error classes to reject codes (spec/conventions.md, section 7; spec/adapter.md, section 5)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ ALL_CODES = frozenset(REJECT_CODES.values()) | frozenset(OTHER_CODES)
 
 
 def reject_code(error: Exception) -> str:
-    """Return the reject code of a failure of the reference.
+    """Return the reject code for an error of the reference.
 
     Raises
     ------
     KeyError
-        The error is not one of `secagg_spec.errors`.
+        The error class is not one of `secagg_spec.errors`.
     """
     return REJECT_CODES[type(error)]

@@ -1,4 +1,4 @@
-"""Connections to adapters: a process behind a pipe, or a Python object in this process."""
+"""Connections to adapters: a process behind pipes, or a Python function in this process."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ _TAIL_CHARACTERS = 300
 
 
 class Connection(Protocol):
-    """What the runner needs of an adapter."""
+    """The interface that the runner needs of an adapter."""
 
     def ask(self, request: Request) -> Answer:
-        """Return the answer; raise `AdapterBroken` when there is none."""
+        """Return the answer; raise `AdapterBroken` if there is none."""
         ...
 
     def ask_raw(self, line: bytes, id: int | None) -> Answer:
-        """Send a line as it is, and return the answer, which carries this `id`; raise `AdapterBroken` without one."""
+        """Send a line unchanged and return the answer with this `id`; raise `AdapterBroken` if there is none."""
         ...
 
     def restart(self) -> None:
-        """Begin again with a fresh adapter."""
+        """Start over with a fresh adapter."""
         ...
 
     def close(self) -> None:
@@ -59,21 +59,21 @@ class Connection(Protocol):
         ...
 
     def expect_hang(self, hanging: bool) -> None:
-        """Say whether a hang was seen and is being shrunk, so that time-outs may be short."""
+        """Say whether a hang is being shrunk, in which case time-outs may be short."""
         ...
 
 
 class ProcessConnection:
-    """An adapter in a process of its own, started from a command line.
+    """An adapter in its own process, started from a command line.
 
     Parameters
     ----------
     command : sequence of str
         The program and its arguments.
     timeout : float
-        Seconds allowed for an answer; a microsecond for each byte of the request is added.
+        Seconds allowed for an answer, plus a microsecond for each byte of the request.
     start_timeout : float
-        Seconds allowed for the answer to `hello`, in which libraries are loaded.
+        Seconds allowed for the answer to `hello`, which includes the time to load libraries.
     """
 
     def __init__(self, command: Sequence[str], timeout: float = 10.0, start_timeout: float = START_SECONDS) -> None:
@@ -85,17 +85,17 @@ class ProcessConnection:
         self._process: subprocess.Popen[bytes] | None = None
         self._number = 0
         self.declared = ""
-        """What the first process declared, as text; set it to hold this connection to what another one saw."""
+        """The declaration of the first process, as text; set it to require what another connection saw."""
 
     def ask(self, request: Request) -> Answer:
-        """Send one request and wait for its answer (ADP-01); a process that was ended is started again, with `hello`.
+        """Send one request and wait for its answer (ADP-01); if the process has ended, start it again with `hello`.
 
         Raises
         ------
         AdapterBroken
-            There is no answer; the process has ended unless it is sure to be in step.
+            There is no answer; the process has ended unless it is certainly in step.
         AdapterUnusable
-            The adapter cannot be started, or does not answer `hello` when it is started again.
+            The adapter cannot be started, or a restarted adapter does not answer `hello`.
         """
         if self._process is None and request.op != HELLO.op:
             self._greet()
@@ -107,7 +107,7 @@ class ProcessConnection:
             raise
 
     def ask_raw(self, line: bytes, id: int | None) -> Answer:
-        """Send a line as it is, a line feed behind it, and return the answer with this `id` (ADP-10, ADP-11)."""
+        """Send a line unchanged, followed by a line feed, and return the answer with this `id` (ADP-10, ADP-11)."""
         if self._process is None:
             self._greet()
         try:
@@ -118,11 +118,11 @@ class ProcessConnection:
             raise
 
     def restart(self) -> None:
-        """End the process; the next request starts another."""
+        """End the process; the next request starts a new one."""
         self.close()
 
     def close(self) -> None:
-        """End the process and whatever it started."""
+        """End the process and all processes that it started."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -135,7 +135,7 @@ class ProcessConnection:
         self._join(process)
 
     def finish(self, seconds: float) -> bool:
-        """Close the input, and return whether the process ends by itself within some seconds."""
+        """Close the input, and return whether the process exits on its own within some seconds."""
         process = self._process
         if process is None:
             return True
@@ -149,7 +149,7 @@ class ProcessConnection:
         return ended
 
     def expect_hang(self, hanging: bool) -> None:
-        """Shorten time-outs to twenty times the median answer, and at least 0.1 s, while a hang is being shrunk."""
+        """While a hang is being shrunk, shorten time-outs to 20 times the median answer time, but at least 0.1 s."""
         self._hanging = hanging
 
     def _greet(self) -> None:
@@ -171,7 +171,7 @@ class ProcessConnection:
         return answer
 
     def _refuse_another(self, answer: Answer) -> None:
-        """Refuse a first `hello` that does not declare what that of an earlier process did."""
+        """Refuse a first `hello` whose declaration differs from that of an earlier process."""
         found = declaration(answer.value)
         self.declared = self.declared or found
         if found != self.declared:
@@ -179,7 +179,7 @@ class ProcessConnection:
             raise AdapterUnusable("its hello does not declare what that of an earlier process did")
 
     def _answered(self, line: bytes, hello: bool = False) -> bytes:
-        """Send a line and return the one that answers it."""
+        """Send a line and return the line that answers it."""
         assert self._process is not None
         start = time.monotonic()
         self._allowed = self.start_timeout if hello else self._allowance(len(line))
@@ -240,7 +240,7 @@ class ProcessConnection:
         return line
 
     def _after_noise(self) -> bytes:
-        """Return the first line that is JSON; libraries print banners when they load."""
+        """Return the first line that is JSON, since libraries print banners when they load."""
         noise = b""
         for _ in range(_NOISE_LINES + 1):
             try:
@@ -255,14 +255,14 @@ class ProcessConnection:
         raise self._given_up("protocol", said)
 
     def _given_up(self, verdict: BrokenVerdict, message: str) -> AdapterBroken:
-        """Kill the process and return what to raise."""
+        """Kill the process and return the error to raise."""
         assert self._process is not None
         _kill(self._process)
         self.close()
         return AdapterBroken(verdict, message + self._said())
 
     def _ended(self, process: subprocess.Popen[bytes], where: str = "without an answer") -> AdapterBroken:
-        """Return what to raise when nothing more will come."""
+        """Return the error to raise when the process will send nothing more."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=_END_SECONDS)
         status = process.returncode
@@ -296,9 +296,9 @@ class ProcessConnection:
 
 
 class DirectConnection:
-    """An adapter that is a function from request to answer, in this process; JSON on both sides all the same.
+    """An adapter that is a function from request to answer, in this process; both still pass through JSON.
 
-    It has the generator of the text, whichever the kit takes (`generators.borrowed`).
+    The function uses the generator of the text, regardless of the generator that the kit uses (`generators.borrowed`).
     """
 
     def __init__(self, answer: Callable[[Any], dict[str, Any]]) -> None:
@@ -311,7 +311,7 @@ class DirectConnection:
         return parse_answer(answer.encode() + b"\n", 1)
 
     def ask_raw(self, line: bytes, id: int | None) -> Answer:
-        """Return the answer to a line; one that is not JSON is given to the function as ``None``."""
+        """Return the answer to a line; if the line is not JSON, the function gets ``None``."""
         try:
             value = json.loads(line.decode(), parse_constant=_no_constant)
         except ValueError:
@@ -331,7 +331,7 @@ class DirectConnection:
 
 
 def declaration(hello: Mapping[str, Any]) -> str:
-    """Return what a `hello` declares, but for the names of the implementation, as text that can be compared."""
+    """Return the declaration in a `hello`, without the names of the implementation, as text for comparison."""
     meant = ("protocol", "randomness", "operations", "policy", "reject_map")
     return json.dumps({name: hello.get(name) for name in meant}, sort_keys=True)
 
@@ -341,7 +341,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process, and on POSIX its group: what it started, unless that went its own way."""
+    """Kill a process and, on POSIX, its process group: all its children, unless they left the group."""
     with contextlib.suppress(OSError):
         if os.name == "posix":
             os.killpg(process.pid, signal.SIGKILL)

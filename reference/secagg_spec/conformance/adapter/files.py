@@ -1,4 +1,4 @@
-"""Files that a kit is given: whatever they hold, what cannot be used is told in one line (CNF-53)."""
+"""Input files of the kit: for any content that cannot be used, the error message is one line (CNF-53)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from secagg_spec.conformance.adapter.wire import DEEPEST, Limit, loads, too_deep
 from secagg_spec.errors import UsageError
 
 _DEEPEST = DEEPEST + 28
-"""Levels of a file, so that there is room for an answer in it."""
+"""The nesting limit of a file, which leaves room for an answer inside it."""
 
 
 def read_json(path: Path, otherwise: str = "this is not JSON") -> Any:
@@ -19,8 +19,8 @@ def read_json(path: Path, otherwise: str = "this is not JSON") -> Any:
     Raises
     ------
     UsageError
-        The file is absent, is not JSON in UTF-8, or is beyond what this kit reads; the message is one line, in which
-        `otherwise` stands for all that is not JSON.
+        The file is absent, is not JSON in UTF-8, or exceeds the limits of this kit; the message is one line, and
+        `otherwise` is its text for anything that is not JSON.
     """
     try:
         value = loads(disk.regular(path).read_text(encoding="utf-8"))

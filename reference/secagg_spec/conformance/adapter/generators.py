@@ -1,6 +1,6 @@
-"""Adapters with a generator of their own (policy ``prg.stream``): while one is judged, the reference takes its streams.
+"""Adapters with their own generator (policy ``prg.stream``): while the kit judges one, the reference uses its streams.
 
-So whatever a check draws, and whatever a party of the reference sends, is masked as the adapter masks it.
+Whatever a check draws and whatever a party of the reference sends is therefore masked as the adapter masks it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from secagg_spec.crypto import prg
 
 EXPAND = "prg.expand"
 STREAMED = ("secagg", "heterosag", "basa")
-"""The protocols whose masks are streams."""
+"""The protocols whose masks are generator streams."""
 
 
 class NoStream(Exception):
@@ -27,28 +27,28 @@ class NoStream(Exception):
 
 
 class Caller(Protocol):
-    """The part of a caller that streams need."""
+    """The part of a caller that is needed to get streams."""
 
     caps: Capabilities
     by_relation: bool
 
     def vector(self, op: str, params: Mapping[str, Any], member: str, size: int, /) -> UintArray:
-        """Return a vector of the result."""
+        """Return one vector from the result of a request."""
 
 
 def own(caps: Capabilities) -> bool:
-    """Return whether an adapter declares a generator of its own."""
+    """Return whether an adapter declares its own generator."""
     return caps.policy("prg.stream") != "aes-ctr"
 
 
 @contextmanager
 def borrowed(call: Caller) -> Iterator[None]:
-    """Let the reference take the streams of an adapter that declares a generator of its own.
+    """If an adapter declares its own generator, let the reference use the adapter's streams.
 
     Raises
     ------
     NoStream
-        A stream is needed, and the adapter offers none with this modulus.
+        A stream is needed, and the adapter does not offer streams for this modulus.
     """
     if not own(call.caps):
         yield

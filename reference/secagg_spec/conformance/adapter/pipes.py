@@ -1,4 +1,4 @@
-"""The two pipes out of an adapter's process, read in threads of a bounded size, and the pipe into it."""
+"""The pipes of an adapter's process: threads with bounded buffers read the two outputs, and `write` fills the input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import IO
 from secagg_spec.conformance.sdk.secagg_adapter import MAX_LINE
 
 TOO_LONG = b""
-_WAITING = 2  # lines that wait to be asked for; an adapter that writes more is held up by its pipe
+_WAITING = 2  # lines that are buffered; an adapter that writes more blocks on its pipe
 _CHUNK = 65_536
 _TAIL_BYTES = 65_536
 _POLL_SECONDS = 0.1
@@ -23,7 +23,7 @@ _POSIX = os.name == "posix"
 
 
 class Lines(threading.Thread):
-    """Reads the lines of standard output, none longer than `MAX_LINE` bytes."""
+    """Read the lines of standard output, each of at most `MAX_LINE` bytes."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         super().__init__(daemon=True)
@@ -32,14 +32,14 @@ class Lines(threading.Thread):
         self._queue: queue.Queue[bytes | None] = queue.Queue(maxsize=_WAITING)
 
     def get(self, seconds: float) -> bytes | None:
-        """Return the next line with its line feed, None at the end; raise `queue.Empty` after `seconds`.
+        """Return the next line with its line feed, or None at the end; raise `queue.Empty` after `seconds`.
 
-        A line that is too long comes as no bytes at all; the last may lack its line feed.
+        A line that is too long is returned as empty bytes; the last line may lack its line feed.
         """
         return self._queue.get(timeout=max(0.0, seconds))
 
     def stop(self) -> None:
-        """End the thread, whatever waits."""
+        """End the thread, even if lines are waiting."""
         self._stopped.set()
 
     def run(self) -> None:
@@ -57,7 +57,7 @@ class Lines(threading.Thread):
 
 
 class Tail(threading.Thread):
-    """Reads standard error and keeps the end of it."""
+    """Read standard error and keep the end of it."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         super().__init__(daemon=True)
@@ -66,7 +66,7 @@ class Tail(threading.Thread):
         self._kept = b""
 
     def stop(self) -> None:
-        """End the thread, after it had a moment to read what is left."""
+        """End the thread, after a moment in which it can read the rest."""
         self.join(timeout=2 * _POLL_SECONDS)
         self._stopped.set()
 
@@ -77,14 +77,14 @@ class Tail(threading.Thread):
             self._kept = (self._kept + chunk)[-_TAIL_BYTES:]
 
     def text(self) -> str:
-        """Return the end of what was written."""
+        """Return the end of the text that was written."""
         return self._kept.decode(errors="replace")
 
 
 def write(pipe: IO[bytes], data: bytes, deadline: float) -> bool:
-    """Write data to a pipe; return False when it does not take all of it before the deadline.
+    """Write data to a pipe; return False if the pipe does not accept all of it before the deadline.
 
-    Without POSIX, pipes cannot be waited for, and the call blocks.
+    On systems other than POSIX, there is no way to wait for a pipe, and the call blocks.
     """
     left = memoryview(data)
     while left:
@@ -98,15 +98,15 @@ def write(pipe: IO[bytes], data: bytes, deadline: float) -> bool:
 
 
 def prepare(pipe: IO[bytes]) -> None:
-    """Make `write` able to give up on a pipe."""
+    """Make the pipe non-blocking, so that `write` can give up."""
     if _POSIX:
         os.set_blocking(pipe.fileno(), False)
 
 
 def _chunks(process: subprocess.Popen[bytes], pipe: IO[bytes], stopped: threading.Event) -> Iterator[bytes]:
-    """Yield what comes out of a pipe until it is closed, or nothing comes and the process itself has ended.
+    """Yield the output of a pipe until the pipe is closed, or until nothing arrives and the process has ended.
 
-    A process that the adapter left behind can hold the pipe open for as long as it likes.
+    A child process that the adapter left behind can keep the pipe open indefinitely.
     """
     ended = False
     with contextlib.suppress(OSError, ValueError):
@@ -123,7 +123,7 @@ def _chunks(process: subprocess.Popen[bytes], pipe: IO[bytes], stopped: threadin
 
 
 def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield lines with their line feeds; end after one that is too long."""
+    """Yield lines with their line feeds; end after a line that is too long."""
     buffer = bytearray()
     for chunk in chunks:
         searched = len(buffer)

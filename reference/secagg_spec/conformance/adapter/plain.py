@@ -1,4 +1,4 @@
-"""Text that an adapter gave, made fit for terminals, JSON and XML."""
+"""Make text from an adapter safe for terminals, JSON and XML."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 _SHOWN = 1000
 MESSAGE = 2000
-"""How many characters of a message stand in files."""
+"""The most characters of a message in a file."""
 KEPT = 100_000
-"""How many characters of the answers of a failure, or of a hello, stand in files."""
+"""The most characters, in a file, of all answers of a failure, or of a hello."""
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\uffff"
     "\U000e0000-\U000e0fff]"
@@ -20,7 +20,7 @@ _UNSAFE = re.compile(
 _OTHER_SIGNS = str.maketrans({"●": "P", "◐": "R", "✕": "F", "·": ".", "…": "...", "≤": "<=", "≥": ">="})
 _SIDES = re.compile("(?P<head>.*(?:got|is|are) )(?P<got>.+), must be (?P<want>.+)", re.DOTALL)
 _SIDE = 64
-"""The longest side of a difference that is shown whole."""
+"""The longest side of a difference that is shown in full."""
 _AROUND = 24
 _FIRST = "first difference"
 _HEX = re.compile("(?:[0-9a-f]{2})*")
@@ -28,20 +28,20 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def shown(text: str, limit: int = _SHOWN) -> str:
-    """Return text on one line, without characters that a terminal obeys or XML cannot carry, cut at `limit`.
+    """Return text on one line, without terminal control characters and characters invalid in XML, cut at `limit`.
 
-    Control characters (C0, DEL, C1), marks of direction, invisible characters and lone surrogates become escapes.
+    Control characters (C0, DEL, C1), direction marks, invisible characters and lone surrogates become escapes.
     """
     return clip(_UNSAFE.sub(_escape, text[: limit + 1]), limit)
 
 
 def visible(text: str) -> str:
-    """Return text with its line feeds and with the escapes of `shown`, uncut: what a terminal or a page is given."""
+    """Return text for a terminal or a page: uncut, with its line feeds, and otherwise with the escapes of `shown`."""
     return "\n".join(_UNSAFE.sub(_escape, line) for line in text.split("\n"))
 
 
 def for_encoding(text: str, encoding: str) -> str:
-    """Return the text that is printed: `visible`, with other signs where an encoding lacks those of the reports."""
+    """Return text for printing: `visible`, with substitutes for report symbols that the encoding lacks."""
     text = visible(text)
     try:
         text.encode(encoding)
@@ -51,7 +51,7 @@ def for_encoding(text: str, encoding: str) -> str:
 
 
 def differing(message: str) -> str:
-    """Return a message of the form "… is A, must be B" with long A and B cut, and where they first differ."""
+    """Return a message of the form "… is A, must be B" with long A and B cut, and with their first difference."""
     sides = _SIDES.fullmatch(message)
     if not sides or _FIRST in message or max(len(sides["got"]), len(sides["want"])) <= _SIDE:
         return message
@@ -63,7 +63,7 @@ def differing(message: str) -> str:
 
 
 def _spot(got: str, want: str, at: int) -> str:
-    """Return where two texts begin to differ, and how: which byte of hex digits, in a list also of which entry."""
+    """Return where two texts first differ, and how: the byte of hex digits, and in a list also the entry."""
     quotes = got[:at].count("'")
     start = got.rfind("'", 0, at) + 1 if quotes % 2 else 0
     mine, right = (text[start:].partition("'")[0] for text in (got, want))
@@ -75,12 +75,12 @@ def _spot(got: str, want: str, at: int) -> str:
 
 
 def pasted(words: Iterable[str]) -> str:
-    """Return words as a shell takes them, without a character that a terminal obeys: such words stand in $'…'."""
+    """Return words quoted for a shell; words with characters that a terminal interprets are written as $'…'."""
     return " ".join(_in_dollars(word) if _UNSAFE.search(word) else shlex.quote(word) for word in words)
 
 
 def _octets(char: str) -> bytes:
-    """Return a character as a command line holds it; bytes that are not UTF-8 are surrogates there."""
+    """Return the bytes of a character on a command line; surrogates stand for bytes that are not UTF-8."""
     return char.encode("utf-8", "surrogateescape" if "\udc80" <= char <= "\udcff" else "surrogatepass")
 
 
@@ -91,18 +91,18 @@ def _in_dollars(word: str) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """Return text of at most `limit` characters, the last of them … when some were left out."""
+    """Return text of at most `limit` characters, ending in … if some were left out."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
 class Room:
-    """Room in a report for what an adapter wrote, in characters; of what is beyond, its size is kept (CNF-71)."""
+    """A character limit for the adapter's text in a report; text beyond the limit is replaced by its size (CNF-71)."""
 
     def __init__(self, left: int) -> None:
         self._left = left
 
     def fit(self, value: Any) -> Any:
-        """Return data that takes no more than what is left, the beginning of it first."""
+        """Return the data, cut to the room that is left; the beginning has priority."""
         if isinstance(value, str):
             room = max(self._left, 0)
             self._left -= min(len(value), room) + 2
@@ -119,12 +119,12 @@ class Room:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """Return a number with the word for what is counted; its plural has an s at the end where none is given."""
+    """Return a number with the noun that it counts; unless a plural is given, the plural adds an s."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def fit_for_json(value: Any) -> Any:
-    """Return data that every JSON reader accepts: lone surrogates escaped, numbers that are not finite as text."""
+    """Return data that every JSON reader accepts: lone surrogates are escaped, and non-finite numbers become text."""
     if isinstance(value, str):
         return _SURROGATES.sub(_escape, value)
     if isinstance(value, float) and not math.isfinite(value):

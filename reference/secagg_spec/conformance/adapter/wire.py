@@ -24,9 +24,9 @@ _NOT_HEX = re.compile("[^0-9a-f]")
 
 
 class AdapterBroken(Exception):
-    """The fifth answer: none. `verdict` says whether the adapter crashed, hung, or wrote something else.
+    """There is no valid answer. `verdict` says whether the adapter crashed, hung, or wrote something else.
 
-    `out_of_step` says that the next line may not answer the next request, so that only a fresh process helps.
+    `out_of_step` means that the next line may not answer the next request, which only a fresh process repairs.
     """
 
     def __init__(self, verdict: BrokenVerdict, message: str, *, out_of_step: bool = False) -> None:
@@ -57,7 +57,7 @@ class Request:
 
 @dataclass(frozen=True)
 class RawLine(Request):
-    """A line that is sent as it is, since it is no request of the protocol; its answer has this `id`, or null."""
+    """A line that is sent unchanged because it is not a valid request; its answer has this `id`, or null."""
 
     op: str = ""
     params: dict[str, Any] = field(default_factory=dict)
@@ -65,23 +65,23 @@ class RawLine(Request):
     id: int | None = None
 
     def line(self, number: int) -> str:
-        """Return the line; bytes that are not UTF-8 are surrogates."""
+        """Return the line; surrogates stand for bytes that are not UTF-8."""
         return self.data.decode(errors="surrogateescape") + "\n"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One of the four answers that are given."""
+    """One of the four kinds of answer."""
 
     kind: Kind
     value: dict[str, Any] = field(default_factory=dict)
     code: str = ""
     message: str = ""
     blamed: Any = None
-    """The parties that a rejection names, as they stand in it; nothing when it names none."""
+    """The parties that a rejection blames, as it names them; None if it names none."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the answer as it stands in reports."""
+        """Return the answer in the form that reports use."""
         if self.kind == "result":
             return {"result": self.value}
         if self.kind == "unsupported":
@@ -92,13 +92,13 @@ class Answer:
 
 
 def parse_answer(line: bytes, number: int | None) -> Answer:
-    """Return the answer in a line, which ends in a line feed (ADP-01).
+    """Parse the answer in a line, which ends in a line feed (ADP-01).
 
     Raises
     ------
     AdapterBroken
-        The line is not an answer to request `number`, or, without a number, to a line that is no request and has the
-        id null (ADP-10); the verdict is ``protocol``.
+        The verdict is ``protocol``. The line is not an answer to request `number`. Or, if `number` is None, it is not
+        an answer with the id null, as a line that is not a request must get (ADP-10).
     """
     body = _object(line)
     if number is None and body.get("id", 0) is not None:
@@ -116,7 +116,7 @@ def parse_answer(line: bytes, number: int | None) -> Answer:
 
 
 def is_json(line: bytes) -> bool:
-    """Return whether a line is JSON, of whatever kind; noise before the answer to hello is not."""
+    """Return whether a line is JSON of any kind; noise before the answer to hello is not."""
     try:
         _load(line)
     except ValueError:
@@ -133,7 +133,7 @@ def quoted(line: bytes, limit: int = 120) -> str:
 
 
 def _object(line: bytes) -> dict[str, Any]:
-    """Return the object in a line; whatever else there is leaves the adapter out of step."""
+    """Return the object in a line; any other content leaves the adapter out of step."""
     try:
         body = _load(line)
     except UnicodeDecodeError:
@@ -154,7 +154,7 @@ def _object(line: bytes) -> dict[str, Any]:
 
 
 class Limit(ValueError):
-    """What no answer and no file may hold, although JSON itself allows it or says nothing about it (CNF-50, CNF-51)."""
+    """Content that JSON allows or leaves open, but that answers and files must not contain (CNF-50, CNF-51)."""
 
 
 def _load(line: bytes) -> Any:
@@ -165,14 +165,14 @@ def _load(line: bytes) -> Any:
 
 
 def loads(text: str) -> Any:
-    """Return the JSON value of a text.
+    """Parse a text as JSON.
 
     Raises
     ------
     ValueError
-        It is not JSON: `Limit` where it is, but beyond what this kit reads.
+        The text is not JSON; or, as `Limit`, it is JSON but exceeds the limits of this kit.
     RecursionError
-        It is nested deeper than Python goes.
+        The text is nested deeper than Python supports.
     """
     return _DECODER.decode(text)
 
@@ -218,11 +218,11 @@ def _refuse_twice(names: list[str]) -> None:
 _DECODER = json.JSONDecoder(
     parse_constant=_no_constant, parse_int=_integer, parse_float=_real, object_pairs_hook=_members
 )
-"""Made once: to make it costs as much as to read a line."""
+"""Created once, since creating it costs as much as reading a line."""
 
 
 def too_deep(value: Any, most: int = DEEPEST) -> bool:
-    """Return whether objects and lists are nested deeper than this kit reads."""
+    """Return whether objects and lists are nested deeper than the limit of this kit."""
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(most):
         inner = [entry.values() if isinstance(entry, dict) else entry for entry in level]
@@ -278,7 +278,7 @@ def unpack(text: object, dtype: str = "<u4") -> NDArray[Any]:
     Raises
     ------
     ValueError
-        Not a string of lowercase hex digits, or not whole entries.
+        The text is not lowercase hex digits, or does not contain a whole number of entries.
     """
     if not isinstance(text, str):
         raise ValueError(f"a vector is a string of hex digits, not {type(text).__name__}")

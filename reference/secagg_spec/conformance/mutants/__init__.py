@@ -1,1 +1,1 @@
-"""Mutants: what they are, and how one is made for a while."""
+"""Mutants: their catalogue, and how to apply one temporarily."""

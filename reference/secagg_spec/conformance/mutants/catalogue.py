@@ -1,8 +1,8 @@
-"""Mutants: the reference with one edit of its source, or with two that hide each other.
+"""Mutants: the reference with one edit of its source, or with two edits that hide each other.
 
-They stand in ``spec/mutants/``, one file for each page of the text, with the clauses that each breaks.
-``planted(name)`` makes one for a while: what runs is the reference itself with one wrong piece. A mutant that no
-operation of the adapter protocol can show names the test that kills it (`Mutant.test`), and the plugin
+They are stored in ``spec/mutants/``, one file for each page of the text, with the clauses that each mutant breaks.
+``planted(name)`` applies one temporarily: the reference itself runs, with one wrong piece. If no operation of the
+adapter protocol can show a mutant, the mutant names the test that kills it (`Mutant.test`), and the plugin
 `conformance.mutation.pytest_plugin` runs pytest on it.
 """
 
@@ -24,11 +24,11 @@ from secagg_spec.errors import ParameterError
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """One mutant: its edits, one mostly, or the names of the two that it consists of, `parts`.
+    """One mutant: its edits, usually one, or the names of the two mutants that it combines, `parts`.
 
-    `clauses` are those that it breaks, the foremost first. `kind` is what it does, one of `kinds.KINDS`, and `source`
-    where the idea comes from, one of `kinds.SOURCES`, with more about it behind a colon. `test` is the test that kills
-    it, as ``"file::name"``, if no operation of the adapter protocol can show it; else it is empty.
+    `clauses` are the clauses that it breaks, the most important first. `kind` is its effect, one of `kinds.KINDS`.
+    `source` is the origin of the idea, one of `kinds.SOURCES`, with details after a colon. If no operation of the
+    adapter protocol can show the mutant, `test` is the test that kills it, as ``"file::name"``; else `test` is empty.
     """
 
     name: str
@@ -42,17 +42,17 @@ class Mutant:
 
     @property
     def protocol(self) -> str:
-        """The page of the text, or the part of the project, that its first clause belongs to."""
+        """The page of the text, or the part of the project, of its first clause."""
         return kinds.protocol(self.clauses[0])
 
     @property
     def all_edits(self) -> tuple[Edit, ...]:
-        """Its edits; those of its parts, where it has any."""
+        """Its edits or, for a combination, the edits of its parts."""
         return self.edits + tuple(edit for part in self.parts for edit in REGISTRY[part].edits)
 
     @property
     def said(self) -> tuple[str, str]:
-        """What it does, in a word or two, and how."""
+        """Its effect: a short label, and a description."""
         matters, colon, what = self.effect.partition(": ")
         return (matters, what) if colon else (self.kind, self.effect)
 
@@ -64,14 +64,14 @@ _NEAR = 5
 
 @contextmanager
 def planted(name: str) -> Iterator[Mutant]:
-    """Make a mutant for the time of the context.
+    """Apply a mutant for the duration of the context.
 
     Raises
     ------
     ParameterError
         No mutant has this name.
     EditError
-        Its edit does not fit the source.
+        An edit of the mutant does not fit the source.
     """
     load()
     if name not in REGISTRY:
@@ -91,7 +91,7 @@ def load() -> dict[str, Mutant]:
     Raises
     ------
     EditError
-        A file lacks something, a name stands in two, or a mutant consists of one that does not exist.
+        A file lacks something, a name occurs twice, or a mutant has a part that does not exist.
     """
     found: dict[str, Mutant] = {}
     for path in edits.files():
@@ -124,6 +124,6 @@ def unbreakable() -> dict[str, str]:
 
 
 def equivalent() -> dict[str, str]:
-    """Return the edits that change nothing, each with the proof (spec/equivalent.toml)."""
+    """Return the edits that change no result, each with the proof (spec/equivalent.toml)."""
     listed = tomllib.loads((resources.root("spec") / "equivalent.toml").read_text(encoding="utf-8"))["change"]
     return {entry["name"]: entry["proof"] for entry in listed}

@@ -1,21 +1,21 @@
-"""Mutants that are edits of the source: one function, class or module runs with some of its text replaced.
+"""Mutants as edits of the source: one function, class or module runs with some of its text replaced.
 
 ======================  ===============================================================================
-an edit stands in       and is made by
+place of an edit        how it is applied
 ======================  ===============================================================================
-a function or method    its new code and defaults; the function object stays, so that every importer
-                        and every table row runs the new code. With another decorator, such as the row
-                        of a step, it is a change of its class or module
-a class body            the methods that changed, as above; else the attributes that changed, and what
+a function or method    it gets new code and defaults; the function object stays, so every importer and
+                        every table row runs the new code. If a decorator changed, such as the row of a
+                        step, the edit counts as a change of the class or module
+a class body            the changed methods, as above; otherwise the changed attributes, and what
                         `dataclass` derives from them
-a module                the functions and classes that changed, as above; else the statements that
-                        changed are run again, and so is what the library computes from them when it
-                        is imported
+a module                the changed functions and classes, as above; otherwise the changed statements
+                        run again, and so does what the library computes from them when it is
+                        imported
 ======================  ===============================================================================
 
-The text that an edit replaces must stand exactly once in the function, class or module that it names. Edits of one
-thread nest; another thread waits until they are undone. A forked process keeps the edits of the thread that forked, and
-no others. What the library computed from a function when it was imported stays as it was.
+The text that an edit replaces must occur exactly once in the function, class or module that the edit names. Edits of
+one thread nest; another thread waits until they are undone. A forked process keeps only the edits of the thread that
+forked. Values that the library computed from a function at import stay unchanged.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ _Scope = _Function | ast.ClassDef
 _KEPT = 512
 """The number of texts whose syntax trees are kept: as many as the package has files, and some edited ones."""
 _CLOSE = 0.4
-"""How alike a line must be, by `difflib`, to be named as the one that may be meant."""
+"""The minimum similarity, by `difflib`, for naming a line or a scope as the one that may be meant."""
 
 
 class EditError(UsageError):
-    """An edit that does not fit the source, with the file and the line that is most like the one it names."""
+    """An edit does not fit the source; the message names the file and the most similar line."""
 
 
 @dataclass(frozen=True)
 class Edit:
-    """Some changes within one function, class or module.
+    """One or more changes within one function, class or module.
 
     `file` is relative to the package, such as ``"protocols/secagg/round.py"``. `scope` is the qualified name of a
-    function or class in it, and empty for the module. Each of the `changes` is a text and what takes its place.
+    function or class in it, or empty for the module. Each of the `changes` is an old text and its replacement.
     """
 
     file: str
@@ -77,13 +77,13 @@ class Edit:
 
     @cache  # noqa: B019 - there are as many edits as mutants
     def applied(self, text: str) -> str:
-        """Return the text of the file with the changes, all of them made at once.
+        """Return the text of the file with all changes applied at once.
 
         Raises
         ------
         EditError
-            A text does not stand exactly once where it must, two of them overlap, what comes out is no Python, or it
-            does what the source does.
+            An old text does not occur exactly once, two old texts overlap, the result is not valid Python, or the edit
+            changes only comments and layout.
         """
         lines = _lines_of(text)
         start, end = self._lines(text)
@@ -105,7 +105,7 @@ class Edit:
         return "".join([*lines[:start], edited, *lines[end:]])
 
     def _parsed(self, part: str) -> str:
-        """Return what a part of the text says, whatever its layout."""
+        """Return the syntax tree of a part of the text as text, independent of layout."""
         try:
             tree = ast.parse(f"if 1:\n{part}" if part.startswith((" ", "\t")) else part)
             compile(tree, "<edit>", "exec", dont_inherit=True)
@@ -114,7 +114,7 @@ class Edit:
         return ast.dump(tree)
 
     def edited(self) -> Any:
-        """Return the function, the class or the module that the edit changes, as it is now."""
+        """Return the current function, class or module that the edit changes."""
         module = import_module(self.module)
         return _member(module, self.scope) if self.scope else module
 
@@ -142,7 +142,7 @@ class Edit:
 
 
 def _likeness(line: str, part: str) -> tuple[int, float]:
-    """Return how much of a part of a line stands in a line, long pieces above all, and how alike the two are."""
+    """Return how much of `part` occurs in a line, with a bonus for long pieces, and the similarity of the two."""
     matcher = difflib.SequenceMatcher(None, line, part, autojunk=False)
     return sum(block.size**2 for block in matcher.get_matching_blocks()), matcher.ratio()
 
@@ -159,7 +159,7 @@ def diff(edits: Sequence[Edit], context: int = 2) -> str:
 
 
 def _together(edits: Sequence[Edit]) -> dict[str, str]:
-    """Return the texts of files with edits."""
+    """Return the edited texts, by file."""
     texts: dict[str, str] = {}
     for edit in edits:
         texts[edit.file] = edit.applied(texts.get(edit.file, _original(edit.file)))
@@ -170,14 +170,15 @@ def _together(edits: Sequence[Edit]) -> dict[str, str]:
 
 
 def read(path: Path) -> Iterator[tuple[str, dict[str, Any], tuple[Edit, ...]]]:
-    """Yield the name of each mutant in a file, what is said of it, and its edits; a composite has `parts` and no edit.
+    """Yield the name of each mutant in a file, its description, and its edits; a composite has `parts` and no edits.
 
-    A mutant with one place has one edit, of several changes perhaps. One with a list of places has an edit in each.
+    A mutant with one place has one edit, which may hold several changes. A mutant with a list of places has an edit for
+    each.
 
     Raises
     ------
     EditError
-        A member is missing or unknown, or `at`, `old` and `new` are not of one length.
+        A member is missing or unknown, or `at`, `old` and `new` differ in length.
     """
     for name, entry in tomllib.loads(path.read_text(encoding="utf-8")).items():
         if not isinstance(entry, dict):
@@ -205,7 +206,7 @@ def _edits(at: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Iterator[Edit
 
 
 def faults() -> Iterator[str]:
-    """Yield what keeps edits from being made, with the file that holds each and what to do."""
+    """Yield the reasons why edits cannot be applied, each with the file of the edit and a remedy."""
     for path in files():
         try:
             for name, _, made in read(path):
@@ -226,7 +227,7 @@ def faults() -> Iterator[str]:
 
 
 def equivalent() -> Iterator[tuple[str, Edit]]:
-    """Yield the edits that change no result, each by itself, with the name of its entry in spec/equivalent.toml."""
+    """Yield the edits that change no result, one at a time, with the name of the entry in spec/equivalent.toml."""
     text = (resources.root("spec") / "equivalent.toml").read_text(encoding="utf-8")
     for entry in tomllib.loads(text)["change"]:
         for at, old, new in entry.get("edits", ()):
@@ -234,7 +235,7 @@ def equivalent() -> Iterator[tuple[str, Edit]]:
 
 
 def files() -> list[Path]:
-    """Return the files that hold the mutants, in the order of their names."""
+    """Return the files that hold the mutants, sorted by name."""
     return sorted((resources.root("spec") / "mutants").glob("*.toml"))
 
 
@@ -247,13 +248,13 @@ def _original(file: str) -> str:
 
 
 def _lines_of(text: str) -> list[str]:
-    """Return the lines of a text as Python counts them; `str.splitlines` knows more kinds of ends."""
+    """Return the lines of a text as Python counts them; `str.splitlines` splits at further characters."""
     return [f"{line}\n" for line in text.split("\n")[:-1]] + [rest for rest in text.split("\n")[-1:] if rest]
 
 
 @lru_cache(_KEPT)
 def _scopes(text: str) -> Mapping[str, _Scope]:
-    """Return all functions and classes of a text by their qualified names, those inside of functions left out."""
+    """Return all functions and classes of a text by qualified name, except those inside functions."""
     found: dict[str, _Scope] = {}
 
     def walk(body: Sequence[ast.stmt], prefix: str) -> None:
@@ -288,14 +289,14 @@ def _part(before: str, text: str, scope: str) -> str:
 
 @lru_cache(_KEPT)
 def _body(text: str, scope: str = "") -> Sequence[ast.stmt]:
-    """Return the statements of a class, or of a module."""
+    """Return the statements of a class or of a module."""
     node = _scopes(text)[scope] if scope else ast.parse(text)
     return node.body
 
 
 @cache
 def _code(text: str, file: str, scope: str) -> CodeType:
-    """Return the code of a function, by its qualified name, in the text of a module."""
+    """Return the code of a function, by qualified name, in the text of a module."""
     todo = [compile(text, str(_PACKAGE / file), "exec")]
     found = []
     while todo:
@@ -327,7 +328,7 @@ def _names(statement: ast.stmt) -> list[str]:
 
 
 def _only_binds(statement: ast.stmt) -> bool:
-    """Return whether all that a statement does is bind names, so that it can be run again and undone."""
+    """Return whether a statement only binds names, so that it can be run again and undone."""
     if isinstance(statement, ast.Assign | ast.AnnAssign):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         return not any(isinstance(node, ast.Attribute | ast.Subscript) for each in targets for node in ast.walk(each))
@@ -335,7 +336,7 @@ def _only_binds(statement: ast.stmt) -> bool:
 
 
 class _Loads(ast.NodeVisitor):
-    """The names that a statement refers to while it is run, bodies of functions left out unless it calls them."""
+    """The names that a statement uses when it runs; function bodies count only if the statement calls the function."""
 
     def __init__(self, statement: ast.stmt, functions: Mapping[str, _Function]) -> None:
         self.names: set[str] = set()
@@ -366,14 +367,14 @@ class _Loads(ast.NodeVisitor):
 
 @cache
 def _loads(text: str, scope: str = "") -> Sequence[tuple[ast.stmt, frozenset[str]]]:
-    """Return the statements of a body, each with the names that it refers to while it is run."""
+    """Return the statements of a body, each with the names that it uses when it runs."""
     functions = {node.name: node for node in _body(text) if isinstance(node, _Function)}
     return [(statement, frozenset(_Loads(statement, functions).names)) for statement in _body(text, scope)]
 
 
 @cache
 def _imports(text: str) -> Sequence[tuple[str, str, str]]:
-    """Return what a module imports by name: the module, the name there, and the name here."""
+    """Return the names that a module imports: the source module, the name there, and the local name."""
     return [
         (node.module or "", alias.name, alias.asname or alias.name)
         for node in ast.walk(ast.parse(text))
@@ -386,11 +387,11 @@ def _imports(text: str) -> Sequence[tuple[str, str, str]]:
 
 _LOCK = threading.RLock()
 _TEXTS: dict[str, str] = {}
-"""The text of each file that is edited now; empty where an edit is undone."""
+"""The current text of each edited file; empty after an edit is undone."""
 _MADE: list[tuple[int, ExitStack]] = []
-"""The edits that are made now, in turn: the thread that made each, and what undoes it."""
+"""The active edits, in order: the thread that applied each, and the stack that undoes it."""
 _CACHING = tuple(f"{_ROOT}.{package}" for package in ("arithmetic", "crypto", "protocols", "privacy", "selection"))
-"""The packages whose functions may keep results."""
+"""The packages whose functions may cache results."""
 _Cached = type(cache(lambda: None))
 _CACHES: dict[str, list[str]] = {}
 """The names of functions with a cache, by module."""
@@ -399,7 +400,7 @@ Undo = tuple[Any, ...]
 
 
 def _after_fork() -> None:
-    """Give a forked process a lock of its own, and undo what other threads had edited: they are not there."""
+    """In a forked process, create a new lock, and undo the edits of other threads, which do not exist there."""
     global _LOCK  # noqa: PLW0603
     _LOCK = threading.RLock()
     for thread, stack in reversed(_MADE):
@@ -413,12 +414,12 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def planted(edit: Edit) -> Iterator[None]:
-    """Run with an edit for the time of the context; what was there before comes back however the context ends.
+    """Apply an edit for the duration of the context; the original is restored however the context ends.
 
     Raises
     ------
     EditError
-        The edit does not fit the source, or cannot be made while the program runs.
+        The edit does not fit the source, or cannot be applied while the program runs.
     """
     with _LOCK, ExitStack() as stack:
         try:
@@ -431,7 +432,7 @@ def planted(edit: Edit) -> Iterator[None]:
 
 
 def _make(edit: Edit, stack: ExitStack) -> None:
-    """Make an edit, and leave to a stack what undoes it; each part of this comes before the part that it undoes."""
+    """Apply an edit, and push its undo steps onto a stack; each step is pushed before the part that it undoes."""
     module = import_module(edit.module)
     before = _TEXTS.get(edit.file) or _original(edit.file)
     text = edit.applied(before)
@@ -446,7 +447,7 @@ def _make(edit: Edit, stack: ExitStack) -> None:
 
 
 def forget() -> None:
-    """Empty the caches of the protocols and of what they stand on: none may hold a value of the other kind."""
+    """Clear the caches of the protocols and the packages they use, so no value from before or after an edit stays."""
     for name, module in list(sys.modules.items()):
         if name.startswith(_CACHING):
             known = vars(module)
@@ -464,7 +465,7 @@ def _set(module: ModuleType, name: str, value: object) -> None:
 
 
 def _member(module: ModuleType, scope: str) -> Any:
-    """Return what a qualified name stands for, as the class that has it holds it."""
+    """Return the object with a qualified name, as the class stores it, without binding."""
     owner: Any = module
     for part in scope.split("."):
         owner = inspect.getattr_static(owner, part)
@@ -491,7 +492,7 @@ def _put(function: FunctionType, parts: _Parts) -> None:
 
 
 def _defaults(arguments: ast.arguments, names: dict[str, Any]) -> tuple[tuple[Any, ...] | None, dict[str, Any] | None]:
-    """Return the values of the defaults of a function."""
+    """Return the default values of a function's arguments."""
     plain = tuple(_value(each, names) for each in arguments.defaults)
     pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     return plain or None, {arg.arg: _value(each, names) for arg, each in pairs if each is not None} or None
@@ -505,28 +506,28 @@ _DERIVED = (
     *("__init__", "__repr__", "__hash__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__"),
     *("__match_args__", "__dataclass_fields__"),
 )
-"""What `dataclass` makes of the fields of a class."""
+"""The members that `dataclass` derives from the fields of a class."""
 
 
 def _has_fields(owner: type) -> bool:
-    """Return whether `dataclass` has made methods of this class itself, not of one that it extends."""
+    """Return whether `dataclass` was applied to this class itself, not only to a base class."""
     return "__dataclass_fields__" in vars(owner)
 
 
 def _cells(value: Any) -> list[CellType]:
-    """Return what a method holds of the names around it; of these there is at most the class."""
+    """Return the closure cells of a method; the only one possible is the cell of the class."""
     function = _function(value)
     return [] if function is None else [cell for cell in function.__closure__ or () if cell != CellType()]
 
 
 def _around(node: _Scope) -> list[str]:
-    """Return what a function or a class is made with, besides its body and its arguments."""
+    """Return the decorators of a function or a class, and the bases and keywords of a class."""
     above = [*node.bases, *node.keywords] if isinstance(node, ast.ClassDef) else []
     return [ast.dump(each) for each in (*node.decorator_list, *above)]
 
 
 def _late(module: ModuleType, statement: ast.stmt, names: Iterable[str]) -> str:
-    """Say that something was computed when the program started, and is not computed again."""
+    """Say that something was computed when the program started and is not computed again."""
     used = ", ".join(sorted(names))
     return f"line {statement.lineno} of {module.__name__} uses {used} when the program starts: edit that line"
 
@@ -538,13 +539,13 @@ def _file(path: str) -> str:
 
 
 def _text(module: ModuleType) -> str:
-    """Return the text of a module as it is now; nothing if the module is not part of the package."""
+    """Return the current text of a module; empty if the module is not part of the package."""
     file = _file(getattr(module, "__file__", None) or "/")
     return file and (_TEXTS.get(file) or _original(file))
 
 
 def _holders(module: ModuleType, name: str, value: object) -> Iterator[tuple[ModuleType, str]]:
-    """Yield all modules of the library that have a name of a module, with the names that they give it."""
+    """Yield all modules of the library that hold a name of a module, with the name under which each holds it."""
     yield module, name
     for other in [other for key, other in list(sys.modules.items()) if key.startswith(f"{_ROOT}.")]:
         for source, there, here in _imports(_text(other)) if name in _text(other) else ():
@@ -553,25 +554,25 @@ def _holders(module: ModuleType, name: str, value: object) -> Iterator[tuple[Mod
 
 
 def _rebind(module: ModuleType, name: str, value: object, new: object) -> None:
-    """Let a name of a module stand for something else, wherever it was imported."""
+    """Rebind a name of a module everywhere it was imported."""
     for holder, known in list(_holders(module, name, value)):
         _set(holder, known, new)
 
 
 class _Making:
-    """Makes an edit of a module: yields what undoes each part of it, before that part is made."""
+    """Apply an edit of a module: yield the undo step of each part just before applying that part."""
 
     def __init__(self, edit: Edit, module: ModuleType, before: str, text: str) -> None:
         self.edit, self.module, self.before, self.text = edit, module, before, text
         self.part = _part(before, text, edit.scope)
 
     def made(self) -> Iterator[Undo]:
-        """Make the edit.
+        """Apply the edit.
 
         Raises
         ------
         EditError
-            It cannot be made while the program runs, or changes nothing then.
+            The edit cannot be applied while the program runs, or would change nothing.
         """
         scope, nothing = self.edit.scope, True
         first, second = _scopes(self.before).get(scope), _scopes(self.part).get(scope)
@@ -587,7 +588,7 @@ class _Making:
         return EditError(f"{self.edit._place}: {why}")
 
     def _function(self, scope: str) -> Iterator[Undo]:
-        """Give a function the code and the defaults that it has in the edited text."""
+        """Give a function the code and the defaults from the edited text."""
         function = _function(_member(self.module, scope))
         if function is None or function.__qualname__ != scope:
             raise self._refused(f"{scope} is no function of its own when the program runs")
@@ -601,7 +602,7 @@ class _Making:
         _put(function, (code, *(parts[1:] if same else _defaults(second, function.__globals__))))
 
     def _changed(self, scope: str) -> Iterator[Undo]:
-        """Edit a class or a module: functions and classes in place, else what its statements bind."""
+        """Edit a class or a module: functions and classes in place, and other statements by rebinding names."""
         first, second = _body(self.before, scope), _body(self.part if scope else self.text, scope)
         known = {ast.dump(statement) for statement in first}
         old = {node.name: node for node in first if isinstance(node, _Scope)}
@@ -619,7 +620,7 @@ class _Making:
             yield from self._bound(scope, rest, lost)
 
     def _stays(self, scope: str, first: _Scope | None, second: _Scope) -> bool:
-        """Return whether a function or a class is edited in place: only its body, or the defaults, are others."""
+        """Return whether a function or a class can be edited in place: only its body or its defaults differ."""
         if first is None or type(first) is not type(second) or _around(first) != _around(second):
             return False
         inner = f"{scope}.{second.name}".lstrip(".")
@@ -632,7 +633,7 @@ class _Making:
         return function.__code__.co_freevars == code.co_freevars
 
     def _bound(self, scope: str, rest: Sequence[ast.stmt], lost: Collection[str]) -> Iterator[Undo]:
-        """Bind what statements of a class or a module bind now."""
+        """Bind the names that the statements of a class or a module bind in the edited text."""
         if scope:
             yield from self._attributes(scope, {name for each in rest for name in _names(each)}, lost)
         elif lost:
@@ -642,7 +643,7 @@ class _Making:
                 yield from self._bind(name, value)
 
     def _attributes(self, scope: str, names: set[str], lost: Collection[str]) -> Iterator[Undo]:
-        """Give a class some attributes, and what is computed from them, as one has them that the edited text makes."""
+        """Give a class the attributes, and the values computed from them, that the edited text would give it."""
         owner = _member(self.module, scope)
         if isinstance(owner, enum.EnumMeta) or any(map(_has_fields, owner.__subclasses__())):
             raise self._refused(f"members of {scope}, or other dataclasses, are made from it when the program starts")
@@ -660,7 +661,7 @@ class _Making:
             delattr(owner, name)
 
     def _computed(self, changed: Collection[str]) -> dict[str, Any]:
-        """Run the statements of the module that changed, and those that compute something from what these bind."""
+        """Run the changed statements of the module, and those that compute something from the names that these bind."""
         values: dict[str, Any] = {}
         for statement, loads in _loads(self.text):
             new = ast.dump(statement) in changed
@@ -675,7 +676,7 @@ class _Making:
         return values
 
     def _bind(self, name: str, value: Any) -> Iterator[Undo]:
-        """Bind a name of the module, and wherever the library imported it."""
+        """Bind a name in the module and everywhere the library imported it."""
         if name not in vars(self.module):
             yield delattr, self.module, name
             _set(self.module, name, value)
@@ -689,7 +690,7 @@ class _Making:
         _rebind(self.module, name, was, value)
 
     def _run(self, statement: ast.stmt, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Run a statement of the edited text, and return the names of the module with what it binds."""
+        """Run a statement of the edited text, and return the module's names together with the new bindings."""
         made = {**vars(self.module), **values}
         exec(compile(ast.Module([statement], []), str(_PACKAGE / self.edit.file), "exec"), made)  # noqa: S102
         return made

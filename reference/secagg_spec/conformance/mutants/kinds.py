@@ -1,4 +1,4 @@
-"""What is said of a mutant: the part of the text that it breaks, what it does, and where the idea comes from."""
+"""How mutants are classified: the part of the text that each breaks, its effect, and the origin of the idea."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS = {
     "refusal": "something right is refused or cannot go on, or a refusal names the wrong reason or the wrong party",
     "form": "what parties or an adapter write is in other bytes, in another order or derived in another way",
 }
-"""What a mutant does. If it lets anybody learn more, it is `privacy`, even if what is missing is a refusal."""
+"""The effects of mutants. If anybody learns more, the kind is `privacy`, even if a refusal is missing."""
 
 SOURCES = {
     "clause left out": "what the clause asks for is not done, or not looked at",
@@ -55,10 +55,10 @@ SOURCES = {
     "seen in FedML 0.9.6": "a check, behind the colon, that the release fails: `targets/fedml/expectations.toml`",
     "seen in Flower 1.41.0": "a check, behind the colon, that the release fails: `targets/flower/expectations.toml`",
 }
-"""Where the idea of a mutant comes from. Behind a colon stands what there is to say of the single mutant."""
+"""The origins of mutants. After a colon, `source` gives details about the single mutant."""
 
 DETAILED = ("arithmetic", "other rule", "field not bound", "weak draw", "paper", "seen in")
-"""The sources that say nothing without what stands behind the colon; of the last one all that begin so."""
+"""The sources that need details after the colon; the last entry is a prefix."""
 
 
 def protocol(clause: str) -> str:
@@ -67,6 +67,6 @@ def protocol(clause: str) -> str:
 
 
 def parted(source: str) -> tuple[str, str]:
-    """Return the source itself and what stands behind its colon; the second is empty where there is none."""
+    """Split a source at its colon into the source and the details, which may be empty."""
     head, _, detail = source.partition(": ")
     return head, detail

@@ -1,1 +1,1 @@
-"""What finds each mutant: the search, the evidence that is stored, and what a run would notice."""
+"""Find what kills each mutant: the search, the stored evidence, and the mutants that a run would notice."""

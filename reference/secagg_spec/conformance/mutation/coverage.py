@@ -1,7 +1,7 @@
 """The mutation score of a run: the mutants that it would notice, given what an adapter declares (CNF-12).
 
-The count is a lower bound. A mutant counts if one of the few vectors, or stored cases, that `kills` holds for it
-lies inside what is declared, and the run asks it; other cases of the run may kill further mutants.
+The count is a lower bound. `kills` stores a few vectors or cases for each mutant; the mutant counts if one of them lies
+within the declaration and the run uses it. Other cases of the run may kill further mutants.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _OF_ONE: Mapping[str, str] = {
     "audit": "multi-round",
     "session": "",
 }
-"""The protocol of the operations whose names begin so; that of a session is its party's."""
+"""The protocol of the operations whose names begin with a key; a session's protocol depends on its party."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """Something to declare, and how many more bugs a run could catch then, all advice before it followed."""
+    """Something to declare, and the number of further bugs a run could catch then, if earlier advice was followed."""
 
     declare: str
     more: int
@@ -46,21 +46,21 @@ class Advice:
 
 @dataclass(frozen=True)
 class Reach:
-    """Of `m` mutants that operations can show, a run would notice the `n` of these names."""
+    """Of the `m` mutants that operations can show, a run would notice those named in `caught`."""
 
     caught: tuple[str, ...]
     m: int
     protocols: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """By protocol: how many could have been caught, of how many."""
+    """For each protocol, the number of mutants that the run would notice, and the total."""
     declare: tuple[Advice, ...] = ()
 
     @property
     def n(self) -> int:
-        """How many could have been caught."""
+        """The number of mutants that the run would notice."""
         return len(self.caught)
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as it stands in reports."""
+        """Return the reach in the form that reports use."""
         return {
             "caught": self.n,
             "of": self.m,
@@ -80,21 +80,21 @@ def could_have_caught(
     most: int = _MOST,
     could_run: Collection[str] = (),
 ) -> Reach:
-    """Return what a run would notice of the mutants, and what to declare to reach more.
+    """Return the mutants that a run would notice, and what to declare to notice more.
 
     Parameters
     ----------
     caps : Capabilities
         What the adapter declares.
     chosen_checks : collection of str, optional
-        Ids of the checks that the run asks, those of test vectors, ``vector/ID``, among them; all when none are given.
+        Ids of the checks in the run, including ``vector/ID`` for test vectors; all checks if not given.
     with_vectors : bool
         Whether the run judges test vectors.
     most : int
-        The most pieces of advice.
+        The largest number of pieces of advice.
     could_run : collection of str
-        Ids of checks that the run leaves out only since the adapter does not declare what they need: advice is on these
-        as well.
+        Ids of checks that the run leaves out only because the adapter does not declare what they need; advice covers
+        these checks too.
 
     Raises
     ------
@@ -115,15 +115,15 @@ def could_have_caught(
 # ------------------------------------------------------------------------------------------ what evidence needs
 
 _Lack = tuple[str, str]
-"""What stands between an adapter and a piece of evidence: a kind, and a name."""
+"""A piece of the declaration that evidence needs and that is missing: a kind, and a name."""
 
 
 def _missing(
     bug: Bug, caps: Capabilities, checks: Collection[str] | None, could_run: Collection[str], with_vectors: bool
 ) -> Iterator[frozenset[_Lack]]:
-    """Yield, for each piece of evidence that the run asks, what an adapter would have to declare to meet it.
+    """For each piece of evidence that the run uses, yield what an adapter would have to declare to be asked for it.
 
-    Evidence of a check that it could run counts as well, where something has to be declared.
+    Evidence from a check in `could_run` counts too, if the adapter has to declare something for it.
     """
     pieces: list[tuple[str, Callable[[], frozenset[_Lack] | None]]] = [
         *((f"{suite.PREFIX}{id}", partial(_of_vector, caps, _vectors()[id])) for id in bug.vectors if with_vectors),
@@ -145,7 +145,7 @@ def _of_vector(caps: Capabilities, vector: Vector) -> frozenset[_Lack]:
 
 
 def _of_case(caps: Capabilities, case: Case) -> frozenset[_Lack] | None:
-    """Return what a stored case lacks; None where nothing that is declared besides would help."""
+    """Return what is missing for a stored case; None if no further declaration would help."""
     if not all(need.inside or (caps.offers(need.op) and not _inside(caps, need)) for need in case.needs):
         return None
     lacks = {lack for need in case.needs if need.inside for lack in _lacks(caps, need)}
@@ -158,7 +158,7 @@ def _of_case(caps: Capabilities, case: Case) -> frozenset[_Lack] | None:
 
 
 def _elsewhere(caps: Capabilities, check: str) -> bool:
-    """Return whether a check, were all operations declared, would run under other policies alone."""
+    """Return whether, even with all operations declared, a check would run only under other policies."""
     wider = replace(caps, operations={**{name: {} for name in OPERATIONS}, **caps.operations})
     others = ({**caps.policies, name: choice} for name, choices in POLICIES.items() for choice in choices)
     runs = CHECKS[check].runs_on
@@ -166,7 +166,7 @@ def _elsewhere(caps: Capabilities, check: str) -> bool:
 
 
 def _lacks(caps: Capabilities, need: Need) -> Iterator[_Lack]:
-    """Yield what an adapter lacks that is to meet a request."""
+    """Yield what the adapter's declaration lacks for a request."""
     if not caps.offers(need.op):
         yield "operation", need.op
         if need.grade in ("seeded", "none") and caps.randomness != need.grade:
@@ -196,7 +196,7 @@ def _policies(caps: Capabilities, wanted: Mapping[str, str]) -> Iterator[_Lack]:
 
 
 def _presupposed(operation: str) -> Mapping[str, str]:
-    """Return the policies that a case of an operation may presuppose: those of its vectors, all where it has none."""
+    """Return the policies that a case of an operation may assume: those of its vectors, or all if it has no vectors."""
     return _by_operation().get(operation, {name: choices[0] for name, choices in POLICIES.items()})
 
 
@@ -211,7 +211,7 @@ def _by_operation() -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def _vectors() -> Mapping[str, Vector]:
-    """Return the vectors that the kit ships, by id; they are not checked against their schema here."""
+    """Return the vectors that the kit ships, by id, without validation against their schema."""
     files = (path for path in sorted(store.folder().glob("*.json")) if path.name != "schema.json")
     entries = (entry for path in files for entry in json.loads(path.read_text(encoding="utf-8"))["vectors"])
     return {entry["id"]: vector_of(entry) for entry in entries}
@@ -221,13 +221,13 @@ def _vectors() -> Mapping[str, Vector]:
 
 
 _Ways = Collection[frozenset[_Lack]]
-"""For a bug, what an adapter would have to declare to meet each piece of evidence."""
+"""For a bug, what an adapter would have to declare for each piece of evidence."""
 
 
 def _advice(left: Mapping[str, _Ways], near: Collection[str], most: int) -> Iterator[Advice]:
-    """Yield what to declare: each time what adds most bugs inside the families `near`, then outside of them.
+    """Yield what to declare: each time the declaration that adds most bugs, within the families `near` before others.
 
-    The numbers count the bugs that the advice before leaves. Of two that add as many, the one with fewer things counts.
+    The numbers count the bugs that earlier advice leaves. If two declarations add equally many, the smaller one wins.
     """
     open_ = {name: set(ways) for name, ways in left.items() if ways}
     for _ in range(most):
@@ -240,18 +240,18 @@ def _advice(left: Mapping[str, _Ways], near: Collection[str], most: int) -> Iter
 
 
 def _inside_of(near: Collection[str], way: frozenset[_Lack]) -> bool:
-    """Return whether no more than things of these families are to be declared, or more of what is declared."""
+    """Return whether a declaration adds only operations and parties of these families, or extends declared ones."""
     return all(_family(name) in ("", *near) for kind, name in way if kind in ("operation", "party"))
 
 
 def _family(name: str) -> str:
-    """Return the protocol of an operation or a party; of operations of several, `_PARTS`; of sessions, nothing."""
+    """Return the protocol of an operation or a party; `_PARTS` if several share the operation, "" for sessions."""
     first = name.partition(".")[0].replace("-", "_").partition("_")[0]
     return _OF_ONE.get(first, _PARTS)
 
 
 def _gain(open_: Iterable[_Ways], way: frozenset[_Lack]) -> int:
-    """Return for how many bugs some evidence needs no more than this."""
+    """Return the number of bugs for which some evidence needs only this declaration."""
     return sum(any(other <= way for other in ways) for ways in open_)
 
 

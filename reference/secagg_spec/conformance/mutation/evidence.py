@@ -1,7 +1,7 @@
-"""Gathers the stored evidence (`kills`): vectors and stored cases that kill each mutant, and tries it again.
+"""Collect the stored evidence (`kills`), the vectors and cases that kill each mutant, and verify it again.
 
-A mutant is tried with the vectors that are meant to kill it, and with some of those that call what it edits, which a
-run of each vector under a profiler shows.
+A mutant is tried with the vectors that are meant to kill it, and with some of the vectors that call the edited code. A
+profiled run of each vector shows which functions it calls.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _NEW = "session.new"
 
 
 def gathered(chosen: Sequence[Mutant], kept: Mapping[str, Bug]) -> Iterator[tuple[Bug, bool]]:
-    """Yield the row of each mutant and whether it was made now, in the order in which they are done.
+    """Yield the row of each mutant, and whether it is new, in the order in which the rows are finished.
 
-    A row of `kept` whose evidence holds is taken over; those of mutants without a row are made first.
+    A row of `kept` whose evidence still holds is reused. Mutants without a row come first.
     """
     tasks = sorted(((mutant.name, kept.get(mutant.name)) for mutant in chosen), key=lambda task: task[1] is not None)
     workers = min(os.cpu_count() or 1, len(tasks))
@@ -72,7 +72,7 @@ def _renewed(task: tuple[str, Bug | None]) -> tuple[Bug, bool]:
 
 
 def _gather(name: str) -> Bug:
-    """Return what kills a mutant: vectors, cases for the clauses that no vector shows, or the test that it names."""
+    """Find what kills a mutant: vectors, cases for the clauses that no vector shows, or the test that it names."""
     mutant = mutants.load()[name]
     found = _finding(mutant)
     row = kills.described(mutant, vectors=_few(mutant, found))
@@ -87,7 +87,7 @@ def _gather(name: str) -> Bug:
 
 
 def relabelled(row: Bug, mutant: Mutant) -> Bug:
-    """Return a row with what the catalogue says of the bug now."""
+    """Return a row with the mutant's current description from the catalogue."""
     about = kills.described(mutant)
     return _with(row, **{name: getattr(about, name) for name in ("effect", "protocol", "kind", "source")})
 
@@ -101,7 +101,7 @@ def _with(row: Bug, **evidence: Any) -> Bug:
 
 @cache
 def _books() -> Sequence[Book]:
-    """Return all vectors by file."""
+    """Return the files of all vectors."""
     return store.load_all()
 
 
@@ -113,7 +113,7 @@ def _vectors() -> Mapping[str, Vector]:
 
 @cache
 def _flags() -> Mapping[str, Mapping[str, frozenset[str]]]:
-    """Return, for each mutant that flags name, the flags by vector."""
+    """Return, for each mutant that flags name, the flags of each vector."""
     found: dict[str, dict[str, set[str]]] = {}
     for book in _books():
         for vector in book.vectors:
@@ -124,10 +124,10 @@ def _flags() -> Mapping[str, Mapping[str, frozenset[str]]]:
 
 
 def failing(name: str, vectors: Iterable[Vector]) -> list[Vector]:
-    """Return the vectors that fail, each alone, on a mutant, in this process.
+    """Return the vectors that fail on a mutant when each is asked alone, in this process.
 
-    All are judged one after the other first. Each that fails then, but the first of all, is judged again alone, since
-    a bug may keep something from one request to the next.
+    All vectors are first judged one after another. Those that fail are judged again alone, because a bug may keep state
+    from one request to the next; the first one was alone already.
     """
     given = list(vectors)
     with mutants.planted(name):
@@ -141,7 +141,7 @@ def _fails_alone(name: str, vector: Vector) -> bool:
 
 
 def _fails(vector: Vector) -> bool:
-    """Return whether a vector fails on a fresh adapter, of whatever mutant there is now."""
+    """Return whether a vector fails on a fresh adapter, with the mutant that is currently active."""
     connection = DirectConnection(reference.build().answer)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -154,8 +154,8 @@ def _fails(vector: Vector) -> bool:
 def _few(mutant: Mutant, found: Sequence[Vector]) -> tuple[str, ...]:
     """Return a few of the vectors that kill a mutant.
 
-    Together they have all clauses and flags of the mutant that any of them has, and as many operations, outcomes and
-    moduli as there is room for. Small ones come first.
+    Together they cover all clauses and flags of the mutant that occur in any of them. Within the limit, they also cover
+    as many operations, outcomes and moduli as possible. Small vectors come first.
     """
     flags = _flags().get(mutant.name, {})
     must = {v.id: {*set(v.clauses) & set(mutant.clauses), *flags.get(v.id, ())} for v in found}
@@ -168,7 +168,7 @@ def _few(mutant: Mutant, found: Sequence[Vector]) -> tuple[str, ...]:
 def _cover(
     ordered: Sequence[Vector], has: Mapping[str, Collection[Any]], most: int, given: Sequence[str] = ()
 ) -> list[str]:
-    """Return ids of vectors that together have what all have, at most so many; of equal ones the first."""
+    """Return ids of at most `most` vectors that together cover all marks; among equals, the first vector is chosen."""
     open_, found = {mark for marks in has.values() for mark in marks}, list[str]()
     for id in given:
         open_ -= set(has[id])
@@ -187,9 +187,9 @@ def _size(vector: Vector) -> int:
 
 
 def _finding(mutant: Mutant) -> list[Vector]:
-    """Return vectors that kill a mutant: of those that are meant to, and a few of each other operation.
+    """Return vectors that kill a mutant, from the vectors meant to kill it and a few others of each operation.
 
-    All that call what it edits are tried if none of these kills it.
+    If none of them kills it, all vectors that call the edited code are tried.
     """
     meant, others = search.parted(mutant, _books())
     wanted = {code for part in mutant.parts or (mutant.name,) for code in _codes(mutants.load()[part])}
@@ -200,7 +200,7 @@ def _finding(mutant: Mutant) -> list[Vector]:
 
 
 def _spread(vectors: Iterable[Vector]) -> Iterator[Vector]:
-    """Yield at most `_TRIED` vectors of each operation and kind of outcome, from small to large."""
+    """Yield at most `_TRIED` vectors for each operation and kind of outcome, from small to large."""
     groups: dict[tuple[str, bool], list[Vector]] = {}
     for vector in sorted(vectors, key=_size):
         groups.setdefault((vector.operation, vector.result is None), []).append(vector)
@@ -210,7 +210,7 @@ def _spread(vectors: Iterable[Vector]) -> Iterator[Vector]:
 
 @cache
 def _called() -> Mapping[str, frozenset[CodeType]]:
-    """Return the functions that each vector calls in the reference."""
+    """Return the functions of the reference that each vector calls."""
     mutants.load()
     connection = DirectConnection(reference.build().answer)
     caps = greet(connection.ask)
@@ -236,12 +236,12 @@ def _recorder(calls: set[CodeType]) -> Callable[[FrameType, str, Any], None]:
 
 
 def _codes(mutant: Mutant) -> set[CodeType]:
-    """Return the functions that a mutant edits; nothing where it edits something else."""
+    """Return the functions that a mutant edits; empty if it edits something else."""
     return {code for edit in mutant.edits for code in _functions(edit.edited())}
 
 
 def _functions(value: Any) -> Iterator[CodeType]:
-    """Yield the code of a function, whatever it is wrapped in, and of all methods of a class."""
+    """Yield the code of a function, through all wrappers, and of all methods of a class."""
     if isinstance(value, type):
         for member in vars(value).values():
             if not isinstance(member, type):
@@ -258,7 +258,7 @@ def _functions(value: Any) -> Iterator[CodeType]:
 
 
 class PlantedConnection(DirectConnection):
-    """The reference in this process, a mutant while it answers, so that checks compare with the right one."""
+    """The reference in this process, mutated only while it answers, so that checks compare with the unmodified one."""
 
     def __init__(self, name: str) -> None:
         with mutants.planted(name):
@@ -286,9 +286,9 @@ def again(name: str, case: Case) -> bool:
 
 
 def _cases(mutant: Mutant, clauses: Collection[str]) -> tuple[Case, ...]:
-    """Return cases that show some clauses of a mutant, and a few besides with other operations.
+    """Return cases that show some clauses of a mutant, and a few more cases with other operations.
 
-    Every check draws few cases first, and many only where these show no clause.
+    Every check first draws few cases, and draws many only if those show no clause.
     """
     connection = ProcessConnection(search.planted_command(mutant.name))
     try:
@@ -319,9 +319,9 @@ def _found_cases(
 
 
 def _calls(mutant: Mutant, check: str) -> tuple[int, int]:
-    """Return the median of the requests until a check fails on a mutant, and with how many seeds it does.
+    """Return the median number of requests until a check fails on a mutant, and the number of seeds for which it fails.
 
-    A seed with which it does not fail counts with all that was asked.
+    For a seed without a failure, all its requests count.
     """
     if check == HELLO_CHECK:
         return 1, SEEDS
@@ -338,7 +338,7 @@ def _calls(mutant: Mutant, check: str) -> tuple[int, int]:
 
 
 def _stored(name: str, check: Check, failure: Failure, caps: Capabilities) -> Case | None:
-    """Return a failure as a case that is judged again from what was drawn; None where it does not fail again."""
+    """Return a failure as a case that the drawn values can replay; None if the replay does not fail."""
     draws = repros.plain(failure.draws)
     try:
         draws = json.loads(json.dumps(draws))
@@ -355,7 +355,7 @@ def _frozen(need: Need | None) -> str:
 
 
 def _need(request: Request, caps: Capabilities) -> Need | None:
-    """Return what a request needs of an adapter that is to meet it; nothing when it is for any."""
+    """Return what a request needs of an adapter; None if every adapter can be asked."""
     if isinstance(request, RawLine) or request.op not in caps.operations:
         return None
     params = {name: request.params[name] for name in RANGED if name in request.params}
@@ -364,7 +364,7 @@ def _need(request: Request, caps: Capabilities) -> Need | None:
 
 
 def _grade(request: Request) -> str | None:
-    """Return the grade of randomness that a request stands for."""
+    """Return the randomness grade that a request assumes."""
     if request.rand:
         return "seeded" if set(request.rand) == {_SEED} else "explicit"
     return None if request.op not in DRAWING else "none"
@@ -381,7 +381,7 @@ def _inside(caps: Capabilities, request: Request) -> bool:
 
 
 def faults(bug: Bug, mutant: Mutant) -> Iterator[str]:
-    """Yield what of the evidence for a bug no longer holds; nothing when the row is as it must be."""
+    """Yield the parts of the evidence for a bug that no longer hold; nothing if the row is correct."""
     known = _vectors()
     about = kills.described(mutant)
     changed = [name for name in ("clauses", "parts", "test") if getattr(bug, name) != getattr(about, name)]
@@ -410,7 +410,7 @@ def faults(bug: Bug, mutant: Mutant) -> Iterator[str]:
 
 
 def idle_flags(book: Book, table: Mapping[str, Bug]) -> list[str]:
-    """Return the flags of a file that name no mutant, or one that by the table no vector with the flag finds."""
+    """Return the flags of a file that name no mutant, or a mutant for which the table has no vector with the flag."""
     return [name for name in book.flags if not _shows(book, name, table)]
 
 
@@ -421,7 +421,7 @@ def _shows(book: Book, name: str, table: Mapping[str, Bug]) -> bool:
 
 
 def _is_test(named: str) -> bool:
-    """Return whether a checkout has a test, given as ``file::name``."""
+    """Return whether the checkout contains a test, given as ``file::name``."""
     file, _, name = named.partition("::")
     source = resources.root("spec").parent / file
     return source.is_file() and bool(re.search(rf"^def {re.escape(name)}\(", source.read_text(encoding="utf-8"), re.M))

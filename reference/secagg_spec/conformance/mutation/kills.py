@@ -1,6 +1,6 @@
-"""The stored evidence ``spec/power.json``: of each mutant what it is, and what kills it.
+"""The stored evidence ``spec/power.json``: a description of each mutant, and what kills it.
 
-`evidence` makes the table and tries its evidence again; `coverage` says what a run would notice by it.
+`evidence` creates the table and verifies its evidence; `coverage` uses it to say what a run would notice.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from secagg_spec.errors import UsageError
 SCHEMA = "secagg-spec-power/1"
 NAME = "power.json"
 SEEDS = 20
-"""Runs of a check with different seeds, of which the median number of requests is taken."""
+"""The number of runs of a check, with different seeds, whose median number of requests is stored."""
 CASES = 100
-"""The most cases of the check in one of these runs."""
+"""The most cases of the check in each of these runs."""
 VECTORS, DRAWN, TEST, NOTHING = "vectors", "drawn cases", "test", "nothing"
-"""What kills a mutant."""
+"""The ways to kill a mutant."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """What one request of a stored case needs of an adapter that is to meet it.
+    """What one request of a stored case needs of an adapter.
 
-    `params` are the ranged parameters of the request. They lie inside what the adapter declares when `inside`, else
-    outside. `grade` is the grade of randomness that the operation must have, `party` that which ``session.new`` opens.
+    `params` are the ranged parameters of the request. If `inside` is true, they lie within the adapter's declaration,
+    else outside. `grade` is the randomness grade that the operation must have. `party` is the party that
+    ``session.new`` opens.
     """
 
     op: str
@@ -41,7 +42,7 @@ class Need:
     party: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as it stands in the table: members that say nothing are left out."""
+        """Return the data for the table; members without information are left out."""
         body: dict[str, Any] = {"op": self.op}
         body |= {"params": dict(self.params)} if self.params else {}
         body |= {"grade": self.grade} if self.grade else {}
@@ -51,9 +52,9 @@ class Need:
 
 @dataclass(frozen=True)
 class Case:
-    """A stored case in which a check fails: what the check drew, as `replay` stores it, and what the requests need.
+    """A stored case in which a check fails: the values that it drew, as `replay` stores them, and the requests' needs.
 
-    With `alone`, only an adapter in a process of its own shows the failure.
+    With `alone`, only an adapter in its own process shows the failure.
     """
 
     check: str
@@ -62,7 +63,7 @@ class Case:
     alone: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as it stands in the table."""
+        """Return the data for the table."""
         body = {"check": self.check, "needs": [need.as_json() for need in self.needs], "draws": self.draws}
         return body | ({"alone": True} if self.alone else {})
 
@@ -71,9 +72,9 @@ class Case:
 class Bug:
     """A row of the table: a mutant, and what kills it.
 
-    `vectors` are ids of a few vectors that kill it. `cases` stand for what no vector shows: the bug, or some of its
-    clauses. If no vector kills it, `calls` is the median number of requests until the check of the first case fails,
-    over `SEEDS` seeds; it does with `seeds` of them. `test` kills it if no operation shows it.
+    `vectors` are ids of a few vectors that kill it. `cases` cover what no vector shows: the bug, or some of its
+    clauses. If no vector kills the mutant, `calls` is the median number of requests until the check of the first case
+    fails, over `SEEDS` seeds; the check fails with `seeds` of them. If no operation shows the mutant, `test` kills it.
     """
 
     name: str
@@ -91,7 +92,7 @@ class Bug:
 
     @property
     def found(self) -> str:
-        """What kills it first."""
+        """What kills the mutant first."""
         if self.vectors:
             return VECTORS
         if self.cases:
@@ -100,34 +101,34 @@ class Bug:
 
     @property
     def shown(self) -> bool:
-        """Whether an operation of the adapter protocol shows it."""
+        """Whether an operation of the adapter protocol shows the mutant."""
         return self.found in (VECTORS, DRAWN)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the row as it stands in the table: members that are empty are left out."""
+        """Return the data for the table; empty members are left out."""
         body = {name: value for name, value in vars(self).items() if value}
         return body | ({"cases": [case.as_json() for case in self.cases]} if self.cases else {})
 
 
 def described(mutant: Mutant, **evidence: Any) -> Bug:
-    """Return the row of a mutant with what says what it is, and some evidence."""
+    """Return the row of a mutant: its description, and some evidence."""
     about = (mutant.name, mutant.clauses, mutant.effect, mutant.protocol, mutant.kind, mutant.source, mutant.parts)
     return Bug(*about, test=mutant.test, **evidence)
 
 
 def path() -> Path:
-    """Return where the table is, in a checkout or in the package."""
+    """Return the path of the table, in a checkout or in the package."""
     return resources.root("spec") / NAME
 
 
 @cache
 def load(place: Path | None = None) -> Mapping[str, Bug]:
-    """Return the table by name, that of the text when no file is given.
+    """Return the table by name; if no file is given, the table of the specification.
 
     Raises
     ------
     UsageError
-        The file is absent, or is no table of this version.
+        The file is absent, or is not a table of this version.
     """
     file = place or path()
     try:
@@ -145,7 +146,7 @@ def load(place: Path | None = None) -> Mapping[str, Bug]:
 
 
 def text(bugs: Iterable[Bug]) -> str:
-    """Return the table as the text of its file, with one mutant on a line."""
+    """Return the table as the text of its file, with one mutant on each line."""
     lines = ",\n".join(json.dumps(bug.as_json(), ensure_ascii=False) for bug in bugs)
     head = json.dumps({"schema": SCHEMA, "seeds": SEEDS, "cases": CASES})
     return f'{head[:-1]}, "bugs": [\n{lines}\n]}}\n'

@@ -1,6 +1,6 @@
-"""A plugin of pytest that makes a mutant for a whole run: ``pytest -p THIS --mutant NAME TEST``.
+"""A plugin of pytest that applies a mutant for a whole run: ``pytest -p THIS --mutant NAME TEST``.
 
-The test that is said to kill the mutant must fail then: exit status 1. The first failure is enough, and is not shrunk.
+The test that kills the mutant must then fail (exit status 1). The run stops at the first failure without shrinking it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def pytest_addoption(parser: Any) -> None:
 
 
 def pytest_configure(config: Any) -> None:
-    """Make the mutant before any test module is imported, and undo it at the end."""
+    """Apply the mutant before any test module is imported, and undo it at the end."""
     settings.register_profile("mutant", settings.default, phases=(Phase.explicit, Phase.generate))
     settings.load_profile("mutant")
     stack = ExitStack()

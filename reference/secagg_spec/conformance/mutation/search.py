@@ -1,8 +1,8 @@
-"""Searches for what kills a mutant: which vectors, fuzzing checks, or test of its own.
+"""Find what kills a mutant: which vectors, which fuzzing checks, or its own test.
 
-Vectors hold fixed outcomes, so they run in this process, on the mutant. Checks compare with the reference, so the
-mutant runs in a process of its own (docs/decisions/0005-oracle-and-conformance.mutants.catalogue.md). Several processes
-search at a time, each for one mutant.
+Vectors have fixed outcomes, so they run on the mutant in this process. Checks compare with the reference, so the
+mutant runs in its own process (docs/decisions/0005-oracle-and-conformance.mutants.catalogue.md). Several processes
+search at the same time, each for one mutant.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from secagg_spec.conformance.vectors import judge, store
 from secagg_spec.conformance.vectors.base import Book, Vector
 
 HELLO_CHECK = "adapter/hello"
-"""The check that stands for a hello that cannot be used, which ends every run."""
+"""The check that stands for an unusable hello, which ends every run."""
 _FEW = 20
 
 
 @dataclass(frozen=True)
 class Kill:
-    """What killed a mutant; nothing did when it is alive.
+    """What killed a mutant; if nothing did, the mutant is alive.
 
-    `vectors` are ids: of those that are meant to kill it, or, if none of these does, of the others. `checks` are
-    those that failed, `calls` the requests until the first of them did (the median over the seeds). `test` is the test
-    that failed, and is None where there is none or where tests cannot run.
+    `vectors` are ids of the vectors meant to kill it or, if none of these does, of other vectors. `checks` are the
+    checks that failed, and `calls` is the number of requests until the first of them did (the median over the seeds).
+    `test` is the test that failed; it is None if there is none or if tests cannot run.
     """
 
     mutant: Mutant
@@ -58,14 +58,14 @@ class Kill:
 
     @property
     def alive(self) -> bool:
-        """Whether nothing killed it."""
+        """Whether nothing killed the mutant."""
         return not (self.vectors or self.checks or self.test)
 
 
 def hunt(chosen: Sequence[Mutant], cases: int, seeds: int, caps: Capabilities | None = None) -> Iterator[Kill]:
-    """Yield, for each mutant, what kills it: vectors, the checks of its clauses, the test that it names.
+    """Yield, for each mutant, what kills it: vectors, the checks of its clauses, or the test that it names.
 
-    With `caps`, only the vectors and checks that an adapter with these capabilities would meet count, and no test does.
+    With `caps`, only vectors and checks that apply to an adapter with these capabilities count, and tests do not.
     """
     _books.cache_clear()
     find = partial(_found, cases=cases, seeds=seeds, caps=caps)
@@ -80,14 +80,14 @@ def hunt(chosen: Sequence[Mutant], cases: int, seeds: int, caps: Capabilities | 
 
 
 def leave_signals() -> None:
-    """Let the first process alone answer an interrupt; it ends the others, whose adapters end with their input."""
+    """Let only the first process handle an interrupt; it ends the other processes, and their adapters end with them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @cache
 def _books() -> Sequence[Book]:
-    """Return all vectors, which one process reads once in a search."""
+    """Return all vectors, read once per process in a search."""
     return store.load_all()
 
 
@@ -95,7 +95,7 @@ _Found = tuple[tuple[str, ...], tuple[str, ...], int, str | None]
 
 
 def _found(name: str, cases: int, seeds: int, caps: Capabilities | None) -> _Found:
-    """Return the members of a `Kill` but the mutant, whose functions cannot go from process to process."""
+    """Return the members of a `Kill` except the mutant, whose functions cannot be pickled."""
     mutant = mutants.load()[name]
     meant, others = parted(mutant, _books())
     found = killing_vectors(mutant, meant, caps) or killing_vectors(mutant, others, caps)
@@ -123,7 +123,7 @@ def killing_vectors(mutant: Mutant, vectors: Sequence[Vector], caps: Capabilitie
 
 
 def failing_vectors(mutant: Mutant, vectors: Sequence[Vector], caps: Capabilities | None = None) -> list[judge.Outcome]:
-    """Return what the failing vectors found; with `caps`, only of vectors that lie inside what is declared."""
+    """Return the outcomes of the failing vectors; with `caps`, only of vectors within the declaration."""
     meant = [vector for vector in vectors if caps is None or judge.covers(caps, vector)]
     with mutants.planted(mutant.name), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -141,12 +141,12 @@ def failing_vectors(mutant: Mutant, vectors: Sequence[Vector], caps: Capabilitie
 def killing_checks(
     mutant: Mutant, cases: int, seeds: int, caps: Capabilities | None = None
 ) -> tuple[tuple[str, ...], int]:
-    """Return the checks that fail on a mutant, and the median of the calls until one did.
+    """Return the checks that fail on a mutant, and the median number of calls until one failed.
 
-    All seeds use one process; shrinking and confirming are left out. Every check draws few cases first, and as many as
-    it may only where no check failed with those. After a seed with which a check failed, others only count the calls
-    until the first failure. A hello that cannot be used ends every run; it counts as ``adapter/hello`` for a bug of
-    that check's clauses, and for others as nothing found.
+    All seeds share one process; shrinking and confirmation are left out. Every check first draws few cases, and the
+    full number only if no check failed with few. After the first seed with a failing check, later seeds only count the
+    calls until the first failure. An unusable hello ends every run. It counts as ``adapter/hello`` if the mutant breaks
+    a clause of that check, and otherwise as no finding.
     """
     found: dict[str, None] = {}
     counts: list[int] = []
@@ -170,7 +170,7 @@ def _first_met(
     caps: Capabilities | None,
     most: int | None,
 ) -> list[tuple[str, int]]:
-    """Return the checks that fail with few cases, at most so many; those that fail with all cases, where none did."""
+    """Return at most `most` checks that fail with few cases; if none does, those that fail with all cases."""
     for settings in (Settings(min(_FEW, cases), seed), Settings(cases, seed)):
         met = list(islice(_failing(connection, clauses, settings, caps), most))
         if met or cases <= _FEW:
@@ -179,9 +179,9 @@ def _first_met(
 
 
 def shown_by_checks(mutant: Mutant, clauses: Collection[str], cases: int, seeds: int) -> set[str]:
-    """Return which of some clauses are decided by a check that fails on a mutant; stop when all are.
+    """Return the given clauses that a failing check decides; stop when all are decided.
 
-    Most mutants need few cases, so each check first draws few, and as many as it may only if these do not suffice.
+    Most mutants need few cases, so each check first draws few, and the full number only if they do not suffice.
     """
     missing = set(clauses)
     connection = Counting(planted_command(mutant.name))
@@ -197,17 +197,17 @@ def shown_by_checks(mutant: Mutant, clauses: Collection[str], cases: int, seeds:
 
 
 def planted_command(name: str) -> list[str]:
-    """Return the command that starts a mutant of the reference."""
+    """Return the command that starts the reference with a mutant."""
     return [sys.executable, "-m", "secagg_spec.conformance.targets.reference", "--mutant", name]
 
 
 class Counting(ProcessConnection):
-    """A process that counts what it was asked."""
+    """A process that counts its requests."""
 
     calls = 0
 
     def ask(self, request: Request) -> Answer:
-        """Ask, and count it."""
+        """Send a request, and count it."""
         self.calls += 1
         return super().ask(request)
 
@@ -223,7 +223,7 @@ def _failing(
     settings: Settings,
     declared: Capabilities | None = None,
 ) -> Iterator[tuple[str, int]]:
-    """Yield the checks of some clauses that fail, each with the calls so far."""
+    """Yield the checks that decide some of the clauses and fail, each with the number of calls so far."""
     if all(set(check.clauses).isdisjoint(clauses) for check in CHECKS.values()):
         return
     try:
@@ -244,7 +244,7 @@ def _decides(check: Check, clauses: Collection[str], met: Capabilities, caps: Ca
 
 
 def _explicit(declared: Capabilities, own: Capabilities) -> dict[str, dict[str, Any]]:
-    """Return what an adapter declares, with the grades of the reference, which draws only where a bug makes it."""
+    """Return the adapter's declared operations with the reference's grades, as it draws only if a bug makes it draw."""
     operations = {}
     for name, entry in declared.operations.items():
         grades = {"randomness": own.grade(name)} if own.offers(name) else {}
@@ -256,7 +256,7 @@ def _explicit(declared: Capabilities, own: Capabilities) -> dict[str, dict[str, 
 
 
 def killing_test(mutant: Mutant) -> str | None:
-    """Return the test that a mutant names if it fails on the mutant; None if it passes, or cannot run."""
+    """Return the test that a mutant names if it fails on the mutant; None if it passes or cannot run."""
     if not mutant.test or not can_test():
         return None
     tester = _tester(os.getpid())
@@ -269,7 +269,7 @@ def killing_test(mutant: Mutant) -> str | None:
 
 @cache
 def _tester(process: int) -> subprocess.Popen[str]:
-    """Return the process that runs tests on mutants (`worker`), for the calls of this process."""
+    """Return the process that runs tests on mutants (`worker`) for calls from this process."""
     tester = subprocess.Popen(
         [sys.executable, "-m", "secagg_spec.conformance.mutation.worker"],
         cwd=checkout(),
@@ -289,10 +289,10 @@ def _dismiss(tester: subprocess.Popen[str]) -> None:
 
 
 def can_test() -> bool:
-    """Return whether this is a checkout with its tests, pytest is installed, and processes can be forked."""
+    """Return whether this is a checkout with its tests, pytest is installed, and the system can fork."""
     return (checkout() / "tests").is_dir() and importlib.util.find_spec("pytest") is not None and hasattr(os, "fork")
 
 
 def checkout() -> Path:
-    """Return the folder of the checkout, where this is one."""
+    """Return the folder of the checkout, if this is one."""
     return resources.root("spec").parent

@@ -1,8 +1,8 @@
-"""Runs tests on mutants, each in a fork of one process that has loaded pytest and the library.
+"""Run tests on mutants, each in a fork of one process that has loaded pytest and the library.
 
 ``python -m secagg_spec.conformance.mutation.worker`` reads lines with the name of a mutant and a test, and answers each
-with the exit status of pytest. Only what `pytest_plugin` loads as well is loaded before: a test module, and what else
-it imports, is to meet the mutant. Libraries of others meet none, so those that many tests load are loaded before, too.
+with the exit status of pytest. Test modules and their imports must see the mutant, so the process preloads only what
+`pytest_plugin` loads. Third-party libraries contain no mutants, so those that many tests load are preloaded too.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def status(name: str, test: str) -> int:
 
 
 def _become_pytest(arguments: list[str]) -> NoReturn:
-    """Run pytest in silence, in a session of its own, and end this process."""
+    """Run pytest silently in a new session, and end this process."""
     try:
         os.setsid()
         silence = os.open(os.devnull, os.O_RDWR)

@@ -1,1 +1,1 @@
-"""Privacy from outside: exact verdicts on probed matrices, and statistics with stated false-alarm rates."""
+"""Black-box privacy checks: exact verdicts on probed matrices, and statistics with stated false-alarm rates."""

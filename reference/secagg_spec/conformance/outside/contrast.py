@@ -1,15 +1,14 @@
-"""What somebody sees of one secret against what it sees of another: how far apart they are, and how they are related.
+"""Compare views of one secret with views of another: how far apart they are, and how they are related.
 
-What is asked in which order is drawn by the kit. Where what is seen does not depend on the secret, each of the
-C(2n, n) orders of n questions about one secret and n about another explains the answers as well as any other, whatever
-their distribution is. For a statistic, let A(x) and B(x) be how many of the n values of either secret are above x. The
-orders with |A(x) - B(x)| >= c for some x are at most 2 C(2n, n + c) (reflection; Kolmogorov and Smirnov), and ties only
-leave fewer x to look at.
+The kit draws the order of the questions. If a view does not depend on the secret, each of the C(2n, n) orders of n
+questions about one secret and n about another explains the answers equally well, regardless of their distribution. For
+a statistic, let A(x) and B(x) be the numbers of the n values of each secret above x. At most 2 C(2n, n + c) orders have
+|A(x) - B(x)| >= c for some x (reflection; Kolmogorov and Smirnov). Ties only leave fewer values of x.
 
-A relation is an XOR of bits of the secret, one at least, that equals an XOR of bits that are seen, or its complement,
-in all of K answers. Where the k bits of the secrets are K uniform draws that what is seen does not depend on, each of
-the 2^k - 1 sums of columns of the secret lies in the space of the m columns that are seen, and of the constant, with a
-probability of at most 2^(m + 1 - K).
+A relation is an XOR of one or more bits of the secret that equals, in all of K answers, an XOR of visible bits or its
+complement. Suppose that the k bits of the secrets are K uniform draws, independent of the view. Then each of the
+2^k - 1 sums of columns of the secret lies in the space of the m visible columns and the constant with a probability of
+at most 2^(m + 1 - K).
 
 Source: spec/conformance.md, section 5.
 """
@@ -24,13 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 ALARM_BITS = 52
-"""Each of the judgements here fails what hides with a probability of at most 2**-52; a check makes up to three."""
+"""A judgement here fails an implementation that hides with a probability of at most 2**-52; a check makes up to 3."""
 Bits = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Apart:
-    """A statistic that tells two secrets apart, and by how many of n answers it does."""
+    """A statistic that tells two secrets apart, and by how many of n answers."""
 
     what: str
     by: int
@@ -43,14 +42,14 @@ def threshold(n: int, statistics: int) -> int:
 
 
 def bits_of(data: Sequence[bytes], width: int) -> Bits:
-    """Return byte strings as rows of bits, the lowest of each byte first, continued by zeros to a width in bytes."""
+    """Return byte strings as rows of bits, the lowest bit of each byte first, padded with zeros to a width in bytes."""
     padded = b"".join(each[:width].ljust(width, b"\0") for each in data)
     rows = np.frombuffer(padded, np.uint8).reshape(len(data), width)
     return np.unpackbits(rows, axis=1, bitorder="little").astype(bool)
 
 
 def apart(first: Sequence[bytes], second: Sequence[bytes]) -> tuple[Apart, int]:
-    """Return the statistic that tells two equally long lists best apart, and how many there are.
+    """Return the statistic that best tells two equally long lists apart, and the number of statistics tried.
 
     The statistics are the length, each bit counted from the front and from the back, and the values of the whole as
     little-endian and as big-endian numbers.
@@ -76,7 +75,7 @@ def _values(first: Sequence[bytes], second: Sequence[bytes], end: str) -> int:
 
 
 def _furthest(first: Sequence[int], second: Sequence[int]) -> int:
-    """Return the largest difference between how many of either list are above a number."""
+    """Return the largest difference between the numbers of entries of the two lists above a bound."""
     steps = sorted([(value, 1) for value in first] + [(value, -1) for value in second])
     heights = np.cumsum([step for _, step in steps])
     last = [at + 1 == len(steps) or steps[at + 1][0] != value for at, (value, _) in enumerate(steps)]
@@ -84,14 +83,14 @@ def _furthest(first: Sequence[int], second: Sequence[int]) -> int:
 
 
 def enough(seen: int, secret: int) -> int:
-    """Return in how many answers a relation between so many bits holds by chance with at most 2**-52."""
+    """Return the number of answers that bounds the probability of a chance relation between the bits by 2**-52."""
     return seen + 1 + secret + ALARM_BITS
 
 
 def relation(seen: Bits, secrets: Bits) -> tuple[list[int], list[int], bool] | None:
-    """Return the places of bits of the secret and of bits that are seen, and a constant, that add up to 0 in each row.
+    """Return places of bits of the secret, places of visible bits, and a constant that add up to 0 in each row.
 
-    Nothing is returned when there is no relation that a bit of the secret takes part in.
+    None is returned if no relation involves a bit of the secret.
     """
     ones = np.ones((len(seen), 1), dtype=bool)
     table = np.concatenate([seen, ones, secrets], axis=1)
@@ -111,7 +110,7 @@ def relation(seen: Bits, secrets: Bits) -> tuple[list[int], list[int], bool] | N
 
 
 def dimension(modulus: int, rows: Sequence[Sequence[int]]) -> int:
-    """Return the dimension of the smallest plane of a prime field that holds all rows."""
+    """Return the dimension of the smallest plane of a prime field that contains all rows."""
     basis: list[tuple[int, list[int]]] = []
     for row in rows[1:]:
         left = [(value - start) % modulus for value, start in zip(row, rows[0], strict=True)]
@@ -127,7 +126,7 @@ def dimension(modulus: int, rows: Sequence[Sequence[int]]) -> int:
 
 
 def spare(modulus: int) -> int:
-    """Return how many rows more than columns make uniform rows lie in one plane with at most 2**-52.
+    """Return how many more rows than columns make uniform rows lie in one plane with a probability up to 2**-52.
 
     The differences of n + s uniform rows of n elements from the first are n + s - 1 uniform rows. They all lie in one
     of the fewer than 2 q**(n - 1) planes through 0 with a probability below 2 q**(n - 1) / q**(n + s - 1) = 2 q**-s.

@@ -1,15 +1,15 @@
-"""Who learns what from entries that are affine in secrets and in uniform draws, with the combination that shows it.
+"""Find who learns what from entries that are affine in secrets and uniform draws, and the combination that shows it.
 
 ==========================  ============================================================================
 notation                    here
 ==========================  ============================================================================
 v = A s + B r + c           the entries that a coalition sees: `Entry.secrets`, `Entry.drawn`, `constant`
-{w : wB = 0}                combinations in which no draw is left: `weights`
-wA                          what they tell of the secrets: `learned`
+{w : wB = 0}                combinations that cancel all draws: `weights`
+wA                          what they reveal about the secrets: `learned`
 ==========================  ============================================================================
 
-Draws are uniform, so a coalition learns the functionals wA and nothing else, over a field and over the integers modulo
-any R alike (docs/explanation/privacy-verdicts.md). What it may learn is a list of functionals that are allowed.
+Draws are uniform, so a coalition learns the functionals wA and nothing else, both over a field and modulo any integer R
+(docs/explanation/privacy-verdicts.md). A list of allowed functionals says what the coalition may learn.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from secagg_spec.privacy.verdict import readable
 
 EVERYBODY = None
 _FEWEST, _MOST, _WORK = 16, 256, 10**7
-"""How many coalitions of one size are decided: between the first two, as many as the work allows."""
+"""The minimum and maximum number of coalitions decided per size, and the work that limits it in between."""
 _FEW_TOGETHER, _TOGETHER, _WORK_TOGETHER, _PIECE = 8, 4096, 2 * 10**8, 256
-"""How many are decided together over a field: between the first two, as the work allows; and how many in one array."""
+"""The same for coalitions decided together over a field; and how many of them share one array."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One number that somebody sees: its name, who sees it (`EVERYBODY` is the server and so every coalition)."""
+    """One number that somebody sees: its name, and who sees it (`EVERYBODY` is the server and thus every coalition)."""
 
     name: str
     holder: int | None
@@ -50,9 +50,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Leak:
-    """What a coalition learns: the sum of `weights` times the entries, less `constant`, is that of `learned`.
+    """What a coalition learns: the sum of `weights` times the entries, minus `constant`, is the sum given by `learned`.
 
-    `weights` goes over `names` and `learned` over `secrets`; all numbers are modulo `modulus`.
+    `weights` refers to `names` and `learned` to `secrets`; all numbers are modulo `modulus`.
     """
 
     modulus: int
@@ -66,7 +66,7 @@ class Leak:
 
     @property
     def who(self) -> str:
-        """The coalition in words."""
+        """The coalition, in words."""
         users = named(self.coalition)
         return f"the server with {users}" if self.server and users else users or "the server alone"
 
@@ -92,7 +92,7 @@ class Leak:
 
 
 def told(what: str, seen: Sequence[str], coalition: Sequence[int] = ()) -> dict[str, Any]:
-    """Return for a report that the server and a coalition learn a number from what they see, each by its name."""
+    """Return report data: the server and a coalition learn a number from the named entries that they see."""
     return {"coalition": list(coalition), "server": True, "learns": {what: "1"}, "from": list(seen)}
 
 
@@ -121,22 +121,22 @@ def find(
     *,
     server: bool = False,
 ) -> Leak | None:
-    """Return what entries tell beyond the allowed functionals, by some of which none can be spared; None when nothing.
+    """Return what entries reveal beyond the allowed functionals, from entries that are all needed; None if nothing.
 
-    Other combinations may have fewer terms: the fewest of all would be those of a shortest word of a code.
+    Other combinations may have fewer terms. The minimum would be a shortest-codeword problem.
 
     Parameters
     ----------
     modulus : int
-        Any R >= 2: a prime, or not.
+        Any R >= 2, prime or not.
     entries : sequence of Entry
-        What the coalition sees, all of equally many secrets and draws.
+        What the coalition sees; all entries have the same numbers of secrets and draws.
     secrets : sequence of str
         The names of the secrets.
     allowed : iterable of rows
-        Functionals of the secrets that may be known.
+        Functionals of the secrets that the coalition may know.
     coalition, server
-        Whose view it is: for the words.
+        The owner of the view, for messages.
     """
     known = RowModule(modulus, len(secrets), [list(row) for row in allowed])
     seen = dict(enumerate(entries))
@@ -153,7 +153,7 @@ def find(
 
 
 def _told(modulus: int, seen: Mapping[int, Entry], known: RowModule) -> tuple[Row, dict[int, int]] | None:
-    """Return what some entries tell beyond what is known, and their weights, those of 0 left out; None when nothing."""
+    """Return what entries reveal beyond what is known, and the nonzero weights; None if they reveal nothing."""
     if not seen:
         return None
     draws, size = len(next(iter(seen.values())).drawn), len(seen)
@@ -176,12 +176,12 @@ def smallest(
     *,
     server: bool = False,
 ) -> Leak | None:
-    """Return the leak to a smallest coalition of at most `most` of some users; None when there is none.
+    """Return a leak to a smallest coalition of at most `most` users; None if there is none.
 
-    A coalition learns what its parts learn, so where all coalitions of the largest size can be decided, they decide
-    for all others; over a field up to 4096 of them are decided together, fewer where they are large. Else those of
-    `exhausted` sizes are all decided, and drawn ones of the largest size; of a drawn one no member can be spared, but
-    others may be smaller.
+    A coalition learns what its parts learn. If all coalitions of the largest size can be decided, they therefore decide
+    all smaller ones; over a field, up to 4096 of them are decided together, fewer if they are large. Otherwise all
+    coalitions of the `exhausted` sizes are decided, and random ones of the largest size. A leaking random coalition is
+    reduced until each member is needed, but smaller ones may exist.
     """
     allowed, most = [list(row) for row in allowed], min(most, len(users))
 
@@ -204,7 +204,7 @@ def smallest(
 
 
 def first_leak(leak_to: Callable[[tuple[int, ...]], Leak | None], sets: Iterable[tuple[int, ...]]) -> Leak | None:
-    """Return the leak to the first coalition that has one, without the members that can be spared; or None."""
+    """Return the leak to the first coalition that has one, without its unnecessary members; or None."""
     found = next(filter(None, map(leak_to, sets)), None)
     if found is None:
         return None
@@ -218,7 +218,7 @@ def _field(modulus: int) -> bool:
 
 
 def _together(users: Sequence[int], entries: Sequence[Entry], most: int) -> tuple[int, int]:
-    """Return up to which size all coalitions are decided together over a field, and how many of one size are."""
+    """Return the size up to which all coalitions are decided together over a field, and the number of one size."""
     rows = -(-len(entries) * most // max(len(users), 1))
     each = rows**2 * sum(len(part) for part in (entries[0].drawn, entries[0].secrets)) if entries else 1
     count = max(_FEW_TOGETHER, min(_TOGETHER, _WORK_TOGETHER // max(each, 1)))
@@ -226,9 +226,9 @@ def _together(users: Sequence[int], entries: Sequence[Entry], most: int) -> tupl
 
 
 def _learning(p: int, entries: Sequence[Entry], sets: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """Return the first of some coalitions that learns something, over the integers modulo a prime.
+    """Return the first coalition that learns something, modulo a prime; None if none does.
 
-    The entries of many coalitions are eliminated together: what is left without a draw must tell no secret.
+    The entries of many coalitions are eliminated together: a combination without draws must not contain a secret.
     """
     holders = [[at for at, e in enumerate(entries) if e.holder is EVERYBODY or e.holder in users] for users in sets]
     field, size = PrimeField(p), max(map(len, holders), default=0)
@@ -247,7 +247,7 @@ def _learning(p: int, entries: Sequence[Entry], sets: Sequence[tuple[int, ...]])
 
 
 def _without_draws(field: PrimeField, work: UintArray, draws: int) -> NDArray[np.bool_]:
-    """Return of each matrix whether a combination of its rows has no draw and some secret; the matrices change."""
+    """Return for each matrix whether some combination of its rows has a secret but no draw; modifies the matrices."""
     every, free = np.arange(len(work)), np.ones(work.shape[:2], dtype=bool)
     for column in range(draws):
         hits = (work[:, :, column] != 0) & free
@@ -269,25 +269,25 @@ def _without_draws(field: PrimeField, work: UintArray, draws: int) -> NDArray[np
 
 
 def sampled(users: Sequence[int], entries: Sequence[Entry], most: int, modulus: int = 0) -> bool:
-    """Return whether some coalitions are left out because there are too many of them."""
+    """Return whether some coalitions are skipped because there are too many."""
     if modulus and _field(modulus):
         return _together(users, entries, most)[0] < most
     return exhausted(len(users), most, _limit(entries)) < most
 
 
 def exhausted(users: int, most: int, limit: int) -> int:
-    """Return up to which size, at most `most`, all coalitions are decided: `limit` of each size at most."""
+    """Return the size, at most `most`, up to which all coalitions are decided, with at most `limit` of each size."""
     return next((size - 1 for size in range(most + 1) if comb(users, size) > limit), most)
 
 
 def _limit(entries: Sequence[Entry]) -> int:
-    """Return how many coalitions of a size are decided: fewer where each takes longer."""
+    """Return the number of coalitions of one size to decide: fewer if each takes longer."""
     each = len(entries) ** 2 * sum(len(part) for part in (entries[0].drawn, entries[0].secrets)) if entries else 1
     return max(_FEWEST, min(_MOST, _WORK // each))
 
 
 def coalitions(users: Sequence[int], most: int, limit: int) -> Iterator[tuple[int, ...]]:
-    """Yield sets of at most `most` users, the smallest first: all of the exhausted sizes, then drawn ones of `most`."""
+    """Yield sets of at most `most` users, smallest first: all of the exhausted sizes, then random ones of `most`."""
     most = min(most, len(users))
     complete = exhausted(len(users), most, limit)
     for size in range(complete + 1):
@@ -297,7 +297,7 @@ def coalitions(users: Sequence[int], most: int, limit: int) -> Iterator[tuple[in
 
 
 def subsets(users: Sequence[int], size: int, limit: int) -> Iterator[tuple[int, ...]]:
-    """Yield all sets of so many users, or where there are more than `limit`, as many drawn ones."""
+    """Yield all sets of this size or, if there are more than `limit`, `limit` random ones."""
     if comb(len(users), size) <= limit:
         yield from combinations(users, size)
     else:

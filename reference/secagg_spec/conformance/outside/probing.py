@@ -1,7 +1,7 @@
-"""The exact affine map that an implementation computes, from asking it.
+"""Determine the exact affine map that an implementation computes, by queries.
 
 `secagg_spec.privacy.probe` does the same for the reference's own cores. Here each value costs a request, and the field
-of secret sharing has 521 bits, so numbers are Python integers and fewer points are compared.
+of secret sharing has 521 bits; therefore numbers are Python integers, and fewer points are compared.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import numpy as np
 from secagg_spec.crypto.entropy import SeededSource
 
 Core: TypeAlias = Callable[[Sequence[int]], Sequence[int]]
-"""Takes one number below the modulus for each input, and returns numbers below it, equally many each time."""
+"""Takes one number below the modulus for each input, and returns a fixed number of numbers below the modulus."""
 Span: TypeAlias = tuple[int, int]
 
 POINTS = 6
-"""Drawn points at which a map is compared. One that differs on a part f of its inputs passes all of them with a
-probability of (1 - f)**6; a polynomial of degree e over a field of q elements that is not affine has f >= 1 - e/q."""
+"""The number of random points at which a map is compared. A core that differs on a fraction f of its inputs passes
+with probability (1 - f)**6; for a non-affine polynomial of degree e over a field of q elements, f >= 1 - e/q."""
 SWEEP = 640
-"""Points of a sweep, in which each input goes through all of its values where these are at most so many, else through
-its ends, the numbers around 0, and all first and last bytes, in a drawn order (CNF-66)."""
+"""The number of points of a sweep. If an input has at most so many values, it takes all of them; otherwise it takes
+its ends, the numbers around 0, and all first and last bytes. The order is random (CNF-66)."""
 _FEWEST, _NEAR, _BYTE = 32, 32, 256
 
 
 class NotAffine(Exception):
-    """A value differs from what the values at 0 and at the basis vectors say."""
+    """A value differs from the affine map given by the values at 0 and at the basis vectors."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Probed:
 
     @cached_property
     def _columns(self) -> list[tuple[int, Any]]:
-        """The inputs that outputs depend on, each with its column, and at last the constant with the place -1."""
+        """The inputs on which outputs depend, each with its column; the constant comes last, with index -1."""
         columns = [*zip(*self.matrix, strict=True), self.constant]
         kind: Any = object if self._type is int else self._type
         arrays = [(at, np.array(column, dtype=kind)) for at, column in enumerate(columns)]
@@ -50,13 +50,13 @@ class Probed:
 
     @cached_property
     def _table(self) -> Any:
-        """The columns as the columns of one array, where it holds a product of two residues; else None."""
+        """The columns as one array, if a machine word can hold a product of two residues; else None."""
         terms = [column for _, column in self._columns[:-1]]
         return None if self._type is int or not terms else np.ascontiguousarray(np.column_stack(terms))
 
     @property
     def _type(self) -> type:
-        """What holds a product of two residues."""
+        """The type that can hold a product of two residues."""
         return np.uint64 if self.modulus <= 2**32 else int
 
     def __call__(self, point: Sequence[int]) -> list[int]:
@@ -83,16 +83,16 @@ def everything(modulus: int) -> Span:
 
 
 def probe(modulus: int, core: Core, spans: Sequence[Span], seed: int = 0) -> Probed:
-    """Return the affine map that a core computes: its value at 0, at each basis vector, and compared at a few points.
+    """Return the affine map of a core: query 0 and each basis vector, then compare at further points.
 
     Parameters
     ----------
     modulus : int
     core : callable
     spans : sequence of pairs of int
-        The smallest and the largest integer that each input may stand for, 0 and 1 among them.
+        The smallest and the largest integer that each input may stand for; 0 and 1 must lie between them.
     seed : int
-        Of the points, below 2**32.
+        The seed of the points, below 2**32.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def probe(modulus: int, core: Core, spans: Sequence[Span], seed: int = 0) -> Pro
 
 
 def compare(found: Probed, core: Core, points: Iterable[Sequence[int]]) -> None:
-    """Compare a core with a map at some points; `NotAffine` where it differs."""
+    """Compare a core with a map at some points; raise `NotAffine` if they differ."""
     for point in points:
         got, want = list(core(point)), found(point)
         if got != want:
@@ -123,7 +123,7 @@ def compare(found: Probed, core: Core, points: Iterable[Sequence[int]]) -> None:
 
 
 def points(modulus: int, spans: Sequence[Span], seed: int = 0, sweep: int = SWEEP) -> Iterator[list[int]]:
-    """Yield the points at which a map is compared: the largest inputs, those of a sweep of so many, and drawn ones."""
+    """Yield the points for comparing a map: the largest inputs, a sweep of `sweep` points, and random points."""
     yield [reduced(high, modulus) for _, high in spans]
     source = SeededSource(seed.to_bytes(4, "little"), f"points {modulus} {len(spans)}")
     count = min(sweep, max([_FEWEST, *(high - low + 1 for low, high in spans)]))
@@ -133,7 +133,7 @@ def points(modulus: int, spans: Sequence[Span], seed: int = 0, sweep: int = SWEE
 
 
 def _swept(source: SeededSource, low: int, high: int, count: int) -> list[int]:
-    """Return the values of one input: as many of the telling ones as the sweep has points, then drawn ones."""
+    """Return the values of one input: as many special values as the sweep has points, then random ones."""
     width = high - low + 1
     size = (width.bit_length() + 71) // 8
     data = source.take(size * max(_BYTE, count + POINTS))
@@ -144,7 +144,7 @@ def _swept(source: SeededSource, low: int, high: int, count: int) -> list[int]:
 
 
 def _telling(low: int, high: int, drawn: Sequence[int]) -> list[int]:
-    """Return numbers at the ends and around 0, and for each byte a drawn number that begins with it, and that ends."""
+    """Return the ends, the numbers around 0, and for each byte two random numbers, which begin and end with it."""
     near = {value for end in (low, 0, high) for value in range(end - _NEAR, end + _NEAR + 1) if low <= value <= high}
     top = max((high - low).bit_length() - 8, 0)
     ends = [value - (value & _BYTE - 1) + byte for byte, value in enumerate(drawn[:_BYTE])]

@@ -1,7 +1,7 @@
-"""Pairs of 32-byte seeds that are one seed to an implementation that folds or cuts them in a usual way.
+"""Pairs of 32-byte seeds that coincide in an implementation that folds or truncates seeds in a usual way.
 
-Cutting a seed to the 32 bits that many generators are seeded with needs no birthday: two seeds that agree in these bits
-show it at once. What is cut in another way needs many draws (`chance`).
+If an implementation truncates a seed to the 32 bits that many generators take, no birthday search is needed: two seeds
+that agree in these bits show it at once. Other truncations need many draws (`chance`).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ Alike = tuple[bytes, bytes, str]
 
 
 def numbered(label: str, at: int) -> bytes:
-    """Return a seed without structure, one for each label and number."""
+    """Return a seed without structure, determined by a label and a number."""
     return sha256(f"{label} {at}".encode()).digest()
 
 
 def alike() -> list[Alike]:
-    """Return pairs of different seeds, each with what the two have in common."""
+    """Return pairs of different seeds, each with the property that the two share."""
     return [*chain.from_iterable(map(_cut, _KEPT)), *_folded(), *map(_congruent, _MODULI)]
 
 
 def _cut(size: int) -> list[Alike]:
-    """Return seeds that agree in so many bytes at one end."""
+    """Return seeds that agree in `size` bytes at one end."""
     first, other = numbered("first", size), numbered("other", size)
     bits = 8 * size
     return [
@@ -38,7 +38,7 @@ def _cut(size: int) -> list[Alike]:
 
 
 def _folded() -> list[Alike]:
-    """Return seeds whose 4-byte words give the same number when they are folded."""
+    """Return seeds whose 4-byte words fold to the same number."""
     words = [numbered("folded", 0)[at : at + 4] for at in range(0, SEED_BYTES, 4)]
     added = int.from_bytes(numbered("added", 0)[:4], "little")
     first = b"".join(words)

@@ -1,23 +1,23 @@
-"""Combinations of elements that many draws of a vector do not move, or do not let go through all residues.
+"""Find combinations of elements that are constant over many draws of a vector, or miss some residues.
 
-Draws are rows x of d elements modulo R, uniform and independent but for a constant that all of them may have added. The
-combination wx is judged modulo m, for weights w with a greatest common divisor of 1 to m, so that it is uniform:
+Draws are rows x of d elements modulo R, uniform and independent except for an unknown constant that may be added to all
+rows. The combination wx is judged modulo m. The gcd of w and m is 1, so wx is uniform:
 
 =======================  ==================  ========================================================
-combination              modulus             the probability that a right implementation fails
+combination              modulus             probability that a correct implementation fails
 =======================  ==================  ========================================================
-constant in n rows:      each prime p that   (p^d - 1) / (p - 1) p^(1 - n): so many w, up to factors,
-any w                    divides R           of which each is constant with p^(1 - n)
+constant in n rows:      each prime p that   (p^d - 1) / (p - 1) p^(1 - n): the number of w, up to
+any w                    divides R           factors, times the probability that wx is constant
 without a residue: w of  R up to `SMALL`     d c R (1 - 1/R)^n, with c combinations of two neighbours
 one element, or of two
-neighbouring ones
-without a cell: one      R above `SMALL`     d times the sum over all cells of (1 - c/R)^n, c the size of a cell
-element
+adjacent ones
+without a cell: one      R above `SMALL`     d times the sum over all cells of (1 - c/R)^n, where c is
+element                                      the size of a cell
 =======================  ==================  ========================================================
 
-A *cell* holds the even or the odd numbers of a quarter of [0, R), of a half where R < 64. Even masks leave some of them
-out whatever the constant is, since sums with it pass R in one quarter only; where R >= 64, masks of half the bits do so
-as well. Over a prime R no function of one element passes for its neighbour: its graph has a residue missing in some
+A *cell* contains the even or the odd numbers of a quarter of [0, R), or of a half if R < 64. Even masks miss some cells
+for any constant, since sums with the constant exceed R in one quarter only. If R >= 64, masks of half the bits do too.
+Over a prime R, no function of one element can pass for its neighbour, because its graph misses a residue in some
 direction.
 Source: spec/conformance.md, CNF-65.
 """
@@ -39,21 +39,21 @@ from secagg_spec.conformance.outside import chance
 from secagg_spec.privacy.echelon import eliminate
 
 SMALL = 11
-"""The largest modulus whose residues are counted for each element and each two neighbours; above, cells are."""
+"""The largest modulus whose residues are counted, for each element and each adjacent pair; above it, cells are."""
 _PARTS, _FEW_PARTS, _WIDE = 4, 2, 64
-"""Into how many equal parts residues are cut, and into how many those of a modulus below 64."""
+"""The number of parts of [0, R), and the number if the modulus is below 64."""
 
 
 @dataclass(frozen=True)
 class Blind:
-    """A combination that is constant, or lacks a residue or a cell: `weights` by place, modulo `modulus`."""
+    """A combination that is constant, or misses a residue or a cell: `weights` by place, modulo `modulus`."""
 
     modulus: int
     weights: tuple[tuple[int, int], ...]
     constant: bool
 
     def holds(self, rows: UintArray) -> bool:
-        """Return whether the combination is constant, or lacks a residue or a cell, in other rows as well."""
+        """Return whether the combination is also constant, or misses a residue or a cell, in other rows."""
         values = _values(self.modulus, self.weights, rows)
         if self.constant:
             return len(set(values)) == 1
@@ -63,7 +63,7 @@ class Blind:
 
     @property
     def how(self) -> str:
-        """What is wrong with it."""
+        """The defect of the combination."""
         if self.constant:
             return "is constant"
         return f"never has some {'residue' if self.modulus <= SMALL else 'parity in some part of [0, R)'}"
@@ -89,7 +89,7 @@ def uncovered_bound(R: int, d: int, n: int) -> Fraction:
 
 @lru_cache(maxsize=256)
 def _cells(R: int) -> tuple[int, ...]:
-    """Return how many even and how many odd numbers there are in each part of [0, R)."""
+    """Return the numbers of even and of odd numbers in each part of [0, R)."""
     parts = _parts(R)
     ends = [-(-part * R // parts) for part in range(parts + 1)]
     return tuple(
@@ -107,7 +107,7 @@ def _cell(R: int, value: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=64)
 def directions(R: int) -> tuple[tuple[int, int], ...]:
-    """Return weights of two neighbours, one pair for each combination up to factors, those of one element included."""
+    """Return weights of two adjacent elements, one pair for each combination up to factors; one weight may be 0."""
     return (*((1, b) for b in range(R)), *((a, 1) for a in range(R) if gcd(a, R) > 1))
 
 
@@ -122,7 +122,7 @@ def primes(R: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=512)
 def enough(R: int, d: int, bits: int, *, residues: bool) -> int:
-    """Return how many rows of d elements modulo R fail with a probability of at most 2**-bits, all tests together."""
+    """Return how many rows suffice for all tests together to fail with a probability of at most 2**-bits."""
     rate, known = Fraction(1, 2 ** (bits + 1)), primes(R)
     each = rate / len(known)
     n = max(next(n for n in count(d + 1) if constant_bound(p, d, n) <= each) for p in known)
@@ -134,7 +134,7 @@ def enough(R: int, d: int, bits: int, *, residues: bool) -> int:
 
 
 def blind(R: int, rows: UintArray, *, residues: bool) -> Blind | None:
-    """Return a combination of elements that rows do not reach, one of the fewest terms; None when there is none."""
+    """Return a failing combination of elements with the fewest terms; None if there is none."""
     found = [*_constant(R, rows)]
     if not found and residues:
         found = [*_uncovered(R, rows)]
@@ -155,7 +155,7 @@ def _constant(R: int, rows: UintArray) -> Iterator[Blind]:
 
 
 def _uncovered(R: int, rows: UintArray) -> Iterator[Blind]:
-    """Yield elements and combinations of two neighbours in which a residue is missing, or elements without a cell."""
+    """Yield elements and adjacent pairs in which a residue is missing, or elements in which a cell is missing."""
     d = rows.shape[1]
     for at in range(d):
         for a, b in directions(R) if at < d - 1 and R <= SMALL else ((1, 0),):

@@ -1,7 +1,7 @@
 """Rounds of LightSecAgg in which one user's matrix was probed and all others follow the text, as entries of views.
 
-A number is a form: its coefficients for all symbols of the round, which are the updates of all users (secrets) and what
-all users draw, and a constant.
+A number is represented as a form: a constant, and coefficients for all symbols of the round. The symbols are the
+updates of all users (the secrets) and the random draws of all users.
 
 Source: spec/lightsecagg.md, LSA-02, LSA-08; `secagg_spec.privacy.lightsecagg` does the same for the reference alone.
 """
@@ -23,19 +23,19 @@ Form: TypeAlias = tuple[tuple[int, ...], int]
 
 @dataclass(frozen=True)
 class LightRound:
-    """A round as forms.
+    """A round, represented by forms.
 
     Parameters
     ----------
     numbers : mapping
         q, N, U, T and d.
     user : int
-        Who was probed.
+        The probed user.
     probed : Probed
-        Its map: from its update, mask and noise and the shares of the other users, ascending, to its shares for the
-        other users, ascending, its masked update and its aggregated share.
+        The user's map. Inputs: its update, mask and noise, and the shares from the other users, ascending. Outputs: its
+        shares for the other users, ascending, its masked update and its aggregated share.
     surviving : collection of int
-        The surviving set; everybody uploads.
+        The surviving set; all users upload.
     """
 
     numbers: Mapping[str, int]
@@ -45,22 +45,22 @@ class LightRound:
 
     @property
     def others(self) -> list[int]:
-        """Everybody but the probed user."""
+        """All users except the probed one."""
         return [user for user in range(self.numbers["N"]) if user != self.user]
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The names of the secrets: the updates of all users, one after the other."""
+        """The names of the secrets: the updates of all users, one after another."""
         N, d = self.numbers["N"], self.numbers["d"]
         return tuple(f"update_{user}[{at}]" for user in range(N) for at in range(d))
 
     @property
     def share_length(self) -> int:
-        """L."""
+        """The length L of a share."""
         return -(-self.numbers["d"] // (self.numbers["U"] - self.numbers["T"]))
 
     def entries(self) -> list[Entry]:
-        """Return all that the server sees, and what each user sees, its own update and draws included."""
+        """Return everything that the server sees, and what each user sees, including its own update and draws."""
         N, d, L = self.numbers["N"], self.numbers["d"], self.share_length
         masked, shares, answers = self._forms()
         found: list[Entry] = []
@@ -89,7 +89,7 @@ class LightRound:
     # --------------------------------------------------------------------------------------------------- forms
 
     def _width(self) -> int:
-        """Return the symbols of one user: update, mask, noise."""
+        """Return the number of symbols of one user: update, mask, noise."""
         return 2 * self.numbers["d"] + self.numbers["T"] * self.share_length
 
     def _symbols(self, user: int, start: int, stop: int) -> list[Form]:
@@ -120,7 +120,7 @@ class LightRound:
         return masked, shares, answers
 
     def _right_shares(self, user: int) -> dict[int, list[Form]]:
-        """Return the shares that a user of the text sends, its own included, by receiver (MDS-04)."""
+        """Return the shares that a conforming user sends, by receiver, including its own (MDS-04)."""
         q, N, U, T, d = (self.numbers[name] for name in ("q", "N", "U", "T", "d"))
         L, parts = self.share_length, U - T
         columns = MaskCode(PrimeField(q), N, U, T).columns.tolist()
@@ -148,7 +148,7 @@ class LightRound:
 
 
 def combined(modulus: int, weights: Sequence[int], forms: Sequence[Form], constant: int = 0) -> Form:
-    """Return a combination of forms, and a constant."""
+    """Return a linear combination of forms, plus a constant."""
     used = [(weight, form) for weight, form in zip(weights, forms, strict=True) if weight]
     total = [0] * len(forms[0][0])
     for weight, (row, offset) in used:

@@ -1,1 +1,1 @@
-"""What a run says: on the terminal, as JSON, JUnit and Markdown, and as a page."""
+"""The output of a run: on the terminal, as JSON, JUnit XML and Markdown, and as an HTML page."""

@@ -1,4 +1,4 @@
-"""The report of a run as data: one JSON object, written, read and refused (spec/report.schema.json, CNF-07, CNF-08)."""
+"""The report of a run as one JSON object: write it, read it, refuse it (spec/report.schema.json, CNF-07, CNF-08)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def as_text(data: Any) -> str:
 
 
 def digest(document: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of the header and the targets of a report: of all that does not hold times."""
+    """Return the SHA-256 of the header and the targets of a report, which contain no times."""
     meant = fit_for_json([document["header"], document["targets"]])
     return hashlib.sha256(json.dumps(meant, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
@@ -38,7 +38,7 @@ def digest(document: Mapping[str, Any]) -> str:
 
 
 def document(reports: Sequence[TargetReport], settings: Settings, *, complete: bool = True) -> dict[str, Any]:
-    """Return a run as data; without a footer when it was ended before it was complete."""
+    """Return a run as data; if it ended before it was complete, the data has no footer."""
     body = {
         "schema": SCHEMA,
         "header": header(settings),
@@ -49,7 +49,7 @@ def document(reports: Sequence[TargetReport], settings: Settings, *, complete: b
 
 
 def header(settings: Settings) -> dict[str, Any]:
-    """Return what judged, with which settings, and where (CNF-07)."""
+    """Return the kit's version, the settings and the environment of a run (CNF-07)."""
     return {
         "kit": __version__,
         "text": resources.text_digest(),
@@ -137,8 +137,8 @@ def load(path: Path) -> dict[str, Any]:
     Raises
     ------
     UsageError
-        The file is absent or is not JSON, is of another schema, has no footer since its run was ended, or was altered
-        (CNF-08); the message is one line.
+        The file is absent or is not JSON, has another schema, has no footer because its run was ended early, or was
+        altered (CNF-08). The message is one line.
     """
     body = files.read_json(path, "this is not JSON, or it was cut")
     refuse_unusable(str(path), body)
@@ -147,7 +147,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def refuse_unusable(name: str, body: object) -> None:
-    """Refuse data that is no whole report of this schema; `name` stands in the message."""
+    """Refuse data that is not a complete report of this schema; `name` appears in the message."""
     if not isinstance(body, dict) or body.get("schema") != SCHEMA:
         found = body.get("schema") if isinstance(body, dict) else type(body).__name__
         raise UsageError(f"{name}: schema is {schemas.shown(found)}; this kit reads {SCHEMA!r}")
@@ -165,7 +165,7 @@ def refuse_unusable(name: str, body: object) -> None:
 
 
 def counts(body: Mapping[str, Any]) -> dict[str, int]:
-    """Return how many targets and checks a report holds, and how many of these failed although nobody expected it."""
+    """Return the numbers of targets, checks and unexpected failures in a report."""
     checks = [check for target in body["targets"] for check in target["checks"]]
     failed = [check for check in checks if check["failure"] and not check["expected_failure"]]
     return {

@@ -1,4 +1,4 @@
-"""Results as JUnit XML: a suite for each implementation, a test case for each check."""
+"""Results as JUnit XML: a test suite for each implementation, and a test case for each check."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from secagg_spec.conformance.running.runner import BROKEN
 def document(reports: Sequence[TargetReport], *, complete: bool = True) -> str:
     """Return the results of a run as JUnit XML.
 
-    A check that was not offered, or that fails as expected, is *skipped* with its reason; an adapter that broke is an
-    *error*; an implementation that could not be used is one error, and so is a run that is not `complete` (CNF-68).
+    A check that was not offered, or that fails as expected, is *skipped* with its reason. An adapter that broke is an
+    *error*. An implementation that could not be used is a single error, and so is a run that is not `complete`
+    (CNF-68).
     """
     root = Xml.Element("testsuites", name="secagg-spec")
     for report in reports:

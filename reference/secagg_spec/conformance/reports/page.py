@@ -1,6 +1,6 @@
-"""A report as one HTML file that needs nothing else: a matrix of clauses, a filter, and a page for each failure.
+"""A report as one self-contained HTML file: a matrix of clauses, a filter, and a page for each failure.
 
-What an adapter wrote is text, never markup: the templates escape all of it, and no character of it is obeyed (CNF-70).
+Adapter output is text, never markup: the templates escape all of it, and none of its characters takes effect (CNF-70).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WIDTH = 60
 
 
 def html(document: Mapping[str, Any]) -> str:
-    """Return a report (`conformance.reports.document`), one without a footer as well, as an HTML page."""
+    """Return a report (`conformance.reports.document`), with or without a footer, as an HTML page."""
     parts = {name: (_HERE / name).read_text(encoding="utf-8") for name in ("style.css", "script.js")}
     text = (
         _environment()
@@ -46,12 +46,12 @@ def _environment() -> Environment:
 
 
 def _visible(value: Any) -> Any:
-    """Return what a template is given, with escapes for characters that are obeyed, hidden or turned round."""
+    """Return a template value with escapes for control characters, invisible characters and direction marks."""
     return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def pretty(value: Any, margin: str = "") -> str:
-    """Return data as JSON for people: what fits on a line stands on one."""
+    """Return data as readable JSON: a value that fits on one line is written on one line."""
     line = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, (dict, list)) or not value or len(line) + len(margin) <= _WIDTH:
         return line

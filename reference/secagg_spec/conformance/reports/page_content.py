@@ -1,4 +1,4 @@
-"""What the page of a report says, as plain data for its template."""
+"""The content of a report page, as plain data for its template."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from secagg_spec.conformance.running.suite import PREFIX
 
 @dataclass(frozen=True)
 class Mark:
-    """A mark of the matrix: its sign, the class that colours it, and what it says."""
+    """A mark of the matrix: its symbol, the class that gives its colour, and its meaning."""
 
     sign: str
     style: str
@@ -32,13 +32,13 @@ MARKS = {
     "pass": Mark("●", "passes", "passes, bit for bit"),
     "not offered": Mark("·", "none", "not offered"),
 }
-"""The marks, the worst first."""
+"""The marks, with the worst first."""
 _COMPOSED = " (composed)"
 _BROKEN = ("crash", "timeout", "error", "protocol")
 
 
 def page(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the template needs."""
+    """Return the data that the template needs."""
     targets = [_target(number, target, document) for number, target in enumerate(document["targets"])]
     judged = [target for target in targets if target["implementation"]]
     return {
@@ -54,7 +54,7 @@ def page(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _verdict(targets: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what the run says as a whole, in a word for its colour and in words."""
+    """Return the verdict on the run: a word that selects its colour, and a sentence."""
     if "footer" not in document:
         return "fails", "This run was ended before it was complete"
     if any(target["unusable"] for target in targets):
@@ -142,7 +142,7 @@ def _failure(check: Mapping[str, Any], failure: Mapping[str, Any]) -> dict[str, 
 
 
 def _window(answer: Any, expected: Any) -> Window | None:
-    """Return the entries around the first one that is wrong, where both sides are vectors."""
+    """If both sides are vectors, return the entries around the first wrong one."""
     return window(answer["result"], expected) if isinstance(answer, dict) and "result" in answer else None
 
 
@@ -150,7 +150,7 @@ def _window(answer: Any, expected: Any) -> Window | None:
 
 
 def _groups(columns: Sequence[Mapping[str, Mapping[str, Any]]]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the matrix, page by page of the text; pages without a clause in the report are left out."""
+    """Yield the rows of the matrix by page of the text; pages whose clauses do not occur in the report are left out."""
     for name, clauses in resources.clauses_by_page().items():
         rows = [
             _row(clause, clauses[clause], columns) for clause in clauses if any(clause in cells for cells in columns)

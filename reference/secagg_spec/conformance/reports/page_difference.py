@@ -1,4 +1,4 @@
-"""Where the vector in an answer first differs from the right one, with the entries around."""
+"""The first difference between the vector in an answer and the expected one, with the entries around it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _AROUND = 3
 
 @dataclass(frozen=True)
 class Window:
-    """Some entries of two vectors: (number, got, must be, whether they differ); `at` is the first that differs."""
+    """Some entries of two vectors: (index, actual, expected, whether they differ); `at` is the first difference."""
 
     at: int
     entries: tuple[tuple[int, str, str, bool], ...]
@@ -21,10 +21,10 @@ class Window:
 
 
 def window(result: Mapping[str, Any], expected: object) -> Window | None:
-    """Return the entries around the first difference of the one vector in a result from the right one.
+    """Return the entries around the first difference between the only vector in a result and the expected vector.
 
-    `expected` is a vector as hex digits or as numbers. Nothing is returned where there is no one such vector, or where
-    the vectors have different lengths or do not differ.
+    `expected` is a vector as hex digits or as numbers. None is returned if the result does not contain exactly one such
+    vector, or if the vectors are equal or have different lengths.
     """
     found = [text for text in result.values() if isinstance(text, str)]
     if len(found) != 1:

@@ -1,4 +1,4 @@
-"""What a run says: a table of clauses by implementation, each failure with its smallest case, and a JSON report."""
+"""The terminal output of a run: a table of clauses by implementation, and each failure with its smallest case."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _COMPOSED = "+ composed of several functions"
 LEGEND = "   ".join([*(f"{mark} {says}" for mark, says in _SAYS.items()), _COMPOSED])
 _NAME = 100
 _VECTORS_TOLD = 3
-"""Failing test vectors of one operation that the terminal tells."""
+"""The number of failing test vectors per operation that the terminal shows."""
 _SIGNS = {"le": "≤", "ge": "≥", "varepsilon": "epsilon", "lfloor": "floor(", "rfloor": ")", "mathcal": "", "mathrm": ""}
-"""What is shown for a command of TeX; others are shown by their names."""
+"""The symbols shown for TeX commands; other commands are shown by their names."""
 _MARKUP = re.compile(r"[$`]|\\(?![a-z])|\\([a-z]+)( ?)")
 _WORST_FIRST = (BROKE, FAILED, NOT_RUN, EXPECTED, RELATION, EXACT, NONE)
 
 
 @dataclass
 class TargetReport:
-    """One implementation's results, or the reason why there are none."""
+    """The results of one implementation, or the reason why there are none."""
 
     name: str
     caps: Capabilities | None = None
@@ -56,11 +56,11 @@ class TargetReport:
     unusable: str = ""
     repros: dict[str, Path] = field(default_factory=dict)
     command: str = "./adapter"
-    """How it is started, as a shell takes it."""
+    """The command that starts it, quoted for a shell."""
     options: Sequence[str] = ()
-    """Options with which a case is to be replayed."""
+    """The options for replaying a case."""
     power: Reach | None = None
-    """What the run would notice, where it is known."""
+    """The mutants that the run would notice, if known."""
 
     @property
     def title(self) -> str:
@@ -68,42 +68,42 @@ class TargetReport:
         return shown(f"{self.caps.name} {self.caps.version}", _NAME) if self.caps else self.name
 
     def replay(self, check: str) -> str:
-        """Return what a shell takes to judge the smallest case of a check again."""
+        """Return the shell command that judges the smallest case of a check again."""
         file = self.repros[check].as_posix()
         words = ["secagg-spec", "replay", f"./{file}" if file.startswith("-") else file, *self.options, "--"]
         return f"{pasted(words)} {self.command}"
 
     def count(self, mark: str) -> int:
-        """Return how many checks have this mark."""
+        """Return the number of checks with this mark."""
         return sum(_mark(judged) == mark for judged in self.judged)
 
     @property
     def vectors_passed(self) -> int:
-        """Return how many test vectors passed."""
+        """The number of test vectors that passed."""
         outcomes = [judged.outcome for judged in self.judged]
         return sum(outcome.verdict == "pass" and outcome.check.id.startswith(suite.PREFIX) for outcome in outcomes)
 
     @property
     def unchecked(self) -> int:
-        """Return how many passed though the code of a rejection was `other`, so that its reason was not checked."""
+        """The number of passes whose rejection had the code `other`, so that its reason was not checked."""
         outcomes = [judged.outcome for judged in self.judged]
         return sum(outcome.verdict == "pass" and outcome.reason_unchecked for outcome in outcomes)
 
     @property
     def failed(self) -> int:
-        """Return how many checks failed although nobody expected it; one that was not run has not failed."""
+        """The number of unexpected failures; a check that was not run does not count."""
         return self.count(FAILED) + self.count(BROKE)
 
     @property
     def exit_code(self) -> int:
-        """Return 0, 1, 3 or 4 for this implementation alone."""
+        """The exit code for this implementation alone: 0, 1, 3 or 4."""
         return exit_code([self])
 
 
 def exit_code(reports: Sequence[TargetReport]) -> int:
-    """Return 0, 1, 3 or 4, as spec/adapter.md, section 6, says.
+    """Return 0, 1, 3 or 4, as defined in spec/adapter.md, section 6.
 
-    An implementation that is absent from this machine is said to be so, and counts only when nothing else ran.
+    An implementation that is absent from this machine changes the exit code only if nothing else ran.
     """
     present = [report for report in reports if not report.absent]
     if any(report.unusable for report in present):
@@ -116,7 +116,7 @@ def exit_code(reports: Sequence[TargetReport]) -> int:
 
 
 def conclusion(reports: Sequence[TargetReport]) -> str:
-    """Return the last sentence of a run: how many implementations were judged, and what went wrong."""
+    """Return the last sentence of a run: the number of judged implementations, and what went wrong."""
     judged = [report for report in reports if report.caps]
     wrong = [
         _counted(sum(report.failed for report in judged), "unexpected failure"),
@@ -141,7 +141,7 @@ def _counted(number: int, one: str, many: str = "") -> str:
 
 
 def clause_cells(report: TargetReport) -> dict[str, str]:
-    """Return the mark of each clause: the worst of its checks, and "+" where one of these is composed."""
+    """Return the mark of each clause: the worst of its checks, followed by "+" if one of them is composed."""
     checks: dict[str, list[Judged]] = {}
     for judged in report.judged:
         for clause in judged.outcome.check.clauses:
@@ -161,7 +161,7 @@ def _composed(report: TargetReport, judged: Judged) -> bool:
 
 
 def table(reports: Sequence[TargetReport], clauses: Mapping[str, str]) -> str:
-    """Return the table of clauses by implementation; `clauses` gives the sentences, in the order of the text."""
+    """Return the table of clauses by implementation; `clauses` maps each clause to its sentence, in text order."""
     columns = [report for report in reports if report.caps]
     cells = [clause_cells(report) for report in columns]
     width = max((len(report.name) for report in columns), default=0)
@@ -176,7 +176,7 @@ def table(reports: Sequence[TargetReport], clauses: Mapping[str, str]) -> str:
 
 
 def _legend(cells: Collection[str]) -> list[str]:
-    """Return what the marks of a table mean, those that stand in it."""
+    """Return the meanings of the marks that occur in a table."""
     used = [f"{mark} {says}" for mark, says in _SAYS.items() if any(cell.startswith(mark) for cell in cells)]
     if any(cell.endswith("+") for cell in cells):
         used.append(_COMPOSED)
@@ -184,7 +184,7 @@ def _legend(cells: Collection[str]) -> list[str]:
 
 
 def _hidden(clauses: Iterable[str], cells: Sequence[Mapping[str, str]], shown: Sequence[str]) -> list[str]:
-    """Return a line on the clauses that the table leaves out, since nobody offers what they need."""
+    """Return a line about the clauses that the table leaves out because no implementation offers the operations."""
     known = [clause for clause in clauses if any(clause in column for column in cells)]
     left_out = len(known) - len(shown)
     return [f"{left_out} more clauses are about operations that nobody here offers"] if left_out > 1 else []
@@ -196,7 +196,7 @@ def plain_sentence(sentence: str) -> str:
 
 
 def _sign(markup: re.Match[str]) -> str:
-    """Return the sign for a command of TeX, and nothing for other markup and for a typeface."""
+    """Return the symbol for a TeX command; other markup, and commands for a typeface, give an empty text."""
     if markup[1] is None:
         return ""
     sign = _SIGNS.get(markup[1], markup[1])
@@ -204,7 +204,7 @@ def _sign(markup: re.Match[str]) -> str:
 
 
 def summary(report: TargetReport) -> str:
-    """Return one line of counts for an implementation."""
+    """Return the line of counts for an implementation."""
     if report.absent:
         return f"{report.name}: not run: {shown(report.absent)}"
     if report.unusable:
@@ -227,9 +227,9 @@ def summary(report: TargetReport) -> str:
 
 
 def failures(report: TargetReport, *, expected: bool) -> str:
-    """Return the failures of an implementation, expected ones or the others, each with its smallest case.
+    """Return the expected or the unexpected failures of an implementation, each with its smallest case.
 
-    Checks come first, whose cases are shrunk. Of the test vectors of one operation the first ones are shown.
+    Checks come first, because their cases are shrunk. Of the test vectors of one operation, only the first are shown.
     """
     failed = [
         judged
@@ -242,13 +242,13 @@ def failures(report: TargetReport, *, expected: bool) -> str:
 
 
 def chances(report: TargetReport) -> str:
-    """Return a line for each pass that rests on chance: what it cannot see, and how often it is a false alarm."""
+    """Return a line for each pass of a statistical check: what it cannot see, and its false-alarm rate."""
     passed = [judged.outcome for judged in report.judged if judged.outcome.verdict == "pass" and judged.outcome.note]
     return "\n".join(f"  {outcome.check.id:<34} {shown(outcome.note)}" for outcome in passed)
 
 
 def fewer(report: TargetReport, cases: int) -> str:
-    """Return which passing checks drew fewer cases than were asked for, and why (CNF-75); nothing when none did."""
+    """Name the passing checks that drew fewer cases than requested, and why (CNF-75); empty if there are none."""
     passed = [judged.outcome for judged in report.judged if judged.outcome.verdict == "pass"]
     short = [outcome for outcome in passed if not outcome.check.fixed and outcome.cases < cases]
     whole = [outcome for outcome in short if outcome.cases >= (outcome.check.examples or cases)]
@@ -272,7 +272,7 @@ _LISTED = 5
 
 
 def _failed_vectors(report: TargetReport, failed: Iterable[Judged]) -> Iterator[str]:
-    """Yield the first failures of each operation's vectors, and how many more there are."""
+    """Yield the first failing vectors of each operation, and the number of the remaining ones."""
     by_operation: dict[str, list[Judged]] = {}
     for judged in failed:
         if judged.outcome.check.fixed:
@@ -298,9 +298,9 @@ def _not_run(report: TargetReport) -> list[str]:
 
 
 def write_repro(folder: Path, target: str, check: str, failure: Failure) -> Path:
-    """Write the requests of a failure, and beside them what is expected; return the path of the requests.
+    """Write the requests of a failure and, next to them, the expected outcome; return the path of the requests.
 
-    ``./adapter < FILE`` replays it without any tool, ``secagg-spec replay FILE -- ./adapter`` judges it again.
+    ``./adapter < FILE`` replays it without tools; ``secagg-spec replay FILE -- ./adapter`` judges it again.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{_stem(target, check)}.jsonl"
@@ -325,20 +325,20 @@ def write_repro(folder: Path, target: str, check: str, failure: Failure) -> Path
 
 
 def write_repros(report: TargetReport, folder: Path) -> None:
-    """Write the smallest case of each failure of a report, and keep in it where they lie."""
+    """Write the smallest case of each failure of a report, and record the paths in the report."""
     for outcome in (judged.outcome for judged in report.judged):
         if outcome.failure and outcome.failure.transcript:
             report.repros[outcome.check.id] = write_repro(folder, report.name, outcome.check.id, outcome.failure)
 
 
 def renew_repros(report: TargetReport, folder: Path, checks: Collection[str]) -> None:
-    """Write the smallest case of each failure, in place of what an earlier run wrote of the checks judged (CNF-69)."""
+    """Write the smallest case of each failure, and remove files of an earlier run for the judged checks (CNF-69)."""
     remove_repros(folder, report.name, checks)
     write_repros(report, folder)
 
 
 def remove_repros(folder: Path, target: str, checks: Collection[str]) -> None:
-    """Remove what `write_repro` wrote for this target of these checks, or of checks that there are no more."""
+    """Remove the files that `write_repro` wrote for this target and these checks, or for obsolete checks."""
     for beside in sorted(folder.glob(f"{target}-*.expected.json")):
         if beside.is_symlink() or not beside.is_file():
             continue
@@ -356,7 +356,7 @@ def remove_repros(folder: Path, target: str, checks: Collection[str]) -> None:
 
 
 def relative(command: Sequence[str]) -> str:
-    """Return a command as a shell takes it, absolute paths inside the current folder as seen from there."""
+    """Return a command quoted for a shell; absolute paths inside the current folder become relative."""
     here = f"{Path.cwd()}{os.sep}"
     return pasted(word[len(here) :] if word.startswith(here) and word != here else word for word in command)
 
@@ -375,11 +375,11 @@ _WORDS = {
     NONE: "not offered",
 }
 MARKS = {words: mark for mark, words in _WORDS.items()}
-"""The mark for the words that stand in a report."""
+"""The mark for each phrase in a report."""
 
 
 def words(cell: str) -> str:
-    """Return what the mark of a clause says, in words."""
+    """Return the meaning of a clause's mark, in words."""
     return _WORDS[cell.removesuffix("+")] + (" (composed)" if cell.endswith("+") else "")
 
 
@@ -414,7 +414,7 @@ def _failure(report: TargetReport, judged: Judged) -> str:
 
 
 def asked_and_answered(failure: Failure) -> tuple[list[Any], list[Any]]:
-    """Return the requests of a failure as data, a line that is no request as text, and the answers to them."""
+    """Return the requests of a failure as data, or as text if a line is not a request, and their answers."""
     lines = [(e.request, e.request.line(number)) for number, e in enumerate(failure.transcript, 1)]
     requests = [line.removesuffix("\n") if isinstance(raw, RawLine) else json.loads(line) for raw, line in lines]
     room = Room(KEPT)
@@ -423,16 +423,16 @@ def asked_and_answered(failure: Failure) -> tuple[list[Any], list[Any]]:
 
 
 def _fit(room: Room, request: Any) -> Any:
-    """Return a request with as much as there is room for: it may hold what an adapter answered before."""
+    """Cut a request to the room that is left: it may contain earlier output of an adapter."""
     if not isinstance(request, dict):
         return room.fit(request)
     return {name: room.fit(value) if name in ("params", "rand") else value for name, value in request.items()}
 
 
 def suspicions(check: str, failure: Failure) -> list[str]:
-    """Return the bug that a wrong answer to a test vector suggests, where its flags name one mutant only.
+    """If the flags of a vector name only one mutant, return the bug that a wrong answer to the vector suggests.
 
-    A right step before the fault that went wrong suggests nothing.
+    If an earlier, correct step already failed, the result is empty.
     """
     if failure.verdict not in ("wrong_value", "accepted_invalid") or failure.clauses:
         return []
@@ -440,7 +440,7 @@ def suspicions(check: str, failure: Failure) -> list[str]:
 
 
 def describe(request: Request) -> str:
-    """Return a request for people: vectors as numbers, other bytes as hex digits, long ones cut."""
+    """Return a request in readable form: vectors as numbers, other bytes as hex digits, both cut if long."""
     if isinstance(request, RawLine):
         return f"the line {quoted(request.data, 200)}"
     parts = [f"{name}={_value(request.op, name, value)}" for name, value in request.params.items()]
@@ -449,9 +449,9 @@ def describe(request: Request) -> str:
 
 
 def in_words(requests: Sequence[Any], answers: Sequence[Any], at: Sequence[int | None] | None) -> list[str]:
-    """Return a case for people: the request at fault; of a session its parameters, and its steps up to the fault.
+    """Return a case in readable form: the request at fault; for a session, its parameters and steps up to the fault.
 
-    `requests`, `answers` and `at` are those of a report. Where answers show a fault together no step is called wrong.
+    `requests`, `answers` and `at` come from a report. If several answers show the fault together, no step is marked.
     """
     exchanges = list(zip(requests, answers, strict=True))
     number = at[0] if at else None
@@ -468,7 +468,7 @@ def in_words(requests: Sequence[Any], answers: Sequence[Any], at: Sequence[int |
 
 
 def _asked(requests: Sequence[Any], at: int) -> str:
-    """Return the request at fault; of a step in a session, what the session was opened with."""
+    """Return the request at fault; for a step of a session, the parameters with which the session was opened."""
     if not isinstance(requests[at], dict):
         return f"the line {quoted(str(requests[at]).encode(errors='surrogateescape'), 200)}"
     op, params = str(requests[at]["op"]), requests[at]["params"]
@@ -481,10 +481,10 @@ def _asked(requests: Sequence[Any], at: int) -> str:
 
 _OPENING = ("protocol", "role", "numbers", "round", "session")
 _STEPS_TOLD = 12
-"""Steps of a case that the terminal tells, the last ones."""
+"""The number of steps of a case that the terminal shows, counted from the end."""
 _NUMBERS = {"vector": "<u4", "vectors": "<u4", "words": "<u4", "reals": "<f8", "reals list": "<f8"}
 _NUMBERS |= {"held": "<u4", "stamped shares": "<u4"}
-"""The forms whose strings are numbers; other strings are shown as they are."""
+"""The forms whose strings are numbers; other strings are shown unchanged."""
 
 
 def _value(op: str, name: str, value: Any) -> str:
@@ -505,6 +505,6 @@ def _value(op: str, name: str, value: Any) -> str:
 
 
 def _names(op: str, name: str, entries: Sequence[Any]) -> tuple[str, ...]:
-    """Return the members as which the entries of a list are read: a stamped share is a user, a stamp and a vector."""
+    """Return the member names by which a list's entries are read: a stamped share is a user, a stamp and a vector."""
     stamped = form(op, name) == "stamped shares" and len(entries) == 3 and not isinstance(entries[0], list)
     return ("user", "round", name) if stamped else (name,) * len(entries)

@@ -1,10 +1,10 @@
-"""What the released implementations gave, as it is stored in ``docs/results`` and shown on the site.
+"""Results of the released implementations, as stored in ``docs/results`` and shown on the site.
 
     python -m secagg_spec.conformance.reports.results REPORT … --out docs/results
 
-takes reports of ``secagg-spec conform --json`` and writes a file for each target in them: what the adapter declared,
-the mark of each clause, and each check that ran, with the smallest case of each failure. Left out are times, the files
-of a run, and what is not offered.
+takes reports of ``secagg-spec conform --json`` and writes a file for each target in them. The file holds the adapter's
+declaration, the mark of each clause, and each check that ran, with the smallest case of each failure. It leaves out
+times, the run's files, and checks that are not offered.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ NOT_OFFERED = "not offered"
 _KEPT = ("check", "clauses", "verdict", "note", "by_relation", "reason_checked", "expected_failure", "cases")
 _FAILURE = ("message", "requests")
 _OUTSIDE = (NO_CASE, OUTSIDE)
-"""Why a check that the adapter could take, as it declares itself, was not asked after all."""
+"""The reasons why a check was not run although the adapter declares what it needs."""
 
 
 def released() -> list[str]:
-    """Return the targets of which results are stored: those with expected failures, in the order of the kit."""
+    """Return the targets whose results are stored: those with expected failures, in the order of the kit."""
     return [target.name for target in TARGETS.values() if target.expectations]
 
 
 def stored(target: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is stored of one target of a report."""
+    """Return the data to store for one target of a report."""
     checks = [check for check in target["checks"] if check["verdict"] != "unsupported"]
     return {
         "schema": SCHEMA,
@@ -53,17 +53,17 @@ def stored(target: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, 
 
 
 def _failure(failure: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return what happened in the smallest case, and its requests."""
+    """Return the smallest case of a failure, with its requests."""
     return {name: failure[name] for name in _FAILURE} if failure else None
 
 
 def from_report(path: Path) -> list[dict[str, Any]]:
-    """Return what is stored of each target of a report.
+    """Return the data to store for each target of a report.
 
     Raises
     ------
     UsageError
-        The file is no whole report, or a target in it was judged in part only, or failed otherwise than expected.
+        The file is not a complete report, or a target was judged only in part, or did not fail as expected.
     """
     report = document.load(path)
     settings = report["header"]["settings"]
@@ -97,7 +97,7 @@ def load(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Store the targets of some reports; return 0, or 2 when a report cannot be used."""
+    """Store the targets of some reports; return 0, or 2 if a report cannot be used."""
     parser = argparse.ArgumentParser(description="Store what released implementations gave, for the site.")
     parser.add_argument("report", nargs="+", type=Path, help="a report of secagg-spec conform --json")
     parser.add_argument("--out", type=Path, default=Path("docs/results"), metavar="DIR")

@@ -1,4 +1,4 @@
-"""A report in short: a table in Markdown for continuous integration, and the data of a badge."""
+"""Summaries of a report: a table in Markdown for continuous integration, and the data of a badge."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from secagg_spec.conformance.reports.page_content import page
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|<>~])")
 _MOST = 20
-"""Failures that a summary shows."""
+"""The most failures in a summary."""
 
 
 def markdown(document: Mapping[str, Any]) -> str:
-    """Return a report as Markdown: a row for each implementation, and the failures that nobody expected."""
+    """Return a report as Markdown: a row for each implementation, and the unexpected failures."""
     content = page(document)
     return "\n".join([f"## Conformance: {content['verdict'][1]}", "", *_table(content), *_failures(content), ""])
 
@@ -59,12 +59,12 @@ def _failures(content: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """Return text on one line, without anything that Markdown would take for markup."""
+    """Return text on one line, with everything escaped that Markdown would treat as markup."""
     return _MARKUP.sub(r"\\\1", shown(text, 300))
 
 
 def badge(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the data of a badge, in the form of the endpoint of shields.io."""
+    """Return the data of a badge, in the format of the shields.io endpoint."""
     content = page(document)
     judged = content["judged"]
     passed = sum(target["passed"] for target in judged)

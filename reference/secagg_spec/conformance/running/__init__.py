@@ -1,1 +1,1 @@
-"""A run: what is judged, in which order, against which expectations, and what failed."""
+"""Run the kit: select the checks, set their order, compare with expectations, and collect failures."""

@@ -1,4 +1,4 @@
-"""A failing case as a chart of messages: what each party was told, what it answered, and which step is wrong."""
+"""Show a failing case as a chart of messages: each party's input, its answer, and the step at fault."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.errors import ParameterError, ProtocolError
 
 Place = tuple[int, int | None]
-"""The number of an exchange, and of a step in it where it is a script."""
+"""The number of an exchange and, if the exchange is a script, of a step in it."""
 Exchanges = Sequence[tuple[Any, Any]]
-"""Requests and the answers to them, as data."""
+"""Pairs of a request and its answer, as data."""
 
 _NEW, _STEP, _FREE = "session.new", "session.step", "session.free"
 _MOST = 200
-"""Rows of a chart; of a longer case the last ones up to the fault are shown."""
+"""The most rows of a chart; for a longer case, the last rows up to the fault are shown."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One step: its number, the party that takes it, what it is given, what it answers, and whether that is wrong."""
+    """One step: its number, the party that takes it, its input, its answer, and whether the step is wrong."""
 
     number: int
     party: str
@@ -33,7 +33,7 @@ class Row:
 
 
 def rows(exchanges: Exchanges, at: Sequence[int | None] | None) -> list[Row]:
-    """Return the chart of a case with a fault at a place; nothing for a case of one request that has no steps."""
+    """Return the chart of a case with a fault at a place; empty if the case is a single request without steps."""
     found = list(_rows(exchanges, at))
     wrong = next((number for number, row in enumerate(found) if row.wrong), len(found))
     start = max(0, min(wrong, len(found) - _MOST))
@@ -41,7 +41,7 @@ def rows(exchanges: Exchanges, at: Sequence[int | None] | None) -> list[Row]:
 
 
 def place(exchanges: Exchanges, step: int | None) -> Place:
-    """Return where the fault is: a step of the last script or session by its number, or what was answered last."""
+    """Return the place of the fault: the step with this number of the last script or session, or the last answer."""
     last = fault(exchanges)
     if step is None:
         return last, None
@@ -65,7 +65,7 @@ def _handle(exchanges: Exchanges, at: int) -> Any:
 
 
 def fault(exchanges: Exchanges) -> int:
-    """Return the number of the exchange that shows a fault: the last one but for sessions that were freed behind it."""
+    """Return the number of the exchange that shows a fault: the last one that is not the closing of a session."""
     ends = [
         isinstance(asked, dict) and asked.get("op") == _FREE and "result" in (said or {}) for asked, said in exchanges
     ]
@@ -113,7 +113,7 @@ def _steps(request: Any) -> list[Any]:
 
 
 def _script(request: Mapping[str, Any], answer: Any, wrong: int | None) -> Iterator[Row]:
-    """Yield the steps of one party of a script, each beside its entry in the answer."""
+    """Yield the steps of one party of a script, each with its entry in the answer."""
     steps = _steps(request)
     given = answer.get("result", {}).get("steps") if isinstance(answer, dict) else None
     entries = given if isinstance(given, list) else []
@@ -127,7 +127,7 @@ def _script(request: Mapping[str, Any], answer: Any, wrong: int | None) -> Itera
 
 
 def _step(step: Any) -> str:
-    """Return what a step is: its phase, or its act, and the messages that it is given."""
+    """Describe a step: its phase or act, and the messages that it receives."""
     if not isinstance(step, dict):
         return "step"
     name = next((str(step[key]) for key in ("phase", "act", "event", "kind") if key in step), "step")
@@ -137,7 +137,7 @@ def _step(step: Any) -> str:
 
 
 def _answer(answer: Any) -> str:
-    """Return what an answer, or an entry of one, says in short."""
+    """Summarise an answer, or an entry of one."""
     if not isinstance(answer, dict):
         return "no answer"
     for kind, word in (("reject", "refuses"), ("error", "breaks")):
@@ -156,7 +156,7 @@ def _answer(answer: Any) -> str:
 
 
 def _messages(texts: Sequence[Any]) -> str:
-    """Return what messages are: their types, counted."""
+    """Summarise messages: their types, with the number of each."""
     kinds = Counter(_kind(text) for text in texts)
     return ", ".join(f"{count} {name}" if count > 1 else name for name, count in kinds.items())
 

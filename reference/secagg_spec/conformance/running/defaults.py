@@ -1,4 +1,4 @@
-"""What a run does without an option: how long it waits, and where Hypothesis keeps its tables."""
+"""The defaults of a run: time limits, and the folder for Hypothesis's tables."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ SECONDS = 10.0
 
 
 def waits(timeout: float, start_timeout: float) -> list[str]:
-    """Return the time-outs as options, those that are not the defaults, so that a replay waits as long."""
+    """Return the time-outs that are not the defaults as options; a replay with them waits as long."""
     words = ["--timeout", f"{timeout:g}"] if timeout != SECONDS else []
     return words + (["--start-timeout", f"{start_timeout:g}"] if start_timeout != START_SECONDS else [])
 
 
 def leave_the_folder_alone() -> None:
-    """Let Hypothesis keep its tables of characters in the user's cache, and not in the current folder."""
+    """Make Hypothesis store its tables of characters in the user's cache instead of the current folder."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     with contextlib.suppress(OSError, RuntimeError):
         set_hypothesis_home_dir(cache / "secagg-spec")

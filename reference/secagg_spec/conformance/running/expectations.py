@@ -1,10 +1,10 @@
-"""Expected failures: a file that says which checks of a target fail, how, and why. A stale line fails the run.
+"""Expected failures: a file lists which checks of a target fail, how, and why. An outdated entry fails the run.
 
 [[expect]]
 target = "fedml"                      # or a list of targets
-checks = "lightsecagg.mask/*"         # a check id; * stands for any characters
+checks = "lightsecagg.mask/*"         # a check id; * matches any characters
 verdict = "accepted_invalid"          # or a list of verdicts
-message = "lightsecagg.mask gave"     # optional: how the message begins
+message = "lightsecagg.mask gave"     # optional: the beginning of the message
 reason = "the released function checks nothing"
 """
 
@@ -24,7 +24,7 @@ from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.errors import UsageError
 
 ADAPTER = "adapter"
-"""What the adapter that is given by its command is called."""
+"""The target name of an adapter that is given by its command."""
 _MOST = 20
 _KEYS = {"target", "checks", "verdict", "message", "reason"}
 _REQUIRED = _KEYS - {"message"}
@@ -32,7 +32,7 @@ VERDICTS = ("wrong_value", "accepted_invalid", "rejected_valid", "wrong_reason",
 
 
 class ExpectationsError(UsageError):
-    """The file cannot be used; the message names the file, the entry and the fault."""
+    """The file cannot be used; the message names the file, the entry and the error."""
 
 
 @dataclass(frozen=True)
@@ -46,22 +46,22 @@ class Expectation:
     reason: str
 
     def covers(self, target: str, outcome: Outcome) -> bool:
-        """Return whether a check of a target is named, whatever came out."""
+        """Return whether the entry names this check of this target, whatever the outcome."""
         return target in self.targets and fnmatch.fnmatchcase(outcome.check.id, self.checks)
 
     def explains(self, outcome: Outcome) -> bool:
-        """Return whether the outcome is the failure that is expected."""
+        """Return whether the outcome is the expected failure."""
         failure = outcome.failure
         return failure is not None and outcome.verdict in self.verdicts and failure.message.startswith(self.message)
 
 
 def known(target: str, path: Path | None) -> list[Expectation]:
-    """Return the entries of a file, or where none is given those that come with a target.
+    """Return the entries of a file or, if no file is given, the entries that the kit ships for the target.
 
     Raises
     ------
     ExpectationsError
-        As of `load`.
+        As in `load`.
     """
     found = path or (TARGETS[target].expectations if target in TARGETS else None)
     return load(found) if found else []
@@ -73,8 +73,8 @@ def load(path: Path) -> list[Expectation]:
     Raises
     ------
     ExpectationsError
-        The file is absent or not TOML, has a key that is not ``expect``, or an entry lacks a key, has one too many, or
-        names a target or a check that this kit does not have.
+        The file is absent or is not TOML, or it has a key other than ``expect``. Or an entry has a missing or unknown
+        key, or names a target or a check that this kit does not have.
     """
     try:
         content = tomllib.loads(disk.regular(path).read_text(encoding="utf-8"))
@@ -124,7 +124,7 @@ def _several(value: object) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Judged:
-    """An outcome beside what was expected of it."""
+    """An outcome together with the expectation that explains it."""
 
     outcome: Outcome
     expected: Expectation | None = None
@@ -136,7 +136,7 @@ class Judged:
 
 
 def judge(target: str, outcomes: Sequence[Outcome], expectations: Sequence[Expectation]) -> list[Judged]:
-    """Return each outcome with the entry that explains it."""
+    """Pair each outcome with the entry that explains it."""
     return [
         Judged(outcome, next((e for e in expectations if e.covers(target, outcome) and e.explains(outcome)), None))
         for outcome in outcomes
@@ -144,9 +144,9 @@ def judge(target: str, outcomes: Sequence[Outcome], expectations: Sequence[Expec
 
 
 def stale(target: str, outcomes: Sequence[Outcome], expectations: Sequence[Expectation]) -> list[str]:
-    """Return what is wrong with the entries for a target: checks that passed or failed otherwise, or too wide patterns.
+    """Return the faults of the entries for a target: checks that pass or fail differently, or too wide patterns.
 
-    An entry none of whose checks ran is not judged.
+    An entry is judged only if at least one of its checks ran.
     """
     problems: list[str] = []
     for entry in expectations:

@@ -1,4 +1,4 @@
-"""Judges one implementation with several processes and adapters; the report is that of one process."""
+"""Judge one implementation with several processes and adapters; the report is the same as from one process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _END_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class _Task:
-    """One check of one implementation, the `number`-th of the run, whose adapter is started by a command."""
+    """One check of one implementation; `number` is the implementation's number, and a command starts its adapter."""
 
     number: int
     command: tuple[str, ...]
@@ -43,8 +43,8 @@ class _Task:
 class Workers:
     """Processes that judge checks.
 
-    What they find is taken in the order of the checks, and what one process would not have run is left out, so that the
-    outcomes do not depend on how many there are (CNF-02).
+    Results are taken in the order of the checks, and results that a single process would not have produced are dropped.
+    The outcomes therefore do not depend on the number of processes (CNF-02).
     """
 
     def __init__(self, pool: ProcessPoolExecutor, stopped: Synchronized[int]) -> None:
@@ -53,7 +53,7 @@ class Workers:
     def outcomes(
         self, connection: ProcessConnection, caps: Capabilities, checks: Iterable[Check], settings: Settings
     ) -> Iterator[Outcome]:
-        """Yield what each check finds, as `runner.outcomes` does; `connection` says only how the adapter is started."""
+        """Yield the outcome of each check, as `runner.outcomes` does; `connection` says how to start the adapter."""
         self._number += 1
         chosen, silent = list(checks), replace(settings, progress=_no_progress)
         start = tuple(connection.command), connection.timeout, connection.start_timeout, connection.declared
@@ -65,7 +65,7 @@ class Workers:
 
 @contextmanager
 def workers(jobs: int) -> Iterator[Workers]:
-    """Start so many processes, and end them and their adapters."""
+    """Start this many processes; at the end, stop them and their adapters."""
     context = multiprocessing.get_context("spawn")
     stopped = context.Value("i", 0)
     others = set(multiprocessing.active_children())
@@ -82,11 +82,11 @@ def workers(jobs: int) -> Iterator[Workers]:
 
 
 def _no_progress(check: Check, done: int, total: int) -> None:
-    """Say nothing: progress is the first process's to show."""
+    """Show nothing: only the first process shows progress."""
 
 
 def _given(results: Iterator[Outcome | AdapterUnusable | None]) -> Outcome:
-    """Return the next outcome, or raise what kept a process from having one."""
+    """Return the next outcome, or raise the error that prevented it."""
     try:
         found = next(results)
     except BrokenProcessPool:
@@ -101,12 +101,12 @@ def _given(results: Iterator[Outcome | AdapterUnusable | None]) -> Outcome:
 
 
 class _Ended(BaseException):
-    """The first process wants this one to end; not a `SystemExit`, which Hypothesis would take for a failure."""
+    """The first process wants this one to end; not a `SystemExit`, which Hypothesis would treat as a failure."""
 
 
 @dataclass
 class _Worker:
-    """What a process keeps from check to check."""
+    """The state that a process keeps between checks."""
 
     stopped: Synchronized[int]
     number: int = 0
@@ -121,7 +121,7 @@ class _Worker:
             connection.close()
 
     def turn_to(self, task: _Task) -> tuple[ProcessConnection, Capabilities]:
-        """Return the connection to the implementation of a task, started and greeted."""
+        """Return a connection to the implementation of a task, after starting it and exchanging `hello`."""
         if self.number != task.number:
             self.close()
             self.number = task.number
@@ -134,11 +134,11 @@ class _Worker:
 
 
 _workers: list[_Worker] = []
-"""The one of this process; empty in the first process."""
+"""The worker of this process; empty in the first process."""
 
 
 def _begin(stopped: Synchronized[int]) -> None:
-    """Leave interrupts to the first process, and close the adapter when this one ends."""
+    """Leave interrupts to the first process, and close the adapter when this process ends."""
     defaults.leave_the_folder_alone()
     worker = _Worker(stopped)
     _workers.append(worker)
@@ -149,7 +149,7 @@ def _begin(stopped: Synchronized[int]) -> None:
 
 
 def _end_with_the_first(worker: _Worker) -> None:
-    """Wait until the first process has ended, however it did; then end the adapter and this process."""
+    """Wait until the first process has ended for any reason, then end the adapter and this process."""
     first = multiprocessing.parent_process()
     assert first is not None
     first.join()
@@ -164,7 +164,7 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _judge(task: _Task) -> Outcome | AdapterUnusable | None:
-    """Judge one check; nothing when the rest of its run is not wanted any more."""
+    """Judge one check; return None if the rest of the run is no longer wanted."""
     worker = _workers[0]
     if task.number <= worker.stopped.value:
         return None

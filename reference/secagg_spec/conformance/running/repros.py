@@ -1,4 +1,4 @@
-"""Stored failures: how a failing case is written, read, refused, and judged again."""
+"""Stored failures: write, read, refuse and replay a failing case."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def load(path: Path) -> dict[str, Any]:
     Raises
     ------
     UsageError
-        The file is absent, is not JSON, is of another version, or names a check that there is not.
+        The file is absent, is not JSON, is of another version, or names an unknown check.
     """
     named = path.suffix == ".jsonl"
     asked = path if named else path.with_name(f"{path.name.removesuffix('.expected.json')}.jsonl")
@@ -55,13 +55,13 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def seal(lines: bytes, check: str, draws: Any) -> str:
-    """Return the SHA-256 that ties the requests of a case to what its check drew, so that a change shows (CNF-74)."""
+    """Return the SHA-256 that ties a case's requests to the values its check drew, to reveal any change (CNF-74)."""
     drawn = json.dumps([check, draws], sort_keys=True, separators=(",", ":")).encode()
     return hashlib.sha256(hashlib.sha256(lines).digest() + drawn).hexdigest()
 
 
 def _lines(path: Path, *, needed: bool) -> bytes | None:
-    """Return the requests of a case; nothing where their file is absent and was not named."""
+    """Return the requests of a case, or None if their file is absent and not `needed`."""
     try:
         return disk.regular(path).read_bytes()
     except FileNotFoundError as error:
@@ -79,14 +79,14 @@ def _listed(value: Any) -> list[Any]:
 
 
 def judge(connection: Connection, check: str, draws: Sequence[Any]) -> CheckFailed | None:
-    """Judge a case that is given by what its check drew; return the failure, or None when it passes.
+    """Judge a case that is given by the values its check drew; return the failure, or None if the case passes.
 
     Raises
     ------
     AdapterUnusable
         The adapter cannot be started, or no longer declares what the check needs.
     UsageError
-        The check draws something else than what was stored.
+        The check draws values other than the stored ones.
     """
     caps = greet(connection.ask)
     chosen = suite.find(check)
@@ -118,7 +118,7 @@ def _next(left: Iterator[Any], check: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a drawn value as JSON carries it: floating-point numbers and bytes as text, tuples as lists."""
+    """Convert a drawn value for JSON: floating-point numbers and bytes become text, and tuples become lists."""
     if isinstance(value, bytes):
         return {"bytes": value.hex()}
     if isinstance(value, float):
@@ -131,7 +131,7 @@ def plain(value: Any) -> Any:
 
 
 def restored(value: Any) -> Any:
-    """Return the drawn value that `plain` wrote."""
+    """Invert `plain`: return the drawn value."""
     if isinstance(value, list):
         return [restored(item) for item in value]
     if isinstance(value, dict) and "bytes" in value:

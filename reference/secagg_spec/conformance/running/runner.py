@@ -1,4 +1,4 @@
-"""Runs checks against an adapter: draws cases, shrinks failures through the pipe, confirms them in a fresh process."""
+"""Run checks on an adapter: draw cases, shrink failures by asking the adapter, and confirm them in a fresh process."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from secagg_spec.conformance.sdk.secagg_adapter import DRAWING
 
 BROKEN = ("crash", "timeout", "error", "protocol")
 MOST_TIMEOUTS = 3
-"""Checks that may meet a time-out before the rest of them is not run."""
+"""The number of checks with a time-out after which the remaining checks are not run."""
 _CONFIRMATIONS = 3
 _CONSTANTS: LRUCache[Any, Any] = LRUCache(1024)
 _HANG_SECONDS = 5.0
 _MOST_SHRINKING = 10_000
-"""Requests after the first failure of a check with which its case is made smaller."""
+"""The most requests for shrinking a case after the first failure of a check."""
 
 
 @dataclass(frozen=True)
@@ -50,18 +50,18 @@ class Failure:
     transcript: tuple[Exchange, ...]
     expected: object = None
     again: int = _CONFIRMATIONS
-    """In how many of three fresh processes it failed again; a time-out is tried again in one."""
+    """In how many of three fresh processes the failure recurred; a time-out is retried in one process only."""
     clauses: tuple[str, ...] = ()
-    """The clauses that it breaks, where a right step before the fault was wrong."""
+    """The broken clauses, if a correct step before the fault had a wrong answer."""
     at: chart.Place | None = None
-    """Where in the transcript the fault is; None where several answers show it together."""
+    """The place of the fault in the transcript; None if several answers together show it."""
     draws: tuple[object, ...] = ()
-    """What the check drew, in order: enough to judge the same case again."""
+    """The values that the check drew, in order: enough to judge the same case again."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a check found. `verdict` is "pass", "unsupported", "not_run", or the verdict of the failure."""
+    """The result of a check. `verdict` is "pass", "unsupported", "not_run", or the verdict of the failure."""
 
     check: Check
     verdict: str
@@ -71,29 +71,29 @@ class Outcome:
     seconds: float = 0.0
     failure: Failure | None = None
     first_failure: int = 0
-    """The number of the case that failed first, before shrinking; 0 when none did."""
+    """The number of the case that failed first, before shrinking; 0 if none failed."""
     timed_out: bool = False
-    """Whether a case ended in a time-out, whatever the verdict is."""
+    """Whether a case ended in a time-out, regardless of the verdict."""
     note: str = ""
-    """Why the check did not run, where its verdict is "unsupported"; where it passed, what that cannot see."""
+    """For "unsupported", the reason; for "pass", what the check cannot see."""
 
 
 def _tell_nobody(check: Check, failure: Failure) -> None:
-    """Keep nothing: a function with a name, so that settings go from process to process."""
+    """Keep nothing: a named function, because settings are pickled for other processes."""
 
 
 @dataclass
 class Settings:
-    """How much is tried: cases per check, the seed, which checks, and until when.
+    """The extent of a run: cases per check, the seed, the selected checks, and the time limit.
 
-    `pattern` holds shell patterns on id or clause, separated by commas: a check is chosen when one of them fits.
-    The whole id of a check chooses that check alone.
+    `pattern` is a comma-separated list of shell patterns for ids or clauses; a check is selected if one of them fits.
+    A pattern that is the whole id of a check selects only that check.
 
-    `vectors` says whether the test vectors are judged as well, before the checks that draw cases.
+    `vectors` says whether the test vectors are judged too, before the checks that draw cases.
 
-    `budget` is the number of seconds after which no further case is drawn; it stands in messages. `deadline` is the
-    reading of `time.monotonic` at which it is spent. `found` is told of each case that fails, before it is confirmed,
-    the smallest last.
+    `budget` is a time in seconds for use in messages; after it, no further case is drawn. `deadline` is the reading of
+    `time.monotonic` at which the budget is spent. `found` is called with each failing case before it is confirmed; the
+    smallest case comes last.
     """
 
     cases: int = 100
@@ -107,17 +107,17 @@ class Settings:
 
     @property
     def spent(self) -> str:
-        """Return why no further case may be drawn; nothing while some may."""
+        """Return the reason why no further case may be drawn; empty if more may be drawn."""
         late = time.monotonic() >= self.deadline
         return f"the budget of {self.budget:g} s (--budget) was spent before" if late and self.budget else ""
 
     def chosen(self) -> list[Check]:
-        """Return the checks that the pattern selects, all when there is none."""
+        """Return the checks that the pattern selects; all checks if there is no pattern."""
         known = suite.everything() if self.vectors else REGISTRY
         return [check for check in known.values() if self._matches(check)]
 
     def idle(self) -> list[str]:
-        """Return the patterns that select no check."""
+        """Return the patterns that match no check."""
         known = self.chosen()
         return [one for one in self._patterns() if not any(_selects(one, check) for check in known)]
 
@@ -129,7 +129,7 @@ class Settings:
 
 
 def _selects(pattern: str, check: Check) -> bool:
-    """Return whether a pattern fits an id or a clause; the whole id of a check fits that check alone."""
+    """Return whether a pattern matches an id or a clause; the whole id of a check matches only that check."""
     if pattern in REGISTRY:
         return check.id == pattern
     names = (check.id, *check.clauses, *(check.operations if check.fixed else ()))
@@ -138,27 +138,27 @@ def _selects(pattern: str, check: Check) -> bool:
 
 @dataclass
 class _Run:
-    """What one check has met so far."""
+    """The state of one check during its run."""
 
     cases: int = 0
     asked: int = 0
     most_asked: float = math.inf
-    """How many requests may be asked before a further case is drawn: after a failure, some more than until then."""
+    """The limit on requests, tested before each further case; it is finite only after a failure."""
     by_relation: bool = False
     reason_unchecked: bool = False
     first: Failure | None = None
     last: Failure | None = None
     first_failure: int = 0
     kinds: dict[str, Failure] = field(default_factory=dict)
-    """The last failure of each verdict; `last` is that of the verdict that came first."""
+    """The last failure of each verdict; `last` is the last failure with the verdict that occurred first."""
     hanging_since: float = math.inf
     unusable: AdapterUnusable | None = None
     limits: dict[str, None] = field(default_factory=dict)
-    """What a pass cannot see, each sentence once, in the order in which the check said so."""
+    """What a pass cannot see; each sentence once, in the order in which the check gave them."""
     cut: bool = False
     """Whether the budget was spent before all cases were drawn."""
     without_stream: int = 0
-    """How many cases were left since they need a stream that the adapter does not offer."""
+    """The number of cases skipped because they need a stream that the adapter does not offer."""
     declined: bool = False
     """Whether the adapter declined a case outside its declared range."""
 
@@ -168,12 +168,12 @@ _Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 @cache
 def _of_kind(verdict: str) -> type[CheckFailed]:
-    """Return a class of failures for each verdict: Hypothesis makes each kind smaller by itself."""
+    """Return an exception class for each verdict, because Hypothesis shrinks each class separately."""
     return type("CheckFailed", (CheckFailed,), {})
 
 
 class _Enough(BaseException):
-    """Ends the search of Hypothesis, which takes an `Exception` for a failure of the check."""
+    """End the search of Hypothesis, which would treat an `Exception` as a failure of the check."""
 
 
 def run(connection: Connection, settings: Settings) -> tuple[Capabilities, list[Outcome]]:
@@ -191,7 +191,7 @@ def run(connection: Connection, settings: Settings) -> tuple[Capabilities, list[
 
 
 def begin(connection: Connection) -> Capabilities:
-    """Return what an adapter declares, after refusing what no check can be drawn from.
+    """Return what an adapter declares; refuse declarations for which checks cannot draw cases.
 
     Raises
     ------
@@ -206,10 +206,10 @@ def begin(connection: Connection) -> Capabilities:
 def outcomes(
     caps: Capabilities, checks: Iterable[Check], settings: Settings, find: Callable[[Check], Outcome]
 ) -> Iterator[Outcome]:
-    """Yield the outcome of each check in turn: of those that can run, what `find` returns, until too much went wrong.
+    """Yield the outcome of each check in order; for a check that can run, call `find`, until too many things go wrong.
 
-    `find` is called for each check that can run on `caps`, in order, until the adapter cannot be started again
-    (`AdapterUnusable`), too many checks met a time-out, or the budget is spent.
+    `find` is called for each check that can run on `caps`. It is no longer called once the adapter cannot be restarted
+    (`AdapterUnusable`), too many checks had a time-out, or the budget is spent.
     """
     chosen, stopped, timeouts = list(checks), "", 0
     for number, check in enumerate(chosen):
@@ -238,12 +238,12 @@ def _not_run(check: Check, why: str, cases: int = 0) -> Outcome:
 
 
 def judged(connection: Connection, caps: Capabilities, check: Check, settings: Settings) -> Outcome:
-    """Run one check; a fault of the kit itself is a check that was not run.
+    """Run one check; if the kit itself has an error, the check counts as not run.
 
     Raises
     ------
     AdapterUnusable
-        The adapter could not be started again, and nothing had failed before.
+        The adapter could not be started again, and no case had failed before.
     """
     try:
         return run_check(connection, caps, check, settings)
@@ -259,7 +259,7 @@ def run_check(connection: Connection, caps: Capabilities, check: Check, settings
     Raises
     ------
     AdapterUnusable
-        The adapter could not be started again, and nothing had failed before.
+        The adapter could not be started again, and no case had failed before.
     """
     met, start = _Run(), time.monotonic()
     _search(connection, caps, check, settings, met)
@@ -288,7 +288,7 @@ def run_check(connection: Connection, caps: Capabilities, check: Check, settings
 
 
 def _with_others(failure: Failure | None, met: _Run) -> Failure | None:
-    """Return a failure that says in its message which others were met, one of each verdict."""
+    """Return a failure with the other failures named in its message, one for each verdict."""
     if failure is None or met.first is None:
         return failure
     others = [f"{kind}: {other.message}" for kind, other in met.kinds.items() if kind != met.first.verdict]
@@ -296,7 +296,7 @@ def _with_others(failure: Failure | None, met: _Run) -> Failure | None:
 
 
 def first_failure(connection: Connection, caps: Capabilities, check: Check, settings: Settings) -> bool:
-    """Return whether a check fails; the first failure is neither shrunk nor confirmed."""
+    """Return whether a check fails; the first failure is not shrunk or confirmed."""
     met = _Run()
     _search(connection, caps, check, settings, met, (Phase.generate,))
     return met.last is not None
@@ -320,7 +320,7 @@ def _search(
         _case(connection, caps, check, settings, met, draw)
 
     given = hypothesis.given(_drawing())(search)
-    # No database is used; Hypothesis would still make a key of one, each time, from the source of the function.
+    # No database is used, but Hypothesis would still compute a key for it from the function's source each time.
     vars(given)["_hypothesis_internal_database_key"] = b""
     chosen = hypothesis.settings(
         max_examples=check.count(settings.cases),
@@ -349,14 +349,14 @@ def _draw_nothing(strategy: st.SearchStrategy[Any]) -> NoReturn:
 
 @st.composite
 def _drawing(draw: st.DrawFn) -> st.DrawFn:
-    """Hand on the function that draws, which costs less for each value than ``st.data()`` does."""
+    """Return the function that draws; per value, it is cheaper than ``st.data()``."""
     return draw
 
 
 def _case(
     connection: Connection, caps: Capabilities, check: Check, settings: Settings, met: _Run, drawn: _Draw
 ) -> None:
-    """Judge one case, and write into `met` what came of it."""
+    """Judge one case, and record the result in `met`."""
     met.cut = bool(settings.spent)
     if met.cut or time.monotonic() > met.hanging_since + _HANG_SECONDS or met.asked > met.most_asked:
         raise _Enough
@@ -392,7 +392,7 @@ def _case(
 
 
 def _note(connection: Connection, met: _Run, failed: CheckFailed, failure: Failure) -> None:
-    """Write a failure into `met`."""
+    """Record a failure in `met`."""
     met.first_failure = met.first_failure or met.cases
     met.most_asked = min(met.most_asked, met.asked + _MOST_SHRINKING)
     met.first = met.first or failure
@@ -405,10 +405,10 @@ def _note(connection: Connection, met: _Run, failed: CheckFailed, failure: Failu
 
 @contextmanager
 def _same_cases_everywhere() -> Iterator[None]:
-    """Keep Hypothesis from drawing the constants of whatever modules are loaded: a seed means the same cases anywhere.
+    """Keep Hypothesis from drawing constants of the loaded modules, so that a seed gives the same cases everywhere.
 
-    There is no setting for it; a version of Hypothesis without this habit needs nothing. Which constants a range holds
-    is kept from check to check, apart from what Hypothesis keeps for others.
+    Hypothesis has no setting for this; versions that do not draw such constants need no change. The cache of constants
+    by range is kept from check to check, separate from Hypothesis's own cache.
     """
     if not hasattr(providers, "_get_local_constants"):
         yield
@@ -425,7 +425,7 @@ def _same_cases_everywhere() -> Iterator[None]:
 
 
 def _forget() -> None:
-    """Throw away what Hypothesis notes of each strategy, for as long as the process lives (CNF-55)."""
+    """Clear what Hypothesis would keep about each strategy until the process ends (CNF-55)."""
     getattr(data, "STRUCTURAL_COVERAGE_CACHE", {}).clear()
 
 
@@ -442,7 +442,7 @@ def _failure(failed: CheckFailed, caller: Caller, draws: list[object]) -> Failur
 
 
 def _place(step: int | None, transcript: Sequence[Exchange]) -> chart.Place | None:
-    """Return where in a transcript a step is that a check found at fault."""
+    """Return the place in the transcript of a step that a check found at fault."""
     exchanges = [
         (None if isinstance(e.request, RawLine) else vars(e.request), e.answer and e.answer.as_json())
         for e in transcript
@@ -451,7 +451,7 @@ def _place(step: int | None, transcript: Sequence[Exchange]) -> chart.Place | No
 
 
 def bounded(failure: Failure | None) -> Failure | None:
-    """Return a failure with as much of what the adapter wrote as a report holds, the last answer first (CNF-71)."""
+    """Return a failure with the adapter's text cut to the limits of a report; the last answer has priority (CNF-71)."""
     if failure is None:
         return None
     room, kept = Room(KEPT), list[Exchange]()
@@ -465,7 +465,7 @@ def bounded(failure: Failure | None) -> Failure | None:
 
 
 def _confirmed(connection: Connection, caps: Capabilities, met: _Run) -> Failure | None:
-    """Return the smallest failure that comes again; of time-outs, which shrink by guess, else the first."""
+    """Return the smallest failure that recurs; for time-outs, whose shrinking is unreliable, else the first failure."""
     if met.last is None or met.first is None:
         return None
     try:
@@ -478,10 +478,10 @@ def _confirmed(connection: Connection, caps: Capabilities, met: _Run) -> Failure
 
 
 def _confirm(connection: Connection, caps: Capabilities, failure: Failure) -> Failure:
-    """Send the requests of a failure to fresh processes, and see in how many of them the same answers come.
+    """Send the requests of a failure to fresh processes, and count the processes that give the same answers.
 
-    An adapter that takes explicit randomness, or none at all in these requests, must answer a fresh process alike; if
-    it never does, the failure is that an answer depended on what came before (ADP-03).
+    If an adapter takes explicit randomness, or these requests need none, a fresh process must answer in the same way.
+    If no fresh process does, the failure is that an answer depends on earlier requests (ADP-03).
     """
     if any(caps.offers(e.request.op) and _draws(e.request) for e in failure.transcript):
         return failure
@@ -495,7 +495,7 @@ def _confirm(connection: Connection, caps: Capabilities, failure: Failure) -> Fa
 
 
 def _draws(request: Request) -> bool:
-    """Return whether a request leaves it to the adapter to sample something: an operation, or the user of a session."""
+    """Return whether a request makes the adapter sample something, as an operation or as a user of a session."""
     return not request.rand and (request.op in DRAWING or request.params.get("role") == "user")
 
 
@@ -515,7 +515,7 @@ def _repeats(connection: Connection, failure: Failure) -> bool:
 
 
 def _end_sessions(connection: Connection, failure: Failure) -> None:
-    """End the sessions that a failure has left open when it was sent again: checks name theirs alike."""
+    """Close the sessions that a failure left open when it was sent again, since checks reuse the same handles."""
     opened = [e.request.params.get("handle") for e in failure.transcript if e.request.op == "session.new"]
     with suppress(AdapterBroken):
         for handle in dict.fromkeys(str(handle) for handle in opened if handle is not None):

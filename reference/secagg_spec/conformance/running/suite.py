@@ -1,4 +1,4 @@
-"""What a run judges: the test vectors, each a check of its own, and the checks that draw cases."""
+"""The checks of a run: each test vector as a check, and the checks that draw cases."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from secagg_spec.conformance.vectors import judge, store
 from secagg_spec.conformance.vectors.base import Flag, Vector
 
 PREFIX = "vector/"
-"""How the ids of checks begin that are test vectors."""
+"""The prefix of the ids of checks that are test vectors."""
 OUTSIDE = "not run: it lies outside the declared ranges, grades and policies"
 
 
 @dataclass(frozen=True)
 class VectorCheck(Check):
-    """A test vector as a check: it draws nothing, and asks one fixed request."""
+    """A test vector as a check: it draws nothing and sends one fixed request."""
 
     def obstacle(self, caps: Capabilities) -> str:
-        """Return why the vector says nothing about what an adapter declares; nothing when it does."""
+        """Return why the vector does not apply to an adapter, given its declaration; empty if it applies."""
         if not caps.offers(*self.operations):
             return "not offered"
         return "" if judge.asks(caps, vector(self.id)) else OUTSIDE
 
     def __reduce__(self) -> tuple[Callable[[str], Check], tuple[str]]:
-        """Go from process to process by id."""
+        """Pickle the check by its id."""
         return find, (self.id,)
 
 
@@ -40,7 +40,7 @@ def find(id: str) -> Check:
     Raises
     ------
     KeyError
-        There is none.
+        There is no check or vector with this id.
     """
     return vector_checks()[id] if id.startswith(PREFIX) else REGISTRY[id]
 
@@ -57,12 +57,12 @@ def vector_checks() -> Mapping[str, Check]:
 
 
 def vector(id: str) -> Vector:
-    """Return the vector of a check."""
+    """Return the vector that belongs to a check."""
     return _vectors()[id][0]
 
 
 def flags(id: str) -> Mapping[str, Flag]:
-    """Return the kinds of bug that the failure of a vector suggests, by name; none for other checks."""
+    """Return the kinds of bug that a failing vector suggests, by name; empty for other checks."""
     if id not in _vectors():
         return {}
     found, known = _vectors()[id]

@@ -1,1 +1,1 @@
-"""Helpers for people who write adapters. `secagg_adapter.py` is one file that can be copied: it imports nothing."""
+"""Helpers for authors of adapters. `secagg_adapter.py` is a single file without dependencies, made to be copied."""

@@ -1,4 +1,4 @@
-"""Write an adapter in about 20 lines of Python. One file, standard library only, so that it can be copied anywhere.
+"""Write an adapter in about 20 lines of Python. This single file needs only the standard library; copy it anywhere.
 
     from secagg_adapter import Adapter, Reject, pack, unpack
 
@@ -11,10 +11,10 @@
     if __name__ == "__main__":
         adapter.run()
 
-A handler receives the members of ``params`` by name, and of ``rand`` as ``rand`` when its operation takes randomness.
-Their form is checked before: types, hex digits, decimal digits. What remains is the implementation's to refuse.
-It returns the members of ``result``, raises `Reject`, or raises anything else, which becomes an ``error``.
-Whatever the implementation prints goes to standard error.
+A handler receives the members of ``params`` by name and, if its operation takes randomness, ``rand`` as one argument.
+Their form has already been checked: types, hex digits, decimal digits. The implementation must refuse the rest.
+The handler returns the members of ``result`` or raises `Reject`; any other exception becomes an ``error``.
+Text that the implementation prints goes to standard error.
 
 Source: spec/adapter.md.
 """
@@ -146,7 +146,7 @@ OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 }
 """Each operation of the adapter protocol: the members of ``params``, and the names of its sampled values.
 
-Those of ``session.new`` and ``session.again`` depend on the party: `PARTIES`.
+For ``session.new`` and ``session.again``, the sampled values depend on the party: see `PARTIES`.
 """
 
 _LIGHT: Final = ("q", "N", "D", "U", "T", "d")
@@ -158,7 +158,7 @@ NUMBERS: Final[dict[str, tuple[str, ...]]] = {
     "basa": _BASA,
     "heterosag": _HETEROSAG,
 }
-"""The parameters of each protocol that has sessions: the members of ``numbers``."""
+"""For each protocol with sessions, its parameters: the members of ``numbers``."""
 
 PARTIES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "lightsecagg.user": (("user", "channel", "update"), ("mask", "noise")),
@@ -187,13 +187,13 @@ PARTIES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 """The parties that ``session.new`` can open: the members of ``setup``, and the names of the sampled values."""
 
 REMEMBERED: Final = ("user", "past")
-"""The members of ``setup`` that a party is not given again in a later round."""
+"""The members of ``setup`` that a party keeps, so that a later round does not pass them again."""
 
 WITHOUT_ROUNDS: Final = ("basecagg", "basa")
-"""The protocols whose parties do not go on from round to round."""
+"""The protocols whose parties do not continue from round to round."""
 
 DRAWING: Final = frozenset({name for name, (_, drawn) in OPERATIONS.items() if drawn} | {"pair.agree", "pair.seal"})
-"""The operations that draw something where nothing is given; those of pairs draw keys in every call."""
+"""The operations that draw if they get no sampled values; the pair operations draw keys in every call."""
 
 FORMS: Final[dict[str, str]] = {
     **dict.fromkeys(("q", "R", "level", "round"), "decimal"),
@@ -273,18 +273,18 @@ FORMS: Final[dict[str, str]] = {
     "drop": "drop",
     "seed": "seed",
 }
-"""The form of each member of ``params`` and ``rand``, by its name; see `form`."""
+"""The form of each member of ``params`` and ``rand``, by name; see `form`."""
 
 
 def form(operation: str, member: str) -> str:
-    """Return the form of a member of an operation; one without a form is any JSON value."""
+    """Return the form of a member of an operation; a member without a form may be any JSON value."""
     return FORMS.get(f"{operation}.{member}", FORMS.get(member, "json"))
 
 
 class Reject(Exception):
-    """The implementation refuses, on purpose. `code` is one of the reject codes of the adapter protocol.
+    """The implementation refuses on purpose. `code` is one of the reject codes of the adapter protocol.
 
-    `blamed` are the parties that the refusal of a step carries: users by number, ``"server"``, ``"authority"``.
+    `blamed` are the parties that the refusal of a step blames: users by number, ``"server"``, ``"authority"``.
     """
 
     def __init__(self, code: str, message: str = "", blamed: Sequence[int | str] = ()) -> None:
@@ -298,18 +298,18 @@ class Reject(Exception):
 
 
 class Unsupported(Exception):
-    """These parameters are outside what the adapter declares."""
+    """These parameters are outside the adapter's declaration."""
 
 
 class Adapter:
-    """The operations of one implementation, and the loop that offers them.
+    """The operations of one implementation, and the loop that answers requests.
 
     Parameters
     ----------
     name, version, language : str
-        What is under test.
+        The implementation under test.
     randomness : {"explicit", "seeded", "none"}
-        The grade of randomness of operations that take any.
+        The randomness grade of the operations that take randomness.
     policy, reject_map : dict, optional
         As in the adapter protocol, section 2.
     """
@@ -338,7 +338,7 @@ class Adapter:
     def operation(self, name: str, **declaration: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare an operation; `declaration` may hold ``ranges``, ``parameter_sets``, ``randomness``, ``composed``.
 
-        That of ``session.new`` holds ``parties``, a list of names of `PARTIES`.
+        The declaration of ``session.new`` has ``parties``, a list of names from `PARTIES`.
         """
         if name not in OPERATIONS:
             raise ValueError(f"{name!r} is not an operation of the adapter protocol: {', '.join(OPERATIONS)}")
@@ -351,7 +351,7 @@ class Adapter:
         return declare
 
     def answer(self, request: Any) -> dict[str, Any]:
-        """Return the answer to one request, given as the JSON value of its line; ``None`` where a line is not JSON."""
+        """Return the answer to one request, given as the JSON value of its line, or ``None`` if it is not JSON."""
         if not is_request(request):
             return {"id": None, "reject": {"code": "malformed", "message": "a request is an object with an integer id"}}
         try:
@@ -375,7 +375,7 @@ class Adapter:
         return result
 
     def _note_sessions(self, operation: str, params: dict[str, Any]) -> None:
-        """Keep which party each open session is, for the form of what ``session.again`` gives it."""
+        """Record the party of each open session, to check the form of what ``session.again`` passes to it."""
         if operation == "session.new":
             self._parties[params["handle"]] = f"{params['protocol']}.{params['role']}"
         elif operation == "session.free":
@@ -405,7 +405,7 @@ class Adapter:
         return {**params, "rand": rand} if drawn or opening else dict(params)
 
     def run(self, stdin: BinaryIO | None = None) -> None:
-        """Answer requests until the end of input. Standard output of the process is kept for answers alone."""
+        """Answer requests until the end of input. Only answers go to the process's standard output."""
         source = stdin or sys.stdin.buffer
         with os.fdopen(os.dup(1), "wb", buffering=0) as out:
             os.dup2(2, 1)
@@ -414,7 +414,7 @@ class Adapter:
 
 
 def _parse(line: bytes) -> Any:
-    """Return the JSON value of a line, or ``None`` when it is not JSON."""
+    """Return the JSON value of a line, or ``None`` if it is not JSON."""
     try:
         return json.loads(line.decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -431,7 +431,7 @@ def is_request(value: Any) -> bool:
 
 
 def check_members(request: dict[str, Any]) -> None:
-    """Refuse a request whose members beside ``id`` are not those of the protocol, or of another type."""
+    """Refuse a request with unknown or missing members, besides ``id``, or with members of the wrong type."""
     unknown = sorted(set(request) - {"id", "op", "params", "rand"})
     if unknown:
         raise Reject("malformed", f"a request has no member {unknown[0]!r}")
@@ -442,7 +442,7 @@ def check_members(request: dict[str, Any]) -> None:
 
 
 def check_party(params: dict[str, Any], declared: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the sampled values of the party that a ``session.new`` opens, when it has the right form."""
+    """Check the form of a ``session.new``, and return the names of the sampled values of the party that it opens."""
     party = f"{params['protocol']}.{params['role']}"
     if party not in PARTIES:
         raise Reject("bad_param", f"protocol and role are {party!r}; parties are {', '.join(PARTIES)}")
@@ -457,7 +457,7 @@ def check_party(params: dict[str, Any], declared: Sequence[str]) -> tuple[str, .
 def check_again(params: dict[str, Any], party: str | None) -> tuple[str, ...]:
     """Return the names of the sampled values of a party that ``session.again`` takes to a later round.
 
-    `party` is the name of the party whose session the handle names; ``None`` when no session has this handle.
+    `party` is the name of the party whose session has the handle, or ``None`` if no session has it.
     """
     if party is None:
         raise Reject("bad_param", f"no session {params['handle']!r} is open")

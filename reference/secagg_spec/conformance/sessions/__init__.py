@@ -1,1 +1,1 @@
-"""Sessions that are played: what each party is given, party by party, and with the network as adversary."""
+"""Play sessions: the inputs of each party, party by party, and rounds with the network as adversary."""

@@ -1,14 +1,14 @@
-"""One round in which the network is the adversary, played act by act.
+"""Play one round act by act, with the network as the adversary.
 
-Some parties are played by an adapter, all others by the reference. Whatever a party of the adapter is given, its shadow
-is given as well, the reference's party in the same state; its answer must be that of the shadow. An *act* is plain
-data, a list whose first entry is its name (`ACTS`): what it does depends on the round so far and on nothing else.
+An adapter plays some parties, and the reference plays the others. Each party of the adapter has a shadow: the
+reference's party in the same state, which receives the same messages. The party's answer must equal the shadow's. An
+*act* is plain data, a list whose first entry is its name (`ACTS`). Its effect depends only on the round so far.
 
-A step that is refused leaves its party as it was (ERR-01), and takes away what the network had made of the messages:
-those that were sent wait again. So a party that refuses something wrong can take the right step afterwards, and must.
+A refused step leaves its party unchanged (ERR-01) and removes the messages that the network made; the original messages
+wait again. A party that refuses a bad message can therefore take the correct step afterwards, and must do so.
 
-Where an adapter draws its values itself, its shadow has others. Then a second round goes along, all of it the
-reference's, in which the same happens: what is refused there must be refused here, and what is taken there taken.
+If an adapter draws its own values, its shadow has different ones. Then a second round, played only by the reference,
+runs alongside with the same acts. A step that is refused there must be refused here, and likewise if it is taken.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Act: TypeAlias = Sequence[Any]
 
 
 class Found(Exception):
-    """The first difference of a round: in which act, counted from 1, and which; `wanted` is what the text demands."""
+    """The first difference of a round, and the number of its act, counted from 1; `wanted` is the correct result."""
 
     def __init__(self, number: int, act: Act, difference: Difference, wanted: Any) -> None:
         super().__init__(f"act {number} ({described(act)}): {difference}")
@@ -46,14 +46,14 @@ class Found(Exception):
 
 @dataclass(eq=False)
 class Engine(Round):
-    """A round, and what makes the next act of it happen.
+    """A round, and the code that performs its next act.
 
     Parameters
     ----------
     twin : Engine or None
-        The round that goes along, where the adapter draws its values itself.
+        The round that runs alongside if the adapter draws its own values.
     player : Player or None
-        The adapter; nothing in a round that is the reference's alone.
+        The adapter; None in a round that only the reference plays.
     """
 
     twin: Engine | None = None
@@ -65,26 +65,26 @@ class Engine(Round):
 
     @property
     def pace(self) -> adversary_paces.Pace:
-        """How the honest parties of the protocol go on."""
+        """How the honest parties of the protocol proceed."""
         return adversary_paces.PACES[self.deal.protocol]
 
     @cached_property
     def foreign(self) -> tuple[bytes, ...]:
-        """The messages of another round of the same parties, in which nothing happens to them."""
+        """The messages of another round of the same parties, without interference."""
         network = replace(self.deal, round=self.deal.round ^ 1, rounds={}).played()
         return tuple(encode(message) for event in network.transcript for message in event.sent)
 
     # -------------------------------------------------------------------------------------------------------- acting
 
     def do(self, act: Act) -> None:
-        """Do an act.
+        """Perform an act.
 
         Raises
         ------
         Found
-            An adapter's party does not do what the text demands.
+            A party of the adapter violates the text.
         LookupError
-            The round has not what the act names.
+            The round lacks something that the act names.
         """
         self.acts.append(act)
         before = len(self.log)
@@ -97,7 +97,7 @@ class Engine(Round):
             raise Found(len(self.acts), act, difference, self.wanted) from difference
 
     def step(self, party: int, phase: str, *, turned: bool = False) -> Taken:
-        """Let a party take a step on the letters that wait for it, the last one first where they are turned round."""
+        """Let a party take a step on its waiting letters, in reverse order if `turned`."""
         step = self.parties[party].step(phase)
         chosen = self.pace.chosen(self, step, party)[:: -1 if turned else 1]
         event = self.ask(party, phase, chosen)
@@ -108,7 +108,7 @@ class Engine(Round):
         return event
 
     def ask(self, party: int, phase: str, letters: Sequence[Letter]) -> Taken:
-        """Let a party take a step on some letters, compare what it does, and send what it sends."""
+        """Let a party take a step on some letters, compare the result, and send its messages."""
         call = Call(phase, tuple(letter.data for letter in letters))
         right = None if self.twin is None else self.twin.log[len(self.log)]
         remote = self.remotes.get(party)
@@ -137,7 +137,7 @@ class Engine(Round):
         return replace(event, sent=sent, aggregate=entry.get("aggregate"))
 
     def _compare(self, answer: Answer, event: Taken) -> None:
-        """Compare the answer of an adapter with what the shadow did."""
+        """Compare an adapter's answer with the shadow's step."""
         if event.error is not None:
             self._refused(answer, event, adversary_demands.fitting(self, event))
             return
@@ -146,7 +146,7 @@ class Engine(Round):
         mixed.compare(answer, event.party, event.phase, [parse(data) for data in event.sent], event.aggregate)
 
     def _believed(self, answer: Answer, right: Taken, letters: Sequence[Letter]) -> Taken:
-        """Return the step of a party that draws its values itself, when it is taken or refused as it must be."""
+        """If a party draws its own values, return its step after checking that it is taken or refused as required."""
         event = replace(right, letters=tuple(letters), sent=(), aggregate=answer.value.get("aggregate"))
         if right.error is not None:
             assert self.twin is not None
@@ -158,12 +158,12 @@ class Engine(Round):
         return replace(event, sent=tuple(encode(message) for message in sent))
 
     def _refused(self, answer: Answer, event: Taken, codes: frozenset[str]) -> None:
-        """Judge the answer of an adapter to a step that must be refused."""
+        """Judge an adapter's answer to a step that must be refused."""
         self.wanted = {"reject": sorted(codes)}
         adversary_demands.check_refused(answer, event, codes)
 
     def _send(self, data: bytes) -> None:
-        """Put a message into the mail; one that comes twice is lost with the step that refuses it."""
+        """Put a message into the mail; if it arrives twice, the copy is lost with the step that refuses it."""
         message = parse(data)
         between_users = role_of(message.sender) is role_of(message.receiver) is Role.USER
         to = SERVER if between_users and self.log[-1].party != SERVER else message.receiver
@@ -172,7 +172,7 @@ class Engine(Round):
         self.archive.append(data)
 
     def start_again(self, party: int, round: int) -> None:
-        """Start a party again, in a round, and end the one that it was: what that knew is lost."""
+        """Restart a party, in some round, and end its predecessor, whose knowledge is lost."""
         if round != self.deal.round_of(party):
             self.deal = replace(self.deal, rounds={**self.deal.rounds, party: round})
         self.lives[party] += 1
@@ -201,23 +201,23 @@ def _handle(party: int, life: int) -> str:
 def opened(
     deal: Deal, player: Player | None = None, played: Sequence[int] = (), connection: Connection | None = None
 ) -> Iterator[Engine]:
-    """Open a round before its first act, and free what the adapter was given in the end.
+    """Open a round before its first act, and free the adapter's sessions at the end.
 
     Parameters
     ----------
     deal : Deal
-        What every party is given.
+        The inputs of every party.
     player : Player or None
         The adapter that plays some of the parties.
     played : sequence of int
-        Which ones.
+        The parties that it plays.
     connection : Connection or None
-        The adapter itself, by which sessions are freed after a failure, beside what a transcript keeps.
+        The adapter itself, for freeing sessions after a failure without recording it in a transcript.
 
     Raises
     ------
     Found
-        A session of the adapter does not open, or does not end.
+        A session of the adapter cannot be opened or freed.
     """
     engine = _before(deal)
     engine.player = player
@@ -239,7 +239,7 @@ def opened(
 
 
 def _forget(connection: Connection, handles: Sequence[str]) -> None:
-    """Free sessions after a failure, those that are open: the next round names its own alike."""
+    """Free the open sessions after a failure, because the next round uses the same handles."""
     try:
         for handle in handles:
             connection.ask(Request("session.free", {"handle": handle}))
@@ -255,7 +255,7 @@ def _before(deal: Deal) -> Engine:
 
 
 def _all(engine: Engine, order: str = "") -> None:
-    """Let every party that can take the next row of the table; whoever refuses what the network made tries again."""
+    """Let every party take the next row of the table if it can; a party that refuses the network's messages retries."""
     step = engine.deal.table[engine.row]
     for party in engine.pace.takers(engine, step):
         event = engine.step(party, step.phase, turned=order == TURNED)
@@ -271,7 +271,7 @@ def _step(engine: Engine, party: int, phase: str) -> None:
 
 
 def _again(engine: Engine, party: int, number: int, times: int, *change: Any) -> None:
-    """Ask a party several times for a step that it took, on the same letters; with a change, of one of them."""
+    """Ask a party several times to repeat a step on the same letters, or with one of them changed."""
     event = engine.steps(party)[number]
     letters = [Letter(letter.data, True, None, letter.changed) for letter in event.letters]
     if change:
@@ -313,7 +313,7 @@ def _alter(engine: Engine, party: int, place: int, *change: Any) -> None:
 
 
 def _tell(engine: Engine, party: int, place: int, phase: str, times: int, *change: Any) -> None:
-    """Name other users to a party, and ask it for its step at once: several times, as long as it refuses."""
+    """Tell a party about other users and ask it for its step at once; repeat as long as it refuses."""
     letter = engine.waiting(party)[place]
     for _ in range(times):
         _exchange(engine, party, engine.waiting(party).index(letter), told(letter.data, change))
@@ -356,10 +356,10 @@ ACTS: Mapping[str, Callable[..., None]] = MappingProxyType(
         "restart": _restart,
     }
 )
-"""What each act does, by its name. Places count from 0 among the letters that wait for a party."""
+"""The function for each act, by name. Places count from 0 among the letters that wait for a party."""
 
 TURNED = "turned"
-"""What stands behind the act `all` when everybody's messages come in reverse order."""
+"""The argument of the act `all` that reverses the order of every party's messages."""
 
 _SAID: Mapping[str, str] = MappingProxyType(
     {

@@ -1,4 +1,4 @@
-"""What is demanded of an adapter's party in a round in which the network is the adversary."""
+"""The requirements on an adapter's party in a round in which the network is the adversary."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STRUCTURE = frozenset(
         *("length_mismatch", "noncanonical", "out_of_range", "bad_param", "below_threshold"),
     }
 )
-"""The codes of messages that do not belong to a step or have not its form, and of too few of them."""
+"""The codes for messages that do not belong to a step, are malformed, or are too few."""
 
 MASKED = ("upload", "masked_input")
 """The phases in which the server learns who contributes."""
@@ -33,10 +33,10 @@ _UNMASK_SHARES = UnmaskShares.TYPE.to_bytes(2, "little")
 
 
 def fitting(engine: Round, event: Taken) -> frozenset[str]:
-    """Return the codes with which a step may be refused (spec/adapter.md, section 5): those of all rules it breaks.
+    """Return the codes with which a step may be refused (spec/adapter.md, section 5): the codes of all rules it breaks.
 
-    `engine` has the party of the reference that refused it. A step of which more than one message was made by the
-    network may be refused by any.
+    `engine` contains the reference's party that refused the step. If the network made more than one of its messages,
+    the code of any of them is allowed.
     """
     assert event.error is not None
     suspects = [at for at, letter in enumerate(event.letters) if letter.made]
@@ -55,7 +55,7 @@ def _of(error: ParameterError | ProtocolError) -> frozenset[str]:
 
 
 def check_refused(answer: Answer, event: Taken, codes: frozenset[str]) -> None:
-    """Judge the answer to a step that must be refused, with one of some codes."""
+    """Judge the answer to a step that must be refused with one of these codes."""
     if answer.kind != "reject":
         what = f"taken, and it must be refused: {event.error}"
         raise Difference("accepted_invalid", event.party, event.phase, what)
@@ -65,7 +65,7 @@ def check_refused(answer: Answer, event: Taken, codes: frozenset[str]) -> None:
 
 
 def check_shape(event: Taken, got: Sequence[Message], wanted: Sequence[Message]) -> None:
-    """Demand the types and receivers of what a party sends that draws its values itself."""
+    """If a party draws its own values, check the types and receivers of the messages it sends."""
     for number, (mine, right) in enumerate(zip(got, sorted(wanted, key=place), strict=False)):
         if place(mine) != place(right):
             what = f"message {number} is a {_said(mine)}, must be a {_said(right)}"
@@ -76,7 +76,7 @@ def check_shape(event: Taken, got: Sequence[Message], wanted: Sequence[Message])
 
 
 def place(message: Message) -> tuple[int, int]:
-    """Return what the messages of one outbox are told apart by."""
+    """Return the key that distinguishes the messages of one outbox."""
     return message.TYPE, message.receiver
 
 
@@ -85,7 +85,7 @@ def _said(message: Message) -> str:
 
 
 def check_agreed(engine: Round, event: Taken, right: Taken) -> None:
-    """Blame the adapter's parties when one of the reference refuses what they sent, or takes what it should not."""
+    """Blame the adapter's parties if a reference party refuses their messages, or wrongly accepts them."""
     if (event.error is None) != (right.error is None):
         senders = {message.sender for letter in event.letters if (message := letter.message) is not None}
         blamed = min(senders & set(engine.remotes) or set(engine.remotes))
@@ -97,7 +97,7 @@ def check_agreed(engine: Round, event: Taken, right: Taken) -> None:
 
 
 def check_end(engine: Round, events: Sequence[Taken]) -> None:
-    """Demand of the last steps that a sum is the right one, and that no user gave both secrets of anyone away."""
+    """Check that the final steps give the correct sum, and that no user revealed both secrets of another user."""
     for event in events:
         if event.aggregate is not None and engine.deal.protocol != "basecagg" and not tainted(engine):
             _check_sum(engine, event)
@@ -115,12 +115,12 @@ def _check_sum(engine: Round, event: Taken) -> None:
 
 
 def tainted(engine: Round) -> bool:
-    """Return whether somebody took a message that nobody sent to it: the sum may then be any."""
+    """Return whether a party took a message that nobody sent to it; then the sum may be arbitrary."""
     return any(letter.changed for event in engine.log if event.error is None for letter in event.letters)
 
 
 def contributors(engine: Round) -> list[int]:
-    """Return whose masked updates the server took."""
+    """Return the users whose masked updates the server took."""
     senders: set[int] = set()
     for event in engine.taken(SERVER):
         if event.phase in MASKED:
@@ -129,7 +129,7 @@ def contributors(engine: Round) -> list[int]:
 
 
 def revealed_twice(engine: Round, party: int) -> set[int]:
-    """Return the users of whom a party, since it was started, sent shares of the self seed and of the masking key."""
+    """Return the users of whom a party, since its start, sent shares of both the self seed and of the masking key."""
     sent = (data for event in engine.taken(party) for data in event.sent)
     answers = [codec.decode(UnmaskShares, data) for data in sent if data[:2] == _UNMASK_SHARES]
     seeds = {user for message in answers for user in message.survivors}

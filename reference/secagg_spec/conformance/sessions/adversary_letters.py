@@ -1,7 +1,7 @@
-"""Letters: the messages of a round on their way, and what the network makes of them.
+"""Letters: the messages of a round in transit, and the network's changes to them.
 
-A *change* is plain data: a list whose first entry is a word, so that it can be stored and made again. A change works on
-any message, and may as well give bytes that are none.
+A *change* is plain data, a list whose first entry is a word, so it can be stored and repeated. A change applies to any
+message; its result may be bytes that are not a message.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _WORDS = 2**32
 
 @dataclass(frozen=True, eq=False)
 class Letter:
-    """A message on its way, as bytes.
+    """A message in transit, as bytes.
 
     Parameters
     ----------
     data : bytes
-        What is delivered.
+        The delivered bytes.
     made : bool
-        Whether the network made it: it goes with the next step, whatever its type, and is lost when that is refused.
+        Whether the network made it. Such a letter goes with the next step, whatever its type, and is lost if refused.
     original : Letter or None
-        What comes back in its place when it is lost.
+        The letter that returns in its place when it is lost.
     changed : bool
-        Whether its bytes are others than those that somebody sent to this party in this round.
+        Whether its bytes differ from those that somebody sent to this party in this round.
     """
 
     data: bytes
@@ -48,7 +48,7 @@ class Letter:
 
     @cached_property
     def message(self) -> Message | None:
-        """The message, where the bytes are one."""
+        """The message, or None if the bytes are not a message."""
         try:
             return parse(self.data)
         except ProtocolError:
@@ -59,19 +59,19 @@ class Letter:
 
 
 def changed(data: bytes, change: Change) -> bytes:
-    """Return the bytes of a message with a change.
+    """Return the bytes of a message after a change.
 
     Raises
     ------
     LookupError
-        There is no such change, or the message has not what it names.
+        The change does not exist, or the message lacks what it names.
     """
     word, *rest = change
     return _CHANGES[word](data, *rest)
 
 
 def told(data: bytes, change: Change) -> bytes:
-    """Return the bytes of a message that names other users: what a server says to one user and not to another."""
+    """Return a message with other users named in it, as a server might send to one user and not to another."""
     word, name, *rest = change
     message = parse(data)
     return encode(replace(message, **_LISTS[word](message, name, *rest)))
@@ -126,7 +126,7 @@ def user_lists(message: Message) -> list[str]:
 
 
 def _columns(message: Message, name: str) -> dict[str, list[Any]]:
-    """Return a list of users and what stands beside it, one entry for each user, by the names of the fields."""
+    """Return a list of users together with the parallel lists, one entry for each user, by field name."""
     count, found = len(getattr(message, name)), {name: list(getattr(message, name))}
     if not count or len(user_lists(message)) > 1:
         return found
@@ -141,7 +141,7 @@ def _columns(message: Message, name: str) -> dict[str, list[Any]]:
 
 
 def _joined(columns: Mapping[str, list[Any]], message: Message) -> dict[str, Any]:
-    """Return the fields that columns are written in."""
+    """Return the fields of a message into which columns are written."""
     joined: Mapping[type, Callable[[list[Any]], Any]] = {tuple: tuple, bytes: b"".join}
     words: Callable[[list[Any]], Any] = lambda entries: np.array(entries, np.uint64)  # noqa: E731
     return {name: joined.get(type(getattr(message, name)), words)(entries) for name, entries in columns.items()}
@@ -165,7 +165,7 @@ def _swapped(message: Message, name: str, at: int) -> dict[str, Any]:
 
 
 def _added(message: Message, name: str, user: int) -> dict[str, Any]:
-    """Name another user where it belongs, with what stands beside the one after it."""
+    """Insert another user where it belongs, with a copy of the parallel entries of the user after it."""
     columns = _columns(message, name)
     at = sum(other < user for other in columns[name])
     for other, entries in columns.items():
@@ -174,12 +174,12 @@ def _added(message: Message, name: str, user: int) -> dict[str, Any]:
 
 
 def _moved(message: Message, name: str, at: int) -> dict[str, Any]:
-    """Take a user from one list to the other one."""
+    """Move a user from one list to the other."""
     return {**_left_out(message, name, at), **_in_both(message, name, at)}
 
 
 def _in_both(message: Message, name: str, at: int) -> dict[str, Any]:
-    """Name a user of one list in the other one as well."""
+    """Add a user of one list to the other list as well."""
     [other] = [field for field in user_lists(message) if field != name]
     user = getattr(message, name)[at]
     return {other: tuple(sorted({*getattr(message, other), user}))}
@@ -202,7 +202,7 @@ _LISTS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
 
 @st.composite
 def changes(draw: st.DrawFn, data: bytes, parties: Sequence[int]) -> list[Any]:
-    """Draw a change of a message; `parties` are those that it may come from or go to."""
+    """Draw a change of a message; `parties` are its possible senders and receivers."""
     message = parse(data)
     word = draw(st.sampled_from(("element", "flip", "sender", "receiver", "round", "session", "cut", "longer", "type")))
     if word == "element" and _own(message):
@@ -222,7 +222,7 @@ def changes(draw: st.DrawFn, data: bytes, parties: Sequence[int]) -> list[Any]:
 
 
 def _own(message: Message) -> list[str]:
-    """Return the fields after the header that hold something."""
+    """Return the nonempty fields after the header."""
     codecs = field_codecs(type(message))
     return [
         name
@@ -240,7 +240,7 @@ def _drawn_element(draw: st.DrawFn, message: Message) -> list[Any]:
 
 @st.composite
 def lies(draw: st.DrawFn, data: bytes, size: int) -> list[Any]:
-    """Draw a change of the users that a message names, of `size` users of the round."""
+    """Draw a change of the users that a message names, among the `size` users of the round."""
     message = parse(data)
     lists = user_lists(message)
     name = draw(st.sampled_from(lists))

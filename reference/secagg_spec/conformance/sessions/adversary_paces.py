@@ -1,4 +1,4 @@
-"""How the honest parties of a round go on: who takes which row of the table next, and on which letters."""
+"""How the honest parties of a round proceed: who takes which row of the table next, and on which letters."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from secagg_spec.protocols.steps import SERVER, Role, Step
 
 @dataclass(frozen=True)
 class Pace:
-    """All users, then the server, phase by phase; whoever misses a row has dropped out.
+    """All users, then the server, phase by phase; a user that misses a row has dropped out.
 
-    The table is gone through `cycles` times. Where that is long, `haste` is what the honest act weighs more.
+    The table is run through `cycles` times. `haste` is extra weight for the honest act in long rounds.
     """
 
     cycles: int = 1
     haste: int = 0
 
     def chosen(self, engine: Round, step: Step[Any], party: int) -> list[Letter]:
-        """Return the letters that a step of a party is asked on: those that it takes, and what the network made."""
+        """Return the letters for a party's step: those that the step takes, and those that the network made."""
         return [letter for letter in engine.waiting(party) if letter.made or isinstance(letter.message, step.receives)]
 
     def takers(self, engine: Round, step: Step[Any]) -> list[int]:
-        """Return who takes a row."""
+        """Return the parties that take a row."""
         if step.role is Role.SERVER:
             return [SERVER]
         return [user for user in engine.users if user not in engine.gone and self.ready(engine, step, user)]
 
     def ready(self, engine: Round, step: Step[Any], user: int) -> bool:
-        """Return whether a user has taken all rows before one, and has mail for it."""
+        """Return whether a user has taken all earlier rows and has mail for this one."""
         number = engine.rows(user).index(step.phase)
         return len(engine.taken(user)) == number and (not step.receives or bool(self.chosen(engine, step, user)))
 
     def allowed(self, engine: Round, party: int) -> list[str]:
-        """Return the steps that the state of a party allows."""
+        """Return the steps that a party's state allows."""
         phases, number = engine.rows(party), len(engine.taken(party))
         return phases[number : number + 1]
 
     def refused(self, engine: Round, event: Taken) -> None:
-        """Say what comes of a row that the server refuses: the round is over."""
+        """React to the server refusing a row: the round is over."""
         engine.over = True
 
     def turn(self, engine: Round) -> None:
-        """Go to the next row; the round is over after the last one of the last cycle."""
+        """Go to the next row; after the last row of the last cycle, the round is over."""
         engine.row += 1
         if engine.row == len(engine.deal.table):
             engine.row, engine.cycle = 0, engine.cycle + 1
@@ -57,13 +57,13 @@ class Pace:
 
 @dataclass(frozen=True)
 class Buffered(Pace):
-    """The table of BASecAgg row by row: whoever is idle asks for a model, and as many upload as a buffer has places."""
+    """The table of BASecAgg row by row: idle users ask for a model, and a buffer's number of users upload."""
 
     cycles: int = 2
     haste: int = 25
 
     def chosen(self, engine: Round, step: Step[Any], party: int) -> list[Letter]:
-        """Return what `Pace.chosen` does, but of each sender's shares the oldest alone where a user keeps them."""
+        """Return the letters as `Pace.chosen` does, but only each sender's oldest shares if a user keeps them."""
         letters = super().chosen(engine, step, party)
         if step.phase != "hold":
             return letters
@@ -71,7 +71,7 @@ class Buffered(Pace):
         return [letter for letter in letters if letter.made or _first(letter.message, senders)]
 
     def takers(self, engine: Round, step: Step[Any]) -> list[int]:
-        """Return who takes a row; nobody abandons a training."""
+        """Return the parties that take a row; nobody abandons a training."""
         if step.phase == "abandon":
             return []
         if step.role is Role.SERVER:
@@ -92,13 +92,13 @@ class Buffered(Pace):
         return bool(self.chosen(engine, step, user))
 
     def allowed(self, engine: Round, party: int) -> list[str]:
-        """Return the steps that the state of a party allows, whatever arrives."""
+        """Return the steps that a party's state allows, regardless of its mail."""
         phase = engine.state(party).phase
         steps = list(_STEPS[phase])
         return [*steps, "hold", "recover"] if party != SERVER else steps
 
     def refused(self, engine: Round, event: Taken) -> None:
-        """Lose what the server refuses, and go on."""
+        """Drop what the server refuses, and go on."""
         engine.mail[SERVER] = [letter for letter in engine.waiting(SERVER) if letter not in event.letters]
 
     def _room(self, engine: Round) -> int:
@@ -119,7 +119,7 @@ _STEPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def _first(message: Message | None, senders: set[int]) -> bool:
-    """Return whether this is the first message of its sender, which is noted."""
+    """Return whether this is the first message of its sender, and record the sender."""
     assert message is not None
     new = message.sender not in senders
     senders.add(message.sender)
@@ -132,4 +132,4 @@ PACES: Mapping[str, Pace] = MappingProxyType(
         "basecagg": Buffered(),
     }
 )
-"""The protocols whose rounds can be played, and how."""
+"""The protocols whose rounds can be played, each with its pace."""

@@ -1,4 +1,4 @@
-"""A round in which the network is the adversary, between two acts: who took which step, and what waits for whom."""
+"""The state of a round between two acts, with the network as the adversary: steps taken, and letters waiting."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from secagg_spec.protocols.steps import role_of
 
 @dataclass(frozen=True, eq=False)
 class Taken:
-    """A step that a party was asked for: what it was given, what it sent, and how it was refused where it was.
+    """A step that a party was asked for: its input, its output, and its refusal, if it was refused.
 
-    `before` is the state of the reference's party in which it took the step, or had taken it when it refuses it again.
+    `before` is the reference party's state when it took the step, or the earlier state if it refuses a repeated step.
     """
 
     party: int
@@ -38,13 +38,13 @@ class Round:
     Parameters
     ----------
     deal : Deal
-        What every party is given.
+        The inputs of every party.
     parties : dict from party to Party
-        The reference's parties; those that an adapter plays as well, as shadows.
+        The reference's parties; for parties that an adapter plays, the shadows.
     remotes : dict from party to Remote
         The parties that the adapter plays.
     twin : Round or None
-        The round that goes along, where the adapter draws its values itself.
+        The round that runs alongside if the adapter draws its own values.
     """
 
     deal: Deal
@@ -65,19 +65,19 @@ class Round:
         return self.deal.users
 
     def rows(self, party: int) -> list[str]:
-        """Return the phases of a party, in their order."""
+        """Return the phases of a party, in order."""
         return [step.phase for step in self.deal.table if step.role is role_of(party)]
 
     def taken(self, party: int) -> list[Taken]:
-        """Return the steps that a party took since it was started."""
+        """Return the steps that a party took since its last start."""
         return [event for event in self.steps(party) if event.life == self.lives[party]]
 
     def steps(self, party: int) -> list[Taken]:
-        """Return the steps that a party took in all its lives."""
+        """Return the steps that a party took, including those before restarts."""
         return [event for event in self.log if event.party == party and event.error is None]
 
     def state(self, party: int) -> Any:
-        """Return what a party knows: a shadow's state, where an adapter plays it."""
+        """Return the state of a party; if an adapter plays it, its shadow's state."""
         return (self.twin or self).parties[party].state
 
     @property

@@ -1,7 +1,7 @@
-"""Rules: what the network may do next in a round, and how likely it is to do it.
+"""Rules: what the network may do next in a round, and with which probability.
 
-A rule looks at the reference's parties and at what they sent, and never at an answer of an adapter: where an adapter
-draws its values itself, at the round that goes along.
+A rule looks at the reference's parties and their messages, never at an adapter's answers. If an adapter draws its own
+values, the rule looks at the round that runs alongside.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.protocols.steps import SERVER
 
 MOST_LOST = 4
-"""The most messages that the network loses or delays in a round, which else seldom came to its end."""
+"""The most messages that the network loses or delays in a round; otherwise rounds would seldom finish."""
 
 HEADERS = frozenset({"sender", "receiver", "round", "session", "cut", "longer", "type"})
-"""The changes that are refused, or not, whatever the values of a message are."""
+"""The changes whose refusal does not depend on the values in a message."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A round, and whom the network turns against most often: the parties that an adapter plays."""
+    """A round, and the network's preferred targets: the parties that an adapter plays."""
 
     engine: Engine
     played: tuple[int, ...]
@@ -39,30 +39,30 @@ class Stage:
 
     @property
     def parties(self) -> list[int]:
-        """All parties, those that are played first."""
+        """All parties, with the played ones first."""
         return [*self.played, *(party for party in (*self.seen.users, SERVER) if party not in self.played)]
 
     @property
     def blind(self) -> bool:
-        """Whether values may not be altered, since an adapter has others than the round that draws look at."""
+        """Whether values must not be altered, because an adapter's values differ from those in the visible round."""
         return self.engine.twin is not None
 
     def targets(self, has: Callable[[int], bool]) -> list[int]:
-        """Return the parties for which something holds, those that are played several times."""
+        """Return the parties with a property; played parties occur several times."""
         able = [party for party in self.parties if has(party)]
         return [party for party in able if party in self.played] * 4 + able
 
     def lost(self) -> int:
-        """Return how many messages were lost or delayed so far."""
+        """Return the number of messages lost or delayed so far."""
         return sum(act[0] in ("drop", "hold") for act in self.seen.acts)
 
     def meddled(self, most: int) -> bool:
-        """Return whether the last acts, so many of them, were all the network's."""
+        """Return whether all of the last `most` acts were the network's."""
         last = [act[0] for act in self.seen.acts[-most:]]
         return len(last) == most and "all" not in last
 
     def pressed(self) -> list[int]:
-        """Return the parties that were started again, and those for which letters wait that the network made."""
+        """Return the restarted parties, and those with waiting letters that the network made."""
         return [party for party in self.parties if self._begins(party) or self._has_made(party)]
 
     def _begins(self, party: int) -> bool:
@@ -72,11 +72,11 @@ class Stage:
         return any(letter.made for letter in self.seen.waiting(party))
 
     def honest(self, party: int) -> list[int]:
-        """Return the places of the letters that wait for a party as they were sent."""
+        """Return the places of the unmodified letters that wait for a party."""
         return [place for place, letter in enumerate(self.seen.waiting(party)) if not letter.made]
 
     def lists(self, party: int) -> list[int]:
-        """Return the places of those that the server sent, and that name users."""
+        """Return the places of waiting letters from the server that name users."""
         letters = self.seen.waiting(party)
         return [place for place in self.honest(party) if _names_users(letters[place])] if party != SERVER else []
 
@@ -87,9 +87,9 @@ def _names_users(letter: Letter) -> bool:
 
 @dataclass(frozen=True)
 class Rule:
-    """One kind of act: how often it comes, whether it can come now, and a function that draws one.
+    """One kind of act: its weight, whether it is possible now, and a function that draws one.
 
-    What the network made is often tried out at once by the act `step`: `tried` is what it weighs then.
+    `tried` is the weight of the act `step` right after this act, which often tests the network's changes at once.
     """
 
     weight: int
@@ -98,7 +98,7 @@ class Rule:
     tried: int | None = None
 
     def often(self, stage: Stage) -> int:
-        """Return how often the act comes now; not at all where it is impossible."""
+        """Return the current weight of the act; 0 if it is impossible."""
         if not self.possible(stage):
             return 0
         return self.tried if self.tried is not None and stage.pressed() else self.weight
@@ -109,7 +109,7 @@ def _one(draw: Any, options: Sequence[Any]) -> Any:
 
 
 def _at_mail(name: str, weight: int, least: int = 1) -> Rule:
-    """Return the rule of an act that names letters that wait for a party as they were sent."""
+    """Return the rule of an act on unmodified letters that wait for a party."""
 
     def able(stage: Stage) -> list[int]:
         return stage.targets(lambda party: len(stage.honest(party)) >= least)
@@ -131,7 +131,7 @@ def _drawn_all(draw: Any, stage: Stage) -> Act:
 
 
 def _drawn_step(draw: Any, stage: Stage) -> Act:
-    """Draw a party and a step of it: mostly one that its state allows."""
+    """Draw a party and a step, usually one that its state allows."""
     party = _one(draw, stage.pressed() * 8 + stage.targets(lambda party: True))
     return ["step", party, _phase(draw, stage, party)]
 
@@ -143,7 +143,7 @@ def _phase(draw: Any, stage: Stage, party: int) -> str:
 
 
 def _drawn_again(draw: Any, stage: Stage) -> Act:
-    """Draw a step that a party took, often the last one, as it was or with one of its letters changed."""
+    """Draw a step that a party took, often the last one, unchanged or with one letter changed."""
     party = _one(draw, stage.targets(lambda party: bool(stage.seen.steps(party))))
     events = stage.seen.steps(party)
     number = draw(st.integers(0, len(events) - 1)) if draw(st.booleans()) else len(events) - 1
@@ -195,7 +195,7 @@ def _drawn_recall(draw: Any, stage: Stage) -> Act:
 
 
 def _drawn_foreign(draw: Any, stage: Stage) -> Act:
-    """Draw a message of the other round, mostly one that goes to the party there."""
+    """Draw a message of the other round, usually one addressed to the party there."""
     party, letters = _one(draw, stage.targets(lambda party: True)), stage.seen.foreign
     own = [number for number, data in enumerate(letters) if parse(data).receiver == party]
     return [
@@ -210,13 +210,13 @@ def _has_other_round(stage: Stage) -> bool:
 
 
 def _drawn_restart(draw: Any, stage: Stage) -> Act:
-    """Draw a party that is started again: in the round, or in the other one, whose messages the network knows."""
+    """Draw a party to restart: in this round, or in the other one, whose messages the network knows."""
     party, round = _one(draw, stage.targets(lambda party: _can_restart(stage, party))), stage.seen.deal.round
     return ["restart", party, round ^ 1 if _has_other_round(stage) and draw(st.booleans()) else round]
 
 
 def _can_restart(stage: Stage, party: int) -> bool:
-    """Return whether a party has the same values again: one that draws them itself has others."""
+    """Return whether a restarted party gets the same values; a party that draws its own values does not."""
     return not stage.blind or party not in stage.played
 
 
@@ -238,18 +238,18 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "restart": Rule(4, lambda stage: bool(stage.seen.log), _drawn_restart),
     }
 )
-"""All rules by the name of their act. The first one is honest, and the simplest."""
+"""All rules, by the name of their act. The first one is the honest and simplest act."""
 
 
 @st.composite
 def act(draw: st.DrawFn, name: str, stage: Stage) -> Act:
-    """Draw an act of one kind, which is possible."""
+    """Draw a possible act of one kind."""
     return list(RULES[name].drawn(draw, stage))
 
 
 @st.composite
 def acts(draw: st.DrawFn, stage: Stage) -> Act:
-    """Draw what happens next."""
+    """Draw the next act."""
     names = ["all"] * stage.seen.pace.haste
     names += [name for name, rule in RULES.items() for _ in range(rule.often(stage))]
     return list(draw(act(draw(st.sampled_from(names)), stage)))

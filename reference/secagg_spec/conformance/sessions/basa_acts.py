@@ -1,6 +1,6 @@
-"""Sessions of BASA by what happens in them: acts, what each party knows before each of its steps, one party of it.
+"""Sessions of BASA as sequences of acts; what each party knows before each of its steps; and one party alone.
 
-Nothing is drawn here, so that mutants start fast.
+Nothing is drawn here, so mutants start quickly.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def budget(numbers: Mapping[str, Any]) -> int:
 
 
 def positions(numbers: Mapping[str, Any]) -> int:
-    """Return P."""
+    """Return the number of positions P."""
     return int(numbers["K"]) + int(numbers["S"])
 
 
 @lru_cache(maxsize=4096)
 def verifying(private: bytes) -> bytes:
-    """Return a verification key; those of large rosters are asked for again and again."""
+    """Return a verification key, cached because those of large rosters are needed repeatedly."""
     return verification_key(private)
 
 
@@ -43,10 +43,17 @@ def verifying(private: bytes) -> bytes:
 class Act:
     """What happens next: the visit of a user, or the end of an epoch.
 
-    kind : ``upload``, ``free`` (the offer expires, no key was given), ``skip`` (it expires after the key was given),
-    ``late`` (the upload comes after that), ``denied`` (the server takes the upload, and the authority is told that it
-    expired), ``open``, ``close``, ``abandon``. Of a visit that ends early, `fetched` says
-    that the user took the offer, and `told` that the authority was told of it.
+    The kinds are:
+
+    - ``upload``: the user's upload is accepted;
+    - ``free``: the offer expires before the key is given;
+    - ``skip``: the offer expires after the key is given;
+    - ``late``: the upload arrives after the offer expired;
+    - ``denied``: the server takes the upload, but the authority hears that the offer expired;
+    - ``open``, ``close`` and ``abandon``: an epoch begins, ends, or is given up.
+
+    For a visit that ends early, `fetched` says whether the user took the offer, and `told` whether the authority heard
+    of it.
     """
 
     kind: str
@@ -58,12 +65,17 @@ class Act:
 
 @dataclass(frozen=True)
 class Moment:
-    """What a party knows before a step, or in the end.
+    """What a party knows before a step, or at the end.
 
-    phase : of the server ``idle``, ``filling``, ``serving``, ``settling``, ``closing``; of the authority ``closed``,
-    ``filling``, ``assigned``, ``keyed``; of a user ``idle``, ``asked``, ``fetched``. `epoch` is the one that is open,
-    or the last one, or that of the offer; `position` the first unused one or the one in question, `user` who is there;
-    `accepted` and `skipped` are users by position. `used` are the updates that a user uploaded.
+    `phase` depends on the party:
+
+    - the server: ``idle``, ``filling``, ``serving``, ``settling``, ``closing``;
+    - the authority: ``closed``, ``filling``, ``assigned``, ``keyed``;
+    - a user: ``idle``, ``asked``, ``fetched``.
+
+    `epoch` is the open epoch, the last one, or the epoch of the offer. `position` is the first unused position or the
+    one in question, and `user` is its user. `accepted` and `skipped` are users by position. `used` is the number of
+    updates that a user uploaded.
     """
 
     phase: str
@@ -76,7 +88,7 @@ class Moment:
 
     @property
     def holders(self) -> set[int]:
-        """The users whose positions were settled for good."""
+        """The users whose positions have a final state."""
         return {user for _, user in (*self.accepted, *self.skipped)}
 
 
@@ -84,16 +96,16 @@ Tamper = Callable[[Message], Message]
 
 
 def same(message: Message) -> Message:
-    """Return a message as it is."""
+    """Return a message unchanged."""
     return message
 
 
 @dataclass(eq=False)
 class Director:
-    """Goes through a plan on the reference, and notes what each party knows.
+    """Run a plan on the reference, and record what each party knows.
 
-    `moments` has an entry for each step of a party, and `now` the last one. `uploads` are the uploads of the open epoch
-    that were accepted, `late` those that nobody took. `tamper` changes uploads before the server gets them.
+    `moments` has an entry for each step of a party, and `now` the latest one. `uploads` are the accepted uploads of the
+    open epoch, and `late` the uploads that nobody took. `tamper` changes uploads before the server receives them.
     """
 
     stage: PositionStage
@@ -112,12 +124,12 @@ class Director:
         return self.now.get(party, Moment(start, self.stage.deal.round_of(party) - (party == AUTHORITY)))
 
     def take(self, party: int, phase: str, *inbox: Key) -> list[Key]:
-        """Let a party take a step, and note what it knew before."""
+        """Let a party take a step, and record what it knew before."""
         self.moments.setdefault(party, []).append(self.knows(party))
         return self.stage.take(Turn(party, phase, inbox))
 
     def play(self, acts: Sequence[Act]) -> PositionStage:
-        """Go through some acts."""
+        """Run some acts."""
         for act in acts:
             if act.kind in ("open", "close", "abandon"):
                 getattr(self, f"_{act.kind}")()
@@ -176,7 +188,7 @@ class Director:
         self._note(act, SERVER)
 
     def _note(self, act: Act, party: int) -> None:
-        """Note what became of a position."""
+        """Record the outcome of a position."""
         known = self.knows(party)
         if act.kind == "free":
             self.know(party, phase="filling", user=-1)
@@ -204,10 +216,10 @@ class Director:
 
 @dataclass(frozen=True, eq=False)
 class Part(Scene):
-    """One party of a session, and what it knows before each of its steps and in the end.
+    """One party of a session, and what it knows before each of its steps and at the end.
 
-    `late` are uploads that came when their offer had expired, each with the number of the server's step before which
-    they may come. `steps` are the party's steps, where they are others than those that it took in the session.
+    `late` are uploads that arrived after their offer had expired, each with the number of the server's step before
+    which they may arrive. `steps` are the party's steps, if they differ from those in the session.
     """
 
     moments: tuple[Moment, ...] = ()
@@ -217,7 +229,7 @@ class Part(Scene):
 
     @cached_property
     def cast(self) -> Cast:
-        """Everybody else."""
+        """All other parties."""
         return Cast(self.deal)
 
     def calls(self) -> list[Call]:
@@ -225,7 +237,7 @@ class Part(Scene):
         return super().calls() if self.steps is None else list(self.steps)
 
     def when(self, holds: Callable[[Moment], bool]) -> list[int]:
-        """Return the numbers of the steps before which a moment has some property; that of the end is the last one."""
+        """Return the numbers of the steps before which a property holds; the end counts as the last number."""
         return [at for at, moment in enumerate(self.moments) if holds(moment)]
 
     def taking(self, phase: str) -> list[int]:
@@ -247,7 +259,7 @@ class Part(Scene):
         return found
 
     def made(self, user: int, moment: Moment, **changes: Any) -> PositionUpload:
-        """Return a right upload of any user at the position of a moment, signed, perhaps with other fields."""
+        """Return a valid signed upload of any user at the position of a moment, with optional changes to fields."""
         numbers = self.deal.numbers
         masked = np.zeros(numbers["d"], np.uint64)
         right = self.cast.upload(user, moment.epoch, moment.position, moment.epoch, int(numbers["c_g"]), masked)

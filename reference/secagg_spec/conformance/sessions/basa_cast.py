@@ -1,7 +1,7 @@
-"""Every message of BASA, made by the kit itself: it holds the keys of all parties of a session (spec/basa.md).
+"""Every message of BASA, made by the kit, which holds the keys of all parties of a session (spec/basa.md).
 
-So a script can be given what any party might send, honest or not: other boxes with the right hashes, other hashes with
-a right signature, keys of another epoch.
+A script can therefore receive anything that an honest or dishonest party might send: other boxes with correct hashes,
+other hashes with a valid signature, or keys of another epoch.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Cast:
 
     @cached_property
     def session(self) -> Session:
-        """What all parties know."""
+        """The session data that all parties know."""
         setup = self.deal.setups[SERVER]
         roster = Roster(tuple(bytes.fromhex(key) for key in setup["verification"]))
         authority = bytes.fromhex(setup["authority"])
@@ -64,7 +64,7 @@ class Cast:
 
     @property
     def positions(self) -> int:
-        """P."""
+        """The number of positions P."""
         return self.parameters.positions
 
     # keys
@@ -88,14 +88,14 @@ class Cast:
         return signatures.sign(signing, self.session.keys_signed(epoch, keys))
 
     def signature(self, user: int, epoch: int, upload: tuple[int, int, int], hashes: bytes) -> bytes:
-        """Return what a user signs of the position, the stamp, the weight and the hashes of an upload."""
+        """Return a user's signature over the position, the stamp, the weight and the hashes of an upload."""
         signing = bytes.fromhex(self.deal.setups[user]["signing"])
         return signatures.sign(signing, self.session.boxes_signed(epoch, user, upload, hashes))
 
     # messages
 
     def epoch_keys(self, epoch: int, keys: bytes | None = None, signed: int | None = None) -> EpochKeys:
-        """Return the keys of an epoch, perhaps others, or signed for another one."""
+        """Return the key message of an epoch, optionally with other keys or signed for another epoch."""
         shown = self.published(epoch) if keys is None else keys
         signature = self._signed(epoch if signed is None else signed, shown)
         return EpochKeys(self.session.id, epoch, AUTHORITY, SERVER, shown, signature)
@@ -105,7 +105,7 @@ class Cast:
         return PositionRequest(self.session.id, stamp, user, SERVER)
 
     def offer(self, user: int, epoch: int, position: int, uploads: Sequence[PositionUpload]) -> PositionOffer:
-        """Return the offer of a position, with the boxes of the uploads before."""
+        """Return the offer of a position, with the boxes of the earlier uploads."""
         keys = self.epoch_keys(epoch)
         boxes = b"".join(self.box(upload, position) for upload in uploads)
         return PositionOffer(self.session.id, epoch, SERVER, user, position, keys.keys, keys.signature, boxes)
@@ -115,11 +115,11 @@ class Cast:
         return Assignment(self.session.id, epoch, SERVER, AUTHORITY, position, user)
 
     def key_request(self, user: int, epoch: int, position: int) -> KeyRequest:
-        """Return the request of a key."""
+        """Return the request for a key."""
         return KeyRequest(self.session.id, epoch, user, AUTHORITY, position)
 
     def position_key(self, user: int, epoch: int, position: int, uploads: Sequence[PositionUpload]) -> PositionKey:
-        """Return the key of a position, with the accepted uploads before."""
+        """Return the key of a position, with the earlier accepted uploads."""
         return PositionKey(
             self.session.id, epoch, AUTHORITY, user, position,
             np.array([upload.position for upload in uploads], np.uint64),
@@ -131,64 +131,64 @@ class Cast:
     def upload(
         self, user: int, epoch: int, position: int, stamp: int, weight: int, masked: UintArray, seed: int = 1
     ) -> PositionUpload:
-        """Return an upload whose seeds are made of a number, and all different."""
+        """Return an upload whose seeds derive from a number and are all different."""
         boxes = b"".join(self.boxes(user, epoch, position, seed))
         blank = PositionUpload(self.session.id, epoch, user, SERVER, position, stamp, weight, masked, boxes, b"")
         return self.signed(blank)
 
     def boxes(self, user: int, epoch: int, position: int, seed: int = 1) -> list[bytes]:
-        """Return right boxes of a user at a position, in their order."""
+        """Return valid boxes of a user at a position, in order."""
         targets = self.session.targets(position)
         return [self.sealed(user, epoch, position, target, bytes([seed, target] * 16)) for target in targets]
 
     def sealed(
         self, user: int, epoch: int, position: int, target: int, seed: bytes, *, bound: int | None = None
     ) -> bytes:
-        """Return the box of a seed, bound to its epoch or to another one; its private key is made of the seed."""
+        """Return the box of a seed, bound to its epoch or to another one; its private key derives from the seed."""
         address = self.session.address(epoch if bound is None else bound, user, position, target)
         return PER_POSITION.seal(address, self.published(epoch), seed, sha256(seed))
 
     def box(self, upload: PositionUpload, target: int) -> bytes:
-        """Return the box of an upload to a later position, or to its own."""
+        """Return the box of an upload for a later position, or for its own position."""
         at = self.session.targets(upload.position).index(target)
         return upload.boxes[BOX * at : BOX * (at + 1)]
 
     def opened(self, upload: PositionUpload, target: int) -> bytes:
-        """Return the seed in a box of an upload; one that does not open is refused."""
+        """Return the seed in a box of an upload; refuse a box that does not open."""
         address = self.session.address(upload.round, upload.sender, upload.position, target)
         own = self.positions if target == upload.position else 0
         key = self.secrets(upload.round)[own + target]
         return PER_POSITION.open(address, self.published(upload.round), key, self.box(upload, target))
 
     def hashes(self, boxes: bytes) -> bytes:
-        """Return the hashes of some boxes, one after the other."""
+        """Return the concatenated hashes of some boxes."""
         return b"".join(sha256(box) for box in split("boxes", boxes, BOX))
 
     def signed(self, upload: PositionUpload, **changes: Any) -> PositionUpload:
-        """Return an upload with some other fields, signed by its user for these."""
+        """Return an upload with some fields changed, signed again by its user."""
         changed = replace(upload, **changes)
         upload_of = (changed.position, changed.stamp, changed.weight)
         signature = self.signature(changed.sender, changed.round, upload_of, self.hashes(changed.boxes))
         return replace(changed, signature=signature)
 
     def with_box(self, upload: PositionUpload, target: int, box: bytes) -> PositionUpload:
-        """Return an upload with another box, signed by its user: the hash is right, whatever is in the box."""
+        """Return an upload with another box, signed by its user: the hash is correct, whatever the box contains."""
         at = self.session.targets(upload.position).index(target)
         boxes = upload.boxes[: BOX * at] + box + upload.boxes[BOX * (at + 1) :]
         return self.signed(upload, boxes=boxes)
 
     def settled(self, upload: PositionUpload) -> Settlement:
-        """Return what tells the authority that an upload was accepted."""
+        """Return the message that tells the authority that an upload was accepted."""
         told = self.expired(upload.round, upload.position)
         signed = {"stamp": upload.stamp, "weight": upload.weight, "signature": upload.signature}
         return replace(told, accepted=1, hashes=self.hashes(upload.boxes), **signed)  # type: ignore[arg-type]
 
     def expired(self, epoch: int, position: int) -> Settlement:
-        """Return what tells the authority that an offer expired."""
+        """Return the message that tells the authority that an offer expired."""
         return Settlement(self.session.id, epoch, SERVER, AUTHORITY, position, 0, 0, 0, b"", b"")
 
     def state(self, epoch: int, position: int, state: int) -> PositionState:
-        """Return what the authority tells of a position."""
+        """Return the authority's message about the state of a position."""
         return PositionState(self.session.id, epoch, AUTHORITY, SERVER, position, state)
 
     def close_request(self, epoch: int) -> CloseRequest:
@@ -203,5 +203,5 @@ class Cast:
         return Release(self.session.id, epoch, AUTHORITY, SERVER, b"".join(picked))
 
     def abandonment(self, epoch: int) -> Abandonment:
-        """Return the message that gives an epoch up."""
+        """Return the message that abandons an epoch."""
         return Abandonment(self.session.id, epoch, SERVER, AUTHORITY)

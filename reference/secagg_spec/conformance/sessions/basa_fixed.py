@@ -1,4 +1,4 @@
-"""Sessions of BASA in which nothing is left to draw: the acts are given, and all bytes come from one function."""
+"""Fully fixed sessions of BASA: the acts are given, and all bytes come from one function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
 Take = Callable[[str, int], bytes]
-"""Returns so many bytes of a name."""
+"""Returns the given number of bytes for a name."""
 
 NUMBERS: Mapping[str, Any] = {
     "R": "2147483659",
@@ -37,7 +37,7 @@ VOID: Mapping[str, Any] = {**NUMBERS, "R": "4294967296", "K": 3, "S": 0, "timeou
 
 
 def acts(first: int) -> list[Act]:
-    """Return the acts of two epochs: one with timeouts of all kinds and all positions used, one that is full early."""
+    """Return the acts of two epochs: one with all kinds of timeouts and all positions used; one that fills early."""
     return [
         Act("open"),
         Act("upload", 0, first),
@@ -58,7 +58,7 @@ def acts(first: int) -> list[Act]:
 
 
 def void_acts(first: int) -> list[Act]:
-    """Return the acts of three epochs of the profile *void*: one that a timeout ends, one given up, one with a sum."""
+    """Return the acts of three epochs of the profile *void*: one timed out, one abandoned, one that gives a sum."""
     return [
         Act("open"),
         Act("upload", 0, first),
@@ -75,7 +75,7 @@ def void_acts(first: int) -> list[Act]:
 
 
 def deal(take: Take, numbers: Mapping[str, Any], first: int, given: Sequence[Act]) -> Deal:
-    """Return what every party is given for some acts, and for one epoch and one update of each user more."""
+    """Return the inputs of every party for some acts, with one spare epoch and one spare update for each user."""
     stamps: dict[int, list[int]] = {user: [] for user in range(numbers["N"])}
     for at, act in enumerate(given):
         comes_again = any(act.user == other.user for other in given[at + 1 :])
@@ -114,7 +114,7 @@ def _values(take: Take, numbers: Mapping[str, Any], user: int, count: int) -> di
 
 
 def _update(data: bytes, numbers: Mapping[str, Any]) -> UintArray:
-    """Return elements of an update that a buffer carries."""
+    """Return elements of an update that a buffer can carry."""
     most, R = budget(numbers), int(numbers["R"])
     values = [int.from_bytes(data[at : at + 4], "little") % (2 * most + 1) - most for at in range(0, len(data), 4)]
     return np.array([value % R for value in values], dtype=np.uint64)

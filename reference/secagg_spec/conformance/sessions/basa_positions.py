@@ -1,4 +1,4 @@
-"""Epochs of BASA, their uploads and boxes, written out as requests; nothing is drawn here."""
+"""Epochs of BASA, their uploads and boxes, in the form of requests; nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MASK, SEAL, OPEN, RECOVER = "basa.mask", "basa.seal", "basa.open", "basa.recover
 
 
 def members(p: Parameters) -> dict[str, Any]:
-    """Return the numbers of a session as they stand in a request."""
+    """Return the numbers of a session in the form of a request."""
     numbers = {name: getattr(p, name) for name in ("R", "N", "T", "d", "K", "S", "tau_max", "timeouts")}
     s = p.staleness
     function = {"kind": s.kind, "numerator": s.numerator, "denominator": s.denominator, "start": str(s.start)}
@@ -28,7 +28,7 @@ def members(p: Parameters) -> dict[str, Any]:
 
 
 def epoch_of(p: Parameters, session: bytes, number: int) -> Epoch:
-    """Return what keys and boxes of an epoch are bound to."""
+    """Return the data to which keys and boxes of an epoch are bound."""
     return Epoch(digest(p), session, number, p.positions, p.settle)
 
 
@@ -39,7 +39,7 @@ def digest(p: Parameters, encryption: int = 0) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class Buffer:
-    """The uploads of an epoch that was closed: for each accepted position its seeds, its weight, and its update."""
+    """The uploads of a closed epoch: the seeds, weight and update of each accepted position."""
 
     parameters: Parameters
     session: bytes
@@ -51,24 +51,24 @@ class Buffer:
 
     @property
     def epoch(self) -> Epoch:
-        """What masks are bound to."""
+        """The data to which masks are bound."""
         return epoch_of(self.parameters, self.session, self.number)
 
     def named(self) -> dict[str, Any]:
-        """Return the members that say which epoch it is."""
+        """Return the members that identify the epoch."""
         return {**members(self.parameters), "session": self.session.hex(), "round": str(self.number)}
 
     def before(self, k: int) -> tuple[int, ...]:
-        """Return the accepted positions before one."""
+        """Return the accepted positions before a position."""
         return tuple(i for i in self.accepted if i < k)
 
     def left(self) -> list[tuple[int, int]]:
-        """Return the pairs whose masks are left in the sum: an accepted position and a later one that is not."""
+        """Return the pairs whose masks remain in the sum: an accepted position and a later one that is not accepted."""
         gone = [j for j in range(self.parameters.positions) if j not in self.accepted]
         return [(i, j) for i in self.accepted for j in gone if i < j]
 
     def stream(self, i: int, j: int | None = None) -> UintArray:
-        """Return the mask from a position to another, or its own."""
+        """Return the mask from one position to another, or the self mask of a position."""
         key = boxes.mask_key(self.epoch, self.seeds[i][i if j is None else j], i, j)
         return prg.expand(key, self.parameters.ring, self.parameters.d)
 
@@ -89,7 +89,7 @@ class Buffer:
         return np.array([sum(column) % p.R for column in zip(*rows, strict=True)], dtype=np.uint64)
 
     def mask_params(self, k: int, **changed: Any) -> dict[str, Any]:
-        """Return the ``params`` of `basa.mask` for a position, some of them exchanged."""
+        """Return the ``params`` of `basa.mask` for a position, with some of them replaced."""
         before = self.before(k)
         given = {
             "position": k,
@@ -102,7 +102,7 @@ class Buffer:
         return {**self.named(), **given, **changed}
 
     def recover_params(self, masked: Sequence[UintArray], **changed: Any) -> dict[str, Any]:
-        """Return the ``params`` of `basa.recover` for masked updates, some of them exchanged."""
+        """Return the ``params`` of `basa.recover` for masked updates, with some of them replaced."""
         given = {
             "accepted": list(self.accepted),
             "weights": pack(np.array([self.weights[k] for k in self.accepted], dtype=np.uint64)),
@@ -115,7 +115,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Box:
-    """A seed, what its box is bound to, and the keys of both ends."""
+    """A seed, the data to which its box is bound, and the keys of both ends."""
 
     parameters: Parameters
     address: Address
@@ -124,20 +124,20 @@ class Box:
     private: bytes
 
     def params(self, **changed: Any) -> dict[str, Any]:
-        """Return the members that say what the box is bound to, some of them exchanged."""
+        """Return the members to which the box is bound, with some of them replaced."""
         a = self.address
         where = {"sender": a.sender, "from": a.source, "to": a.target, "purpose": a.purpose}
         named = {"session": a.epoch.session.hex(), "round": str(a.epoch.number)}
         return {**members(self.parameters), **named, **where, **changed}
 
     def seal_params(self, **changed: Any) -> dict[str, Any]:
-        """Return the ``params`` of `basa.seal`, some of them exchanged."""
+        """Return the ``params`` of `basa.seal`, with some of them replaced."""
         return self.params(**{"public": public_key(self.private).hex(), "seed": self.seed.hex(), **changed})
 
     def open_params(self, sealed: bytes, **changed: Any) -> dict[str, Any]:
-        """Return the ``params`` of `basa.open` for a box, some of them exchanged."""
+        """Return the ``params`` of `basa.open` for a box, with some of them replaced."""
         return self.params(**{"private": self.private.hex(), "box": sealed.hex(), **changed})
 
     def sealed(self, address: Address | None = None) -> bytes:
-        """Return the box, or the one of another address."""
+        """Return the box, optionally for another address."""
         return boxes.seal(address or self.address, public_key(self.private), self.seed, self.box_key)

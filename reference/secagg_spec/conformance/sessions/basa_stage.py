@@ -1,8 +1,8 @@
-"""Sessions of BASA, turn by turn: a user of one implementation, a server and an authority of two others.
+"""Sessions of BASA, turn by turn: the user, the server and the authority may be different implementations.
 
-Turns, shadows and the first difference are those of `basecagg_stage`. The sum of an epoch is judged by the uploads that
-the authority settled as accepted, with the weights that their users announced. What a party draws itself must be new:
-the keys of each epoch, and, where the authority is the reference's, so that boxes can be opened, all seeds.
+Turns, shadows and the first difference work as in `basecagg_stage`. The sum of an epoch is judged by the uploads that
+the authority settled as accepted, with the weights that their users announced. Values that a party draws must be new:
+the keys of each epoch and, if the reference plays the authority and can open boxes, all seeds.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from secagg_spec.protocols.steps import AUTHORITY, SERVER
 class PositionStage(Stage):
     """The parties of a session.
 
-    `uploads` are the weights and updates of the open epoch by position, `taken` the positions in its buffer; `seen` are
-    the public keys and the seeds that came before.
+    `uploads` are the weights and updates of the open epoch by position, and `taken` the positions in its buffer. `seen`
+    are the public keys and seeds that occurred earlier.
     """
 
     uploads: dict[int, tuple[int, UintArray]] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class PositionStage(Stage):
         self.uploads[message.position] = message.weight, update
 
     def _new(self, party: int, phase: str, drawn: Sequence[bytes]) -> None:
-        """Demand that what was drawn, keys or seeds, is different and was not drawn before (BAA-07, BAA-33)."""
+        """Check that the keys or seeds drawn are distinct and did not occur earlier (BAA-07, BAA-33)."""
         for at, value in enumerate(drawn):
             if value in self.seen:
                 what = f"{'key' if phase == 'open' else 'seed'} {at} was used before"
@@ -66,7 +66,7 @@ class PositionStage(Stage):
             self.seen.add(value)
 
     def _seeds(self, upload: PositionUpload) -> list[bytes]:
-        """Return the seeds in the boxes of an upload, as far as their keys are known and the server will take it."""
+        """Return the seeds in an upload's boxes if their keys are known and the server will take the upload."""
         if AUTHORITY in self.remotes:
             return []
         cast = Cast(self.deal)
@@ -94,12 +94,12 @@ def opened_stage(deal: Deal, remotes: Mapping[int, Remote] | None = None) -> Pos
 
 
 def play(deal: Deal, players: Mapping[int, Player], turns: Sequence[Turn]) -> PositionStage:
-    """Go through a session: the parties that `players` names by these adapters, the others by the reference.
+    """Play a session: adapters play the parties that `players` names, and the reference plays the others.
 
     Raises
     ------
     Difference
-        The first fault: a step or a sum that is not the right one, a right step that is refused.
+        The first fault: a wrong step or sum, or the refusal of a correct step.
     """
     with ExitStack() as stack:
         remotes = {party: stack.enter_context(opened(player, deal, party)) for party, player in players.items()}

@@ -1,4 +1,4 @@
-"""Buffers of BASecAgg and their recoveries, written out as requests; nothing is drawn here."""
+"""Buffers of BASecAgg and their recoveries, in the form of requests; nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from secagg_spec.conformance.adapter.wire import pack
 
 
 def half(q: int) -> int:
-    """Return the largest positive integer that an element carries."""
+    """Return the largest positive integer that an element can carry."""
     return (q - 1) // 2
 
 
 def weighted(field: PrimeField, factors: Sequence[int], rows: UintArray) -> UintArray:
-    """Return the sum of some rows, each times its weight."""
+    """Return the sum of some rows, each multiplied by its weight."""
     return field.matmul(np.array([factors], dtype=np.uint64), rows).reshape(-1)
 
 
@@ -35,7 +35,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Buffer:
-    """A buffer that a user is asked to answer, and the shares that it holds, by user: the stamp and the elements."""
+    """A buffer that a user is asked to answer, and the user's shares by sender: the stamp and the elements."""
 
     q: int
     N: int
@@ -49,11 +49,11 @@ class Buffer:
     held: dict[int, tuple[int, UintArray]]
 
     def allowed(self, tau: int) -> tuple[int, ...]:
-        """Return the weights of a staleness."""
+        """Return the weights allowed for a staleness."""
         return admissible_weights(self.function, self.c_g, tau)
 
     def with_entry(self, at: int, **changed: int) -> Buffer:
-        """Return the buffer with another entry at a place, whose share is held, when the roster has its user."""
+        """Return the buffer with another entry at a place; its share is held if the roster contains its user."""
         entry = replace(self.entries[at], **changed)
         entries = (*self.entries[:at], entry, *self.entries[at + 1 :])
         share = self.held[self.entries[at].user][1]
@@ -68,7 +68,7 @@ class Buffer:
         return replace(other, entries=tuple(entries))
 
     def params(self, **changed: Any) -> dict[str, Any]:
-        """Return the members of ``params``, some of them exchanged."""
+        """Return the members of ``params``, with some of them replaced."""
         numbers = {name: getattr(self, name) for name in ("q", "N", "T", "K", "tau_max")}
         function = {name: getattr(self.function, name) for name in ("kind", "numerator", "denominator")}
         written = {"c_g": str(self.c_g), "start": str(self.function.start), "round": str(self.round)}
@@ -83,7 +83,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Recovery:
-    """The end of a buffer: its weights, what the server has, what the users answer, and the weighted sum."""
+    """The end of a buffer: its weights, the server's data, the users' answers, and the weighted sum."""
 
     numbers: dict[str, int]
     c_l: int
@@ -94,7 +94,7 @@ class Recovery:
     sum: UintArray
 
     def params(self, **changed: Any) -> dict[str, Any]:
-        """Return the members of ``params``, some of them exchanged."""
+        """Return the members of ``params``, with some of them replaced."""
         lists = {
             "weights": pack(np.array(self.weights, dtype=np.uint64)),
             "masked": [pack(row) for row in self.masked],

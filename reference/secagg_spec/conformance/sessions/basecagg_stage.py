@@ -1,8 +1,8 @@
-"""Sessions of BASecAgg, turn by turn, in which each party is played by an implementation of its own choice.
+"""Sessions of BASecAgg, turn by turn, in which each party may be a different implementation.
 
-There are no phases that all parties go through together: a *turn* says which party takes which step, and on which
-messages. So a session that the reference went through can be gone through again by others, who make messages of their
-own. A party that an adapter plays has a shadow, as in `mixed`, and the first difference is located in the same way.
+Parties do not go through common phases: a *turn* says which party takes which step, and on which messages. A session
+that the reference played can therefore be replayed by other implementations, which make their own messages. A party
+that an adapter plays has a shadow, as in `mixed`, and the first difference is located in the same way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from secagg_spec.protocols.steps import SERVER, Event, Network
 
 
 class Key(NamedTuple):
-    """A message of a session: the number of the turn in which it was sent, its sender, its receiver."""
+    """A message of a session: the number of the turn in which it was sent, its sender, and its receiver."""
 
     turn: int
     sender: int
@@ -37,7 +37,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Turn:
-    """A party takes a step on messages that were sent before."""
+    """A party's step on messages that were sent earlier."""
 
     party: int
     phase: str
@@ -46,7 +46,7 @@ class Turn:
 
 @dataclass(eq=False)
 class Stage:
-    """The parties of a session and every message that was sent; `remotes` are those that an adapter plays."""
+    """The parties of a session and every message sent so far; `remotes` are the parties that an adapter plays."""
 
     deal: Deal
     parties: dict[int, Party]
@@ -59,15 +59,15 @@ class Stage:
     aggregates: list[UintArray] = field(default_factory=list)
 
     def take(self, turn: Turn) -> list[Key]:
-        """Let a party take its step, and return the names of the messages that it sends.
+        """Let a party take its step, and return the keys of the messages that it sends.
 
         Raises
         ------
         Difference
-            The party is not the reference's, and the step is not the right one; or the reference's party refuses what
-            another one sent.
+            A party other than the reference's takes a wrong step, or the reference's party refuses a message from
+            another implementation.
         ProtocolError
-            The reference refuses the step, and only the reference had a part in it.
+            The reference refuses the step, and no other implementation was involved.
         """
         received = tuple(self.sent[key] for key in turn.inbox)
         entry = self._entry(turn, Call(turn.phase, tuple(encode(message) for message in received)))
@@ -100,7 +100,7 @@ class Stage:
         return entry
 
     def _own(self, party: Party, turn: Turn, call: Call) -> dict[str, Any]:
-        """Return the entry of a party of the reference; what it refuses is the fault of whoever sent it."""
+        """Return the entry of a reference party; if it refuses, the sender of the message is at fault."""
         try:
             return party.take(call)
         except ProtocolError as error:
@@ -112,7 +112,7 @@ class Stage:
             raise Difference("wrong_value", blamed, turn.phase, what) from error
 
     def _note(self, turn: Turn, outbox: Sequence[Message], entry: Mapping[str, Any]) -> None:
-        """Keep what the sum of a buffer is judged by, and judge it."""
+        """Record the data for judging the sum of a buffer, and judge the sum."""
         for message in outbox:
             if isinstance(message, StampedUpdate):
                 given = self.deal.setups[turn.party]["updates"]
@@ -126,7 +126,7 @@ class Stage:
             self._judge_sum(entry)
 
     def _judge_weights(self) -> None:
-        """Demand weights that some draw gives, which a server that draws them itself may choose among (BSA-23)."""
+        """Check that the weights are a possible result of a draw, since a server may draw them itself (BSA-23)."""
         assert self.announced is not None
         numbers, announced = self.deal.numbers, self.announced
         function = staleness_of(numbers)
@@ -137,7 +137,7 @@ class Stage:
                 raise Difference("wrong_value", SERVER, "close", what)
 
     def _judge_sum(self, entry: Mapping[str, Any]) -> None:
-        """Compare the aggregate with the weighted sum of the updates, whoever computed it (BSA-29)."""
+        """Compare the aggregate with the weighted sum of the updates, regardless of who computed it (BSA-29)."""
         assert self.announced is not None
         announced = self.announced
         total = weighted_sum(
@@ -152,7 +152,7 @@ class Stage:
 
 
 def weighted_sum(q: int, weights: Sequence[int], rows: Sequence[UintArray]) -> UintArray:
-    """Return the sum modulo q of vectors of elements, each times its weight."""
+    """Return the sum modulo q of vectors of elements, each multiplied by its weight."""
     columns = zip(*(row.tolist() for row in rows), strict=True)
     sums = [sum(w * v for w, v in zip(weights, column, strict=True)) % q for column in columns]
     return np.array(sums, dtype=np.uint64)
@@ -169,14 +169,14 @@ def opened_stage(deal: Deal, remotes: Mapping[int, Remote] | None = None) -> Sta
 
 
 def play(deal: Deal, players: Mapping[int, Player], turns: Sequence[Turn]) -> Stage:
-    """Go through a session: the parties that `players` names by these adapters, the others by the reference.
+    """Play a session: adapters play the parties that `players` names, and the reference plays the others.
 
-    The turns are those of a session that the reference went through: every step must be taken.
+    The turns come from a session that the reference played, so every step must be taken.
 
     Raises
     ------
     Difference
-        The first fault: a step or a sum that is not the right one, a right step that is refused.
+        The first fault: a wrong step or sum, or the refusal of a correct step.
     """
     with ExitStack() as stack:
         remotes = {party: stack.enter_context(opened(player, deal, party)) for party, player in players.items()}
@@ -187,7 +187,7 @@ def play(deal: Deal, players: Mapping[int, Player], turns: Sequence[Turn]) -> St
 
 
 def follow(stage: Stage, turn: Turn) -> None:
-    """Take a turn; a message that was not sent is the fault of whoever should have sent it."""
+    """Take a turn; if a message was not sent, the party that should have sent it is at fault."""
     for key in turn.inbox:
         if key not in stage.sent:
             author = stage.turns[key.turn]

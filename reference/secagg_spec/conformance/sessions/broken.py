@@ -1,8 +1,8 @@
-"""Which rules a step breaks besides the one that the reference names: a refusal may carry a code of any.
+"""Find all rules that a step breaks, not only the one that the reference names; a refusal may carry any of the codes.
 
-The rules are asked one by one (spec/adapter.md, section 5). Each message is given to the reference's party by itself;
-one that the network made, with the honest ones too, and with a header that fits; where the step was taken before, in
-the state in which it was taken. A message that nobody altered may break a rule as well: its sender was misled before.
+The rules are tested one by one (spec/adapter.md, section 5). Each message is given to the reference's party alone. A
+message that the network made is also tested with the honest ones, and with a matching header. If the step was taken
+earlier, it is tested in that earlier state. An unaltered message may break a rule too, if its sender was misled.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from secagg_spec.protocols.codec import Message, encode, field_codecs
 from secagg_spec.protocols.steps import AUTHORITY, SERVER, Role, role_of
 
 _STAMPED = ("basecagg", "basa")
-"""The protocols whose messages name rounds of their own."""
+"""The protocols whose messages carry round numbers of their own."""
 _ABSENT = (TooFewSurvivors, InconsistentSets)
-"""What a few messages of an inbox are refused for since the others are not there."""
+"""The refusals of an incomplete inbox that are caused by the missing messages."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """The header that messages to a party have: session, round (None where any may come), the party, N users."""
+    """The header of messages to a party: session, round (None if any round is allowed), the party, N users."""
 
     session: bytes
     round: int | None
@@ -33,7 +33,7 @@ class Expected:
     N: int
 
     def fits(self, message: Message) -> bool:
-        """Return whether a message is for this party, in this round of this session, and from a party of it."""
+        """Return whether a message is for this party, in this round and session, and from a party of the session."""
         known = message.sender < self.N or message.sender in (SERVER, AUTHORITY)
         return known and message.session == self.session and self._is_ours(message)
 
@@ -41,7 +41,7 @@ class Expected:
         return message.receiver == self.party and self.round in (None, message.round)
 
     def addressed(self, data: bytes) -> bytes:
-        """Return a message with the header that fits, but for its sender; anything else as it is."""
+        """Return a message with a matching header, except for its sender; return anything else unchanged."""
         message = _read(data)
         if message is None:
             return data
@@ -49,7 +49,7 @@ class Expected:
         return encode(replace(message, session=self.session, round=number, receiver=self.party))
 
     def codes(self, inbox: Sequence[bytes]) -> frozenset[str]:
-        """Return the codes of a reader that opens and verifies messages with what their own headers say (SEA-02)."""
+        """Return the codes of a reader that opens and verifies messages by their own headers (SEA-02)."""
         found: set[str] = set()
         for message in filter(None, map(_read, inbox)):
             names = field_codecs(type(message))
@@ -68,7 +68,7 @@ def _read(data: bytes) -> Message | None:
 
 
 def expected(op: str, params: Mapping[str, Any]) -> Expected:
-    """Return what messages to the party of a request are headed by: of a script, or of a session that is opened."""
+    """Return the header of messages to the party of a request, for a script or for a session that is opened."""
     protocol, _, role = op.partition(".")
     numbers = params.get("numbers", params)
     party = {"server": SERVER, "authority": AUTHORITY}.get(role)
@@ -80,7 +80,7 @@ def expected(op: str, params: Mapping[str, Any]) -> Expected:
 def refusals(
     party: Party, call: Call, header: Expected, suspects: Sequence[int], before: Any = None
 ) -> Iterator[ParameterError | ProtocolError]:
-    """Yield how a step that is refused would be refused for one reason at a time.
+    """Yield how a refused step would be refused for each reason alone.
 
     Parameters
     ----------
@@ -89,11 +89,11 @@ def refusals(
     call : Call
         The step.
     header : Expected
-        What its messages should be headed by.
+        The header that its messages should have.
     suspects : sequence of int
-        The places in the inbox of the messages that the network made.
+        The places in the inbox of messages that the network made.
     before : object
-        The state in which the party took the step before, if it did.
+        The state in which the party took the step earlier, if it did.
     """
     states = [party.state] if before is None else [party.state, before]
     for at, data in enumerate(call.inbox):
@@ -110,7 +110,7 @@ def refusals(
 
 
 def _alike(one: bytes, other: bytes) -> bool:
-    """Return whether two messages are of one type from one sender to one receiver (MSG-04)."""
+    """Return whether two messages have the same type, sender and receiver (MSG-04)."""
     mine, right = _read(one), _read(other)
     return (
         mine is not None

@@ -1,4 +1,4 @@
-"""Deals: what every party of one round is given before it begins, as it stands in requests (spec/adapter.md, 4)."""
+"""Deals: the inputs of every party of one round before it begins, in the form of requests (spec/adapter.md, 4)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Deal:
     Parameters
     ----------
     protocol : str
-        One of the protocols that have sessions.
+        A protocol that has sessions.
     numbers : mapping
-        Its parameters, the modulus as a decimal string.
+        Its parameters, with the modulus as a decimal string.
     session : bytes
         The session id.
     round : int
@@ -40,9 +40,9 @@ class Deal:
     setups : mapping from party to mapping
         The members of ``setup`` of each user, and of the server.
     rands : mapping from party to mapping
-        The sampled values of each party that has any, by name, as they stand in a request.
+        The sampled values of each party that has any, by name, in the form of a request.
     rounds : mapping from party to int
-        The round number that a party is given, where it is another one.
+        The round numbers of parties whose round number differs.
     """
 
     protocol: str
@@ -64,15 +64,15 @@ class Deal:
         return sorted(party for party in self.setups if role_of(party) is Role.USER)
 
     def round_of(self, party: int) -> int:
-        """Return the round number that a party is given."""
+        """Return the round number of a party."""
         return self.rounds.get(party, self.round)
 
     def named(self, party: int) -> str:
-        """Return the name of a party as adapters declare it."""
+        """Return the name of a party in declarations."""
         return f"{self.protocol}.{role_of(party).value}"
 
     def opening(self, party: int) -> dict[str, Any]:
-        """Return the ``params`` of the `session.new` of a party, but for the handle."""
+        """Return the ``params`` of a party's `session.new`, without the handle."""
         return {
             "protocol": self.protocol,
             "role": role_of(party).value,
@@ -83,7 +83,7 @@ class Deal:
         }
 
     def going_on(self, party: int) -> dict[str, Any]:
-        """Return the ``params`` of the `session.again` that takes a party to this round, but for the handle."""
+        """Return the ``params`` of the `session.again` that takes a party to this round, without the handle."""
         setup = {name: value for name, value in self.setups[party].items() if name not in REMEMBERED}
         return {"round": str(self.round_of(party)), "setup": setup}
 
@@ -98,21 +98,21 @@ class Deal:
         return protocol.open(role_of(party), self.numbers, self.session, self.round_of(party), setup, rand)
 
     def randomness(self) -> dict[int, Randomness]:
-        """Return the sampled values of each user, as the reference takes them."""
+        """Return the sampled values of each user, in the form that the reference takes."""
         return {user: self.open(user).sampled for user in self.users}
 
     def network(self) -> Network:
-        """Return the network of the round before its first step, all of its parties the reference's."""
+        """Return the network of the round before its first step, with only reference parties."""
         return Network(self.table, {party: self.open(party).state for party in (*self.users, SERVER)})
 
     def played(self, dropouts: Dropouts = NOBODY) -> Network:
-        """Return the network of the round after its last step; a round that ends raises `ProtocolError`."""
+        """Return the network of the round after its last step; an aborted round raises `ProtocolError`."""
         network = self.network()
         run_synchronous(network, dropouts, self.randomness())
         return network
 
     def total(self, users: Collection[int]) -> UintArray:
-        """Return the sum of the updates of some users; in HeteroSAg those of all cells, one after the other."""
+        """Return the sum of the updates of some users; for HeteroSAg, the concatenated sums of all cells."""
         rows = {user: unpack(self.setups[user]["update"]).astype(np.uint64) for user in sorted(users)}
         if self.protocol == "heterosag":
             return np.concatenate(totals(read_parameters(**self.numbers), rows))
@@ -120,7 +120,7 @@ class Deal:
 
 
 def called(party: int) -> str:
-    """Return what a party is called in messages."""
+    """Return the name of a party in messages."""
     role = role_of(party)
     return f"user {party}" if role is Role.USER else f"the {role.value}"
 

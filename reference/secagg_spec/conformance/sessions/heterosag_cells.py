@@ -1,4 +1,4 @@
-"""Masked segments of HeteroSAg, written out as requests; nothing is drawn here."""
+"""Masked segments of HeteroSAg, in the form of requests; nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TYPE = 515
 
 @dataclass(frozen=True, eq=False)
 class Masked:
-    """Inputs of all users, their self seeds and masking keys, and what each two of them agreed on."""
+    """Inputs of all users, their self seeds and masking keys, and the pairwise agreed secrets."""
 
     parameters: Parameters
     session: bytes
@@ -34,26 +34,26 @@ class Masked:
 
     @property
     def context(self) -> Context:
-        """What masks are bound to (HSA-22)."""
+        """The data to which masks are bound (HSA-22)."""
         return Context("heterosag", self.parameters.digest, self.session, self.number, _TYPE)
 
     def named(self) -> dict[str, Any]:
-        """Return the members that say which round it is."""
+        """Return the members that identify the round."""
         return {**members(self.parameters), "session": self.session.hex(), "round": str(self.number)}
 
     def own_mask(self, cell: Cell, user: int) -> UintArray:
-        """Return the mask of a user's own in a cell."""
+        """Return the self mask of a user in a cell."""
         key = masks.self_key(self.context, self.seeds[user], user, cell.segment)
         return prg.expand(key, cell.ring, cell.length)
 
     def mask(self, cell: Cell, user: int, peer: int) -> UintArray:
-        """Return the mask of two users in a cell."""
+        """Return the pairwise mask of two users in a cell."""
         pair = {each: self.keys[each] for each in (user, peer)}
         key = masks.pairwise_key(self.context, self.secrets[frozenset((user, peer))], pair, cell.segment)
         return prg.expand(key, cell.ring, cell.length)
 
     def masked(self, cell: Cell, user: int, arrived: Collection[int]) -> UintArray:
-        """Return a user's masked segment, over the users of the cell whose shares arrived."""
+        """Return a user's masked segment, masked with the users of the cell whose shares arrived."""
         masked = cell.ring.add(cell.of(self.updates[user]), self.own_mask(cell, user))
         for peer in sorted(cell.members & set(arrived) - {user}):
             combine = cell.ring.add if user < peer else cell.ring.subtract
@@ -61,16 +61,16 @@ class Masked:
         return masked
 
     def segments(self, user: int, arrived: Collection[int]) -> bytes:
-        """Return a user's masked segments in the packed form."""
+        """Return a user's masked segments in packed form."""
         cells = cells_of(self.parameters, user)
         return b"".join(packing.pack(self.masked(cell, user, arrived), cell.ring.modulus) for cell in cells)
 
     def sums(self, survivors: Collection[int]) -> list[UintArray]:
-        """Return the sum of each cell with survivors."""
+        """Return the sum of each cell that has survivors."""
         return totals(self.parameters, {user: self.updates[user] for user in survivors})
 
     def mask_params(self, user: int, arrived: Collection[int], **changed: Any) -> dict[str, Any]:
-        """Return the ``params`` of `heterosag.mask` for a user, some of them exchanged."""
+        """Return the ``params`` of `heterosag.mask` for a user, with some of them replaced."""
         secrets = [[peer, self.secrets[frozenset((user, peer))].hex()] for peer in arrived]
         given = {
             "user": user,
@@ -84,7 +84,7 @@ class Masked:
     def unmask_params(
         self, survivors: Collection[int], dropped: Collection[int], segments: Mapping[int, bytes], **changed: Any
     ) -> dict[str, Any]:
-        """Return the ``params`` of `heterosag.unmask` for masked segments by user, some of them exchanged."""
+        """Return the ``params`` of `heterosag.unmask` for masked segments by user, with some of them replaced."""
         users = sorted(survivors)
         left = [(user, peer) for user in sorted(dropped) for peer in users]
         given = {
@@ -98,5 +98,5 @@ class Masked:
 
 
 def flat(sums: list[UintArray]) -> UintArray:
-    """Return sums one after the other."""
+    """Return the concatenated sums."""
     return np.concatenate(sums)

@@ -1,4 +1,4 @@
-"""The numbers of a session of HeteroSAg as they stand in a request (spec/adapter.md, section 4)."""
+"""The numbers of a session of HeteroSAg in the form of a request (spec/adapter.md, section 4)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def packed_range(range: Range) -> str:
 
 
 def members(p: Parameters) -> dict[str, Any]:
-    """Return the numbers of a session as they stand in a request."""
+    """Return the numbers of a session in the form of a request."""
     numbers = {name: getattr(p, name) for name in ("N", "D", "T", "t", "d", "matrix")}
     lists = {name: list(getattr(p, name)) for name in ("sizes", "subgroups", "levels")}
     return {**numbers, **lists, "range": packed_range(p.range)}
 
 
 def totals(p: Parameters, rows: Mapping[int, UintArray]) -> list[UintArray]:
-    """Return the sum of the inputs of some users in each cell that has any, by segment and first subgroup."""
+    """Return the sum of the inputs of some users in each nonempty cell, by segment and first subgroup."""
     present = {cell: sorted(cell.members & set(rows)) for cell in p.parts}
     return [
         cell.ring.sum(np.stack([cell.of(rows[user]) for user in users])) for cell, users in present.items() if users

@@ -1,9 +1,9 @@
-"""Rounds in which each party is played by an implementation of its own choice, and the first fault is located.
+"""Rounds in which each party may be a different implementation, and the first fault is located.
 
 A party that an adapter plays has a *shadow*: the reference's party in the same state, with the same messages. Each step
-is compared with that of the shadow, so that what is found is the first difference, and where: party, phase, message,
-field, element. Where an implementation draws by itself, or uses another code, nothing is compared bit for bit: what
-it sends is passed on, and must be accepted by the others and lead to the right sum.
+is compared with the shadow's step, which locates the first difference: party, phase, message, field, element. If an
+implementation draws its own values or uses another code, steps are not compared bit for bit. Its messages are passed
+on; the other parties must accept them, and the sum must be correct.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from secagg_spec.protocols.codec import Message, encode, field_codecs
 from secagg_spec.protocols.steps import SERVER, Inbox, Network, Outbox, Role, Step, run_synchronous
 
 END_CODES = frozenset({"below_threshold", "inconsistent_sets", "other"})
-"""The codes with which a step may say that too few users are left."""
+"""The codes with which a step may report that too few users remain."""
 
 CODED = ("lightsecagg", "basecagg")
-"""How the names of the protocols begin that share masks by the code."""
+"""The name prefixes of the protocols that share masks with the code."""
 
 _MASKED = ("upload", "masked_input")
 _handles = count(1)
 
 
 class Asked(Protocol):
-    """What a party needs of an adapter."""
+    """The interface that a party needs of an adapter."""
 
     def ask(self, request: Request) -> Answer:
         """Return the answer to a request."""
@@ -47,7 +47,7 @@ class Asked(Protocol):
 
 @dataclass(frozen=True)
 class Spot:
-    """Where two outboxes differ: the message's number and type, its field, the element of it, and both values."""
+    """Where two outboxes differ: the message's number and type, its field and element, and both values."""
 
     number: int
     type: str
@@ -62,13 +62,13 @@ class Spot:
 
 
 class Difference(Exception):
-    """The first fault of a mixed round: whose, in which phase, where, and of which kind (a verdict of the kit)."""
+    """The first fault of a mixed round: the party, the phase, the place, and the kind (a verdict of the kit)."""
 
     def __init__(self, verdict: str, party: int, phase: str, what: str, spot: Spot | None = None) -> None:
         super().__init__(differing(f"{called(party)}, step {phase}: {what}{'' if spot is None else str(spot)}"))
         self.verdict, self.party, self.phase, self.spot = verdict, party, phase, spot
         self.gone: Dropouts | None = None
-        """Who drops out before which phase, where a whole round was played."""
+        """The users that drop out before each phase, if a whole round was played."""
 
 
 # -------------------------------------------------------------------------------------------------- an adapter's
@@ -76,13 +76,13 @@ class Difference(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Player:
-    """An adapter that plays parties, and what it declares."""
+    """An adapter that plays parties, and its declaration."""
 
     adapter: Asked
     caps: Capabilities
 
     def exact(self, deal: Deal, party: int) -> bool:
-        """Return whether what a party sends is fixed bit for bit."""
+        """Return whether a party's messages are determined bit for bit."""
         own_code = deal.protocol.startswith(CODED) and self.caps.policy("mds.code") != "vandermonde"
         own_stream = deal.protocol in generators.STREAMED and generators.own(self.caps) and not prg.is_exchanged()
         return not (own_code or own_stream) and (
@@ -90,7 +90,7 @@ class Player:
         )
 
     def open(self, deal: Deal, party: int, handle: str | None = None) -> Remote:
-        """Open a session for a party, under a new handle where none is given."""
+        """Open a session for a party; without a given handle, use a new one."""
         handle = f"party {next(_handles)}" if handle is None else handle
         params = {"handle": handle, **deal.opening(party)}
         answer = self.asked(Request("session.new", params, self.rand(deal, party)), party, "session.new")
@@ -99,14 +99,14 @@ class Player:
         return Remote(self, deal, party, handle)
 
     def asked(self, request: Request, party: int, phase: str) -> Answer:
-        """Return the answer to a request; none at all is a difference as well."""
+        """Return the answer to a request; a missing answer raises a difference."""
         try:
             return self.adapter.ask(request)
         except AdapterBroken as broken:
             raise Difference(broken.verdict, party, phase, str(broken)) from None
 
     def rand(self, deal: Deal, party: int) -> dict[str, Any] | None:
-        """Return the ``rand`` of a party in the grade of the adapter."""
+        """Return a party's ``rand`` for the adapter's randomness grade."""
         values, grade = deal.rand(party), self.caps.grade("session.new")
         if not values or grade == "none":
             return None
@@ -124,7 +124,7 @@ class Remote:
 
     @property
     def exact(self) -> bool:
-        """Whether what the party sends is fixed bit for bit."""
+        """Whether the party's messages are determined bit for bit."""
         return self.player.exact(self.deal, self.party)
 
     def step(self, phase: str, inbox: Sequence[bytes]) -> Answer:
@@ -136,7 +136,7 @@ class Remote:
         return answer
 
     def again(self, deal: Deal) -> Answer:
-        """Ask the party to go on to the round of a deal; the answer is a result or a rejection."""
+        """Ask the party to continue in the round of a deal; the answer is a result or a rejection."""
         params, phase = {"handle": self.handle, **deal.going_on(self.party)}, "session.again"
         answer = self.player.asked(Request(phase, params, self.player.rand(deal, self.party)), self.party, phase)
         if answer.kind not in ("result", "reject"):
@@ -152,7 +152,7 @@ class Remote:
 
 @contextmanager
 def opened(player: Player, deal: Deal, party: int) -> Iterator[Remote]:
-    """Open a session for a party, and free it in the end; after a failure, as far as that is still possible."""
+    """Open a session for a party, and free it at the end; after a failure, free it if this is still possible."""
     remote = player.open(deal, party)
     try:
         yield remote
@@ -175,7 +175,7 @@ def _verdict(answer: Answer) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Seat:
-    """A place in a round: the state of the reference's party there, and who plays it, when it is somebody else."""
+    """A place in a round: the state of the reference's party, and the remote party that plays it, if any."""
 
     party: int
     state: Any
@@ -184,7 +184,7 @@ class Seat:
     aggregate: str | None = None
 
     def take(self, step: Step[Any], inbox: Inbox, randomness: Any) -> tuple[Seat, Outbox]:
-        """Take a step: the reference's, which the remote one is compared with, or that of the remote one alone."""
+        """Take the reference's step and compare the remote party with it; or take only the remote party's step."""
         if self.remote is None:
             return self._shadowed(step, inbox, randomness)
         answer = self.remote.step(step.phase, [encode(message) for message in inbox])
@@ -205,7 +205,7 @@ class Seat:
 
 
 def taken(answer: Answer, party: int, phase: str) -> list[Any]:
-    """Return the messages of a step that must have been taken."""
+    """Return the messages of a step that must have succeeded."""
     if answer.kind == "reject":
         what = f"the step is right, and was refused as {answer.code}: {answer.message}"
         raise Difference("rejected_valid", party, phase, what)
@@ -228,7 +228,7 @@ def refused(answer: Answer, party: int, phase: str, error: ProtocolError) -> Non
 
 
 def compare(answer: Answer, party: int, phase: str, outbox: Sequence[Message], aggregate: str | None) -> None:
-    """Raise the first difference between the answer to a step and what the reference does."""
+    """Raise the first difference between the answer to a step and the reference's step."""
     spot = first_spot(taken(answer, party, phase), outbox)
     if spot is not None:
         raise Difference("wrong_value", party, phase, "", spot)
@@ -241,7 +241,7 @@ def compare(answer: Answer, party: int, phase: str, outbox: Sequence[Message], a
 
 
 def first_spot(got: Sequence[Message], wanted: Sequence[Message]) -> Spot | None:
-    """Return where an outbox first differs from the right one, the messages in any order; nothing when it does not."""
+    """Return where an outbox first differs from the correct one, ignoring message order; None if it does not differ."""
     mine: dict[tuple[int, int, int], list[Message]] = {}
     for message in got:
         mine.setdefault(_key(message), []).append(message)
@@ -283,16 +283,16 @@ def _field_spot(got: Any, wanted: Any) -> tuple[int | None, object, object] | No
 
 
 def play(deal: Deal, players: Mapping[int, Player], dropouts: Dropouts = NOBODY) -> Network:
-    """Play a round: the parties that `players` names by these adapters, the others by the reference.
+    """Play a round: adapters play the parties that `players` names, and the reference plays the others.
 
     Returns the network after the last step; its states are `Seat`.
 
     Raises
     ------
     Difference
-        The first fault: a step or a sum that is not the right one, a right step that is refused.
+        The first fault: a wrong step or sum, or the refusal of a correct step.
     TooFewSurvivors
-        Too few users are left, and whoever plays the party that saw it has said so.
+        Too few users remain, and the party that noticed has reported it correctly.
     """
     with ExitStack() as stack:
         remotes = {party: stack.enter_context(opened(player, deal, party)) for party, player in players.items()}
@@ -302,14 +302,14 @@ def play(deal: Deal, players: Mapping[int, Player], dropouts: Dropouts = NOBODY)
 
 
 def seated(deal: Deal, remotes: Mapping[int, Remote]) -> Network:
-    """Return the network of a round before its first step, some of its parties played by sessions that are open."""
+    """Return the network of a round before its first step; open sessions play some of its parties."""
     table = tuple(step.taken_by(_seated(step)) for step in deal.table)
     seats = {party: _seat(deal, party, remotes.get(party)) for party in (*deal.users, SERVER)}
     return Network(table, {**seats})
 
 
 def run_seated(deal: Deal, network: Network, dropouts: Dropouts) -> None:
-    """Play the round of `seated`, and judge its sum; raises as `play`."""
+    """Play the round of `seated`, and judge its sum; raise the same errors as `play`."""
     try:
         _run(deal, network, dropouts)
         _judge_sum(deal, network)
@@ -342,7 +342,7 @@ def _run(deal: Deal, network: Network, dropouts: Dropouts) -> None:
 
 
 def _judge_sum(deal: Deal, network: Network) -> None:
-    """Compare the aggregate with the sum of the updates, whoever computed it."""
+    """Compare the aggregate with the sum of the updates, regardless of who computed it."""
     [step] = [event for event in network.transcript if event.step.role is Role.SERVER and event.step.phase in _MASKED]
     wanted = pack(deal.total([message.sender for message in step.received]))
     last = network.transcript[-1]

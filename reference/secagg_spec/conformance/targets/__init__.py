@@ -1,4 +1,4 @@
-"""The implementations that the kit knows: the reference, the Node twin, and released software behind our adapters."""
+"""The implementations that the kit knows: the reference, the Node twin, and released software behind adapters."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Command = Callable[[], list[str]]
 
 
 class TargetAbsent(Exception):
-    """The target cannot run on this machine; the message says what is missing."""
+    """The target cannot run on this machine; the message names what is missing."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A named implementation and how its adapter is started."""
+    """A named implementation, and the command that starts its adapter."""
 
     name: str
     about: str
@@ -29,12 +29,12 @@ class Target:
     expectations: Path | None = None
 
     def connect(self, timeout: float) -> ProcessConnection:
-        """Return a connection; set up the target's environment first where it needs one.
+        """Return a connection; first set up the target's environment if it needs one.
 
         Raises
         ------
         TargetAbsent
-            Something that the target needs is not on this machine.
+            This machine lacks something that the target needs.
         """
         return ProcessConnection(self.command(), timeout)
 
@@ -51,7 +51,7 @@ def _node() -> list[str]:
 
 
 def _apart(program: str, environment: environments.Environment, *flags: str) -> Command:
-    """Return how an adapter, a file below this folder, is started in an environment of its own."""
+    """Return the command that starts an adapter, a file below this folder, in its own environment."""
 
     def command() -> list[str]:
         try:

@@ -1,8 +1,8 @@
-"""Modules of a released Python package without what its ``__init__`` files load: for adapters in their environments.
+"""Import modules of a released Python package without running its ``__init__`` files, for adapters in environments.
 
 A framework's ``__init__`` imports clients for clouds, trainers and dashboards before the protocol's own module can be
-reached. Here a package stands bare, so that the released files inside it are imported as they are; what they import
-and what a round does not need is replaced by a placeholder that does nothing.
+reached. This module registers bare packages instead, so the released files inside them are imported unchanged.
+Imports that a round does not need are replaced by placeholders that do nothing.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 
 
 def folder_of(distribution: str) -> Path:
-    """Return the folder that the files of an installed distribution are relative to."""
+    """Return the folder that contains the files of an installed distribution."""
     return Path(str(metadata.distribution(distribution).locate_file("")))
 
 
 def packages(folder: Path, names: Iterable[str]) -> None:
-    """Let packages stand for themselves, each by its dotted name, without running their ``__init__``."""
+    """Register packages, each by its dotted name, without running their ``__init__``."""
     for name in names:
         package = types.ModuleType(name)
         package.__path__ = [str(folder.joinpath(*name.split(".")))]
@@ -29,26 +29,26 @@ def packages(folder: Path, names: Iterable[str]) -> None:
 
 
 def placeholders(names: Iterable[str]) -> None:
-    """Let modules be `Placeholder`."""
+    """Replace modules by `Placeholder`."""
     for name in names:
         _put(name, Placeholder(name))
 
 
 def module(name: str, **content: Any) -> None:
-    """Let a module be one that holds this content and nothing else."""
+    """Register a module with exactly this content."""
     made = types.ModuleType(name)
     made.__dict__.update(content)
     _put(name, made)
 
 
 def taken(name: str, *members: str) -> tuple[Any, ...]:
-    """Return members of a module, which is imported now."""
+    """Import a module, and return some of its members."""
     imported = import_module(name)
     return tuple(getattr(imported, member) for member in members)
 
 
 class Placeholder(types.ModuleType):
-    """A module that has every name: each is a `Nothing`."""
+    """A module in which every name is a `Nothing`."""
 
     __path__: list[str] = []  # noqa: RUF012
 
@@ -59,14 +59,14 @@ class Placeholder(types.ModuleType):
 
 
 class Nothing:
-    """Takes whatever it is called with, and does nothing."""
+    """Accepts any call, and does nothing."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Take anything."""
 
 
 def _put(name: str, made: types.ModuleType) -> None:
-    """Make a module known, also as an attribute of its package."""
+    """Register a module, and set it as an attribute of its package."""
     sys.modules[name] = made
     parent, _, own = name.rpartition(".")
     if parent in sys.modules:

@@ -1,6 +1,6 @@
-"""Environments of their own for released Python software: made once, from locks, beside the project.
+"""Separate environments for released Python software, created once from lock files, outside the project.
 
-They lie in ``.secagg-spec/`` of the current folder, or in the folder that the variable SECAGG_SPEC_HOME names.
+They are in ``.secagg-spec/`` of the current folder, or in the folder that the variable SECAGG_SPEC_HOME names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LOCKS = Path(__file__).parent / "locks"
 
 
 class Environment(NamedTuple):
-    """An environment: the software, which comes without its dependencies, and what is used of those."""
+    """An environment: the software, installed without its dependencies, and the dependencies that it needs here."""
 
     name: str
     software: str
@@ -24,7 +24,7 @@ class Environment(NamedTuple):
 
     @property
     def lock(self) -> Path:
-        """The file with every package of it, each with its hashes."""
+        """The lock file: all packages of the environment, with their hashes."""
         return LOCKS / f"{self.name}.txt"
 
 
@@ -46,7 +46,7 @@ FLOWER = Environment(
         "click==8.5.1",
     ),
 )
-"""Flower with what its secure aggregation imports, in versions that its own pins allow."""
+"""Flower with the imports of its secure aggregation, in versions that Flower's pins allow."""
 OPENFL = Environment(
     "openfl-1.9",
     "openfl==1.9",
@@ -59,12 +59,12 @@ OPENFL = Environment(
         "tqdm==4.67.1",
     ),
 )
-"""OpenFL with what its secure aggregation imports; newer releases of numpy lack a keyword that it uses."""
+"""OpenFL with the imports of its secure aggregation; newer releases of numpy lack a keyword that it uses."""
 ALL = (FEDML, FLOWER, OPENFL)
 
 
 class SetupFailed(Exception):
-    """An environment could not be made; the message ends with what pip said."""
+    """An environment could not be created; the message ends with pip's output."""
 
 
 def home() -> Path:
@@ -73,12 +73,12 @@ def home() -> Path:
 
 
 def ready(chosen: Environment) -> Path:
-    """Return the Python of an environment; make the environment first where it is absent or incomplete.
+    """Return the Python of an environment; create the environment first if it is absent or incomplete.
 
     Raises
     ------
     SetupFailed
-        The environment could not be made.
+        The environment could not be created.
     """
     folder = home() / chosen.name
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")

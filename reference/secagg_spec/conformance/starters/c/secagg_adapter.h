@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The helper of an adapter in C: the adapter protocol (spec/adapter.md) in one header, for C11 on POSIX systems.
+ * The helper for adapters in C: the adapter protocol (spec/adapter.md) in one header, for C11 on POSIX systems.
  *
  *     #include "secagg_adapter.h"
  *
@@ -23,9 +23,9 @@
  *         return sa_run(&(sa_adapter){.name = "my-library", .version = "1.2.3", .operations = operations});
  *     }
  *
- * A handler reads the members of `params` and `rand` by name, writes those of the result with sa_put_..., and returns
- * SA_DONE, or what sa_reject, sa_unsupported or sa_error give. A member of another form was refused before. Whatever
- * sa_alloc and the readers give lives until the handler returns. What the library prints goes to standard error.
+ * A handler reads the members of `params` and `rand` by name and writes those of the result with sa_put_.... It returns
+ * SA_DONE, or the value of sa_reject, sa_unsupported or sa_error. Members of the wrong form have already been refused.
+ * Memory from sa_alloc and the readers lives until the handler returns. The library's output goes to standard error.
  */
 
 #ifndef SECAGG_ADAPTER_H
@@ -43,11 +43,11 @@
 enum {
     SA_MAX_LINE = 67108864,
     SA_MOST_MEMBERS = 32,
-    SA_DEEPEST = 1000, /* levels of nesting that are read */
-    SA_DIGITS = 18,    /* of the longest number that is read: more than any range of the text has */
+    SA_DEEPEST = 1000, /* the most levels of nesting */
+    SA_DIGITS = 18,    /* of the longest number that is read: longer than any range of the text needs */
 };
 
-/* The forms of members. A list of any other things is SA_LIST: take its entries, and ask sa_has_form. */
+/* The forms of members. Any other list is SA_LIST: read its entries, and check them with sa_has_form. */
 typedef enum {
     SA_JSON = 1, /* any value whose numbers are integers */
     SA_INTEGER,
@@ -55,8 +55,8 @@ typedef enum {
     SA_TEXT,
     SA_DECIMAL, /* a decimal string */
     SA_BYTES,   /* lowercase hex digits */
-    SA_VECTOR,  /* the same, elements of 4 bytes */
-    SA_REALS,   /* the same, binary64 numbers of 8 bytes */
+    SA_VECTOR,  /* hex digits: elements of 4 bytes */
+    SA_REALS,   /* hex digits: binary64 numbers of 8 bytes */
     SA_INTEGERS,
     SA_BYTES_LIST,
     SA_VECTORS,
@@ -68,7 +68,7 @@ typedef enum {
 typedef enum { SA_DONE, SA_REJECTED, SA_UNSUPPORTED, SA_ERROR } sa_outcome;
 
 typedef struct {
-    const char *at; /* UTF-8, not ended by a zero */
+    const char *at; /* UTF-8, not zero-terminated */
     size_t length;
 } sa_text;
 
@@ -87,12 +87,12 @@ typedef struct {
     size_t length;
 } sa_reals;
 
-/* A JSON value. The entries of a list or an object are `first` and, from each to the next, `next`. */
+/* A JSON value. The entries of a list or an object form a linked list: `first`, then `next` of each entry. */
 typedef struct sa_json {
     char type;      /* '"', '[', '{', '0' for a number, 't', 'f', 'n' */
     sa_text name;   /* of a member of an object */
-    sa_text text;   /* of a string; \u escapes of half a pair become U+FFFD */
-    sa_text source; /* as it is written */
+    sa_text text;   /* of a string; lone surrogate escapes become U+FFFD */
+    sa_text source; /* as written */
     struct sa_json *first, *next;
 } sa_json;
 
@@ -107,18 +107,18 @@ typedef struct {
     const char *name;                   /* NULL ends the list of operations */
     sa_member params[SA_MOST_MEMBERS];  /* the members of `params` */
     sa_member rand[SA_MOST_MEMBERS];    /* the sampled values */
-    bool any_rand;                      /* the handler looks at them itself, as for session.new */
-    const char *ranges;                 /* JSON, as hello gives it; so the next two */
+    bool any_rand;                      /* the handler checks them itself, as for session.new */
+    const char *ranges;                 /* JSON, as in hello; also the next two */
     const char *parameter_sets;
     const char *parties;
-    const char *randomness;             /* the grade, where it is not the adapter's */
+    const char *randomness;             /* the grade, if it is not the adapter's */
     bool composed;
     sa_outcome (*run)(sa_call *call);
 } sa_operation;
 
 typedef struct {
     const char *name, *version;
-    const char *randomness; /* explicit, seeded or none; explicit where it is NULL */
+    const char *randomness; /* explicit, seeded or none; NULL means explicit */
     const char *policy, *reject_map; /* JSON objects, or NULL */
     const sa_operation *operations;
 } sa_adapter;
@@ -133,9 +133,9 @@ typedef struct sa_block {
     max_align_t data[];
 } sa_block;
 
-/* One request that is being answered. */
+/* The request that is being answered. */
 struct sa_call {
-    sa_block *blocks; /* what was allocated for it */
+    sa_block *blocks; /* the memory allocated for it */
     const sa_json *params, *rand;
     sa_buffer result;
     bool follows; /* whether the next member or entry needs a comma */
@@ -145,13 +145,13 @@ struct sa_call {
 
 /* ------------------------------------------------------------------------------------------------------- memory */
 
-/* A mistake in the adapter itself, or no memory: there is no answer. */
+/* An error in the adapter itself, or out of memory: there is no answer. */
 static inline _Noreturn void sa_stop(const char *what, const char *which) {
     fprintf(stderr, "secagg_adapter: %s %s\n", what, which);
     exit(70);
 }
 
-/* Memory for `count` things, zero, until the handler returns. */
+/* Zeroed memory for `count` objects, which lives until the handler returns. */
 static inline void *sa_alloc(sa_call *call, size_t count, size_t size) {
     if (size != 0 && count > (SIZE_MAX - sizeof(sa_block)) / size) sa_stop("no memory for", "a request");
     sa_block *block = calloc(1, sizeof *block + count * size);
@@ -169,7 +169,7 @@ static inline void sa_release(sa_call *call) {
     }
 }
 
-/* Room for this many bytes more at the end of a buffer. */
+/* Make room for this many more bytes at the end of a buffer. */
 static inline char *sa_extend(sa_buffer *buffer, size_t more) {
     if (more > SIZE_MAX / 4 - buffer->length) sa_stop("no memory for", "an answer");
     if (buffer->length + more > buffer->room) {
@@ -266,7 +266,7 @@ static inline int sa_hex_digit(char sign) {
     return -1;
 }
 
-/* The four digits of a \u escape, of either case, or -1. */
+/* The value of the four digits of a \u escape, of either case, or -1. */
 static inline long sa_pass_escape(sa_parser *parser) {
     long value = 0;
     if (parser->end - parser->at < 4) return -1;
@@ -298,7 +298,7 @@ static inline char *sa_write_utf8(char *to, long code) {
     return to;
 }
 
-/* The code point of a \u escape whose `\u` was passed, of both halves of a pair; -1 when it is none. */
+/* The code point of a \u escape, after its `\u`, or of a surrogate pair; -1 if it is invalid. */
 static inline long sa_pass_code(sa_parser *parser) {
     const long code = sa_pass_escape(parser);
     if (code < 0xd800 || code > 0xdfff) return code;
@@ -310,7 +310,7 @@ static inline long sa_pass_code(sa_parser *parser) {
     return 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
 }
 
-/* Pass a string, whose quote is next. */
+/* Skip a string; its opening quote is next. */
 static inline bool sa_pass_string(sa_parser *parser, sa_text *text) {
     static const char signs[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
     const char *start = ++parser->at;
@@ -322,7 +322,7 @@ static inline bool sa_pass_string(sa_parser *parser, sa_text *text) {
         *text = (sa_text){start, (size_t)(parser->at++ - start)};
         return true;
     }
-    const char *end = parser->at; /* of the string, so that room for it can be had */
+    const char *end = parser->at; /* of the string, to know how much room it needs */
     while (end < parser->end && *end != '"') end += *end == '\\' && end + 1 < parser->end ? 2 : 1;
     if (end >= parser->end) return false;
     char *decoded = sa_alloc(parser->call, (size_t)(end - start), 1), *to = decoded;
@@ -352,7 +352,7 @@ static inline bool sa_pass_string(sa_parser *parser, sa_text *text) {
 
 static inline sa_json *sa_parse(sa_parser *parser, int depth);
 
-/* The entries of a list, or the members of an object, behind its bracket. */
+/* The entries of a list, or the members of an object, after the opening bracket. */
 static inline bool sa_parse_entries(sa_parser *parser, sa_json *whole, int depth) {
     const char closing = whole->type == '[' ? ']' : '}';
     if (sa_passes(parser, closing)) return true;
@@ -372,7 +372,7 @@ static inline bool sa_parse_entries(sa_parser *parser, sa_json *whole, int depth
     return sa_passes(parser, closing);
 }
 
-/* The value that is next, or NULL where there is none. */
+/* The next value, or NULL if there is none. */
 static inline sa_json *sa_parse(sa_parser *parser, int depth) {
     sa_skip(parser);
     if (parser->at == parser->end || depth > SA_DEEPEST) return NULL;
@@ -397,7 +397,7 @@ static inline sa_json *sa_parse(sa_parser *parser, int depth) {
     return good ? value : NULL;
 }
 
-/* The JSON value that is all of a text, or NULL. */
+/* The JSON value of a whole text, or NULL. */
 static inline sa_json *sa_parse_whole(sa_call *call, const char *text, size_t length) {
     sa_parser parser = {call, text, text + length};
     if (!sa_is_utf8(text, length)) return NULL;
@@ -406,7 +406,7 @@ static inline sa_json *sa_parse_whole(sa_call *call, const char *text, size_t le
     return parser.at == parser.end ? value : NULL;
 }
 
-/* The member of an object, the last one of this name; NULL where there is none. */
+/* The last member of an object with this name, or NULL. */
 static inline const sa_json *sa_find(const sa_json *object, const char *name) {
     const sa_json *found = NULL;
     for (const sa_json *entry = object->first; entry != NULL; entry = entry->next)
@@ -466,7 +466,7 @@ static inline bool sa_has_form(const sa_json *value, sa_form form) {
     return false;
 }
 
-/* Whether a number of a right form has more digits than are read here; no range of the text holds it. */
+/* Whether a well-formed number has too many digits to be read; no range of the text contains it. */
 static inline bool sa_is_huge(const sa_json *value, sa_form form) {
     if (form == SA_DECIMAL) return value->text.length > SA_DIGITS;
     if (form == SA_INTEGER) return value->source.length > SA_DIGITS;
@@ -476,9 +476,9 @@ static inline bool sa_is_huge(const sa_json *value, sa_form form) {
     return false;
 }
 
-/* ------------------------------------------------------------------------------- what a handler reads, and writes */
+/* ------------------------------------------------------------------------------- what a handler reads and writes */
 
-/* A member of `params`, or else of `rand`, which the operation declares. */
+/* A declared member of `params` or, if it is not there, of `rand`. */
 static inline const sa_json *sa_get(const sa_call *call, const char *name) {
     const sa_json *found = sa_find(call->params, name);
     if (found == NULL && call->rand != NULL) found = sa_find(call->rand, name);
@@ -549,7 +549,7 @@ static inline sa_bytes sa_bytes_of(sa_call *call, const char *name) { return sa_
 static inline sa_vector sa_vector_of(sa_call *call, const char *name) { return sa_to_vector(call, sa_get(call, name)); }
 static inline sa_reals sa_reals_of(sa_call *call, const char *name) { return sa_to_reals(call, sa_get(call, name)); }
 
-/* A string as JSON; what is not UTF-8, such as a message of another encoding, has its bytes above 127 replaced. */
+/* Write a string as JSON; if it is not UTF-8, such as a message in another encoding, bytes above 127 are replaced. */
 static inline void sa_append_string(sa_buffer *buffer, const char *text, size_t length) {
     const bool good = sa_is_utf8(text, length);
     sa_append_text(buffer, "\"");
@@ -576,7 +576,7 @@ static inline void sa_append_hex(sa_buffer *buffer, uint64_t value, size_t width
     }
 }
 
-/* Begin a member of the result; an entry of an open list has the name NULL. */
+/* Begin a member of the result, or, with the name NULL, an entry of an open list. */
 static inline void sa_begin(sa_call *call, const char *name) {
     if (call->follows) sa_append_text(&call->result, ",");
     call->follows = true;
@@ -633,7 +633,7 @@ static inline void sa_put_reals(sa_call *call, const char *name, const double *n
     sa_append_text(&call->result, "\"");
 }
 
-/* Open a list or an object ("[" or "{"), whose entries follow, and close it ("]" or "}"). */
+/* Open a list or an object ("[" or "{"); write its entries; then close it ("]" or "}"). */
 static inline void sa_open(sa_call *call, const char *name, const char *bracket) {
     sa_begin(call, name);
     sa_append_text(&call->result, bracket);
@@ -645,20 +645,20 @@ static inline void sa_close(sa_call *call, const char *bracket) {
     call->follows = true;
 }
 
-/* The implementation says no, on purpose; `code` is one of spec/adapter.md, section 5, and a literal. */
+/* The implementation refuses on purpose; `code` is a string literal, one of spec/adapter.md, section 5. */
 static inline sa_outcome sa_reject(sa_call *call, const char *code, const char *message) {
     call->code = code;
     snprintf(call->message, sizeof call->message, "%s", message);
     return SA_REJECTED;
 }
 
-/* The implementation broke, and the adapter noticed. */
+/* The implementation failed, and the adapter noticed. */
 static inline sa_outcome sa_error(sa_call *call, const char *message) {
     snprintf(call->message, sizeof call->message, "%s", message);
     return SA_ERROR;
 }
 
-/* These parameters are outside what the adapter declares. */
+/* These parameters are outside the adapter's declaration. */
 static inline sa_outcome sa_unsupported(sa_call *call) {
     (void)call;
     return SA_UNSUPPORTED;
@@ -672,7 +672,7 @@ static inline sa_outcome sa_malformed(sa_call *call, const char *what, const cha
     return SA_REJECTED;
 }
 
-/* Hold an object to its members: each of them there, none besides, and all of their forms. */
+/* Check that an object has exactly these members, each of the right form. */
 static inline sa_outcome sa_check(sa_call *call, const sa_json *object, const sa_member *members) {
     for (const sa_json *entry = object->first; entry != NULL; entry = entry->next) {
         const sa_member *known = members;
@@ -703,7 +703,7 @@ static inline sa_outcome sa_check_rand(sa_call *call, const sa_operation *operat
 
 static inline const char *sa_or(const char *text, const char *otherwise) { return text != NULL ? text : otherwise; }
 
-/* Append JSON that the adapter gives as text. */
+/* Append JSON from the adapter's declaration. */
 static inline void sa_append_json(sa_call *call, const char *name, const char *text) {
     const sa_json *value = sa_parse_whole(call, text, strlen(text));
     if (value == NULL) sa_stop("this is not JSON:", text);
@@ -755,7 +755,7 @@ static inline sa_outcome sa_answer_request(sa_call *call, const sa_adapter *adap
     return outcome == SA_DONE ? operation->run(call) : outcome;
 }
 
-/* Append the answer to a line, which has no line feed any more. */
+/* Append the answer to a line, given without its line feed. */
 static inline void sa_answer(const sa_adapter *adapter, const char *line, size_t length, sa_buffer *out) {
     sa_call call = {.blocks = NULL};
     const sa_json *request = sa_parse_whole(&call, line, length);
@@ -804,7 +804,7 @@ static inline void sa_write_all(int file, const char *at, size_t length) {
     }
 }
 
-/* Answer what was gathered of a line, and begin the next one. */
+/* Answer the line collected so far, and begin the next one. */
 static inline void sa_end_line(const sa_adapter *adapter, int answers, sa_buffer *line, bool *too_long) {
     sa_buffer out = {NULL, 0, 0};
     sa_answer(adapter, line->at != NULL ? line->at : "", *too_long ? 0 : line->length, &out);
@@ -814,7 +814,7 @@ static inline void sa_end_line(const sa_adapter *adapter, int answers, sa_buffer
     *too_long = false;
 }
 
-/* Answer requests until the end of input. Standard output of the process is kept for answers alone. */
+/* Answer requests until the end of input. Only answers go to the process's standard output. */
 static inline int sa_run(const sa_adapter *adapter) {
     static char chunk[1 << 16];
     sa_buffer line = {NULL, 0, 0};

@@ -1,10 +1,10 @@
-// secagg_adapter.go: all of an adapter for secagg-spec but its operations. Copy it as it is; adapter.go is yours.
+// secagg_adapter.go: an adapter for secagg-spec, without its operations. Copy it unchanged; adapter.go is yours.
 //
-// Adapter protocol 1.0 (spec/adapter.md of secagg-spec; the ids in brackets are its clauses). Go 1.19, no dependency.
+// Adapter protocol 1.0 (spec/adapter.md of secagg-spec; clause ids in brackets). Go 1.19, no dependencies.
 //
 // A handler receives the members of params by name, in the Go types of their forms, and the sampled values as
-// p["rand"].(Params). It returns the members of the result, or an error: Refuse(…) for a refusal on purpose,
-// Unsupported, or any other for a failure. A panic is a failure too. What is printed goes to standard error.
+// p["rand"].(Params). It returns the members of the result, or an error: Refuse(…) for a deliberate refusal,
+// Unsupported, or any other error for a failure. A panic is a failure too. Printed text goes to standard error.
 //
 // Part of secagg-spec. SPDX-License-Identifier: Apache-2.0
 
@@ -29,8 +29,8 @@ import (
 )
 
 const (
-	MaxLine = 67_108_864 // bytes of a line, the line feed included [ADP-02]
-	Deepest = 100        // lists and objects within each other
+	MaxLine = 67_108_864 // bytes of a line, including the line feed [ADP-02]
+	Deepest = 100        // nesting of lists and objects
 )
 
 type (
@@ -41,17 +41,17 @@ type (
 
 // Refusals and failures
 
-// Reject is a refusal on purpose, with a code of section 5. Blamed are the parties that the refusal of a step names.
+// Reject is a deliberate refusal, with a code of section 5. Blamed are the parties that the refusal of a step blames.
 type Reject struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Blamed  []any  `json:"blamed,omitempty"`
 }
 
-// Broken says that the implementation failed, and not on purpose.
+// Broken says that the implementation failed unintentionally.
 type Broken string
 
-// Unsupported says that these parameters are not offered.
+// Unsupported says that the adapter does not support these parameters.
 var Unsupported = errors.New("unsupported")
 
 const rejectCodes = " malformed bad_param out_of_range noncanonical length_mismatch duplicate_id unknown_peer" +
@@ -60,7 +60,7 @@ const rejectCodes = " malformed bad_param out_of_range noncanonical length_misma
 func (r Reject) Error() string { return r.Message }
 func (b Broken) Error() string { return string(b) }
 
-// Refuse returns a refusal, with a message that is formatted as by fmt.Sprintf.
+// Refuse returns a refusal, with a message formatted by fmt.Sprintf.
 func Refuse(code, format string, values ...any) error {
 	return Reject{Code: code, Message: fmt.Sprintf(format, values...)}
 }
@@ -69,14 +69,14 @@ func malformed(format string, values ...any) error { return Refuse("malformed", 
 
 // Forms (section 3)
 
-// Form makes a Go value of a JSON value, or refuses it. Members are those that an object must have, and no others.
+// Form converts a JSON value to a Go value, or refuses it. Members are the exact members that an object must have.
 //
 //	Integer, Decimal       int64
 //	Text, Flag             string, bool
 //	Bytes, Vector, Reals   []byte, []uint32, []float64
-//	ListOf(form)           []any; ListOf(form, form, …) is a list of exactly so many
+//	ListOf(form)           []any; ListOf(form, form, …) has exactly one entry for each form
 //	Record(members)        map[string]any
-//	Object, JSON           what encoding/json makes of them, with json.Number for numbers
+//	Object, JSON           as decoded by encoding/json, with json.Number for numbers
 type (
 	Form    = func(value any) (any, error)
 	Members = map[string]Form
@@ -156,7 +156,7 @@ func Record(members Members) Form {
 				return nil, malformed("there is no member %q", name)
 			}
 		}
-		sort.Strings(names) // so that of two refusals it is always the same one
+		sort.Strings(names) // so that the choice between two refusals is deterministic
 		for _, name := range names {
 			if object[name], err = members[name](object[name]); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
@@ -208,15 +208,15 @@ func within64Bits(digits string) (any, error) {
 
 // The adapter
 
-// Adapter is one implementation. Hello is what it declares (section 2): set "randomness" to "seeded" or "none" where
-// its draws cannot be given, and add "policy" and "reject_map" as it needs them.
+// Adapter is one implementation. Hello is its declaration (section 2). If its random draws cannot be supplied, set
+// "randomness" to "seeded" or "none"; add "policy" and "reject_map" as needed.
 type Adapter struct {
 	Hello      map[string]any
 	operations map[string]*Operation
 }
 
-// Operation is one operation. Samples is the form of its rand in the grade "explicit": nil where it does not draw, JSON
-// where the names depend on params. Declared is what hello says of it: "ranges", "randomness", "parties" and so on.
+// Operation is one operation. Samples is the form of its rand in the grade "explicit": nil if it does not draw, JSON if
+// the names depend on params. Declared is its entry in hello: "ranges", "randomness", "parties" and so on.
 type Operation struct {
 	Samples  Form
 	Declared map[string]any
@@ -233,7 +233,7 @@ func NewAdapter(name, version string) *Adapter {
 	}}
 }
 
-// Operation declares an operation with the members of its params, and returns it so that more can be declared.
+// Operation declares an operation with the members of its params, and returns it for further declarations.
 func (a *Adapter) Operation(name string, members Members, handler Handler) *Operation {
 	operation := &Operation{params: Record(members), handler: handler, Declared: map[string]any{}}
 	a.operations[name] = operation
@@ -303,7 +303,7 @@ func (a *Adapter) result(request map[string]any) (result Result, err error) {
 	return operation.handler(p)
 }
 
-// sampled returns the form of rand, which the grade of the operation decides.
+// sampled returns the form of rand for the operation's grade.
 func (a *Adapter) sampled(operation *Operation) Form {
 	grade, given := operation.Declared["randomness"]
 	if !given {
@@ -343,7 +343,7 @@ func (a *Adapter) Run() {
 	}
 }
 
-// readLine appends the next line. Of one that is too long it keeps nothing: an empty line is no request either.
+// readLine appends the next line. A line that is too long becomes empty, since an empty line is no request either.
 func readLine(in *bufio.Reader, line []byte) ([]byte, error) {
 	for tooLong := false; ; {
 		part, err := in.ReadSlice('\n')
@@ -370,7 +370,7 @@ func encode(answer Result) []byte {
 	return out.Bytes()
 }
 
-// parse returns the JSON value of a line, or nil when it is not one value.
+// parse returns the JSON value of a line, or nil if the line is not a single value.
 func parse(line []byte) (value any) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber()
@@ -383,8 +383,8 @@ func parse(line []byte) (value any) {
 	return value
 }
 
-// readable tells whether a line is not nested too deep, and escapes no half of a surrogate pair: encoding/json makes
-// another character of it.
+// readable reports whether a line is not nested too deep and contains no escape of a lone surrogate, which
+// encoding/json would replace by another character.
 func readable(line []byte) bool {
 	depth, inText := 0, false
 	for i := 0; i < len(line) && depth <= Deepest; i++ {
@@ -407,7 +407,7 @@ func readable(line []byte) bool {
 	return depth <= Deepest
 }
 
-// half tells whether a text begins with the escape of half a surrogate pair, with one of these as its second digit.
+// half reports whether a text begins with the escape of a surrogate whose second digit is one of these.
 func half(text []byte, digits string) bool {
 	return len(text) >= 6 && text[0] == '\\' && text[1] == 'u' && text[2]|0x20 == 'd' &&
 		strings.IndexByte(digits, text[3]|0x20) >= 0

@@ -1,15 +1,15 @@
 /*
- * The adapter of my-library: `secagg-spec conform -- java -cp build Adapter` asks it, and it asks the library.
+ * The adapter of my-library: `secagg-spec conform -- java -cp build Adapter` asks it, and it calls the library.
  *
- * An adapter translates, and mends nothing: what the text refuses, the library is to refuse, and the adapter says with
- * which code. A check that stands here alone would turn the report green, and the library would stay as it is.
+ * An adapter only translates. If the text demands a refusal, the library must refuse; the adapter reports the code.
+ * A check that exists only here would turn the report green without fixing the library.
  */
 
 import java.util.List;
 import java.util.Map;
 
 public final class Adapter extends SecaggAdapter {
-    private static final long Q = 4294967291L; // the modulus that the library is made for; list all of them in `ranges`
+    private static final long Q = 4294967291L; // a modulus that the library supports; list all of them in `ranges`
 
     private Adapter() {
         super("my-library", "0.1.0");
@@ -20,19 +20,20 @@ public final class Adapter extends SecaggAdapter {
                 p -> object("masked", maskUpdate(p.of("q"), p.of("update"), p.of("mask"))))
             .declare("ranges", object("q", object("values", List.of(Q))));
 
-        // Further operations are in spec/adapter.md, section 4; what is not declared is answered by `unsupported`.
+        // Further operations are in spec/adapter.md, section 4; undeclared operations get the answer `unsupported`.
     }
 
     /**
      * Returns a user's masked update: update plus mask, element by element, modulo q [LSA-02]. An element is a long
-     * from 0 to 2^32 - 1. Refuse, as by `throw new Reject("bad_param", "q is not prime")`:
+     * from 0 to 2^32 - 1. To refuse, throw an exception such as
+     * `new Reject("bad_param", "q is not prime")`:
      *
      *   length_mismatch   an update and a mask of different lengths [LSA-03]
      *   bad_param         an update and a mask without elements [LSA-01]
      *   noncanonical      an element of the update or of the mask that is not below q [LSA-03]
-     *   bad_param         a q that the library is not made for, or that is no prime from 2 to 2^32 [MOD-01, MOD-02]
+     *   bad_param         a q that the library does not support, or that is not a prime from 2 to 2^32 [MOD-01, MOD-02]
      *
-     * A member of another form (type, hex digits, decimal digits) was refused before it came here.
+     * Members of the wrong form (type, hex digits, decimal digits) have already been refused.
      */
     private static long[] maskUpdate(long q, long[] update, long[] mask) {
         // --- write this

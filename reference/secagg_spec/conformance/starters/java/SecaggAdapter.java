@@ -1,12 +1,12 @@
 /*
- * SecaggAdapter.java: all of an adapter for secagg-spec but its operations. Copy it as it is; Adapter.java is yours.
+ * SecaggAdapter.java: an adapter for secagg-spec, without its operations. Copy it unchanged; Adapter.java is yours.
  *
- * Adapter protocol 1.0 (spec/adapter.md of secagg-spec; the ids in brackets are its clauses). Java 17, no dependency.
+ * Adapter protocol 1.0 (spec/adapter.md of secagg-spec; clause ids in brackets). Java 17, no dependencies.
  *
  * A handler receives the members of params by name, in the Java types of their forms, and the sampled values as
- * p.of("rand"), an Obj. It returns the members of the result, in which a long[] is a vector, a double[] or float[] one
- * of real numbers, and a byte[] bytes. It throws Reject, a refusal on purpose, Unsupported, or anything else, which is
- * answered as a failure. What is printed to System.out goes to standard error.
+ * p.of("rand"), an Obj. It returns the members of the result: a long[] is a vector of elements, a double[] or float[] a
+ * vector of real numbers, and a byte[] bytes. It throws Reject for a deliberate refusal, or Unsupported; any other
+ * exception is answered as a failure. Text printed to System.out goes to standard error.
  *
  * Part of secagg-spec. SPDX-License-Identifier: Apache-2.0
  */
@@ -33,15 +33,15 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 public class SecaggAdapter {
-    public static final int MAX_LINE = 67_108_864; // bytes, the line feed included [ADP-02]
-    public static final int DEEPEST = 100; // lists and objects within each other
+    public static final int MAX_LINE = 67_108_864; // bytes, including the line feed [ADP-02]
+    public static final int DEEPEST = 100; // nesting of lists and objects
 
     private static final Set<String> CODES = Set.of(
         "malformed", "bad_param", "out_of_range", "noncanonical", "length_mismatch", "duplicate_id", "unknown_peer",
         "wrong_phase", "replay", "inconsistent_sets", "bad_share", "below_threshold", "bad_signature",
         "bad_ciphertext", "weak_key", "other");
 
-    /** A refusal on purpose, with a code of section 5. */
+    /** A deliberate refusal, with a code of section 5. */
     @SuppressWarnings("serial")
     public static final class Reject extends RuntimeException {
         private final String code;
@@ -51,7 +51,7 @@ public class SecaggAdapter {
             this(code, message, List.of());
         }
 
-        /** `blamed` are the parties that the refusal of a step names. */
+        /** `blamed` are the parties that the refusal of a step blames. */
         public Reject(String code, String message, List<?> blamed) {
             super(message);
             if (!CODES.contains(code)) {
@@ -62,21 +62,21 @@ public class SecaggAdapter {
         }
     }
 
-    /** These parameters are not offered. */
+    /** The adapter does not support these parameters. */
     @SuppressWarnings("serial")
     public static final class Unsupported extends RuntimeException {}
 
     /** A JSON object. */
     @SuppressWarnings("serial")
     public static final class Obj extends LinkedHashMap<String, Object> {
-        /** Returns a member in the type that is asked for. */
+        /** Returns a member, cast to the requested type. */
         @SuppressWarnings("unchecked")
         public <T> T of(String name) {
             return (T) get(name);
         }
     }
 
-    /** Returns an object with these names and values, by turns. */
+    /** Returns an object from alternating names and values. */
     public static Obj object(Object... namesAndValues) {
         Obj made = new Obj();
         for (int i = 0; i < namesAndValues.length; i += 2) {
@@ -87,7 +87,7 @@ public class SecaggAdapter {
 
     // Forms (section 3)
 
-    /** Makes a Java value of a JSON value, or refuses it. */
+    /** Converts a JSON value to a Java value, or refuses it. */
     public interface Form {
         Object read(Object value);
     }
@@ -120,7 +120,7 @@ public class SecaggAdapter {
     /** Any value: null, Boolean, Long, String, List or Obj. */
     public static final Form JSON = SecaggAdapter::withoutFractions;
 
-    /** A List of any length, or with several forms of exactly so many. */
+    /** A List of any length or, with several forms, of exactly one entry for each form. */
     public static Form listOf(Form... forms) {
         return value -> {
             List<?> list = typed(List.class, value, "a list");
@@ -217,12 +217,12 @@ public class SecaggAdapter {
 
     // The adapter
 
-    /** Gives the members of the result. */
+    /** Returns the members of the result. */
     public interface Handler {
         Obj answer(Obj p) throws Exception;
     }
 
-    /** One operation that is declared. */
+    /** A declared operation. */
     public static final class Operation {
         private final Form params;
         private final Handler handler;
@@ -234,13 +234,13 @@ public class SecaggAdapter {
             this.handler = handler;
         }
 
-        /** Says that it draws, and the form of its rand in the grade "explicit": JSON where names depend on params. */
+        /** Declares that it draws, and the form of rand in the grade "explicit": JSON if names depend on params. */
         public Operation samples(Form rand) {
             this.rand = rand;
             return this;
         }
 
-        /** Adds "ranges", "parameter_sets", "composed" and so on to what hello says of it. */
+        /** Adds "ranges", "parameter_sets", "composed" and so on to the operation's entry in hello. */
         public Operation declare(String name, Object value) {
             declared.put(name, value);
             return this;
@@ -248,8 +248,8 @@ public class SecaggAdapter {
     }
 
     /**
-     * What the adapter declares (section 2): put "randomness" to "seeded" or "none" where draws cannot be given, and
-     * add "policy" and "reject_map" as the implementation needs them.
+     * The adapter's declaration (section 2). If random draws cannot be supplied, set "randomness" to "seeded" or
+     * "none"; add "policy" and "reject_map" as needed.
      */
     protected final Obj hello;
     private final Map<String, Operation> operations = new LinkedHashMap<>();
@@ -262,7 +262,7 @@ public class SecaggAdapter {
             "operations", new Obj());
     }
 
-    /** Declares an operation with the members of its params, and returns it so that more can be declared. */
+    /** Declares an operation with the members of its params, and returns it for further declarations. */
     protected final Operation operation(String name, Map<String, Form> members, Handler handler) {
         Operation operation = new Operation(members, handler);
         operations.put(name, operation);
@@ -353,7 +353,7 @@ public class SecaggAdapter {
             this.in = in;
         }
 
-        /** Returns the next line, or null. Of one that is too long it keeps nothing: an empty line is no request. */
+        /** Returns the next line, or null. A line that is too long becomes empty, since an empty line is no request. */
         byte[] next() throws IOException {
             ByteArrayOutputStream line = new ByteArrayOutputStream();
             boolean tooLong = false;
@@ -385,9 +385,9 @@ public class SecaggAdapter {
 
     // JSON
 
-    /** A reader and a writer of JSON: what is not JSON, or nested too deep, is an IllegalArgumentException. */
+    /** Reads and writes JSON; invalid JSON, or JSON nested too deep, is an IllegalArgumentException. */
     private static final class Json {
-        /** A number that is no 64-bit integer, as it is written. */
+        /** A number that is not a 64-bit integer, as written. */
         record Other(String written) {
             boolean isInteger() {
                 return INTEGER.matcher(written).matches();
@@ -413,7 +413,7 @@ public class SecaggAdapter {
             this.number = NUMBER.matcher(text);
         }
 
-        /** Returns the JSON value of a line; null when it is not one value in UTF-8. */
+        /** Returns the JSON value of a line, or null if the line is not a single value in UTF-8. */
         static Object parse(byte[] line) {
             try {
                 Json reader = new Json(new String(line, StandardCharsets.UTF_8));
@@ -484,7 +484,7 @@ public class SecaggAdapter {
             }
         }
 
-        /** Reads what follows a backslash, up to its last character. Half of a surrogate pair is refused. */
+        /** Reads an escape after its backslash, up to its last character. A lone surrogate is refused. */
         private void escape(StringBuilder out) {
             if (text.charAt(at) != 'u') {
                 out.append(ESCAPED.charAt(ESCAPES.indexOf(text.charAt(at))));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The helper of an adapter in JavaScript: the adapter protocol (spec/adapter.md) in one file, for Node 20 and newer.
+// The helper for adapters in JavaScript: the adapter protocol (spec/adapter.md) in one file, for Node 20 and newer.
 //
 //   const { Adapter, Reject, decimal, vector } = require('./secagg_adapter');
 //
@@ -10,12 +10,12 @@
 //   }));
 //   adapter.run();
 //
-// A handler gets the members of `params`, read by their readers, and those of `rand` as its second argument. A member
-// of another form was refused before. It returns the members of `result`, throws Reject, or throws anything else, which
-// becomes an `error`. It may be async. What the library prints with console.log goes to standard error.
+// A handler receives the members of `params`, converted by their readers, and those of `rand` as its second argument.
+// Members of the wrong form have already been refused. The handler returns the members of `result`, or throws Reject;
+// any other exception becomes an `error`. It may be async. Text printed with console.log goes to standard error.
 //
-// In results a Uint32Array is a vector of elements, a Float64Array or Float32Array one of real numbers, a Buffer bytes,
-// and a BigInt a decimal string; lists and objects may hold them.
+// In results, a Uint32Array is a vector of elements, a Float64Array or Float32Array a vector of real numbers, a Buffer
+// bytes, and a BigInt a decimal string. Lists and objects may contain them.
 
 'use strict';
 
@@ -23,10 +23,10 @@ const fs = require('node:fs');
 const { isUtf8 } = require('node:buffer');
 
 const MAX_LINE = 67108864;
-const DEEPEST = 1000; // levels of nesting that are read
-const DIGITS = 40; // of the longest decimal string that any range could hold
+const DEEPEST = 1000; // the most levels of nesting
+const DIGITS = 40; // of the longest decimal string that a range could contain
 
-/** The implementation says no, on purpose; `code` is one of spec/adapter.md, section 5. */
+/** The implementation refuses on purpose; `code` is one of spec/adapter.md, section 5. */
 class Reject extends Error {
   constructor(code, message = code, blamed = []) {
     super(message);
@@ -40,7 +40,7 @@ class Reject extends Error {
   }
 }
 
-/** These parameters are outside what the adapter declares. */
+/** These parameters are outside the adapter's declaration. */
 class Unsupported extends Error {}
 
 function malformed(message) {
@@ -112,7 +112,7 @@ function list(reader) {
   };
 }
 
-/** The reader of a list of a few values, each of its own kind; `held` is `list(tuple(integer, vector))`. */
+/** The reader of a list with one value for each reader; `held` is `list(tuple(integer, vector))`. */
 function tuple(...readers) {
   return (value, name) => {
     const fits = Array.isArray(value) && value.length === readers.length;
@@ -153,9 +153,9 @@ class Adapter {
   }
 
   /**
-   * Declare an operation: the readers of its members, its handler, and what hello says of it (`ranges`,
-   * `parameter_sets`, `randomness`, `composed`, `parties`). `rand` in it holds the readers of the sampled values; where
-   * they depend on the params, as in session.new, it is a function of these.
+   * Declare an operation: the readers of its members, its handler, and its entry in hello (`ranges`, `parameter_sets`,
+   * `randomness`, `composed`, `parties`). The option `rand` holds the readers of the sampled values; if they depend on
+   * the params, as in session.new, it is a function of the params.
    */
   operation(name, members, handler, { rand = {}, ...declaration } = {}) {
     this.hello.operations[name] = declaration;
@@ -191,7 +191,7 @@ class Adapter {
     return found.handler(read, object(sampled(found, read))(rand, 'rand'));
   }
 
-  /** Answer requests until the end of input. Standard output of the process is kept for answers alone. */
+  /** Answer requests until the end of input. Only answers go to the process's standard output. */
   async run() {
     console.log = console.info = console.debug = console.error;
     process.stdout.write = process.stderr.write.bind(process.stderr);
@@ -199,7 +199,7 @@ class Adapter {
   }
 }
 
-/** The readers of `rand`, by the grade of an operation. */
+/** The readers of `rand` for the grade of an operation. */
 function sampled({ rand, grade }, params) {
   const readers = typeof rand === 'function' ? rand(params) : rand;
   if (grade === 'explicit') return readers;
@@ -212,7 +212,7 @@ function seed(value, name) {
   return data;
 }
 
-/** A result as JSON: numbers that are no integers have no place in one. */
+/** A result as JSON; numbers in it must be integers. */
 function encoded(value) {
   if (typeof value === 'bigint') return String(value);
   if (value instanceof Uint8Array) return Buffer.from(value).toString('hex');
@@ -235,8 +235,8 @@ function packed(values, width, write) {
 // ------------------------------------------------------------------------------------------------------ JSON, lines
 
 /**
- * The JSON value of a line, or undefined. JSON.parse takes 1.0 for 1, which is no integer here; so a number with a
- * fraction or an exponent is NaN, and an integer that a Number cannot hold exactly is an infinity.
+ * The JSON value of a line, or undefined. JSON.parse reads 1.0 as 1, but 1.0 is not an integer here. Therefore a number
+ * with a fraction or an exponent becomes NaN, and an integer that a Number cannot represent exactly becomes infinite.
  */
 function parsed(line) {
   if (!isUtf8(line)) return undefined;
@@ -264,13 +264,13 @@ class Parser {
     throw new SyntaxError(`this is not JSON at position ${this.at}`);
   }
 
-  /** The next character that is no white space, which is not passed. */
+  /** The next character that is not white space, without consuming it. */
   next() {
     while (this.at < this.source.length && ' \t\r\n'.includes(this.source[this.at])) this.at += 1;
     return this.source[this.at];
   }
 
-  /** Whether the next character is this one, which is then passed. */
+  /** Whether the next character is this one; if so, it is consumed. */
   passes(sign) {
     if (this.next() !== sign) return false;
     this.at += 1;
@@ -335,7 +335,7 @@ class Parser {
   }
 }
 
-/** The lines of standard input, without their line feeds; one that is too long is given as an empty one. */
+/** The lines of standard input, without their line feeds; a line that is too long becomes empty. */
 function* lines() {
   let parts = [];
   let size = 0;
@@ -363,7 +363,7 @@ function writeLine(line) {
   for (let done = 0; done < data.length;) done += patiently(() => fs.writeSync(1, data, done, data.length - done));
 }
 
-/** Read or write synchronously, on a pipe that does not block as well. */
+/** Read or write synchronously, even on a non-blocking pipe. */
 function patiently(call) {
   for (;;) {
     try {

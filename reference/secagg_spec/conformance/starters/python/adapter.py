@@ -1,7 +1,7 @@
-"""The adapter of my-library: ``secagg-spec conform -- python3 adapter.py`` asks it, and it asks the library.
+"""The adapter of my-library: ``secagg-spec conform -- python3 adapter.py`` asks it, and it calls the library.
 
-An adapter translates, and mends nothing: what the text refuses, the library is to refuse, and the adapter says with
-which code. A check that stands here alone would turn the report green, and the library would stay as it is.
+An adapter only translates. If the text demands a refusal, the library must refuse; the adapter reports the code.
+A check that exists only here would turn the report green without fixing the library.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from secagg_adapter import Adapter, Reject, pack, unpack  # noqa: F401
 
-Q = 4294967291  # the modulus that the library is made for; list all of them in `ranges` below
+Q = 4294967291  # a modulus that the library supports; list all of them in `ranges` below
 adapter = Adapter("my-library", "0.1.0")
 
 
@@ -25,18 +25,18 @@ def mask(q: str, update: str, mask: str) -> dict[str, Any]:
     """Return a user's masked update: update plus mask, element by element, modulo q.
 
     ``int(q)`` is the modulus; ``unpack(update)`` and ``unpack(mask)`` are lists of integers.
-    Return ``{"masked": pack([…])}`` [LSA-02]. Refuse with
-    ``raise Reject("bad_param", "…")``        a q that the library does not have [MOD-01, MOD-02]
+    Return ``{"masked": pack([…])}`` [LSA-02]. To refuse, use:
+    ``raise Reject("bad_param", "…")``        a q that the library does not support [MOD-01, MOD-02]
     ``raise Reject("length_mismatch", "…")``  an update and a mask of different lengths [LSA-03]
     ``raise Reject("bad_param", "…")``        an update and a mask without elements [LSA-01]
     ``raise Reject("noncanonical", "…")``     an element of either that is not below q [LSA-03]
-    A member of another form (type, hex digits, decimal digits) was refused before it came here.
+    Members of the wrong form (type, hex digits, decimal digits) have already been refused.
     """
     # --- write this
     raise NotImplementedError("write me: lightsecagg.mask in adapter.py")
     # --- until here
 
 
-# Further operations are in spec/adapter.md, section 4; what is not declared here is answered by `unsupported`.
+# Further operations are in spec/adapter.md, section 4; undeclared operations get the answer `unsupported`.
 if __name__ == "__main__":
     adapter.run()

@@ -1,13 +1,13 @@
-//! The adapter of my-library: `secagg-spec conform -- target/release/adapter` asks it, and it asks the library.
+//! The adapter of my-library: `secagg-spec conform -- target/release/adapter` asks it, and it calls the library.
 //!
-//! An adapter translates, and mends nothing: what the text refuses, the library is to refuse, and the adapter says with
-//! which code. A check that stands here alone would turn the report green, and the library would stay as it is.
+//! An adapter only translates. If the text demands a refusal, the library must refuse; the adapter reports the code.
+//! A check that exists only here would turn the report green without fixing the library.
 
 #[rustfmt::skip]
 mod secagg_adapter;
 use secagg_adapter::{object, refuse, Adapter, Failure, Form, Value};
 
-const Q: i64 = 4294967291; // the modulus that the library is made for; list all of them in `moduli`
+const Q: i64 = 4294967291; // a modulus that the library supports; list all of them in `moduli`
 
 fn main() -> std::io::Result<()> {
     let mut adapter = Adapter::new("my-library", "0.1.0");
@@ -22,19 +22,19 @@ fn main() -> std::io::Result<()> {
     let moduli = object([("values", vec![Value::Integer(Q)].into())]);
     mask.declare("ranges", object([("q", moduli.into())]));
 
-    // Further operations are in spec/adapter.md, section 4; what is not declared here is answered by `unsupported`.
+    // Further operations are in spec/adapter.md, section 4; undeclared operations get the answer `unsupported`.
     adapter.run()
 }
 
-/// Returns a user's masked update: update plus mask, element by element, modulo q [LSA-02]. The sum of two elements does
-/// not fit into 32 bits. Refuse, as by `return Err(refuse("bad_param", "q is not prime"))`:
+/// Returns a user's masked update: update plus mask, element by element, modulo q [LSA-02]. The sum of two elements
+/// does not fit into 32 bits. To refuse, use for example `return Err(refuse("bad_param", "q is not prime"))`:
 ///
 ///     length_mismatch   an update and a mask of different lengths [LSA-03]
 ///     bad_param         an update and a mask without elements [LSA-01]
 ///     noncanonical      an element of the update or of the mask that is not below q [LSA-03]
-///     bad_param         a q that the library is not made for, or that is no prime from 2 to 2^32 [MOD-01, MOD-02]
+///     bad_param         a q that the library does not support, or that is not a prime from 2 to 2^32 [MOD-01, MOD-02]
 ///
-/// A member of another form (type, hex digits, decimal digits) was refused before it came here.
+/// Members of the wrong form (type, hex digits, decimal digits) have already been refused.
 fn mask_update(q: i64, update: &[u32], mask: &[u32]) -> Result<Vec<u32>, Failure> {
     // --- write this
     let _ = (q, update, mask, refuse as fn(_, _) -> _);

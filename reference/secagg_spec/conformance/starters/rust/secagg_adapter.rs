@@ -1,11 +1,11 @@
-//! secagg_adapter.rs: all of an adapter for secagg-spec but its operations. Copy it as it is; adapter.rs is yours.
+//! secagg_adapter.rs: an adapter for secagg-spec, without its operations. Copy it unchanged; adapter.rs is yours.
 //!
-//! Adapter protocol 1.0 (spec/adapter.md of secagg-spec; the ids in brackets are its clauses). Rust 1.63, no crate.
+//! Adapter protocol 1.0 (spec/adapter.md of secagg-spec; clause ids in brackets). Rust 1.63, no crates.
 //!
-//! A handler receives the members of `params` by name, in the variants of `Value` that their forms name, and the sampled
-//! values as the object `p["rand"]`. It returns the members of the result, or a `Failure`: `refuse(…)` for a refusal on
-//! purpose; an error of the library becomes `Broken` by `?`, and so does a panic. Standard output is for answers alone:
-//! print with `eprintln!`.
+//! A handler receives the members of `params` by name, in the variants of `Value` that their forms name, and the
+//! sampled values as the object `p["rand"]`. It returns the members of the result, or a `Failure`: `refuse(…)` for a
+//! deliberate refusal. An error of the library becomes `Broken` through `?`, and a panic becomes `Broken` too. Standard
+//! output is reserved for answers: print with `eprintln!`.
 //!
 //! Part of secagg-spec. SPDX-License-Identifier: Apache-2.0
 
@@ -15,12 +15,12 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read, Write};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-pub const MAX_LINE: usize = 67_108_864; // bytes, the line feed included [ADP-02]
-pub const DEEPEST: usize = 100; // lists and objects within each other
+pub const MAX_LINE: usize = 67_108_864; // bytes, including the line feed [ADP-02]
+pub const DEEPEST: usize = 100; // nesting of lists and objects
 
 // Values and failures
 
-/// A JSON value. `Number` is one that is no 64-bit integer, as it is written; the last three are strings of hex digits.
+/// A JSON value. `Number` is a number that is not a 64-bit integer, as written; the last three are hex strings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Null,
@@ -41,7 +41,7 @@ pub fn object<const N: usize>(members: [(&str, Value); N]) -> Object {
     members.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
 }
 
-/// Makes values with `into()`, and gives what is in them, as `p["update"].vector()`.
+/// Creates values with `into()`, and extracts their contents, as in `p["update"].vector()`.
 macro_rules! values {
     ($($variant:ident($inner:ty): $name:ident -> $view:ty;)*) => {
         $(impl From<$inner> for Value {
@@ -77,7 +77,7 @@ impl From<&str> for Value {
     }
 }
 
-/// Why there is no result. `code` is one of section 5; `blamed` are the parties that the refusal of a step names.
+/// Why there is no result. `code` is one of section 5; `blamed` are the parties that the refusal of a step blames.
 pub enum Failure {
     Reject { code: &'static str, message: String, blamed: Vec<Value> },
     Unsupported,
@@ -103,8 +103,8 @@ impl<E: std::error::Error> From<E> for Failure {
 
 // Forms (section 3)
 
-/// What a member must be. `Decimal` gives an `Integer`, and `Json` any value. A `List` of one form is of any length, and
-/// one of several forms of exactly so many. A `Record` has exactly these members.
+/// The required form of a member. `Decimal` gives an `Integer`, and `Json` any value. A `List` of one form has any
+/// length; a `List` of several forms has exactly one entry for each. A `Record` has exactly these members.
 #[derive(Clone, Debug)]
 pub enum Form {
     Json,
@@ -209,8 +209,8 @@ fn unhex<T, const WIDTH: usize>(text: &str, entry: fn([u8; WIDTH]) -> T) -> Resu
 
 // The adapter
 
-/// One implementation. `hello` is what it declares (section 2): set "randomness" to "seeded" or "none" where its draws
-/// cannot be given, and add "policy" and "reject_map" as it needs them.
+/// One implementation. `hello` is its declaration (section 2). If its random draws cannot be supplied, set "randomness"
+/// to "seeded" or "none"; add "policy" and "reject_map" as needed.
 pub struct Adapter {
     pub hello: Object,
     operations: BTreeMap<&'static str, Operation>,
@@ -224,13 +224,13 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Says that it draws, and the form of its `rand` in the grade "explicit": `Json` where the names depend on params.
+    /// Declares that it draws, and the form of `rand` in the grade "explicit": `Json` if names depend on params.
     pub fn samples(&mut self, rand: Form) -> &mut Self {
         self.samples = Some(rand);
         self
     }
 
-    /// Adds "ranges", "parameter_sets", "composed" and so on to what hello says of it.
+    /// Adds "ranges", "parameter_sets", "composed" and so on to the operation's entry in hello.
     pub fn declare(&mut self, name: &str, value: impl Into<Value>) -> &mut Self {
         self.declared.insert(name.to_string(), value.into());
         self
@@ -248,7 +248,7 @@ impl Adapter {
         Adapter { hello, operations: BTreeMap::new() }
     }
 
-    /// Declares an operation with the members of its params, and returns it so that more can be declared.
+    /// Declares an operation with the members of its params, and returns it for further declarations.
     pub fn operation<const N: usize>(
         &mut self,
         name: &'static str,
@@ -331,8 +331,8 @@ impl Adapter {
 
 // Lines (section 1)
 
-/// Reads the next line, and returns whether there is one. Of one that is too long it keeps nothing: an empty line is no
-/// request either.
+/// Reads the next line, and returns whether there is one. A line that is too long becomes empty, since an empty line is
+/// no request either.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     let mut too_long = false;
     loop {
@@ -426,7 +426,7 @@ fn hex(bytes: impl Iterator<Item = u8>, out: &mut String) {
     out.push('"');
 }
 
-// A reader of JSON: `None` is what is not JSON, or nested too deep
+// A JSON reader: `None` means invalid JSON, or JSON nested too deep
 
 fn parse(line: &[u8]) -> Option<Value> {
     let mut reader = Reader { text: std::str::from_utf8(line).ok()?, at: 0 };
@@ -470,7 +470,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads what stands between brackets, with commas between.
+    /// Reads comma-separated items between brackets.
     fn entries<F>(&mut self, depth: usize, close: u8, mut entry: F) -> Option<()>
     where
         F: FnMut(&mut Self) -> Option<()>,
@@ -513,7 +513,7 @@ impl Reader<'_> {
                 self.take("\\u")?;
                 units[1] = self.unit()?;
             }
-            return char::decode_utf16(units).next()?.ok(); // half of a surrogate pair is no character
+            return char::decode_utf16(units).next()?.ok(); // a lone surrogate is not a character
         }
         let letter = b"\"\\/bfnrt".iter().position(|&letter| self.here() == Some(letter))?;
         self.at += 1;

@@ -1,10 +1,10 @@
 """An adapter for LightSecAgg of FedML 0.9.6: the released functions, in the order in which upstream calls them.
 
-It runs in an environment of its own, and loads ``fedml/core/mpc/lightsecagg.py`` as a file (`released`). Where torch is
-absent, what needs it is not declared.
+It runs in its own environment, and loads ``fedml/core/mpc/lightsecagg.py`` as a file (`released`). Without torch, it
+does not declare the operations that need torch.
 
-With ``--any`` the declared ranges are what the functions accept instead of what the release documents: any modulus from
-257 on (their evaluation points are 1 … N + U, so that smaller moduli make points collide), and any N, U, T.
+With ``--any``, the declared ranges are what the functions accept, not what the release documents: any modulus from 257
+on, and any N, U, T. The evaluation points of the functions are 1 … N + U, so smaller moduli make points collide.
 
 =============================  =====================================================================================
 operation                      released functions
@@ -48,7 +48,7 @@ QUANTIZER: dict[str, Any] = {"ranges": {**FIELD["ranges"], "level": {"values": P
 
 
 def session(*names: str) -> dict[str, Any]:
-    """Return the declaration of an operation with these parameters of a session."""
+    """Return the declaration of an operation that has these parameters of a session."""
     if ANY:
         return FIELD
     return {**FIELD, "parameter_sets": [{name: known[name] for name in names} for known in CONFIGURED]}
@@ -76,7 +76,7 @@ def inverse(q: str, a: str) -> dict[str, Any]:
 
 @adapter.operation("mds.encode", **session("N", "U", "T"), composed=True)
 def encode(q: str, N: int, U: int, T: int, mask: str, rand: dict[str, Any]) -> dict[str, Any]:
-    """mask_encoding of the padded mask; its noise is drawn from numpy's global generator."""
+    """mask_encoding of the padded mask; the noise comes from numpy's global generator."""
     seed(rand)
     column = padded(np.array(unpack(mask), dtype="int64"), U, T)
     return {"shares": [packed(row) for row in lsa.mask_encoding(len(column), N, U, T, int(q), column)]}
@@ -84,13 +84,13 @@ def encode(q: str, N: int, U: int, T: int, mask: str, rand: dict[str, Any]) -> d
 
 @adapter.operation("mds.decode", **session("N", "U", "T"), composed=True)
 def decode(q: str, N: int, U: int, T: int, d: int, users: list[int], shares: list[str]) -> dict[str, Any]:
-    """LCC decoding at the points of the users, as the server does it."""
+    """LCC decoding at the points of the users, as in the server."""
     return {"mask": packed(reconstruct(int(q), N, U, T, d, users, [unpack(share) for share in shares]))}
 
 
 @adapter.operation("quantizer.quantize", **QUANTIZER)
 def quantize(q: str, level: str, weight: int, x: str, rand: dict[str, Any]) -> dict[str, Any]:
-    """my_q; it draws nothing, and knows no total weight."""
+    """my_q; it draws nothing, and has no total weight."""
     seed(rand)
     return {"value": packed(lsa.my_q(np.array(unpack_reals(x)), bits(level), int(q)))}
 
@@ -100,7 +100,7 @@ FORMATS = {"format": {"values": ["binary64", "binary32"] if HAS_TORCH else ["bin
 
 @adapter.operation("quantizer.dequantize", ranges={**QUANTIZER["ranges"], **FORMATS})
 def dequantize(q: str, level: str, format: str, value: str) -> dict[str, Any]:
-    """my_q_inv; to binary32 by transform_finite_to_tensor, where torch is present."""
+    """my_q_inv; for binary32, transform_finite_to_tensor, if torch is present."""
     values = np.array(unpack(value), dtype="int64")
     if format == "binary32":
         tensor = lsa.transform_finite_to_tensor({"x": values}, int(q), bits(level))["x"]
@@ -155,9 +155,9 @@ def whole_round(
 
 
 def reconstruct(p: int, N: int, U: int, T: int, d: int, users: list[int], shares: list[Any]) -> Any:
-    """As ``aggregate_mask_reconstruction`` does it: a buffer of U rows, filled in the order of the active clients.
+    """As in ``aggregate_mask_reconstruction``: a buffer of U rows, filled in the order of the active clients.
 
-    With ``--any`` the function itself is asked, which takes any number of rows.
+    With ``--any``, the function itself is called, which accepts any number of rows.
     """
     size = padded_size(d, U, T)
     buffer = np.zeros((len(shares) if ANY else U, size // (U - T)), dtype="int64")
@@ -174,12 +174,12 @@ def padded_size(d: int, U: int, T: int) -> int:
 
 
 def padded(mask: Any, U: int, T: int) -> Any:
-    """Return the mask as a column of the padded size; upstream draws the padding, zeros stand in for it here."""
+    """Return the mask as a column of the padded size; the padding is zeros here and random upstream."""
     return np.concatenate([mask, np.zeros(padded_size(len(mask), U, T) - len(mask), dtype="int64")]).reshape(-1, 1)
 
 
 def bits(level: str) -> int:
-    """Return ``precision_parameter`` for a level that is a power of two."""
+    """Return the ``precision_parameter`` of a level that is a power of two."""
     return int(level).bit_length() - 1
 
 

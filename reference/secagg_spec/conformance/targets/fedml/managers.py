@@ -1,21 +1,21 @@
-"""An adapter for LightSecAgg of FedML 0.9.6 at the level of messages: the released client and server managers.
+"""An adapter for LightSecAgg of FedML 0.9.6 at message level: the released client and server managers.
 
-`transport` says what is FedML's and what is ours. A vector of elements becomes real numbers, those of which ``my_q``
-makes the elements; the average that the server gets becomes the sum again, which binary32 carries exactly at the
-documented modulus 2 ** 15 - 19. An element that is not below the modulus stands for a number of so many steps.
+`transport` says which code is FedML's and which is ours. A vector of elements becomes the real numbers that ``my_q``
+maps to these elements. The server's average becomes the sum again, which binary32 represents exactly at the documented
+modulus 2 ** 15 - 19. An element that is not below the modulus becomes that number of quantisation steps.
 
-With ``--twice`` each client says twice that it is online: on its own, and in answer to the server that looks for it.
+With ``--twice``, each client reports twice that it is online: on its own, and in answer to the server's query.
 
 ===================  ===============================================================================================
 operation            released code
 ===================  ===============================================================================================
 lightsecagg.round    FedMLServerManager with LightSecAggAggregator, and FedMLClientManager for each user (composed: the
                      network and the trainers are ours). U = N and T = floor(N / 2) are fixed in them. Messages of
-                     different links overtake each other, as the seed says.
+                     different links overtake each other, in an order drawn from the seed.
 ===================  ===============================================================================================
 
 The managers of SecAgg are not in the release: its ``federated_optimizer: SA`` imports ``fedml.cross_silo.secagg``,
-which its wheel does not hold.
+which its wheel does not contain.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def whole_round(
 
 
 def real(element: int) -> float:
-    """Return the number of which ``my_q`` makes an element."""
+    """Return the number that ``my_q`` maps to an element."""
     steps = element - PRIME if PRIME // 2 < element < PRIME else element
     return steps / float(2**BITS)
 

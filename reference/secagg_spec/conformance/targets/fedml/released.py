@@ -1,7 +1,7 @@
-"""What the adapters of FedML 0.9.6 share: its files, loaded one by one, its random numbers, and vectors of its results.
+"""Code shared by the adapters of FedML 0.9.6: load its files one by one, seed its generators, and pack its results.
 
-The files are loaded without the package's ``__init__``, which needs far more than they do. They import torch, which
-only their tensor helpers use: where torch is absent a placeholder stands in.
+The files are loaded without the package's ``__init__``, which imports far more than they need. They import torch, which
+only their tensor helpers use; without torch, a placeholder replaces it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def load(path: str) -> Any:
 
 
 def packed(values: Any) -> str:
-    """Pack what the functions return; a number that is no element is passed on as far as 4 bytes carry it."""
+    """Pack the result of a function; a number that is not an element is passed on if 4 bytes can hold it."""
     numbers = [int(value) for value in np.ravel(list(values))]
     if any(not 0 <= number < 2**32 for number in numbers):
         raise Unpackable(f"the result {numbers[:4]} holds a number outside [0, 2**32)")
@@ -44,7 +44,7 @@ def packed(values: Any) -> str:
 
 
 class Unpackable(Exception):
-    """A result that no vector of elements can carry."""
+    """A result that does not fit into a vector of elements."""
 
 
 def seed(rand: dict[str, Any]) -> None:

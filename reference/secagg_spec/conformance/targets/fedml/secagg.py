@@ -1,8 +1,9 @@
 """An adapter for ``fedml.core.mpc.secagg`` of FedML 0.9.6, function by function.
 
-Nothing in the release calls these functions: its ``federated_optimizer: SA`` imports ``fedml.cross_silo.secagg``,
-which its wheel does not hold. So no whole round is offered, and no agreement of keys, since nothing says which base
-``my_pk_gen`` is given, or who draws the secrets. ``modular_inv`` and the quantiser are those of `adapter`.
+Nothing in the release calls these functions: its ``federated_optimizer: SA`` imports ``fedml.cross_silo.secagg``, which
+its wheel does not contain. The adapter therefore offers no whole round. It offers no key agreement either, because
+nothing says which base ``my_pk_gen`` gets, or who draws the secrets. `adapter` covers ``modular_inv`` and the
+quantiser.
 
 =====================  =============================================================================================
 operation              released functions
@@ -10,11 +11,11 @@ operation              released functions
 field.add              aggregate_models_in_finite, of two models with one layer (composed)
 field.multiply         PI, element by element (composed)
 shamir.share           BGW_encoding with T = t - 1, of the bytes of the secret as elements (composed)
-shamir.reconstruct     BGW_decoding, which is told no threshold (composed)
+shamir.reconstruct     BGW_decoding, which takes no threshold (composed)
 =====================  =============================================================================================
 
-The modulus is ``prime_number: 2 ** 15 - 19`` of the examples of the release. The release names no numbers of users; up
-to 12 are declared, whose powers fit 64 bits, and with ``--large`` 24 to 40 with a threshold of 12 or more.
+The modulus is ``prime_number: 2 ** 15 - 19`` from the examples of the release. The release documents no numbers of
+users. Up to 12 are declared, whose powers fit into 64 bits; with ``--large``, 24 to 40 with a threshold of at least 12.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def add(q: str, a: str, b: str) -> dict[str, Any]:
 
 
 def multiply(q: str, a: str, b: str) -> dict[str, Any]:
-    """PI, of two numbers at a time."""
+    """PI, on pairs of numbers."""
     left, right = (np.array(unpack(text), dtype="int64") for text in (a, b))
     if len(left) != len(right):
         raise Reject("length_mismatch", f"{len(left)} and {len(right)} elements")
@@ -62,14 +63,14 @@ def multiply(q: str, a: str, b: str) -> dict[str, Any]:
 
 
 def share(t: int, n: int, secret: str, rand: dict[str, Any]) -> dict[str, Any]:
-    """BGW_encoding; its coefficients are drawn from numpy's global generator."""
+    """BGW_encoding; its coefficients come from numpy's global generator."""
     seed(rand)
     column = np.array([*bytes.fromhex(secret)], dtype="int64").reshape(-1, 1)
     return {"shares": [packed(each) for each in released.BGW_encoding(column, n, t - 1, PRIME)]}
 
 
 def reconstruct(t: int, users: list[int], shares: list[str]) -> dict[str, Any]:
-    """BGW_decoding; numbers that are no bytes are passed on as elements."""
+    """BGW_decoding; numbers that are not bytes are passed on as elements."""
     if len(users) != len(shares):
         raise Reject("length_mismatch", f"{len(shares)} shares of {len(users)} users")
     rows = np.array([unpack(text) for text in shares], dtype="int64")

@@ -1,9 +1,9 @@
-"""LightSecAgg of FedML 0.9.6 at the level of messages: its released managers, and a network of ours in one process.
+"""LightSecAgg of FedML 0.9.6 at message level: its released managers, and our own network, in one process.
 
-``FedMLServerManager``, ``LightSecAggAggregator`` and ``FedMLClientManager`` run as they are released. Ours are:
+``FedMLServerManager``, ``LightSecAggAggregator`` and ``FedMLClientManager`` run as released. Our parts are:
 
-- the network, in the place of ``GRPCCommManager``: it hands messages over one by one, pickled as gRPC's are;
-- the trainers, which train nothing: a client's returns the update that it is given, the server's keeps the average;
+- the network, which replaces ``GRPCCommManager``: it delivers messages one by one, pickled as in gRPC;
+- the trainers, which train nothing: a client's trainer returns the given update, the server's keeps the average;
 - placeholders for torch (one class, which holds an array as binary32, as ``torch.Tensor`` does), for wandb, and for
   the services of ``fedml.mlops``, which report to a dashboard.
 
@@ -24,13 +24,13 @@ import bare
 import numpy as np
 
 PRIME, BITS = 2**15 - 19, 10
-"""``prime_number`` and ``precision_parameter`` of the examples of the release."""
+"""``prime_number`` and ``precision_parameter`` from the examples of the release."""
 SERVER = 0
-"""The rank of the server; a user's is its number and one more."""
+"""The rank of the server; a user's rank is its number plus 1."""
 
 
 class Tensor(np.ndarray):
-    """Stands for ``torch.Tensor``: binary32 numbers, and the three methods that the released code calls."""
+    """Replaces ``torch.Tensor``: binary32 numbers, and the three methods that the released code calls."""
 
     def __new__(cls, values: Any) -> Tensor:
         """Return the values as binary32."""
@@ -50,19 +50,19 @@ class Tensor(np.ndarray):
 
 
 class Stuck(Exception):
-    """No message is on its way, and the round has no result: the released parties would wait for ever."""
+    """No message is in transit, and the round has no result: the released parties would wait forever."""
 
 
 class Network:
-    """Carries messages between the parties of one round: the next one is that of a drawn link.
+    """Carry messages between the parties of one round; a random draw selects the link of the next message.
 
-    Each link, from one party to another, keeps its own order. Messages to a party that is not connected are lost.
+    Each link, from one party to another, is first-in first-out. Messages to a party that is not connected are lost.
 
     Parameters
     ----------
     drop
         Users by phase: ``share``, ``upload`` and ``recover``. The first message with which a user would take part in a
-        phase is lost, and so is all that comes later from it or to it.
+        phase is lost, and so are all later messages from and to the user.
     order
         Draws the links.
     """
@@ -77,7 +77,7 @@ class Network:
         self._gone: set[int] = set()
 
     def send(self, message: Any) -> None:
-        """Take a message, unless one of its ends has dropped out or is not connected."""
+        """Accept a message, unless its sender or receiver has dropped out or is not connected."""
         link = sender, receiver = int(message.get_sender_id()), int(message.get_receiver_id())
         if sender - 1 in self._drop.get(PHASES.get(message.get_type(), ""), ()):
             self._gone.add(sender)
@@ -86,7 +86,7 @@ class Network:
             self._waiting.append(link)
 
     def deliver(self) -> bool:
-        """Hand over the next message; tell whether there was one."""
+        """Deliver the next message; return whether there was one."""
         if not self._waiting:
             return False
         link = self._order.choice(self._waiting)
@@ -98,7 +98,7 @@ class Network:
 
 
 class CommManager:
-    """Stands for ``GRPCCommManager``: what a manager gives to it goes to the network of the round."""
+    """Replaces ``GRPCCommManager``: it passes a manager's messages to the network of the round."""
 
     def __init__(self, client_rank: int = 0, **_: Any) -> None:
         self._rank = client_rank
@@ -106,25 +106,25 @@ class CommManager:
         self._network = Network.current
 
     def add_observer(self, observer: Any) -> None:
-        """Keep the manager."""
+        """Register the manager."""
         self._observer = observer
 
     def handle_receive_message(self) -> None:
-        """Tell the manager that it is connected, as all of FedML's do; messages come by `receive`."""
+        """Tell the manager that it is connected, as FedML's classes do; messages arrive through `receive`."""
         self._network.parties[self._rank] = self
         ready = Message(CONNECTION_IS_READY, self._rank, self._rank)
         self._observer.receive_message(CONNECTION_IS_READY, ready)
 
     def receive(self, message: Any) -> None:
-        """Hand a message to the manager."""
+        """Pass a message to the manager."""
         self._observer.receive_message(message.get_type(), message)
 
     def send_message(self, message: Any) -> None:
-        """Send a message of the manager."""
+        """Send the manager's message."""
         self._network.send(message)
 
     def stop_receive_message(self) -> None:
-        """Do nothing: the round is over by then."""
+        """Do nothing: the round is already over."""
 
 
 def load() -> None:
@@ -157,14 +157,14 @@ PHASES = {
 
 
 class Trainer:
-    """Stands for the trainers: it knows a model of one layer or two, and trains nothing."""
+    """Replaces the trainers: it holds a model of one or two layers, and trains nothing."""
 
     def __init__(self, model: Sequence[float]) -> None:
         self.model = layers(model)
         self.average: list[float] | None = None
 
     def get_model_params(self) -> dict[str, Tensor]:
-        """Return the model before the round, which gives the numbers of elements."""
+        """Return the model before the round, which determines the numbers of elements."""
         return {name: Tensor(values) for name, values in self.model.items()}
 
     def set_model_params(self, model: Mapping[str, Any]) -> None:
@@ -182,19 +182,19 @@ class Trainer:
         return {name: values.copy() for name, values in self.model.items()}, 1
 
     def test(self, *_: Any) -> dict[str, float]:
-        """Return the measures of a test of nothing."""
+        """Return the measures of an empty test."""
         return {"test_correct": 0.0, "test_total": 1.0, "test_loss": 0.0}
 
 
 def layers(values: Sequence[float]) -> dict[str, Any]:
-    """Return numbers as a model: one layer, and a second one where there are more than two."""
+    """Return numbers as a model: one layer, and a second layer if there are more than two numbers."""
     numbers = np.array(values, dtype=np.float64)
     return {"first": numbers[:2], "second": numbers[2:]} if len(numbers) > 2 else {"first": numbers}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the server's trainer gets, and the users whose masked models it is made of."""
+    """The result of the server's trainer, and the users whose masked models it includes."""
 
     average: list[float]
     contributors: list[int]
@@ -210,13 +210,13 @@ def run_round(
 ) -> Outcome:
     """Return the outcome of a round.
 
-    The server starts first, and the clients one after the other: each says once that it is online. With `twice`, all
-    are connected when the server looks for them, so that each says so on its own and in answer to the server.
+    The server starts first, then the clients one after another; each reports once that it is online. With `twice`, all
+    clients are connected when the server queries them, so each reports on its own and in answer to the server.
 
     Raises
     ------
     Stuck
-        The parties wait, and nothing is on its way. What the released code raises is passed on.
+        The parties wait, and no message is in transit. Exceptions of the released code are passed on.
     """
     network = Network.current = Network(drop, order)
     clients = [_client(rank, len(updates), update) for rank, update in enumerate(updates, 1)]
@@ -233,7 +233,7 @@ def run_round(
 
 
 def waiting(aggregator: Any) -> str:
-    """Return what the server waits for, by its own books."""
+    """Return what the server waits for, according to its own state."""
     for what, arrived in (
         ("masked models", aggregator.flag_client_model_uploaded_dict),
         ("aggregate encoded masks", aggregator.flag_client_aggregate_encoded_mask_uploaded_dict),
@@ -245,7 +245,7 @@ def waiting(aggregator: Any) -> str:
 
 
 def settings(clients: int, ids: Sequence[int]) -> SimpleNamespace:
-    """Return the arguments of a manager; of two rounds the first one is played."""
+    """Return the arguments of a manager, for the first of two rounds."""
     return SimpleNamespace(
         comm_round=2, client_id_list=str(list(ids)), worker_num=clients, client_num_in_total=clients,
         client_num_per_round=clients, prime_number=PRIME, precision_parameter=BITS, grpc_ipconfig_path="", dataset="",

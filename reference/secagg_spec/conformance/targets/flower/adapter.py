@@ -1,25 +1,25 @@
 """An adapter for SecAgg+ of Flower 1.41.0: the released workflow and the released mod, driven without a network.
 
-It runs in an environment of its own. A refusal is what the released code raises or logs on purpose (`REFUSALS`); any
+It runs in its own environment. A refusal is an error that the released code raises or logs on purpose (`REFUSALS`); any
 other exception, such as a KeyError, is an error.
 
-With ``--any`` the declared numbers are those that the released code takes although no document says that they work: an
-even ``num_shares`` below the number of users, of which it warns, and a ``reconstruction_threshold`` that equals
-``num_shares``, which it takes where ``num_shares`` is a fraction. One client does not see the difference.
+With ``--any``, the declared numbers include undocumented ones that the released code accepts: an even ``num_shares``
+below the number of users, with a warning, and a ``reconstruction_threshold`` equal to ``num_shares``, if ``num_shares``
+is a fraction. A single client does not see the difference.
 
 ===================  ===============================================================================================
 operation            released code
 ===================  ===============================================================================================
 secagg.average       SecAggPlusWorkflow with secaggplus_mod in every client (composed: the network is ours)
 secagg.recovery      the same
-secagg.unmasking     secaggplus_mod in every client (composed: the network and the server are ours; the parameters are
-                     checked by SecAggPlusWorkflow, where ``num_shares = 1`` stands for everybody)
+secagg.unmasking     secaggplus_mod in every client (composed: the network and the server are ours; SecAggPlusWorkflow
+                     checks the parameters, and ``num_shares = 1`` stands for all users)
 the others           the helpers, one by one: `flower.primitives`
 ===================  ===============================================================================================
 
 N users, t and k are the users that the strategy samples, ``reconstruction_threshold`` and ``num_shares`` - 1. An input
-in [-clip, clip] becomes an integer in [0, 2*clip*level], so that ``quantization_range`` is ``2 * clip * level``; clip
-is ``clipping_range``, R is ``modulus_range``, and weights are numbers of examples, at most ``max_weight``.
+in [-clip, clip] becomes an integer in [0, 2*clip*level]; ``quantization_range`` is therefore ``2 * clip * level``.
+clip is ``clipping_range``, R is ``modulus_range``, and weights are numbers of examples, at most ``max_weight``.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ REFUSALS = {
     "Some public keys are identical": "duplicate_id",
     "Failed to combine shares": "bad_share",
 }
-"""How messages begin that the released code raises or logs on purpose, and what they mean."""
+"""The beginnings of messages that the released code raises or logs on purpose, and their meanings."""
 
 
 def refused(message: str) -> Reject | None:
-    """Return the rejection that a message of the released code stands for; nothing for other messages."""
+    """Return the rejection for a message of the released code; None for other messages."""
     return next((Reject(code, message) for start, code in REFUSALS.items() if message.startswith(start)), None)
 
 
@@ -99,12 +99,12 @@ def echo(data: Any) -> dict[str, Any]:
 
 
 def shares(N: int, t: int, k: int) -> int | float:
-    """Return ``num_shares``: 1.0 for everybody, a fraction where the threshold is as large, which integers forbid."""
+    """Return ``num_shares``: 1.0 for all users; a fraction if the threshold is equal, which integers forbid."""
     return 1.0 if k == N - 1 else (k + 1) / N if t == k + 1 else k + 1
 
 
 def stages(drop: dict[str, list[int]]) -> dict[str, list[int]]:
-    """Return dropouts by Flower's names of the phases."""
+    """Return dropouts by Flower's names for the phases."""
     return {stage: drop.get(phase, []) for stage, phase in zip(STAGES, ROUND_PHASES, strict=True)}
 
 
@@ -119,7 +119,7 @@ def average(rand: dict[str, Any], **given: Any) -> dict[str, Any]:
 
 @adapter.operation("secagg.recovery", **SCALED)
 def recovery(user: int, owner: int, kind: str, rand: dict[str, Any], **given: Any) -> dict[str, Any]:
-    """Play the same, with one bit changed in the value of a share, behind the four bytes of its index."""
+    """Play the same round, with one bit changed in a share's value, after the four bytes of its index."""
 
     def change(sender: int, configs: Any) -> None:
         shares = list(configs["shares"])
@@ -135,7 +135,7 @@ def played(
     change: Change, *, R: str, N: int, t: int, k: int, clip: int, level: str, max_weight: int, weights: list[int],
     x: list[str], drop: dict[str, list[int]],
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the result of a round; `change` is what happens to the shares on their way."""
+    """Return the result of a round; `change` is applied to the shares in transit."""
     check_drop(drop, N)
     if len(x) != N or len(weights) != N:
         raise Reject("length_mismatch", f"{len(x)} inputs and {len(weights)} weights of {N} users")
@@ -150,21 +150,21 @@ def played(
 
 
 def told(halted: Halted) -> Reject | Halted:
-    """Return the rejection that the workflow logged; what stopped it is an error when users broke before."""
+    """Return the rejection that the workflow logged; if users failed before, the halt is an error instead."""
     broke = any(not refused(line.split("Error: ", 1)[-1]) for line in halted.raised)
     return halted if broke or not halted.logged else refused(halted.logged[0]) or halted
 
 
 @lru_cache(maxsize=256)
 def clients_before(ring: Ring, t: int, drop: tuple[tuple[str, tuple[int, ...]], ...]) -> dict[int, Client]:
-    """Return the clients before the requests; equal numbers are played once, and copies of the clients are asked."""
+    """Return the clients before the requests; each combination of numbers is played once, and copies are asked."""
     return before_unmasking(ring, t, dict(drop))
 
 
 def unmasking(
     N: int, t: int, k: int, drop: dict[str, list[int]], user: int, requests: list[dict[str, list[int]]]
 ) -> dict[str, Any]:
-    """secaggplus_mod in each client, and then requests that name the neighbours alone, as those of the workflow do."""
+    """secaggplus_mod in each client, followed by requests that name only the neighbours, as the workflow's do."""
     check_drop(drop, N)
     if user not in range(N) or any(user in users for users in drop.values()):
         raise Reject("unknown_peer", f"user {user} sends no masked input")

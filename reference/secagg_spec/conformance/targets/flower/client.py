@@ -1,7 +1,7 @@
 """One client of Flower 1.41.0's SecAgg+: the released ``secaggplus_mod``, asked message by message.
 
-It runs in Flower's environment. Every message passes through Flower's own ProtoBuf form in both directions, as on the
-wire, so that no party sees an object of another.
+It runs in Flower's environment. Every message passes through Flower's ProtoBuf form in both directions, as on the wire,
+so no party sees another party's objects.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = RUN, SERVER, 1
 
 
 def node_of(user: int) -> int:
-    """Return Flower's node id of a user; 1 is the server's, and users count from 0."""
+    """Return Flower's node id of a user; the server is 1, and users count from 0."""
     return user + FIRST_NODE
 
 
@@ -34,17 +34,17 @@ def user_of(node: int) -> int:
 
 
 def on_the_wire(message: Message) -> Message:
-    """Return the message as its receiver reads it."""
+    """Return the message as its receiver decodes it."""
     return message_from_proto(message_to_proto(message))
 
 
 def stage_of(message: Message) -> str:
-    """Return the stage that a message of the server names."""
+    """Return the stage that a server message names."""
     return str(message.content.config_records[RECORD_KEY_CONFIGS][Key.STAGE])
 
 
 class Client:
-    """A user with its state between stages, and an app that trains nothing: it returns the update as it is given.
+    """A user, with its state between stages and an app that trains nothing but returns the given update.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Client:
     update
         Binary64 numbers, one layer.
     weight
-        The number of examples that the app states.
+        The number of examples that the app reports.
     """
 
     def __init__(self, user: int, update: Sequence[float], weight: int) -> None:
@@ -63,16 +63,16 @@ class Client:
         self._context = Context(run_id=RUN, node_id=self.node, node_config={}, state=RecordDict(), run_config={})
 
     def answer(self, message: Message) -> Message:
-        """Return the reply of the released mod; what it raises is passed on, and leaves the state as it was."""
+        """Return the reply of the released mod; its exceptions are passed on and leave the state unchanged."""
         return on_the_wire(secaggplus_mod(on_the_wire(message), self._context, self._train))
 
     def ask(self, stage: str, **configs: Any) -> dict[str, Any]:
-        """Return the configs in the reply to a message of the server with this stage and these configs."""
+        """Return the configs in the reply to a server message with this stage and these configs."""
         reply = self.answer(request(self.node, {**configs, Key.STAGE: stage}))
         return dict(reply.content.config_records[RECORD_KEY_CONFIGS])
 
     def state(self) -> dict[str, Any]:
-        """Return what the mod keeps between stages, secrets included; nothing before the first stage."""
+        """Return what the mod keeps between stages, including secrets; empty before the first stage."""
         return dict(self._context.state.config_records.get(RECORD_KEY_STATE, {}))
 
     def _train(self, message: Message, _: Context) -> Message:
@@ -81,7 +81,7 @@ class Client:
 
 
 def request(node: int, configs: Mapping[str, Any]) -> Message:
-    """Return a message of the server, with the instructions of a round of training beside the configs."""
+    """Return a server message with the configs and the instructions of a training round."""
     content = recorddict_compat.fitins_to_recorddict(FitIns(Parameters([], "numpy.ndarray"), {}), keep_input=True)
     content.config_records[RECORD_KEY_CONFIGS] = ConfigRecord(dict(configs))
     return Message(content, dst_node_id=node, message_type=MessageType.TRAIN, group_id="1")

@@ -1,27 +1,26 @@
 """The released helpers of Flower 1.41.0's secure aggregation, one by one, for its adapter.
 
-It runs in Flower's environment, and needs the SDK's folder on the path. A refusal is what the released code raises on
-purpose (`REFUSALS`); any other exception, an assertion as well, is an error.
+It runs in Flower's environment, and needs the SDK's folder on the path. A refusal is an error that the released code
+raises on purpose (`REFUSALS`); any other exception, including an assertion, is an error.
 
 =====================  =============================================================================================
 operation              released functions
 =====================  =============================================================================================
 prg.expand             pseudo_rand_gen
-quantizer.quantize     quantize, and the shift by its smallest integer taken back (composed)
-quantizer.dequantize   parameters_mod and dequantize of a sum, and the shift taken back as the workflow does it
-                       (composed)
+quantizer.quantize     quantize, minus the shift by its smallest integer (composed)
+quantizer.dequantize   parameters_mod and dequantize of a sum, minus the shift, as in the workflow (composed)
 shamir.share           create_shares
-shamir.reconstruct     combine_shares, which is told neither the threshold, by which the workflow counts the shares
-                       before, nor the users: what counts is the index that stands in a share
+shamir.reconstruct     combine_shares, which takes neither the threshold, by which the workflow counts the shares
+                       before, nor the users: it uses the index inside each share
 pair.agree             generate_key_pairs, generate_shared_key, public_key_to_bytes (composed)
 pair.seal              share_keys_plaintext_concat and encrypt, as in the mod's second stage; opened by the mod's third
                        stage, which compares the users (composed)
 =====================  =============================================================================================
 
 Documented ranges: ``modulus_range`` is a power of two up to 2**32 and larger than ``quantization_range``, which is
-positive; ``num_shares`` is at least 3. A level is ``quantization_range / (2 * clipping_range)``; that of the defaults,
-2**18, is declared. A total weight of W users' inputs is carried with ``quantization_range = modulus_range / W``, the
-largest with which their sum does not wrap, so that nothing that the text allows is clipped.
+positive; ``num_shares`` is at least 3. A level is ``quantization_range / (2 * clipping_range)``; the default level,
+2**18, is declared. For a total weight of W users' inputs, ``quantization_range = modulus_range / W``. This is the
+largest value for which their sum does not wrap, so nothing that the text allows is clipped.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ DECLARED: dict[str, dict[str, Any]] = {
     "pair.agree": {"composed": True},
     "pair.seal": {"composed": True},
 }
-"""What the adapter declares for each operation; it declares `POLICY` besides."""
+"""The declaration of each operation; the adapter also declares `POLICY`."""
 
 REFUSALS = {
     "Duplicate share": "duplicate_id",
@@ -84,7 +83,7 @@ REFUSALS = {
     "received ciphertext from": "bad_ciphertext",
     "received an encrypted message": "bad_ciphertext",
 }
-"""What stands in the messages of the ValueErrors that the released code raises on purpose."""
+"""The texts in the messages of ValueErrors that the released code raises on purpose."""
 
 
 def refusing(handler: Handler) -> Handler:
@@ -106,7 +105,7 @@ def refusing(handler: Handler) -> Handler:
 
 
 def demand(value: int, allowed: list[int]) -> int:
-    """Return a number when it is one of those that are declared."""
+    """Return a number if it is among the declared ones; otherwise raise `Unsupported`."""
     if value not in allowed:
         raise Unsupported
     return value
@@ -119,7 +118,7 @@ def expand(q: str, key: str, n: int) -> dict[str, Any]:
 
 
 def quantized(q: str, level: str, weight: int, x: str, rand: dict[str, Any]) -> dict[str, Any]:
-    """Quantise with the shift taken back; its rounding is drawn from numpy's global generator."""
+    """Quantise, minus the shift; the rounding is drawn from numpy's global generator."""
     modulus = demand(int(q), _QUANTIZED)
     target = modulus // demand(weight, _WEIGHTS)
     clip = target / (2 * demand(int(level), [_LEVEL]))
@@ -129,7 +128,7 @@ def quantized(q: str, level: str, weight: int, x: str, rand: dict[str, Any]) -> 
 
 
 def dequantized(q: str, level: str, format: str, value: str) -> dict[str, Any]:
-    """Reduce and dequantise a sum of as many users as the modulus has room for, as the workflow does it."""
+    """Reduce and dequantise a sum of as many users as fit into the modulus, as in the workflow."""
     modulus = demand(int(q), _QUANTIZED)
     clip, users = _TARGET / (2 * demand(int(level), [_LEVEL])), modulus // _TARGET
     if format != "binary64":
@@ -160,7 +159,7 @@ def agree() -> dict[str, Any]:
 
 
 def seal(plaintext: str, sender: int, receiver: int, alter: dict[str, int] | None) -> dict[str, Any]:
-    """Seal the plaintext in place of a share, and open it by the third stage of the receiver's mod."""
+    """Seal the plaintext in place of a share, and open it with the third stage of the receiver's mod."""
     (own, public), (other, others_public) = generate_key_pairs(), generate_key_pairs()
     text = share_keys_plaintext_concat(node_of(sender), node_of(receiver), bytes.fromhex(plaintext), b"")
     payload, changed = encrypt(generate_shared_key(own, others_public), text), alter or {}
@@ -171,7 +170,7 @@ def seal(plaintext: str, sender: int, receiver: int, alter: dict[str, int] | Non
 
 
 def altered(payload: bytes, alter: dict[str, int]) -> bytes:
-    """Return the payload with one byte altered, where `alter` names one."""
+    """Return the payload, with one byte altered if `alter` names one."""
     changed = bytearray(payload)
     if "byte" in alter:
         changed[alter["byte"] % len(payload)] ^= alter["mask"]
@@ -179,7 +178,7 @@ def altered(payload: bytes, alter: dict[str, int]) -> bytes:
 
 
 def third_stage(source: int, node: int, key: bytes, private: bytes, public: bytes, payload: bytes) -> bytes:
-    """Return the share that the released third stage of `node` stores for `source`; it trains nothing."""
+    """Return the share that the released third stage of `node` stores for `source`; no training takes place."""
     state = SecAggPlusState(nid=node, threshold=2, sk1=private, rd_seed=bytes(32), max_weight=1000.0)
     state.clipping_range, state.target_range, state.mod_range = 8.0, _TARGET, 2**32
     state.rd_seed_share_dict, state.sk1_share_dict = {}, {}
@@ -198,4 +197,4 @@ HANDLERS: dict[str, Handler] = {
     "pair.agree": refusing(agree),
     "pair.seal": refusing(seal),
 }
-"""The operations by name; what the released code refuses is a rejection, what breaks it an error."""
+"""The operations by name; a refusal of the released code is a rejection, any other exception an error."""

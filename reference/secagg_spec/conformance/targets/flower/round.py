@@ -1,7 +1,7 @@
 """A whole round of Flower 1.41.0's SecAgg+: the released ``SecAggPlusWorkflow`` with released clients, in one process.
 
-The network is ours: it hands messages over, and a user that drops out answers no more. So is the strategy, which takes
-the aggregate that the workflow hands to it as it is. It runs in Flower's environment.
+The network is ours: it delivers messages, and a user that drops out no longer answers. The strategy is ours too: it
+stores the workflow's aggregate unchanged. All of this runs in Flower's environment.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Settings:
 
 
 class Halted(Exception):
-    """The workflow ended without an aggregate: what it logged as errors, and what users raised."""
+    """The workflow ended without an aggregate; contains the errors that it logged and the exceptions of users."""
 
     def __init__(self, logged: Sequence[str], raised: Sequence[str]) -> None:
         super().__init__("; ".join([*logged, *raised]) or "no error was logged")
@@ -52,7 +52,7 @@ class Halted(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the workflow hands to the strategy: the weighted average, and the users whose replies it holds."""
+    """What the workflow passes to the strategy: the weighted average, and the users whose replies it includes."""
 
     average: list[float]
     contributors: list[int]
@@ -65,21 +65,21 @@ def run_round(
     settings: Settings,
     change: Change = lambda user, configs: None,
 ) -> Outcome:
-    """Return what the workflow hands to the strategy.
+    """Return what the workflow passes to the strategy.
 
     Parameters
     ----------
     updates, weights
         N vectors of binary64 numbers, and the numbers of examples of the N users.
     drop
-        Users by stage (``STAGES``): they drop out just before they answer in it.
+        Users by stage (``STAGES``): they drop out just before they would answer in it.
     change
-        What happens on the way to the server to the configs of a user's last reply.
+        A change to the configs of a user's last reply on the way to the server.
 
     Raises
     ------
     Halted
-        The workflow ended without an aggregate. What else it raises is passed on.
+        The workflow ended without an aggregate. Its other exceptions are passed on.
     """
     clients = [Client(user, *given) for user, given in enumerate(zip(updates, weights, strict=True))]
     network = Network(clients, drop, change)
@@ -93,7 +93,7 @@ def run_round(
 
 
 class Network:
-    """Stands for Flower's ``Grid``: asks each client in turn, and reports what it raises as Flower's runtime does."""
+    """Replaces Flower's ``Grid``: asks the clients in turn, and reports their exceptions as Flower's runtime does."""
 
     def __init__(self, clients: Sequence[Client], drop: Mapping[str, Collection[int]], change: Change) -> None:
         self.clients = {client.node: client for client in clients}
@@ -105,7 +105,7 @@ class Network:
         return [self.reply(message) for message in messages if not self.gone(message)]
 
     def gone(self, message: Message) -> bool:
-        """Tell whether the receiver dropped out before the stage of the message, or before an earlier one."""
+        """Return whether the receiver dropped out before the stage of the message, or before an earlier one."""
         passed = STAGES[: STAGES.index(stage_of(message)) + 1]
         return any(user_of(message.metadata.dst_node_id) in self._drop.get(stage, ()) for stage in passed)
 
@@ -114,7 +114,7 @@ class Network:
         node = message.metadata.dst_node_id
         try:
             answer = self.clients[node].answer(message)
-        except Exception as raised:  # whatever the released code raises, Flower reports as an error message
+        except Exception as raised:  # Flower reports any exception of the released code as an error message
             reason = f"{type(raised).__name__}: {raised}"
             self.raised.append(f"user {user_of(node)} in {stage_of(message)}: {reason}")
             return on_the_wire(Message(Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, reason), reply_to=message))
@@ -124,7 +124,7 @@ class Network:
 
 
 class Strategy:
-    """Stands for Flower's ``Strategy``: it selects all clients, and keeps the aggregate."""
+    """Replaces Flower's ``Strategy``: it selects all clients, and keeps the aggregate."""
 
     def __init__(self, nodes: Collection[int]) -> None:
         self.outcome: Outcome | None = None
@@ -155,7 +155,7 @@ def context(strategy: Strategy) -> LegacyContext:
 
 @contextmanager
 def errors_logged() -> Iterator[list[str]]:
-    """Collect the errors that Flower logs meanwhile."""
+    """Collect the errors that Flower logs within the context."""
     lines: list[str] = []
     handler = logging.Handler(logging.ERROR)
     handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]

@@ -1,6 +1,6 @@
-"""One client of Flower 1.41.0's SecAgg+ at the end of a round, among honest released clients. In Flower's environment.
+"""One client of Flower 1.41.0's SecAgg+ at the end of a round, among honest released clients, in Flower's environment.
 
-The server is ours, as the workflow does it: it relays keys and shares among the neighbours that are left.
+The server is ours and acts like the workflow: it relays keys and shares among the neighbours that remain.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from .client import STAGES, Client, node_of, user_of
 
 SETUP, SHARE_KEYS, COLLECT, UNMASK = STAGES
 DEFAULTS = {"clipping_range": 8.0, "target_range": 2**22, "mod_range": 2**32, "max_weight": 1000.0}
-"""What the workflow sends with its own defaults."""
+"""The values that the workflow sends with its own defaults."""
 _LONGEST_SEED_SHARE = 100
-"""A share of the 32 bytes of a seed has 52 bytes, one of a private key, which is a text of 306, has 324."""
+"""A share of a 32-byte seed has 52 bytes; a share of a private key, which is a text of 306 bytes, has 324."""
 
 
 @dataclass(frozen=True)
 class Ring:
-    """N users on a circle in the order of the roster, with k neighbours each."""
+    """N users on a circle in roster order, with k neighbours each."""
 
     N: int
     k: int
 
     def near(self, user: int) -> list[int]:
-        """Return a user and its neighbours: k // 2 on either side, and the opposite one where k is odd."""
+        """Return a user and its neighbours: k // 2 on either side, and the opposite user if k is odd."""
         steps = {0, *range(1, self.k // 2 + 1), *range(-(self.k // 2), 0), *([self.N // 2] if self.k % 2 else [])}
         return sorted({(user + step) % self.N for step in steps})
 
@@ -37,9 +37,9 @@ def before_unmasking(ring: Ring, threshold: int, drop: Mapping[str, Collection[i
     Parameters
     ----------
     ring, threshold
-        Who is whose neighbour, and the threshold of the shares.
+        The neighbour relation, and the threshold of the shares.
     drop
-        Users by stage: they drop out just before they answer in it.
+        Users by stage: they drop out just before they would answer in it.
     """
     sizes = {"sample_num": ring.N, "share_num": ring.k + 1, "threshold": threshold, **DEFAULTS}
     clients = {user: Client(user, [0.0], 1) for user in range(ring.N) if user not in drop[SETUP]}
@@ -64,7 +64,7 @@ def _without(clients: Mapping[int, Client], gone: Collection[int]) -> dict[int, 
 
 
 def _inbox(user: int, sent: Mapping[int, Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Return what the others sent to a user, as the workflow relays it."""
+    """Return the data that the others sent to a user, as the workflow relays it."""
     mail = [
         (node_of(sender), text)
         for sender, answer in sent.items()
@@ -75,12 +75,12 @@ def _inbox(user: int, sent: Mapping[int, Mapping[str, Any]]) -> dict[str, list[A
 
 
 def kind_of(share: bytes) -> str:
-    """Return whether a share is one of a self seed or of a private key."""
+    """Return whether a share belongs to a self seed or to a private key."""
     return "seed" if len(share) < _LONGEST_SEED_SHARE else "key"
 
 
 def released(client: Client, survivors: Sequence[int], dropped: Sequence[int]) -> dict[str, list[int]]:
-    """Return whose shares a client releases when it is asked: those of self seeds, and those of masking keys."""
+    """Return the users whose shares a client releases on request: shares of self seeds, and of masking keys."""
     nodes = {"active_nids": [node_of(user) for user in survivors], "dead_nids": [node_of(user) for user in dropped]}
     answer = client.ask(UNMASK, **nodes)
     pairs = [(user_of(node), share) for node, share in zip(answer["nids"], answer["shares"], strict=True)]

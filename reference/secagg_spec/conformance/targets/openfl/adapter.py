@@ -1,25 +1,25 @@
 """An adapter for the secure aggregation of OpenFL 1.9: its helpers one by one, and whole rounds without a network.
 
-It runs in an environment of its own. OpenFL raises nothing on purpose here; what it raises is an error, but for the
-failed authentication of a ciphertext, which is a refusal.
+It runs in its own environment. OpenFL raises no exception on purpose here, so its exceptions are errors, except that
+the failed authentication of a ciphertext is a refusal.
 
 ===================  ===============================================================================================
 operation            released code
 ===================  ===============================================================================================
 secagg.average       Collaborator with SecAggBootstrapping, SecAggSetup, TensorDB, SecureWeightedAverage: `rounds`
-                     (composed: the network is ours, and what Aggregator does between these)
-shamir.share         create_secret_shares (composed: a share is a text, here as its bytes)
-shamir.reconstruct   reconstruct_secret, which is told no threshold (composed)
+                     (composed: the network is ours, and so is what Aggregator does between these)
+shamir.share         create_secret_shares (composed: a share is a text, here given as its bytes)
+shamir.reconstruct   reconstruct_secret, which takes no threshold (composed)
 pair.agree           generate_key_pair, generate_agreed_key (composed)
 pair.seal            create_ciphertext and decipher_ciphertext, on a plaintext in hex digits in place of a share of a
-                     seed; nonce, tag and ciphertext are put together here. decipher_ciphertext returns both users, and
-                     its caller in the release looks at neither (composed)
+                     seed; we join nonce, tag and ciphertext. decipher_ciphertext returns both users, but its caller in
+                     the release checks neither (composed)
 ===================  ===============================================================================================
 
-The threshold is N and the graph is complete: SecAggBootstrapping shares a secret so that all are needed, and the plan
-accepts no policy for stragglers but to wait for all. Numbers are binary32, and nothing is taken modulo R: R, level,
-clip and max_weight say nothing to OpenFL. Collaborators count from 1. Its pseudo-random generator gives one binary64
-number for a seed, which no operation asks for.
+The threshold is N and the graph is complete: SecAggBootstrapping shares a secret so that all shares are needed, and the
+only straggler policy that the plan accepts is to wait for all. Numbers are binary32, and nothing is reduced modulo R:
+OpenFL does not use R, level, clip and max_weight. Collaborators count from 1. Its pseudo-random generator gives one
+binary64 number for a seed, which no operation uses.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ create_secret_shares, reconstruct_secret = bare.taken(_HELPERS, "create_secret_s
 generate_key_pair, generate_agreed_key = bare.taken(_HELPERS, "generate_key_pair", "generate_agreed_key")
 create_ciphertext, decipher_ciphertext = bare.taken(_HELPERS, "create_ciphertext", "decipher_ciphertext")
 NONCE, TAG = 32, 16
-"""How many bytes the nonce and the tag of create_ciphertext have."""
+"""The lengths in bytes of the nonce and the tag of create_ciphertext."""
 
 LEVEL = 2**10
-"""What binary32 carries beside inputs of up to 100."""
+"""The level that binary32 can represent for inputs of up to 100."""
 ROSTERS = [{"N": N, "t": N, "k": N - 1} for N in range(3, 6)]
 SCALE: dict[str, Any] = {
     "R": {"values": [str(2**32)]},
@@ -68,7 +68,7 @@ def average(
     R: str, N: int, t: int, k: int, clip: int, level: str, max_weight: int, weights: list[int], x: list[str],
     drop: dict[str, list[int]], rand: dict[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
-    """Play the setup, and one round after it."""
+    """Play the setup and one round."""
     check_drop(drop, N)
     if {"N": N, "t": t, "k": k} not in ROSTERS or str(2**32) != R or int(level) != LEVEL:
         raise Unsupported
@@ -86,7 +86,7 @@ def drop_phases() -> tuple[str, ...]:
 
 @lru_cache(maxsize=16)
 def experiment(N: int, *gone: tuple[int, ...]) -> Experiment:
-    """Return an experiment after its setup; one setup serves the rounds of equal numbers, as it does in OpenFL."""
+    """Return an experiment after its setup; rounds with the same numbers share one setup, as in OpenFL."""
     return Experiment(N, dict(zip(STAGES, gone, strict=True)))
 
 

@@ -1,12 +1,12 @@
 """A whole round of OpenFL 1.9's secure aggregation: released collaborators and the released setup, in one process.
 
-Each collaborator is a released ``Collaborator`` with ``SecAggBootstrapping``; on the aggregator's side stand the
-released ``SecAggSetup``, ``TensorDB`` and ``SecureWeightedAverage``. Ours are:
+Each collaborator is a released ``Collaborator`` with ``SecAggBootstrapping``. The aggregator's side consists of the
+released ``SecAggSetup``, ``TensorDB`` and ``SecureWeightedAverage``. Our parts are:
 
-- the network, in the place of the clients and servers for gRPC: it hands named tensors over in their ProtoBuf form, and
-  one collaborator acts at a time. A collaborator that asks for a tensor waits until it is there;
-- the task, which trains nothing: it returns the update that it is given, in binary32 as OpenFL sends it;
-- what ``Aggregator`` does between these: it gives a tensor out, takes the results of a task, and weights a
+- the network, which replaces the gRPC clients and servers: it passes named tensors in their ProtoBuf form, and one
+  collaborator acts at a time. A collaborator that asks for a tensor waits until it is available;
+- the task, which trains nothing: it returns the given update, in binary32 as OpenFL sends it;
+- what ``Aggregator`` does between these: it hands out tensors, takes the results of a task, and weights a
   collaborator by its share of the examples.
 
 It runs in OpenFL's environment.
@@ -25,11 +25,11 @@ import numpy as np
 
 AGGREGATOR, TASK, LAYER, ROUND = "aggregator", "train", "layer", 0
 STAGES = ("secagg_generate_keys", "secagg_generate_ciphertexts", "secagg_decrypt_ciphertexts")
-"""The names of what a collaborator sends in the setup, in their order."""
+"""The names of a collaborator's messages in the setup, in order."""
 
 
 def load() -> None:
-    """Make the released modules importable without those that serve networks, dashboards, plans and other pipelines."""
+    """Make the released modules importable without those for networks, dashboards, plans and other pipelines."""
     names = ["openfl", "openfl.component", "openfl.component.collaborator", "openfl.transport", "openfl.transport.grpc"]
     bare.packages(bare.folder_of("openfl"), names)
     bare.placeholders(["psutil", "tensorboardX", "sklearn", "openfl.transport.grpc.aggregator_client"])
@@ -50,31 +50,31 @@ TensorKey, change_tags = bare.taken("openfl.utilities", "TensorKey", "change_tag
 
 
 class Halted(Exception):
-    """The round has no result: what a collaborator raised, or what everybody waits for."""
+    """The round has no result; the message names a collaborator's exception, or what everybody waits for."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The average, and the users whose tensors it is made of."""
+    """The average, and the users whose tensors it includes."""
 
     average: list[float]
     contributors: list[int]
 
 
 class Experiment:
-    """N collaborators and the aggregator's side after the setup, which comes before any round and serves all of them.
+    """N collaborators and the aggregator's side after the setup, which precedes all rounds and serves all of them.
 
     Parameters
     ----------
     size
         N.
     drop
-        Users by what they would send in the setup (`STAGES`): they drop out just before.
+        Users by setup message (`STAGES`): they drop out just before they would send it.
 
     Raises
     ------
     Halted
-        The setup came to no end.
+        The setup did not finish.
     """
 
     def __init__(self, size: int, drop: Mapping[str, Collection[int]]) -> None:
@@ -88,19 +88,19 @@ class Experiment:
         self._after_setup = [database.tensor_db for database in self._databases]
 
     def round(self, updates: Sequence[Sequence[float]], weights: Sequence[int], gone: Collection[int]) -> Outcome:
-        """Return the outcome of the first round; the experiment is as it was after the setup then.
+        """Return the outcome of the first round; afterwards, the experiment is again in its state after the setup.
 
         Parameters
         ----------
         updates, weights
             N vectors of numbers, and the numbers of examples of the N users.
         gone
-            Users that send no results.
+            The users that send no results.
 
         Raises
         ------
         Halted
-            There is no average. What else the released code raises is passed on.
+            There is no average. Other exceptions of the released code are passed on.
         """
         try:
             for user, (collaborator, update) in enumerate(zip(self._users, updates, strict=True)):
@@ -113,15 +113,15 @@ class Experiment:
 
 
 def name_of(user: int) -> str:
-    """Return the name of a collaborator; the order of names is that of the users."""
+    """Return the name of a collaborator; names sort in the order of the users."""
     return f"user{user:03}"
 
 
 class Aggregator:
-    """The aggregator's side: the released setup and database, and what stands between them in ``Aggregator``.
+    """The aggregator's side: the released setup and database, and the glue between them from ``Aggregator``.
 
-    OpenFL has one ``SecureWeightedAverage`` for a process, with the masks of its experiment; here each aggregator has
-    its own.
+    OpenFL has one ``SecureWeightedAverage`` per process, with the masks of its experiment; here each aggregator has its
+    own.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -149,13 +149,13 @@ class Aggregator:
         self.database.cache_tensor({key._replace(tags=change_tags(key.tags, add_field=sender)): values})
 
     def find(self, name: str, tags: tuple[str, ...]) -> Any:
-        """Return a tensor of the setup as a named tensor, or nothing before it is there."""
+        """Return a tensor of the setup as a named tensor, or None if it is not available yet."""
         key = TensorKey(name, AGGREGATOR, -1, False, tags)
         values = self.database.get_tensor_from_cache(key)
         return None if values is None else construct_named_tensor(key, json.dumps(values.tolist()).encode(), {}, True)
 
     def average(self, weights: Mapping[str, int]) -> Outcome:
-        """Return the average, each user weighted by its share of the examples."""
+        """Return the average, with each user weighted by its share of the examples."""
         total = sum(weights.values())
         shares = {name: weight / total for name, weight in weights.items()}
         key = TensorKey(LAYER, AGGREGATOR, ROUND, False, ("trained",))
@@ -166,7 +166,7 @@ class Aggregator:
 
 
 class User:
-    """A released collaborator with its task, in a thread of its own."""
+    """A released collaborator with its task, in its own thread."""
 
     def __init__(self, name: str, network: Network) -> None:
         self.name, self._runner = name, Runner()
@@ -191,7 +191,7 @@ class User:
 
 
 class Runner:
-    """Stands for a ``TaskRunner`` that trains nothing."""
+    """Replaces a ``TaskRunner``, and trains nothing."""
 
     def __init__(self) -> None:
         self.update: Any = None
@@ -200,15 +200,15 @@ class Runner:
         """Do nothing."""
 
     def get_required_tensorkeys_for_function(self, name: str, **_: Any) -> list[Any]:
-        """Return no keys: nothing is needed."""
+        """Return no keys, because none are needed."""
         return []
 
     def get_train_data_size(self) -> int:
-        """Return a number of examples, which the aggregator's side does not read: it is given the weights."""
+        """Return a number of examples, which the aggregator's side ignores, since it gets the weights directly."""
         return 1
 
     def train(self, col_name: str, round_num: int, input_tensor_dict: Any, **_: Any) -> tuple[Any, Any]:
-        """Return the update as the tensor that goes to the aggregator."""
+        """Return the update as the tensor for the aggregator."""
         return {TensorKey(LAYER, col_name, round_num, False, ("trained",)): self.update}, {}
 
 
@@ -217,7 +217,7 @@ class Gone(Exception):
 
 
 class Client:
-    """Stands for ``AggregatorGRPCClient``: every tensor passes through its bytes."""
+    """Replaces ``AggregatorGRPCClient``: every tensor is converted to bytes and back."""
 
     def __init__(self, name: str, network: Network) -> None:
         self._name, self._network = name, network
@@ -227,17 +227,17 @@ class Client:
         self._network.send(self._name, stage, [on_the_wire(tensor) for tensor in tensors])
 
     def get_aggregated_tensor(self, name: str, round_number: int, report: bool, tags: Any, lossless: bool) -> Any:
-        """Return a tensor of the setup when it is there."""
+        """Return a tensor of the setup once it is available."""
         return on_the_wire(self._network.wait_for(self._name, name, tuple(tags)))
 
 
 def on_the_wire(tensor: Any) -> Any:
-    """Return a named tensor as its receiver reads it."""
+    """Return a named tensor as its receiver decodes it."""
     return NamedTensor.FromString(tensor.SerializeToString())
 
 
 class Network:
-    """Lets the collaborators act in turn: one goes on until it waits for a tensor, drops out or is done."""
+    """Let the collaborators act in turn: one continues until it waits for a tensor, drops out or is done."""
 
     def __init__(self, aggregator: Aggregator, drop: Mapping[str, str]) -> None:
         self._aggregator, self._drop = aggregator, drop
@@ -247,12 +247,12 @@ class Network:
         self._halted = ""
 
     def run(self, users: Sequence[User]) -> None:
-        """Let all users take part in the setup, to its end.
+        """Run all users through the setup.
 
         Raises
         ------
         Halted
-            One of them raised, or those that are left wait for a tensor that does not come.
+            A user raised an exception, or the remaining users wait for a tensor that never arrives.
         """
         threads = [threading.Thread(target=self._play, args=(user,)) for user in users]
         self._playing = len(threads)
@@ -279,7 +279,7 @@ class Network:
         self._turn.notify_all()
 
     def send(self, sender: str, stage: str, tensors: Sequence[Any]) -> None:
-        """Hand tensors to the aggregator, unless their sender drops out."""
+        """Pass tensors to the aggregator, unless their sender drops out."""
         if self._drop.get(sender) == stage:
             raise Gone
         with self._turn:
@@ -287,7 +287,7 @@ class Network:
             self._wake()
 
     def wait_for(self, receiver: str, name: str, tags: tuple[str, ...]) -> Any:
-        """Return a tensor when it is there; give way to the others until then."""
+        """Return a tensor once it is available; until then, let the others run."""
         while (found := self._aggregator.find(name, tags)) is None:
             self._waiting.add(receiver)
             if self._halted or len(self._waiting) == self._playing:

@@ -1,4 +1,4 @@
-"""Runs the adapter of the reference."""
+"""Run the adapter of the reference."""
 
 from secagg_spec.conformance.targets.reference.adapter import main
 

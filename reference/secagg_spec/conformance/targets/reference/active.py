@@ -20,7 +20,7 @@ from secagg_spec.protocols.steps import Role
 def _signed(
     protocol: Any, parameters: Any, session: Any, round: Any, purpose: Any, type: Any, signer: Any, content: Any
 ) -> bytes:
-    """Return the bytes that a signature is over."""
+    """Return the bytes that a signature covers."""
     session_id = readers.octets("session", session)
     if len(session_id) != 16:
         raise LengthMismatch("session", session_id, "16 bytes")
@@ -54,7 +54,7 @@ def active_parameters(q: Any, N: Any, D: Any, U: Any, T: Any, d: Any, W: Any) ->
 
 
 def public_roster(name: str, value: Any) -> Roster:
-    """Return the public keys of a request, of whatever kind."""
+    """Return the public keys of a request, of any kind."""
     return Roster(tuple(readers.octets(name, key) for key in value))
 
 
@@ -64,7 +64,7 @@ def public_keys(roster: Any, verification: Any) -> PublicKeys:
 
 
 def keys_of(private: Any, signing: Any, roster: Any, verification: Any) -> tuple[PrivateKeys, PublicKeys]:
-    """Return the keys of a user, and those of everybody."""
+    """Return a user's private keys, and everybody's public keys."""
     own = PrivateKeys(readers.octets("private", private), readers.octets("signing", signing))
     return own, public_keys(roster, verification)
 
@@ -103,7 +103,7 @@ def _server(
 
 
 def active_end(state: lightsecagg_active.ServerState) -> dict[str, Any]:
-    """Return what the entry of the server's last step holds beside its outbox."""
+    """Return the members, in addition to the outbox, of the entry of the server's last step."""
     return server_end(state.base)
 
 

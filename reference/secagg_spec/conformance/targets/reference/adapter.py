@@ -1,4 +1,4 @@
-"""The adapter of the reference: every operation of the adapter protocol, over the functions that the text names."""
+"""The adapter of the reference: every operation of the adapter protocol, implemented by the reference's functions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def build() -> Adapter:
 
 
 def _refusing(handler: Handler) -> Handler:
-    """Turn the reference's two kinds of failure into rejections."""
+    """Turn the reference's two error classes into rejections."""
 
     def call(**arguments: Any) -> dict[str, Any]:
         try:
@@ -142,7 +142,7 @@ def _aggregate(q: Any, N: Any, T: Any, surviving: Any, held: Any) -> dict[str, A
 def _recover(
     q: Any, N: Any, D: Any, U: Any, T: Any, d: Any, surviving: Any, masked: Any, users: Any, shares: Any
 ) -> dict[str, Any]:
-    """Take the server's last two steps, as it takes them in a round."""
+    """Take the server's last two steps as in a round."""
     parameters = lightsecagg.Parameters(readers.number("q", q), N, D, U, T, d)
     survivors = validate.users("surviving", surviving, N)
     answering = validate.users("users", users, N)
@@ -226,13 +226,13 @@ def _held(name: str, value: list[Any], N: int) -> list[tuple[int, Any]]:
 
 
 def _check_deployment(q: int, N: int, T: int) -> None:
-    """Refuse numbers that break LSA-01 as far as they are given."""
+    """Refuse numbers that break LSA-01, as far as the request gives them."""
     validate.integer("T", T, 1)
     validate.integer("N", N, T + 2, q - 1)
 
 
 def _check_shares(field: modular.PrimeField, held: Mapping[int, UintArray]) -> None:
-    """Refuse held shares that are not vectors of elements of one length, those of users that dropped included."""
+    """Refuse held shares, including those of dropped users, unless they are vectors of elements of equal length."""
     length = next((share.size for share in held.values()), 0)
     for user, share in held.items():
         field.check(f"share of user {user}", share, (length,))

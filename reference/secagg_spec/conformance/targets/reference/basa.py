@@ -1,4 +1,4 @@
-"""BASA, one function at a time, over the reference (spec/basa.md, sections 4 and 5)."""
+"""BASA, one function at a time, by the reference (spec/basa.md, sections 4 and 5)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from secagg_spec.protocols.basa.runs import Outcome, Run
 
 _SESSION = 16
 _HIDDEN = b"secagg-spec kit."
-"""The seed of keys and seeds on which no result depends."""
+"""The seed for keys and seeds that do not affect the result."""
 _FUNCTION = ("kind", "numerator", "denominator")
 _WRITTEN = ("R", "c_l", "c_g")
 
 
 def read_parameters(**numbers: Any) -> Parameters:
-    """Return the parameters of a session, from its numbers one by one."""
+    """Return the parameters of a session from its separate numbers."""
     function = {name: numbers.pop(name) for name in _FUNCTION}
     staleness = Staleness(**function, start=readers.number("start", numbers.pop("start")))
     written = {name: readers.number(name, numbers[name]) for name in _WRITTEN}
@@ -39,7 +39,7 @@ def read_parameters(**numbers: Any) -> Parameters:
 
 
 def bound_epoch(parameters: Parameters, session: Any, round: Any) -> Epoch:
-    """Return what keys and boxes of an epoch are bound to, with the encryption per position."""
+    """Return the data to which keys and boxes of an epoch are bound, with the encryption per position."""
     id = readers.octets("session", session)
     if len(id) != _SESSION:
         raise LengthMismatch("len(session)", len(id), f"{_SESSION} bytes")
@@ -145,7 +145,7 @@ def _play(run: Run, left: Iterator[tuple[UintArray, float]], event: str, **given
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:
-    """Return what came of an epoch as it stands in a result."""
+    """Return the outcome of an epoch in the form of a result."""
     entries, recovered = outcome.entries, outcome.recovered
     return {
         "round": str(outcome.epoch),
@@ -160,7 +160,7 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
 
 
 def _accepted(parameters: Parameters, accepted: Any) -> tuple[int, ...]:
-    """Return the accepted positions of an epoch that is closed."""
+    """Return the accepted positions of a closed epoch."""
     chosen = basa_cores.check_accepted("accepted", accepted, parameters.positions)
     if len(chosen) < parameters.T + 2:
         raise TooFewSurvivors(f"{len(chosen)} positions are accepted, and T + 2 is {parameters.T + 2}")
@@ -179,7 +179,7 @@ def _weights(parameters: Parameters, weights: Any, count: int) -> UintArray:
 
 
 def _skipped(parameters: Parameters, accepted: Sequence[int], entries: Any) -> dict[tuple[int, int], bytes]:
-    """Return the seeds of the masks that are left, by their two positions."""
+    """Return the seeds of the masks that remain, by their two positions."""
     after = [j for j in range(parameters.positions) if j not in accepted]
     wanted = {(i, j) for i in accepted for j in after if i < j}
     found = {(i, j): text for i, j, text in entries}
@@ -192,7 +192,7 @@ def _skipped(parameters: Parameters, accepted: Sequence[int], entries: Any) -> d
 
 
 def _seeds(name: str, texts: Sequence[str], count: int) -> list[bytes]:
-    """Return so many seeds."""
+    """Return `count` seeds."""
     if len(texts) != count:
         raise LengthMismatch(name, f"{len(texts)} seeds", f"{count} seeds")
     seeds = [readers.octets(f"{name}[{at}]", text) for at, text in enumerate(texts)]
@@ -202,7 +202,7 @@ def _seeds(name: str, texts: Sequence[str], count: int) -> list[bytes]:
 
 
 def _split(data: bytes, count: int) -> list[bytes]:
-    """Return the seeds that stand one after the other."""
+    """Return the seeds in a concatenation."""
     size = prg.KEY_BYTES
     if len(data) != count * size:
         raise LengthMismatch("len(seeds)", len(data), f"{count * size}: {size} bytes for each position")
@@ -210,7 +210,7 @@ def _split(data: bytes, count: int) -> list[bytes]:
 
 
 def _stream(parameters: Parameters, epoch: Epoch, seed: bytes, source: int, target: int | None = None) -> Iterator[Any]:
-    """Return the mask of a seed, in pieces."""
+    """Return the mask that a seed generates, in pieces."""
     return prg.pieces(boxes.mask_key(epoch, seed, source, target), parameters.ring, parameters.d)
 
 

@@ -1,7 +1,7 @@
 """BASA: one party step by step (spec/adapter.md, section 4), with the encryption per position.
 
-As in BASecAgg, a party takes its steps as often as its state allows, and what it samples comes in lists. A user has the
-next of its updates in hand when it asks.
+As in BASecAgg, a party takes its steps as often as its state allows, and its sampled values come in lists. A user has
+its next update ready when it asks.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _SETUP = ("user", "signing", "authority", "verification", "updates", "stamps")
 
 @dataclass(eq=False)
 class PositionParty(Party):
-    """A party that takes a step as often as its state allows; `used` counts the steps that it took."""
+    """A party that takes a step as often as its state allows; `used` counts how often it took each step."""
 
     used: Counter[str] = field(default_factory=Counter)
 
     def take(self, call: Call) -> dict[str, Any]:
-        """Take a step and return its entry; when the step raises, the party is as it was."""
+        """Take a step and return its entry; if the step raises, the party is unchanged."""
         before = self.state
         try:
             self.state = self.prepared()
@@ -53,7 +53,7 @@ class PositionParty(Party):
         return entry
 
     def prepared(self) -> Any:
-        """Return the state in which the party takes its next step: a user has an update in hand, if one is left."""
+        """Return the state for the party's next step: a user has an update ready, if any is left."""
         at = self.used["upload"]
         updates: Sequence[UintArray] = self.sampled.get("update", ())
         if self.role is not Role.USER or self.state.update is not None or at >= len(updates):
@@ -61,7 +61,7 @@ class PositionParty(Party):
         return user_trained(self.state, updates[at], self.sampled["stamp"][at])
 
     def values(self, step: Step[Any]) -> Randomness:
-        """Return the next of the values that a step takes."""
+        """Return the next values that a step consumes."""
         at = self.used[step.phase]
         for name in step.randomness:
             if at >= len(self.sampled[name]):
@@ -77,7 +77,7 @@ class PositionParty(Party):
 
 @dataclass(frozen=True)
 class Positioned:
-    """What a session or a script of BASA needs."""
+    """The interface of BASA for sessions and scripts."""
 
     @property
     def table(self) -> Table:

@@ -1,4 +1,4 @@
-"""BASecAgg, one function at a time, over the reference (spec/basecagg.md, sections 5 and 6)."""
+"""BASecAgg, one function at a time, by the reference (spec/basecagg.md, sections 5 and 6)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _combine(
     held: Any,
     **function: Any,
 ) -> dict[str, Any]:
-    """Answer for a buffer, with the smallest values for the numbers that it does not depend on."""
+    """Answer for a buffer; numbers that the answer does not depend on get their smallest values."""
     numbers = {"q": readers.number("q", q), "N": N, "D": 0, "U": validate.integer("T", T, 1) + 1, "T": T, "d": 1}
     levels = {"K": K, "c_l": 1, "c_g": readers.number("c_g", c_g), "tau_max": tau_max}
     parameters = Parameters(**numbers, **levels, staleness=_staleness(**function))
@@ -80,7 +80,7 @@ def _staleness(kind: Any, numerator: Any, denominator: Any, start: Any) -> Stale
 
 
 def _total_weight(field: PrimeField, K: Any, c_g: int) -> int:
-    """Return K c_g, when an update of one unit can be carried (BSA-02)."""
+    """Return K c_g if an update of one unit can be carried (BSA-02)."""
     weight = validate.integer("K", K, 1) * validate.integer("c_g", c_g, 1, MAX_LEVEL)
     if weight > (field.modulus - 1) // 2:
         raise ParameterError("K * c_g", weight, f"at most (q - 1) // 2 = {(field.modulus - 1) // 2}")
@@ -88,7 +88,7 @@ def _total_weight(field: PrimeField, K: Any, c_g: int) -> int:
 
 
 def _held(field: PrimeField, N: int, entries: Any) -> dict[int, Held]:
-    """Return the shares that a user holds, of at least one element and all of one length."""
+    """Return the shares that a user holds: all of one length, with at least one element."""
     check_users("held", [user for user, _, _ in entries], N)
     return {
         user: Held(readers.u32(f"stamp of user {user}", stamp), _share(field, user, text, len(entries[0][2]) // 8))

@@ -1,7 +1,7 @@
 """BASecAgg: one party step by step, and whole sessions by a schedule (spec/adapter.md, section 4).
 
-A party takes its steps as often as its state allows, so that what it samples comes in lists, which it takes from in
-order.
+A party takes its steps as often as its state allows. Its sampled values therefore come in lists, from which it takes
+them in order.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _LISTS = MappingProxyType({"mask": "masks", "noise": "noises", "update": "update
 
 @dataclass(eq=False)
 class StampedParty(Party):
-    """A party that takes a step as often as its state allows; `used` counts the steps that it took."""
+    """A party that takes a step as often as its state allows; `used` counts how often it took each step."""
 
     used: Counter[str] = field(default_factory=Counter)
 
     def take(self, call: Call) -> dict[str, Any]:
-        """Take a step and return its entry; when the step raises, the party is as it was."""
+        """Take a step and return its entry; if the step raises, the party is unchanged."""
         entry = super().take(call)
         self.used = self.used + Counter((call.phase,))
         return entry
 
     def values(self, step: Step[Any]) -> Randomness:
-        """Return the next of the values that a step takes."""
+        """Return the next values that a step consumes."""
         at = self.used[step.phase]
         for name in step.randomness:
             if at >= len(self.sampled[name]):
@@ -78,7 +78,7 @@ def _trained(step: Step[Any]) -> Step[Any]:
 
 @dataclass(frozen=True)
 class Stamped:
-    """What the sessions of BASecAgg need, as `reference_sessions.Protocol` has it for other protocols."""
+    """The interface of BASecAgg for sessions; `reference_sessions.Protocol` is the interface of other protocols."""
 
     @property
     def table(self) -> Table:
@@ -141,7 +141,7 @@ def _channel(parameters: Parameters, session: bytes, value: Any) -> StampedChann
 
 
 def _vectors(parameters: Parameters, name: str, texts: Sequence[str], *shape: int) -> list[UintArray]:
-    """Return vectors of elements, or matrices, that have a shape."""
+    """Return vectors of elements, or matrices, of a given shape."""
     check = parameters.field.check
     if len(shape) == 1:
         return [check(f"{name}[{at}]", readers.vector(name, text), shape) for at, text in enumerate(texts)]
@@ -191,7 +191,7 @@ def _turn(event: Mapping[str, Any]) -> Turn:
 
 
 def _buffer(recovered: Recovered) -> dict[str, Any]:
-    """Return a buffer that was recovered as it stands in a result."""
+    """Return a recovered buffer in the form of a result."""
     entries = recovered.entries
     return {
         "round": str(recovered.round),
@@ -203,7 +203,7 @@ def _buffer(recovered: Recovered) -> dict[str, Any]:
 
 
 def words(values: Sequence[int]) -> str:
-    """Return integers below 2**32 as a vector stands in a request."""
+    """Return integers below 2**32 as a vector in the form of a request."""
     return b"".join(value.to_bytes(4, "little") for value in values).hex()
 
 

@@ -1,4 +1,4 @@
-"""Operations of the generator, of keys and of sealing, over the reference (spec/conventions.md, sections 8 and 9)."""
+"""Operations of the generator, of keys and of sealing, by the reference (spec/conventions.md, sections 8 and 9)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _derive(
 
 
 def named_numbers(value: Any) -> dict[str, int]:
-    """Return parameters by name, in their order."""
+    """Return parameters by name, in order."""
     return {readers.ascii_text("parameters", name): readers.number(name, text) for name, text in value}
 
 
@@ -63,7 +63,7 @@ def channel(parameters: lightsecagg.Parameters, session: Any, round: Any, type: 
     Raises
     ------
     LengthMismatch
-        The roster has not one key for each user, or a key is not 32 bytes long (KEY-03).
+        The roster does not contain exactly one key for each user, or a key is not 32 bytes long (KEY-03).
     """
     known = keys.Roster(tuple(readers.octets("roster", key) for key in roster))
     if len(known.keys) != parameters.N:

@@ -1,6 +1,6 @@
-"""The reference as an adapter that draws its sampled values itself, from a seed, or has a generator of its own.
+"""The reference as an adapter that draws its own sampled values, from a seed, or has its own generator.
 
-`reference.build` draws nothing. What is here is right, and a mutant spoils a draw where it calls it.
+`reference.build` draws nothing. The draws here are correct; a mutant replaces a draw where it is called.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from secagg_spec.selection.batches import Parameters
 __all__ = ["count", "expand", "sha256"]
 
 Sampler = Callable[[dict[str, Any], bytes], dict[str, Any]]
-"""Returns the sampled values of a request by name, from its members and a seed."""
+"""Returns the sampled values of a request by name, given its members and a seed."""
 Below = Callable[[int], int]
 """Draws a number below a bound."""
 Rows = Callable[[int, UintArray], UintArray]
-"""Returns rows of elements, of a modulus and of rows that were drawn."""
+"""Returns rows of elements, given a modulus and the rows that were drawn."""
 
 
 def seeded(adapter: Adapter, operation: str, sample: Sampler) -> Adapter:
-    """Let an adapter draw the sampled values of an operation itself, from a seed."""
+    """Make an adapter draw the sampled values of an operation itself, from a seed."""
     asked = adapter._handlers[operation]
 
     @adapter.operation(operation, randomness="seeded")
@@ -55,7 +55,7 @@ def seeded(adapter: Adapter, operation: str, sample: Sampler) -> Adapter:
 
 
 def in_sessions(adapter: Adapter, party: str, sample: Sampler) -> Adapter:
-    """Let an adapter offer sessions of one party alone, which draws itself, from a seed."""
+    """Make an adapter offer only sessions of one party, which draws its own values from a seed."""
     adapter.hello["operations"]["session.new"] = {"parties": [party], "randomness": "seeded"}
     adapter.hello["operations"].pop("session.again", None)
     asked = adapter._handlers["session.new"]
@@ -68,7 +68,7 @@ def in_sessions(adapter: Adapter, party: str, sample: Sampler) -> Adapter:
 
 
 def own_stream(adapter: Adapter, stream: Callable[[bytes, Ring, int], UintArray]) -> Adapter:
-    """Let an adapter declare a generator of its own."""
+    """Make an adapter declare its own generator."""
     adapter.hello["policy"] = {**adapter.hello["policy"], "prg.stream": "other"}
     asked = adapter._handlers["prg.expand"]
 
@@ -81,7 +81,7 @@ def own_stream(adapter: Adapter, stream: Callable[[bytes, Ring, int], UintArray]
 
 
 def own_choices(adapter: Adapter, sampler: Callable[[Below], Below]) -> Adapter:
-    """Let an adapter draw its choices itself, in each process the same; `sampler` may spoil the draws."""
+    """Make an adapter draw its own choices, the same in each process; `sampler` may spoil the draws."""
     numbers = count()
     pick = sampler(lambda bound: draw_below(SeededSource(next(numbers).to_bytes(8, "little"), "own"), [bound])[0])
     asked = adapter._handlers["select.batch"]
@@ -94,7 +94,7 @@ def own_choices(adapter: Adapter, sampler: Callable[[Below], Below]) -> Adapter:
 
 
 def own_code(adapter: Adapter, change: Callable[[MaskCode], None]) -> Adapter:
-    """Let an adapter declare a code of its own and offer no more than to encode; `change` may change its matrix."""
+    """Make an adapter declare its own code and offer only encoding; `change` may change the code's matrix."""
     adapter.hello["policy"] = {**adapter.hello["policy"], "mds.code": "other"}
     for name in [name for name in adapter.hello["operations"] if name.startswith(("mds.", "lightsecagg", "basec"))]:
         adapter.hello["operations"].pop(name)
@@ -113,9 +113,9 @@ def own_code(adapter: Adapter, change: Callable[[MaskCode], None]) -> Adapter:
 
 
 def own_sharing(adapter: Adapter, share: Callable[[int, int], list[int]]) -> Adapter:
-    """Let an adapter declare a sharing of its own among four: by numbers whose sum is the secret modulo 2**256.
+    """Make an adapter declare its own secret sharing among four users: numbers whose sum is the secret modulo 2**256.
 
-    `share` returns the numbers, given the secret and how many; they are written as decimal digits.
+    `share` returns the numbers, given the secret and their count; they are encoded as decimal digits.
     """
     adapter.hello["policy"] = {**adapter.hello["policy"], "shamir.field": "other"}
     four: dict[str, Any] = {"t": {"values": [4]}}
@@ -137,7 +137,7 @@ def own_sharing(adapter: Adapter, share: Callable[[int, int], list[int]]) -> Ada
 
 
 def signed(size: int) -> int:
-    """Draw a signed number of so many bytes from the system."""
+    """Draw a signed number of `size` bytes from the system."""
     return int.from_bytes(SystemSource().take(size), "little", signed=True)
 
 
@@ -145,30 +145,30 @@ def signed(size: int) -> int:
 
 
 def elements(seed: bytes, q: int, shape: tuple[int, ...], label: str = "elements") -> UintArray:
-    """Draw uniform elements; those of a modulus that no request may have are refused later."""
+    """Draw uniform elements; if no request may have the modulus, it is refused later."""
     return draw_elements(SeededSource(seed, label), Ring(_modulus(q)), shape)
 
 
 def _modulus(q: int) -> int:
-    """Return a modulus, or the next one that a request may have."""
+    """Return the modulus, or the nearest one that a request may have."""
     return min(max(q, 2), MAX_MODULUS)
 
 
 def noise(given: Mapping[str, Any], seed: bytes, rows: Rows = lambda q, drawn: drawn) -> dict[str, Any]:
-    """Draw the noise with which a mask is encoded; `rows` may change it."""
+    """Draw the noise for encoding a mask; `rows` may change it."""
     q, d = _modulus(int(given["q"])), given["d"] if "d" in given else len(unpack(given["mask"]))
     shape = max(int(given["T"]), 0), -(-max(d, 0) // max(int(given["U"]) - int(given["T"]), 1))
     return {"noise": pack(rows(q, elements(seed, q, shape, "noise")).ravel())}
 
 
 def mask_and_noise(given: Mapping[str, Any], seed: bytes, rows: Rows = lambda q, drawn: drawn) -> dict[str, Any]:
-    """Draw what a user draws whose mask is encoded; `rows` may change the noise."""
+    """Draw the random values of a user that encodes its mask; `rows` may change the noise."""
     drawn = {"mask": pack(elements(seed, int(given["q"]), (max(given["d"], 0),), "mask")), **noise(given, seed, rows)}
     return {f"{name}s": [text] for name, text in drawn.items()} if "K" in given else drawn
 
 
 def coefficients(given: Mapping[str, Any], seed: bytes) -> dict[str, Any]:
-    """Draw the coefficients with which a secret is shared."""
+    """Draw the coefficients for sharing a secret."""
     count = min(max(given["t"], 1), 2**16) - 1
     drawn = draw_coefficients(SeededSource(seed, "coefficients"), count)
     return {"coefficients": b"".join(map(element_bytes, drawn)).hex()}
@@ -177,7 +177,7 @@ def coefficients(given: Mapping[str, Any], seed: bytes) -> dict[str, Any]:
 def rounding(
     given: Mapping[str, Any], seed: bytes, change: Callable[[RealArray], RealArray] = lambda drawn: drawn
 ) -> dict[str, Any]:
-    """Draw roundings for a vector, for several, or for one number; `change` may change each vector of them."""
+    """Draw roundings for one vector, several vectors, or one number; `change` may change each vector of them."""
     x, source = given.get("x", bytes(8).hex()), SeededSource(seed, "rounding")
     drawn = [pack_reals(change(draw_rounding(source, len(row) // 16))) for row in ([x] if isinstance(x, str) else x)]
     return {"rounding": drawn[0] if isinstance(x, str) else drawn}
@@ -192,7 +192,7 @@ def secrets(given: Mapping[str, Any], seed: bytes) -> dict[str, Any]:
 
 
 def positioned(given: Mapping[str, Any], seed: bytes) -> dict[str, Any]:
-    """Draw what a user or the authority of BASA draws for some epochs."""
+    """Draw the random values of a user or the authority of BASA for some epochs."""
     size, epochs = 32 * min(max(given["K"] + given["S"], 0), 2**8), range(4)
     names = {"seeds": size, "box_keys": 32} if "stamps" in given else {"pair_keys": size, "self_keys": size}
     sources = {name: SeededSource(seed, name) for name in names}
@@ -203,12 +203,12 @@ def positioned(given: Mapping[str, Any], seed: bytes) -> dict[str, Any]:
 
 
 def draws(given: Mapping[str, Any], seed: bytes) -> dict[str, Any]:
-    """Draw what a strategy takes; nothing where it is to be refused."""
+    """Draw the values that a strategy takes; empty if the strategy must be refused."""
     return {"draws": list(draw_below(SeededSource(seed, "draws"), _bounds(given)))}
 
 
 def _bounds(given: Mapping[str, Any]) -> Sequence[int]:
-    """Return the bounds of the draws of a choice; none where it is to be refused."""
+    """Return the bounds of the draws of a choice; empty if the choice must be refused."""
     here = np.zeros(max(given["N"], 0), dtype=np.bool_)
     try:
         here[given["available"]] = True

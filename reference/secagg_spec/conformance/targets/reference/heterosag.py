@@ -1,4 +1,4 @@
-"""HeteroSAg, one function at a time, over the reference (spec/heterosag.md, sections 3, 4, 7 and 8)."""
+"""HeteroSAg, one function at a time, by the reference (spec/heterosag.md, sections 3, 4, 7 and 8)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SESSION = b"secagg-spec kit."
 
 
 def read_range(text: str) -> Range:
-    """Return the range r1, r2 from its binary64 vector."""
+    """Return the range r1, r2 in a binary64 vector."""
     bounds = readers.reals("range", text).tolist()
     if len(bounds) != _BOUNDS:
         raise LengthMismatch("len(range)", len(bounds), "2: r1 and r2")
@@ -41,7 +41,7 @@ def read_range(text: str) -> Range:
 
 
 def read_parameters(*, range: str, matrix: str, **numbers: Any) -> Parameters:
-    """Return the parameters of a session, from its numbers one by one."""
+    """Return the parameters of a session from its separate numbers."""
     if matrix not in _MATRICES:
         raise ParameterError("matrix", matrix, " or ".join(map(repr, _MATRICES)))
     lists: dict[str, Any] = {name: tuple(numbers.pop(name)) for name in _LISTS}
@@ -72,7 +72,7 @@ def _plan(**numbers: Any) -> dict[str, Any]:
 
 
 def _table(parameters: Parameters, entry: Callable[[Any], int]) -> list[list[int]]:
-    """Return a row for each segment, and in it the entry of the cell of each subgroup."""
+    """Return a row for each segment, with an entry for the cell of each subgroup."""
     rows = [[0] * parameters.count for _ in range(parameters.count)]
     for cell in parameters.parts:
         for subgroup in cell.subgroups:
@@ -98,7 +98,7 @@ def _average(*, range: str, levels: Any, counts: Any, sums: Any, method: str, tr
 
 
 def _request(*, requests: Sequence[Sequence[int]], **numbers: Any) -> dict[str, Any]:
-    """Answer as the smallest user that survives in all requests, before whose unmasking each round is alike."""
+    """Answer as the smallest user that survives in all requests; until the unmasking, all rounds are equal."""
     parameters = read_parameters(**numbers)
     common = set(range(parameters.N)).intersection(*map(set, requests))
     if not common:
@@ -117,7 +117,7 @@ def _unmask_request(parameters: Parameters, user: int, survivors: Sequence[int])
 
 
 def asked(state: heterosag.UserState, request: UnmaskRequest) -> tuple[tuple[frozenset[int], ...], dict[str, Any]]:
-    """Return which requests the user has answered after this one, and how it answered it or refused it."""
+    """Return the requests that the user has answered after this one, and its answer or its refusal."""
     try:
         after, _ = heterosag.user_unmasking.take(state, (request,), randomness={})
     except (ParameterError, ProtocolError) as error:
@@ -126,7 +126,7 @@ def asked(state: heterosag.UserState, request: UnmaskRequest) -> tuple[tuple[fro
 
 
 def before_unmasking(parameters: Parameters) -> Network:
-    """Return the network of a round of zeros in which nobody drops out, after the masked inputs were sent."""
+    """Return the network of an all-zero round without dropouts, after the masked inputs were sent."""
     whole = heterosag.open_round(
         parameters, np.zeros((parameters.N, parameters.d), np.uint64), session=_SESSION, round=0
     )

@@ -1,4 +1,4 @@
-"""HeteroSAg's round over the reference: what masks and unmasks segments, and a whole round over real numbers."""
+"""HeteroSAg's round by the reference: masking and unmasking of segments, and a whole round over real numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from secagg_spec.protocols.heterosag.plan import Parameters
 from secagg_spec.protocols.secagg import round as secagg
 
 _HIDDEN = b"secagg-spec kit."
-"""The session, and the seed of keys and seeds on which no result depends."""
+"""The session, and the seed for keys and seeds that do not affect the result."""
 
 
 def _mask(
@@ -101,7 +101,7 @@ def _round(
 
 
 def read_past(parameters: Parameters, past: Any, user: int | None = None) -> tuple[frozenset[int], ...]:
-    """Return the survivors of earlier requests: with enough users in each cell, and with the user that answered."""
+    """Return the survivors of earlier requests, each with enough users in each cell and with the user that answered."""
     for at, users in enumerate(past):
         check_survivors(f"past[{at}]", users, parameters)
         if user is not None and user not in users:
@@ -110,7 +110,7 @@ def read_past(parameters: Parameters, past: Any, user: int | None = None) -> tup
 
 
 def check_survivors(name: str, users: Sequence[int], parameters: Parameters) -> None:
-    """Refuse users that do not ascend in ``[0, N)``, and such as leave a cell one of them and fewer than T + 2."""
+    """Refuse users that do not ascend in ``[0, N)``, or that leave a cell with fewer than T + 2, but at least one."""
     check_users(name, users, parameters.N)
     if not users or any(first > second for first, second in pairwise(users)):
         raise ParameterError(name, list(users), "at least one user, ascending")
@@ -131,7 +131,7 @@ def _keys(name: str, texts: Sequence[str], count: int) -> list[bytes]:
 
 
 def _left(parameters: Parameters, survivors: Collection[int], entries: Any) -> dict[tuple[int, int], bytes]:
-    """Return the secrets of dropped users with survivors: of each dropped one with each survivor of its cells."""
+    """Return the secrets of dropped users with survivors: of each dropped user with each survivor of its cells."""
     dropped = sorted({user for user, _, _ in entries})
     check_users("secrets", dropped, parameters.N)
     if set(dropped) & set(survivors):

@@ -1,4 +1,4 @@
-"""Messages as they stand in requests, over the codec of the reference (spec/conventions.md, section 5)."""
+"""Messages in the form of requests, by the codec of the reference (spec/conventions.md, section 5)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ KINDS: Mapping[int, type[Message]] = {
 
 @dataclass(frozen=True)
 class _Form:
-    """How a field stands in a request."""
+    """The form of a field in a request."""
 
     read: Callable[[str, Any], Any]
     write: Callable[[Any], Any]
@@ -97,7 +97,7 @@ _FORMS: dict[FieldCodec, _Form] = {
 
 
 def parse(data: bytes) -> Message:
-    """Return the message of any known type that `data` holds (MSG-02)."""
+    """Return the message of any known type in `data` (MSG-02)."""
     number = int.from_bytes(data[:2], "little")
     if len(data) < 2 or number not in KINDS:
         raise Malformed(f"type = {number}: messages have the types {sorted(KINDS)}")
@@ -105,7 +105,7 @@ def parse(data: bytes) -> Message:
 
 
 def named(party: int) -> int | str:
-    """Return a party as it stands in answers."""
+    """Return a party in the form of answers."""
     return {SERVER: "server", AUTHORITY: "authority"}.get(party, party)
 
 

@@ -1,4 +1,4 @@
-"""Multi-RoundSecAgg, one function at a time, over the reference (spec/multi-round.md, sections 2 to 4 and 6)."""
+"""Multi-RoundSecAgg, one function at a time, by the reference (spec/multi-round.md, sections 2 to 4 and 6)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from secagg_spec.selection import batches, metrics, strategies, weights
 from secagg_spec.selection.batches import Parameters
 
 _LISTED = 1000
-"""The most sets of a family that is listed."""
+"""The most sets in a listed family."""
 
 
 def _family(*, N: int, K: int, T: int) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def _batch(
 
 
 def counts(frequencies: Sequence[int]) -> strategies.Counts:
-    """Return frequencies as the reference takes them; those that no machine word holds are refused here."""
+    """Return frequencies in the form that the reference takes; those too large for a machine word are refused here."""
     for at, often in enumerate(frequencies):
         if not -(2**63) <= often < 2**63:
             raise OutOfRange(f"frequencies[{at}]", often, f"in [0, {strategies.MAX_FREQUENCY})")
@@ -95,7 +95,7 @@ def _audit(*, N: int, rounds: Sequence[Sequence[int]]) -> dict[str, Any]:
 
 
 def table(N: int, rounds: Sequence[Sequence[int]]) -> BoolArray:
-    """Return a log as truth values, (J, N)."""
+    """Return a log as Booleans, shape (J, N)."""
     log = np.zeros((len(rounds), validate.integer("N", N, 1, batches.MAX_USERS)), dtype=np.bool_)
     for t, users in enumerate(rounds):
         log[t, list(validate.users(f"rounds[{t}]", list(users), N))] = True

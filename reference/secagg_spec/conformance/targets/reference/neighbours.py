@@ -1,6 +1,6 @@
-"""SecAgg as frameworks ship it: a round over reals, and what one user releases (spec/adapter.md, section 4).
+"""SecAgg as frameworks ship it: a round over reals, and the shares that one user releases (spec/adapter.md, section 4).
 
-The keys, seeds and polynomials of these rounds are drawn from a fixed seed: no result depends on them.
+The keys, seeds and polynomials of these rounds are drawn from a fixed seed, since no result depends on them.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def quantised(
 
 
 def averaged(ring: Ring, aggregate: UintArray, level: int, total: int) -> RealArray:
-    """Return the decoded sum, divided by the level and the total weight at once."""
+    """Return the decoded sum, divided by the level and the total weight in one division."""
     return np.array([float(Fraction(int(value), level * total)) for value in ring.decode_signed(aggregate)])
 
 
@@ -106,7 +106,7 @@ def _recovery(drop: Any, user: Any, owner: Any, kind: Any, rand: Mapping[str, An
 
 
 def alter(mail: Sequence[Message], user: int, owner: int, kind: str) -> list[Message]:
-    """Return the mail of the server with one bit of one share changed."""
+    """Return the server's mail, with one bit of one share changed."""
     owners, shares = {"seed": ("survivors", "seed_shares"), "key": ("dropped", "key_shares")}.get(kind, ("", ""))
     for at, message in enumerate(mail):
         if message.sender == user and owner in getattr(message, owners, ()):
@@ -157,7 +157,7 @@ def _unmasking(N: Any, t: Any, k: Any, drop: Any, user: Any, requests: Any) -> d
 
 
 def before_unmasking(numbers: Parameters, drop: Mapping[str, Sequence[int]]) -> Network:
-    """Return the network of a round of zeros after the masked inputs were sent."""
+    """Return the network of an all-zero round after the masked inputs were sent."""
     network = secagg.open_round(numbers, np.zeros((numbers.N, 1), dtype=np.uint64), session=_SESSION, round=0)
     early = Network(tuple(step for step in secagg.TABLE if step.phase != "unmasking"), network.states)
     run_synchronous(early, drop, _sampled(numbers))
@@ -171,7 +171,7 @@ def check_survivor(network: Network, user: int) -> None:
 
 
 def release(state: secagg.UserState, request: UnmaskRequest) -> tuple[secagg.UserState, dict[str, Any]]:
-    """Return the user after a request, and whose shares it released, or how it refused."""
+    """Return the user after a request, and the users whose shares it released, or its refusal."""
     try:
         state, (answer,) = secagg.user_unmasking.take(state, (request,), randomness={})
     except (ParameterError, ProtocolError) as error:

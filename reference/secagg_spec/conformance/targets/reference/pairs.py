@@ -1,4 +1,4 @@
-"""Operations on pairs of users whose keys are drawn here, over the reference (spec/conventions.md, section 9)."""
+"""Operations on pairs of users whose keys are drawn here, by the reference (spec/conventions.md, section 9)."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def draw_private() -> bytes:
 
 
 def lane(users: Mapping[str, int], publics: Sequence[bytes]) -> sealing.Lane:
-    """Return the way from a sender to a receiver with these public keys."""
+    """Return the lane from a sender to a receiver with these public keys."""
     return sealing.Lane(_CONTEXT, users["sender"], users["receiver"], *publics)
 
 
 def derived(own: bytes, other: bytes, way: sealing.Lane) -> bytes:
-    """Return the key of a lane as one side derives it, from its private and the other's public key."""
+    """Return the key of a lane as one side derives it, from its private key and the other side's public key."""
     bound = sealing.binding(way.context, way.sender, way.receiver, way.sender_key, way.receiver_key)
     return keys.derive(keys.agree(own, other), way.context.session, bound)
 
 
 def altered(payload: bytes, alter: Mapping[str, int]) -> bytes:
-    """Return the payload with one byte altered, where `alter` names one."""
+    """Return the payload, with one byte altered if `alter` names one."""
     if "byte" not in alter:
         return payload
     mask, changed = validate.integer("mask", alter["mask"], 1, _LARGEST_MASK), bytearray(payload)

@@ -1,7 +1,7 @@
-"""What stands in the members of a request, as the reference takes it (spec/adapter.md, section 3).
+"""Convert the members of a request to the reference's types (spec/adapter.md, section 3).
 
-The helper for adapters has checked the form of every member by then; what stands inside a member that can hold anything
-goes through `formed` first.
+The helper for adapters has already checked the form of every member. If a member may contain anything, its contents
+go through `formed` first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def number(name: str, text: str) -> int:
 
 
 def field(q: Any) -> modular.PrimeField:
-    """Return the field of a modulus that stands in a request."""
+    """Return the field of a modulus in a request."""
     return modular.PrimeField(number("q", q))
 
 
@@ -72,7 +72,7 @@ def rows(name: str, texts: list[str], count: int, columns: int) -> UintArray:
 
 
 def formed(name: str, value: Any, form: str) -> Any:
-    """Return something that stands inside a member, when it has its form."""
+    """Return a value inside a member if it has the right form."""
     check_form(name, value, form)
     return value
 

@@ -1,4 +1,4 @@
-"""Scripts: one party of a round, step by step, over the reference's table of phases (spec/adapter.md, section 4)."""
+"""Scripts: one party of a round, step by step, by the reference's table of phases (spec/adapter.md, section 4)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Call:
 
 @dataclass(eq=False)
 class Party:
-    """One party of a round between its steps: its state, the values that it samples, and what it shows at the end."""
+    """One party of a round between its steps: its state, its sampled values, and its results at the end."""
 
     table: Table
     role: Role
@@ -41,14 +41,14 @@ class Party:
     end: End
 
     def take(self, call: Call) -> dict[str, Any]:
-        """Take a step and return its entry; when the step raises, the party is as it was."""
+        """Take a step and return its entry; if the step raises, the party is unchanged."""
         step = self.step(call.phase)
         inbox = tuple(parse(data) for data in call.inbox)
         self.state, outbox = step.take(self.state, inbox, randomness=self.values(step))
         return {"outbox": [encode(message).hex() for message in outbox], **self.shown(step)}
 
     def refusal(self, call: Call, state: Any) -> ParameterError | ProtocolError | None:
-        """Return how a step would be refused in a state; nothing when it would be taken. Neither notices."""
+        """Return how a step would be refused in a state; None if it would be taken. The party does not change."""
         try:
             replace(self, state=deepcopy(state)).take(call)
         except (ParameterError, ProtocolError) as error:
@@ -56,7 +56,7 @@ class Party:
         return None
 
     def step(self, phase: str) -> Step[Any]:
-        """Return the party's row of a phase."""
+        """Return the party's row for a phase."""
         return {step.phase: step for step in self.table if step.role is self.role}[phase]
 
     def values(self, step: Step[Any]) -> Randomness:
@@ -64,31 +64,31 @@ class Party:
         return {name: self.sampled[name] for name in step.randomness}
 
     def shown(self, step: Step[Any]) -> dict[str, Any]:
-        """Return what the entry of a step that was just taken holds beside its outbox."""
+        """Return the members, in addition to the outbox, of the entry of the step that was just taken."""
         return self.end(self.state)
 
 
 def play(table: Table, role: Role, state: Any, calls: Sequence[Call], sampled: Randomness, end: End) -> list[Any]:
-    """Return one entry for each step that a party takes, in order; a refused one leaves the state as it was.
+    """Return one entry for each step of a party, in order; a refused step leaves the state unchanged.
 
     Parameters
     ----------
     table, role
-        The protocol's phases, and who the party is.
+        The protocol's phases, and the role of the party.
     state
         The party before its first step.
     calls : sequence of Call
         The steps.
     sampled : mapping from name to array
-        The values that the steps take by name.
+        The values that steps take, by name.
     end : function
-        The members beside ``outbox`` that a state gives to the entry of the step that led to it.
+        Returns the members, in addition to ``outbox``, of the entry of the step that led to a state.
     """
     return entries_of(Party(table, role, state, sampled, end), calls)
 
 
 def entries_of(party: Party, calls: Sequence[Call]) -> list[Any]:
-    """Let a party take steps, and return the entry of each; a refused one leaves the party as it was."""
+    """Let a party take steps, and return the entry of each; a refused step leaves the party unchanged."""
     entries: list[Any] = []
     for call in calls:
         try:
@@ -99,7 +99,7 @@ def entries_of(party: Party, calls: Sequence[Call]) -> list[Any]:
 
 
 def rejection(error: ParameterError | ProtocolError) -> dict[str, Any]:
-    """Return a refusal as it stands in an entry."""
+    """Return a refusal in the form of an entry."""
     blamed = sorted(error.blamed) if isinstance(error, ProtocolError) else []
     return {"code": reject_code(error), "message": str(error), "blamed": [named(party) for party in blamed]}
 
@@ -164,7 +164,7 @@ def _server(
 
 
 def server_end(state: Any) -> dict[str, Any]:
-    """Return what the entry of the server's last step holds beside its outbox."""
+    """Return the members, in addition to the outbox, of the entry of the server's last step."""
     return {} if state.aggregate is None else {"aggregate": pack(state.aggregate)}
 
 

@@ -1,7 +1,7 @@
-"""Sessions: parties that are kept between requests, over the reference's tables of phases (spec/adapter.md, section 4).
+"""Sessions: parties that persist between requests, by the reference's tables of phases (spec/adapter.md, section 4).
 
-A protocol brings its parameters, how its two parties start, and how its sampled values are read; the rest is written
-once.
+A protocol provides its parameters, the initial states of its two parties, and a reader for its sampled values; the
+rest is shared code.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import Randomness, Role, Table
 
 DECLARATIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType({"session.new": {"parties": list(PARTIES)}})
-"""What the reference declares beside the names of the operations."""
+"""The reference's declarations in addition to the names of the operations."""
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """What the sessions of one protocol need besides its table of phases.
+    """What the sessions of one protocol need in addition to its table of phases.
 
-    `parameters` makes the parameters of ``numbers``. `starts` makes the state of a party before its first step, of the
-    parameters, the session, the round and the members of ``setup``; `later` makes that of a later round, of the state
-    that the party was left in, the number and the members of ``setup``. `sampled` reads the values of ``rand``, and
-    `end` gives what the server shows beside its outbox.
+    `parameters` creates the parameters from ``numbers``. `starts` creates the state of a party before its first step,
+    from the parameters, the session, the round and the members of ``setup``. `later` creates the state for a later
+    round, from the party's final state, the round number and the members of ``setup``. `sampled` reads the values of
+    ``rand``. `end` returns what the server shows in addition to its outbox.
     """
 
     module: ModuleType
@@ -80,13 +80,13 @@ class Protocol:
 
 @dataclass(eq=False)
 class Member(Party):
-    """A party that can go on to further rounds of its session, with the same parameters."""
+    """A party that can continue in further rounds of its session, with the same parameters."""
 
     protocol: Protocol
     parameters: Any
 
     def again(self, round: int, setup: Mapping[str, Any], rand: Any) -> None:
-        """Go on to another round; when that is refused, the party is as it was (SES-01, ERR-01)."""
+        """Continue in another round; if this is refused, the party is unchanged (SES-01, ERR-01)."""
         state = self.protocol.later[self.role](self.state, round, **setup)
         if self.role is Role.USER:
             self.sampled = self.protocol.sampled(self.parameters, rand)
@@ -242,7 +242,7 @@ assert set(PROTOCOLS) == set(NUMBERS)
 
 @dataclass(eq=False)
 class Sessions:
-    """The sessions that are open, by handle."""
+    """The open sessions, by handle."""
 
     open: dict[str, Party] = field(default_factory=dict)
 
@@ -259,7 +259,7 @@ class Sessions:
         return {}
 
     def step(self, handle: Any, phase: Any, inbox: Any) -> dict[str, Any]:
-        """Let the party of a session take a step; a refused one leaves it as it was (ERR-01)."""
+        """Let the party of a session take a step; a refused step leaves it unchanged (ERR-01)."""
         party = self._found(handle)
         phases = [step.phase for step in party.table if step.role is party.role]
         if phase not in phases:
@@ -267,14 +267,14 @@ class Sessions:
         return party.take(Call(phase, tuple(readers.octets("inbox", text) for text in inbox)))
 
     def again(self, handle: Any, round: Any, setup: Any, rand: Any) -> dict[str, Any]:
-        """Let the party of a session go on to another round (ADP-51, SES-01)."""
+        """Let the party of a session continue in another round (ADP-51, SES-01)."""
         party = self._found(handle)
         assert isinstance(party, Member), "the helper answers for protocols without rounds (ADP-52)"
         party.again(readers.u32("round", round), setup, rand)
         return {}
 
     def free(self, handle: Any) -> dict[str, Any]:
-        """Forget a session (ADP-23)."""
+        """Delete a session (ADP-23)."""
         self._found(handle)
         del self.open[handle]
         return {}
@@ -286,7 +286,7 @@ class Sessions:
 
 
 def handlers() -> dict[str, Callable[..., dict[str, Any]]]:
-    """Return the four operations over sessions of their own."""
+    """Return the four session operations, with their own set of sessions."""
     sessions = Sessions()
     return {
         "session.new": sessions.new,
@@ -300,7 +300,7 @@ def handlers() -> dict[str, Callable[..., dict[str, Any]]]:
 
 
 def _script(protocol: str, role: Role) -> Callable[..., dict[str, Any]]:
-    """Return the operation that plays a script of a party, which starts as in a session."""
+    """Return the operation that plays a script of a party; the party starts as in a session."""
     known, names = PROTOCOLS[protocol], PARTIES[f"{protocol}.{role.value}"][0]
 
     def call(

@@ -1,4 +1,4 @@
-"""Operations of secret sharing, over the reference (spec/conventions.md, section 11)."""
+"""Operations of secret sharing, by the reference (spec/conventions.md, section 11)."""
 
 from __future__ import annotations
 

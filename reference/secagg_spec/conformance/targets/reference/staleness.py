@@ -1,4 +1,4 @@
-"""The weight of a late update, over the reference (spec/fedbuff.md, section 2)."""
+"""The weight of a late update, by the reference (spec/fedbuff.md, section 2)."""
 
 from __future__ import annotations
 
