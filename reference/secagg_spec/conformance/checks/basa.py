@@ -110,7 +110,7 @@ def _weighted(chosen: Buffer, k: int) -> UintArray:
 
 @check("basa.mask/unused-seeds", "BAA-26", operations=(MASK,), examples=20)
 def unused_seeds(draw: Any, call: Caller) -> None:
-    """Seeds to earlier positions change nothing. In the profile void, the own seed changes nothing either."""
+    """Seeds to earlier positions change nothing. In the profile void, a position's own seed changes nothing."""
     chosen, k = scenes.drawn(draw)
     last = k + (not chosen.parameters.settle)
     other = (bytes(_BYTES),) * last + chosen.seeds[k][last:]
@@ -121,7 +121,7 @@ def unused_seeds(draw: Any, call: Caller) -> None:
 
 @check("basa.mask/used-seeds", "BAA-26", operations=(MASK,), examples=40)
 def used_seeds(draw: Any, call: Caller) -> None:
-    """Each seed to a later position, each from an accepted earlier one, and in *settle* the own seed makes a mask."""
+    """Each seed to a later position or from an accepted earlier one makes a mask; in *settle*, so does the own seed."""
     chosen = scenes.buffer(draw, replace(scenes.parameters(draw), R=2**32, d=8))
     p, k = chosen.parameters, int(draw(st.sampled_from(chosen.accepted)))
     used = {
@@ -442,7 +442,7 @@ def _bytes(text: Any, what: str) -> bytes:
 
 @check("basa.recover/exact", "BAA-41", "BAA-43", operations=(RECOVER,), applies=standard)
 def recover(draw: Any, call: Caller) -> None:
-    """Recovery subtracts exactly the own masks and the masks to positions that were not accepted."""
+    """Recovery subtracts exactly each accepted position's own mask and its masks to positions not accepted."""
     chosen, params = scenes.recovery(draw)
     _recovered(call, chosen, params)
 

@@ -47,7 +47,7 @@ _MEMBERS = ("round", "positions", "users", "weights", "sum")
     examples=80,
 )
 def sums(draw: Any, call: Caller) -> None:
-    """Whoever comes or times out, each epoch that closes gives the sum of its accepted updates and no others."""
+    """Each epoch that closes gives the sum of exactly its accepted updates, whichever users come or time out."""
     made = valid(draw)
     got = call.result(EPOCHS, made.params, call.randomness(EPOCHS, made.rand)).get("epochs")
     wanted = made.plan.epochs

@@ -206,7 +206,7 @@ def _number(draw: Any, part: Part) -> Fault | None:
 
 @refusal(USER, "key-form", "BAA-51", "ADP-21", session=basa_sessions.settled)
 def _key_form(draw: Any, part: Part) -> Fault | None:
-    """Positions that are not ascending and before the own one, wrong senders, and wrong lengths are refused."""
+    """A key message is refused if a position, sender or length in it is wrong, or positions are not ascending."""
     found = _keyed(draw, part, 1)
     if found is None:
         return None
@@ -308,7 +308,7 @@ def unopened(draw: Any, caller: Caller) -> None:
 
 @check(f"{USER}/exchanged-boxes", "BAA-31", "ADP-21", operations=(USER,), applies=explicit(USER), examples=16)
 def exchanged_boxes(draw: Any, caller: Caller) -> None:
-    """Boxes that the server replaced with good ones of its own, or reordered, are refused."""
+    """Boxes are refused if the server replaced them with good boxes that it made, or reordered them."""
     part = PARTS[USER](draw, session=basa_sessions.settled)
     found = _keyed(draw, part, 1)
     if found is None:

@@ -104,7 +104,7 @@ def tells(cell: Cell) -> bool:
 
 @check("heterosag/own-segments", "HSA-14", "HSA-19", operations=(MASK, UNMASK), examples=24)
 def own_segments(draw: Any, call: Caller) -> None:
-    """The adapter unmasks its own masked segments to the sums of the cells, whoever drops out."""
+    """The adapter unmasks its own masked segments to the sums of the cells, whichever users drop out."""
     chosen = masked(draw, spare=draw(st.integers(0, 1)))
     survivors, dropped = arrival(draw, chosen)
     everybody = [*survivors, *dropped]
@@ -182,7 +182,7 @@ def mask_construction(draw: Any, call: Caller) -> None:
 
 @check(f"{UNMASK}/exact", "HSA-19", "HSA-12", operations=(UNMASK,), applies=standard, examples=60)
 def unmask(draw: Any, call: Caller) -> None:
-    """The results are the sums of the cells with survivors, whoever dropped out after it shared its secrets."""
+    """The results are the sums of the cells with survivors, whichever users dropped out after sharing secrets."""
     chosen = masked(draw, spare=draw(st.integers(0, 1)))
     survivors, dropped = arrival(draw, chosen)
     segments = sent(chosen, survivors, dropped)

@@ -303,7 +303,7 @@ def _answer(entry: Mapping[str, Any]) -> UintArray | None:
     grows=True,
 )
 def masks(draw: Any, call: Caller) -> None:
-    """A masked input has the own mask and every neighbour's, so that a few users and the server cannot unmask it."""
+    """A masked input has its user's mask and every neighbour's, so that the server and a few users cannot unmask it."""
     scene = _wide(draw)
     before = scene.calls()[:3]
     try:

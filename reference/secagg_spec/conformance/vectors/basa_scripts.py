@@ -202,7 +202,7 @@ def _each(
     acts: Callable[[int], list[Act]] = _short,
     numbers: Mapping[str, Any] = _SHORT,
 ) -> None:
-    """Add a script for each fault, in a session of its own id, followed by the right step."""
+    """Add a script for each fault, in a session with its own id, followed by the right step."""
     prefix = f"basa-{called(party).removeprefix('the ').split()[0]}"
     for name in [fault.name for fault in cases(part_of(_session("", numbers, acts), party))]:
         id = f"{prefix}-{name}"

@@ -130,7 +130,7 @@ def _not_quantised(
 
 
 def _carried(id: str, chosen: Levels, n: int) -> UintArray:
-    """Draw n elements that are carried."""
+    """Draw n elements that fit."""
     values = drawn(id, "update", 2 * chosen.budget + 1, n).astype(np.int64) - chosen.budget
     return Ring(chosen.q).encode_signed(values)
 
