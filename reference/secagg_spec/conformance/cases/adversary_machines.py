@@ -1,9 +1,9 @@
 """Hypothesis's state machines over rounds in which the network is the adversary.
 
-They are the door for tests in Python: ``TestCase = machine(connection, "secagg.user").TestCase``. Their rules are those
-of `rules.RULES`, and their rounds those of the checks ``adversary/*``, which the command ``secagg-spec`` runs. The two
-loops differ: here Hypothesis chooses among rules, there a check draws one act after the other, so that a stored failure
-is a list of acts that no drawing is needed for.
+Tests in Python use them: ``TestCase = machine(connection, "secagg.user").TestCase``. Their rules are those of
+`rules.RULES`, and their rounds those of the checks ``adversary/*``, which the command ``secagg-spec`` runs. The two
+loops differ: here Hypothesis chooses among rules, while a check draws one act after the other. A failure that a check
+stores is therefore a list of acts, which needs no drawing.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from secagg_spec.errors import UsageError
 from secagg_spec.protocols.steps import SERVER, Role
 
 _ROWS = 3
-"""The most rows of the table that go by between two acts of the network."""
+"""The most rows of the table that pass between two acts of the network."""
 
 _MEDDLING = 3
-"""The most acts of the network between two rows: Hypothesis chooses among rules as if all were alike."""
+"""The most acts of the network between two rows. Hypothesis chooses among rules with equal weights."""
 
 
 def parties() -> list[str]:
@@ -38,7 +38,7 @@ def parties() -> list[str]:
 
 
 class Round(RuleBasedStateMachine):
-    """A round in which an adapter plays a party, and the network is the adversary; `machine` adds the rules."""
+    """A round in which an adapter plays a party and the network is the adversary. `machine` adds the rules."""
 
     player: Player
     protocol: str
@@ -52,7 +52,7 @@ class Round(RuleBasedStateMachine):
 
     @initialize(data=st.data())
     def begin(self, data: st.DataObject) -> None:
-        """Draw a round, and who is played in it."""
+        """Draw a round and the parties that the adapter plays."""
         deal = dealt_rounds.deal(data.draw, self.protocol)
         played = [SERVER] if self.role is Role.SERVER else strategies.subset(data.draw, deal.users, 1, 2)
         engine = self.stack.enter_context(opened(deal, self.player, played, self.connection))
@@ -79,14 +79,14 @@ class Round(RuleBasedStateMachine):
 
     @invariant()
     def nobody_gives_both_secrets_away(self) -> None:
-        """Demand that no user sends shares of both secrets of anyone."""
+        """Demand that no user sends shares of both secrets of any user."""
         if self.stage is not None:
             for user in self.stage.engine.users:
                 assert not revealed_twice(self.stage.engine, user)
 
     @invariant()
     def whoever_refuses_sends_nothing(self) -> None:
-        """Demand that no step that is refused sends a message."""
+        """Demand that no refused step sends a message."""
         if self.stage is not None:
             assert not any(event.sent for event in self.stage.engine.log if event.error is not None)
 

@@ -39,12 +39,12 @@ _SEED = 32
 
 
 def half(R: int) -> int:
-    """Return the largest positive integer that an element carries."""
+    """Return the largest positive integer that an element represents."""
     return (R - 1) // 2
 
 
 def parameters(draw: Any, *, timeouts: str = "", spare: int = 0, short: bool = False, large: bool = True) -> Parameters:
-    """Draw numbers that satisfy BAA-01 and BAA-02; `spare` is the least S, and with `short` K is above T + 2."""
+    """Draw numbers that satisfy BAA-01 and BAA-02. `spare` is the least S; with `short`, K is above T + 2."""
     profile = timeouts or (SETTLE if spare else draw(st.sampled_from((SETTLE, VOID))))
     T = draw(st.integers(1, 2))
     K = T + 2 + draw(st.integers(int(short), 3))
@@ -69,7 +69,7 @@ def _levels(draw: Any, K: int) -> dict[str, Any]:
 
 
 def others(p: Parameters) -> dict[str, Parameters]:
-    """Return other numbers of the same positions that BAA-01 and BAA-02 allow, each by what differs."""
+    """Return other numbers for the same positions that BAA-01 and BAA-02 allow, by what differs."""
     s = p.staleness
     changes: dict[str, dict[str, Any]] = {
         **{f"{name} + 1": {name: getattr(p, name) + 1} for name in ("R", "N", "T", "d", "c_l", "c_g", "tau_max")},
@@ -96,7 +96,7 @@ def _allowed(p: Parameters, changed: Mapping[str, Any]) -> Parameters | None:
 
 
 def wrong_numbers(p: Parameters) -> dict[str, dict[str, Any]]:
-    """Return changes that break BAA-01 or BAA-02, each by its name."""
+    """Return changes that break BAA-01 or BAA-02, by name."""
     return {
         "nobody colludes": {"T": 0},
         "a small buffer": {"K": p.T + 1},
@@ -125,7 +125,7 @@ def wrong_numbers(p: Parameters) -> dict[str, dict[str, Any]]:
 
 
 def buffer(draw: Any, p: Parameters, *, skips: int = 0, accepted: tuple[int, ...] = ()) -> Buffer:
-    """Draw the uploads of an epoch that was closed; at least `skips` positions are not among the accepted ones."""
+    """Draw the uploads of a closed epoch. At least `skips` positions are not accepted."""
     session, number = lightsecagg_parties.session_id(draw), int(draw(st.sampled_from(lightsecagg_parties.ROUNDS)))
     accepted = accepted or _accepted(draw, p, skips)
     source = SeededSource(draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little"), "basa")
@@ -136,7 +136,7 @@ def buffer(draw: Any, p: Parameters, *, skips: int = 0, accepted: tuple[int, ...
 
 
 def _accepted(draw: Any, p: Parameters, skips: int) -> tuple[int, ...]:
-    """Draw the accepted positions: K of the first ones, or as few as T + 2 of all."""
+    """Draw the accepted positions: the first K, or between T + 2 and K of all."""
     if not p.settle:
         return tuple(range(p.K))
     fewest = p.T + 2 if p.positions - p.T - 2 >= skips else p.positions - skips
@@ -145,7 +145,7 @@ def _accepted(draw: Any, p: Parameters, skips: int) -> tuple[int, ...]:
 
 
 def carried(draw: Any, p: Parameters, count: int) -> list[UintArray]:
-    """Draw updates that are carried: both ends of the budget, small numbers, and pseudo-random ones."""
+    """Draw updates that fit: both ends of the budget, small numbers, and pseudo-random ones."""
     B, first = p.budget, draw(st.integers(0, 2))
     random = strategies.seeded_vector(draw, min(2 * B + 1, 2**32), count * p.d).reshape(count, p.d)
     made = []
@@ -181,7 +181,7 @@ def _recover(draw: Any, caps: Capabilities) -> Valid:
 
 
 def box(draw: Any, *, purpose: str = "", given: Parameters | None = None) -> Box:
-    """Draw a seed and where it goes."""
+    """Draw a seed and its sender and receiver."""
     p = given or parameters(draw)
     kind = purpose or draw(st.sampled_from((PAIR, SELF) if p.settle else (PAIR,)))
     epoch = epoch_of(p, lightsecagg_parties.session_id(draw), int(draw(st.sampled_from(lightsecagg_parties.ROUNDS))))
@@ -195,7 +195,7 @@ def box(draw: Any, *, purpose: str = "", given: Parameters | None = None) -> Box
 
 
 def weak_box(chosen: Box, weak: bytes) -> bytes:
-    """Return a box that holds a public key of low order, under the shared secret 0 of everybody."""
+    """Return a box with a public key of low order, sealed under the shared secret 0, which everybody knows."""
     bound = chosen.address.binding()
     cipher = boxes._cipher(chosen.address.epoch, bound, bytes(_SEED), weak, public_key(chosen.private))
     return weak + cipher.encrypt(bytes(12), chosen.seed, bound)

@@ -1,4 +1,4 @@
-"""One party of a session of BASA: what arrives there, and what it knows before each of its steps."""
+"""One party of a session of BASA: what arrives at it, and what it knows before each of its steps."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PARTS: Mapping[str, Callable[..., Part]] = {USER: user_part, SERVED: server_part
 
 
 def begun(draw: Any, party: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Draw a script of a party that is right: its params, and what it samples."""
+    """Draw a right script of a party. Return its params and its sampled values."""
     part = PARTS[party](draw)
     return part.params(part.calls()), part.deal.rand(part.party)
 

@@ -1,4 +1,4 @@
-"""Draws schedules of BASA: who uploads, times out, or comes too late, and which buffers come of it."""
+"""Draws schedules of BASA: who uploads, times out, or comes too late, and the buffers that result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_EPOCHS = 4
 
 @dataclass
 class Opened:
-    """An epoch that was opened: its number, its accepted uploads, and how it stands.
+    """An epoch that was opened: its number, its accepted uploads, and its state.
 
     An upload is its position, its user, its stamp, and the number of its update.
     """
@@ -41,7 +41,7 @@ class Opened:
 
 @dataclass(eq=False)
 class Plan:
-    """Draws a schedule, and knows what has happened in it; `used` counts the updates that were taken in hand."""
+    """Draws a schedule and knows what has happened in it. `used` counts the updates that users started to upload."""
 
     draw: Any
     parameters: Parameters
@@ -51,18 +51,21 @@ class Plan:
 
     @property
     def epoch(self) -> Opened:
-        """The epoch that the next event is in."""
+        """The epoch of the next event."""
         last = self.epochs[-1]
         return Opened(last.number + 1) if last.ended else last
 
     def open(self) -> Opened:
-        """Open the next epoch, when none is open."""
+        """Open the next epoch, unless one is open."""
         if self.epochs[-1].ended:
             self.epochs.append(self.epoch)
         return self.epochs[-1]
 
     def able(self) -> list[int]:
-        """Return the users that can be offered a position; none when the buffer is full, or no position is left."""
+        """Return the users that can be offered a position.
+
+        There are none if the buffer is full or no position is left.
+        """
         now, p = self.epoch, self.parameters
         full = len(now.uploads) == p.K or now.place == p.positions
         return [] if full else [user for user in range(p.N) if user not in now.barred]
@@ -74,12 +77,12 @@ class Plan:
         return int(self.draw(st.sampled_from((now, oldest)) | st.integers(oldest, now)))
 
     def can_close(self) -> bool:
-        """Whether the authority lets the epoch be closed."""
+        """Whether the authority would let the epoch be closed."""
         now, p = self.epoch, self.parameters
         return len(now.uploads) == p.K or (now.place == p.positions and len(now.uploads) >= p.T + 2)
 
     def can_skip(self) -> bool:
-        """Whether a position can be skipped, and the epoch still be closed, or end in the profile void."""
+        """Whether a position can be skipped so that the epoch can still be closed, or ends in the profile void."""
         now, p = self.epoch, self.parameters
         left = p.positions - now.place - 1
         return len(now.uploads) + left >= p.T + 2 if p.settle else len(self.epochs) < _MOST_EPOCHS
@@ -99,7 +102,7 @@ class Plan:
         self.events.append({"event": "expire", "user": user, "stamp": str(stamp), "keyed": False})
 
     def skip(self, user: int) -> None:
-        """Let a user time out with its key, and come too late or not at all."""
+        """Let a user get its key and then come too late or not at all."""
         late = self.draw(st.booleans())
         stamp, now = self.stamp(), self.open()
         kind = {"event": "late"} if late else {"event": "expire", "keyed": True}
@@ -123,7 +126,7 @@ class Plan:
                 acts[self.draw(st.integers(0, len(acts) - 1))](self.draw(st.sampled_from(users)))
 
     def fill(self) -> None:
-        """Let users come until the epoch can be closed; the largest number of updates, or as few as may be."""
+        """Let users come until the epoch can be closed, with the largest number of updates or with the smallest."""
         few = self.draw(st.booleans())
         while not self.can_close():
             left, users = self.parameters.positions - self.epoch.place, self.able()
@@ -132,7 +135,7 @@ class Plan:
             (self.skip if skips else self.upload)(self.draw(st.sampled_from(users)))
 
     def whole(self) -> None:
-        """Draw all that leads to a buffer, and its end."""
+        """Draw all events of a buffer, up to its end."""
         self.bustle(6)
         self.fill()
         self.close()
@@ -157,7 +160,7 @@ class Session:
         return {**self.params, "schedule": list(events)}
 
     def weights(self, upload: tuple[int, int, int, int], now: int, *, drawn: bool) -> tuple[int, ...]:
-        """Return the weights that an upload may have: one when its rounding is `drawn` here."""
+        """Return the possible weights of an upload. There is only one if its rounding is `drawn` here."""
         _, _, stamp, number = upload
         p = self.plan.parameters
         if drawn:
@@ -173,7 +176,10 @@ def plan(draw: Any, **wanted: Any) -> Plan:
 
 
 def session(drawn: Plan) -> Session:
-    """Draw what the parties of a schedule are given, and a little more in half of the cases."""
+    """Draw what the parties of a schedule are given.
+
+    In half of the cases, they are given a little more than they need.
+    """
     draw, p = drawn.draw, drawn.parameters
     count = drawn.used + draw(st.integers(0, 1))
     updates, roundings = scenes.carried(draw, p, count), strategies.rounding(draw, count)
@@ -188,7 +194,7 @@ def session(drawn: Plan) -> Session:
 
 
 def valid(draw: Any, count: int = 2, **wanted: Any) -> Session:
-    """Draw a session of one or two buffers, in which nothing is refused."""
+    """Draw a session of one or two buffers in which nothing is refused."""
     drawn = plan(draw, **wanted)
     for _ in range(draw(st.integers(1, count))):
         drawn.whole()

@@ -1,8 +1,8 @@
-"""Draws sessions of BASA: numbers, what every party is given, and who comes to which position when (spec/basa.md).
+"""Draws sessions of BASA: numbers, what every party is given, and who gets which position when (spec/basa.md).
 
-A *plan* is drawn first, from the text alone: the acts of some epochs, each the visit of a user or the end of an epoch.
-What the parties are given fits it, and the reference goes through it. Before each step it is noted what the party knows
-by then, so that a fault can be put where it belongs without a look into the state of anybody's party.
+A *plan* is drawn first, from the text alone: the acts of some epochs, where an act is the visit of a user or the end of
+an epoch. What the parties are given fits the plan, and the reference runs it. Before each step, what the party knows is
+noted. A fault can then be put in the right place without reading the state of any party.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MANY = 300
 
 
 def numbers(draw: Any, *, void: bool | None = None, spares: Sequence[int] = (1, 0, 2)) -> dict[str, Any]:
-    """Draw the numbers of a session of up to six positions, as they stand in a request."""
+    """Draw the numbers of a session of up to six positions, as a request holds them."""
     ends = bool(draw(st.booleans())) if void is None else void
     T = draw(st.integers(1, 2))
     K = draw(st.integers(T + 2, T + 3))
@@ -63,7 +63,7 @@ def levels(draw: Any, K: int) -> dict[str, Any]:
 
 
 def wrong_numbers(numbers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return changes that break BAA-01 or BAA-02, each by its name."""
+    """Return changes that break BAA-01 or BAA-02, by name."""
     N, T, K, S = (int(numbers[name]) for name in ("N", "T", "K", "S"))
     R, c_g = int(numbers["R"]), int(numbers["c_g"])
     return {
@@ -91,7 +91,7 @@ def wrong_numbers(numbers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 @dataclass(eq=False)
 class Plan:
-    """Draws acts, and knows what came of them by the text: the epoch, who is where, and the updates of each user."""
+    """Draws acts, and knows their results by the text: the epoch, who has which position, and each user's updates."""
 
     draw: Any
     numbers: Mapping[str, Any]
@@ -110,13 +110,13 @@ class Plan:
 
     @property
     def people(self) -> list[int]:
-        """The users that may come: all, or some of a large roster."""
+        """The users that may visit: all users, or some of a large roster."""
         N = self.number("N")
         return list(range(N)) if N < _MANY else [0, 1, 2, 255, 256, 257, N - 1, N - 2]
 
     @property
     def ready(self) -> bool:
-        """Whether the authority takes that the epoch is closed (BAA-19)."""
+        """Whether the authority accepts that the epoch is closed (BAA-19)."""
         count, full = len(self.accepted), positions(self.numbers)
         return count >= self.number("K") or (self.next == full and count >= self.number("T") + 2)
 
@@ -132,7 +132,7 @@ class Plan:
         self.acts.append(Act("open"))
 
     def able(self) -> list[int]:
-        """Return the users that may be offered a position (BAA-36), with an update that is not too old."""
+        """Return the users that may be offered a position (BAA-36) and have an update that is not too old."""
         oldest = self.epoch - self.number("tau_max")
         return [user for user in self.people if user not in self.keyed and not self._too_old(user, oldest)]
 
@@ -141,7 +141,7 @@ class Plan:
         return stamp is not None and stamp < oldest
 
     def hand(self, user: int) -> int | None:
-        """Return the stamp of the update that a user has in hand."""
+        """Return the stamp of the update that a user will upload next."""
         stamps = self.stamps.get(user, [])
         return stamps[self.spent[user]] if self.spent[user] < len(stamps) else None
 
@@ -155,7 +155,7 @@ class Plan:
         return stamp
 
     def visit(self, kind: str, user: int | None = None) -> None:
-        """Let a user come."""
+        """Let a user visit."""
         who = int(self.draw(st.sampled_from(self.able()))) if user is None else user
         fetched, told = (bool(self.draw(st.booleans())) for _ in range(2)) if kind == "free" else (True, True)
         self.acts.append(Act(kind, who, self._stamp(who), fetched, told))
@@ -168,7 +168,7 @@ class Plan:
             self.spent[who] += 1
 
     def kinds(self) -> list[str]:
-        """Return the visits that may come now, so that the epoch can still be closed, the likely ones first."""
+        """Return the visits that are possible now and leave the epoch closable. The likely ones come first."""
         full = positions(self.numbers)
         if len(self.accepted) == self.number("K") or self.next == full or not self.able():
             return []
@@ -176,7 +176,7 @@ class Plan:
         return ["upload", "upload", "free", *lost]
 
     def fill(self, kinds: Sequence[str] = ("upload", "free", "skip", "late")) -> None:
-        """Draw visits until there is no room, or, now and then, until the epoch can be closed or is given up."""
+        """Draw visits until there is no room or, sometimes, until the epoch can be closed or is given up."""
         patience = 3
         while found := [kind for kind in self.kinds() if kind in kinds and (kind != "free" or patience)]:
             kind = found[self.draw(st.integers(0, len(found) - 1))]
@@ -184,11 +184,11 @@ class Plan:
             self.visit(kind)
 
     def end(self) -> None:
-        """Close the epoch, or give it up when that is refused."""
+        """Close the epoch, or give it up if closing is refused."""
         self.acts.append(Act("close" if self.ready else "abandon"))
 
     def whole(self) -> None:
-        """Draw an epoch that ends with a sum, if there are users enough."""
+        """Draw an epoch that ends with a sum, if there are enough users."""
         self.open()
         self.fill()
         self.end()
@@ -206,7 +206,7 @@ class Plan:
 
 
 def plan(draw: Any, chosen: Mapping[str, Any]) -> Plan:
-    """Draw nothing yet: return a plan without an act."""
+    """Return a plan without acts. Nothing is drawn yet."""
     return Plan(draw, chosen, int(draw(st.sampled_from(FIRST_EPOCHS))))
 
 
@@ -214,7 +214,7 @@ def plan(draw: Any, chosen: Mapping[str, Any]) -> Plan:
 
 
 def deal(draw: Any, drawn: Plan | None = None) -> Deal:
-    """Draw what every party of a plan is given, and an update more in half of the cases."""
+    """Draw what every party of a plan is given. In half of the cases there is one update too many."""
     made = Plan(draw, numbers(draw), int(draw(st.sampled_from(FIRST_EPOCHS)))) if drawn is None else drawn
     chosen, more = made.numbers, draw(st.integers(0, 1))
     source = SeededSource(draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little"), "basa")
@@ -254,14 +254,14 @@ def _user_values(draw: Any, source: SeededSource, numbers: Mapping[str, Any], co
 
 
 def directed(draw: Any, drawn: Plan, tamper: Tamper | None = None) -> Director:
-    """Draw what the parties of a plan are given, and go through it."""
+    """Draw what the parties of a plan are given, and run it."""
     director = Director(opened_stage(deal(draw, drawn)), tamper or same)
     director.play(drawn.acts)
     return director
 
 
 def session(draw: Any, *, void: bool | None = None, spares: Sequence[int] = (1, 0, 2)) -> Director:
-    """Draw a session of one or two epochs, the last of which ends with a sum, and go through it."""
+    """Draw a session of one or two epochs, the last of which ends with a sum, and run it."""
     drawn = plan(draw, numbers(draw, void=void, spares=spares))
     for _ in range(draw(st.integers(0, 1))):
         drawn.broken() if draw(st.booleans()) else drawn.whole()
@@ -270,7 +270,7 @@ def session(draw: Any, *, void: bool | None = None, spares: Sequence[int] = (1, 
 
 
 def settled(draw: Any) -> Director:
-    """Draw a session as above, with fewer offers that expire before a key is given."""
+    """Draw a session like `session`, with fewer offers that expire before a key is given."""
     drawn = plan(draw, numbers(draw))
     drawn.open()
     drawn.fill(("upload", "skip", "late"))
@@ -279,7 +279,7 @@ def settled(draw: Any) -> Director:
 
 
 def belated(draw: Any) -> Director:
-    """Draw a session in which an upload comes when its offer has expired, and another epoch follows."""
+    """Draw a session in which an upload arrives after its offer expired, and another epoch follows."""
     drawn = plan(draw, numbers(draw, void=draw(st.sampled_from((False, False, True))), spares=(1, 2)))
     drawn.open()
     for _ in range(draw(st.integers(0, 2))):

@@ -1,4 +1,4 @@
-"""Cases of BASecAgg, one function at a time: budgets that are just kept, buffers that a user answers, recoveries."""
+"""Cases of BASecAgg, one function at a time: updates within their budget, buffers that a user answers, recoveries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RATES = ((1, 1), (1, 2), (0, 1), (2, 1), (2, 3), (1, 100))
 
 @dataclass(frozen=True)
 class Levels:
-    """The numbers that say how large an update may be."""
+    """The numbers that determine how large an update may be."""
 
     q: int
     K: int
@@ -42,17 +42,17 @@ class Levels:
 
     @property
     def budget(self) -> int:
-        """B, the largest magnitude that is carried."""
+        """B, the largest magnitude that fits."""
         return half(self.q) // (self.K * self.c_g)
 
     def params(self, *names: str, **changed: Any) -> dict[str, Any]:
-        """Return these members of ``params``, some of them exchanged; levels are written out."""
+        """Return these members of ``params``, with some changed. Levels are decimal strings."""
         params = {**{name: getattr(self, name) for name in names}, **changed}
         return {name: str(value) if name in ("c_l", "c_g") else value for name, value in params.items()}
 
 
 def coarse(draw: Any, most: int, least: int = 1) -> int:
-    """Draw a level c_g in [least, most]: a small one, or the largest ones."""
+    """Draw a level c_g in [least, most], either small or among the largest."""
     listed = [c for c in _COARSE if least <= c <= most]
     return int(draw(st.sampled_from([*listed, least]) | st.sampled_from([max(most - 1, least), most])))
 
@@ -68,7 +68,7 @@ def levels(draw: Any, caps: Capabilities, operation: str) -> Levels:
 
 
 def carried(draw: Any, chosen: Levels, d: int) -> UintArray:
-    """Draw an update that is carried: integers up to the budget in magnitude, both ends among them."""
+    """Draw an update that fits: integers of magnitude up to the budget, with both ends among them."""
     B = chosen.budget
     integers = st.sampled_from((0, B, -B, 1 if B else 0)) | st.integers(-B, B)
     values = [draw(integers) for _ in range(d)]
@@ -82,7 +82,7 @@ def _encode(draw: Any, caps: Capabilities) -> Valid:
 
 
 def masked(draw: Any, caps: Capabilities) -> tuple[Levels, UintArray, UintArray]:
-    """Draw an update that is carried, and its mask."""
+    """Draw an update that fits, and its mask."""
     chosen, d = levels(draw, caps, MASK), strategies.length(draw, 1)
     return chosen, carried(draw, chosen, d), strategies.vector(draw, chosen.q, d)
 
@@ -114,9 +114,9 @@ def least_level(chosen: Staleness, tau: int, most: int) -> int:
 
 
 def buffer(draw: Any, numbers: dict[str, int], late: int = 0, ahead: int = 0, spare: int = 0) -> Buffer:
-    """Draw a buffer that a user answers, of a roster with these numbers, and `spare` entries fewer than users at least.
+    """Draw a buffer that a user answers, for a roster with these numbers. At least `spare` users have no entry.
 
-    Its round leaves room for stamps that are `late` rounds older than tau_max, and for some that are `ahead`.
+    Its round leaves room for stamps that are `late` rounds older than tau_max, and for stamps `ahead` rounds later.
     """
     q, N, T = (numbers[name] for name in ("q", "N", "T"))
     K = draw(st.integers(T + 2, min(N - spare, half(q), T + 6)))
@@ -137,7 +137,7 @@ def _entry(draw: Any, user: int, round: int, tau_max: int, chosen: Staleness, c_
 
 
 def _shares(draw: Any, q: int, N: int, round: int, entries: Sequence[Entry]) -> dict[int, tuple[int, UintArray]]:
-    """Draw the shares that a user holds: those of the entries, in any order, and of others with newer stamps."""
+    """Draw the shares that a user holds: those of the entries, in any order, and newer ones of other users."""
     stamps = {entry.user: entry.stamp for entry in entries}
     others = [user for user in range(N) if user not in stamps]
     users = strategies.shuffled(draw, [*stamps, *strategies.subset(draw, others, 0, min(len(others), 2))])
@@ -158,14 +158,14 @@ def _combine(draw: Any, caps: Capabilities) -> Valid:
 
 
 def weights(draw: Any, q: int, count: int) -> list[int]:
-    """Draw weights of so many updates, together at most what an element carries, and not all 0."""
+    """Draw `count` weights whose sum fits in an element and is not 0."""
     most = half(q) // count
     drawn = [draw(st.sampled_from((1, 0, min(64, most), most)) | st.integers(0, most)) for _ in range(count)]
     return drawn if any(drawn) else [1, *drawn[1:]]
 
 
 def level(draw: Any, total: int) -> int:
-    """Draw a level c_l for updates whose weights are `total` together."""
+    """Draw a level c_l for updates of total weight `total`."""
     most = min(EXACT // max(total, 1), 2**32)
     return int(draw(st.sampled_from([c for c in (*strategies.LEVELS, most) if c <= most])))
 
@@ -173,7 +173,7 @@ def level(draw: Any, total: int) -> int:
 def recovery(
     draw: Any, numbers: dict[str, int], answers: int | None = None, chosen: list[int] | None = None
 ) -> Recovery:
-    """Draw a recovery by the code of the text, with U answers or more, or with `answers`; `chosen` are its weights."""
+    """Draw a recovery by the code of the text, with at least U answers, or with `answers`. `chosen` are its weights."""
     q, d, field = numbers["q"], numbers["d"], PrimeField(numbers["q"])
     count = draw(st.integers(1, min(6, half(q)))) if chosen is None else len(chosen)
     factors = weights(draw, q, count) if chosen is None else chosen

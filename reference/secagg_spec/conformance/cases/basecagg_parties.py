@@ -1,8 +1,8 @@
-"""Draws one party of BASecAgg, and what arrives there (spec/basecagg.md, sections 4 and 5).
+"""Draws one party of BASecAgg and what arrives at it (spec/basecagg.md, sections 4 and 5).
 
-A server is that of a session that the reference played. Around a user nothing is played: its server and the other
-users are made up, and whatever it can't tell from honest ones may be drawn, so that stamps, shares and buffers come in
-all the orders that a user has to bear.
+A server is taken from a session that the reference played. A user is drawn alone: its server and the other users are
+invented. Anything that the user cannot distinguish from honest behaviour may be drawn, so that stamps, shares and
+buffers arrive in every order that a user must tolerate.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Entries = Sequence[tuple[int, int, int]]
 
 @dataclass(eq=False)
 class Lone:
-    """A user of the reference, what it did, and the numbers of its session."""
+    """A user of the reference, the steps it took, and the numbers of its session."""
 
     deal: Deal
     party: Party
@@ -48,7 +48,7 @@ class Lone:
         self.transcript.append(Event(self.party.step(phase), self.user, messages, outbox, self.party.state))
 
     def scene(self) -> Scene:
-        """Return the user and what arrived there."""
+        """Return the user and what arrived at it."""
         network = Network(self.deal.table, {self.user: self.party.state})
         network.transcript = list(self.transcript)
         return Scene(self.deal, self.user, network)
@@ -60,7 +60,7 @@ def stamp(scene: Scene | Lone, round: int) -> ModelStamp:
 
 
 def share(draw: Any, deal: Deal, user: int, sender: int, round: int) -> StampedShare:
-    """Draw the share of a sender under a stamp, closed by its own channel."""
+    """Draw the share of a sender under a stamp, sealed by the sender's channel."""
     numbers = deal.numbers
     length = -(-numbers["d"] // (numbers["U"] - numbers["T"]))
     values = vector_bytes(strategies.vector(draw, int(numbers["q"]), length))
@@ -85,14 +85,14 @@ def allowed(deal: Deal, round: int, stamp: int) -> tuple[int, ...]:
 
 
 def weighed(draw: Any, deal: Deal, round: int, stamps: Mapping[int, int]) -> list[tuple[int, int, int]]:
-    """Draw the entries of a buffer in which each user has this stamp, by user in ascending order."""
+    """Draw the entries of a buffer with the given stamp for each user, by user in ascending order."""
     return [
         (user, held, int(draw(st.sampled_from(allowed(deal, round, held))))) for user, held in sorted(stamps.items())
     ]
 
 
 def user_scene(draw: Any, *, channel: str | None = None, least: int = 1, latest: Sequence[int] = (2, 0, 1, 3)) -> Scene:
-    """Draw a user that answers one or two buffers, `least` of them at least."""
+    """Draw a user that answers one or two buffers, and at least `least`."""
     count = draw(st.integers(least, 2))
     chosen = basecagg_sessions.numbers(draw, latest=latest)
     dealt = basecagg_sessions.deal(draw, chosen, count=count + draw(st.integers(0, 1)), channel=channel)
@@ -107,7 +107,8 @@ def user_scene(draw: Any, *, channel: str | None = None, least: int = 1, latest:
 def replaced_scene(draw: Any) -> Scene:
     """Draw a user that holds a newer share of one user in place of an older one, and answers a buffer with it.
 
-    What it holds of the others has the stamp of the older share, so that a buffer with this one only lacks the share.
+    Its shares of the other users have the stamp of the older share, so that a buffer of that stamp lacks only the
+    replaced share.
     """
     chosen = basecagg_sessions.numbers(draw, latest=(1, 2, 3))
     chosen = {**chosen, "N": chosen["N"] + 1} if chosen["K"] == chosen["N"] else chosen
@@ -125,7 +126,7 @@ def replaced_scene(draw: Any) -> Scene:
 
 
 def _answer(draw: Any, lone: Lone, before: int) -> int:
-    """Draw all that leads to the answer for a buffer of a round after `before`, and return this round."""
+    """Draw everything up to the answer to a buffer of a round after `before`, and return that round."""
     numbers, users = lone.deal.numbers, lone.deal.users
     round = before + 1 + int(draw(st.integers(0, 2)))
     stamps = {user: _newer(draw, lone, user, round) for user in users}
@@ -146,7 +147,7 @@ def _answer(draw: Any, lone: Lone, before: int) -> int:
 
 
 def _newer(draw: Any, lone: Lone, user: int, round: int) -> int:
-    """Draw a stamp of a user for a buffer of this round, newer than all that were seen of it."""
+    """Draw a stamp of a user for a buffer of this round, newer than all of its stamps seen so far."""
     state = lone.party.state
     seen = state.stamp if user == lone.user else state.newest.get(user)
     oldest = max(lone.deal.round, round - lone.deal.numbers["tau_max"], -1 if seen is None else seen + 1)
@@ -160,7 +161,7 @@ def _start(draw: Any, lone: Lone, round: int) -> None:
 
 
 def _keep(draw: Any, lone: Lone, stamps: Mapping[int, int]) -> None:
-    """Let the user keep the shares of others, in one or two steps."""
+    """Let the user hold the shares of others, in one or two steps."""
     order = strategies.shuffled(draw, sorted(stamps))
     cut = draw(st.integers(0, len(order)))
     for senders in (order[:cut], order[cut:]):
@@ -178,7 +179,7 @@ def _finish(draw: Any, lone: Lone) -> None:
 
 
 def server_scene(draw: Any, *, session: Callable[..., Stage] = basecagg_sessions.played, **given: Any) -> Scene:
-    """Draw a server, and what arrives there in a session of some kind."""
+    """Draw a server and what arrives at it in a session of some kind."""
     played = session(draw, **given)
     return Scene(basecagg_sessions.trimmed(draw, played), SERVER, played.network())
 
@@ -187,7 +188,7 @@ SCENES: Mapping[str, Callable[..., Scene]] = {USER: user_scene, SERVED: server_s
 
 
 def begun(draw: Any, party: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Draw a script of a party that is right: its params, and what it samples."""
+    """Draw a right script of a party. Return its params and its sampled values."""
     scene = SCENES[party](draw)
     return scene.params(scene.calls()), scene.deal.rand(scene.party)
 

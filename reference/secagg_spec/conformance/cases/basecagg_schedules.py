@@ -1,4 +1,4 @@
-"""Draws schedules of BASecAgg: who starts, uploads and gives up when, and which buffers come of it."""
+"""Draws schedules of BASecAgg: who starts, uploads and abandons when, and the buffers that result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST = 10
 
 @dataclass(frozen=True)
 class Buffer:
-    """A buffer that was recovered: its round, and for each entry the user, the stamp, and the number of its update."""
+    """A recovered buffer: its round, and for each entry the user, the stamp, and the number of its update."""
 
     round: int
     entries: tuple[tuple[int, int, int], ...]
@@ -30,9 +30,9 @@ class Buffer:
 
 @dataclass(eq=False)
 class Plan:
-    """Draws a schedule, and knows what has happened in it: who trains under which stamp, and what waits.
+    """Draws a schedule and knows what has happened in it: who trains under which stamp, and which updates wait.
 
-    `taken` counts the updates that the server took; `buffers` are those that were recovered.
+    `taken` counts the updates that the server accepted. `buffers` are the recovered ones.
     """
 
     draw: Any
@@ -55,7 +55,7 @@ class Plan:
         return user not in self.training and user not in self.waiting and self.stamps.get(user) != self.round
 
     def is_fresh(self, user: int) -> bool:
-        """Whether the update of a user that trains is not too old."""
+        """Whether a training user's update is not too old."""
         return user in self.training and self.round - self.stamps[user] <= int(self.numbers["tau_max"])
 
     def has_room(self) -> bool:
@@ -81,14 +81,14 @@ class Plan:
         self.training.remove(user)
 
     def recover(self, users: Sequence[int]) -> None:
-        """Let the buffer be recovered by the answers of some users."""
+        """Let the buffer be recovered from the answers of some users."""
         self.events.append({"event": "recover", "users": list(users)})
         self.buffers.append(Buffer(self.round, tuple((u, *entry) for u, entry in sorted(self.waiting.items()))))
         self.round += 1
         self.waiting = {}
 
     def can_abandon(self, user: int) -> bool:
-        """Whether a user trains, and enough others can still fill the buffer."""
+        """Whether a user trains and the others can still fill the buffer."""
         lost = [u for u in self.users if self.stamps.get(u) == self.round and not self._is_busy(u)]
         return user in self.training and (
             self.stamps[user] != self.round or len(self.users) - len(lost) > self.numbers["K"]
@@ -110,7 +110,7 @@ class Plan:
                 act(self.draw(st.sampled_from(able)))
 
     def fill(self, without: int | None = None) -> None:
-        """Let users, those that train first and but for one, come until the buffer is full."""
+        """Let users except `without` come until the buffer is full. Users that train come first."""
         order = strategies.shuffled(self.draw, [user for user in self.users if user != without])
         for user in sorted(order, key=lambda user: not self.is_fresh(user)):
             if user in self.training and not self.is_fresh(user):
@@ -121,7 +121,7 @@ class Plan:
                 self.upload(user)
 
     def whole(self) -> None:
-        """Draw all that leads to a buffer, and its recovery."""
+        """Draw all events of a buffer, and its recovery."""
         self.bustle()
         self.fill()
         self.recover(strategies.subset(self.draw, self.users, self.numbers["U"]))
@@ -152,7 +152,10 @@ def plan(draw: Any, caps: Capabilities, latest: Sequence[int] = (2, 0, 1, 3)) ->
 
 
 def session(draw: Any, drawn: Plan, first: int) -> Session:
-    """Draw what the parties of a schedule are given, and a little more in half of the cases."""
+    """Draw what the parties of a schedule are given.
+
+    In half of the cases, they are given a little more than they need.
+    """
     numbers, more = drawn.numbers, draw(st.integers(0, 1))
     q, d, T, K = (int(numbers[name]) for name in ("q", "d", "T", "K"))
     starts = sum(event["event"] == "start" for event in drawn.events) + more
@@ -172,7 +175,7 @@ def session(draw: Any, drawn: Plan, first: int) -> Session:
 
 
 def valid(draw: Any, caps: Capabilities, count: int = 2) -> Session:
-    """Draw a session of one or two buffers, in which nothing is refused."""
+    """Draw a session of one or two buffers in which nothing is refused."""
     drawn = plan(draw, caps)
     first = drawn.round
     if draw(st.booleans()):

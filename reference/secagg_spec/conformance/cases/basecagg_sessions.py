@@ -1,7 +1,7 @@
 """Draws sessions of BASecAgg: numbers, what every party is given, and who does what when (spec/basecagg.md).
 
-The turns of a session are drawn on the reference: what a party may do depends on what has happened. Any turn is one of
-honest parties, so that every step of a drawn session must be taken.
+The turns of a session are drawn while the reference runs, because the possible turns of a party depend on what has
+happened. All turns are by honest parties, so every step of a drawn session must be taken.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MOST = 12
 
 
 def numbers(draw: Any, *, spare: int = 0, latest: Sequence[int] = _LATEST) -> dict[str, Any]:
-    """Draw the numbers of a session of up to 7 users, as they stand in a request; `spare` users more than U."""
+    """Draw the numbers of a session of up to 7 users, as a request holds them, with at least U + `spare` users."""
     T = draw(st.integers(1, 2))
     U = draw(st.integers(T + 1, T + 2))
     D = draw(st.integers(0, 1))
@@ -72,7 +72,7 @@ def budget(numbers: Mapping[str, Any]) -> int:
 
 
 def wrong_numbers(numbers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return changes that break BSA-01 or BSA-02, each by its name."""
+    """Return changes that break BSA-01 or BSA-02, by name."""
     N, U, T, K = (numbers[name] for name in ("N", "U", "T", "K"))
     q, c_g = int(numbers["q"]), int(numbers["c_g"])
     return {
@@ -97,7 +97,7 @@ def wrong_numbers(numbers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def updates(draw: Any, numbers: Mapping[str, Any], count: int) -> list[UintArray]:
-    """Draw updates that a buffer carries: both ends of the range, small numbers, and pseudo-random ones."""
+    """Draw updates that fit in a buffer: both ends of the range, small numbers, and pseudo-random ones."""
     B, q, d = budget(numbers), int(numbers["q"]), int(numbers["d"])
     first = draw(st.integers(0, 2))
     random = strategies.seeded_vector(draw, min(2 * B + 1, 2**32), count * d).reshape(count, d)
@@ -110,7 +110,7 @@ def updates(draw: Any, numbers: Mapping[str, Any], count: int) -> list[UintArray
 
 
 def deal(draw: Any, given: Mapping[str, Any] | None = None, *, count: int = 3, channel: str | None = None) -> Deal:
-    """Draw what every party of a session is given: `count` updates and masks for each user, and as many roundings."""
+    """Draw what every party of a session is given: `count` updates and masks per user, and as many roundings."""
     chosen = numbers(draw) if given is None else dict(given)
     N, K, q, T, d = (int(chosen[name]) for name in ("N", "K", "q", "T", "d"))
     source = SeededSource(draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little"), "basecagg")
@@ -146,8 +146,8 @@ def _channels(draw: Any, N: int, channel: str | None) -> list[Any]:
 class Director:
     """Draws the turns of a session, and knows which messages are on their way.
 
-    `asking`, `stamps` and `coming` are a request, a stamp and a masked update of each user; `batches` and `mail` are
-    the shares of a user that wait at the server, and those that wait for one; `shown` are announcements of a buffer.
+    `asking`, `stamps` and `coming` hold each user's request, stamp and masked update. `batches` holds the shares of a
+    user that wait at the server, `mail` those that wait for a user. `shown` holds the announcements of a buffer.
     """
 
     draw: Any
@@ -186,23 +186,23 @@ class Director:
         return None if record is None else record.stamp
 
     def _fresh(self, user: int) -> bool:
-        """Whether the last stamp of a user is not too old for its update."""
+        """Whether a user's last stamp is recent enough for its update."""
         stamp = self._stamp(user)
         return stamp is not None and self.server.round - stamp <= self.number("tau_max")
 
     def can_ask(self, user: int) -> bool:
-        """Whether a user may ask for a model, which the server then gives it."""
+        """Whether a user may ask for a model and the server then gives it one."""
         on_the_way = (self.asking, self.stamps, self.coming, self.server.buffer)
         idle = self.user(user).phase == "idle" and not any(user in waiting for waiting in on_the_way)
         return idle and self._stamp(user) != self.server.round
 
     def can_send(self, user: int) -> bool:
-        """Whether a user may upload with a chance that its update is taken."""
+        """Whether a user may upload and its update can be accepted."""
         relayed = user not in self.batches and self.user(user).phase == "training"
         return relayed and self._fresh(user)
 
     def can_give_up(self, user: int) -> bool:
-        """Whether a user may abandon its training and enough others can still fill the buffer."""
+        """Whether a user may abandon its training and the others can still fill the buffer."""
         if self.user(user).phase != "training":
             return False
         if self._stamp(user) != self.server.round:
@@ -243,7 +243,7 @@ class Director:
             self.mail.setdefault(key.receiver, []).append(key)
 
     def hold(self, users: Sequence[int]) -> None:
-        """Let users keep the oldest share of each sender that waits for them."""
+        """Let users hold the oldest waiting share of each sender."""
         for user in users:
             oldest: dict[int, Key] = {}
             for key in self.mail.get(user, []):
@@ -261,7 +261,7 @@ class Director:
         self.stage.take(Turn(SERVER, "upload", tuple(self.coming.pop(user) for user in users)))
 
     def give_up(self, users: Sequence[int]) -> None:
-        """Let users abandon their training; their shares may still wait at the server, and stay there."""
+        """Let users abandon their training. Their shares may still wait at the server, and stay there."""
         for user in users:
             self.stage.take(Turn(user, "abandon"))
             self.batches.pop(user, None)
@@ -271,7 +271,7 @@ class Director:
         self.shown = {key.receiver: key for key in self.stage.take(Turn(SERVER, "close"))}
 
     def answer(self, user: int) -> Key:
-        """Let a user keep all shares that wait for it, and answer."""
+        """Let a user hold all shares that wait for it, and answer."""
         while self.mail.get(user):
             self.hold([user])
         [key] = self.stage.take(Turn(user, "recover", (self.shown.pop(user),)))
@@ -280,7 +280,7 @@ class Director:
     # what happens between two recoveries
 
     def possible(self) -> list[tuple[Callable[[Sequence[int]], None], list[int], int]]:
-        """Return what can be done now: the action, by whom, and by how many users at most."""
+        """Return the actions that are possible now, each with its users and the most users that can take it at once."""
         users, server = self.users, self.server
         room = 0 if server.entries else self.number("K") - len(server.buffer)
         actions = [
@@ -306,12 +306,12 @@ class Director:
             act(strategies.subset(self.draw, able, 1, min(upper, len(able))))
 
     def _drop_stale(self) -> None:
-        """Forget updates on their way that have become too old: they are lost."""
+        """Remove updates on their way that have become too old: they are lost."""
         for user in [user for user in self.coming if not self._fresh(user)]:
             del self.coming[user]
 
     def fill(self, without: int | None = None) -> None:
-        """Let users, those that train first and but for one, go on until the buffer is full."""
+        """Let users except `without` continue until the buffer is full. Users that train come first."""
         self._drop_stale()
         order = strategies.shuffled(self.draw, [user for user in self.users if user != without])
         for user in sorted(order, key=lambda user: not self.can_send(user)):
@@ -320,7 +320,7 @@ class Director:
         assert len(self.server.buffer) == self.number("K")
 
     def _go_on(self, user: int) -> None:
-        """Let a user go on until its update is in the buffer, if there is a way."""
+        """Let a user continue until its update is in the buffer, if that is possible."""
         for waiting, act in ((self.asking, self.give), (self.stamps, self.begin), (self.batches, self.relay)):
             if user in waiting:
                 act([user])
@@ -334,7 +334,7 @@ class Director:
             self.collect([user])
 
     def buffer(self, spare: int = 0) -> None:
-        """Draw all that leads to a full buffer, and its recovery by U users and `spare` more at least."""
+        """Draw everything up to a full buffer, and its recovery from at least U + `spare` users."""
         self.bustle()
         self.fill()
         self.close()
@@ -342,7 +342,7 @@ class Director:
         self.recover(spare)
 
     def recover(self, spare: int = 0) -> None:
-        """Let U users or more answer, and the server recover; another one may answer in vain."""
+        """Let at least U + `spare` users answer, and the server recover. A further answer may come in vain."""
         answering = strategies.subset(self.draw, self.users, self.number("U") + spare)
         answers = [self.answer(user) for user in answering]
         self.stage.take(Turn(SERVER, "recover", tuple(answers)))
@@ -351,7 +351,7 @@ class Director:
 
 
 def session(draw: Any, dealt: Deal, count: int, spare: int = 0) -> Stage:
-    """Draw a session in which so many buffers are recovered."""
+    """Draw a session in which `count` buffers are recovered."""
     director = Director(draw, opened_stage(dealt))
     for _ in range(count):
         director.buffer(spare)
@@ -391,7 +391,7 @@ def crowded(draw: Any) -> Stage:
 
 
 def mixed_ages(draw: Any, spare: int = 0) -> Stage:
-    """Draw a session in which everybody trains at once, so that the second buffer holds updates that are late."""
+    """Draw a session in which everybody trains at once, so that the second buffer holds late updates."""
     director = Director(draw, opened_stage(deal(draw, _roomy(draw, (2, 1, 3), spare), count=3)))
     director.start(director.users)
     for _ in range(2):
@@ -403,7 +403,7 @@ def mixed_ages(draw: Any, spare: int = 0) -> Stage:
 
 
 def played(draw: Any, *, spare: int = 0, least: int = 1) -> Stage:
-    """Draw a session of one or two buffers, and all that it is given."""
+    """Draw a session of one or two buffers, and everything that it is given."""
     if draw(st.booleans()):
         return mixed_ages(draw, spare)
     count = draw(st.integers(least, 2))
@@ -411,7 +411,10 @@ def played(draw: Any, *, spare: int = 0, least: int = 1) -> Stage:
 
 
 def trimmed(draw: Any, stage: Stage) -> Deal:
-    """Return what the parties were given without what none of them used, but for one of each in half of the cases."""
+    """Return what the parties were given, without what none of them used.
+
+    In half of the cases one spare of each stays.
+    """
     dealt, more = stage.deal, draw(st.integers(0, 1))
     used = {user: stage.parties[user].used for user in (*dealt.users, SERVER)}  # type: ignore[attr-defined]
     setups = {

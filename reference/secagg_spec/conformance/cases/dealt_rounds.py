@@ -1,4 +1,4 @@
-"""Draws rounds: deals of each protocol, who drops out when, and one party with what arrives there."""
+"""Draws rounds: deals of each protocol, who drops out when, and one party with what arrives at it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST = 6
 
 
 def secagg(draw: Any, *, sparse: bool | None = None, spare: int = 0) -> Deal:
-    """Draw a round of SecAgg in which `spare` users may drop out at least."""
+    """Draw a round of SecAgg in which at least `spare` users may drop out."""
     numbers = _sparse_numbers(draw, spare) if _wants(draw, sparse) else _complete_numbers(draw, spare)
     R, d = draw(st.sampled_from(_MODULI)), strategies.length(draw, 1, 5)
     return secagg_round(draw, {"R": str(R), **numbers, "d": d})
@@ -62,7 +62,7 @@ def secagg_round(draw: Any, numbers: Mapping[str, Any]) -> Deal:
 
 
 def bare(draw: Any) -> Deal:
-    """Draw a round of SecAgg on a sparse graph of up to 12 users, of which only the server is asked."""
+    """Draw a round of SecAgg on a sparse graph of up to 12 users. Only its server is asked."""
     N = draw(st.sampled_from((6, *range(4, 13))))
     k = draw(st.sampled_from([k for k in (3, *range(2, N - 1)) if k * N % 2 == 0 and k < N - 1]))
     T = draw(st.integers(1, N - 3))
@@ -101,7 +101,7 @@ def _sparse_numbers(draw: Any, spare: int) -> dict[str, int]:
 
 
 def light(draw: Any, *, active: bool) -> Deal:
-    """Draw a round of LightSecAgg, in the semi-honest profile over either channel, or in the active one."""
+    """Draw a round of LightSecAgg, in the semi-honest profile over either channel or in the active profile."""
     T = draw(st.integers(1, 2))
     D = draw(st.integers(0, 1))
     N = draw(st.integers(T + 2 * D + 2, T + 2 * D + 4))
@@ -112,7 +112,7 @@ def light(draw: Any, *, active: bool) -> Deal:
 
 
 def _light_round(draw: Any, numbers: Mapping[str, Any], active: bool, later: int | None = None) -> Deal:
-    """Draw a round of LightSecAgg with these numbers; `later` is the round when it is not the first of its session."""
+    """Draw a round of LightSecAgg with these numbers. `later` is its number if it is not the session's first round."""
     q, (N, U, T, d) = int(numbers["q"]), (numbers[name] for name in ("N", "U", "T", "d"))
     updates, masks = strategies.matrix(draw, q, N, d), strategies.matrix(draw, q, N, d)
     noises = strategies.matrix(draw, q, N, T * -(-d // (U - T)))
@@ -135,7 +135,7 @@ def _light_round(draw: Any, numbers: Mapping[str, Any], active: bool, later: int
 def _light_keys(
     draw: Any, N: int, active: bool, later: int | None = None
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Draw what the setups of the server and of the users hold of keys; those of each later round differ (LSA-35)."""
+    """Draw the keys in the setups of the server and of the users. Those of each later round differ (LSA-35)."""
     privates = lightsecagg_parties.private_keys(draw, N)
     if active and later is not None:
         privates = [sha256(key + later.to_bytes(4, "little")) for key in privates]
@@ -164,9 +164,9 @@ def deal(draw: Any, protocol: str) -> Deal:
 
 
 def next_round(draw: Any, dealt: Deal, number: int) -> Deal:
-    """Draw another round of the session of a deal, under this number, with new inputs, keys and sampled values.
+    """Draw another round of a deal's session under this number, with new inputs, keys and sampled values.
 
-    In HeteroSAg nobody has a past in it: that is for those to say who know what was answered before.
+    In HeteroSAg the round starts without a past. Callers that know the answered requests add it.
     """
     if dealt.protocol == "heterosag":
         fresh = heterosag_rounds.deal(draw, read_parameters(**dealt.numbers), [])
@@ -178,7 +178,7 @@ def next_round(draw: Any, dealt: Deal, number: int) -> Deal:
 
 
 def dropouts(draw: Any, dealt: Deal, most: int) -> Dropouts:
-    """Draw who drops out before which step: at most `most` users, each once; in HeteroSAg often as many as may."""
+    """Draw who drops out before which step: at most `most` users, each once. In HeteroSAg often as many as allowed."""
     if dealt.protocol == "heterosag" and draw(st.booleans()):
         return heterosag_rounds.spared(draw, dealt)
     phases = [step.phase for step in dealt.table if step.role is Role.USER]
@@ -192,7 +192,7 @@ def dropouts(draw: Any, dealt: Deal, most: int) -> Dropouts:
 
 
 def played(dealt: Deal, gone: Dropouts) -> Network:
-    """Return the round with these dropouts, or without any when too few users are left."""
+    """Return the round with these dropouts, or without dropouts if too few users would be left."""
     try:
         return dealt.played(gone)
     except TooFewSurvivors:
@@ -200,7 +200,7 @@ def played(dealt: Deal, gone: Dropouts) -> Network:
 
 
 def scene(draw: Any, role: Role, *, sparse: bool | None = None, spare: int = 0) -> Scene:
-    """Draw a party of a round of SecAgg that succeeds; a user is one that takes all of its steps."""
+    """Draw a party of a SecAgg round that succeeds. A user takes all of its steps."""
     dealt = secagg(draw, sparse=sparse, spare=spare)
     most = dealt.numbers["N"] - max(dealt.numbers["t"], dealt.numbers["T"] + 2)
     network = played(dealt, dropouts(draw, dealt, most))

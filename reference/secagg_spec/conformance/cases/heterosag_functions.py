@@ -30,7 +30,7 @@ FEW_LEVELS = (2, 3, 4, 6, 12, 256)
 
 @dataclass(frozen=True, eq=False)
 class Quantised:
-    """Numbers that are to be quantised."""
+    """Numbers to quantise."""
 
     levels: int
     range: Range
@@ -39,7 +39,7 @@ class Quantised:
     clip: bool = False
 
     def params(self, **changed: Any) -> dict[str, Any]:
-        """Return the ``params`` of a request, some of them exchanged."""
+        """Return the ``params`` of a request, with some changed."""
         given = {"levels": str(self.levels), "range": packed_range(self.range), "clip": self.clip}
         return {**given, "x": pack_reals(self.x), **changed}
 
@@ -49,7 +49,7 @@ class Quantised:
 
 
 def quantised(draw: Any) -> Quantised:
-    """Draw numbers in a range: its bounds, levels, what is midway, and any; draws close to where the result turns."""
+    """Draw numbers in a range (bounds, levels, midpoints, arbitrary), with draws close to where the result changes."""
     K, range = int(draw(st.sampled_from((*FEW_LEVELS, 65537, 10**6 + 3, MAX_LEVELS)))), one_of(draw, RANGES)
     x = np.array([_number(draw, K, range) for _ in _few(draw)])
     draws = strategies.rounding(draw, x.size)
@@ -72,7 +72,7 @@ def _number(draw: Any, levels: int, range: Range) -> float:
 
 
 def _turning(draw: Any, x: float, levels: int, range: Range) -> float:
-    """Draw a number in [0, 1) just beside the fractional part of y, farther from it than the error of HSA-08."""
+    """Draw a number in [0, 1) just next to the fractional part of y, but farther away than the error of HSA-08."""
     y = oracles.place(x, levels, range)
     side = draw(st.sampled_from((-1, 1)))
     near = float(y - y // 1 + side * 4 * oracles.slack(levels))
@@ -84,7 +84,7 @@ def _turning(draw: Any, x: float, levels: int, range: Range) -> float:
 
 @dataclass(frozen=True)
 class Row:
-    """The sums of the cells of one segment, those with survivors."""
+    """The sums of the cells with survivors, for one segment."""
 
     range: Range
     levels: tuple[int, ...]
@@ -99,7 +99,7 @@ class Row:
         return len(self.sums[0])
 
     def params(self, **changed: Any) -> dict[str, Any]:
-        """Return the ``params`` of a request, some of them exchanged."""
+        """Return the ``params`` of a request, with some changed."""
         given = {"levels": list(self.levels), "counts": list(self.counts), "method": self.method, "trim": self.trim}
         sums = [pack(np.array(total, dtype=np.uint64)) for total in self.sums]
         return {"range": packed_range(self.range), "sums": sums, **given, **changed}
@@ -114,7 +114,7 @@ class Row:
 
 
 def row(draw: Any, method: str = "", *, fewest: int = 1) -> Row:
-    """Draw the sums of some cells; small ones, the largest, and any."""
+    """Draw the sums of some cells: small ones, the largest, and arbitrary ones."""
     chosen = method or draw(st.sampled_from(("mean", "median", "trimmed")))
     cells, length = draw(st.integers(fewest, fewest + 5)), strategies.length(draw, 1, 4)
     levels = [int(draw(st.sampled_from((*FEW_LEVELS, 65537, MAX_LEVELS - 1)))) for _ in range(cells)]
@@ -125,7 +125,7 @@ def row(draw: Any, method: str = "", *, fewest: int = 1) -> Row:
 
 
 def _count(draw: Any, levels: int) -> int:
-    """Draw how many survivors a cell has, so that its sums are elements."""
+    """Draw the number of survivors of a cell, small enough that its sums are elements."""
     return int(draw(st.integers(1, max(1, min(40, (2**32 - 1) // (levels - 1))))))
 
 
@@ -138,7 +138,7 @@ def _sum(draw: Any, most: int, length: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Asked:
-    """The requests of successive rounds of a session, each by its survivors."""
+    """The requests of successive rounds of a session, each given by its survivors."""
 
     parameters: Parameters
     requests: list[list[int]] = field(default_factory=list)
@@ -148,7 +148,7 @@ class Asked:
         return {**members(self.parameters), "requests": self.requests}
 
     def then(self, *dropped: Collection[int]) -> Asked:
-        """Return the same session with further rounds, each by who drops out."""
+        """Return the same session with further rounds, each given by its dropouts."""
         rounds = [[user for user in range(self.parameters.N) if user not in gone] for gone in dropped]
         return replace(self, requests=[*self.requests, *rounds])
 
@@ -158,7 +158,7 @@ class Asked:
 
 
 def asked(draw: Any, *, sizes: Sequence[int] = (), T: int = 0) -> Asked:
-    """Draw a session with the lowest threshold, in which no request was made; `sizes` are those of the subgroups."""
+    """Draw a session with the lowest threshold and no requests yet. `sizes` are the sizes of the subgroups."""
     if sizes:
         chosen = _numbers(draw, sizes, T)
     else:
@@ -168,7 +168,7 @@ def asked(draw: Any, *, sizes: Sequence[int] = (), T: int = 0) -> Asked:
 
 
 def _numbers(draw: Any, sizes: Sequence[int], T: int) -> Parameters:
-    """Draw numbers with a group for each subgroup, of these sizes."""
+    """Draw numbers with one group per subgroup, of these sizes."""
     groups = len(sizes)
     levels = tuple(sorted(int(draw(st.sampled_from(FEW_LEVELS))) for _ in sizes))
     matrix = draw(st.sampled_from(("perfect", "cyclic")))

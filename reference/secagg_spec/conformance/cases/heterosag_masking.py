@@ -25,7 +25,7 @@ from secagg_spec.protocols.heterosag.plan import Cell, Parameters
 _KEY = 32
 _FRACTIONS = (Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 _DRAWS = (0.125, 0.375, 0.625, 0.875)
-"""Draws that are an eighth away at least from every distance to a whole number of steps."""
+"""Draws whose distance to any whole number of steps is at least an eighth."""
 
 
 # ------------------------------------------------------------------------------------------------------ masked segments
@@ -43,7 +43,7 @@ def masked(draw: Any, p: Parameters | None = None, *, spare: int = 0) -> Masked:
 
 
 def sender(draw: Any, chosen: Masked) -> tuple[int, list[int]]:
-    """Draw a user, and those whose shares arrived there, in any order: most of them, or few."""
+    """Draw a user, and the users whose shares arrived there, in any order: most of them, or few."""
     user = int(draw(st.integers(0, chosen.parameters.N - 1)))
     others = [peer for peer in range(chosen.parameters.N) if peer != user]
     return user, strategies.subset(draw, others, 0 if draw(st.booleans()) else len(others) - 2)
@@ -77,9 +77,9 @@ def _unmask(draw: Any, caps: Capabilities) -> Valid:
 
 @dataclass(frozen=True, eq=False)
 class Reals:
-    """A round over real numbers: N inputs, their draws, who drops out when, and how the cells are put together.
+    """A round over real numbers: N inputs, their draws, who drops out when, and the method that combines the cells.
 
-    `steps` are the inputs in steps of their quantiser above r1, which are an eighth of a step away from a tie at least.
+    `steps` are the inputs in steps of their quantiser above r1. They are at least an eighth of a step from a tie.
     """
 
     parameters: Parameters
@@ -97,7 +97,7 @@ class Reals:
         return [user for user in range(self.parameters.N) if user not in gone]
 
     def params(self, **changed: Any) -> dict[str, Any]:
-        """Return the ``params`` of a request, some of them exchanged."""
+        """Return the ``params`` of a request, with some changed."""
         rows = [pack_reals(row) for row in self.x]
         own = {"clip": False, "x": rows, "method": self.method, "trim": self.trim, "drop": self.drop}
         return {**members(self.parameters), **own, **changed}
@@ -107,7 +107,10 @@ class Reals:
         return {"rounding": [pack_reals(row) for row in self.rounding]}
 
     def sums(self, up: int | None = None) -> list[UintArray]:
-        """Return the sums of the cells with survivors; without the draws the least sums, or with `up` the largest."""
+        """Return the sums of the cells with survivors.
+
+        Without draws they are the least sums, or with `up` the largest.
+        """
         p, rows = self.parameters, np.zeros((self.parameters.N, self.parameters.d), np.uint64)
         for user, row in enumerate(self.steps):
             for at, y in enumerate(row):
@@ -116,14 +119,14 @@ class Reals:
         return totals(p, {user: rows[user] for user in self.contributors})
 
     def rows(self) -> list[list[tuple[Cell, int]]]:
-        """Return, for each segment, its cells with survivors, and how many these are."""
+        """Return, for each segment, its cells with survivors and the number of these."""
         p, present = self.parameters, set(self.contributors)
         found = [(cell, len(cell.members & present)) for cell in p.parts if cell.members & present]
         return [[entry for entry in found if entry[0].segment == segment] for segment in range(p.count)]
 
 
 def reals(draw: Any, p: Parameters | None = None, part: Fraction | None = None) -> Reals:
-    """Draw a round over real numbers in which nobody drops out; `part` is the fractional part of all, where given."""
+    """Draw a round over real numbers without dropouts. `part`, if given, is the fractional part of all inputs."""
     p = heterosag_rounds.parameters(draw, spare=draw(st.integers(0, 1))) if p is None else p
     source = SeededSource(draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little"), "reals")
     levels = {(cell.segment, user): cell.levels for cell in p.parts for user in cell.members}
@@ -140,7 +143,7 @@ def reals(draw: Any, p: Parameters | None = None, part: Fraction | None = None) 
 
 
 def _step(source: SeededSource, levels: int, part: Fraction | None) -> Fraction:
-    """Draw a number of steps from 0 to K - 1: whole ones, quarters and halves, or those with one fractional part."""
+    """Draw a number of steps from 0 to K - 1: an integer, a quarter, a half, or one with the given fractional part."""
     whole = int.from_bytes(source.take(8), "little") % levels
     if part is not None:
         return min(whole, levels - 2) + part

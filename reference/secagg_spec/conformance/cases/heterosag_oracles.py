@@ -1,4 +1,4 @@
-"""What spec/heterosag.md demands, by integers and fractions alone, and apart from the functions of the reference."""
+"""What spec/heterosag.md demands, in integers and fractions only, independent of the functions of the reference."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def clipped(x: float, range: Range) -> float:
 
 
 def place(x: float, levels: int, range: Range) -> Fraction:
-    """Return y, where a number stands on the scale from 0 to K - 1."""
+    """Return y, the place of a number on the scale from 0 to K - 1."""
     low, high = Fraction(range.low), Fraction(range.high)
     return (levels - 1) * (Fraction(x) - low) / (high - low)
 
 
 def slack(levels: int) -> Fraction:
-    """Return the error with which y may be taken."""
+    """Return the allowed error of y."""
     return Fraction(levels, 2**48)
 
 
 def carried(x: float, levels: int, range: Range, draw: float) -> list[int]:
-    """Return the integers that HSA-08 allows: one but where y - u is an integer or next to one."""
+    """Return the integers that HSA-08 allows: only one, unless y - u is an integer or next to one."""
     y, error = place(x, levels, range) - Fraction(draw), slack(levels)
     first = -((error - y) // 1)
     return [k for k in (first, first + 1) if 0 <= k < levels and k < y + 1 + error]
@@ -53,7 +53,7 @@ def beside(x: float, levels: int, range: Range) -> list[int]:
 
 
 def shares(count: int, parts: int) -> list[int]:
-    """Return how many of `count` things each part has, the first ones one more where they are not equally many."""
+    """Return how many of `count` things each part has. If the parts are unequal, the first ones have one more."""
     return [count // parts + (at < count % parts) for at in range(parts)]
 
 
@@ -70,7 +70,7 @@ def group_of(p: Parameters) -> list[int]:
 
 
 def partners(matrix: str, Z: int) -> list[list[int]]:
-    """Return with whom each subgroup is in each segment; itself when it is alone."""
+    """Return the partner of each subgroup in each segment, or the subgroup itself if it is alone."""
     if matrix == "cyclic":
         return [[(row + 1 - a) % Z for a in range(Z)] for row in range(Z)]
     points = Z + Z % 2
@@ -84,7 +84,7 @@ def partners(matrix: str, Z: int) -> list[list[int]]:
 
 
 def _factors(n: int) -> list[Pairs]:
-    """Return the pairs of each factor, by the first line of the table of section 4 that applies."""
+    """Return the pairs of each factor by the first applicable line of the table of section 4."""
     if n == 2:
         return [[(0, 1)]]
     if _odd_prime(n - 1):
@@ -147,7 +147,7 @@ def cells(p: Parameters) -> list[frozenset[int]]:
 
 
 def mean_of(total: int, count: int, levels: int, range: Range) -> Fraction:
-    """Return the cell mean that a sum stands for."""
+    """Return the cell mean that a sum represents."""
     low, high = Fraction(range.low), Fraction(range.high)
     return low + (high - low) / (levels - 1) * total / count
 
@@ -162,7 +162,7 @@ def aggregate(means: Sequence[Fraction], counts: Sequence[int], method: str, tri
 
 
 def tolerance(range: Range) -> Fraction:
-    """Return by how much an average may be off (HSA-23 to HSA-26)."""
+    """Return the allowed error of an average (HSA-23 to HSA-26)."""
     return Fraction(max(abs(range.low), abs(range.high))) / 2**40 + Fraction(1, 2**1070)
 
 
@@ -179,6 +179,6 @@ def answered(p: Parameters, requests: Sequence[Collection[int]]) -> list[bool]:
 
 
 def _safe(cell: frozenset[int], seen: Sequence[set[int]], least: int) -> bool:
-    """Return whether the users of a cell who are in the same sets, if in any, are always enough."""
+    """Return whether the users of a cell that are in exactly the same sets, if in any, are always enough."""
     patterns = [tuple(user in survivors for survivors in seen) for user in cell]
     return all(patterns.count(pattern) >= least for pattern in patterns if any(pattern))

@@ -1,4 +1,4 @@
-"""Draws one party of a round of HeteroSAg, and what arrives there."""
+"""Draws one party of a HeteroSAg round, and what arrives at it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def numbers(scene: Scene) -> Parameters:
 
 
 def scene(draw: Any, role: Role, *, spare: int = 0) -> Scene:
-    """Draw a party of a round that succeeds; each subgroup can lose `spare` users. A user takes all of its steps."""
+    """Draw a party of a round that succeeds. Each subgroup can lose `spare` users. A user takes all of its steps."""
     p = heterosag_rounds.parameters(draw, spare=max(spare, draw(st.integers(0, 1))))
     gone = heterosag_rounds.lost(draw, p)
     survivors = [user for user in range(p.N) if user not in gone]
@@ -47,12 +47,12 @@ def of(draw: Any, role: Role, dealt: Deal, gone: Dropouts) -> Scene:
 
 
 def _silent(draw: Any, p: Parameters, survivors: list[int]) -> list[int]:
-    """Draw survivors that do not answer; t of them do."""
+    """Draw survivors that do not answer. At least t survivors answer."""
     return survivors[: draw(st.integers(0, len(survivors) - p.t))]
 
 
 def begun(draw: Any, party: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Draw a script of a party that is right: its params, and what it samples."""
+    """Draw a right script of a party. Return its params and its sampled values."""
     drawn = scene(draw, ROLES[party])
     return drawn.params(drawn.calls()), drawn.deal.rand(drawn.party)
 

@@ -23,11 +23,11 @@ from secagg_spec.protocols.steps import SERVER
 
 PHASES = heterosag.PHASES
 _MOST = 3
-"""The most subgroups of a round: a round has some ten users then."""
+"""The most subgroups of a round, which then has about ten users."""
 
 
 def parameters(draw: Any, *, spare: int = 0, most: int = _MOST) -> Parameters:
-    """Draw the numbers of a small round, in which each subgroup can lose `spare` users."""
+    """Draw the numbers of a small round in which each subgroup can lose `spare` users."""
     return heterosag_sessions.parameters(draw, subgroups=2, most=most, spare=spare)
 
 
@@ -45,7 +45,7 @@ def quantised(draw: Any, p: Parameters) -> UintArray:
 
 
 def deal(draw: Any, p: Parameters | None = None, past: Sequence[Sequence[int]] | None = None) -> Deal:
-    """Draw a round; `past` are the requests that those of their users answered before, drawn where none are given."""
+    """Draw a round. `past` are the requests that its users answered before, drawn if None."""
     p = parameters(draw, spare=draw(st.integers(0, 1))) if p is None else p
     earlier = draw(st.sampled_from(([], [list(range(p.N))]))) if past is None else past
     updates, seed = quantised(draw, p), draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little")
@@ -59,14 +59,14 @@ def deal(draw: Any, p: Parameters | None = None, past: Sequence[Sequence[int]] |
 
 
 def spared(draw: Any, dealt: Deal) -> Dropouts:
-    """Draw users that drop out so that the round has enough others, in all and in each cell."""
+    """Draw users that drop out, so that enough are left in total and in each cell."""
     p = read_parameters(**dealt.numbers)
     gone: Dropouts = {phase: [] for phase in PHASES}
     return {**gone, draw(st.sampled_from(PHASES[:-1])): lost(draw, p)}
 
 
 def lost(draw: Any, p: Parameters) -> list[int]:
-    """Draw users that a round can lose: of each subgroup none, all, or as many as leave it T + 2."""
+    """Draw users that a round can lose: of each subgroup none, all, or as many as leave T + 2 users."""
     left, gone = p.N - p.enough, list[int]()
     for users in p.members:
         most = min(left, len(users) - p.T - 2)
@@ -79,7 +79,7 @@ def lost(draw: Any, p: Parameters) -> list[int]:
 
 
 def seen_before(draw: Any, p: Parameters, survivors: Sequence[int]) -> list[list[int]]:
-    """Draw requests that may come before one with these survivors: everybody, the same ones, with subgroups less."""
+    """Draw requests that may precede one with these survivors: all users, the same ones, or without some subgroups."""
     parts = [sorted(set(users) & set(survivors)) for users in p.members]
     fewer = [sorted(set(survivors) - set(part)) for part in parts if part]
     whole = [list(range(p.N)), sorted(survivors)]
@@ -93,7 +93,7 @@ def seen_before(draw: Any, p: Parameters, survivors: Sequence[int]) -> list[list
 
 
 def allowed(p: Parameters, past: Sequence[Sequence[int]], survivors: Sequence[int]) -> bool:
-    """Return whether a request with these survivors may follow these (HSA-27)."""
+    """Return whether a request with these survivors may follow the requests in `past` (HSA-27)."""
     try:
         heterosag.check_past(p, survivors, [frozenset(users) for users in past])
     except TooFewSurvivors:

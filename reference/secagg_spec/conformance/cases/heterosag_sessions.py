@@ -1,4 +1,4 @@
-"""Cases of HeteroSAg: the numbers of a session, good ones and broken ones."""
+"""Cases of HeteroSAg: the numbers of a session, valid and invalid ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RANGES = (
     Range(-9e307, 8e307),
     Range(0.0, 1.7e308),
 )
-"""Ranges r1, r2: symmetric, positive, negative, narrow, tiny and huge ones."""
+"""Ranges r1, r2: symmetric, positive, negative, narrow, tiny and huge."""
 LEVELS = (2, 3, 2, 6, 12, 256, 65537)
 MOST_SUBGROUPS = 5
 _MATRICES = ("perfect", "cyclic")
@@ -39,8 +39,8 @@ def parameters(
 ) -> Parameters:
     """Draw numbers that satisfy HSA-01 to HSA-06, with few groups and users.
 
-    `subgroups` and `most` bound Z, each subgroup has `spare` users beyond T + 2 at least, and with `large` levels may
-    be as many as the moduli allow.
+    `subgroups` and `most` bound Z. Each subgroup has at least `spare` users beyond T + 2. With `large`, there may be
+    as many levels as the moduli allow.
     """
     T = draw(st.integers(1, 2))
     Z = draw(st.integers(subgroups, most))
@@ -56,14 +56,14 @@ def parameters(
 
 
 def _parts(draw: Any, count: int) -> tuple[int, ...]:
-    """Draw how many subgroups each group has: up to four groups."""
+    """Draw the number of subgroups of each group, for up to four groups."""
     groups = draw(st.integers(1, min(count, 4)))
     cuts = sorted(draw(st.permutations(range(1, count)))[: groups - 1])
     return tuple(stop - start for start, stop in zip([0, *cuts], [*cuts, count], strict=True))
 
 
 def _bounds(p: Parameters) -> list[int]:
-    """Return the most levels of each group that the moduli allow; a group may have as many as the ones after it."""
+    """Return the most levels of each group that the moduli allow. A group may have as many as the groups after it."""
     largest = [max(len(cell.members) for cell in p.parts if p.group_of[cell.subgroups[0]] == g) for g in _groups(p)]
     most = [(MAX_MODULUS - 1) // users + 1 for users in largest]
     return [min(most[group:]) for group in _groups(p)]
@@ -74,7 +74,7 @@ def _groups(p: Parameters) -> range:
 
 
 def _levels(draw: Any, bounds: Sequence[int], large: bool) -> tuple[int, ...]:
-    """Draw levels that do not fall: equal ones, small ones, and the largest."""
+    """Draw non-decreasing levels: equal ones, small ones, and the largest."""
     chosen: list[int] = []
     for most in bounds:
         least = chosen[-1] if chosen else 2
@@ -84,7 +84,7 @@ def _levels(draw: Any, bounds: Sequence[int], large: bool) -> tuple[int, ...]:
 
 
 def others(p: Parameters) -> dict[str, Parameters]:
-    """Return other numbers that HSA-01 to HSA-06 allow, each by what differs."""
+    """Return other numbers that HSA-01 to HSA-06 allow, by what differs."""
     last, low, high = len(p.levels) - 1, p.range.low, p.range.high
     changes: dict[str, dict[str, Any]] = {
         **{f"{name} + 1": {name: getattr(p, name) + 1} for name in ("D", "T", "t", "d")},
@@ -115,7 +115,7 @@ def _allowed(p: Parameters, changed: dict[str, Any]) -> Parameters | None:
 
 
 def wrong_numbers(p: Parameters) -> dict[str, dict[str, Any]]:
-    """Return changes of the members of a request that break HSA-01 to HSA-05, each by its name."""
+    """Return changes of the members of a request that break HSA-01 to HSA-05, by name."""
     fewest, groups = p.T + 2, len(p.levels)
     largest = max(len(cell.members) for cell in p.parts if p.group_of[cell.subgroups[0]] == groups - 1)
     most = (MAX_MODULUS - 1) // largest + 2
@@ -145,14 +145,14 @@ def wrong_numbers(p: Parameters) -> dict[str, dict[str, Any]]:
 
 
 def without_construction(draw: Any) -> dict[str, Any]:
-    """Draw members of a request with so many subgroups that no perfect matrix is constructed (HSA-06)."""
+    """Draw members of a request whose number of subgroups has no construction of a perfect matrix (HSA-06)."""
     Z = draw(st.sampled_from((35, 36, 39, 40, 51)))
     sizes = {"N": 3 * Z, "D": 0, "T": 1, "t": 3, "d": Z, "sizes": [3 * Z], "subgroups": [Z], "levels": [2]}
     return {**sizes, "range": packed_range(RANGES[0]), "matrix": "perfect"}
 
 
 def wrong_ranges(range: Range) -> dict[str, tuple[float, ...]]:
-    """Return bounds that break HSA-05, each by its name."""
+    """Return bounds that break HSA-05, by name."""
     low, high = range.low, range.high
     return {
         "a range of no width": (low, low),

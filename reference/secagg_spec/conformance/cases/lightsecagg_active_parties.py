@@ -1,4 +1,4 @@
-"""One party of a round in the active profile, and what arrives there (spec/lightsecagg.md, section 9)."""
+"""One party of a round in the active profile, and what arrives at it (spec/lightsecagg.md, section 9)."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Signing:
         return PublicKeys(sealing_roster(self.privates), Roster(tuple(verifying(key) for key in self.keys)))
 
     def shown(self) -> dict[str, list[str]]:
-        """Return the public keys as they stand in a request."""
+        """Return the public keys as a request holds them."""
         lists = {"roster": self.roster.sealing.keys, "verification": self.roster.verification.keys}
         return {name: [key.hex() for key in keys] for name, keys in lists.items()}
 
@@ -102,14 +102,14 @@ class Signing:
         return replace(context, message_type=kind.TYPE)
 
     def signature(self, user: int, members: tuple[int, ...], context: Context | None = None) -> bytes:
-        """Return the signature of a user on a set, perhaps in another context."""
+        """Return a user's signature on a set, optionally in another context."""
         data = signed_fields(context or self.context(SignedSet), PURPOSE, user, Proposal(members).content())
         return _signature(self.keys[user], data)
 
 
 @dataclass(frozen=True)
 class ActiveUser(UserScene):
-    """One user of a round of the active profile: besides, it is shown the signatures of `signers`."""
+    """One user of a round of the active profile. In addition to a `UserScene`, it gets the signatures of `signers`."""
 
     operation: ClassVar[str] = USER
     signing: tuple[bytes, ...] = ()
@@ -125,13 +125,13 @@ class ActiveUser(UserScene):
         return SealedChannel(self.signed.context(MaskShare), self.privates[user], self.signed.roster.sealing)
 
     def share_from(self, sender: int, context: Context | None = None) -> MaskShare:
-        """Return the message with the share of a sender, perhaps sealed in another context."""
+        """Return the message with a sender's share, optionally sealed in another context."""
         plaintext = vector_bytes(self.received[sender])
         payload = _sealed(context or self.signed.context(MaskShare), self.privates, sender, self.user, plaintext)
         return MaskShare(self.session.id, self.session.round, sender, self.user, payload)
 
     def quorum(self, signers: tuple[int, ...], signatures: list[bytes] | None = None) -> Quorum:
-        """Return a quorum: the signatures of these users on the surviving set, or others."""
+        """Return a quorum: these users' signatures on the surviving set, or the given ones."""
         right = [self.signed.signature(user, self.surviving) for user in signers] if signatures is None else signatures
         return Quorum(self.session.id, self.session.round, SERVER, self.user, signers, b"".join(right))
 
@@ -172,7 +172,7 @@ class ActiveUser(UserScene):
 
 
 def user_scene(draw: Any, caps: Capabilities, spare: int = 0) -> ActiveUser:
-    """Draw a user that must confirm and answer; `spare` more users share than need to, where there are as many."""
+    """Draw a user that must confirm and answer. If possible, `spare` more users share than necessary."""
     drawn = session(draw, caps, USER)
     N, T, W = (drawn.numbers[name] for name in ("N", "T", "W"))
     base = lightsecagg_parties.received(draw, drawn, min(N - 1, max(T + 1, W - 1) + spare), sealed=True)
@@ -183,7 +183,10 @@ def user_scene(draw: Any, caps: Capabilities, spare: int = 0) -> ActiveUser:
 
 @dataclass(frozen=True)
 class ActiveServer(ServerScene):
-    """The server of a round of the active profile: besides, the `signers` confirm the surviving set."""
+    """The server of a round of the active profile.
+
+    In addition to a `ServerScene`, `signers` confirm the surviving set.
+    """
 
     operation: ClassVar[str] = SERVED
     privates: tuple[bytes, ...] = ()
@@ -196,12 +199,12 @@ class ActiveServer(ServerScene):
         return Signing(self.session, self.signing, self.privates)
 
     def confirmation(self, user: int, signature: bytes | None = None) -> SignedSet:
-        """Return the message with a user's signature on the surviving set, or with another one."""
+        """Return the message with a user's signature on the surviving set, or with the given signature."""
         right = self.signed.signature(user, tuple(self.surviving)) if signature is None else signature
         return SignedSet(self.session.id, self.session.round, user, SERVER, right)
 
     def inboxes(self) -> dict[str, list[Message]]:
-        """Return what arrives in each step; without the last one where the answers are shares of another code."""
+        """Return what arrives in each step, without the last step if the answers are shares of another code."""
         confirm: list[Message] = [self.confirmation(user) for user in self.signers]
         last: dict[str, list[Message]] = {"recover": [*self.answers]} if self.own_code else {}
         return {"share": [*self.shares], "upload": [*self.updates], "confirm": confirm, **last}
@@ -218,7 +221,7 @@ class ActiveServer(ServerScene):
 
 
 def server_scene(draw: Any, caps: Capabilities) -> ActiveServer:
-    """Draw what arrives at the server: those who answer have confirmed, and perhaps others as well."""
+    """Draw what arrives at the server. Those who answer have confirmed, and perhaps others have too."""
     drawn = session(draw, caps, SERVED)
     base = lightsecagg_parties.arrived(draw, caps, drawn)
     answering = [message.sender for message in base.answers]

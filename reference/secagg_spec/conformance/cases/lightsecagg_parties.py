@@ -39,7 +39,7 @@ _NUMBERS = ("q", "N", "D", "U", "T", "d")
 
 @dataclass(frozen=True)
 class Session:
-    """The parameters, id and round number of a session; whole requests start with its members."""
+    """The parameters, id and round number of a session. Requests for whole rounds start with its members."""
 
     numbers: dict[str, int]
     id: bytes
@@ -56,7 +56,7 @@ class Session:
 
 
 def session_id(draw: Any) -> bytes:
-    """Draw a session id, the simplest first."""
+    """Draw a session id. The simplest is tried first."""
     return bytes(draw(st.binary(min_size=16, max_size=16)))
 
 
@@ -73,7 +73,7 @@ def private_keys(draw: Any, N: int) -> list[bytes]:
 
 
 def key_of(number: int, seed: int) -> bytes:
-    """Return 32 bytes that differ for all numbers below 2**32, also as X25519 keys, which ignore bits at both ends."""
+    """Return 32 bytes that differ for all numbers below 2**32, even as X25519 keys, which ignore bits at both ends."""
     return bytes([seed]) * 14 + number.to_bytes(4, "big") + bytes([seed]) * 14
 
 
@@ -83,13 +83,13 @@ def _public(private: bytes) -> bytes:
 
 
 def public_keys(privates: list[bytes]) -> list[bytes]:
-    """Return their public keys."""
+    """Return the public keys of private keys."""
     return [_public(private) for private in privates]
 
 
 @dataclass(frozen=True)
 class UserScene:
-    """One user of a round, and what arrives there: shares of `sharers`, and a surviving set."""
+    """One user of a round and what arrives at it: the shares of `sharers`, and a surviving set."""
 
     operation: ClassVar[str] = "lightsecagg.user"
 
@@ -124,7 +124,7 @@ class UserScene:
         return [self.share_from(sender) for sender in self.received]
 
     def announced(self, users: tuple[int, ...] | None = None) -> SurvivingSet:
-        """Return the message of `recover`, with the surviving set of the scene or another one."""
+        """Return the message of `recover` with the scene's surviving set, or with `users`."""
         chosen = self.surviving if users is None else users
         return SurvivingSet(self.session.id, self.session.round, SERVER, self.user, chosen)
 
@@ -164,7 +164,7 @@ def user_scene(draw: Any, caps: Capabilities, *, sealed: bool = False) -> UserSc
 
 
 def received(draw: Any, drawn: Session, least: int, *, sealed: bool) -> UserScene:
-    """Draw a user that receives the shares of `least` others or more, and is told a set of `least` others or more."""
+    """Draw a user that receives shares of at least `least` others and a surviving set with at least `least` others."""
     q, N, T, d = (drawn.numbers[name] for name in ("q", "N", "T", "d"))
     L = shares_length(drawn.numbers, d)
     user = draw(st.integers(0, N - 1))
@@ -185,7 +185,7 @@ def received(draw: Any, drawn: Session, least: int, *, sealed: bool) -> UserScen
 
 @dataclass(frozen=True)
 class ServerScene:
-    """The server of a round, and what arrives there."""
+    """The server of a round and what arrives at it."""
 
     operation: ClassVar[str] = "lightsecagg.server"
 
@@ -201,7 +201,7 @@ class ServerScene:
         return sorted(message.sender for message in self.updates)
 
     def inboxes(self) -> dict[str, list[Message]]:
-        """Return what arrives in each step; without the last one where the answers are shares of another code."""
+        """Return what arrives in each step, without the last step if the answers are shares of another code."""
         last: dict[str, list[Message]] = {"recover": [*self.answers]} if self.own_code else {}
         return {"share": [*self.shares], "upload": [*self.updates], **last}
 
@@ -220,12 +220,12 @@ class ServerScene:
 
 
 def server_scene(draw: Any, caps: Capabilities, extra: int = 0) -> ServerScene:
-    """Draw what arrives at the server: opaque shares, masked updates, and U + `extra` answers or more."""
+    """Draw what arrives at the server: opaque shares, masked updates, and at least U + `extra` answers."""
     return arrived(draw, caps, session(draw, caps, "lightsecagg.server", extra), extra)
 
 
 def arrived(draw: Any, caps: Capabilities, drawn: Session, extra: int = 0) -> ServerScene:
-    """Draw what arrives at the server of a session, the masked updates in any order."""
+    """Draw what arrives at the server of a session. The masked updates are in any order."""
     U, N = drawn.numbers["U"], drawn.numbers["N"]
     valid, _ = recovery(draw, drawn.numbers, draw(st.integers(U + extra, N)) if extra else None)
     updates = _updates(drawn, valid)
@@ -239,7 +239,7 @@ def arrived(draw: Any, caps: Capabilities, drawn: Session, extra: int = 0) -> Se
 
 
 def _opaque_shares(draw: Any, drawn: Session, surviving: list[int]) -> list[MaskShare]:
-    """Draw the shares that arrive: all of the survivors, and some or all of the others."""
+    """Draw the shares that arrive: all shares of the survivors, and some or all of the others."""
     N = drawn.numbers["N"]
     seed, longest = bytes([draw(st.integers(0, 255))]), draw(st.integers(0, 2))
     shares = []
@@ -273,12 +273,12 @@ def without(call: Call, at: int) -> Call:
 
 
 def exchanged(call: Call, at: int, data: bytes) -> Call:
-    """Return a step with other bytes in the place of one of its messages."""
+    """Return a step with one of its messages replaced by other bytes."""
     return replace(call, inbox=(*call.inbox[:at], data, *call.inbox[at + 1 :]))
 
 
 def round_secrets(source: SeededSource, t: int) -> dict[str, str]:
-    """Return what a user of SecAgg's round samples, as it stands in a request."""
+    """Return the sampled values of a user of SecAgg's round as a request holds them."""
     keys = {name: source.take(32).hex() for name in ("sealing_key", "masking_key", "self_seed")}
     names = ("key_coefficients", "seed_coefficients")
     return {**keys, **{name: b"".join(map(element_bytes, draw_coefficients(source, t - 1))).hex() for name in names}}

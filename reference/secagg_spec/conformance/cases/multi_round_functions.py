@@ -18,12 +18,12 @@ from secagg_spec.conformance.cases.requests import Valid
 FAMILY, BATCH, SESSION = "select.family", "select.batch", "select.session"
 COMPLETE, REQUEST = "select.complete", "select.request"
 MAX_FREQUENCY = 2**31 - 1
-"""The largest one that is asked about, since JSON integers are below 2**31."""
+"""The largest number that is asked about, because JSON integers are below 2**31."""
 _SPARE = 4
 
 
 def numbers(draw: Any, T: int = 0, *, fewest: int = 1, spare: int = 0, whole: bool = False) -> Numbers:
-    """Draw numbers with at least `spare` batches more than a round has; `fewest` batches of a round, `whole` one."""
+    """Draw numbers with at least `spare` batches more than a round has. A round has at least `fewest` batches."""
     size = T or draw(st.integers(1, 5))
     per_round = 1 if whole else draw(st.integers(fewest, max(fewest, 4)))
     batches = per_round + draw(st.integers(spare, _SPARE))
@@ -31,7 +31,7 @@ def numbers(draw: Any, T: int = 0, *, fewest: int = 1, spare: int = 0, whole: bo
 
 
 def wrong_numbers(p: Numbers) -> dict[str, dict[str, int]]:
-    """Return changes of N, K and T that break MRA-01, each by its name."""
+    """Return changes of N, K and T that break MRA-01, by name."""
     wrong = {
         "no batch": {"T": 0},
         "a negative batch": {"T": -p.T},
@@ -52,7 +52,7 @@ def wrong_numbers(p: Numbers) -> dict[str, dict[str, int]]:
 
 
 def per_round(wrong: Mapping[str, int]) -> int:
-    """Return how many batches make one round, by numbers that need not go together."""
+    """Return how many batches make one round, for numbers that need not fit together."""
     return wrong["K"] // wrong["T"] if wrong["T"] > 0 else 0
 
 
@@ -71,11 +71,11 @@ class Choice:
 
     @property
     def rest(self) -> tuple[Numbers, str, tuple[int, ...], tuple[int, ...]]:
-        """What the functions of the oracle are given."""
+        """The arguments of the oracle's functions."""
         return self.numbers, self.strategy, self.frequencies, self.available
 
     def params(self, **changed: Any) -> dict[str, Any]:
-        """Return the ``params`` of a request, some of them exchanged."""
+        """Return the ``params`` of a request, with some changed."""
         given = {"frequencies": list(self.frequencies), "available": list(self.available)}
         return {**self.numbers.members(), "strategy": self.strategy, **given, **changed}
 
@@ -84,7 +84,7 @@ class Choice:
         return {"draws": list(self.draws if draws is None else draws)}
 
     def users(self) -> list[int] | None:
-        """Return who is chosen with these draws."""
+        """Return the users that these draws choose."""
         given = iter(self.draws)
         return oracles.chosen(*self.rest, lambda bound: next(given))
 
@@ -99,7 +99,7 @@ def strategy_numbers(draw: Any, strategy: str, *, spare: int = 0) -> Numbers:
 def choice(draw: Any, strategy: str = "", *, lack: int = 0) -> Choice:
     """Draw a choice for which there is a round, or for which `lack` batches are missing.
 
-    Who was seldom in a sum is now and then in a batch that is not complete.
+    Users that are rarely in a sum are sometimes in an incomplete batch.
     """
     name = strategy or draw(st.sampled_from(STRATEGIES))
     p = strategy_numbers(draw, name)
@@ -114,13 +114,13 @@ def choice(draw: Any, strategy: str = "", *, lack: int = 0) -> Choice:
 
 
 def _here(draw: Any, p: Numbers, batch: int, complete: bool) -> list[int]:
-    """Draw who of a batch is available: all of it, or not all of it."""
+    """Draw the available users of a batch: all, or not all."""
     users = p.users([batch])
     return users if complete else strategies.subset(draw, users, 0, p.T - 1)
 
 
 def frequencies(draw: Any, count: int) -> tuple[int, ...]:
-    """Draw how often each user was in a sum: all alike, few numbers, some with a digit more than others, or any."""
+    """Draw how often each user was in a sum: all equal, few values, some with an extra digit, or arbitrary."""
     kind = draw(st.sampled_from(("few", "few", "few", "digits", "alike", "any")))
     if kind == "alike":
         return (int(draw(st.sampled_from((0, 1, MAX_FREQUENCY)))),) * count
@@ -136,7 +136,7 @@ def with_draws(draw: Any, made: Choice) -> Choice:
 
 
 def few_sets(draw: Any, name: str, most: int) -> Choice:
-    """Draw a choice that at least two and at most `most` sets may come out of, none of them very seldom."""
+    """Draw a choice with at least two and at most `most` possible results, none of them very rare."""
     per_round = 1 if name == "partition" else draw(st.integers(1, 2))
     size = 1 if name in oracles.SEPARATE else draw(st.integers(1, 2))
     usable = per_round + draw(st.integers(1, 2 if per_round == 2 else most - 1))
@@ -159,7 +159,7 @@ def few_sets(draw: Any, name: str, most: int) -> Choice:
 
 @dataclass(frozen=True)
 class Asked:
-    """A user that joins a round, and the survivors that it is asked for, with their numbers in the round."""
+    """A user that joins a round, and the survivors that it is asked about, with their numbers in the round."""
 
     numbers: Numbers
     c: int
@@ -168,19 +168,19 @@ class Asked:
     survivors: tuple[int, ...]
 
     def params(self, **changed: Any) -> dict[str, Any]:
-        """Return the ``params`` of a request, some of them exchanged."""
+        """Return the ``params`` of a request, with some changed."""
         given = {"chosen": list(self.chosen), "survivors": list(self.survivors)}
         return {**self.numbers.members(), "c": self.c, "user": self.user, **given, **changed}
 
 
 def colluding(draw: Any, *, fewest: int = 1, spare: int = 0) -> tuple[Numbers, int]:
-    """Draw numbers of a session with colluders, and how many these are."""
+    """Draw numbers of a session with colluders, and the number of these."""
     T = draw(st.integers(3, 5))
     return numbers(draw, T, fewest=fewest, spare=spare), draw(st.integers(1, T - 2))
 
 
 def wrong_colluders(p: Numbers) -> dict[str, dict[str, int]]:
-    """Return numbers of colluders that break MRA-17, each by its name."""
+    """Return numbers of colluders that break MRA-17, by name."""
     return {
         "nobody colludes": {"c": 0},
         "a negative number of colluders": {"c": -1},
@@ -190,12 +190,12 @@ def wrong_colluders(p: Numbers) -> dict[str, dict[str, int]]:
 
 
 def set_of_family(draw: Any, p: Numbers) -> list[int]:
-    """Draw a set that may be chosen, its users ascending."""
+    """Draw a set that may be chosen. Its users are in ascending order."""
     return p.users(strategies.subset(draw, range(p.batches), p.per_round, p.per_round))
 
 
 def asked(draw: Any, *, fewest: int = 1, spare: int = 0) -> Asked:
-    """Draw a request that is right: some of the batches of the round survive, that of the user among them."""
+    """Draw a right request: some batches of the round survive, including the user's."""
     p, c = colluding(draw, fewest=fewest, spare=spare)
     chosen = set_of_family(draw, p)
     place = draw(st.integers(0, p.K - 1))
@@ -228,7 +228,7 @@ def _complete(draw: Any, caps: Capabilities) -> Valid:
 
 
 def arrived(draw: Any, p: Numbers) -> list[int]:
-    """Draw of whom of a round a masked input came: of whole batches, of parts of some, in any order."""
+    """Draw the users whose masked inputs came: whole batches, and parts of some, in any order."""
     missing: list[int] = []
     for batch in range(p.per_round):
         missing += strategies.subset(draw, p.users([batch]), 0, draw(st.sampled_from((0, 1, p.T))))

@@ -1,4 +1,4 @@
-"""Logs of many rounds, and what they tell, by elimination with fractions and by going through all combinations.
+"""Logs of many rounds, and what they reveal: by elimination with fractions, and by trying all combinations.
 
 Source: spec/multi-round.md, section 4.
 """
@@ -20,7 +20,7 @@ from secagg_spec.conformance.cases.requests import Valid
 
 AUDIT = "audit.privacy"
 FEW_USERS = 12
-"""Up to so many users the weak privacy is one number (MRA-14)."""
+"""Up to this number of users, the weak privacy is a single number (MRA-14)."""
 Row = list[int]
 
 
@@ -32,7 +32,7 @@ class Log:
     rounds: tuple[tuple[int, ...], ...]
 
     def params(self, **changed: Any) -> dict[str, Any]:
-        """Return the ``params`` of a request, some of them exchanged."""
+        """Return the ``params`` of a request, with some changed."""
         return {"N": self.N, "rounds": [list(users) for users in self.rounds], **changed}
 
     def users(self) -> list[int]:
@@ -40,7 +40,7 @@ class Log:
         return sorted({user for users in self.rounds for user in users})
 
     def classes(self) -> list[list[int]]:
-        """Return the users that are in the same sets, and in one at least."""
+        """Return the classes: users that are in exactly the same sets, and in at least one."""
         seen: dict[tuple[int, ...], list[int]] = {}
         for user in self.users():
             seen.setdefault(tuple(t for t, users in enumerate(self.rounds) if user in users), []).append(user)
@@ -55,7 +55,7 @@ class Log:
         return min(map(len, self.classes()), default=0)
 
     def weak(self) -> int:
-        """Return the weak privacy, by going through all combinations with as many zeros as can be."""
+        """Return the weak privacy, by trying all combinations with the most zeros."""
         basis = reduced(self.rows())
         return _least(basis, [len(users) for users in self.classes()], 0) if basis else 0
 
@@ -70,7 +70,7 @@ class Log:
         return Fraction(sum(map(len, self.rounds)), len(self.rounds)) if self.rounds else Fraction(0)
 
     def recoverable(self) -> dict[int, int]:
-        """Return after how many rounds each recoverable user is so."""
+        """Return, for each recoverable user, the number of rounds after which it is recoverable."""
         classes, basis = self.classes(), list[Row]()
         found: dict[int, int] = {}
         for t, row in enumerate(self.rows()):
@@ -83,7 +83,7 @@ class Log:
 
 
 def reduced(rows: Sequence[Row]) -> list[Row]:
-    """Return rows that span the same, as integers: each has a place at which all others are 0."""
+    """Return integer rows with the same span. Each has a place where all other rows are 0."""
     basis: list[Row] = []
     places: list[int] = []
     for row in rows:
@@ -99,7 +99,7 @@ def reduced(rows: Sequence[Row]) -> list[Row]:
 
 
 def _without(row: Row, other: Row, place: int) -> Row:
-    """Return a multiple of a row less one of another, with 0 at a place, its entries without a common factor."""
+    """Return a multiple of a row minus a multiple of another, with 0 at a place and without a common factor."""
     if not row[place]:
         return row
     made = [entry * other[place] - by * row[place] for entry, by in zip(row, other, strict=True)]
@@ -108,7 +108,7 @@ def _without(row: Row, other: Row, place: int) -> Row:
 
 
 def _least(basis: list[Row], sizes: Sequence[int], start: int) -> int:
-    """Return the least weight of combinations that are not zero, those with all their zeros from `start` on."""
+    """Return the least weight of nonzero combinations whose zeros are all at or after `start`."""
     if len(basis) == 1:
         return sum(size for entry, size in zip(basis[0], sizes, strict=True) if entry)
     found = []
@@ -131,14 +131,14 @@ def log(draw: Any) -> Log:
 
 
 def any_log(draw: Any) -> Log:
-    """Draw a log of few users, of whatever sets."""
+    """Draw a log of few users with arbitrary sets."""
     N = draw(st.integers(1, 7))
     sets = draw(st.lists(st.lists(st.booleans(), min_size=N, max_size=N), max_size=8))
     return Log(N, tuple(tuple(user for user, there in enumerate(here) if there) for here in sets))
 
 
 def circulant(draw: Any) -> Log:
-    """Draw a log in which a window goes round: users come out by fractions."""
+    """Draw a log in which a window moves around in a circle: users are recoverable by fractions."""
     N = draw(st.integers(2, 9))
     window = draw(st.integers(1, N))
     steps = strategies.shuffled(draw, range(N))[: draw(st.integers(1, N))]
@@ -153,16 +153,16 @@ def all_but_one(draw: Any) -> Log:
 
 
 def chain(draw: Any) -> Log:
-    """Draw a log in which combinations have large numbers: round t has user t and those that are 1, 3 and 4 before."""
+    """Draw a log whose combinations have large numbers: round t has user t and users t - 1, t - 3 and t - 4."""
     N = draw(st.integers(3, 10))
     rounds = [tuple(sorted({t - step for step in (0, 1, 3, 4) if t >= step})) for t in range(N)]
     return Log(N, tuple(rounds[at] for at in draw(st.permutations(range(N)))))
 
 
 def growing(draw: Any) -> tuple[Log, int]:
-    """Draw a log from which one user comes out, in the last round, by factors above 2**53; return the user too.
+    """Draw a log from which one user is recoverable in the last round, by factors above 2**53. Return the user too.
 
-    Round t has class t and those that are 1, 3, 5, … before it; all classes are pairs but the last, which is one user.
+    Round t has class t and the classes 1, 3, 5, … before it. All classes are pairs except the last, which is one user.
     """
     steps = (0, 1, 3, 5, 7, 9, 11, 13)
     count = draw(st.integers(90, 100))
@@ -180,7 +180,7 @@ def batched(draw: Any) -> Log:
 
 
 def large(draw: Any) -> Log:
-    """Draw a log of whole batches with more than 12 users in it, and the same with a user missing once."""
+    """Draw a log of whole batches with more than 12 users, and the same log with one user missing once."""
     T, count = draw(st.integers(2, 5)), draw(st.integers(7, 8))
     made = _of_batches(draw, T, count, fewest=4)
     everybody = Log(made.N, (*made.rounds, tuple(range(made.N))))
@@ -194,7 +194,7 @@ def _of_batches(draw: Any, T: int, count: int, fewest: int = 0) -> Log:
 
 
 def nearly_batched(draw: Any) -> Log:
-    """Draw a log of whole batches but for one round, in which a user is missing."""
+    """Draw a log of whole batches, except for one round in which a user is missing."""
     return _one_less(draw, batched(draw))
 
 
@@ -209,7 +209,7 @@ def _one_less(draw: Any, made: Log) -> Log:
 
 
 def _disturbed(draw: Any, made: Log) -> Log:
-    """Return a log with a round again, or an empty one, and with users that are in no set."""
+    """Return a log with a repeated or an empty round, and with users that are in no set."""
     extra = draw(st.sampled_from(((), *made.rounds)))
     at = draw(st.integers(0, len(made.rounds)))
     return Log(made.N + draw(st.integers(0, 2)), (*made.rounds[:at], extra, *made.rounds[at:]))

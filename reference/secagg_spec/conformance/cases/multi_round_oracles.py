@@ -1,4 +1,4 @@
-"""What the text says of batches, choices and rounds, in plain integers: nothing of the reference under test is asked.
+"""What the text says of batches, choices and rounds, in plain integers, independent of the reference under test.
 
 Source: spec/multi-round.md, sections 2, 3 and 6.
 """
@@ -14,13 +14,13 @@ from itertools import combinations, product
 from math import comb, prod
 
 Pick = Callable[[int], int]
-"""What draws an integer at least 0 and below a bound."""
+"""Draws an integer that is at least 0 and below a bound."""
 
 STRATEGIES = ("random", "weighted", "partition", "uniform", "fair", "least")
 LISTED = 1000
 """The most sets of a family that is listed."""
 BY_FREQUENCY = ("weighted", "least")
-"""The strategies by which all batches of a round are those of the least frequencies."""
+"""The strategies that choose all batches of a round by the least frequencies."""
 SEPARATE = ("random", "weighted")
 """The strategies with batches of one user."""
 
@@ -47,7 +47,7 @@ class Numbers:
         return f"N={self.N} K={self.K} T={self.T}"
 
     def members(self) -> dict[str, int]:
-        """Return the numbers as they stand in a request."""
+        """Return the numbers as a request holds them."""
         return {"N": self.N, "K": self.K, "T": self.T}
 
     def users(self, batches: Sequence[int]) -> list[int]:
@@ -55,7 +55,7 @@ class Numbers:
         return sorted(batch * self.T + at for batch in batches for at in range(self.T))
 
     def complete(self, users: Sequence[int]) -> list[int]:
-        """Return the batches all of whose users are among some users, ascending."""
+        """Return the batches whose users are all in `users`, ascending."""
         here = set(users)
         return [batch for batch in range(self.batches) if here.issuperset(self.users([batch]))]
 
@@ -76,7 +76,7 @@ def family(p: Numbers) -> set[tuple[int, ...]]:
 def chosen(
     p: Numbers, strategy: str, frequencies: Sequence[int], available: Sequence[int], pick: Pick
 ) -> list[int] | None:
-    """Return who is chosen, ascending, or None when there is no round; `pick` gives one draw after another."""
+    """Return the chosen users, ascending, or None if there is no round. `pick` returns one draw after another."""
     usable = p.complete(available)
     if len(usable) < p.per_round:
         return None
@@ -103,7 +103,7 @@ def _by_frequency(seen: dict[int, int], count: int, pick: Pick) -> list[int]:
 
 
 def drawn(items: Sequence[int], count: int, pick: Pick) -> list[int]:
-    """Return the items that are drawn of some, which stand in ascending order."""
+    """Return the drawn items of an ascending list."""
     moved = list(items)
     for s in range(count):
         other = s + pick(len(moved) - s)
@@ -112,7 +112,7 @@ def drawn(items: Sequence[int], count: int, pick: Pick) -> list[int]:
 
 
 def bounds(p: Numbers, strategy: str, frequencies: Sequence[int], available: Sequence[int]) -> list[int]:
-    """Return the number that each draw of a choice is below."""
+    """Return the bound of each draw of a choice."""
     met: list[int] = []
 
     def first(bound: int) -> int:
@@ -126,7 +126,7 @@ def bounds(p: Numbers, strategy: str, frequencies: Sequence[int], available: Seq
 def odds(
     p: Numbers, strategy: str, frequencies: Sequence[int], available: Sequence[int]
 ) -> dict[tuple[int, ...], Fraction]:
-    """Return how likely each set is, by going through all draws; there is a round."""
+    """Return the probability of each set, by trying all draws. There must be a round."""
     limits = bounds(p, strategy, frequencies, available)
     counts: Counter[tuple[int, ...]] = Counter()
     for draws in product(*map(range, limits)):
@@ -137,7 +137,7 @@ def odds(
 
 
 def fault(p: Numbers, strategy: str, frequencies: Sequence[int], available: Sequence[int], users: Sequence[int]) -> str:
-    """Return why no draws lead to some users, who are ascending; "" when some do."""
+    """Return why no draws choose some users (ascending), or "" if some draws do."""
     batches, usable = p.complete(users), p.complete(available)
     if len(users) != p.K or p.users(batches) != list(users):
         return f"it is no union of {p.per_round} batches of {p.T} users"
@@ -161,7 +161,7 @@ def session_of_round(p: Numbers, session: bytes, round: int, users: Sequence[int
 
 
 def _fields(fields: Sequence[bytes]) -> Iterator[bytes]:
-    """Yield fields, each behind its length."""
+    """Yield fields, each preceded by its length."""
     for field in fields:
         yield len(field).to_bytes(4, "little")
         yield field

@@ -1,4 +1,4 @@
-"""Rounds of SecAgg as frameworks ship them, and what one user is asked at their end (spec/adapter.md, section 4)."""
+"""Rounds of SecAgg as frameworks ship them, and the requests to one user at the end (spec/adapter.md, section 4)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Average:
         return sum(self.weights[user] for user in self.contributors)
 
     def bound(self, exact: bool) -> Fraction:
-        """Return how far from the exact average a result may be (ADP-30)."""
+        """Return the allowed distance of a result from the exact average (ADP-30)."""
         step, slack = Fraction(1, self.scale.level), self.scale.clip * _SLACK
         if exact:
             return step + slack
@@ -76,7 +76,7 @@ def average(
     scale: Scale | None = None,
     operation: str = AVERAGE,
 ) -> Average:
-    """Draw a round in which nobody drops out."""
+    """Draw a round without dropouts."""
     roster = roster or neighbours.roster(draw, caps, operation)
     scale = scale or neighbours.one_of(draw, neighbours.scales(caps, roster.N, operation=operation))
     d, usual = strategies.length(draw, 1, 3), _weights(caps, scale)
@@ -87,26 +87,26 @@ def average(
 
 
 def _weights(caps: Capabilities, scale: Scale) -> list[int]:
-    """Return weights of which the quantiser, where it is given fractions of the largest one, keeps something."""
+    """Return weights that stay positive when a quantiser gets them as fractions of the largest one."""
     most, steps = scale.max_weight, 2 * scale.clip * scale.level
     usual = sorted({1, most // 2 + 1, most})
     return [weight for weight in usual if neighbours.exact_weights(caps) or weight * steps >= most]
 
 
 def _grid(scale: Scale) -> tuple[float, ...]:
-    """Return inputs inside the range: its ends, some on the grid of the level and some between."""
+    """Return inputs inside the range: its ends, some on the grid of the level, and some between."""
     clip, level = float(scale.clip), float(scale.level)
     return (0.0, clip, -clip, clip / 2, -clip / 3, 0.25 / level, -0.75 / level)
 
 
 def dropping(draw: Any, scene: Average, count: int, phases: Sequence[str]) -> Average:
-    """Return the round with `count` drawn users that drop out in some phases."""
+    """Return the round with `count` drawn users that drop out in the given phases."""
     return replace(scene, drop=neighbours.dropouts(draw, scene.roster.N, count, phases))
 
 
 @dataclass(frozen=True)
 class Unmasking:
-    """One user at the end of a round: the others, and which of them dropped out before a masked input."""
+    """One user at the end of a round, the other users, and those of them that dropped out before a masked input."""
 
     roster: Roster
     drop: dict[str, list[int]]
@@ -130,11 +130,11 @@ class Unmasking:
 
     @property
     def holders(self) -> frozenset[int]:
-        """The user and its neighbours, on the order of the roster."""
+        """The user and its neighbours in the order of the roster."""
         return Graph(tuple(range(self.roster.N)), self.roster.k).holders(self.user)
 
     def drop_all(self) -> list[int]:
-        """Return everybody who drops out."""
+        """Return all users that drop out."""
         return sorted(user for users in self.drop.values() for user in users)
 
     def right(self) -> dict[str, list[int]]:
@@ -142,7 +142,7 @@ class Unmasking:
         return {"survivors": self.survivors, "dropped": self.dropped}
 
     def wanted(self) -> dict[str, list[int]]:
-        """Return whose shares the answer to it holds (SAG-24)."""
+        """Return the users whose shares the answer to it holds (SAG-24)."""
         return {
             "seeds": [user for user in self.survivors if user in self.holders],
             "keys": [user for user in self.dropped if user in self.holders],
@@ -157,7 +157,7 @@ class Unmasking:
 def unmasking(
     draw: Any, caps: Capabilities, spare: int = 0, phases: Collection[str] = BEFORE_UNMASKING, least: int = 0
 ) -> Unmasking:
-    """Draw a user that survives, on numbers that spare `spare` users; `least` or more drop out in some phases."""
+    """Draw a user that survives, in a roster that can lose `spare` users. At least `least` drop out in `phases`."""
     roster = neighbours.roster(draw, caps, UNMASKING, spare)
     count = draw(st.integers(least, roster.spare))
     drop = neighbours.dropouts(draw, roster.N, count, tuple(phases), BEFORE_UNMASKING)
@@ -177,7 +177,7 @@ def _unmasking(draw: Any, caps: Capabilities) -> Valid:
 
 
 def altered(draw: Any, caps: Capabilities) -> tuple[Average, dict[str, Any]]:
-    """Draw a round, and which share is altered: with others on the complete graph, of the user itself on any."""
+    """Draw a round and the share to alter: another user's on the complete graph, the user's own on any graph."""
     scene = average(draw, caps, operation=RECOVERY)
     roster = scene.roster
     if draw(st.booleans()):

@@ -1,6 +1,6 @@
-"""Numbers for the operations that frameworks can offer: N, t, k on a graph, and how reals become integers.
+"""Numbers for the operations that frameworks can offer: N, t, k of a graph, and how reals become integers.
 
-`strategies` draws the numbers of the other operations. A list of what may be drawn stands the simplest first.
+`strategies` draws the numbers of the other operations. Lists of options start with the simplest one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Roster:
 
     @property
     def spare(self) -> int:
-        """How many users may drop out before the round can fail, whatever the order of the graph."""
+        """How many users may drop out before the round can fail, for any order of the graph."""
         return self.k + 1 - self.t
 
     def members(self) -> dict[str, int]:
@@ -61,7 +61,10 @@ class Scale:
     max_weight: int
 
     def fits(self, N: int, exact: bool) -> bool:
-        """Return whether no sum of N inputs can wrap (QNT-04); with `exact` weights, each counts by its weight."""
+        """Return whether no sum of N inputs can wrap (QNT-04).
+
+        With `exact` weights, each input counts by its weight.
+        """
         total = N * self.max_weight if exact else N
         return total * self.level * self.clip <= (self.R - 1) // 2
 
@@ -71,7 +74,7 @@ class Scale:
 
 
 def possible(caps: Capabilities, operation: str, *, bearable: bool) -> bool:
-    """Return whether the declared ranges hold numbers that the text allows, and that can be tried in short time."""
+    """Return whether the declared ranges hold numbers that the text allows and that are fast enough to try."""
     found = rosters(caps, operation) if bearable else (rosters(caps, operation) or _any_roster(caps, operation))
     return bool(found) and (
         operation == UNMASKING or bool(scales(caps, min(roster.N for roster in found), operation=operation))
@@ -79,7 +82,7 @@ def possible(caps: Capabilities, operation: str, *, bearable: bool) -> bool:
 
 
 def rosters(caps: Capabilities, operation: str, spare: int = 0) -> list[Roster]:
-    """Return the numbers that an operation declares: N up to 12, or a few from the declared minimum on."""
+    """Return numbers that an operation declares: N up to 12, or a few values from the declared minimum on."""
     ranges = {name: caps.range(operation, name) for name in ("N", "t", "k")}
     sets = caps.parameter_sets(operation)
     if sets:
@@ -104,7 +107,7 @@ def _rosters(N: Range, t: Range, k: Range) -> tuple[Roster, ...]:
 
 
 def _any_roster(caps: Capabilities, operation: str) -> list[Roster]:
-    """Return some numbers of any size, where there are any."""
+    """Return some numbers of any size, if there are any."""
     sets = caps.parameter_sets(operation)
     if sets:
         return [Roster(**sets[0])]
@@ -122,22 +125,22 @@ def _any_roster(caps: Capabilities, operation: str) -> list[Roster]:
 
 
 def roster(draw: Any, caps: Capabilities, operation: str, spare: int = 0) -> Roster:
-    """Draw numbers that an operation declares; at least `spare` users may drop out."""
+    """Draw numbers that an operation declares. At least `spare` users may drop out."""
     return one_of(draw, rosters(caps, operation, spare))
 
 
 def one_of(draw: Any, found: Sequence[X]) -> X:
-    """Draw one of some things, by its number: what is drawn is written down for a replay."""
+    """Draw one of some things by its number, so that a replay can record what was drawn."""
     return found[int(draw(st.integers(0, len(found) - 1)))]
 
 
 def exact_weights(caps: Capabilities) -> bool:
-    """Return whether quantised inputs are multiplied by whole weights, by the declared policy."""
+    """Return whether the declared policy multiplies quantised inputs by integer weights."""
     return caps.policy("average.weights") == "exact"
 
 
 def scales(caps: Capabilities, N: int, *, fitting: bool = True, operation: str = AVERAGE) -> list[Scale]:
-    """Return what is declared and cannot wrap with N users, or what can."""
+    """Return declared scales that cannot wrap with N users, or, unless `fitting`, those that can."""
     names = ("R", "level", "clip", "max_weight")
     ranges = tuple(caps.range(operation, name) for name in names)
     return list(_fitting(ranges, N, exact_weights(caps), fitting))
@@ -156,7 +159,7 @@ def _scales(R: Range, level: Range, clip: Range, weight: Range) -> tuple[Scale, 
 
 
 def _listed(allowed: Range, usual: Sequence[int], low: int, high: int) -> list[int]:
-    """Return the usual values of a parameter that are declared, and the ends of what is declared."""
+    """Return the usual values of a parameter that are declared, and the ends of its declared range."""
     ends = [end for end in (allowed.low, allowed.high) if end is not None]
     known = allowed.values if allowed.values is not None else (*usual, *ends)
     return [value for value in dict.fromkeys(known) if low <= value <= high and value in allowed]
@@ -179,7 +182,7 @@ def nobody(phases: Sequence[str] = ROUND_PHASES) -> dict[str, list[int]]:
 
 
 def dropouts(draw: Any, N: int, count: int, phases: Sequence[str], known: Sequence[str] = ROUND_PHASES) -> Any:
-    """Draw when `count` users drop out, each in one of `phases`; the schedule has all `known` phases."""
+    """Draw when `count` users drop out, each in one of `phases`. The schedule has all phases in `known`."""
     drop = nobody(known)
     for user in sorted(draw(st.permutations(range(N)))[:count]):
         drop[draw(st.sampled_from(tuple(phases)))].append(user)

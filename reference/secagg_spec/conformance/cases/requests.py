@@ -1,4 +1,4 @@
-"""A valid request for each operation, from which other checks derive forbidden ones by changing one thing."""
+"""A valid request for each operation. Checks derive forbidden requests from it by changing one thing."""
 
 from __future__ import annotations
 
@@ -37,37 +37,37 @@ def shares_length(code: dict[str, int], d: int) -> int:
 
 
 def encode(code: dict[str, int], mask: UintArray, noise: UintArray) -> UintArray:
-    """Return the shares of a mask by the reference."""
+    """Return the shares of a mask, encoded by the reference."""
     return MaskCode(PrimeField(code["q"]), code["N"], code["U"], code["T"]).encode(mask, noise)
 
 
 def exchanged_element(draw: Any, values: UintArray, q: int) -> UintArray:
-    """Return elements of which a drawn one is another one, by a drawn amount."""
+    """Return elements with a drawn one changed by a drawn amount."""
     added = np.zeros_like(values)
     added[draw(st.integers(0, values.size - 1))] = draw(st.sampled_from((1, q - 1)) | st.integers(1, q - 1))
     return PrimeField(q).add(values, added)
 
 
 def too_large(draw: Any, values: UintArray, q: int) -> UintArray:
-    """Return elements with a number that is not below q at a drawn place."""
+    """Return elements with a number not below q at a drawn place."""
     changed = values.copy()
     changed[draw(st.integers(0, values.size - 1))] = draw(st.sampled_from((q, 2**32 - 1)))
     return changed
 
 
 def place_of(draw: Any, values: Sequence[Any]) -> int:
-    """Return the place of one of some values, the last one in half of the cases."""
+    """Draw the place of one of some values: the last one in half of the cases."""
     return int(draw(st.integers(0, len(values) - 1) | st.just(len(values) - 1)))
 
 
 def inserted(draw: Any, values: Sequence[X], value: X) -> list[X]:
-    """Return values and one more, at a drawn place."""
+    """Return values with one more at a drawn place."""
     at = draw(st.integers(0, len(values)))
     return [*values[:at], value, *values[at:]]
 
 
 def vandermonde(caps: Capabilities) -> bool:
-    """Return whether the adapter's code is the one of the text."""
+    """Return whether the adapter uses the code of the text."""
     return caps.policy("mds.code") == "vandermonde"
 
 
@@ -155,7 +155,7 @@ def _recover(draw: Any, caps: Capabilities) -> Valid:
 def recovery(
     draw: Any, numbers: dict[str, int], answers: int | None = None, outsiders: int = 0
 ) -> tuple[Valid, UintArray]:
-    """Draw a recovery by the reference's code: a valid request, with U answers or `answers`; and the aggregate.
+    """Draw a recovery by the reference's code: a valid request with at least U, or `answers`, answers; and its sum.
 
     At least `outsiders` users are not in the surviving set.
     """
@@ -183,7 +183,7 @@ def _round(draw: Any, caps: Capabilities) -> Valid:
 
 
 def whole_round(draw: Any, numbers: dict[str, int], drop: dict[str, list[int]]) -> tuple[Valid, UintArray]:
-    """Draw a round: a request with these dropouts, and the updates as an array."""
+    """Draw a round. Return a request with these dropouts, and the updates as an array."""
     q, N, d = numbers["q"], numbers["N"], numbers["d"]
     updates = strategies.matrix(draw, q, N, d)
     masks = strategies.matrix(draw, q, N, d)
@@ -209,10 +209,10 @@ VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     "lightsecagg.round": _round,
 }
 MOST_SPOILED = 4
-"""Members of one request that are spoiled in turn in a drawn case: to make a request costs more than to ask it."""
+"""How many members of one request a case spoils, one at a time: to make a request costs more than to send it."""
 
 OWN_CODE = ("mds.decode", "lightsecagg.recover", "basecagg.recover")
-"""Operations whose valid requests hold shares of the code of the text."""
+"""Operations whose valid requests hold shares of the text's code."""
 
 
 def can_request(operation: str, caps: Capabilities) -> bool:
@@ -226,7 +226,7 @@ Path: TypeAlias = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Place:
-    """Where something stands in a request: the path from ``params`` or ``rand``, the form that it must have, itself."""
+    """A value in a request: its path from ``params`` or ``rand``, the form that it must have, and the value itself."""
 
     path: Path
     form: str
@@ -234,12 +234,12 @@ class Place:
 
     @property
     def name(self) -> str:
-        """The place as it is told in messages."""
+        """The name of the place in messages."""
         return str(self.path[1]) + "".join(f"[{step!r}]" for step in self.path[2:])
 
 
 def places(operation: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None) -> list[Place]:
-    """Return everything in a request that has a form, by the table of the protocol: members, and what they hold."""
+    """Return everything in a request that has a form, by the table of the protocol: members and their contents."""
     members = [("params", name, value) for name, value in decimal(params).items()]
     members += [("rand", name, value) for name, value in (rand or {}).items()]
     return [place for part, name, value in members for place in _inside((part, name), form(operation, name), value)]
@@ -275,7 +275,7 @@ def _inside(path: Path, form: str, value: Any) -> list[Place]:
 
 
 def one_of(draw: Any, found: Sequence[X]) -> X:
-    """Draw one of some things that JSON does not hold, by its number: what is drawn is written down for a replay."""
+    """Draw one of some things that JSON cannot hold by its number, so that a replay can record what was drawn."""
     return found[int(draw(st.integers(0, len(found) - 1)))]
 
 

@@ -1,4 +1,4 @@
-"""Cases of the weight of a late update: functions, levels and draws that meet where a weight changes."""
+"""Cases of the weight of a late update: functions, levels and draws around the points where a weight changes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Late:
     draw: float
 
     def params(self, **changed: Any) -> dict[str, Any]:
-        """Return the members of ``params``, some of them exchanged; integers of decimal strings are written out."""
+        """Return the members of ``params``, with some changed. Integers that are decimal strings are converted."""
         kind = {"kind": self.function.kind, "numerator": self.function.numerator}
         numbers = {"denominator": self.function.denominator, "start": self.function.start}
         params = {**kind, **numbers, "level": self.level, "tau": self.tau, **changed}
@@ -45,7 +45,7 @@ class Late:
 
 
 def levels(caps: Capabilities) -> list[int]:
-    """Return levels inside the declared range, small ones among them."""
+    """Return levels inside the declared range, including small ones."""
     allowed = caps.range(WEIGHT, "level")
     return [*dict.fromkeys([*strategies.levels(caps, WEIGHT), *(c for c in range(1, 100) if c in allowed)])]
 
@@ -61,12 +61,12 @@ def function(draw: Any) -> Staleness:
 
 
 def staleness(draw: Any) -> int:
-    """Draw a staleness, small ones mostly."""
+    """Draw a staleness, mostly a small one."""
     return int(draw(st.integers(0, 60) | st.sampled_from(_TAUS)))
 
 
 def late(draw: Any, caps: Capabilities) -> Late:
-    """Draw a weight that is asked for: any, or one where c_g s(tau) is an integer or all but one."""
+    """Draw a request for a weight: any, or one where c_g s(tau) is an integer or nearly one."""
     makers: list[Callable[[Any, Capabilities], tuple[Staleness, int, int]]] = [_any, _whole, _beside]
     chosen, level, tau = makers[draw(st.integers(0, 2))](draw, caps)
     return Late(chosen, level, tau, threshold(draw, chosen, level, tau) / DRAWS)
@@ -77,7 +77,7 @@ def _any(draw: Any, caps: Capabilities) -> tuple[Staleness, int, int]:
 
 
 def _whole(draw: Any, caps: Capabilities) -> tuple[Staleness, int, int]:
-    """Draw a polynomial with an integer c_g s(tau): tau + 1 is a power of r, and c_g a multiple of one of p."""
+    """Draw a polynomial with an integer c_g s(tau): tau + 1 is a power of r, and c_g is a multiple of a power of p."""
     p, r = draw(st.sampled_from(RATES[:9]))
     base, times = draw(st.integers(2, 60)), draw(st.integers(1, 60))
     level, tau = base**p * times, base**r - 1
@@ -87,7 +87,7 @@ def _whole(draw: Any, caps: Capabilities) -> tuple[Staleness, int, int]:
 
 
 def _beside(draw: Any, caps: Capabilities) -> tuple[Staleness, int, int]:
-    """Draw a square root whose product with c_g is just beside an integer, as far as a level is declared for it."""
+    """Draw a square root whose product with c_g is just next to an integer, if a level is declared for it."""
     tau, m = draw(st.integers(1, 10)), draw(st.integers(2**20, 2**30))
     level = isqrt((1 + tau) * m * m) + draw(st.integers(0, 1))
     if level not in caps.range(WEIGHT, "level") or level > 2**32:
@@ -96,7 +96,7 @@ def _beside(draw: Any, caps: Capabilities) -> tuple[Staleness, int, int]:
 
 
 def threshold(draw: Any, chosen: Staleness, level: int, tau: int) -> int:
-    """Draw a draw, times 2**53: one beside which the weight changes, one at an end, or any."""
+    """Draw a draw, times 2**53: next to the point where the weight changes, at an end, or arbitrary."""
     edge = _fraction(chosen, level, tau)
     near = [k for k in (edge - 1, edge, edge + 1) if 0 <= k < DRAWS]
     return int(draw(st.sampled_from((0, DRAWS - 1, *near)) | st.integers(0, DRAWS - 1)))

@@ -1,6 +1,7 @@
-"""Strategies that draw cases inside what an adapter declares, shaped so that failures shrink to small cases.
+"""Strategies that draw cases inside an adapter's declaration, shaped so that failures shrink to small cases.
 
-Lengths are drawn before contents, and a vector is a *pattern* that is expanded, so that every length can shrink alone.
+Lengths are drawn before contents. A vector is drawn as a *pattern* and then expanded, so that its length can shrink
+alone.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _ROUNDINGS = st.sampled_from(("zeros", "half", "largest", "random"))
 _SEEDS = st.integers(0, 2**32 - 1)
 _WORK = 2 * 10**6
 MATRIX = 20_000
-"""The most shares of one element, N U, of a code whose whole matrix is asked (CNF-76)."""
+"""The largest N U, the number of shares of one element, for which a code's whole matrix is asked for (CNF-76)."""
 _ROWS = 64
 _ACTIVE = "lightsecagg_active."
 _BUFFERED = "basecagg."
@@ -53,7 +54,7 @@ FEWEST_IN_BUFFER = 3
 
 @lru_cache(maxsize=_KEPT)
 def moduli(allowed: Range, *, prime: bool, above: int = 1) -> tuple[int, ...]:
-    """Return moduli inside a declared range, the simplest first: listed ones, and the first ones from each end on."""
+    """Return moduli inside a declared range, the simplest first: listed ones, and the first ones from each end."""
     if allowed.values is not None:
         candidates = list(allowed.values)
     else:
@@ -66,7 +67,7 @@ def moduli(allowed: Range, *, prime: bool, above: int = 1) -> tuple[int, ...]:
 
 @lru_cache(maxsize=_KEPT)
 def _near(end: int, low: int, high: int, prime: bool) -> tuple[int, ...]:
-    """Return the first moduli in [low, high] from one of its ends on, without looking at more than 2000 numbers."""
+    """Return the first moduli from one end of [low, high], after looking at no more than 2000 numbers."""
     step = 1 if end == low else -1
     reach = range(end, max(low - 1, end - 2000) if step < 0 else min(high + 1, end + 2000), step)
     return tuple(islice((q for q in reach if is_prime(q) or not prime), 2))
@@ -75,7 +76,7 @@ def _near(end: int, low: int, high: int, prime: bool) -> tuple[int, ...]:
 def modulus(
     draw: Any, caps: Capabilities, operation: str | Sequence[str], *, prime: bool = False, above: int = 1
 ) -> int:
-    """Draw a modulus that the operation declares: one of the three largest in half of the cases, for overflow."""
+    """Draw a declared modulus. In half of the cases it is one of the three largest, to cause overflow."""
     return int(draw(_mostly_large(Space(caps, _several(operation)).moduli(prime=prime, above=above))))
 
 
@@ -85,7 +86,7 @@ def _mostly_large(allowed: tuple[int, ...]) -> st.SearchStrategy[int]:
 
 
 def vector(draw: Any, q: int, n: int) -> UintArray:
-    """Draw n elements modulo q: zeros, ones, largest, a ramp, one hot, or pseudo-random ones."""
+    """Draw n elements modulo q: zeros, ones, the largest, a ramp, one nonzero, or pseudo-random."""
     pattern = draw(_PATTERNS)
     if pattern == "random":
         return seeded_vector(draw, q, n)
@@ -101,7 +102,7 @@ def seeded_vector(draw: Any, q: int, n: int) -> UintArray:
 
 
 def matrix(draw: Any, q: int, rows: int, columns: int) -> UintArray:
-    """Draw a (rows, columns) array of elements: one pattern for each row, or one for all where they are many."""
+    """Draw a (rows, columns) array of elements: one pattern per row, or one for all rows if there are many."""
     if rows > _ROWS:
         return vector(draw, q, rows * columns).reshape(rows, columns)
     drawn = [vector(draw, q, columns) for _ in range(rows)]
@@ -109,7 +110,7 @@ def matrix(draw: Any, q: int, rows: int, columns: int) -> UintArray:
 
 
 def rounding(draw: Any, n: int) -> RealArray:
-    """Draw n numbers in [0, 1): zeros, just below 1, or pseudo-random ones."""
+    """Draw n numbers in [0, 1): zeros, just below 1, or pseudo-random."""
     pattern = draw(_ROUNDINGS)
     if pattern != "random":
         return np.full(n, {"zeros": 0.0, "half": 0.5, "largest": 1 - 2.0**-53}[pattern])
@@ -118,7 +119,7 @@ def rounding(draw: Any, n: int) -> RealArray:
 
 
 def length(draw: Any, low: int = 0, high: int = 12) -> int:
-    """Draw a length, the smallest first."""
+    """Draw a length. Small lengths are simplest."""
     return int(draw(st.integers(low, high)))
 
 
@@ -157,7 +158,7 @@ def formats(caps: Capabilities) -> list[str]:
 def code(
     draw: Any, caps: Capabilities, operation: str | Sequence[str], spare: int = 0, *, whole: bool = False
 ) -> dict[str, int]:
-    """Draw (q, N, U, T) with 1 <= T < U <= N - spare and N < q that the operation, or all operations, declare.
+    """Draw (q, N, U, T) with 1 <= T < U <= N - spare and N < q, declared by the operation or by all operations.
 
     With `whole`, N U is at most `MATRIX`.
     """
@@ -168,19 +169,19 @@ def code(
 def session(
     draw: Any, caps: Capabilities, operation: str | Sequence[str], spare: int = 0, outsiders: int = 0
 ) -> dict[str, int]:
-    """Draw (q, N, D, U, T, d) that satisfy LSA-01 and that the operation, or all operations, declare.
+    """Draw (q, N, D, U, T, d) that satisfy LSA-01, declared by the operation or by all operations.
 
-    At least `spare` users are beyond U, and `outsiders` beyond max(U, T + 2).
+    At least `spare` users are beyond U, and at least `outsiders` beyond max(U, T + 2).
     """
     chosen = Space(caps, _several(operation), spare, outsiders).draw(draw)
     return {"D": 0, **chosen, "d": length(draw, 1)}
 
 
 def edges(caps: Capabilities, operation: str) -> list[dict[str, int]]:
-    """Return the numbers at the ends of what an operation declares, each once (CNF-67).
+    """Return the numbers at the ends of an operation's declared ranges, each once (CNF-67).
 
-    These are the smallest q, N = q - 1 or the nearest to it, the largest T and U, and the most coalitions of T users,
-    all with at most 12 users where the declaration has such, and with N U at most `MATRIX`.
+    These are the smallest q, N = q - 1 or the nearest to it, the largest T and U, and the most coalitions of T users.
+    N is at most 12 if the declaration allows that, and N U is at most `MATRIX`.
     """
     pool = Space(caps, (operation,), whole=True).pool(_EDGE)
     kinds: tuple[Callable[[dict[str, int]], Any], ...] = (
@@ -194,19 +195,19 @@ def edges(caps: Capabilities, operation: str) -> list[dict[str, int]]:
 
 
 def crowded(caps: Capabilities, operation: str) -> bool:
-    """Return whether `edges` leaves out codes, since their N U is above `MATRIX`."""
+    """Return whether `edges` leaves out codes because their N U is above `MATRIX`."""
     return Space(caps, (operation,)).pool(_EDGE) != Space(caps, (operation,), whole=True).pool(_EDGE)
 
 
 def sharing(draw: Any, caps: Capabilities, operation: str | Sequence[str], spare: int = 0) -> dict[str, int]:
-    """Draw (t, n) with 2 <= t <= n - spare, for sharing a secret, that the operation, or all operations, declare."""
+    """Draw (t, n) with 2 <= t <= n - spare for secret sharing, declared by the operation or by all operations."""
     space = Space(caps, _several(operation))
     n = _users(draw, holders(space, spare))
     return {"t": int(draw(_one_of(_few(space.options("t", 2, n - spare))))), "n": n}
 
 
 def holders(space: Space, spare: int = 0) -> list[int]:
-    """Return the numbers of holders of a secret: up to 40, or a few from the declared minimum on."""
+    """Return numbers of holders of a secret: up to 40, or a few from the declared minimum on."""
     fewest = space.least("t", 2) + spare
     least = space.least("n", fewest)
     high = MAX_HOLDERS if space.listed("n") else max(LARGE, least + _SMALL)
@@ -229,11 +230,11 @@ def _derived(method: Callable[..., X]) -> Callable[..., X]:
 
 @dataclass(frozen=True)
 class Space:
-    """The parameters that some operations declare, all of them at once.
+    """The parameters that some operations all declare.
 
-    `spare` users are demanded beyond U, and `outsiders` beyond max(U, T + 2). With `bearable`, only parameters are in
-    it with which the operations take an acceptable time; with `whole`, only those whose whole matrix can be asked: N U
-    is at most `MATRIX`.
+    At least `spare` users are beyond U, and at least `outsiders` beyond max(U, T + 2). With `bearable`, it holds only
+    parameters for which the operations are fast enough. With `whole`, it holds only those whose whole matrix can be
+    asked for: N U is at most `MATRIX`.
     """
 
     caps: Capabilities
@@ -260,7 +261,7 @@ class Space:
         return {"q": int(draw(_mostly_large(allowed))), **chosen}
 
     def pool(self, most: int) -> list[dict[str, int]]:
-        """Return all numbers with at most so many users, or with the fewest where all have more; with some moduli."""
+        """Return all numbers with at most `most` users, or with the fewest if all have more, and with some moduli."""
         sets = self.sets()
         if sets is None:
             small = [*filter(range(most + 1).__contains__, self.fitting())] or self.fitting()[:1]
@@ -288,9 +289,9 @@ class Space:
 
     @_derived
     def sets(self) -> list[Mapping[str, int]] | None:
-        """Return the sets that the operations declare in common, inside their ranges; nothing when none declares any.
+        """Return the sets inside the ranges that the operations all declare, or None when none of them declares sets.
 
-        A set without U is met at any U that the ranges leave: the operations that declare sets have no say there.
+        A set without U fits any U in the ranges, because the operations that declare sets do not restrict U.
         """
         declared = [chosen for name in self.operations if (chosen := self.caps.parameter_sets(name))]
         if not declared:
@@ -314,7 +315,7 @@ class Space:
 
     @_derived
     def range(self, name: str) -> Range:
-        """Return what the ranges of the operations have in common."""
+        """Return the intersection of the operations' ranges."""
         ranges = [self.caps.range(operation, name) for operation in self.operations]
         lists = [allowed.values for allowed in ranges if allowed.values is not None]
         if lists:
@@ -324,7 +325,7 @@ class Space:
         return Range(max(lows, default=None), min(highs, default=None))
 
     def listed(self, name: str) -> bool:
-        """Return whether the values of a parameter are given one by one."""
+        """Return whether a parameter's values are listed one by one."""
         return self.range(name).values is not None
 
     def options(self, name: str, low: int, high: int) -> list[int]:
@@ -332,7 +333,7 @@ class Space:
         return _options(self.range(name), low, high)
 
     def least(self, name: str, low: int) -> int:
-        """Return the smallest value of a parameter from `low` on; 2**31 when there is none."""
+        """Return the smallest value of a parameter that is at least `low`, or 2**31 if there is none."""
         allowed = self.range(name)
         if allowed.values is not None:
             return min((value for value in allowed.values if value >= low), default=_LARGEST + 1)
@@ -368,7 +369,7 @@ class Space:
         return [U for U in _few(self.options("U", T + 1, self._last(N, D))) if self._bears(N, U)]
 
     def _fits(self, N: int) -> bool:
-        """Return whether N users leave room for the others: if the smallest T and D have none, no others have."""
+        """Return whether N users leave room for the other numbers. If the smallest T and D do not fit, no others do."""
         return self._has_room(N, self.least("T", 1), self.least("D", 0))
 
     def _has_room(self, N: int, T: int, D: int) -> bool:
@@ -377,7 +378,7 @@ class Space:
         return enough and self._bears(N, U) and self._carries(N, T)
 
     def _fills(self, N: int, T: int, D: int) -> bool:
-        """Return whether T + 2 users can contribute: of those who stay, or of all N to a buffer (LSA-01, BSA-01)."""
+        """Return whether T + 2 users can contribute: of those that stay, or of all N to a buffer (LSA-01, BSA-01)."""
         gone = max(0 if self._in_buffer() else D, self.outsiders)
         return not self._in_session() or gone + T + 2 <= N
 
@@ -386,14 +387,14 @@ class Space:
         return bool(self.moduli(prime=True, above=self._taken(N, T)))
 
     def _taken(self, N: int, T: int) -> int:
-        """Return what a modulus must be above: N, and what leaves no room for T + 2 weights of 1 (BSA-02)."""
+        """Return the largest number that a modulus must exceed: N, or what T + 2 weights of 1 need (BSA-02)."""
         return max(N, 2 * (T + 2)) if self._in_buffer() else N
 
     def _in_buffer(self) -> bool:
         return any(name.startswith(_BUFFERED) for name in self.operations)
 
     def _signs(self, N: int, T: int, D: int) -> bool:
-        """Return whether there is a W, where the operations need one (LSA-19)."""
+        """Return whether some W fits, if the operations need one (LSA-19)."""
         active = any(name.startswith(_ACTIVE) for name in self.operations)
         return not active or 2 * (N - D) > N + T
 
@@ -421,7 +422,7 @@ class Space:
 
 
 def _few(options: list[int]) -> list[int]:
-    """Return options as they are, or the first and the last of them where they are many."""
+    """Return options unchanged, or only the first and the last few if there are many."""
     return options if len(options) <= LARGE + _SMALL else options[:LARGE] + options[-_SMALL:]
 
 
@@ -430,7 +431,7 @@ def _agree(one: Mapping[str, int], other: Mapping[str, int]) -> bool:
 
 
 def _work(operation: str, N: int, U: int) -> int:
-    """Return roughly how many products an operation takes for each element, those of the kit's own work included."""
+    """Return roughly how many products an operation takes per element, including the kit's own work."""
     if operation in ("lightsecagg.mask", "lightsecagg.aggregate_shares"):
         return 100 * N
     if operation.endswith((".server", ".round", ".rounds")):
@@ -452,7 +453,7 @@ def possible(
     *,
     bearable: bool = True,
 ) -> bool:
-    """Return whether the declared ranges hold parameters that the text allows, and that can be tried in short time."""
+    """Return whether the declared ranges hold parameters that the text allows and that are fast enough to try."""
     names = _several(operation)
     if set(names) <= set(UNRANGED):
         return True
@@ -486,14 +487,14 @@ def refuse_impossible(caps: Capabilities) -> None:
 
 
 def narrowed(caps: Capabilities, operation: str, moduli: Sequence[int]) -> Capabilities:
-    """Return capabilities in which the moduli of an operation are these."""
+    """Return capabilities in which an operation has only these moduli."""
     declared = caps.operations[operation]
     ranges = {**declared.get("ranges", {}), "q": {"values": [str(q) for q in moduli]}}
     return replace(caps, operations={**caps.operations, operation: {**declared, "ranges": ranges}})
 
 
 def _too_small(operations: Sequence[str]) -> int:
-    """Return a number that every modulus is above: that of BASecAgg carries the smallest buffer (BSA-02)."""
+    """Return a number that every modulus exceeds. In BASecAgg a modulus must fit the smallest buffer (BSA-02)."""
     return 2 * FEWEST_IN_BUFFER if any(name.startswith(_BUFFERED) for name in operations) else 1
 
 
@@ -502,7 +503,7 @@ def _needs_prime(operation: str) -> bool:
 
 
 def _users(draw: Any, candidates: Sequence[int]) -> int:
-    """Draw a number of users: mostly a small one, now and then any."""
+    """Draw a number of users: mostly a small one, sometimes any."""
     small = [N for N in candidates if N <= _SMALL] or candidates[:_SMALL]
     return int(draw(_one_of(candidates if draw(st.integers(0, 9)) == 9 else small)))
 
@@ -525,14 +526,14 @@ def _options(allowed: Range, low: int, high: int) -> list[int]:
 
 
 def subset(draw: Any, population: Sequence[int], low: int, high: int | None = None) -> list[int]:
-    """Draw `low` to `high` distinct members of a population, in any order; the first ones are the simplest."""
+    """Draw `low` to `high` distinct members of a population, in any order. The first members are the simplest."""
     high = len(population) if high is None else high
     size = draw(st.integers(low, high))
     return shuffled(draw, population)[:size]
 
 
 def shuffled(draw: Any, population: Sequence[int]) -> list[int]:
-    """Draw an order of a population; a large one is turned round and mirrored only, so that few draws suffice."""
+    """Draw an order of a population. A large one is only rotated and mirrored, so that few draws suffice."""
     if len(population) <= _ROWS:
         return list(draw(st.permutations(list(population))))
     start = draw(st.integers(0, len(population) - 1))
@@ -550,11 +551,11 @@ def dropouts(draw: Any, N: int, at_most: int) -> dict[str, list[int]]:
 
 
 class Verbatim(dict[str, Any]):
-    """Parameters as they stand in a request, whatever they are."""
+    """Parameters that go into a request unchanged, whatever they are."""
 
 
 def decimal(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as they stand in a request: integers q, R and level become decimal strings."""
+    """Return parameters as a request holds them: the integers q, R and level become decimal strings."""
     if isinstance(parameters, Verbatim):
         return parameters
     return {

@@ -1,4 +1,4 @@
-"""Valid requests of all operations: those of `requests`, and those of keys, messages and scripts."""
+"""Valid requests of all operations: those of `requests`, and those for keys, messages and scripts."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _derive(draw: Any, caps: Capabilities) -> Valid:
 
 
 def _sealing(draw: Any, caps: Capabilities, operation: str) -> tuple[dict[str, Any], list[int], list[bytes]]:
-    """Draw the members that both operations of sealing have, two users, and everybody's private keys."""
+    """Draw the members that both sealing operations have, two users, and everybody's private keys."""
     drawn = lightsecagg_parties.session(draw, caps, operation)
     privates = lightsecagg_parties.private_keys(draw, drawn.numbers["N"])
     users = strategies.subset(draw, range(drawn.numbers["N"]), 2, 2)
@@ -199,7 +199,7 @@ SIGNATURE_TYPES = (261, 0, 65535)
 
 
 def signed_fields(draw: Any) -> dict[str, Any]:
-    """Draw the members that say what a signature is over."""
+    """Draw the members that define what is signed."""
     names = ("q", "N", "D", "U", "T", "d", "W")
     values = draw(st.lists(st.sampled_from((0, 1, 7, 100, 2**32 - 5)), min_size=7, max_size=7))
     return {
@@ -215,7 +215,7 @@ def signed_fields(draw: Any) -> dict[str, Any]:
 
 
 def signed_bytes(params: dict[str, Any]) -> bytes:
-    """Return the bytes that a signature is over."""
+    """Return the bytes that are signed."""
     numbers = {name: int(value) for name, value in params["parameters"]}
     session, number = bytes.fromhex(params["session"]), int(params["round"])
     context = Context(params["protocol"], hash_parameters(numbers), session, number, params["type"])
@@ -255,7 +255,7 @@ SECRETS = (bytes(range(1, 33)), bytes(32), b"\x01" + bytes(31), bytes(31) + b"\x
 
 
 def coefficients(draw: Any, count: int) -> list[int]:
-    """Draw coefficients of a sharing: pseudo-random ones, also with a zero in front, or all of them at an end."""
+    """Draw coefficients of a sharing: pseudo-random ones, some with a leading zero, or all of them at one end."""
     kind = draw(st.sampled_from(("random", "leading zero", "zeros", "ones", "largest")))
     if kind not in ("random", "leading zero"):
         return [{"zeros": 0, "ones": 1, "largest": shamir.PRIME - 1}[kind]] * count

@@ -24,12 +24,12 @@ from secagg_spec.conformance.sdk.secagg_adapter import DRAWING, MAX_LINE, OPERAT
 
 _MEBIBYTE = 2**20
 _MARGIN = 1024
-"""What the request around the longest string may take."""
+"""Bytes reserved for the request around the longest string."""
 
 
 @check("adapter/echo", "ADP-01", operations=("echo",), examples=20)
 def echo(draw: Any, call: Caller) -> None:
-    """Whatever JSON value is sent comes back."""
+    """Any JSON value comes back as it was sent."""
     leaves = st.none() | st.booleans() | st.integers(-(2**31), 2**31 - 1) | st.text(max_size=8)
     data = draw(st.recursive(leaves, lambda inner: st.lists(inner, max_size=3), max_leaves=5))
     if call.result("echo", {"data": data}).get("data") != data:
@@ -38,7 +38,7 @@ def echo(draw: Any, call: Caller) -> None:
 
 @check("adapter/long-line", "ADP-02", operations=("echo",), examples=2)
 def long_line(draw: Any, call: Caller) -> None:
-    """Lines of one mebibyte and of nearly the longest allowed length are read and answered."""
+    """Lines of one mebibyte, and of nearly the longest allowed length, are read and answered."""
     size = draw(st.sampled_from((_MEBIBYTE, MAX_LINE - _MARGIN)))
     data = "x" * size
     if call.result("echo", {"data": data}).get("data") != data:
@@ -47,7 +47,7 @@ def long_line(draw: Any, call: Caller) -> None:
 
 @check("adapter/hello", "ADP-07", "ADP-03", examples=1)
 def hello(draw: Any, call: Caller) -> None:
-    """A second hello gets the same answer as the first, with all members, and only operations of the text."""
+    """A second hello gets the same answer as the first. It has all members, and names only operations of the text."""
     answer = call.ask(HELLO.op, HELLO.params)
     try:
         again = shake_hands(answer)
@@ -59,7 +59,7 @@ def hello(draw: Any, call: Caller) -> None:
 
 @check("adapter/unknown-operation", "ADP-04", examples=5)
 def unknown_operation(draw: Any, call: Caller) -> None:
-    """An operation that nobody has ever heard of is unsupported."""
+    """An operation that does not exist is answered with `unsupported`."""
     name = "x" + draw(st.text(alphabet="abcdefghij", min_size=6, max_size=6)) + ".none"
     _demand_unsupported(call.ask(name, {}), name)
 
@@ -68,21 +68,21 @@ def unknown_operation(draw: Any, call: Caller) -> None:
     "adapter/undeclared-operation", "ADP-04", examples=5, applies=lambda caps: len(caps.operations) < len(OPERATIONS)
 )
 def undeclared_operation(draw: Any, call: Caller) -> None:
-    """An operation of the protocol that is not declared is unsupported."""
+    """An operation that exists but is not declared is answered with `unsupported`."""
     name = draw(st.sampled_from([name for name in OPERATIONS if not call.caps.offers(name)]))
     _demand_unsupported(call.ask(name, {}), name)
 
 
 @check("adapter/reject-code", "ADP-09", operations=("field.add",), examples=5)
 def code_of_rejection(draw: Any, call: Caller) -> None:
-    """A rejection carries a code of the list (any other code is a protocol failure of the runner's own)."""
+    """A rejection carries a code of the list. The runner reports any other code as a protocol failure."""
     valid = VALID["field.add"](draw, call.caps)
     call.refused("field.add", {"q": valid.params["q"]}, MALFORMED, "a and b are missing")
 
 
 @check("adapter/independent", "ADP-03", applies=lambda caps: bool(_repeatable(caps)))
 def independent(draw: Any, call: Caller) -> None:
-    """A request has the same answer before and after another one."""
+    """A request has the same answer before and after another request."""
     names = _repeatable(call.caps)
     first, second = draw(st.sampled_from(names)), draw(st.sampled_from(names))
     requests = {name: VALID[name](draw, call.caps) for name in dict.fromkeys((first, second))}
@@ -124,7 +124,7 @@ _RIGHT: dict[str, Judge] = {
 
 
 _BESIDE = {"mds.encode": ("mds.encode", "mds.decode")}
-"""What a function of the table above asks besides the operation itself."""
+"""What a function of the table above needs in addition to the operation."""
 
 
 def _members(operation: str) -> None:
@@ -133,7 +133,7 @@ def _members(operation: str) -> None:
 
     @check(f"{operation}/members", "ADP-05", operations=(operation,), applies=known, examples=6)
     def members(draw: Any, call: Caller) -> None:
-        """A request with a member too many or too few is rejected as malformed."""
+        """A request with an extra or a missing member is rejected as malformed."""
         valid = VALID[operation](draw, call.caps)
         params = dict(valid.params)
         name = draw(st.sampled_from(sorted(params))) if params else ""
@@ -151,7 +151,7 @@ def _outside(operation: str) -> None:
 
     @check(f"{operation}/outside-range", "ADP-06", operations=needed, applies=_narrow(operation, needed))
     def outside(draw: Any, call: Caller) -> None:
-        """Outside the declared moduli, a result, where one is given, is right."""
+        """If the adapter gives a result for a modulus outside its declared ones, the result is right."""
         call.caps = _moved_outside(call.caps, operation)
         call.lenient = True
         _RIGHT[operation](draw, call)
@@ -163,7 +163,7 @@ def _randomness(operation: str) -> None:
 
     @check(f"{operation}/randomness", "RND-04", operations=(operation,), applies=explicit, examples=6)
     def names(draw: Any, call: Caller) -> None:
-        """Sampled values with a name too many or too few are refused."""
+        """Sampled values with an extra or a missing name are refused."""
         valid = VALID[operation](draw, call.caps)
         rand = dict(valid.rand)
         if draw(st.booleans()):
@@ -192,7 +192,7 @@ def _drawing(caps: Capabilities) -> list[str]:
 
 
 def _outside_moduli(caps: Capabilities, operation: str) -> list[int]:
-    """Return moduli that the operation does not declare: listed primes, large ones so that small N fit below them."""
+    """Return moduli that are not declared: listed primes that are large enough for a small N."""
     declared = caps.range(operation, "q")
     return [q for q in strategies.PRIMES if q not in declared and q > 2 * strategies.LARGE]
 
@@ -205,7 +205,7 @@ def _narrow(operation: str, needed: tuple[str, ...]) -> Any:
 
 
 def _moved_outside(caps: Capabilities, operation: str) -> Capabilities:
-    """Return capabilities whose moduli, for every operation, are those outside the range of one."""
+    """Return capabilities in which every operation has the moduli outside one operation's range."""
     moved = _outside_moduli(caps, operation)
     for name in caps.operations:
         caps = strategies.narrowed(caps, name, moved)

@@ -1,8 +1,8 @@
-"""Checks of one party each in rounds in which the network is the adversary (spec/conformance.md, section 4).
+"""Checks of one party each in rounds where the network is the adversary (spec/conformance.md, section 4).
 
-The acts of a round are drawn one after the other by the same rules that the state machines of
-`conformance.cases.adversary_machines` have. They are drawn here rather than by Hypothesis's own loop over rules, so
-that what a check drew is a list of plain data, which `secagg-spec replay` judges again without drawing.
+The acts of a round are drawn one after the other, by the rules of the state machines in
+`conformance.cases.adversary_machines`. The check draws them itself, not with Hypothesis's loop over rules. A drawn
+round is therefore a list of plain data, and `secagg-spec replay` judges it again without drawing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_ACTS = 60
 """The most acts of a round."""
 
 EXAMPLES = {"heterosag": 10}
-"""How many rounds are drawn where it is not 40: those of HeteroSAg have some ten users."""
+"""How many rounds are drawn, where it is not 40: a round of HeteroSAg has about ten users."""
 
 _COMMON = ("ERR-01", "MSG-02", "MSG-03", "MSG-04", "ADP-24")
 CLAUSES: dict[str, tuple[str, ...]] = {
@@ -43,11 +43,11 @@ CLAUSES: dict[str, tuple[str, ...]] = {
     "heterosag.user": ("HSA-17", "HSA-18", "HSA-27"),
     "heterosag.server": ("HSA-20", "HSA-21"),
 }
-"""What a round decides about each party beside the rules of all messages."""
+"""The clauses that a round decides for each party, in addition to the rules of all messages."""
 
 
 def play(call: Caller, protocol: str, role: Role, draw: Callable[[Any], Any]) -> Engine:
-    """Draw a round, let the adapter play one or two users or the server in it, and return it after its last act."""
+    """Draw a round, let the adapter play one or two users or the server, and return the round after its last act."""
     deal = dealt_rounds.deal(draw, protocol)
     played = [SERVER] if role is Role.SERVER else strategies.subset(draw, deal.users, 1, 2)
     acts: list[Act] = []
@@ -63,12 +63,12 @@ def play(call: Caller, protocol: str, role: Role, draw: Callable[[Any], Any]) ->
 
 
 def told(acts: list[Act]) -> list[str]:
-    """Return acts in words, as they stand beside a stored failure."""
+    """Return acts in words, for the report of a stored failure."""
     return [f"{number}. {sessions_adversary.described(act)}" for number, act in enumerate(acts, 1)]
 
 
 def _applies(party: str) -> Callable[[Capabilities], bool]:
-    """Return the condition that an adapter plays a party in a round of the reference's other parties."""
+    """Return the condition that an adapter can play a party among the reference's parties."""
 
     def applies(caps: Capabilities) -> bool:
         own_code = party.startswith(CODED) and not vandermonde(caps)
@@ -90,7 +90,7 @@ def _register(party: str) -> None:
         examples=EXAMPLES.get(protocol, 40),
     )
     def round_under_attack(draw: Any, call: Caller) -> None:
-        """Whatever the network does to a round, each step is taken or refused as the text demands."""
+        """Whatever the network does to a round, the party takes or refuses each step as the text demands."""
         play(call, protocol, Role(role), draw)
 
 

@@ -78,7 +78,7 @@ def multiply(draw: Any, call: Caller) -> None:
 
 @check("field.matmul/exact", "MOD-04", operations=("field.matmul",))
 def matmul(draw: Any, call: Caller) -> None:
-    """A matrix product is exact, for long inner dimensions as well."""
+    """A matrix product is exact, even for a long inner dimension."""
     q = strategies.modulus(draw, call.caps, "field.matmul")
     rows, columns = strategies.length(draw, 1, 3), strategies.length(draw, 1, 3)
     inner = draw(st.sampled_from((1, 2, 3, 8, 64, 128, 300)))
@@ -91,7 +91,7 @@ def matmul(draw: Any, call: Caller) -> None:
 
 @check("field.matmul/empty", "MOD-08", operations=("field.matmul",), examples=20)
 def matmul_empty(draw: Any, call: Caller) -> None:
-    """A matrix product with a dimension of 0 is zeros, or empty."""
+    """A matrix product whose inner dimension is 0 is all zeros; with an outer dimension of 0 it is empty."""
     q = strategies.modulus(draw, call.caps, "field.matmul")
     rows, inner, columns = draw(st.sampled_from(((2, 0, 3), (1, 0, 1), (0, 2, 3), (2, 3, 0), (0, 0, 2), (0, 0, 0))))
     a, b = strategies.vector(draw, q, rows * inner), strategies.vector(draw, q, inner * columns)
@@ -102,7 +102,7 @@ def matmul_empty(draw: Any, call: Caller) -> None:
 
 @check("field.inverse/exact", "MOD-05", operations=("field.inverse",))
 def inverse(draw: Any, call: Caller) -> None:
-    """X times its inverse is 1."""
+    """The product of x and its inverse is 1."""
     valid = VALID["field.inverse"](draw, call.caps)
     a = unpack(valid.params["a"]).astype(np.uint64)
     want = PrimeField(valid.params["q"]).inverse(a)
@@ -118,7 +118,7 @@ def inverse_of_zero(draw: Any, call: Caller) -> None:
 
 @check("sample.field/exact", "RND-02", operations=("sample.field",))
 def sample(draw: Any, call: Caller) -> None:
-    """Words from the last multiple of q on are skipped, the others are taken modulo q."""
+    """Sampling skips words at or above the largest multiple of q, and takes all others modulo q."""
     q, n = strategies.modulus(draw, call.caps, "sample.field"), strategies.length(draw)
     limit = 2**32 // q * q
     words = [draw(st.sampled_from(sorted({0, 1, q - 1, q % 2**32, limit - 1}))) for _ in range(n)]
@@ -134,7 +134,7 @@ def sample(draw: Any, call: Caller) -> None:
 
 @check("sample.field/short", "RND-03", operations=("sample.field",), examples=10)
 def short(draw: Any, call: Caller) -> None:
-    """Too few bytes are refused."""
+    """Sampling refuses input with too few bytes."""
     q, n = strategies.modulus(draw, call.caps, "sample.field"), strategies.length(draw, 1)
     params = {"q": q, "n": n, "bytes": bytes(4 * n - 1).hex()}
     call.refused("sample.field", params, BAD_RANDOMNESS, f"{4 * n - 1} bytes cannot give {n} elements")
@@ -149,7 +149,7 @@ def _elementwise(draw: Any, call: Caller, operation: str) -> None:
 
 
 def _below_the_largest(operation: str) -> Any:
-    """Return whether there is a modulus with numbers of 32 bits that are not elements."""
+    """Return the condition that some 32-bit number is not below a declared modulus."""
 
     def known(caps: Capabilities) -> bool:
         rest = can_request(operation, caps) and _small_moduli(operation, caps)
@@ -159,7 +159,7 @@ def _below_the_largest(operation: str) -> Any:
 
 
 def _small_moduli(operation: str, caps: Capabilities) -> list[int]:
-    """Return the declared moduli but 2**32, whose elements are all numbers of 32 bits."""
+    """Return the declared moduli except 2**32, for which every 32-bit number is an element."""
     moduli = strategies.moduli(caps.range(operation, "q"), prime=operation in _PRIME_ONLY)
     return [q for q in moduli if q < MAX_MODULUS]
 
@@ -169,7 +169,7 @@ def _with_rest(operation: str, caps: Capabilities) -> Capabilities:
 
 
 def _vectors(operation: str, params: dict[str, Any], rand: dict[str, Any] | None) -> list[Place]:
-    """Return the places of all vectors of elements that are not empty."""
+    """Return the places of all non-empty vectors of elements."""
     return [place for place in places(operation, params, rand) if place.form == "vector" and place.value]
 
 
@@ -182,7 +182,7 @@ def _noncanonical(operation: str) -> None:
         examples=10,
     )
     def noncanonical(draw: Any, call: Caller) -> None:
-        """A number that is not below q is refused, not reduced, wherever it stands."""
+        """A number that is not below q is refused, not reduced, in whichever vector it is."""
         valid = VALID[operation](draw, _with_rest(operation, call.caps))
         rand = call.randomness(operation, valid.rand)
         q, found = valid.params["q"], _vectors(operation, valid.params, rand)
@@ -193,7 +193,7 @@ def _noncanonical(operation: str) -> None:
 
 
 def _not_reduced(draw: Any, q: int, found: list[Place]) -> tuple[Place, UintArray]:
-    """Draw a vector, and a number that is not below q for one of its elements."""
+    """Draw a vector, and put a number that is not below q in the place of one element."""
     place = one_of(draw, found)
     values = unpack(place.value).astype(np.uint64)
     values[draw(st.integers(0, values.size - 1))] = draw(st.sampled_from((q, 2**32 - 1)))
@@ -203,7 +203,7 @@ def _not_reduced(draw: Any, q: int, found: list[Place]) -> tuple[Place, UintArra
 def _lengths(operation: str, name: str) -> None:
     @check(f"{operation}/lengths", "MOD-07", operations=(operation,), examples=15)
     def lengths(draw: Any, call: Caller) -> None:
-        """Vectors whose lengths do not fit are refused, also where one could be repeated."""
+        """Vectors with mismatched lengths are refused, even where the shorter one could be broadcast."""
         valid = VALID[operation](draw, call.caps)
         text = valid.params[name]
         changed = draw(st.sampled_from((text + text, text + "00000000", "")))
@@ -211,7 +211,7 @@ def _lengths(operation: str, name: str) -> None:
 
 
 def _tied(operation: str, names: tuple[str, ...]) -> None:
-    """Register the check of lengths of an operation with lists of vectors, or with sampled vectors."""
+    """Register the check of lengths for an operation with lists of vectors or with sampled vectors."""
 
     def known(caps: Capabilities) -> bool:
         sampled = all(name in OPERATIONS[operation][1] for name in names)
@@ -219,7 +219,7 @@ def _tied(operation: str, names: tuple[str, ...]) -> None:
 
     @check(f"{operation}/lengths", "MOD-07", operations=(operation,), applies=known, examples=20)
     def lengths(draw: Any, call: Caller) -> None:
-        """A vector of another length than the others demand, and a list of another number of them, are refused."""
+        """A vector of the wrong length is refused, and so is a list with the wrong number of vectors."""
         valid = VALID[operation](draw, call.caps)
         rand = call.randomness(operation, valid.rand)
         tied = [
@@ -263,19 +263,19 @@ COMPOSITES = (
     *(1009 * 1013, 999 * 1001, 1373653, 25326001, 3215031751, 4294901761, 4294967295),
     *(65537 * 65521, 2**31 - 2, 2**32),
 )
-"""Composites: small ones, those that pass the test of Fermat or that of Miller and Rabin to the bases 2, 3, 5 or 7
-(pseudoprimes and numbers of Carmichael), and large ones."""
+"""Composites: small ones, pseudoprimes of the Fermat or the Miller-Rabin test to the bases 2, 3, 5 or 7, Carmichael
+numbers, and large ones."""
 
 
 def _composites(operation: str, caps: Capabilities) -> list[int]:
-    """Return composites to try, those inside the declared range first."""
+    """Return composites to try. Those inside the declared range come first."""
     declared = [q for q in strategies.moduli(caps.range(operation, "q"), prime=False) if not is_prime(q)]
     known = dict.fromkeys((*declared, *COMPOSITES))
     return sorted(known, key=lambda q: q not in caps.range(operation, "q"))
 
 
 def _below(operation: str, caps: Capabilities, q: int) -> Capabilities:
-    """Return capabilities with a large prime below q for modulus, under which a request breaks no other rule for q."""
+    """Return capabilities whose modulus is a large prime below q: with q in its place, only the composite is wrong."""
     primes = [p for p in strategies.moduli(caps.range(operation, "q"), prime=True) if p < q]
     primes = primes[-3:] or [max((p for p in strategies.PRIMES if p < q), default=2)]
     return strategies.narrowed(caps, operation, primes)
@@ -284,7 +284,7 @@ def _below(operation: str, caps: Capabilities, q: int) -> Capabilities:
 def _composite(operation: str) -> None:
     @check(f"{operation}/composite", "MOD-02", operations=(operation,), applies=_known(operation), examples=30)
     def composite(draw: Any, call: Caller) -> None:
-        """A composite modulus is refused where a field is needed, inside the declared range as well as outside."""
+        """A composite modulus is refused where a field is needed, inside and outside the declared range."""
         q = draw(st.sampled_from(_composites(operation, call.caps)))
         caps = _below(operation, call.caps, q)
         if not strategies.possible(caps, operation):
@@ -295,7 +295,7 @@ def _composite(operation: str) -> None:
 
 
 _AMPLE = 2**32 - 1
-"""A composite above every prime of 32 bits but no element."""
+"""A composite above every 32-bit prime, which is not an element itself."""
 
 
 def _known(operation: str) -> Any:

@@ -42,7 +42,7 @@ from secagg_spec.protocols.basa.cores import SETTLE, VOID, Parameters
 BAD_NUMBERS = BAD_PARAM | TOO_FEW
 UPDATE = LENGTH | NONCANONICAL | BAD_PARAM
 ELSEWHERE = MALFORMED | BAD_PARAM | LENGTH | TWICE | TOO_FEW | OUTSIDE | NONCANONICAL
-"""The codes of the table of spec/adapter.md, section 5: numbers, updates, and what stands in a request."""
+"""The codes for wrong numbers, updates and requests: the table of spec/adapter.md, section 5."""
 
 _BYTES = 32
 _WRONG_ROUND = (str(2**32), "-1")
@@ -53,14 +53,14 @@ _WRONG_ROUND = (str(2**32), "-1")
 
 @check("basa.mask/exact", "BAA-26", "BAA-03", operations=(MASK,), applies=standard)
 def mask(draw: Any, call: Caller) -> None:
-    """The masked update has the masks to all positions after, its own, and not those from the accepted ones before."""
+    """The masked update adds its own mask and the masks to later positions, and subtracts those of accepted ones."""
     chosen, k = scenes.drawn(draw)
     same(f"masked update of position {k}", masked_update(call, chosen, k), chosen.masked(k))
 
 
 @check("basa.mask/cancel", "BAA-26", operations=(MASK,), examples=60)
 def cancel(draw: Any, call: Caller) -> None:
-    """In the profile void, the masked updates of all positions add up to the sum of the weighted updates."""
+    """In the profile void, the masked updates of all positions sum to the sum of the weighted updates."""
     chosen = scenes.buffer(draw, scenes.parameters(draw, timeouts=VOID))
     call.by_relation |= not standard(call.caps)
     total = np.zeros(chosen.parameters.d, dtype=np.uint64)
@@ -71,7 +71,7 @@ def cancel(draw: Any, call: Caller) -> None:
 
 @check("basa.mask/bound", "BAA-03", operations=(MASK,), examples=60)
 def bound(draw: Any, call: Caller) -> None:
-    """Under another session, epoch or other parameters the same seeds give other masks."""
+    """The same seeds give other masks under another session, epoch or parameters."""
     p = replace(scenes.parameters(draw), R=2**32, d=8)
     chosen = scenes.buffer(draw, p)
     k = chosen.accepted[0]
@@ -110,7 +110,7 @@ def _weighted(chosen: Buffer, k: int) -> UintArray:
 
 @check("basa.mask/unused-seeds", "BAA-26", operations=(MASK,), examples=20)
 def unused_seeds(draw: Any, call: Caller) -> None:
-    """The seeds to the positions before change nothing, nor does the own one in the profile void."""
+    """Seeds to earlier positions change nothing. In the profile void, a position's own seed changes nothing."""
     chosen, k = scenes.drawn(draw)
     last = k + (not chosen.parameters.settle)
     other = (bytes(_BYTES),) * last + chosen.seeds[k][last:]
@@ -121,7 +121,7 @@ def unused_seeds(draw: Any, call: Caller) -> None:
 
 @check("basa.mask/used-seeds", "BAA-26", operations=(MASK,), examples=40)
 def used_seeds(draw: Any, call: Caller) -> None:
-    """Each seed to a position after, each from an accepted one before, and the own one in *settle* makes a mask."""
+    """Each seed to a later position or from an accepted earlier one makes a mask; in *settle*, so does the own seed."""
     chosen = scenes.buffer(draw, replace(scenes.parameters(draw), R=2**32, d=8))
     p, k = chosen.parameters, int(draw(st.sampled_from(chosen.accepted)))
     used = {
@@ -141,7 +141,7 @@ def used_seeds(draw: Any, call: Caller) -> None:
 
 @check("basa.mask/budget", "BAA-25", operations=(MASK,), examples=40)
 def budget(draw: Any, call: Caller) -> None:
-    """An update is refused from the first integer on that K c_g times is beyond (R - 1) / 2, whatever its weight."""
+    """An update is refused if K c_g times one of its integers is beyond (R - 1) / 2, whatever its weight."""
     chosen, k = scenes.drawn(draw)
     p = chosen.parameters
     most = scenes.half(p.R)
@@ -156,7 +156,7 @@ def budget(draw: Any, call: Caller) -> None:
 
 @check("basa.mask/update", "BAA-24", operations=(MASK,), examples=30)
 def update(draw: Any, call: Caller) -> None:
-    """An update of another length than d, or with a number that is not below R, is refused."""
+    """An update with a length other than d or a number not below R is refused."""
     chosen, k = scenes.drawn(draw)
     right, R = chosen.updates[k], chosen.parameters.R
     wrong = [right[:-1], np.append(right, np.uint64(0)), np.tile(right, 2)]
@@ -171,7 +171,7 @@ def update(draw: Any, call: Caller) -> None:
 
 @check("basa.mask/request", "ADP-37", operations=(MASK,), examples=80)
 def mask_request(draw: Any, call: Caller) -> None:
-    """Positions, weights and seeds other than the text says are refused."""
+    """Positions, weights and seeds that the text forbids are refused."""
     chosen = scenes.buffer(draw, scenes.parameters(draw))
     k = chosen.accepted[draw(st.integers(1, len(chosen.accepted) - 1))]
     wrong = _wrong_uploads(chosen, k)
@@ -180,7 +180,7 @@ def mask_request(draw: Any, call: Caller) -> None:
 
 
 def _wrong_uploads(chosen: Buffer, k: int) -> dict[str, dict[str, Any]]:
-    """Return changes of a request that the text does not allow, each by its name."""
+    """Return forbidden changes of a request, by name."""
     params, P = chosen.mask_params(k), chosen.parameters.positions
     accepted, before, seeds = params["accepted"], params["before"], params["seeds"]
     found = {
@@ -223,7 +223,7 @@ def _explicit(caps: Capabilities) -> bool:
 
 @check("basa.seal/exact", "BAA-04", operations=(SEAL,), applies=_explicit)
 def seal(draw: Any, call: Caller) -> None:
-    """A box is the sender's public key and the sealed seed, bound to everything that the text names."""
+    """A box is the sender's public key and the sealed seed, bound to everything that the text lists."""
     chosen = scenes.box(draw)
     got, want = _sealed(call, chosen), chosen.sealed()
     if got != want:
@@ -232,7 +232,7 @@ def seal(draw: Any, call: Caller) -> None:
 
 @check("basa.seal/opens", "BAA-04", "BAA-05", operations=(SEAL,))
 def opens(draw: Any, call: Caller) -> None:
-    """A box opens to its seed with the private key, whatever the sender drew, and is not the seed itself."""
+    """The private key opens a box to its seed, whatever the sender drew. The box does not show the seed in clear."""
     chosen = scenes.box(draw)
     box = _sealed(call, chosen, draw(st.integers(0, 2**32)))
     try:
@@ -245,7 +245,7 @@ def opens(draw: Any, call: Caller) -> None:
 
 @check("basa/own-boxes", "BAA-04", "BAA-05", operations=(SEAL, OPEN))
 def own_boxes(draw: Any, call: Caller) -> None:
-    """A box that was sealed opens to its seed."""
+    """A box that the adapter sealed opens to its seed."""
     chosen = scenes.box(draw)
     sealed = _sealed(call, chosen, draw(st.integers(0, 2**32)))
     _opened(call, chosen, sealed)
@@ -253,7 +253,7 @@ def own_boxes(draw: Any, call: Caller) -> None:
 
 @check("basa.seal/low-order", "BAA-06", operations=(SEAL,), examples=30)
 def seal_weak(draw: Any, call: Caller) -> None:
-    """Nothing is sealed to a public key of low order."""
+    """Sealing to a public key of low order is refused."""
     chosen = scenes.box(draw)
     rand = call.randomness(SEAL, {"box_key": chosen.box_key.hex()})
     call.refused(SEAL, chosen.seal_params(public=low_order(draw).hex()), WEAK_KEY, "the secret is all zero", rand)
@@ -268,7 +268,7 @@ def open_box(draw: Any, call: Caller) -> None:
 
 @check("basa.open/altered", "BAA-05", operations=(OPEN,), examples=60)
 def open_altered(draw: Any, call: Caller) -> None:
-    """A box that was altered, cut or continued does not open."""
+    """A box that was altered, cut or extended does not open."""
     chosen = scenes.box(draw)
     box = altered(draw, chosen.sealed())
     call.refused(OPEN, chosen.open_params(box), BAD_CIPHERTEXT, "the box was altered")
@@ -276,7 +276,7 @@ def open_altered(draw: Any, call: Caller) -> None:
 
 @check("basa.open/low-order", "BAA-06", operations=(OPEN,), examples=30)
 def open_weak(draw: Any, call: Caller) -> None:
-    """A box that holds a public key of low order does not open, though its tag is that of the shared secret 0."""
+    """A box with a public key of low order does not open, even if it is sealed under the shared secret 0."""
     chosen, weak = scenes.box(draw), low_order(draw)
     box = scenes.weak_box(chosen, weak)
     call.refused(OPEN, chosen.open_params(box), BAD_CIPHERTEXT, "it holds a key of low order")
@@ -284,7 +284,7 @@ def open_weak(draw: Any, call: Caller) -> None:
 
 @check("basa.open/another-context", "BAA-05", operations=(OPEN,), examples=120)
 def open_elsewhere(draw: Any, call: Caller) -> None:
-    """A box that was sealed for anything else does not open, whichever field of the binding is another one."""
+    """A box does not open if any field of its binding differs from what the receiver expects."""
     chosen = scenes.box(draw)
     places = _other_places(draw, chosen)
     others = scenes.others(chosen.parameters)
@@ -302,7 +302,7 @@ def open_elsewhere(draw: Any, call: Caller) -> None:
 
 
 def _other_places(draw: Any, chosen: Box) -> dict[str, dict[str, Any]]:
-    """Return other fields of the binding, each by what differs."""
+    """Return changes of the binding, by the field that differs."""
     a, P, N = chosen.address, chosen.parameters.positions, chosen.parameters.N
     found: dict[str, dict[str, Any]] = {
         "sender": {"sender": (a.sender + draw(st.sampled_from((1, N - 1)))) % N},
@@ -315,7 +315,7 @@ def _other_places(draw: Any, chosen: Box) -> dict[str, dict[str, Any]]:
 
 
 def _for_place(chosen: Box, changed: Mapping[str, Any]) -> bytes:
-    """Return a box with another binding, also one that no honest sender makes."""
+    """Return a box with another binding, even one that no honest sender makes."""
     a = chosen.address
     other = Address(a.epoch, a.purpose, a.sender, a.source, a.target)
     for name, value in changed.items():
@@ -342,7 +342,7 @@ def _to_other_key(chosen: Box) -> bytes:
 
 @check("basa.open/another-encryption", "BAA-05", operations=(OPEN,), examples=10)
 def open_encryption(draw: Any, call: Caller) -> None:
-    """A box under the parameters of a session with the other encryption does not open."""
+    """A box sealed under the parameters of the other encryption does not open."""
     chosen = scenes.box(draw)
     epoch = chosen.address.epoch
     other = digest(chosen.parameters, encryption=1)
@@ -352,7 +352,7 @@ def open_encryption(draw: Any, call: Caller) -> None:
 
 @check("basa.seal/request", "ADP-37", operations=(SEAL,), examples=60)
 def seal_request(draw: Any, call: Caller) -> None:
-    """Positions, users, purposes, seeds and keys other than the text says are refused."""
+    """Positions, users, purposes, seeds and keys that the text forbids are refused."""
     chosen = scenes.box(draw)
     params = chosen.seal_params()
     wrong = {**_wrong_boxes(chosen), **_lengths(params, "public"), **_lengths(params, "seed")}
@@ -372,7 +372,7 @@ def seal_box_key(draw: Any, call: Caller) -> None:
 
 @check("basa.open/request", "ADP-37", operations=(OPEN,), examples=60)
 def open_request(draw: Any, call: Caller) -> None:
-    """Positions, users, purposes and keys other than the text says are refused."""
+    """Positions, users, purposes and keys that the text forbids are refused."""
     chosen = scenes.box(draw)
     params = chosen.open_params(chosen.sealed())
     wrong = {**_wrong_boxes(chosen), **_lengths(params, "private")}
@@ -381,7 +381,7 @@ def open_request(draw: Any, call: Caller) -> None:
 
 
 def _wrong_boxes(chosen: Box) -> dict[str, dict[str, Any]]:
-    """Return changes of a request that the text does not allow, each by its name."""
+    """Return forbidden changes of a request, by name."""
     a, p = chosen.address, chosen.parameters
     session = a.epoch.session.hex()
     others = {"settle": SELF if a.purpose == PAIR else PAIR, "void": SELF}
@@ -409,7 +409,7 @@ def _lengths(params: Mapping[str, Any], name: str) -> dict[str, dict[str, Any]]:
 
 @check("basa.seal/void", "ADP-37", operations=(SEAL,), examples=5)
 def seal_void(draw: Any, call: Caller) -> None:
-    """The profile void has no self boxes."""
+    """In the profile void, a self box is refused, because the profile has none."""
     chosen = scenes.box(draw, purpose=PAIR)
     p = replace(chosen.parameters, S=0, timeouts=VOID)
     params = replace(chosen, parameters=p).seal_params(purpose=SELF, **{"from": 0, "to": 0})
@@ -442,14 +442,14 @@ def _bytes(text: Any, what: str) -> bytes:
 
 @check("basa.recover/exact", "BAA-41", "BAA-43", operations=(RECOVER,), applies=standard)
 def recover(draw: Any, call: Caller) -> None:
-    """The own masks, and those to positions that were not accepted, are taken away, and nothing else."""
+    """Recovery subtracts exactly each accepted position's own mask and its masks to positions not accepted."""
     chosen, params = scenes.recovery(draw)
     _recovered(call, chosen, params)
 
 
 @check("basa.recover/skips", "BAA-41", operations=(RECOVER,), applies=standard, examples=60)
 def skips(draw: Any, call: Caller) -> None:
-    """The masks to skipped and unused positions are taken away, in any order of their seeds."""
+    """The masks to skipped and unused positions are subtracted, whatever the order of their seeds."""
     chosen, params = scenes.recovery(draw, spare=1)
     entries = [params["skipped"][at] for at in strategies.shuffled(draw, range(len(params["skipped"])))]
     _recovered(call, chosen, {**params, "skipped": entries})
@@ -457,7 +457,7 @@ def skips(draw: Any, call: Caller) -> None:
 
 @check("basa/own-masks", "BAA-26", "BAA-41", "BAA-43", operations=(MASK, RECOVER), examples=60)
 def own_masks(draw: Any, call: Caller) -> None:
-    """Updates under the own masks are recovered as the sum of the weighted updates."""
+    """Updates under the adapter's own masks are recovered as the sum of the weighted updates."""
     chosen = scenes.buffer(draw, scenes.parameters(draw))
     rows = [masked_update(call, chosen, k) for k in chosen.accepted]
     call.by_relation |= not standard(call.caps)
@@ -465,7 +465,7 @@ def own_masks(draw: Any, call: Caller) -> None:
 
 
 def _recovered(call: Caller, chosen: Buffer, params: Mapping[str, Any]) -> None:
-    """Demand the sum and the average of a recovery; the middle element has two signs, by a policy."""
+    """Demand the sum and the average of a recovery. A policy decides the sign of the middle element."""
     p, want = chosen.parameters, chosen.sum()
     result = call.result(RECOVER, params)
     same("weighted sum", call.read(RECOVER, result.get("sum"), "sum", p.d, p.R), want)
@@ -489,7 +489,7 @@ def _averages(text: Any, size: int) -> RealArray:
 
 @check("basa.recover/request", "ADP-37", operations=(RECOVER,), examples=100)
 def recover_request(draw: Any, call: Caller) -> None:
-    """Positions, weights, vectors and seeds other than the text says are refused."""
+    """Positions, weights, vectors and seeds that the text forbids are refused."""
     chosen, params = scenes.recovery(draw)
     wrong = {**_wrong_lists(chosen, params), **_wrong_skips(chosen, params)}
     name = draw(st.sampled_from(sorted(wrong)))
@@ -497,7 +497,7 @@ def recover_request(draw: Any, call: Caller) -> None:
 
 
 def _wrong_lists(chosen: Buffer, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return changes of what follows the accepted positions."""
+    """Return changes of the lists that follow the accepted positions."""
     p, weights, masked, own = chosen.parameters, params["weights"], params["masked"], params["own"]
     accepted = params["accepted"]
     found = {
@@ -525,7 +525,7 @@ def _wrong_lists(chosen: Buffer, params: Mapping[str, Any]) -> dict[str, dict[st
 
 
 def _wrong_skips(chosen: Buffer, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return changes of the seeds of masks that are left."""
+    """Return changes of the seeds of the masks that are left."""
     skipped, accepted = params["skipped"], params["accepted"]
     extra = [accepted[0], accepted[1], "00" * _BYTES]
     found = {"a seed between accepted positions": {"skipped": [*skipped, extra]}}
@@ -542,7 +542,7 @@ def _wrong_skips(chosen: Buffer, params: Mapping[str, Any]) -> dict[str, dict[st
 
 @check("basa.recover/count", "ADP-37", operations=(RECOVER,), examples=40)
 def count(draw: Any, call: Caller) -> None:
-    """With fewer than T + 2 accepted positions, more than K, or in the profile void not all, nothing is recovered."""
+    """Recovery is refused for fewer than T + 2 or more than K accepted positions. The profile void needs every one."""
     timeouts = draw(st.sampled_from((SETTLE, VOID)))
     p = scenes.parameters(draw, timeouts=timeouts, spare=int(timeouts == SETTLE), short=True)
     wrong = [*range(1, p.T + 2), *([p.K + 1] if p.settle else range(p.T + 2, p.K))]
@@ -559,7 +559,7 @@ def count(draw: Any, call: Caller) -> None:
 def _numbers(operation: str) -> None:
     @check(f"{operation}/numbers", "BAA-01", "BAA-02", "STL-01", operations=(operation,), examples=60)
     def numbers(draw: Any, call: Caller) -> None:
-        """Numbers of a session that the text does not allow are refused."""
+        """Numbers of a session that the text forbids are refused."""
         p = scenes.parameters(draw)
         wrong = scenes.wrong_numbers(p)
         name = draw(st.sampled_from(sorted(wrong)))

@@ -1,4 +1,4 @@
-"""Checks of the authority of BASA, step by step: who gets which key, and what it fixes (spec/basa.md, section 4)."""
+"""Checks of the authority of BASA, step by step: which user gets which key, and when (spec/basa.md, section 4)."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def _step(phase: str, *messages: Message) -> Call:
 
 
 def _filling(part: Part, moment: Moment) -> bool:
-    """Return whether the authority would take an assignment."""
+    """Return whether the authority would accept an assignment."""
     room = moment.position < part.cast.positions and len(moment.accepted) < part.deal.numbers["K"]
     return moment.phase in ("filling", "assigned") and room
 
 
 def _outsiders(part: Part, moment: Moment) -> list[int]:
-    """Return users, with keys that the kit holds, that hold no key of the epoch and are not at its open position."""
+    """Return users without a key of the epoch that are not at its open position and whose keys the kit holds."""
     return [user for user in part.signers() if user not in moment.holders | {moment.user}]
 
 
@@ -59,14 +59,14 @@ def _outsiders(part: Part, moment: Moment) -> list[int]:
 
 @refusal(KEYS, "open-again", "BAA-07")
 def _open_again(draw: Any, part: Part) -> Fault:
-    """No epoch is opened while one is open."""
+    """An epoch is not opened while another is open."""
     at = draw(st.sampled_from(part.when(lambda moment: moment.phase != "closed")))
     return Fault(at, Call("open"), NOT_NOW, "an epoch is open")
 
 
 @refusal(KEYS, "other-position", "BAA-09")
 def _other_position(draw: Any, part: Part) -> Fault:
-    """No position is assigned but the first unused one, or the one that is assigned and not keyed."""
+    """Only the first unused position, or the one that is assigned and not keyed, can be assigned."""
     at = draw(st.sampled_from(part.when(lambda moment: _filling(part, moment))))
     moment = part.moments[at]
     wrong = draw(st.sampled_from([p for p in range(part.cast.positions) if p != moment.position]))
@@ -77,7 +77,7 @@ def _other_position(draw: Any, part: Part) -> Fault:
 
 @refusal(KEYS, "while-keyed", "BAA-09")
 def _while_keyed(draw: Any, part: Part) -> Fault:
-    """While a position is keyed and not settled, none is assigned: not this one again, and not the next one."""
+    """While a position is keyed and not settled, no position is assigned, neither this one nor the next."""
     at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "keyed")))
     moment = part.moments[at]
     position = draw(st.sampled_from((moment.position, min(moment.position + 1, part.cast.positions - 1))))
@@ -88,7 +88,7 @@ def _while_keyed(draw: Any, part: Part) -> Fault:
 
 @refusal(KEYS, "full", "BAA-09", void=False, spares=(1, 2))
 def _full(draw: Any, part: Part) -> Fault | None:
-    """When K positions are accepted, no further one is assigned."""
+    """Once K positions are accepted, no further position is assigned."""
     K, P = part.deal.numbers["K"], part.cast.positions
     found = part.when(lambda m: m.phase == "filling" and len(m.accepted) == K and m.position < P)
     if not found:
@@ -102,7 +102,7 @@ def _full(draw: Any, part: Part) -> Fault | None:
 
 @refusal(KEYS, "outsider", "BAA-10", "ADP-21")
 def _outsider(draw: Any, part: Part) -> Fault:
-    """No position is assigned to a user outside the roster, and the server is blamed."""
+    """A position is not assigned to a user outside the roster, and the server is blamed."""
     at = draw(st.sampled_from(part.when(lambda moment: _filling(part, moment))))
     moment = part.moments[at]
     user = draw(st.sampled_from((part.size, 2**31, SERVER)))
@@ -112,7 +112,7 @@ def _outsider(draw: Any, part: Part) -> Fault:
 
 @refusal(KEYS, "holder", "BAA-10")
 def _holder(draw: Any, part: Part) -> Fault:
-    """No position is assigned to a user that holds a key of the epoch."""
+    """A position is not assigned to a user that already holds a key of the epoch."""
     at = draw(st.sampled_from(part.when(lambda moment: _filling(part, moment) and bool(moment.holders))))
     moment = part.moments[at]
     user = draw(st.sampled_from(sorted(moment.holders)))
@@ -122,7 +122,7 @@ def _holder(draw: Any, part: Part) -> Fault:
 
 @check(f"{KEYS}/reassigned", "BAA-09", "BAA-11", operations=(KEYS,), applies=explicit(KEYS), examples=12)
 def reassigned(draw: Any, caller: Caller) -> None:
-    """A position that is not keyed can be assigned to another user, who alone gets its key."""
+    """A position that is not keyed can be assigned to another user. Then only that user gets its key."""
     part = PARTS[KEYS](draw)
     at = draw(st.sampled_from(part.taking("assign")))
     moment, after = part.moments[at], part.moments[at + 1]
@@ -142,7 +142,7 @@ def reassigned(draw: Any, caller: Caller) -> None:
 
 @refusal(KEYS, "another-user", "BAA-11")
 def _another_user(draw: Any, part: Part) -> Fault | None:
-    """The key of a position goes to nobody but the user that it is assigned to."""
+    """The key of a position is given only to the user it is assigned to."""
     found = part.when(lambda m: m.phase in ("filling", "assigned", "keyed") and bool(_outsiders(part, m)))
     if not found:
         return None
@@ -156,7 +156,7 @@ def _another_user(draw: Any, part: Part) -> Fault | None:
 
 @refusal(KEYS, "another-position", "BAA-11")
 def _another_position(draw: Any, part: Part) -> Fault:
-    """A user that is assigned one position gets the key of no other one."""
+    """A user with an assigned position does not get the key of another position."""
     at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "assigned")))
     moment = part.moments[at]
     wrong = draw(st.sampled_from([p for p in range(part.cast.positions) if p != moment.position]))
@@ -166,7 +166,7 @@ def _another_position(draw: Any, part: Part) -> Fault:
 
 @refusal(KEYS, "second-key", "BAA-12")
 def _second_key(draw: Any, part: Part) -> Fault:
-    """A key is given once, also when its position is settled."""
+    """A key is given only once, even after its position is settled."""
     at = draw(st.sampled_from(part.when(lambda m: m.phase == "keyed" or (m.phase != "closed" and bool(m.holders)))))
     moment = part.moments[at]
     given = [*moment.accepted, *moment.skipped, *([(moment.position, moment.user)] if moment.phase == "keyed" else [])]
@@ -190,7 +190,7 @@ def _settle_unkeyed(draw: Any, part: Part) -> Fault:
 
 @refusal(KEYS, "unsigned", "BAA-14", "ADP-21")
 def _unsigned(draw: Any, part: Part) -> Fault:
-    """A position is not accepted unless its user signed the position, the stamp, the weight and all hashes."""
+    """A position is accepted only if its user signed the position, the stamp, the weight and all hashes."""
     at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "keyed")))
     moment, cast = part.moments[at], part.cast
     told = cast.settled(part.made(moment.user, moment))
@@ -215,7 +215,7 @@ def _unsigned(draw: Any, part: Part) -> Fault:
 
 @refusal(KEYS, "hashes", "BAA-14", "ADP-21")
 def _hashes(draw: Any, part: Part) -> Fault:
-    """A position is not accepted without a hash for each box, though its user signed those that there are."""
+    """A position is not accepted without one hash per box, even if its user signed the hashes that are there."""
     at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "keyed")))
     moment, cast = part.moments[at], part.cast
     upload = part.made(moment.user, moment)
@@ -228,7 +228,7 @@ def _hashes(draw: Any, part: Part) -> Fault:
 
 @refusal(KEYS, "settled", "BAA-15")
 def _settled(draw: Any, part: Part) -> Fault:
-    """A position is not settled twice, in neither way."""
+    """A settled position is not settled again, either as accepted or as skipped."""
     at = draw(st.sampled_from(part.when(lambda m: m.phase != "closed" and bool(m.holders))))
     moment, cast = part.moments[at], part.cast
     position, user = draw(st.sampled_from([*moment.accepted, *moment.skipped]))
@@ -240,7 +240,7 @@ def _settled(draw: Any, part: Part) -> Fault:
 
 @refusal(KEYS, "late-acceptance", "BAA-15", "BAA-16", void=False, spares=(1, 2))
 def _late_acceptance(draw: Any, part: Part) -> Fault | None:
-    """A position that was skipped is not accepted, when its upload comes late."""
+    """A skipped position is not accepted when its upload arrives late."""
     found = part.when(lambda m: m.phase != "closed" and bool(m.skipped))
     if not found:
         return None
@@ -253,7 +253,7 @@ def _late_acceptance(draw: Any, part: Part) -> Fault | None:
 
 @refusal(KEYS, "numbers", "BAA-51", "ADP-21")
 def _numbers(draw: Any, part: Part) -> Fault:
-    """Numbers outside their range, and an offer that expired with hashes or a stamp, are refused."""
+    """Numbers outside their range are refused, and so is an expired offer that has hashes or a stamp."""
     at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "keyed")))
     moment, cast = part.moments[at], part.cast
     told, expired = cast.settled(part.made(moment.user, moment)), cast.expired(moment.epoch, moment.position)
@@ -275,7 +275,7 @@ def _numbers(draw: Any, part: Part) -> Fault:
 
 
 def last_seat(draw: Any) -> Director:
-    """Draw a session in which one position is left when T + 2 updates are accepted, and then K of them are not yet."""
+    """Draw a session in which T + 2 updates, one fewer than K, are accepted and one position is left."""
     chosen = basa_sessions.numbers(draw, void=False, spares=(1, 2))
     chosen = {**chosen, "K": chosen["T"] + 3, "N": chosen["T"] + 4 + chosen["S"]}
     chosen = {**chosen, **basa_sessions.levels(draw, chosen["K"])}
@@ -288,7 +288,7 @@ def last_seat(draw: Any) -> Director:
 
 
 def _visits(draw: Any, drawn: basa_sessions.Plan, accepted: int, skipped: int) -> None:
-    """Draw so many visits of either end, in any order."""
+    """Draw `accepted` visits that are accepted and `skipped` that are skipped, in any order."""
     for place in strategies.shuffled(draw, range(accepted + skipped)):
         drawn.visit("upload" if place < accepted else "skip")
 
@@ -306,7 +306,7 @@ def drained(draw: Any) -> Director:
 
 @refusal(KEYS, "close-assigned", "BAA-18", session=last_seat)
 def _close_assigned(draw: Any, part: Part) -> Fault:
-    """An epoch is not closed while its last position is assigned or keyed, and not settled."""
+    """An epoch is not closed while its last position is assigned or keyed but not settled."""
     last = part.cast.positions - 1
     at = draw(st.sampled_from(part.when(lambda m: m.phase in ("assigned", "keyed") and m.position == last)))
     step = _step("close", part.cast.close_request(part.moments[at].epoch))
@@ -325,7 +325,7 @@ def _close_early(draw: Any, part: Part) -> Fault:
 
 @refusal(KEYS, "close-few", "BAA-19", session=drained)
 def _close_few(draw: Any, part: Part) -> Fault:
-    """An epoch with fewer than T + 2 accepted positions is not closed, though no position is left."""
+    """An epoch with fewer than T + 2 accepted positions is not closed, even if no position is left."""
     P = part.cast.positions
     at = draw(st.sampled_from(part.when(lambda m: m.phase == "filling" and m.position == P)))
     step = _step("close", part.cast.close_request(part.moments[at].epoch))
@@ -334,7 +334,7 @@ def _close_few(draw: Any, part: Part) -> Fault:
 
 @refusal(KEYS, "ended", "BAA-22")
 def _ended(draw: Any, part: Part) -> Fault:
-    """In an epoch that has ended nothing is assigned, given, settled, closed or given up."""
+    """After an epoch has ended, every step is refused: to assign, give a key, settle, close or give up."""
     at = draw(st.sampled_from(part.when(lambda m: m.phase == "closed" and m.epoch >= part.deal.round)))
     return _after_the_end(draw, part, at, part.moments[at])
 
@@ -351,7 +351,7 @@ def _old_epoch(draw: Any, part: Part) -> Fault | None:
 
 
 def _after_the_end(draw: Any, part: Part, at: int, moment: Moment) -> Fault:
-    """Return a step with a message of an epoch that is not open any more."""
+    """Return a step with a message of an epoch that is no longer open."""
     cast, user = part.cast, draw(st.sampled_from(part.signers()))
     position = min(moment.position, cast.positions - 1)
     held = (position, user) if not moment.accepted else moment.accepted[-1]
@@ -372,7 +372,7 @@ def _after_the_end(draw: Any, part: Part, at: int, moment: Moment) -> Fault:
 
 @check(f"{KEYS}/sampled", "RND-04", operations=(KEYS,), applies=explicit(KEYS), examples=12)
 def sampled(draw: Any, caller: Caller) -> None:
-    """Secret keys that are not 32 bytes for each position are refused."""
+    """Secret keys are refused unless there are 32 bytes for each position."""
     params, rand = begun(draw, KEYS)
     name = draw(st.sampled_from([name for name in ("pair_keys", "self_keys") if rand[name]]))
     [first, *others] = rand[name]
@@ -383,7 +383,7 @@ def sampled(draw: Any, caller: Caller) -> None:
 
 @check(f"{KEYS}/nothing-left", "RND-04", "ERR-01", operations=(KEYS,), applies=explicit(KEYS), examples=6)
 def nothing_left(draw: Any, caller: Caller) -> None:
-    """An epoch for which no keys are left is not opened, and nothing is harmed."""
+    """An epoch is not opened if no keys are left for it, and the refusal has no effect."""
     part = PARTS[KEYS](draw)
     fault = Fault(0, Call("open"), NOTHING_LEFT, "no keys are left")
     entries = ask(caller, KEYS, part.params([fault.call]), {"pair_keys": [], "self_keys": []})

@@ -1,4 +1,4 @@
-"""Checks of whole sessions of BASA by a schedule of who comes, times out and is late (spec/adapter.md)."""
+"""Checks of whole sessions of BASA with a schedule of visits, timeouts and late updates (spec/adapter.md)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _MEMBERS = ("round", "positions", "users", "weights", "sum")
     examples=80,
 )
 def sums(draw: Any, call: Caller) -> None:
-    """Whoever comes and times out, each epoch that is closed ends with the sum of its accepted updates, no other."""
+    """Each epoch that closes gives the sum of exactly its accepted updates, whichever users come or time out."""
     made = valid(draw)
     got = call.result(EPOCHS, made.params, call.randomness(EPOCHS, made.rand)).get("epochs")
     wanted = made.plan.epochs
@@ -62,7 +62,7 @@ def _is_epoch(epoch: object) -> bool:
 
 
 def _judge(call: Caller, made: Session, what: str, mine: Mapping[str, Any], right: Opened) -> None:
-    """Compare an epoch; weights that an implementation draws itself are compared with the admissible ones."""
+    """Compare an epoch. Weights that an implementation draws itself must be among the admissible ones."""
     wanted = {
         "round": str(right.number),
         "positions": [position for position, _, _, _ in right.uploads],
@@ -102,7 +102,7 @@ Build = Callable[[Any, Plan], Wrong | None]
 
 
 def _refusal(name: str, *clauses: str, **wanted: Any) -> Callable[[Build], Build]:
-    """Register an event that a party refuses, at the end of a schedule, as a check."""
+    """Register as a check an event at the end of a schedule that a party refuses."""
 
     def register(build: Build) -> Build:
         def judge(draw: Any, call: Caller) -> None:
@@ -126,7 +126,7 @@ def _refusal(name: str, *clauses: str, **wanted: Any) -> Callable[[Build], Build
 
 
 def _event(draw: Any, user: int, stamp: int) -> dict[str, Any]:
-    """Draw an event in which a user comes."""
+    """Draw an event in which a user visits."""
     kinds: tuple[dict[str, Any], ...] = (
         {"event": "upload"},
         {"event": "late"},
@@ -138,7 +138,7 @@ def _event(draw: Any, user: int, stamp: int) -> dict[str, Any]:
 
 @_refusal("comes-again", "BAA-36", "BAA-10")
 def _comes_again(draw: Any, drawn: Plan) -> Wrong:
-    """A user whose update was accepted, or whose position was skipped, gets no other position in this epoch."""
+    """A user whose update was accepted or whose position was skipped gets no other position in the epoch."""
     drawn.bustle(6)
     if not drawn.epoch.barred:
         drawn.upload(draw(st.sampled_from(drawn.able())))
@@ -149,7 +149,7 @@ def _comes_again(draw: Any, drawn: Plan) -> Wrong:
 
 @_refusal("full", "BAA-36")
 def _full(draw: Any, drawn: Plan) -> Wrong:
-    """No position is offered when K updates are accepted, or none is left."""
+    """No position is offered once K updates are accepted or no position is left."""
     drawn.bustle(3)
     drawn.fill()
     user = draw(st.integers(0, drawn.parameters.N - 1))
@@ -158,7 +158,7 @@ def _full(draw: Any, drawn: Plan) -> Wrong:
 
 @_refusal("too-early", "BAA-19", "BAA-45")
 def _too_early(draw: Any, drawn: Plan) -> Wrong | None:
-    """An epoch is not closed with fewer than K updates while a position is unused."""
+    """An epoch with fewer than K updates is not closed while a position is unused."""
     drawn.bustle(6)
     if drawn.can_close():
         return None
@@ -167,7 +167,7 @@ def _too_early(draw: Any, drawn: Plan) -> Wrong | None:
 
 @_refusal("too-few", "BAA-19", "BAA-45", timeouts=SETTLE)
 def _too_few(draw: Any, drawn: Plan) -> Wrong:
-    """An epoch is not closed with fewer than T + 2 updates, though no position is left."""
+    """An epoch with fewer than T + 2 updates is not closed, even if no position is left."""
     few = draw(st.integers(0, drawn.parameters.T + 1))
     while drawn.able() and drawn.epoch.place < drawn.parameters.positions:
         upload = len(drawn.epoch.uploads) < few
@@ -177,7 +177,7 @@ def _too_few(draw: Any, drawn: Plan) -> Wrong:
 
 @_refusal("stale", "BAA-28", "BAA-49", "BAA-38")
 def _stale(draw: Any, drawn: Plan) -> Wrong | None:
-    """An update that is older than tau_max, or of an epoch to come, gets no position."""
+    """An update older than tau_max, or of a future epoch, gets no position."""
     drawn.bustle(3)
     now, users = drawn.epoch.number, drawn.able()
     wrong = [now + 1, now + 2, *(s for s in (now - drawn.parameters.tau_max - 1, 0) if s >= 0)]
@@ -191,7 +191,7 @@ def _stale(draw: Any, drawn: Plan) -> Wrong | None:
 
 @_refusal("nobody", "MSG-03")
 def _nobody(draw: Any, drawn: Plan) -> Wrong:
-    """A user outside the roster does nothing."""
+    """An event of a user outside the roster is refused."""
     stranger = draw(st.sampled_from((drawn.parameters.N, -1, 2**31 - 1)))
     return _event(draw, stranger, drawn.epoch.number), NOBODY, f"user {stranger} is not on the roster"
 
@@ -218,12 +218,12 @@ _FORMS: tuple[Any, ...] = (
     "close",
     None,
 )
-"""What is no event of the table."""
+"""Values that are not events of the table."""
 
 
 @check(f"{EPOCHS}/events", "ADP-36", operations=(EPOCHS,), examples=40)
 def events(draw: Any, call: Caller) -> None:
-    """An event that is not one of the table is rejected as malformed, wherever it stands."""
+    """An event that is not in the table is rejected as malformed, at any position of the schedule."""
     made = valid(draw, 1)
     at = draw(st.integers(0, len(made.plan.events)))
     wrong = _FORMS[draw(st.integers(0, len(_FORMS) - 1))]
@@ -234,7 +234,7 @@ def events(draw: Any, call: Caller) -> None:
 
 @check(f"{EPOCHS}/budget", "BAA-25", operations=(EPOCHS,), examples=20)
 def budget(draw: Any, call: Caller) -> None:
-    """An update with an element that a buffer does not carry is refused."""
+    """An update with an element beyond the budget of a buffer is refused."""
     made = valid(draw, 1)
     p = made.plan.parameters
     if scenes.half(p.R) == p.budget:
@@ -249,7 +249,7 @@ def budget(draw: Any, call: Caller) -> None:
 
 @check(f"{EPOCHS}/updates", "BAA-24", operations=(EPOCHS,), examples=20)
 def updates(draw: Any, call: Caller) -> None:
-    """An update of another length, or with a number that is not below R, is refused."""
+    """An update with the wrong length or a number not below R is refused."""
     made = valid(draw, 1)
     rows, R = [pack(row) for row in made.updates], made.plan.parameters.R
     at = draw(st.integers(0, made.plan.used - 1))
@@ -266,7 +266,7 @@ def _given(caps: Capabilities) -> bool:
 
 @check(f"{EPOCHS}/too-little", "RND-04", operations=(EPOCHS,), examples=16)
 def too_little(draw: Any, call: Caller) -> None:
-    """A schedule that uses more than it is given is refused."""
+    """A schedule that needs more updates or sampled values than it is given is refused."""
     made = valid(draw, 1)
     params, rand = dict(made.params), dict(made.rand)
     least = made.plan.used - 1
@@ -281,7 +281,7 @@ def too_little(draw: Any, call: Caller) -> None:
 
 @check(f"{EPOCHS}/numbers", "BAA-01", "BAA-02", "STL-01", operations=(EPOCHS,), examples=40)
 def numbers(draw: Any, call: Caller) -> None:
-    """Numbers of a session that the text does not allow are refused."""
+    """Numbers of a session that the text forbids are refused."""
     made = valid(draw, 1)
     wrong = scenes.wrong_numbers(made.plan.parameters)
     name = draw(st.sampled_from(sorted(wrong)))
@@ -291,7 +291,7 @@ def numbers(draw: Any, call: Caller) -> None:
 
 @check(f"{EPOCHS}/bound", "ERR-02", operations=(EPOCHS,), examples=10)
 def bound(draw: Any, call: Caller) -> None:
-    """A round outside its range, or a session id of another length, is refused."""
+    """A round outside its range or a session id of the wrong length is refused."""
     made = valid(draw, 1)
     text = made.params["session"]
     options = ({"round": str(2**32)}, {"round": "-1"}, {"session": text[:-2]}, {"session": text + "00"})

@@ -1,4 +1,4 @@
-"""How faults of a party of BASA become checks; the faults that all of its parties meet, and those of whole requests."""
+"""How faults of a party of BASA become checks, with the faults of all its parties and of whole requests."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ FAULTS: dict[str, dict[str, Build]] = {USER: {}, SERVED: {}, KEYS: {}}
 
 
 def explicit(op: str) -> Callable[[Capabilities], bool]:
-    """Return the condition that the entries of a script are fixed bit for bit."""
+    """Return the condition that the entries of a script are determined bit for bit."""
     return lambda caps: caps.grade(op) == "explicit"
 
 
 def refusal(party: str, name: str, *clauses: str, **given: Any) -> Callable[[Build], Build]:
-    """Register a fault as a check: the step is refused, and the right steps around it work (ERR-01)."""
+    """Register a fault as a check: the party refuses the step, and the right steps before and after work (ERR-01)."""
 
     def register(build: Build) -> Build:
         def judge(draw: Any, caller: Caller) -> None:
@@ -83,18 +83,18 @@ def all_parties(name: str, *clauses: str) -> Callable[[Build], Build]:
 
 
 def right(party: str, *clauses: str) -> None:
-    """Register the checks that a party's right steps are those of the text, whatever it refused between them."""
+    """Register the checks that a party takes its right steps as the text says, whatever it refused between them."""
     playing.right_steps(party, PARTS[party], FAULTS[party], clauses, explicit(party), (40, 24, 12))
 
 
 def replaced(part: Part, at: int, **changes: Any) -> Call:
-    """Return a step with other fields in its message."""
+    """Return a step with some fields of its message changed."""
     [message] = part.inbox(at)
     return call(part.events()[at].step.phase, (replace(message, **changes),))
 
 
 def flipped(draw: Any, data: bytes) -> bytes:
-    """Draw bytes in which one bit is another one."""
+    """Draw bytes with one bit flipped."""
     at, bit = draw(st.integers(0, len(data) - 1)), draw(st.integers(0, 7))
     return data[:at] + bytes([data[at] ^ (1 << bit)]) + data[at + 1 :]
 
@@ -103,7 +103,7 @@ def flipped(draw: Any, data: bytes) -> bytes:
 
 
 def _arriving(draw: Any, part: Part) -> tuple[int, Message]:
-    """Draw a message that arrives, and the number of its step."""
+    """Draw a message that arrives. Return the number of its step and the message."""
     found = [at for at in range(len(part.events())) if part.inbox(at)]
     at = draw(st.sampled_from(found))
     return at, part.inbox(at)[0]
@@ -111,7 +111,7 @@ def _arriving(draw: Any, part: Part) -> tuple[int, Message]:
 
 @all_parties("elsewhere", "MSG-03")
 def _elsewhere(draw: Any, part: Part) -> Fault:
-    """A message of another session, or for another receiver, is refused."""
+    """A message of another session or for another receiver is refused."""
     at, message = _arriving(draw, part)
     session = bytes([message.session[0] ^ 1]) + message.session[1:]
     wrong: list[dict[str, Any]] = [{"session": session}, {"receiver": message.sender}, {"receiver": part.size}]
@@ -121,7 +121,7 @@ def _elsewhere(draw: Any, part: Part) -> Fault:
 
 @all_parties("another-epoch", "MSG-03")
 def _another_epoch(draw: Any, part: Part) -> Fault | None:
-    """A message of another epoch than the open one is refused."""
+    """A message of an epoch other than the open one is refused."""
     free = (EpochKeys, PositionRequest, PositionOffer)
     found = [at for at in range(len(part.events())) if part.inbox(at) and not isinstance(part.inbox(at)[0], free)]
     if not found:
@@ -134,7 +134,7 @@ def _another_epoch(draw: Any, part: Part) -> Fault | None:
 
 @all_parties("sender", "MSG-03")
 def _sender(draw: Any, part: Part) -> Fault:
-    """A message from a party that has nothing to send to this step is refused."""
+    """A message is refused if its sender has nothing to send to this step."""
     at, message = _arriving(draw, part)
     from_users = isinstance(message, PositionRequest | PositionUpload | KeyRequest)
     users = [] if from_users else part.signers()
@@ -145,7 +145,7 @@ def _sender(draw: Any, part: Part) -> Fault:
 
 @all_parties("second-message", "MSG-04")
 def _second(draw: Any, part: Part) -> Fault:
-    """A second message in a step is refused."""
+    """A step with a second message is refused."""
     at, message = _arriving(draw, part)
     step = part.calls()[at]
     return Fault(at, replace(step, inbox=(*step.inbox, encode(message))), SECOND | NOT_NOW, "two messages came")
@@ -153,14 +153,14 @@ def _second(draw: Any, part: Part) -> Fault:
 
 @all_parties("no-message", "MSG-03")
 def _nothing(draw: Any, part: Part) -> Fault:
-    """A step that takes a message is refused without one."""
+    """A step that needs a message is refused without one."""
     at, _ = _arriving(draw, part)
     return Fault(at, Call(part.calls()[at].phase), NOT_NOW, "no message came")
 
 
 @all_parties("bytes", "MSG-02")
 def _bytes(draw: Any, part: Part) -> Fault:
-    """Bytes that are no message are refused."""
+    """Bytes that do not decode to a message are refused."""
     at, message = _arriving(draw, part)
     whole = encode(message)
     data = broken_bytes(draw, whole) if len(whole) > 30 else whole[: draw(st.integers(0, len(whole) - 1))]
@@ -178,7 +178,7 @@ def _is_message(data: bytes) -> bool:
 
 @all_parties("type", "MSG-02")
 def _type(draw: Any, part: Part) -> Fault:
-    """A message of a type that the step does not receive is refused, also where it is one of the protocol's."""
+    """A message of a type that the step does not expect is refused, even if it is a type of the protocol."""
     at = draw(st.integers(0, len(part.events()) - 1))
     epoch = part.moments[at].epoch
     step = part.calls()[at]
@@ -195,7 +195,7 @@ def _type(draw: Any, part: Part) -> Fault:
 def _requests(party: str) -> None:
     @check(f"{party}/parameters", "BAA-01", "BAA-02", operations=(party,), applies=explicit(party), examples=40)
     def parameters(draw: Any, caller: Caller) -> None:
-        """Parameters that the text does not allow are refused."""
+        """Parameters that the text forbids are refused."""
         params, rand = begun(draw, party)
         wrong = basa_sessions.wrong_numbers(params)
         name = draw(st.sampled_from(sorted(wrong)))
@@ -204,7 +204,7 @@ def _requests(party: str) -> None:
 
     @check(f"{party}/request", "ERR-02", operations=(party,), applies=explicit(party), examples=12)
     def request(draw: Any, caller: Caller) -> None:
-        """A session of another length, a round outside its range, and a user outside the roster are refused."""
+        """A session of the wrong length, a round outside its range, or a user outside the roster is refused."""
         params, rand = begun(draw, party)
         changes: list[dict[str, Any]] = [
             {"session": params["session"][2:]},
@@ -219,7 +219,7 @@ def _requests(party: str) -> None:
 
     @check(f"{party}/keys", "SIG-04", "SIG-05", operations=(party,), applies=explicit(party), examples=16)
     def keys(draw: Any, caller: Caller) -> None:
-        """Keys of another length, more or fewer than N, and two that are equal, are refused."""
+        """Keys are refused unless there are N, all different and of the right length."""
         params, rand = begun(draw, party)
         roster = list(params["verification"])
         own = "signing" if "signing" in params else "authority"

@@ -1,4 +1,4 @@
-"""Checks of the server of BASA, step by step: what it offers, takes, adds and recovers (spec/basa.md, section 4)."""
+"""Checks of the server of BASA, step by step: what it offers, accepts, adds and recovers (spec/basa.md, section 4)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _offering(part: Part, moment: Moment) -> bool:
 
 
 def _fresh(part: Part, moment: Moment) -> list[int]:
-    """Return users, with keys that the kit holds, that have had no position of the epoch."""
+    """Return users that had no position of the epoch and whose keys the kit holds."""
     return [user for user in part.signers() if user not in moment.holders | {moment.user}]
 
 
@@ -64,7 +64,7 @@ def _fresh(part: Part, moment: Moment) -> list[int]:
 
 @refusal(SERVED, "open-again", "BAA-50")
 def _open_again(draw: Any, part: Part) -> Fault:
-    """The keys of a new epoch are not taken while the server has one."""
+    """The keys of a new epoch are refused while the server has an epoch."""
     at = draw(st.sampled_from(part.when(lambda moment: moment.phase != "idle")))
     keys = part.cast.epoch_keys(part.moments[at].epoch + 1, part.cast.published(part.moments[at].epoch))
     return Fault(at, _step("open", keys), NOT_NOW, f"the server is {part.moments[at].phase}")
@@ -72,7 +72,7 @@ def _open_again(draw: Any, part: Part) -> Fault:
 
 @refusal(SERVED, "old-epoch", "BAA-50", "ADP-21")
 def _old_epoch(draw: Any, part: Part) -> Fault:
-    """The keys of an epoch that is not after the last one that was known are refused, blaming the authority."""
+    """The keys of an epoch that is not later than the last known one are refused, and the authority is blamed."""
     at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "idle")))
     known = part.moments[at].epoch
     epoch = draw(st.sampled_from([epoch for epoch in (known, known - 1, 0) if epoch >= 0]))
@@ -82,7 +82,7 @@ def _old_epoch(draw: Any, part: Part) -> Fault:
 
 @refusal(SERVED, "unsigned-keys", "BAA-29", "ADP-21")
 def _unsigned_keys(draw: Any, part: Part) -> Fault:
-    """Keys of an epoch that the authority did not sign for it are refused, and the authority is blamed."""
+    """Keys that the authority did not sign for their epoch are refused, and the authority is blamed."""
     at = draw(st.sampled_from(part.taking("open")))
     [message] = part.inbox(at)
     other = part.cast.epoch_keys(message.round, message.keys, signed=message.round ^ 1)
@@ -97,7 +97,7 @@ def _unsigned_keys(draw: Any, part: Part) -> Fault:
 
 @refusal(SERVED, "keys-form", "BAA-51", "ADP-21")
 def _keys_form(draw: Any, part: Part) -> Fault:
-    """Keys and signatures of another length are refused, though they are signed."""
+    """Keys and signatures of the wrong length are refused, even if they are signed."""
     at = draw(st.sampled_from(part.taking("open")))
     [message] = part.inbox(at)
     shown = draw(st.sampled_from((message.keys[32:], message.keys + message.keys[:32], message.keys[1:])))
@@ -110,7 +110,7 @@ def _keys_form(draw: Any, part: Part) -> Fault:
 
 @refusal(SERVED, "offer-out-of-turn", "BAA-36")
 def _offer_out_of_turn(draw: Any, part: Part) -> Fault:
-    """A position is offered to one user at a time, and in an epoch only."""
+    """A position is offered only within an epoch, and to one user at a time."""
     at = draw(st.sampled_from(part.when(lambda moment: moment.phase != "filling")))
     moment = part.moments[at]
     user = draw(st.sampled_from(_fresh(part, moment) or part.signers()))
@@ -120,7 +120,7 @@ def _offer_out_of_turn(draw: Any, part: Part) -> Fault:
 
 @refusal(SERVED, "served-before", "BAA-36")
 def _served_before(draw: Any, part: Part) -> Fault:
-    """No position is offered to a user whose update was accepted, or whose position was skipped, in the epoch."""
+    """A user whose update was accepted or whose position was skipped in the epoch is offered no other position."""
     at = draw(st.sampled_from(part.when(lambda m: _offering(part, m) and bool(m.holders))))
     moment = part.moments[at]
     user = draw(st.sampled_from(sorted(moment.holders)))
@@ -130,7 +130,7 @@ def _served_before(draw: Any, part: Part) -> Fault:
 
 @refusal(SERVED, "no-room", "BAA-36")
 def _no_room(draw: Any, part: Part) -> Fault | None:
-    """No position is offered when K updates are accepted, or no position is left."""
+    """No position is offered once K updates are accepted or no position is left."""
     found = part.when(lambda m: m.phase == "filling" and not _offering(part, m) and bool(_fresh(part, m)))
     if not found:
         return None
@@ -143,7 +143,7 @@ def _no_room(draw: Any, part: Part) -> Fault | None:
 
 @refusal(SERVED, "stamp", "BAA-49", "ADP-21")
 def _stamp(draw: Any, part: Part) -> Fault | None:
-    """A request with a stamp after the epoch, or with a staleness above tau_max, is refused, blaming its sender."""
+    """A request with a stamp after the epoch or a staleness above tau_max is refused, and its sender is blamed."""
     found = part.when(lambda m: _offering(part, m) and bool(_fresh(part, m)))
     if not found:
         return None
@@ -160,7 +160,7 @@ def _stamp(draw: Any, part: Part) -> Fault | None:
 
 
 def _serving(draw: Any, part: Part) -> tuple[int, Moment, PositionUpload]:
-    """Draw a moment in which a user is served, and a right upload of it."""
+    """Draw a moment at which a user is being served, and a right upload by that user."""
     at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "serving")))
     moment = part.moments[at]
     return at, moment, part.made(moment.user, moment)
@@ -168,7 +168,7 @@ def _serving(draw: Any, part: Part) -> tuple[int, Moment, PositionUpload]:
 
 @refusal(SERVED, "another-user", "BAA-37")
 def _another_user(draw: Any, part: Part) -> Fault | None:
-    """An upload from another user than the one that is served is refused."""
+    """An upload from a user other than the one being served is refused."""
     at, moment, _ = _serving(draw, part)
     others = [user for user in part.signers() if user != moment.user]
     user = draw(st.sampled_from(others))
@@ -178,7 +178,7 @@ def _another_user(draw: Any, part: Part) -> Fault | None:
 
 @refusal(SERVED, "another-position", "BAA-37")
 def _another_position(draw: Any, part: Part) -> Fault:
-    """An upload for another position than the open one is refused."""
+    """An upload for a position other than the open one is refused."""
     at, moment, _ = _serving(draw, part)
     position = draw(st.sampled_from([p for p in range(part.cast.positions) if p != moment.position]))
     step = _step("take", part.made(moment.user, replace(moment, position=position)))
@@ -187,7 +187,7 @@ def _another_position(draw: Any, part: Part) -> Fault:
 
 @refusal(SERVED, "upload-out-of-turn", "BAA-37")
 def _upload_out_of_turn(draw: Any, part: Part) -> Fault:
-    """An upload is refused when nobody is served: before, after, and twice."""
+    """An upload is refused when no user is being served: before the offer, after the upload, or a second time."""
     at = draw(st.sampled_from(part.when(lambda m: m.phase not in ("serving", "idle"))))
     moment = part.moments[at]
     known = part.uploads(moment)
@@ -199,7 +199,7 @@ def _upload_out_of_turn(draw: Any, part: Part) -> Fault:
 
 @refusal(SERVED, "late-upload", "BAA-37", "BAA-22", session=basa_sessions.belated)
 def _late_upload(draw: Any, part: Part) -> Fault | None:
-    """An upload that comes after its offer expired is refused, in the same epoch and in the next one."""
+    """An upload that arrives after its offer expired is refused, in the same epoch and in the next one."""
     if not part.late:
         return None
     first, upload = one_of(draw, part.late)
@@ -211,7 +211,7 @@ def _late_upload(draw: Any, part: Part) -> Fault | None:
 
 @refusal(SERVED, "weight", "BAA-38", "ADP-21")
 def _weight(draw: Any, part: Part) -> Fault:
-    """An upload whose weight no draw gives for its staleness is refused, though it is signed."""
+    """An upload is refused if no draw gives its weight for its staleness, even if it is signed."""
     at, moment, upload = _serving(draw, part)
     numbers = part.deal.numbers
     tau = draw(st.integers(0, min(numbers["tau_max"], moment.epoch)))
@@ -225,7 +225,7 @@ def _weight(draw: Any, part: Part) -> Fault:
 
 @refusal(SERVED, "upload-stamp", "BAA-38", "ADP-21")
 def _upload_stamp(draw: Any, part: Part) -> Fault:
-    """An upload with a stamp after the epoch, or with a staleness above tau_max, is refused, though it is signed."""
+    """An upload with a stamp after the epoch or with a staleness above tau_max is refused, even if it is signed."""
     at, moment, upload = _serving(draw, part)
     most = part.deal.numbers["tau_max"]
     stamp = draw(st.sampled_from([s for s in (moment.epoch + 1, moment.epoch - most - 1) if 0 <= s < 2**32]))
@@ -238,7 +238,7 @@ def _upload_stamp(draw: Any, part: Part) -> Fault:
 
 @refusal(SERVED, "boxes", "BAA-39", "ADP-21")
 def _boxes(draw: Any, part: Part) -> Fault:
-    """An upload with more or fewer boxes than its position asks for is refused, though it is signed."""
+    """An upload with more or fewer boxes than its position needs is refused, even if it is signed."""
     at, moment, upload = _serving(draw, part)
     more = upload.boxes + bytes(80)
     boxes = draw(st.sampled_from([more, *([upload.boxes[80:], upload.boxes[:-80]] if upload.boxes else [])]))
@@ -249,7 +249,7 @@ def _boxes(draw: Any, part: Part) -> Fault:
 
 @refusal(SERVED, "unsigned", "BAA-39", "ADP-21")
 def _unsigned(draw: Any, part: Part) -> Fault:
-    """An upload that its sender did not sign, with its stamp and all of its boxes, is refused."""
+    """An upload is refused unless its sender signed it with its stamp and all of its boxes."""
     at, moment, upload = _serving(draw, part)
     others = [user for user in part.signers() if user != moment.user]
     foreign = part.made(others[0], moment).signature
@@ -264,7 +264,7 @@ def _unsigned(draw: Any, part: Part) -> Fault:
 
 @refusal(SERVED, "upload-form", "BAA-51", "MOD-06", "MOD-07", "ADP-21")
 def _upload_form(draw: Any, part: Part) -> Fault:
-    """An upload whose vector is not d elements, or whose boxes do not fill whole boxes, is refused."""
+    """An upload is refused if its vector is not d elements or its boxes are not a whole number of boxes."""
     at, moment, upload = _serving(draw, part)
     masked, R = upload.masked, int(part.deal.numbers["R"])
     wrong: list[dict[str, Any]] = [{"masked": masked[:-1]}, {"masked": np.append(masked, masked[:1])}]
@@ -276,7 +276,7 @@ def _upload_form(draw: Any, part: Part) -> Fault:
 
 @refusal(SERVED, "expire-out-of-turn", "BAA-36")
 def _expire(draw: Any, part: Part) -> Fault:
-    """No offer expires when nobody is served."""
+    """An offer cannot expire when no user is being served."""
     at = draw(st.sampled_from(part.when(lambda moment: moment.phase != "serving")))
     return Fault(at, Call("expire"), NOT_NOW, f"the server is {part.moments[at].phase}")
 
@@ -286,7 +286,7 @@ def _expire(draw: Any, part: Part) -> Fault:
 
 @refusal(SERVED, "settle-out-of-turn", "BAA-40")
 def _settle_out_of_turn(draw: Any, part: Part) -> Fault:
-    """The word of the authority is taken only when a position is to be settled."""
+    """The authority's outcome is refused unless a position is waiting to be settled."""
     at = draw(st.sampled_from(part.when(lambda moment: moment.phase not in ("settling", "idle"))))
     moment = part.moments[at]
     told = part.cast.state(moment.epoch, min(moment.position, part.cast.positions - 1), draw(st.integers(0, 2)))
@@ -295,7 +295,7 @@ def _settle_out_of_turn(draw: Any, part: Part) -> Fault:
 
 @refusal(SERVED, "outcome", "BAA-51", "ADP-21")
 def _outcome(draw: Any, part: Part) -> Fault:
-    """A state that there is not in the profile, or an acceptance of nothing, is refused, blaming the authority."""
+    """An outcome that the profile lacks, or one that accepts nothing, is refused, and the authority is blamed."""
     at = draw(st.sampled_from(part.taking("settle")))
     other = 3 if part.deal.numbers["timeouts"] == "settle" else 2
     wrong = [4, 65535, other] + ([1] if part.events()[at - 1].step.phase == "expire" else [])
@@ -305,13 +305,13 @@ def _outcome(draw: Any, part: Part) -> Fault:
 
 @check(f"{SERVED}/not-accepted", "BAA-35", "BAA-40", operations=(SERVED,), applies=explicit(SERVED), examples=12)
 def not_accepted(draw: Any, caller: Caller) -> None:
-    """An upload that the server took, and the authority did not settle as accepted, is in no offer and in no sum."""
+    """An upload that the server took but the authority did not accept is in no offer and in no sum."""
     playing.judge_script(caller, PARTS[SERVED](draw, session=basa_sessions.denied))
 
 
 @refusal(SERVED, "settle-another", "BAA-40")
 def _settle_another(draw: Any, part: Part) -> Fault:
-    """What became of another position than the open one is not taken for it."""
+    """The outcome of a position other than the open one is refused."""
     at = draw(st.sampled_from(part.taking("settle")))
     [message] = part.inbox(at)
     position = draw(st.sampled_from([p for p in range(part.cast.positions) if p != message.position]))
@@ -323,7 +323,7 @@ def _settle_another(draw: Any, part: Part) -> Fault:
 
 @refusal(SERVED, "end-out-of-turn", "BAA-45")
 def _end_out_of_turn(draw: Any, part: Part) -> Fault:
-    """An epoch is closed when no position is open, recovered when it was closed, and given up when there is one."""
+    """An epoch is closed only while no position is open, recovered only once closed, and given up only if it exists."""
     at = draw(st.sampled_from(part.when(lambda moment: moment.epoch >= part.deal.round)))
     moment = part.moments[at]
     steps = {
@@ -338,7 +338,7 @@ def _end_out_of_turn(draw: Any, part: Part) -> Fault:
 
 @refusal(SERVED, "release-form", "BAA-51", "BAA-30", "ADP-21")
 def _release_form(draw: Any, part: Part) -> Fault:
-    """Released keys of another length, or that do not belong to their public keys, are refused."""
+    """Released keys are refused if they have the wrong length or do not match their public keys."""
     at = draw(st.sampled_from(part.taking("recover")))
     [message] = part.inbox(at)
     keys = message.keys
@@ -349,7 +349,7 @@ def _release_form(draw: Any, part: Part) -> Fault:
 
 @refusal(SERVED, "released-the-other", "BAA-30", "ADP-21", void=False)
 def _released_the_other(draw: Any, part: Part) -> Fault:
-    """The pair key of an accepted position, or the self key of another one, is not taken for the right one."""
+    """A released key is refused if it is the pair key of an accepted position or the self key of another one."""
     at = draw(st.sampled_from(part.taking("recover")))
     [message] = part.inbox(at)
     accepted = {position for position, _ in part.moments[at].accepted}
@@ -360,7 +360,7 @@ def _released_the_other(draw: Any, part: Part) -> Fault:
 
 @check(f"{SERVED}/unopened", "BAA-42", "BAA-45", "ADP-21", operations=(SERVED,), applies=explicit(SERVED), examples=16)
 def unopened(draw: Any, caller: Caller) -> None:
-    """When a box to a released key does not open there is no sum, its sender is blamed, and the epoch is given up."""
+    """If a box to a released key does not open, there is no sum, its sender is blamed, and the epoch is given up."""
     director = _spoilt(draw)
     part = part_of(director, SERVER)
     moment, epoch = part.moments[-1], part.moments[-1].epoch
@@ -372,20 +372,20 @@ def unopened(draw: Any, caller: Caller) -> None:
 
 
 class _Spoiling(Director):
-    """Goes through a session in which some users send boxes to a released key that do not open."""
+    """Runs a session in which some users send boxes to a released key that do not open."""
 
     spoilt: set[int]
 
 
 def _empty(drawn: basa_sessions.Plan) -> list[int]:
-    """Return the positions to whose boxes a key is released, and at which nobody opened them before."""
+    """Return the positions whose key is released and whose boxes nobody opened before."""
     kinds = [act.kind for act in drawn.acts if act.kind in ("upload", "skip", "late")]
     unused = range(len(kinds), positions(drawn.numbers))
     return [*(at for at, kind in enumerate(kinds) if kind == "skip"), *unused]
 
 
 def _spoilt(draw: Any) -> _Spoiling:
-    """Draw an epoch that is ready to be closed, with boxes that do not open."""
+    """Draw an epoch that is ready to be closed and has boxes that do not open."""
     drawn = basa_sessions.plan(draw, basa_sessions.numbers(draw, void=False))
     drawn.open()
     drawn.fill()
@@ -422,7 +422,7 @@ def _spoilt(draw: Any) -> _Spoiling:
     examples=24,
 )
 def mixed_session(draw: Any, caller: Caller) -> None:
-    """In a session whose other parties are the reference's, with timeouts, each step is the right one."""
+    """In a session with timeouts whose other parties are the reference's, each step is the right one."""
     director = basa_sessions.session(draw)
     roles, stage = playing.parties(caller.caps, "basa"), director.stage
     chosen = [role for role in roles if draw(st.booleans())] or [one_of(draw, roles)]

@@ -51,7 +51,7 @@ _ALLOWED = {"fetch": ("asked",), "upload": ("fetched",)}
 
 @refusal(USER, "out-of-turn", "BAA-27")
 def _out_of_turn(draw: Any, part: Part) -> Fault:
-    """A user takes no offer that it did not ask for, and uploads nothing without an offer."""
+    """A user refuses an offer that it did not ask for, and uploads nothing without an offer."""
     at = draw(st.sampled_from(range(len(part.moments))))
     state = part.moments[at].phase
     phase = draw(st.sampled_from([phase for phase, states in _ALLOWED.items() if state not in states]))
@@ -62,7 +62,7 @@ def _out_of_turn(draw: Any, part: Part) -> Fault:
 
 @refusal(USER, "second-upload", "BAA-27")
 def _second_upload(draw: Any, part: Part) -> Fault | None:
-    """An update is uploaded once: the same key brings no second upload."""
+    """An update is uploaded once: the same key does not lead to a second upload."""
     uploads = part.taking("upload")
     if not uploads:
         return None
@@ -74,14 +74,14 @@ def _second_upload(draw: Any, part: Part) -> Fault | None:
 
 
 def _offered(draw: Any, part: Part) -> tuple[int, PositionOffer]:
-    """Draw an offer that arrives, and the number of its step."""
+    """Draw an offer that arrives. Return the number of its step and the offer."""
     at = draw(st.sampled_from(part.taking("fetch")))
     return at, part.inbox(at)[0]
 
 
 @refusal(USER, "unsigned-keys", "BAA-29", "ADP-21")
 def _unsigned(draw: Any, part: Part) -> Fault:
-    """Keys of an epoch that the authority did not sign for it are refused, and the server is blamed."""
+    """Keys that the authority did not sign for their epoch are refused, and the server is blamed."""
     at, offer = _offered(draw, part)
     cast, other = part.cast, offer.round ^ 1
     wrong: dict[str, dict[str, Any]] = {
@@ -101,7 +101,7 @@ def _signed_by_a_user(part: Part, offer: PositionOffer) -> bytes:
 
 @refusal(USER, "stale", "BAA-28", "ADP-21")
 def _stale(draw: Any, part: Part) -> Fault | None:
-    """An offer of an epoch before the stamp, or with a staleness above tau_max, is refused."""
+    """An offer of an epoch before the user's stamp, or with a staleness above tau_max, is refused."""
     at, offer = _offered(draw, part)
     stamp = int(unpack(part.deal.setups[part.party]["stamps"])[part.moments[at].used])
     most = part.deal.numbers["tau_max"]
@@ -115,7 +115,7 @@ def _stale(draw: Any, part: Part) -> Fault | None:
 
 @refusal(USER, "spent-epoch", "BAA-52", session=basa_sessions.returning)
 def _spent_epoch(draw: Any, part: Part) -> Fault:
-    """An offer of the epoch in which the user uploaded last is refused, whatever it has in hand now."""
+    """An offer of the epoch in which the user last uploaded is refused, whatever update the user has now."""
     at = part.when(lambda moment: moment.phase == "asked" and moment.used > 0)[0]
     [offer] = part.inbox(part.taking("fetch")[0])
     return Fault(at, call("fetch", (offer,)), HELD | UNFIT, f"the user uploaded in epoch {offer.round}")
@@ -123,7 +123,7 @@ def _spent_epoch(draw: Any, part: Part) -> Fault:
 
 @refusal(USER, "offer-form", "BAA-51", "ADP-21")
 def _offer_form(draw: Any, part: Part) -> Fault:
-    """Keys, signatures and boxes of another length, and a position that there is not, are refused."""
+    """Keys, signatures and boxes of the wrong length are refused, and so is a position that does not exist."""
     at, offer = _offered(draw, part)
     short = part.cast.epoch_keys(offer.round, offer.keys[32:])
     wrong: dict[str, dict[str, Any]] = {
@@ -141,7 +141,7 @@ def _offer_form(draw: Any, part: Part) -> Fault:
 
 
 def _keyed(draw: Any, part: Part, after: int = 0) -> tuple[int, PositionKey] | None:
-    """Draw a key that arrives, perhaps one with so many accepted positions before it, and the number of its step."""
+    """Draw a key that arrives, after at least `after` accepted positions. Return the number of its step and the key."""
     found = [at for at in part.taking("upload") if part.inbox(at)[0].positions.size >= after]
     if not found:
         return None
@@ -150,13 +150,13 @@ def _keyed(draw: Any, part: Part, after: int = 0) -> tuple[int, PositionKey] | N
 
 
 def _offer_before(part: Part, at: int) -> int:
-    """Return the number of the step in which the offer came that a key belongs to."""
+    """Return the number of the step that brought the offer a key belongs to."""
     return max(step for step in part.taking("fetch") if step < at)
 
 
 @refusal(USER, "another-position", "BAA-30", "ADP-21")
 def _another_position(draw: Any, part: Part) -> Fault | None:
-    """The key of another position than the one that was offered is refused, and the authority is blamed."""
+    """The key of a position other than the offered one is refused, and the authority is blamed."""
     found = _keyed(draw, part)
     if found is None:
         return None
@@ -168,7 +168,7 @@ def _another_position(draw: Any, part: Part) -> Fault | None:
 
 @refusal(USER, "another-key", "BAA-30", "ADP-21")
 def _another_key(draw: Any, part: Part) -> Fault | None:
-    """A key that does not belong to the public key of the position is refused, and the authority is blamed."""
+    """A key that does not match the public key of its position is refused, and the authority is blamed."""
     found = _keyed(draw, part)
     if found is None:
         return None
@@ -181,7 +181,7 @@ def _another_key(draw: Any, part: Part) -> Fault | None:
 
 @refusal(USER, "hash", "BAA-31", "ADP-21", session=basa_sessions.settled)
 def _hash(draw: Any, part: Part) -> Fault | None:
-    """Boxes that have not the hashes that the authority names are refused, and the server is blamed."""
+    """Boxes that do not have the hashes the authority names are refused, and the server is blamed."""
     found = _keyed(draw, part, 1)
     if found is None:
         return None
@@ -206,7 +206,7 @@ def _number(draw: Any, part: Part) -> Fault | None:
 
 @refusal(USER, "key-form", "BAA-51", "ADP-21", session=basa_sessions.settled)
 def _key_form(draw: Any, part: Part) -> Fault | None:
-    """Positions that do not ascend before the own one, senders outside the roster, and other lengths are refused."""
+    """A key message is refused if a position, sender or length in it is wrong, or positions are not ascending."""
     found = _keyed(draw, part, 1)
     if found is None:
         return None
@@ -234,7 +234,7 @@ def _key_form(draw: Any, part: Part) -> Fault | None:
 
 @refusal(USER, "sender-of-a-box", "BAA-32", "ADP-21", session=basa_sessions.settled)
 def _sender_of_a_box(draw: Any, part: Part) -> Fault | None:
-    """A box of another user than the one that is named does not open: its sender is in its binding."""
+    """A box from a user other than the named one does not open, because its binding holds its sender."""
     found = _keyed(draw, part, 1)
     if found is None:
         return None
@@ -250,9 +250,9 @@ def _sender_of_a_box(draw: Any, part: Part) -> Fault | None:
 
 
 def _detour(draw: Any, part: Part, offer: PositionOffer, step: int, key: PositionKey) -> tuple[Part, int, Call]:
-    """Return a user that takes another offer first, the place of the step on its key, and that step.
+    """Return a user that takes another offer first, the place of the step on that offer's key, and that step.
 
-    The user asks, takes the other offer, and is given its key, which it refuses; then it goes on as it did.
+    The user asks, takes the other offer, and is given its key, which it refuses. Then it goes on as before.
     """
     asked = max(at for at in part.taking("request") if at < step)
     steps = part.calls()
@@ -266,7 +266,7 @@ def _boxes(offer: PositionOffer) -> list[bytes]:
 
 
 def _other_boxes(draw: Any, part: Part, offer: PositionOffer, key: PositionKey, places: Sequence[int]) -> list[bytes]:
-    """Draw boxes that do not open in some places: altered, or sealed for another epoch, position or sender."""
+    """Draw boxes that do not open at some places: altered, or sealed for another epoch, position or sender."""
     cast, boxes, target = part.cast, _boxes(offer), offer.position
     for place in places:
         source, sender = int(key.positions[place]), int(key.senders[place])
@@ -281,7 +281,7 @@ def _other_boxes(draw: Any, part: Part, offer: PositionOffer, key: PositionKey, 
 
 
 def _beside(part: Part, source: int, target: int) -> tuple[int, int]:
-    """Return two other positions, one before the other: with the same first one where there is another second one."""
+    """Return another pair of positions, one before the other. It keeps the first one if another second one exists."""
     if target + 1 < part.cast.positions:
         return source, target + 1
     return (source, source + 1) if source + 1 < target else (source - 1, target)
@@ -289,7 +289,7 @@ def _beside(part: Part, source: int, target: int) -> tuple[int, int]:
 
 @check(f"{USER}/unopened", "BAA-32", "ADP-21", operations=(USER,), applies=explicit(USER), examples=16)
 def unopened(draw: Any, caller: Caller) -> None:
-    """With boxes that do not open nothing is uploaded, and the senders of all of these are blamed."""
+    """If boxes do not open, the user uploads nothing and blames the senders of all of them."""
     part = PARTS[USER](draw, session=basa_sessions.settled)
     found = _keyed(draw, part, 1)
     if found is None:
@@ -308,7 +308,7 @@ def unopened(draw: Any, caller: Caller) -> None:
 
 @check(f"{USER}/exchanged-boxes", "BAA-31", "ADP-21", operations=(USER,), applies=explicit(USER), examples=16)
 def exchanged_boxes(draw: Any, caller: Caller) -> None:
-    """Boxes that the server exchanged for good ones of its own, or put into another order, are refused."""
+    """Boxes are refused if the server replaced them with good boxes that it made, or reordered them."""
     part = PARTS[USER](draw, session=basa_sessions.settled)
     found = _keyed(draw, part, 1)
     if found is None:
@@ -333,7 +333,7 @@ def exchanged_boxes(draw: Any, caller: Caller) -> None:
 
 @check(f"{USER}/updates", "BAA-24", operations=(USER,), applies=explicit(USER), examples=16)
 def updates(draw: Any, caller: Caller) -> None:
-    """An update of another length, or with a number that is not below R, is refused."""
+    """An update with the wrong length or a number not below R is refused."""
     params, rand = begun(draw, USER)
     rows = list(params["updates"])
     place = draw(st.integers(0, len(rows) - 1))
@@ -346,7 +346,7 @@ def updates(draw: Any, caller: Caller) -> None:
 
 @check(f"{USER}/sampled", "RND-04", "STL-07", operations=(USER,), applies=explicit(USER), examples=20)
 def sampled(draw: Any, caller: Caller) -> None:
-    """Seeds and keys of another length, draws outside [0, 1), and another number of stamps are refused."""
+    """Seeds and keys of the wrong length, draws outside [0, 1), and a wrong number of stamps are refused."""
     params, rand = begun(draw, USER)
     wrong: list[dict[str, Any]] = [
         {"seeds": [rand["seeds"][0][2:], *rand["seeds"][1:]]},
@@ -365,7 +365,7 @@ def sampled(draw: Any, caller: Caller) -> None:
 
 @check(f"{USER}/budget", "BAA-25", "ERR-01", operations=(USER,), applies=explicit(USER), examples=16)
 def beyond_the_budget(draw: Any, caller: Caller) -> None:
-    """An update with an element that a buffer does not carry is not uploaded, and the user can ask again."""
+    """An update with an element beyond the budget of a buffer is not uploaded. The user can ask again."""
     part = PARTS[USER](draw)
     numbers, setup = part.deal.numbers, part.deal.setups[part.party]
     R, most = int(numbers["R"]), budget(numbers)
@@ -386,7 +386,7 @@ def beyond_the_budget(draw: Any, caller: Caller) -> None:
 
 @check(f"{USER}/nothing-left", "RND-04", "ERR-01", operations=(USER,), applies=explicit(USER), examples=12)
 def nothing_left(draw: Any, caller: Caller) -> None:
-    """A step for which no update or sampled value is left is refused, and harms nothing."""
+    """A step that needs an update or a sampled value when none is left is refused, and has no effect."""
     part = PARTS[USER](draw)
     params, rand = part.params([]), part.deal.rand(part.party)
     uploads = part.taking("upload")

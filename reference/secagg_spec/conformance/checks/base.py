@@ -1,7 +1,7 @@
 """What a check is, and how it asks.
 
-A check draws a case, asks the adapter about it, and raises `CheckFailed` when an answer is one that the text rules out.
-It draws everything before it asks, so that answers never steer what is drawn.
+A check draws a case, asks the adapter about it, and raises `CheckFailed` when the text rules an answer out. A check
+draws everything before it asks, so that answers never influence what is drawn.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ NO_CASE = "not run: the declared range holds no case"
 NOTHING_DECLARED = "not run: the declared ranges, grades and policies hold no case"
 _SEED = "seed"
 _USUAL = 100
-"""The cases of a run where nothing is said; where fewer suffice for a check, they are that many of these."""
+"""The default number of cases of a run. The `examples` of a check are a part of this number."""
 
 
 LAST = -1
-"""The step of a failure that is shown by what was answered last."""
+"""The step of a failure that the last answer shows."""
 
 
 class CheckFailed(Exception):
     """An answer that the text rules out. `expected` is what the text demands, for the report.
 
-    `clauses` are those that it breaks, where it is not what the check is for: a right step before the fault. `step` is
-    the number of the step at fault in the last script or session, or `LAST` for what was answered last; it is None
-    where answers show the fault together.
+    `clauses` are the clauses that the answer breaks, when they differ from those of the check: a right step before the
+    fault came out wrong. `step` is the number of the wrong step in the last script or session, `LAST` for the last
+    answer, or None when only several answers together show the fault.
     """
 
     clauses: tuple[str, ...] = ()
@@ -68,12 +68,12 @@ class CheckFailed(Exception):
 
 
 class Declined(Exception):
-    """The adapter declined a case outside its declared range, as it may."""
+    """The adapter declined a case outside its declared range, which it may do."""
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """One request and what came back; no answer when the adapter broke."""
+    """One request and its answer. The answer is None when the adapter broke."""
 
     request: Request
     answer: Answer | None
@@ -83,9 +83,9 @@ class Exchange:
 class Caller:
     """How a check asks an adapter. It keeps the transcript of the case.
 
-    `cases` is the number of cases of the run, by which checks by chance choose how much they draw. In `limits` a check
-    says what its pass cannot see (CNF-31). With `shuffles`, messages arrive in another order than the check gives
-    them (CNF-61).
+    `cases` is the number of cases of the run; statistical checks choose their sample size by it. A check adds to
+    `limits` what a pass cannot rule out (CNF-31). With `shuffles`, messages arrive in a different order from the one
+    that the check gives (CNF-61).
     """
 
     connection: Connection
@@ -100,7 +100,7 @@ class Caller:
     limits: list[str] = field(default_factory=list)
 
     def ask(self, op: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> Answer:
-        """Ask, record the exchange, and return the answer; a broken adapter fails the check."""
+        """Ask, record the exchange, and return the answer. A broken adapter fails the check."""
         given = _shuffled(decimal(params)) if self.shuffles else decimal(params)
         request = Request(op, given, dict(rand) if rand else None)
         self.asked += 1
@@ -125,7 +125,7 @@ class Caller:
         return answer
 
     def result(self, op: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-        """Ask for something valid and return the members of the result."""
+        """Send a valid request and return the members of the result."""
         answer = self.ask(op, params, rand)
         if answer.kind == "result":
             return answer.value
@@ -147,11 +147,11 @@ class Caller:
         size: int,
         rand: Mapping[str, Any] | None = None,
     ) -> UintArray:
-        """Ask for something valid and return one member, a vector of `size` elements modulo ``params["q"]``."""
+        """Send a valid request and return one member, a vector of `size` elements modulo ``params["q"]``."""
         return self.read(op, self.result(op, params, rand).get(member), member, size, int(params["q"]))
 
     def read(self, op: str, text: Any, member: str, size: int, q: int) -> UintArray:
-        """Return a vector that stands in a result; refuse other lengths and numbers that are not elements."""
+        """Return a vector from a result. Fail if its length is wrong or one of its numbers is not an element."""
         values = self._unpack(op, text, member, "<u4").astype(np.uint64)
         if values.size != size:
             raise CheckFailed("wrong_value", f"{op}: {member} has {values.size} elements; it must have {size}")
@@ -160,7 +160,7 @@ class Caller:
         return values
 
     def read_all(self, op: str, texts: Sequence[Any], member: str, size: int, q: int) -> UintArray:
-        """Return the vectors that stand in a list of a result as the rows of an array; refuse what `read` refuses."""
+        """Return a list of vectors from a result as the rows of an array. Fail where `read` fails."""
         if all(isinstance(text, str) and len(text) == 8 * size for text in texts):
             with contextlib.suppress(ValueError):
                 values = unpack("".join(texts)).astype(np.uint64)
@@ -170,7 +170,7 @@ class Caller:
         return np.array(rows, dtype=np.uint64).reshape(len(texts), size)
 
     def reals(self, op: str, params: Mapping[str, Any], member: str, dtype: str) -> NDArray[Any]:
-        """Ask for something valid and return one member, a vector of floating-point numbers."""
+        """Send a valid request and return one member, a vector of floating-point numbers."""
         return self._unpack(op, self.result(op, params).get(member), member, dtype)
 
     def refused(
@@ -181,9 +181,9 @@ class Caller:
         why: str,
         rand: Mapping[str, Any] | None = None,
     ) -> None:
-        """Ask for something that the text forbids; a rejection with a fitting code passes.
+        """Send a request that the text forbids; a rejection with a fitting code passes.
 
-        Outside the declared range ``unsupported`` passes as well (ADP-06).
+        Outside the declared range ``unsupported`` passes too (ADP-06).
         """
         answer = self.ask(op, params, rand)
         expected = {"reject": sorted(codes)}
@@ -200,7 +200,7 @@ class Caller:
         raise CheckFailed("accepted_invalid", f"{op} gave a result although {why}", expected, LAST)
 
     def fits(self, what: str, reject: Answer, codes: frozenset[str], why: str) -> None:
-        """Fail when a rejection has a code that does not fit."""
+        """Fail when the code of a rejection does not fit."""
         code = self._mapped(reject)
         if code == "other":
             self.reason_unchecked = True
@@ -210,7 +210,7 @@ class Caller:
             raise CheckFailed("wrong_reason", message, {"reject": sorted(codes)}, LAST)
 
     def randomness(self, op: str, values: Mapping[str, Any], seed: int = 1) -> dict[str, Any] | None:
-        """Return the ``rand`` of a request in the grade that the operation declares."""
+        """Return the ``rand`` of a request in the grade that the adapter declares for the operation."""
         if not OPERATIONS[op][1]:
             return None
         grade = self.caps.grade(op)
@@ -235,7 +235,7 @@ class Caller:
 
 
 def _shuffled(params: dict[str, Any]) -> dict[str, Any]:
-    """Return a request whose inboxes are in another order, the same one whenever the same messages arrive (CNF-61)."""
+    """Return a request with its inboxes in another order, always the same one for the same messages (CNF-61)."""
     if isinstance(params.get("inbox"), list):
         return type(params)({**params, "inbox": _arrived(params["inbox"])})
     if isinstance(params.get("steps"), list):
@@ -257,8 +257,9 @@ Condition = Callable[[Capabilities], bool]
 class Check:
     """One check: what it decides, what it needs, and the function that draws and judges a case.
 
-    `examples` is the number of cases that suffices, where fewer than the run's number do; where it `grows`, that holds
-    up to 100 cases, and of more it has the same part (CNF-67). A check that is `fixed` draws nothing, and has one case.
+    `examples` is the number of cases of a check that needs fewer than the run has. If the check `grows`, that holds for
+    runs of up to 100 cases, and the number increases in proportion beyond (CNF-67). A `fixed` check draws nothing and
+    has one case.
     """
 
     id: str
@@ -272,7 +273,7 @@ class Check:
     grows: bool = False
 
     def count(self, cases: int) -> int:
-        """Return how many cases the check has in a run of so many."""
+        """Return the number of cases of the check in a run of `cases` cases."""
         if self.examples is None:
             return cases
         return min(cases, max(self.examples, self.examples * cases // _USUAL * self.grows))
@@ -282,11 +283,11 @@ class Check:
         return not self.obstacle(caps)
 
     def __reduce__(self) -> tuple[Callable[[str], Check], tuple[str]]:
-        """Go from process to process by id: the function of a check need not have a name."""
+        """Pickle the check by its id, because its function need not have an importable name."""
         return _registered, (self.id,)
 
     def obstacle(self, caps: Capabilities) -> str:
-        """Return why the check cannot run on what an adapter declares; nothing when it can."""
+        """Return why the check cannot run with what an adapter declares, or an empty string when it can."""
         if not caps.offers(*self.operations):
             return "not offered"
         if not all(possible(caps, operation) for operation in self.operations):
@@ -303,7 +304,7 @@ def _registered(id: str) -> Check:
 
 
 def _with_streams(judge: Judge) -> Judge:
-    """Return a check in which the reference has the adapter's generator."""
+    """Return a check during which the reference uses the adapter's generator."""
 
     @wraps(judge)
     def judged(draw: Any, call: Caller) -> None:
@@ -333,7 +334,7 @@ def check(
 
 
 def same(what: str, got: UintArray | RealArray, want: UintArray | RealArray) -> None:
-    """Fail at the first entry in which two vectors of one length differ."""
+    """Fail at the first entry where two vectors of the same length differ."""
     differs = np.flatnonzero(got != want)
     if differs.size:
         at = int(differs[0])

@@ -48,7 +48,7 @@ from secagg_spec.conformance.sessions.basecagg_buffers import Buffer, Recovery, 
 WRONG_BUFFER = frozenset({"inconsistent_sets", "out_of_range"})
 ANOTHER_COUNT = frozenset({"inconsistent_sets", "below_threshold", "length_mismatch", "malformed"})
 NOT_ASCENDING = frozenset({"inconsistent_sets"})
-"""The codes of a buffer that a user refuses: the table of spec/adapter.md, section 5."""
+"""The codes for a buffer that a user refuses: the table of spec/adapter.md, section 5."""
 
 _CHAIN = ("mds.encode", COMBINE, RECOVER)
 
@@ -62,7 +62,7 @@ def _stochastic(caps: Capabilities) -> bool:
 
 @check("basecagg.encode/exact", "BSA-36", operations=(ENCODE,), applies=_stochastic)
 def encode(draw: Any, call: Caller) -> None:
-    """An update of real numbers is what the quantiser gives at c_l with the total weight K c_g."""
+    """An update of real numbers is encoded as the quantiser does at level c_l with total weight K c_g."""
     chosen, x = _reals(draw, call)
     draws = strategies.rounding(draw, x.size)
     weight = chosen.K * chosen.c_g
@@ -72,7 +72,7 @@ def encode(draw: Any, call: Caller) -> None:
 
 @check("basecagg.encode/neighbours", "BSA-36", operations=(ENCODE,))
 def neighbours(draw: Any, call: Caller) -> None:
-    """Each element is one of the two integers beside c_l x, the nearest one where that is the declared policy."""
+    """Each element is one of the two integers next to c_l x, or the nearest one if that is the declared policy."""
     chosen, x = _reals(draw, call)
     got = Ring(chosen.q).decode_signed(_encoded(call, chosen, x, strategies.rounding(draw, x.size)))
     nearest = call.caps.policy("quantizer.rounding") == "nearest"
@@ -86,7 +86,7 @@ def neighbours(draw: Any, call: Caller) -> None:
 
 @check("basecagg.encode/budget", "BSA-36", operations=(ENCODE,), examples=40)
 def encode_budget(draw: Any, call: Caller) -> None:
-    """A number that K c_g times could not be carried is refused."""
+    """A number is refused if K c_g times its encoding would not fit."""
     chosen = scenes.levels(draw, call.caps, ENCODE)
     beyond = chosen.budget + draw(st.sampled_from((1, 2, chosen.budget + 1, chosen.q)))
     x = np.zeros(strategies.length(draw, 1, 3))
@@ -118,7 +118,7 @@ def bad_draw(draw: Any, call: Caller) -> None:
 
 @check("basecagg.encode/levels", "BSA-02", operations=(ENCODE,), examples=30)
 def encode_levels(draw: Any, call: Caller) -> None:
-    """Levels that are not positive, or with which an update of one unit cannot be carried, are refused."""
+    """A level is refused if it is not positive or so large that not even an update of one unit fits."""
     chosen = scenes.levels(draw, call.caps, ENCODE)
     fine = {"c_l": draw(st.sampled_from((0, -1, -chosen.c_l, 2**32 + 1, 2**64 + chosen.c_l)))}
     changed = draw(st.sampled_from((fine, *_too_coarse(chosen))))
@@ -127,14 +127,14 @@ def encode_levels(draw: Any, call: Caller) -> None:
 
 
 def _too_coarse(chosen: Levels) -> tuple[dict[str, int], ...]:
-    """Return changes of numbers under which K c_g is not allowed."""
+    """Return changes of numbers that make K c_g too large."""
     most = half(chosen.q)
     levels = (0, -1, most // chosen.K + 1, 2**64 + chosen.c_g)
     return (*({"c_g": c_g} for c_g in levels), {"K": most // chosen.c_g + 1})
 
 
 def _reals(draw: Any, call: Caller) -> tuple[Levels, RealArray]:
-    """Draw real numbers whose two neighbours are carried; with a power of 2 as c_l also the ends of the budget."""
+    """Draw real numbers whose two neighbours fit; if c_l is a power of 2, also the ends of the budget."""
     chosen = scenes.levels(draw, call.caps, ENCODE)
     B = chosen.budget
     grid = max(0, 4 * (B - 1))
@@ -161,7 +161,7 @@ def _not_encoded(call: Caller, chosen: Levels, x: RealArray, codes: frozenset[st
 
 @check("basecagg.mask/exact", "BSA-04", operations=(MASK,))
 def mask(draw: Any, call: Caller) -> None:
-    """The masked update is the update plus the mask, also for an update at the end of its budget."""
+    """The masked update is the update plus the mask, even for an update at the end of its budget."""
     chosen, update, drawn = scenes.masked(draw, call.caps)
     params = chosen.params("q", "K", "c_g", update=pack(update), mask=pack(drawn))
     want = PrimeField(chosen.q).add(update, drawn)
@@ -170,7 +170,7 @@ def mask(draw: Any, call: Caller) -> None:
 
 @check("basecagg.mask/budget", "BSA-06", operations=(MASK,), examples=40)
 def mask_budget(draw: Any, call: Caller) -> None:
-    """An update is refused from the first integer on that K c_g times is beyond (q - 1) / 2."""
+    """An update is refused if K c_g times one of its integers is beyond (q - 1) / 2."""
     chosen, update, drawn = scenes.masked(draw, call.caps)
     B, most = chosen.budget, half(chosen.q)
     value = draw(st.sampled_from((B + 1, -B - 1, most, -most)) | st.integers(B + 1, most))
@@ -182,7 +182,7 @@ def mask_budget(draw: Any, call: Caller) -> None:
 
 @check("basecagg.mask/length", "BSA-05", operations=(MASK,), examples=15)
 def mask_length(draw: Any, call: Caller) -> None:
-    """An update of another length than the mask is refused."""
+    """An update whose length differs from the mask's is refused."""
     chosen, update, drawn = scenes.masked(draw, call.caps)
     kept = draw(st.integers(0, update.size - 1))
     other = one_of(draw, (update[:kept], np.append(update, np.uint64(0)), np.tile(update, 2)))
@@ -201,14 +201,14 @@ def mask_elements(draw: Any, call: Caller) -> None:
 
 @check("basecagg.mask/empty", "BSA-01", operations=(MASK,), examples=5)
 def mask_empty(draw: Any, call: Caller) -> None:
-    """An update and a mask without elements are refused."""
+    """An empty update with an empty mask is refused."""
     chosen, update, drawn = scenes.masked(draw, call.caps)
     _not_masked(call, chosen, update[:0], drawn[:0], NO_ELEMENTS, "d is at least 1")
 
 
 @check("basecagg.mask/levels", "BSA-02", operations=(MASK,), examples=20)
 def mask_levels(draw: Any, call: Caller) -> None:
-    """A level that is not positive, or with which an update of one unit cannot be carried, is refused."""
+    """A level is refused if it is not positive or so large that not even an update of one unit fits."""
     chosen, update, drawn = scenes.masked(draw, call.caps)
     changed = draw(st.sampled_from(_too_coarse(chosen)))
     _not_masked(call, chosen, update * np.uint64(0), drawn, BAD_PARAM, f"{changed} breaks BSA-02", **changed)
@@ -232,7 +232,7 @@ def _not_masked(
 
 @check("basecagg.combine/exact", "BSA-27", operations=(COMBINE,))
 def combine(draw: Any, call: Caller) -> None:
-    """The answer of a user is the sum of the shares of the entries, each times its weight, and of no others."""
+    """A user's answer is the sum of the shares of exactly the buffer's entries, each times its weight."""
     buffer = scenes.offered(draw, call.caps)
     rows = np.stack([buffer.held[entry.user][1] for entry in buffer.entries])
     want = weighted(PrimeField(buffer.q), [entry.weight for entry in buffer.entries], rows)
@@ -297,7 +297,7 @@ def order(draw: Any, call: Caller) -> None:
 
 @check("basecagg.combine/fields", "BSA-21", operations=(COMBINE,), examples=15)
 def fields(draw: Any, call: Caller) -> None:
-    """A buffer that does not have a stamp and a weight for each user is refused."""
+    """A buffer that does not have one stamp and one weight for each user is refused."""
     buffer = scenes.offered(draw, call.caps)
     name = draw(st.sampled_from(("stamps", "weights")))
     text = buffer.params()[name]
@@ -308,7 +308,7 @@ def fields(draw: Any, call: Caller) -> None:
 
 @check("basecagg.combine/future", "BSA-22", operations=(COMBINE,), examples=15)
 def future(draw: Any, call: Caller) -> None:
-    """A buffer with a stamp that is later than its round is refused, though the share is held under it."""
+    """A buffer with a stamp later than its round is refused, even if the share is held under that stamp."""
     ahead = draw(st.sampled_from((1, 2, 2**31)))
     buffer = scenes.offered(draw, call.caps, ahead=ahead)
     at, stamp = draw(st.integers(0, buffer.K - 1)), buffer.round + ahead
@@ -318,7 +318,7 @@ def future(draw: Any, call: Caller) -> None:
 
 @check("basecagg.combine/too-stale", "BSA-22", operations=(COMBINE,), examples=15)
 def too_stale(draw: Any, call: Caller) -> None:
-    """A buffer with an update that is older than tau_max is refused, though the share is held and the weight right."""
+    """A buffer with an update older than tau_max is refused, even if the share is held and the weight is right."""
     late = draw(st.sampled_from((1, 2, 1000)))
     buffer = scenes.offered(draw, call.caps, late=late)
     at, tau = draw(st.integers(0, buffer.K - 1)), buffer.tau_max + late
@@ -328,7 +328,7 @@ def too_stale(draw: Any, call: Caller) -> None:
 
 @check("basecagg.combine/weight", "BSA-23", operations=(COMBINE,), examples=40)
 def weight(draw: Any, call: Caller) -> None:
-    """A buffer with a weight beside the ones that its staleness can have is refused."""
+    """A buffer is refused if a weight is not one that its staleness can have."""
     buffer = scenes.offered(draw, call.caps)
     at = draw(st.integers(0, buffer.K - 1))
     entry = buffer.entries[at]
@@ -343,7 +343,7 @@ def weight(draw: Any, call: Caller) -> None:
 
 @check("basecagg.combine/zero-weights", "BSA-24", "BSA-23", operations=(COMBINE,), examples=25)
 def zero_weights(draw: Any, call: Caller) -> None:
-    """A buffer of K entries in which at most T + 1 have a weight other than 0 is refused."""
+    """A buffer of K entries is refused if at most T + 1 of them have a nonzero weight."""
     buffer = scenes.offered(draw, call.caps)
     kept = strategies.subset(draw, range(buffer.K), 0, buffer.T + 1)
     for at in range(buffer.K):
@@ -354,7 +354,7 @@ def zero_weights(draw: Any, call: Caller) -> None:
 
 @check("basecagg.combine/not-held", "BSA-25", operations=(COMBINE,), examples=15)
 def not_held(draw: Any, call: Caller) -> None:
-    """A buffer with an entry whose share is not held is refused."""
+    """A buffer is refused if the share of one of its entries is not held."""
     buffer = scenes.offered(draw, call.caps)
     missing = buffer.entries[draw(st.integers(0, buffer.K - 1))].user
     held = {user: share for user, share in buffer.held.items() if user != missing}
@@ -363,7 +363,7 @@ def not_held(draw: Any, call: Caller) -> None:
 
 @check("basecagg.combine/other-stamp", "BSA-25", operations=(COMBINE,), examples=15)
 def other_stamp(draw: Any, call: Caller) -> None:
-    """A buffer with an entry whose share is held under another stamp is refused."""
+    """A buffer is refused if the share of one of its entries is held under another stamp."""
     buffer = scenes.offered(draw, call.caps)
     entry = buffer.entries[draw(st.integers(0, buffer.K - 1))]
     near = [entry.stamp - 1, entry.stamp + 1, buffer.round, 0]
@@ -375,7 +375,7 @@ def other_stamp(draw: Any, call: Caller) -> None:
 
 @check("basecagg.combine/parameters", "BSA-01", operations=(COMBINE,), examples=20)
 def combine_parameters(draw: Any, call: Caller) -> None:
-    """Numbers that break BSA-01, as far as they are given, are refused."""
+    """Parameters that break BSA-01 are refused, for those parameters that the operation has."""
     buffer = scenes.offered(draw, call.caps)
     large = {"N": buffer.q} if buffer.q < 2**31 else {"T": buffer.K}
     options = ({"T": 0}, {"T": -1}, {"T": buffer.K - 1}, {"N": buffer.K - 1}, {"tau_max": -1}, large)
@@ -386,7 +386,7 @@ def combine_parameters(draw: Any, call: Caller) -> None:
 
 @check("basecagg.combine/levels", "BSA-02", operations=(COMBINE,), examples=25)
 def combine_levels(draw: Any, call: Caller) -> None:
-    """A level with which the oldest update could weigh nothing, or no update can be carried, is refused."""
+    """A level is refused if the oldest update could have weight 0, or if no update fits."""
     buffer = scenes.offered(draw, call.caps)
     most = half(buffer.q) // buffer.K
     least = scenes.least_level(buffer.function, buffer.tau_max, most)
@@ -399,7 +399,7 @@ def combine_levels(draw: Any, call: Caller) -> None:
 
 @check("basecagg.combine/function", "STL-01", "STL-02", "STL-03", operations=(COMBINE,), examples=15)
 def combine_function(draw: Any, call: Caller) -> None:
-    """What is no staleness function is refused."""
+    """Parameters that do not describe a staleness function are refused."""
     buffer = scenes.offered(draw, call.caps)
     plain = {"numerator": 0, "denominator": 1, "start": "0"}
     options = (
@@ -417,7 +417,7 @@ def combine_function(draw: Any, call: Caller) -> None:
 
 @check("basecagg.combine/held", "ADP-16", operations=(COMBINE,), examples=15)
 def held_users(draw: Any, call: Caller) -> None:
-    """Two shares of one user, and a share of a user outside the roster, are refused."""
+    """Two shares of the same user are refused, and so is a share of a user outside the roster."""
     buffer = scenes.offered(draw, call.caps)
     held = buffer.params()["held"]
     entry = held[draw(st.integers(0, len(held) - 1))]
@@ -445,7 +445,7 @@ def _refused(call: Caller, buffer: Buffer, codes: frozenset[str], why: str) -> N
 
 @check("basecagg.recover/exact", "BSA-29", "BSA-33", operations=(RECOVER,), applies=vandermonde)
 def recover(draw: Any, call: Caller) -> None:
-    """Any U or more answers give the weighted sum and the average."""
+    """Any U or more answers recover the weighted sum and the average."""
     _recovered(call, scenes.recovery(draw, strategies.session(draw, call.caps, RECOVER)))
 
 
@@ -455,7 +455,7 @@ def _chain(caps: Capabilities) -> bool:
 
 @check("basecagg/own-shares", "BSA-27", "BSA-29", "BSA-33", operations=_CHAIN, applies=_chain)
 def own_shares(draw: Any, call: Caller) -> None:
-    """Shares of the own code, each times its weight, give the weighted sum of the updates back."""
+    """Shares of the adapter's own code, each times its weight, recover the weighted sum of the updates."""
     numbers = strategies.session(draw, call.caps, _CHAIN)
     buffer = scenes.buffer(draw, numbers)
     q, d, field = numbers["q"], numbers["d"], PrimeField(numbers["q"])
@@ -474,7 +474,7 @@ def own_shares(draw: Any, call: Caller) -> None:
 
 
 def _own_shares(call: Caller, numbers: dict[str, int], mask: UintArray, noise: UintArray) -> list[UintArray]:
-    """Return the shares of a mask, as the adapter encodes it."""
+    """Return the shares of a mask as the adapter encodes it."""
     params = {**{name: numbers[name] for name in ("q", "N", "U", "T")}, "mask": pack(mask)}
     texts = call.result("mds.encode", params, call.randomness("mds.encode", {"noise": pack(noise)})).get("shares")
     if not isinstance(texts, list) or len(texts) != numbers["N"]:
@@ -483,7 +483,7 @@ def _own_shares(call: Caller, numbers: dict[str, int], mask: UintArray, noise: U
 
 
 def _recovered(call: Caller, chosen: Recovery) -> None:
-    """Demand the sum and the average of a recovery; the middle element has two signs, by a policy."""
+    """Demand the sum and the average of a recovery. A policy decides the sign of the middle element."""
     q, d = chosen.numbers["q"], chosen.numbers["d"]
     result = call.result(RECOVER, chosen.params())
     same("weighted sum", call.read(RECOVER, result.get("sum"), "sum", d, q), chosen.sum)
@@ -502,7 +502,7 @@ def _recovered(call: Caller, chosen: Recovery) -> None:
 
 @check("basecagg.recover/too-few", "BSA-30", operations=(RECOVER,), applies=vandermonde, examples=25)
 def recover_too_few(draw: Any, call: Caller) -> None:
-    """Fewer than U answers end in too few survivors."""
+    """A recovery with fewer than U answers is refused."""
     numbers = strategies.session(draw, call.caps, RECOVER)
     answers = draw(st.integers(0, numbers["U"] - 1))
     chosen = scenes.recovery(draw, numbers, answers)
@@ -515,7 +515,7 @@ def _can_spare(caps: Capabilities) -> bool:
 
 @check("basecagg.recover/bad-share", "BSA-31", operations=(RECOVER,), applies=_can_spare, examples=25)
 def recover_bad_share(draw: Any, call: Caller) -> None:
-    """With more than U answers, an altered one is noticed."""
+    """With more than U answers, an altered answer is detected."""
     numbers = strategies.session(draw, call.caps, RECOVER, 1)
     chosen = scenes.recovery(draw, numbers, draw(st.integers(numbers["U"] + 1, numbers["N"])))
     user = chosen.users[place_of(draw, chosen.users)]
@@ -533,7 +533,7 @@ def no_weight(draw: Any, call: Caller) -> None:
 
 @check("basecagg.recover/twice", "MDS-08", operations=(RECOVER,), applies=vandermonde, examples=15)
 def recover_twice(draw: Any, call: Caller) -> None:
-    """A user that answers twice is refused."""
+    """A list of answers that names a user twice is refused."""
     numbers = strategies.session(draw, call.caps, RECOVER)
     chosen = scenes.recovery(draw, numbers, numbers["U"] - 1)
     again = draw(st.sampled_from(chosen.users))
@@ -543,7 +543,7 @@ def recover_twice(draw: Any, call: Caller) -> None:
 
 @check("basecagg.recover/outside", "MDS-08", operations=(RECOVER,), applies=vandermonde, examples=15)
 def recover_outside(draw: Any, call: Caller) -> None:
-    """An answer of a user outside the roster is refused."""
+    """An answer from a user outside the roster is refused."""
     chosen = scenes.recovery(draw, strategies.session(draw, call.caps, RECOVER))
     users = list(chosen.users)
     stranger = draw(st.sampled_from((chosen.numbers["N"], 2**31 - 1, -1)))
@@ -553,7 +553,7 @@ def recover_outside(draw: Any, call: Caller) -> None:
 
 @check("basecagg.recover/parameters", "BSA-01", operations=(RECOVER,), applies=vandermonde, examples=20)
 def recover_parameters(draw: Any, call: Caller) -> None:
-    """Numbers that break BSA-01, as far as they are given, are refused."""
+    """Parameters that break BSA-01 are refused, for those parameters that the operation has."""
     chosen = scenes.recovery(draw, strategies.session(draw, call.caps, RECOVER))
     N, U, q = (chosen.numbers[name] for name in ("N", "U", "q"))
     large = {"N": q} if q < 2**31 else {"T": -1}

@@ -1,4 +1,4 @@
-"""Checks of whole sessions of BASecAgg by a schedule of arrivals (spec/adapter.md, `basecagg.rounds`)."""
+"""Checks of whole sessions of BASecAgg with a schedule of arrivals (spec/adapter.md, `basecagg.rounds`)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _MEMBERS = ("round", "users", "stamps", "weights", "sum")
     examples=60,
 )
 def sums(draw: Any, call: Caller) -> None:
-    """Whoever comes when, each buffer holds the updates that were taken, and is recovered with its weights."""
+    """Whatever the order of arrivals, each buffer holds the accepted updates and is recovered with their weights."""
     drawn = valid(draw, call.caps)
     got = call.result(ROUNDS, drawn.params, call.randomness(ROUNDS, drawn.rand)).get("buffers")
     wanted = drawn.plan.buffers
@@ -63,7 +63,7 @@ def _is_buffer(buffer: object) -> bool:
 
 
 def _judge(call: Caller, drawn: Session, number: int, mine: Mapping[str, Any], right: Buffer) -> None:
-    """Compare a buffer; weights that an implementation draws itself are compared with the admissible ones."""
+    """Compare a buffer. Weights that an implementation draws itself must be among the admissible ones."""
     what = f"{ROUNDS}: buffers[{number}]"
     users, stamps = [user for user, _, _ in right.entries], [stamp for _, stamp, _ in right.entries]
     if mine["round"] != str(right.round):
@@ -107,7 +107,7 @@ Build = Callable[[Any, Plan], Wrong | None]
 
 
 def _refusal(name: str, *clauses: str, latest: Sequence[int] = (2, 0, 1, 3)) -> Callable[[Build], Build]:
-    """Register an event that a party refuses, at the end of a schedule, as a check."""
+    """Register as a check an event at the end of a schedule that a party refuses."""
 
     def register(build: Build) -> Build:
         def judge(draw: Any, call: Caller) -> None:
@@ -137,7 +137,7 @@ def _one(draw: Any, users: Sequence[int]) -> int | None:
 
 @_refusal("starts-again", "BSA-12")
 def _starts_again(draw: Any, drawn: Plan) -> Wrong | None:
-    """A user that trains, or has the stamp of the round, or whose update waits, does not start."""
+    """A user cannot start while it trains, after it got the round's stamp, or while its update waits in the buffer."""
     user = _one(draw, [user for user in drawn.users if not drawn.can_start(user)])
     why = f"user {user} trains, has the stamp of the round, or waits in the buffer"
     return None if user is None else ({"event": "start", "user": user}, NOT_NOW, why)
@@ -145,7 +145,7 @@ def _starts_again(draw: Any, drawn: Plan) -> Wrong | None:
 
 @_refusal("uploads-again", "BSA-07")
 def _uploads_again(draw: Any, drawn: Plan) -> Wrong | None:
-    """A user that does not train has nothing to upload and nothing to abandon."""
+    """A user that does not train cannot upload or abandon."""
     user = _one(draw, [user for user in drawn.users if user not in drawn.training])
     kind = draw(st.sampled_from(("upload", "abandon")))
     return None if user is None else ({"event": kind, "user": user}, NOT_NOW, f"user {user} does not train")
@@ -153,7 +153,7 @@ def _uploads_again(draw: Any, drawn: Plan) -> Wrong | None:
 
 @_refusal("stale-upload", "BSA-16", latest=(0,))
 def _stale_upload(draw: Any, drawn: Plan) -> Wrong | None:
-    """An update that is older than tau_max is refused."""
+    """An update older than tau_max is refused."""
     if len(drawn.users) == drawn.numbers["K"]:
         return None
     slow = next((user for user in drawn.users if drawn.can_start(user)), None)
@@ -169,7 +169,7 @@ def _stale_upload(draw: Any, drawn: Plan) -> Wrong | None:
 
 @_refusal("full-buffer", "BSA-17")
 def _full_buffer(draw: Any, drawn: Plan) -> Wrong | None:
-    """An update that the buffer has no room for is refused."""
+    """An update is refused if the buffer is full."""
     for user in drawn.users:
         if drawn.can_start(user):
             drawn.start(user)
@@ -180,7 +180,7 @@ def _full_buffer(draw: Any, drawn: Plan) -> Wrong | None:
 
 @_refusal("early-recovery", "BSA-20")
 def _early(draw: Any, drawn: Plan) -> Wrong | None:
-    """A buffer that does not hold K updates is not recovered."""
+    """Recovery is refused while the buffer holds fewer than K updates."""
     if not drawn.has_room():
         return None
     why = f"the buffer has {len(drawn.waiting)} updates, and K is {drawn.numbers['K']}"
@@ -189,7 +189,7 @@ def _early(draw: Any, drawn: Plan) -> Wrong | None:
 
 @_refusal("few-answers", "BSA-30", "BSA-34")
 def _few(draw: Any, drawn: Plan) -> Wrong:
-    """With fewer than U answers the buffer is not recovered."""
+    """Recovery is refused with fewer than U answers."""
     drawn.fill()
     users = strategies.subset(draw, drawn.users, 0, drawn.numbers["U"] - 1)
     return {"event": "recover", "users": users}, TOO_FEW, f"{len(users)} users answer, and U is {drawn.numbers['U']}"
@@ -197,7 +197,7 @@ def _few(draw: Any, drawn: Plan) -> Wrong:
 
 @_refusal("answers-twice", "BSA-28")
 def _twice(draw: Any, drawn: Plan) -> Wrong:
-    """A user that is named twice does not answer twice."""
+    """A list of answers that names a user twice is refused."""
     drawn.fill()
     users = strategies.subset(draw, drawn.users, drawn.numbers["U"])
     return {"event": "recover", "users": [*users, users[0]]}, TWICE | NOT_NOW, f"user {users[0]} is named twice"
@@ -205,7 +205,7 @@ def _twice(draw: Any, drawn: Plan) -> Wrong:
 
 @_refusal("nobody", "MSG-03")
 def _nobody(draw: Any, drawn: Plan) -> Wrong:
-    """A user outside the roster does nothing."""
+    """An event of a user outside the roster is refused."""
     stranger = draw(st.sampled_from((drawn.numbers["N"], -1, 2**31 - 1)))
     kind = draw(st.sampled_from(("start", "upload", "abandon")))
     return {"event": kind, "user": stranger}, NOBODY, f"user {stranger} is not on the roster"
@@ -229,12 +229,12 @@ _FORMS: tuple[Any, ...] = (
     "start",
     None,
 )
-"""What is no event of the table."""
+"""Values that are not events of the table."""
 
 
 @check(f"{ROUNDS}/events", "ADP-35", operations=(ROUNDS,), examples=30)
 def events(draw: Any, call: Caller) -> None:
-    """An event that is not one of the table is rejected as malformed, wherever it stands."""
+    """An event that is not in the table is rejected as malformed, at any position of the schedule."""
     made = valid(draw, call.caps, 1)
     at = draw(st.integers(0, len(made.plan.events)))
     wrong = _FORMS[draw(st.integers(0, len(_FORMS) - 1))]
@@ -245,7 +245,7 @@ def events(draw: Any, call: Caller) -> None:
 
 @check(f"{ROUNDS}/budget", "BSA-06", operations=(ROUNDS,), examples=16)
 def budget(draw: Any, call: Caller) -> None:
-    """An update with an element that a buffer does not carry is refused."""
+    """An update with an element beyond the budget of a buffer is refused."""
     made = valid(draw, call.caps, 1)
     q, B = int(made.params["q"]), basecagg_sessions.budget(made.params)
     if (q - 1) // 2 < B + 1:
@@ -260,7 +260,7 @@ def budget(draw: Any, call: Caller) -> None:
 
 @check(f"{ROUNDS}/updates", "BSA-05", operations=(ROUNDS,), examples=16)
 def updates(draw: Any, call: Caller) -> None:
-    """An update of another length, or with a number that is not below q, is refused, also when it is not used."""
+    """An update with the wrong length or a number not below q is refused, even when the schedule does not use it."""
     made = valid(draw, call.caps, 1)
     rows = [pack(row) for row in made.updates]
     at = draw(st.integers(0, len(rows) - 1))
@@ -278,7 +278,7 @@ def _given(caps: Capabilities) -> bool:
 
 @check(f"{ROUNDS}/too-little", "RND-04", operations=(ROUNDS,), examples=16)
 def too_little(draw: Any, call: Caller) -> None:
-    """A schedule that uses more than it is given is refused."""
+    """A schedule that needs more updates or sampled values than it is given is refused."""
     made = valid(draw, call.caps, 1)
     params, rand = dict(made.params), dict(made.rand)
     name = draw(st.sampled_from(("updates", "masks", "roundings") if _given(call.caps) else ("updates",)))
@@ -292,7 +292,7 @@ def too_little(draw: Any, call: Caller) -> None:
 
 @check(f"{ROUNDS}/parameters", "BSA-01", "BSA-02", operations=(ROUNDS,), examples=40)
 def parameters(draw: Any, call: Caller) -> None:
-    """Parameters that the text does not allow are refused."""
+    """Parameters that the text forbids are refused."""
     made = valid(draw, call.caps, 1)
     wrong = basecagg_sessions.wrong_numbers(made.params)
     name = draw(st.sampled_from(sorted(wrong)))

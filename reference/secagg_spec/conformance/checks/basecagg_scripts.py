@@ -1,4 +1,4 @@
-"""Checks of a party of BASecAgg, step by step: what it sends, what it refuses, and that nothing came of it."""
+"""Checks of a party of BASecAgg, step by step: what it sends, what it refuses, and that a refusal has no effect."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ _FAULTS: dict[str, dict[str, Build]] = {USER: {}, SERVED: {}}
 
 
 def explicit(op: str) -> Callable[[Capabilities], bool]:
-    """Return the condition that the entries of a script are fixed bit for bit."""
+    """Return the condition that the entries of a script are determined bit for bit."""
     return lambda caps: caps.grade(op) == "explicit" and caps.policy("mds.code") == "vandermonde"
 
 
 def _refusal(party: str, name: str, *clauses: str, **given: Any) -> Callable[[Build], Build]:
-    """Register a fault as a check: the step is refused, and the right steps around it work (ERR-01)."""
+    """Register a fault as a check: the party refuses the step, and the right steps before and after work (ERR-01)."""
 
     def register(build: Build) -> Build:
         def judge(draw: Any, caller: Caller) -> None:
@@ -124,7 +124,7 @@ _right(SERVED, "BSA-11", "BSA-13", "BSA-18", "BSA-19", "BSA-29", "BSA-34")
 
 @check(f"{USER}/sealed", "BSA-03", "SEA-01", "KEY-02", operations=(USER,), applies=explicit(USER), examples=30)
 def sealed(draw: Any, caller: Caller) -> None:
-    """Over the sealed channel payloads are sealed with the stamp as round, and all numbers in the binding."""
+    """Over the sealed channel, payloads are sealed with the stamp as round and with all numbers in the binding."""
     playing.judge_script(caller, user_scene(draw, channel="sealed"))
 
 
@@ -132,12 +132,15 @@ def sealed(draw: Any, caller: Caller) -> None:
 
 
 def _places(scene: Scene) -> list[tuple[int, int]]:
-    """Return the messages that arrive, each by the number of its step and its place in the inbox."""
+    """Return the messages that arrive, each as the number of its step and its place in the inbox."""
     return [(at, place) for at, event in enumerate(scene.events()) for place in range(len(event.received))]
 
 
 def _arriving(draw: Any, scene: Scene, *phases: str) -> tuple[int, int, Any] | None:
-    """Draw a message that arrives, in one of some phases: the number of its step, its place in the inbox, itself."""
+    """Draw a message that arrives in one of `phases`.
+
+    Return its step's number, its place in the inbox, and the message.
+    """
     found = [(at, place) for at, place in _places(scene) if not phases or scene.events()[at].step.phase in phases]
     if not found:
         return None
@@ -146,18 +149,18 @@ def _arriving(draw: Any, scene: Scene, *phases: str) -> tuple[int, int, Any] | N
 
 
 def _before(scene: Scene, at: int) -> Any:
-    """Return the state of the party before a step."""
+    """Return the party's state before a step."""
     return scene.events()[at - 1].state if at else scene.deal.open(scene.party).state
 
 
 def _moments(scene: Scene, holds: Callable[[Any], bool]) -> list[int]:
-    """Return the numbers of the steps before which a state has some property; that of the end is the last one."""
+    """Return the numbers of the steps before which the state satisfies `holds`. The last number stands for the end."""
     return [at for at in range(len(scene.events()) + 1) if holds(_before(scene, at))]
 
 
 @_both("elsewhere", "MSG-03")
 def _elsewhere(draw: Any, scene: Scene) -> Fault | None:
-    """A message of another session, or for another receiver, is refused."""
+    """A message of another session or for another receiver is refused."""
     found = _arriving(draw, scene)
     if found is None:
         return None
@@ -175,7 +178,7 @@ def _elsewhere(draw: Any, scene: Scene) -> Fault | None:
 
 @_both("sender", "MSG-03")
 def _sender(draw: Any, scene: Scene) -> Fault | None:
-    """A message from a party that has nothing to send to this step is refused."""
+    """A message is refused if its sender has nothing to send to this step."""
     found = _arriving(draw, scene)
     if found is None:
         return None
@@ -189,7 +192,7 @@ def _sender(draw: Any, scene: Scene) -> Fault | None:
 
 @_both("second-message", "MSG-04")
 def _second(draw: Any, scene: Scene) -> Fault | None:
-    """A second message from one sender, or in the server's `share` from one sender to one receiver, is refused."""
+    """A second message from a sender is refused; in the server's `share`, a second one from a sender to a receiver."""
     found = _arriving(draw, scene)
     if found is None:
         return None
@@ -200,7 +203,7 @@ def _second(draw: Any, scene: Scene) -> Fault | None:
 
 @_both("bytes", "MSG-02")
 def _bytes(draw: Any, scene: Scene) -> Fault | None:
-    """Bytes that are no message are refused."""
+    """Bytes that do not decode to a message are refused."""
     found = _arriving(draw, scene)
     if found is None:
         return None
@@ -222,7 +225,7 @@ def _is_message(data: bytes) -> bool:
 
 @_both("type", "MSG-02")
 def _type(draw: Any, scene: Scene) -> Fault:
-    """A message of a type that the step does not receive is refused, also where it is one of the protocol's."""
+    """A message of a type that the step does not expect is refused, even if it is a type of the protocol."""
     calls, events = scene.calls(), scene.events()
     at = draw(st.integers(0, len(calls) - 1))
     sender = 0 if scene.party == SERVER else SERVER
@@ -241,7 +244,7 @@ _ALLOWED = {"request": ("idle", "asked"), "share": ("asked",), "upload": ("train
 
 @_refusal(USER, "out-of-turn", "BSA-07", "MSG-03")
 def _out_of_turn(draw: Any, scene: Scene) -> Fault:
-    """A step that the state of the user does not allow is refused: no second upload, no request in between."""
+    """A step that the user's state does not allow is refused, such as a second upload or a request before it."""
     at = draw(st.integers(0, len(scene.events())))
     state = _before(scene, at)
     phase = draw(st.sampled_from([phase for phase, states in _ALLOWED.items() if state.phase not in states]))
@@ -252,7 +255,7 @@ def _out_of_turn(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(USER, "second-upload", "BSA-07")
 def _second_upload(draw: Any, scene: Scene) -> Fault | None:
-    """A user uploads at most once under a stamp."""
+    """A second upload under the same stamp is refused."""
     uploads = [at for at, event in enumerate(scene.events()) if event.step.phase == "upload"]
     if not uploads:
         return None
@@ -261,7 +264,7 @@ def _second_upload(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(USER, "stale-stamp", "BSA-08", "ADP-21", least=2)
 def _stale_stamp(draw: Any, scene: Scene) -> Fault | None:
-    """A stamp that is not newer than the last one is refused, and the server is blamed."""
+    """A stamp that is not newer than the user's last one is refused, and the server is blamed."""
     moments = _moments(scene, lambda state: state.phase == "asked" and state.stamp is not None)
     if not moments:
         return None
@@ -274,7 +277,7 @@ def _stale_stamp(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(USER, "no-message", "BSA-08", "BSA-21")
 def _nothing(draw: Any, scene: Scene) -> Fault | None:
-    """Without a stamp no mask is shared, and without a buffer nothing is answered."""
+    """Without a stamp the user shares no mask, and without a buffer it answers nothing."""
     found = [at for at, event in enumerate(scene.events()) if event.step.phase in ("share", "recover")]
     at = draw(st.sampled_from(found))
     return Fault(at, Call(scene.calls()[at].phase), NOTHING_CAME, "no message came")
@@ -285,9 +288,9 @@ def _nothing(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(USER, "old-share", "BSA-09", "BSA-10", "ADP-21")
 def _old_share(draw: Any, scene: Scene) -> Fault:
-    """A share whose stamp is not newer than one that was seen of the sender is refused, and both are blamed.
+    """A share is refused unless its stamp is newer than all stamps seen from its sender. Sender and server are blamed.
 
-    That holds as well after the newer share was used and forgotten.
+    That holds even after the newer share was used and forgotten.
     """
     at = draw(st.sampled_from(_moments(scene, lambda state: bool(state.newest))))
     newest = _before(scene, at).newest
@@ -300,7 +303,7 @@ def _old_share(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(USER, "vector", "MOD-06", "MOD-07", channel="plain")
 def _vector(draw: Any, scene: Scene) -> Fault | None:
-    """A share that holds a number that is not below q, or has another length, is refused."""
+    """A share with the wrong length or a number not below q is refused."""
     found = _arriving(draw, scene, "hold")
     assert found is not None
     at, place, message = found
@@ -318,7 +321,7 @@ def _vector(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(USER, "payload", "SEA-02", "BSA-03", "ADP-21", channel="sealed")
 def _payload(draw: Any, scene: Scene) -> Fault | None:
-    """A payload that was altered, or sealed under another stamp, does not open; sender and server are blamed."""
+    """A payload that was altered or sealed under another stamp does not open. Its sender and the server are blamed."""
     found = _arriving(draw, scene, "hold")
     assert found is not None
     at, place, message = found
@@ -340,7 +343,7 @@ def _buffers(scene: Scene) -> list[int]:
 
 
 def _buffer(draw: Any, scene: Scene) -> tuple[int, Any, list[tuple[int, int, int]]]:
-    """Draw a buffer that the user answers: the number of the step, the announcement, its entries."""
+    """Draw a buffer that the user answers. Return the number of the step, the announcement and its entries."""
     at = int(draw(st.sampled_from(_buffers(scene))))
     [message] = scene.inbox(at)
     return at, message, entries_of(message)
@@ -352,7 +355,7 @@ def _shown(scene: Scene, round: int, entries: Sequence[tuple[int, int, int]]) ->
 
 @_refusal(USER, "entries", "BSA-21", "ADP-21")
 def _entries(draw: Any, scene: Scene) -> Fault:
-    """A buffer of more or fewer than K entries is refused."""
+    """A buffer with more or fewer than K entries is refused."""
     at, message, entries = _buffer(draw, scene)
     held = _before(scene, at).held
     outside = [user for user in held if user not in message.users and held[user].stamp <= message.round]
@@ -366,7 +369,7 @@ def _entries(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(USER, "fields", "BSA-21")
 def _fields(draw: Any, scene: Scene) -> Fault:
-    """A buffer without one stamp and one weight for each user is refused."""
+    """A buffer that does not have one stamp and one weight for each user is refused."""
     at, message, _ = _buffer(draw, scene)
     name = draw(st.sampled_from(("stamps", "weights")))
     values = getattr(message, name)
@@ -377,7 +380,7 @@ def _fields(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(USER, "users", "BSA-21", "ADP-21")
 def _users(draw: Any, scene: Scene) -> Fault:
-    """A buffer that names a user twice or one outside the roster, or does not ascend, is refused."""
+    """A buffer is refused if its users repeat, are outside the roster, or are not in ascending order."""
     at, message, entries = _buffer(draw, scene)
     how = draw(st.sampled_from(("twice", "outside", "order")))
     first = draw(st.integers(0, len(entries) - 2))
@@ -395,7 +398,7 @@ def _users(draw: Any, scene: Scene) -> Fault:
 
 
 def _reweighed(draw: Any, scene: Scene, round: int, entries: Sequence[tuple[int, int, int]]) -> Call:
-    """Return a step on a buffer of another round, whose weights are those of this round."""
+    """Return the step for a buffer of another round, with that round's weights."""
     ages = [(user, stamp, max(round - stamp, 0)) for user, stamp, _ in entries]
     weights = [(user, stamp, allowed(scene.deal, stamp + age, stamp)[-1]) for user, stamp, age in ages]
     return _shown(scene, round, weights)
@@ -416,7 +419,7 @@ def _future(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(USER, "stale-entry", "BSA-22", "ADP-21")
 def _stale_entry(draw: Any, scene: Scene) -> Fault:
-    """A buffer with an update that is older than tau_max is refused."""
+    """A buffer with an update older than tau_max is refused."""
     at, _, entries = _buffer(draw, scene)
     most = scene.deal.numbers["tau_max"]
     round = min(stamp for _, stamp, _ in entries) + most + draw(st.integers(1, 2))
@@ -426,7 +429,7 @@ def _stale_entry(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(USER, "weight", "BSA-23", "ADP-21")
 def _weight(draw: Any, scene: Scene) -> Fault:
-    """A weight that no draw gives is refused: one too small or too large by one, or anything."""
+    """A weight that no draw gives is refused: one too small or too large by one, or arbitrary."""
     at, message, entries = _buffer(draw, scene)
     place = draw(st.integers(0, len(entries) - 1))
     user, stamp, _ = entries[place]
@@ -440,7 +443,7 @@ def _weight(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(USER, "zero-weights", "BSA-23", "BSA-24", "ADP-21")
 def _zero_weights(draw: Any, scene: Scene) -> Fault:
-    """A buffer in which fewer than T + 2 entries weigh anything is refused, and with weights of 0 any is."""
+    """A buffer with a weight of 0 is refused, and so is one in which fewer than T + 2 weights are positive."""
     at, message, entries = _buffer(draw, scene)
     zeros = strategies.subset(draw, range(len(entries)), 1)
     changed = [(user, stamp, 0 if place in zeros else w) for place, (user, stamp, w) in enumerate(entries)]
@@ -450,7 +453,7 @@ def _zero_weights(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(USER, "other-stamp", "BSA-25", latest=(1, 2, 3))
 def _other_stamp(draw: Any, scene: Scene) -> Fault | None:
-    """A buffer with an update whose share is held under another stamp is refused."""
+    """A buffer is refused if the share of one of its updates is held under another stamp."""
     at, message, entries = _buffer(draw, scene)
     place = draw(st.integers(0, len(entries) - 1))
     user, stamp, _ = entries[place]
@@ -466,7 +469,7 @@ def _other_stamp(draw: Any, scene: Scene) -> Fault | None:
 
 @check(f"{USER}/replaced-share", "BSA-10", "BSA-25", operations=(USER,), applies=explicit(USER), examples=12)
 def replaced_share(draw: Any, caller: Caller) -> None:
-    """A share that a newer one took the place of is not used: a buffer that asks for it is refused."""
+    """A share that was replaced by a newer one is no longer used: a buffer that names it is refused."""
     scene = basecagg_parties.replaced_scene(draw)
     at = len(scene.events()) - 1
     [message], newer = scene.inbox(at), scene.inbox(at - 1)[0]
@@ -478,7 +481,7 @@ def replaced_share(draw: Any, caller: Caller) -> None:
 
 @_refusal(USER, "early-buffer", "BSA-25")
 def _early_buffer(draw: Any, scene: Scene) -> Fault | None:
-    """A buffer that comes before the shares of its entries is refused, and answered when they are there."""
+    """A buffer that arrives before the shares of its entries is refused. Once they have arrived, it is answered."""
     at, message, _ = _buffer(draw, scene)
     moments = [moment for moment in range(at) if _lacks(_before(scene, moment), message)]
     if not moments:
@@ -488,7 +491,7 @@ def _early_buffer(draw: Any, scene: Scene) -> Fault | None:
 
 
 def _lacks(state: Any, message: BufferedSet) -> bool:
-    """Return whether a share of a buffer is missing, and nothing else speaks against the buffer."""
+    """Return whether a share of a buffer is missing and the buffer is otherwise right."""
     on_time = (state.stamp is None or state.stamp <= message.round) and (
         state.answered is None or state.answered < message.round
     )
@@ -499,7 +502,7 @@ def _lacks(state: Any, message: BufferedSet) -> bool:
 
 @_refusal(USER, "late-buffer", "BSA-26", latest=(1, 2, 3))
 def _late_buffer(draw: Any, scene: Scene) -> Fault | None:
-    """A buffer of a round before the own stamp is refused, also when all of its shares are held."""
+    """A buffer of a round before the user's stamp is refused, even if all of its shares are held."""
     moments = _moments(scene, lambda state: bool(state.stamp) and (state.answered or 0) < state.stamp - 1)
     if not moments:
         return None
@@ -515,7 +518,7 @@ def _late_buffer(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(USER, "answered-round", "BSA-26")
 def _answered_round(draw: Any, scene: Scene) -> Fault:
-    """A buffer of a round that was answered, or of one before, is refused."""
+    """A buffer of an answered round, or of an earlier one, is refused."""
     at, message, entries = _buffer(draw, scene)
     moments = [
         moment
@@ -528,7 +531,7 @@ def _answered_round(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(USER, "second-answer", "BSA-28", "BSA-25")
 def _second_answer(draw: Any, scene: Scene) -> Fault:
-    """A later buffer with an update that was answered for is refused: a share is used once."""
+    """A later buffer with an update that the user already answered is refused: a share is used once."""
     at = _buffers(scene)[-1]
     [message] = scene.inbox(at)
     later = message.round + draw(st.integers(1, 2))
@@ -547,7 +550,7 @@ def _asks(scene: Scene, user: int, round: int) -> Call:
 
 @_refusal(SERVED, "asks-again", "BSA-12", "ADP-21")
 def _asks_again(draw: Any, scene: Scene) -> Fault | None:
-    """A user that has the stamp of the round already gets none, and is blamed."""
+    """A user that already has the stamp of the round is given none, and is blamed."""
     moments = _moments(scene, lambda state: any(_has_stamp(state, user) for user in scene.deal.users))
     if not moments:
         return None
@@ -561,13 +564,13 @@ def _asks_again(draw: Any, scene: Scene) -> Fault | None:
 
 
 def _has_stamp(state: Any, user: int) -> bool:
-    """Return whether a user has the stamp of the server's round."""
+    """Return whether a user has the stamp of the server's current round."""
     return user in state.records and state.records[user].stamp == state.round
 
 
 @_refusal(SERVED, "update-waits", "BSA-12", "ADP-21", least=2)
 def _update_waits(draw: Any, scene: Scene) -> Fault | None:
-    """A user whose update waits in the buffer gets no stamp, in a later round as well."""
+    """A user whose update waits in the buffer is given no stamp, in this round or a later one."""
     found = _moments(scene, lambda state: any(state.records[u].stamp != state.round for u in state.buffer))
     found = found or _moments(scene, lambda state: bool(state.buffer))
     at = draw(st.sampled_from(found))
@@ -579,7 +582,7 @@ def _update_waits(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(SERVED, "later-round", "BSA-12", "ADP-21")
 def _later_round(draw: Any, scene: Scene) -> Fault | None:
-    """A user that knows of a later round gets no stamp, and is blamed."""
+    """A user that claims to know a later round is given no stamp, and is blamed."""
     at = draw(st.integers(0, len(scene.events())))
     state = _before(scene, at)
     eligible = [user for user in scene.deal.users if _eligible(state, user)]
@@ -591,7 +594,7 @@ def _later_round(draw: Any, scene: Scene) -> Fault | None:
 
 
 def _eligible(state: Any, user: int) -> bool:
-    """Return whether a user would be given a stamp."""
+    """Return whether the server would give a user a stamp."""
     return user not in state.buffer and not _has_stamp(state, user)
 
 
@@ -609,7 +612,7 @@ def _unrelayed(state: Any) -> list[int]:
 
 @_refusal(SERVED, "incomplete", "BSA-13", "ADP-21")
 def _incomplete(draw: Any, scene: Scene) -> Fault | None:
-    """Shares that are not one for each other user are not relayed, and their sender is blamed."""
+    """Shares are not relayed unless there is one for each other user. Their sender is blamed."""
     found = [at for at, event in enumerate(scene.events()) if event.step.phase == "share"]
     at = draw(st.sampled_from(found))
     inbox = scene.inbox(at)
@@ -621,7 +624,7 @@ def _incomplete(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(SERVED, "batch-of-another-stamp", "BSA-13", "ADP-21")
 def _other_batch(draw: Any, scene: Scene) -> Fault | None:
-    """Shares under another stamp than the newest that the sender was given, one or all of them, are not relayed."""
+    """Shares are not relayed if one or all of them have another stamp than the newest that the sender was given."""
     found = [at for at, event in enumerate(scene.events()) if event.step.phase == "share"]
     at = draw(st.sampled_from(found))
     inbox = scene.inbox(at)
@@ -638,7 +641,7 @@ def _other_batch(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(SERVED, "unasked-shares", "BSA-13", "ADP-21")
 def _unasked(draw: Any, scene: Scene) -> Fault | None:
-    """Shares of a user that was never given a stamp are not relayed."""
+    """Shares of a user that was given no stamp are not relayed."""
     moments = _moments(scene, lambda state: len(state.records) < scene.size)
     at = draw(st.sampled_from(moments))
     state = _before(scene, at)
@@ -649,7 +652,7 @@ def _unasked(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(SERVED, "relayed-again", "BSA-13", "ADP-21")
 def _relayed_again(draw: Any, scene: Scene) -> Fault | None:
-    """Shares that were relayed are not relayed again."""
+    """Shares that were already relayed are not relayed again."""
     moments = _moments(scene, lambda state: any(record.relayed for record in state.records.values()))
     at = draw(st.sampled_from(moments))
     records = _before(scene, at).records
@@ -660,7 +663,7 @@ def _relayed_again(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(SERVED, "not-a-way", "MSG-03")
 def _not_a_way(draw: Any, scene: Scene) -> Fault | None:
-    """A share for somebody outside the roster, or for its own sender, is refused."""
+    """A share for a receiver outside the roster, or for its own sender, is refused."""
     found = _arriving(draw, scene, "share")
     assert found is not None
     at, place, message = found
@@ -683,7 +686,7 @@ def _room(scene: Scene, state: Any) -> bool:
 
 
 def _waiting(scene: Scene, state: Any, *, fresh: bool) -> list[int]:
-    """Return the users whose shares were relayed and whose update was not taken, and may be, or is too old."""
+    """Return the users whose shares were relayed and whose update is missing: acceptable if `fresh`, else too old."""
     most = scene.deal.numbers["tau_max"]
     return [
         user
@@ -694,7 +697,7 @@ def _waiting(scene: Scene, state: Any, *, fresh: bool) -> list[int]:
 
 @_refusal(SERVED, "not-relayed", "BSA-14", "ADP-21")
 def _not_relayed(draw: Any, scene: Scene) -> Fault | None:
-    """A masked update before the shares of its mask were relayed is refused, and its sender is blamed."""
+    """A masked update is refused before the shares of its mask were relayed, and its sender is blamed."""
     moments = _moments(scene, lambda state: _room(scene, state) and bool(_unrelayed(state)))
     if not moments:
         return None
@@ -707,7 +710,7 @@ def _not_relayed(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(SERVED, "another-stamp", "BSA-14", "ADP-21")
 def _another_stamp(draw: Any, scene: Scene) -> Fault | None:
-    """A masked update under another stamp than the newest of its sender is refused: an older, a later, any."""
+    """A masked update is refused if its stamp is not its sender's newest: an older, a later, or an arbitrary one."""
     moments = _moments(scene, lambda state: _room(scene, state))
     at = draw(st.sampled_from(moments))
     state = _before(scene, at)
@@ -722,7 +725,7 @@ def _another_stamp(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(SERVED, "second-update", "BSA-15", "ADP-21")
 def _second_update(draw: Any, scene: Scene) -> Fault | None:
-    """A second masked update under one stamp is refused, in the same buffer and after it was recovered."""
+    """A second masked update under the same stamp is refused, both in the same buffer and after its recovery."""
     moments = _moments(
         scene, lambda state: _room(scene, state) and any(record.taken for record in state.records.values())
     )
@@ -739,7 +742,7 @@ def _second_update(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(SERVED, "stale-update", "BSA-16", "ADP-21", session=basecagg_sessions.late)
 def _stale_update(draw: Any, scene: Scene) -> Fault | None:
-    """A masked update that is older than tau_max is refused, naming its sender."""
+    """A masked update older than tau_max is refused, and its sender is named."""
     moments = _moments(scene, lambda state: _room(scene, state) and bool(_waiting(scene, state, fresh=False)))
     if not moments:
         return None
@@ -753,7 +756,7 @@ def _stale_update(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(SERVED, "full-buffer", "BSA-17", session=basecagg_sessions.crowded)
 def _full(draw: Any, scene: Scene) -> Fault | None:
-    """A masked update that the buffer has no room for, or that comes while it is recovered, is refused."""
+    """A masked update is refused while the buffer is full or is being recovered."""
     moments = _moments(scene, lambda state: not _room(scene, state) and bool(_waiting(scene, state, fresh=True)))
     if not moments:
         return None
@@ -766,7 +769,7 @@ def _full(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(SERVED, "too-many-at-once", "BSA-17", session=basecagg_sessions.crowded)
 def _too_many(draw: Any, scene: Scene) -> Fault | None:
-    """Masked updates that come together and are more than there is room for are refused together."""
+    """If more masked updates arrive together than the buffer has room for, all of them are refused."""
     K = scene.deal.numbers["K"]
     moments = _moments(
         scene, lambda state: _room(scene, state) and len(state.buffer) + len(_waiting(scene, state, fresh=True)) > K
@@ -782,7 +785,7 @@ def _too_many(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(SERVED, "vector", "MOD-06", "MOD-07")
 def _server_vector(draw: Any, scene: Scene) -> Fault | None:
-    """A masked update or an answer of another length, or with a number that is not below q, is refused."""
+    """A masked update or an answer with the wrong length or a number not below q is refused."""
     found = _arriving(draw, scene, "upload", "recover")
     assert found is not None
     at, place, message = found
@@ -798,7 +801,7 @@ def _server_vector(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(SERVED, "close-early", "BSA-20")
 def _close_early(draw: Any, scene: Scene) -> Fault:
-    """A buffer that does not hold K updates is not closed, and one that was announced is not closed again."""
+    """A buffer with fewer than K updates is not closed. A buffer that was announced is not closed again."""
     moments = _moments(scene, lambda state: bool(state.entries) or len(state.buffer) < scene.deal.numbers["K"])
     at = draw(st.sampled_from(moments))
     state = _before(scene, at)
@@ -808,7 +811,7 @@ def _close_early(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(SERVED, "few-answers", "BSA-30", "BSA-34")
 def _few_answers(draw: Any, scene: Scene) -> Fault:
-    """With fewer than U answers the buffer is not recovered; with enough of them it is."""
+    """With fewer than U answers the buffer is not recovered; with U answers it is."""
     at = draw(st.sampled_from(_buffers(scene)))
     fewer = scene.inbox(at)[: draw(st.integers(0, scene.deal.numbers["U"] - 1))]
     return Fault(at, call("recover", fewer), TOO_FEW, f"{len(fewer)} answers are too few")
@@ -816,7 +819,7 @@ def _few_answers(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(SERVED, "bad-share", "BSA-31", "ADP-21", spare=1)
 def _bad_share(draw: Any, scene: Scene) -> Fault:
-    """More than U answers off one codeword are refused, and all who answered are blamed."""
+    """More than U answers that do not lie on one codeword are refused, and all who answered are blamed."""
     at = draw(st.sampled_from(_buffers(scene)))
     inbox = scene.inbox(at)
     place = draw(st.integers(0, len(inbox) - 1))
@@ -827,7 +830,7 @@ def _bad_share(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(SERVED, "answer-of-another-round", "MSG-03")
 def _other_answer(draw: Any, scene: Scene) -> Fault:
-    """An answer for the buffer of another round is refused, and so are answers when no buffer was announced."""
+    """An answer for another round's buffer is refused, and so is any answer before a buffer was announced."""
     at = draw(st.sampled_from(_buffers(scene)))
     inbox = scene.inbox(at)
     if draw(st.booleans()):
@@ -846,7 +849,7 @@ def _other_answer(draw: Any, scene: Scene) -> Fault:
 def _requests(party: str) -> None:
     @check(f"{party}/parameters", "BSA-01", "BSA-02", operations=(party,), applies=explicit(party), examples=40)
     def parameters(draw: Any, caller: Caller) -> None:
-        """Parameters that the text does not allow are refused."""
+        """Parameters that the text forbids are refused."""
         params, rand = begun(draw, party)
         wrong = basecagg_sessions.wrong_numbers(params)
         name = draw(st.sampled_from(sorted(wrong)))
@@ -854,7 +857,7 @@ def _requests(party: str) -> None:
 
     @check(f"{party}/request", "ERR-02", operations=(party,), applies=explicit(party), examples=12)
     def request(draw: Any, caller: Caller) -> None:
-        """A session of another length, a round outside its range, and a user outside the roster are refused."""
+        """A session of the wrong length, a round outside its range, or a user outside the roster is refused."""
         params, rand = begun(draw, party)
         changes: list[dict[str, Any]] = [
             {"session": params["session"][2:]},
@@ -874,7 +877,7 @@ for _name in (USER, SERVED):
 
 @check(f"{USER}/updates", "BSA-05", "RND-04", operations=(USER,), applies=explicit(USER), examples=20)
 def updates(draw: Any, caller: Caller) -> None:
-    """An update, a mask or noise of another length, or with a number that is not below q, is refused."""
+    """An update, a mask or noise with the wrong length or a number not below q is refused."""
     params, rand = begun(draw, USER)
     name = draw(st.sampled_from([name for name in ("updates", "masks", "noises") if {**params, **rand}[name]]))
     rows = list({**params, **rand}[name])
@@ -893,7 +896,7 @@ def updates(draw: Any, caller: Caller) -> None:
 
 @check(f"{SERVED}/roundings", "STL-07", operations=(SERVED,), applies=explicit(SERVED), examples=12)
 def roundings(draw: Any, caller: Caller) -> None:
-    """Draws that are not K multiples of 2**-53 in [0, 1) are refused."""
+    """Draws are refused unless they are K multiples of 2**-53 in [0, 1)."""
     params, rand = begun(draw, SERVED)
     [first, *others] = rand["roundings"]
     wrong = (first[16:], first + first[:16], "000000000000f03f" + first[16:], "000000000000e0bf" + first[16:])
@@ -903,7 +906,7 @@ def roundings(draw: Any, caller: Caller) -> None:
 
 @check(f"{USER}/roster", "KEY-03", "KEY-04", operations=(USER,), applies=explicit(USER), examples=12)
 def roster(draw: Any, caller: Caller) -> None:
-    """A roster in which two users have one key, or of more or fewer than N, and keys of another length, are refused."""
+    """A roster is refused if it does not have N keys, if two keys are equal, or if a key has the wrong length."""
     scene = user_scene(draw, channel="sealed")
     params = scene.params([])
     keys, private = list(params["channel"]["roster"]), params["channel"]["private"]
@@ -922,7 +925,7 @@ def roster(draw: Any, caller: Caller) -> None:
 
 @check(f"{USER}/budget", "BSA-06", "ERR-01", operations=(USER,), applies=explicit(USER), examples=20)
 def budget(draw: Any, caller: Caller) -> None:
-    """An update with an element that a buffer does not carry is not uploaded, and the user can still abandon it."""
+    """An update with an element beyond the budget is not uploaded. The user can still abandon it."""
     scene = user_scene(draw)
     numbers = scene.deal.numbers
     q, B = int(numbers["q"]), basecagg_sessions.budget(numbers)
@@ -942,7 +945,7 @@ def budget(draw: Any, caller: Caller) -> None:
 
 @check(f"{USER}/nothing-left", "RND-04", "ERR-01", operations=(USER,), applies=explicit(USER), examples=12)
 def nothing_left(draw: Any, caller: Caller) -> None:
-    """A step for which no sampled value or update is left is refused, and harms nothing."""
+    """A step that needs a sampled value or an update when none is left is refused, and has no effect."""
     scene = user_scene(draw)
     phase = draw(st.sampled_from(("share", "upload")))
     steps = [Call("request"), call("share", (basecagg_parties.stamp(scene, scene.deal.round),)), Call("upload")]
@@ -969,7 +972,7 @@ def nothing_left(draw: Any, caller: Caller) -> None:
     examples=24,
 )
 def mixed_session(draw: Any, caller: Caller) -> None:
-    """In a session whose other parties are the reference's, with late updates, each step is the right one."""
+    """In a session with late updates whose other parties are the reference's, each step is the right one."""
     played = basecagg_sessions.played(draw)
     roles = playing.parties(caller.caps, "basecagg")
     users = strategies.subset(draw, played.deal.users, 1, 3) if Role.USER in roles else []

@@ -1,4 +1,4 @@
-"""How often something occurs among many uniform things, and when that is too far off."""
+"""How often something occurs among many uniform samples, and when the count is too far off."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ ALARM_BITS = 60
 
 
 def demand_shares(counts: ArrayLike, shares: ArrayLike, what: str, *, of: int | None = None, together: int = 1) -> None:
-    """Fail when one of some counts is too far from its share of their sum, or `of` so many where several can come.
+    """Fail when a count is too far from its share of the total, or of `of` when one sample can add to several counts.
 
-    By Chernoff's bound what has these shares fails with a probability below 2**-60, all counts taken together, and all
-    of so many calls that belong `together`.
+    By Chernoff's bound, counts that have these shares fail with probability below 2**-60. That bound covers all counts
+    of all `together` calls.
     """
     seen = np.asarray(counts)
     expected = np.broadcast_to(np.asarray(shares, dtype=np.float64), seen.shape)
@@ -30,12 +30,12 @@ def demand_shares(counts: ArrayLike, shares: ArrayLike, what: str, *, of: int | 
 
 
 def most_surprise(counts: int) -> float:
-    """Return the surprise that one of so many counts exceeds with a probability below 2**-60."""
+    """Return the surprise that any of `counts` counts exceeds with probability below 2**-60."""
     return ALARM_BITS + math.log2(2 * counts)
 
 
 def surprise(counts: ArrayLike, n: int, shares: ArrayLike) -> RealArray:
-    """Return n times the relative entropy of two coins, in bits: one with each seen frequency, one with its share."""
+    """Return n times the relative entropy in bits of two coins: one with the observed frequency, one with its share."""
     seen, expected = np.asarray(counts) / n, np.asarray(shares, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = [np.where(p > 0, p * np.log2(p / q), 0.0) for p, q in ((seen, expected), (1 - seen, 1 - expected))]
@@ -43,9 +43,9 @@ def surprise(counts: ArrayLike, n: int, shares: ArrayLike) -> RealArray:
 
 
 def visible(n: int, share: float, counts: int) -> float:
-    """Return how many times too often, in tenths, something must come so that it fails in every second run at least.
+    """Return how many times too often, in tenths, something must occur to fail in at least every second run.
 
-    The median of how often it comes is at least the expected number, rounded down.
+    The median of its count is at least the expected number, rounded down.
     """
     most = most_surprise(counts)
     times = (at / 10 for at in range(11, math.floor(10 / share) + 1))

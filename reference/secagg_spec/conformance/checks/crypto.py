@@ -34,7 +34,7 @@ _ORDER_8 = (
 )
 _LOW_ORDER = (0, 1, *_ORDER_8, _P25519 - 1, _P25519, _P25519 + 1)
 _TELLING = 128
-"""Bits of pieces of a stream, of which fewer than 2**18 are compared: two are equal with a probability below 2**-92."""
+"""Bits of one piece of a stream. Fewer than 2**18 pieces are compared: two are equal with probability below 2**-92."""
 SEARCHED = {
     2**31 + 10: (54709942, 5),
     2**31 + 11: (421802192, 0),
@@ -47,19 +47,20 @@ SEARCHED = {
     2**32 - 2: (202793917, 2),
     2**32 - 1: (123627070, 0),
 }
-"""Words that are, for a usual modulus, the first that is skipped or the last that is used; a random key meets one of
-them once in 2**32 words. For each, the little-endian integer of a key that was searched, and where the word stands."""
+"""Words at the rejection limit of a common modulus: the first that is skipped, or the last that is used. A random key
+produces a given one once in 2**32 words. For each word: the little-endian integer of a key found by search, and the
+position of the word in the key's stream."""
 _EXPAND, _CLOSE, _OPEN = "prg.expand", "seal.close", "seal.open"
 
 
 def low_order(draw: Any) -> bytes:
-    """Draw a public key of low order; the top bit is not part of the number."""
+    """Draw a public key of low order. The top bit is not part of the number."""
     point = draw(st.sampled_from(_LOW_ORDER)) + draw(st.sampled_from((0, 2**255)))
     return int(point).to_bytes(32, "little")
 
 
 def _wrong_length(draw: Any, data: str) -> str:
-    """Draw a key of another length: cut, continued, or empty."""
+    """Draw a key of the wrong length: cut, extended, or empty."""
     return str(draw(st.sampled_from((data[:-2], data + "00", "", data[:32], data + data))))
 
 
@@ -68,13 +69,13 @@ def _wrong_length(draw: Any, data: str) -> str:
 
 @check("prg.expand/exact", "PRG-01", "RND-02", operations=(_EXPAND,), applies=standard)
 def expand(draw: Any, call: Caller) -> None:
-    """The elements of a key are those of its key stream, in little-endian words, without the rejected ones."""
+    """The elements of a key are the little-endian words of its key stream, without the rejected words."""
     valid = VALID[_EXPAND](draw, call.caps)
     _expanded(call, valid.params)
 
 
 def any_stream(draw: Any, call: Caller) -> None:
-    """The stream of the text, or of any other generator one stream for a key."""
+    """Check the stream of the text; with another generator, check only that a key always gives the same stream."""
     params = VALID[_EXPAND](draw, call.caps).params
     if standard(call.caps):
         _expanded(call, params)
@@ -91,7 +92,7 @@ def _has_default(caps: Capabilities) -> bool:
 
 @check("prg.expand/rejection", "PRG-01", "RND-02", operations=(_EXPAND,), applies=_has_default, examples=1)
 def rejection(draw: Any, call: Caller) -> None:
-    """The word 122497 of the key 0x65d is not below 2**32 - 5, and is skipped."""
+    """The word 122497 of the stream of key 0x65d is skipped, because it is not below 2**32 - 5."""
     _expanded(call, {"q": _PRIME, "key": (0x65D).to_bytes(32, "little").hex(), "n": 122500})
 
 
@@ -101,12 +102,12 @@ def limit(q: int) -> int:
 
 
 def searched_key(word: int) -> bytes:
-    """Return the key of `SEARCHED` that meets a word early."""
+    """Return the key of `SEARCHED` whose stream has the word early."""
     return SEARCHED[word][0].to_bytes(32, "little")
 
 
 def _edges(caps: Capabilities) -> list[tuple[int, int]]:
-    """Return the declared moduli of whose limit a word beside it was searched, each with this word."""
+    """Return each declared modulus with a searched word at its limit, as pairs."""
     allowed = caps.range(_EXPAND, "q")
     known = {q for word in SEARCHED for q in (word, 2**31 - 1, 2**32 - 1, 3)} | set(
         strategies.moduli(allowed, prime=False)
@@ -124,7 +125,7 @@ def _edges(caps: Capabilities) -> list[tuple[int, int]]:
     examples=1,
 )
 def at_the_limit(draw: Any, call: Caller) -> None:
-    """The first word that is not below the limit is skipped, and the word before it is used, by keys that meet them."""
+    """The first word at or above the limit is skipped, and the word before it is used. Searched keys produce both."""
     for q, word in _edges(call.caps):
         key, at = searched_key(word), SEARCHED[word][1]
         _expanded(call, {"q": q, "key": key.hex(), "n": at + 4})
@@ -136,7 +137,7 @@ def _expanded(call: Caller, params: dict[str, Any]) -> None:
 
 
 def _wasteful(draw: Any, caps: Capabilities) -> int:
-    """Draw a modulus, in most cases one of the two for which most words are rejected."""
+    """Draw a modulus, mostly one of the two that reject the most words."""
     allowed = strategies.moduli(caps.range(_EXPAND, "q"), prime=False)
     by_rejections = sorted(allowed, key=lambda q: 2**32 // q * q)
     return int(draw(st.sampled_from(by_rejections[:2]) | st.sampled_from(allowed)))
@@ -144,7 +145,7 @@ def _wasteful(draw: Any, caps: Capabilities) -> int:
 
 @check("prg.expand/prefix", "PRG-03", operations=(_EXPAND,), examples=40)
 def prefix(draw: Any, call: Caller) -> None:
-    """A shorter output is the beginning of a longer one."""
+    """A shorter output is a prefix of a longer output of the same key."""
     params = {**VALID[_EXPAND](draw, call.caps).params, "q": _wasteful(draw, call.caps)}
     n = params["n"]
     shorter = draw(st.integers(0, n))
@@ -163,12 +164,12 @@ def expand_length(draw: Any, call: Caller) -> None:
 
 
 LONG = 2**18 + 40
-"""Elements of a stream of more than 2**16 blocks of 16 bytes."""
+"""How many elements take a stream of more than 2**16 blocks of 16 bytes."""
 
 
 @check("prg.expand/long", "PRG-01", operations=(_EXPAND,), examples=1)
 def expand_long(draw: Any, call: Caller) -> None:
-    """Beyond 2**16 blocks a stream goes on; that of another generator does not come again."""
+    """A stream continues beyond 2**16 blocks. The stream of a generator other than the text's does not repeat."""
     q, n = max(strategies.moduli(call.caps.range(_EXPAND, "q"), prime=False)), LONG
     params = {"q": q, "key": bytes(range(32)).hex(), "n": n}
     if standard(call.caps):
@@ -185,7 +186,7 @@ def expand_long(draw: Any, call: Caller) -> None:
 
 @check("key.agree/exact", "KEY-02", "KEY-10", operations=("key.agree",), examples=40)
 def agree(draw: Any, call: Caller) -> None:
-    """Two key pairs agree on the shared secret of X25519, from both sides."""
+    """Both sides of two key pairs compute the same X25519 shared secret."""
     privates = key(draw), draw(st.sampled_from((bytes([7]) * 32, bytes(range(1, 33)))))
     publics = lightsecagg_parties.public_keys(list(privates))
     want = keys.agree(privates[0], publics[1]).hex()
@@ -213,7 +214,7 @@ def agree_lengths(draw: Any, call: Caller) -> None:
 
 @check("key.derive/exact", "KEY-02", operations=("key.derive",))
 def derive(draw: Any, call: Caller) -> None:
-    """The binding has exactly the fields of the text, and the key is derived from it and the session."""
+    """The binding has exactly the fields of the text. The key is derived from secret, session and binding."""
     params = VALID["key.derive"](draw, call.caps).params
     binding, derived = _derived(params)
     result = call.result("key.derive", params)
@@ -233,7 +234,7 @@ def _derived(params: dict[str, Any]) -> tuple[bytes, bytes]:
 
 @check("key.derive/lengths", "KEY-03", operations=("key.derive",), examples=15)
 def derive_lengths(draw: Any, call: Caller) -> None:
-    """Secrets, sessions and keys of other lengths are refused."""
+    """Secrets, sessions and keys of the wrong length are refused."""
     params = VALID["key.derive"](draw, call.caps).params
     name = draw(st.sampled_from(("sender_key", "receiver_key", "session", "secret")))
     text = params[name] + "00" if name in ("session", "secret") else _wrong_length(draw, params[name])
@@ -245,7 +246,7 @@ def derive_lengths(draw: Any, call: Caller) -> None:
 
 @check("seal.close/exact", "SEA-01", "SEA-08", "KEY-02", "KEY-07", "LSA-18", operations=(_CLOSE,))
 def close(draw: Any, call: Caller) -> None:
-    """A payload is sealed as in the text, 28 bytes longer than its plaintext."""
+    """A payload is sealed as the text says and is 28 bytes longer than its plaintext."""
     params = VALID[_CLOSE](draw, call.caps).params
     own = channel(params, bytes.fromhex(params["private"]))
     plaintexts = [(receiver, bytes.fromhex(text)) for receiver, text in params["plaintexts"]]
@@ -256,7 +257,7 @@ def close(draw: Any, call: Caller) -> None:
 
 
 def _ends(params: dict[str, Any], sender: int, own: int) -> tuple[dict[str, Any], SealedChannel]:
-    """Return the members of a request of the user `own`, with keys that are known, and the channel of the sender."""
+    """Return the members of a request by user `own` with known keys, and the sender's channel."""
     privates = [user.to_bytes(2, "little") * 16 for user in range(1, params["N"] + 1)]
     changed = {**params, "roster": [public.hex() for public in lightsecagg_parties.public_keys(privates)]}
     return {**changed, "private": privates[own].hex()}, channel(changed, privates[sender])
@@ -264,7 +265,7 @@ def _ends(params: dict[str, Any], sender: int, own: int) -> tuple[dict[str, Any]
 
 @check("seal.close/long", "SEA-01", operations=(_CLOSE,), examples=1)
 def close_long(draw: Any, call: Caller) -> None:
-    """Plaintexts of more than 2**8 and 2**16 blocks are sealed as short ones are."""
+    """Plaintexts of more than 2**8 and of more than 2**16 blocks are sealed like short ones."""
     params = VALID[_CLOSE](draw, call.caps).params
     sender, receiver = params["sender"], params["plaintexts"][0][0]
     for size in pairs.SIZES:
@@ -278,7 +279,7 @@ def close_long(draw: Any, call: Caller) -> None:
 
 @check("seal.open/long", "SEA-01", operations=(_OPEN,), examples=1)
 def open_long(draw: Any, call: Caller) -> None:
-    """Payloads of more than 2**8 and 2**16 blocks are opened as short ones are."""
+    """Payloads of more than 2**8 and of more than 2**16 blocks are opened like short ones."""
     params = VALID[_OPEN](draw, call.caps).params
     sender, receiver = params["sender"], params["receiver"]
     for size in pairs.SIZES:
@@ -292,7 +293,7 @@ def open_long(draw: Any, call: Caller) -> None:
 
 @check("seal.close/twice", "SEA-03", operations=(_CLOSE,), examples=20)
 def close_twice(draw: Any, call: Caller) -> None:
-    """A channel seals no second payload for a receiver."""
+    """A channel refuses to seal a second payload for the same receiver."""
     params = VALID[_CLOSE](draw, call.caps).params
     receiver, plaintext = draw(st.sampled_from(params["plaintexts"]))
     plaintexts = [*params["plaintexts"], [receiver, plaintext + "00"]]
@@ -301,7 +302,7 @@ def close_twice(draw: Any, call: Caller) -> None:
 
 @check("seal.close/low-order", "KEY-01", operations=(_CLOSE,), examples=20)
 def close_weak(draw: Any, call: Caller) -> None:
-    """Nothing is sealed for a user whose public key gives an all-zero secret."""
+    """Sealing for a user is refused when its public key gives an all-zero secret."""
     params = VALID[_CLOSE](draw, call.caps).params
     receiver = params["plaintexts"][-1][0]
     roster = _with_key(params["roster"], receiver, low_order(draw).hex())
@@ -310,7 +311,7 @@ def close_weak(draw: Any, call: Caller) -> None:
 
 @check("seal.open/exact", "SEA-01", "KEY-02", "LSA-18", operations=(_OPEN,))
 def open_payload(draw: Any, call: Caller) -> None:
-    """A payload opens to its plaintext for its receiver."""
+    """The receiver opens a payload to its plaintext."""
     params = VALID[_OPEN](draw, call.caps).params
     own = channel(params, bytes.fromhex(params["private"]))
     want = own.open(params["sender"], params["receiver"], bytes.fromhex(params["payload"])).hex()
@@ -321,14 +322,14 @@ def open_payload(draw: Any, call: Caller) -> None:
 
 @check("seal.open/altered", "SEA-02", operations=(_OPEN,), examples=50)
 def open_altered(draw: Any, call: Caller) -> None:
-    """A payload that was altered, cut or continued does not open."""
+    """A payload that was altered, cut or extended does not open."""
     params = VALID[_OPEN](draw, call.caps).params
     payload = altered(draw, bytes.fromhex(params["payload"]))
     call.refused(_OPEN, {**params, "payload": payload.hex()}, BAD_CIPHERTEXT, "the payload was altered")
 
 
 def altered(draw: Any, payload: bytes) -> bytes:
-    """Draw a payload with one bit flipped, or cut, or continued."""
+    """Draw a payload that has one bit flipped, is cut, or is extended."""
     how = draw(st.sampled_from(("bit", "cut", "tag", "longer")))
     if how == "bit":
         at, bit = draw(st.integers(0, len(payload) - 1)), draw(st.integers(0, 7))
@@ -340,7 +341,7 @@ def altered(draw: Any, payload: bytes) -> bytes:
 
 @check("seal.open/another-nonce", "SEA-09", operations=(_OPEN,), examples=20)
 def open_nonce(draw: Any, call: Caller) -> None:
-    """A payload does not open when it was sealed under another nonce than the one of its plaintext."""
+    """A payload does not open if it was sealed under a nonce other than the one that its plaintext gives."""
     params = VALID[_OPEN](draw, call.caps).params
     own = channel(params, bytes.fromhex(params["private"]))
     way = own._lane(params["sender"], params["receiver"])
@@ -359,7 +360,7 @@ _PROTOCOLS = ("lightsecagg-active", "basecagg")
 
 @check("seal.open/another-context", "SEA-02", "KEY-02", "LSA-18", operations=(_OPEN,), examples=50)
 def open_elsewhere(draw: Any, call: Caller) -> None:
-    """A payload that was sealed for anything else does not open, whichever field of the binding is another one."""
+    """A payload does not open if any field of its binding differs from what the receiver expects."""
     params = VALID[_OPEN](draw, call.caps).params
     kind = draw(st.sampled_from(_KINDS))
     number, step = draw(st.sampled_from(("q", "N", "D", "U", "T", "d"))), draw(st.sampled_from((1, -1)))
@@ -377,19 +378,19 @@ def open_elsewhere(draw: Any, call: Caller) -> None:
 
 
 def _secret(params: dict[str, Any]) -> bytes:
-    """Return the secret of both ends; with it the receiver seals what nobody else could."""
+    """Return the secret that both ends share. With it the receiver can seal payloads that nobody else could."""
     return keys.agree(bytes.fromhex(params["private"]), bytes.fromhex(params["roster"][params["sender"]]))
 
 
 def _sealed_for(params: dict[str, Any], changed: dict[str, int]) -> bytes:
-    """Return a payload that was sealed under other parameters, whether the text allows these or not."""
+    """Return a payload sealed under changed parameters, whether or not the text allows them."""
     numbers = {name: params[name] for name in ("q", "N", "D", "U", "T", "d")}
     context = replace(channel(params, bytes(32)).context, parameters=keys.hash_parameters({**numbers, **changed}))
     return _seal(context, params, params["sender"], params["receiver"])
 
 
 def _sealed_otherwise(params: dict[str, Any], name: str) -> bytes:
-    """Return a payload in which one thing differs from what the request says."""
+    """Return a payload that was sealed with one thing different from the request."""
     sealed, sender, receiver = dict(params), params["sender"], params["receiver"]
     third = next(user for user in range(params["N"]) if user not in (sender, receiver))
     if name == "session":
@@ -409,14 +410,14 @@ def _sealed_otherwise(params: dict[str, Any], name: str) -> bytes:
 def _seal(
     context: sealing.Context, params: dict[str, Any], sender: int, receiver: int, secret: bytes | None = None
 ) -> bytes:
-    """Return a payload under a given secret, or that of the request."""
+    """Return a payload sealed under a given secret; by default under the secret of the request."""
     public = (bytes.fromhex(params["roster"][user]) for user in (sender, receiver))
     return sealing.Lane(context, sender, receiver, *public).seal(secret or _secret(params), b"a share")
 
 
 @check("seal.open/low-order", "KEY-01", operations=(_OPEN,), examples=20)
 def open_weak(draw: Any, call: Caller) -> None:
-    """Nothing is opened from a user whose public key gives an all-zero secret, also what was sealed under it."""
+    """Opening is refused if the sender's public key gives an all-zero secret, even for a payload sealed under it."""
     params = VALID[_OPEN](draw, call.caps).params
     sender, receiver = params["sender"], params["receiver"]
     roster = _with_key(params["roster"], sender, low_order(draw).hex())
@@ -429,7 +430,7 @@ def open_weak(draw: Any, call: Caller) -> None:
 
 @check("seal.open/users", "SEA-04", operations=(_OPEN,), examples=15)
 def open_users(draw: Any, call: Caller) -> None:
-    """A payload from a user to itself is refused, and one from or to somebody who is not in the roster."""
+    """A payload from a user to itself is refused. A payload from or to a user outside the roster is refused."""
     params = VALID[_OPEN](draw, call.caps).params
     name = draw(st.sampled_from(("sender", "receiver")))
     other = params["receiver" if name == "sender" else "sender"]
@@ -442,7 +443,7 @@ def open_users(draw: Any, call: Caller) -> None:
 
 @check("seal.close/users", "SEA-04", operations=(_CLOSE,), examples=15)
 def close_users(draw: Any, call: Caller) -> None:
-    """Nothing is sealed from a user for itself, nor from or for somebody who is not in the roster."""
+    """Sealing from a user to itself is refused, and so is sealing from or to a user outside the roster."""
     params = VALID[_CLOSE](draw, call.caps).params
     N, sender = params["N"], params["sender"]
     receiver, text = params["plaintexts"][-1]
@@ -461,7 +462,7 @@ def _outsiders(N: int) -> tuple[int, ...]:
 def _fields_of_context(operation: str) -> None:
     @check(f"{operation}/session-and-round", "KEY-02", operations=(operation,), examples=15)
     def session_and_round(draw: Any, call: Caller) -> None:
-        """A session that is not 16 bytes long, and a round that does not fit its field, are refused."""
+        """A session that is not 16 bytes long is refused. A round that does not fit its field is refused."""
         params = VALID[operation](draw, call.caps).params
         session = params["session"]
         changes = [{"session": text} for text in (session[:-2], session + "00", "", session + session)]
@@ -476,7 +477,7 @@ def _with_key(roster: list[str], user: int, text: str) -> list[str]:
 def _rosters(operation: str) -> None:
     @check(f"{operation}/equal-keys", "KEY-04", operations=(operation,), examples=15)
     def equal_keys(draw: Any, call: Caller) -> None:
-        """A roster in which two users have one public key is refused."""
+        """A roster in which two users have the same public key is refused."""
         params = VALID[operation](draw, call.caps).params
         one, other = strategies.subset(draw, range(params["N"]), 2, 2)
         roster = _with_key(params["roster"], one, params["roster"][other])
@@ -484,7 +485,7 @@ def _rosters(operation: str) -> None:
 
     @check(f"{operation}/key-lengths", "KEY-03", operations=(operation,), examples=20)
     def key_lengths(draw: Any, call: Caller) -> None:
-        """Keys that are not 32 bytes long, and rosters that have not N keys, are refused."""
+        """A key that is not 32 bytes long is refused. A roster that does not have N keys is refused."""
         params = VALID[operation](draw, call.caps).params
         roster, private = list(params["roster"]), params["private"]
         changed = draw(st.sampled_from(("private", "public", "shorter", "longer")))

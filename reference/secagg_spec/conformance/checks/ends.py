@@ -1,7 +1,7 @@
-"""The checks of right results again, at the ends of the ranges (CNF-62), and where a number no longer fits a byte.
+"""The checks of right results at the ends of the ranges (CNF-62), and where a number no longer fits in a byte.
 
-Drawn parameters rarely meet an end, and N stays small. Here one parameter of an operation has an end for its only
-value, and all else is drawn as before.
+Drawn parameters rarely hit an end of their range, and N stays small. Here one parameter of an operation is fixed at
+an end of its range, and everything else is drawn as usual.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from secagg_spec.conformance.checks.base import REGISTRY, Caller, Check, check
 
 _RIGHT = ("exact", "neighbours", "signed", "quotient", "any-shares", "sum", "outside")
 _SLOW = ("lightsecagg_active.", "basecagg.rounds")
-"""Operations that take seconds with hundreds of users."""
+"""Operations that take seconds for hundreds of users."""
 _BYTE = (255, 256, 257, 300)
 _FEW = range(2, 20)
-"""Thresholds with hundreds of holders: who computes with numbers of any size needs seconds for t = 255."""
+"""Thresholds for hundreds of holders: with big integers, t = 255 takes seconds."""
 _ENDS = {"N": _BYTE, "n": _BYTE, "t": (2,), "weight": (1, 2, 2**31 - 1), "level": (1, MAX_LEVEL)}
-"""Values of parameters whose ends are not those of the declared range: from a byte's end on, or those of the text."""
+"""Values of parameters to use in place of the declared ends: from the end of a byte, or the ends of the text."""
 
 
 def _ends(caps: Capabilities, operations: Sequence[str], name: str) -> list[int]:
-    """Return the ends of a parameter, and what stands in the table, where all operations that have it declare them."""
+    """Return the ends of a parameter and its values in the table, if all operations that have it declare them."""
     ends = [end for operation in operations for end in _ends_of(caps, operation, name)]
     return [end for end in dict.fromkeys(ends) if all(end in caps.range(operation, name) for operation in operations)]
 
@@ -46,7 +46,7 @@ def _ends_of(caps: Capabilities, operation: str, name: str) -> list[int]:
 
 
 def _at(caps: Capabilities, operations: tuple[str, ...], name: str, value: int) -> Capabilities:
-    """Return capabilities in which a parameter of some operations has one value."""
+    """Return capabilities in which a parameter of some operations has only one value."""
     changed = dict(caps.operations)
     for operation in operations:
         if name in ranged(operation):
@@ -58,7 +58,7 @@ def _at(caps: Capabilities, operations: tuple[str, ...], name: str, value: int) 
 
 
 def narrowings(caps: Capabilities, chosen: Check) -> Iterator[tuple[str, int, Capabilities]]:
-    """Yield each parameter with each of its ends, and the capabilities that hold nothing else of it."""
+    """Yield each parameter with each of its ends, and the capabilities in which the parameter has only that value."""
     for name in dict.fromkeys(name for operation in chosen.operations for name in ranged(operation)):
         having = [operation for operation in chosen.operations if name in ranged(operation)]
         for end in _ends(caps, having, name) if name != "format" else ():
@@ -68,7 +68,7 @@ def narrowings(caps: Capabilities, chosen: Check) -> Iterator[tuple[str, int, Ca
 
 
 def _again(chosen: Check) -> None:
-    """Register a check for the ends of the ranges of its operations."""
+    """Register a check again for the ends of the ranges of its operations."""
 
     def judge(draw: Any, call: Caller) -> None:
         options = [*narrowings(call.caps, chosen)]
@@ -79,13 +79,13 @@ def _again(chosen: Check) -> None:
         finally:
             call.asked, call.by_relation, call.reason_unchecked = inner.asked, inner.by_relation, inner.reason_unchecked
 
-    judge.__doc__ = f"{chosen.text[:-1]}: at the ends of the ranges, and with more than 255 users."
+    judge.__doc__ = f"{chosen.text} This check fixes one parameter at an end of its range, or N above 255."
     kwargs: Any = {"operations": chosen.operations, "applies": lambda caps: any(narrowings(caps, chosen))}
     check(f"{chosen.id}/ends", *chosen.clauses, examples=30, **kwargs)(judge)
 
 
 def register() -> None:
-    """Register the checks of right results, all of which are known by now, for the ends of the ranges."""
+    """Register the checks of right results again at the ends of the ranges. All other checks must be registered."""
     for chosen in [*REGISTRY.values()]:
         if chosen.id.split("/")[-1] in _RIGHT and any(ranged(operation) for operation in chosen.operations):
             _again(chosen)

@@ -1,4 +1,4 @@
-"""Checks of form: lines that are no request, types of members, hex and decimal digits (spec/adapter.md, 1 and 3)."""
+"""Checks of form: lines that are not requests, types of members, hex and decimal digits (spec/adapter.md, 1 and 3)."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ _WRONG: dict[str, tuple[Any, ...]] = {
     "epoch schedule": (None, 0, True, "", {}, [None], [{}], [{"event": "upload"}], [{"event": "start", "user": 0}]),
     "alteration": (0, True, "", [], {}, {"byte": 0}, {"byte": 0, "mask": "1"}, {"sender": 1, "receiver": 2}),
 }
-"""For each form, values of other JSON types."""
+"""For each form, values of another JSON type."""
 
 _ALTERED = MALFORMED | NONCANONICAL | BAD_SHARE | BAD_CIPHERTEXT | {"inconsistent_sets"}
-"""The codes for a string that has other bytes besides."""
+"""The codes for a string with extra bytes."""
 
 _HEX = ("vector", "words", "reals", "bytes", "seed")
 _WITH_HEX = {*_HEX, "vectors", "held", "stamped shares", "skipped seeds", "reals list", "bytes list", "parcels"}
@@ -84,7 +84,7 @@ _DIGITS_OF_ENTRY = {"vector": 8, "words": 8, "reals": 16, "bytes": 2, "seed": 64
 
 @check("adapter/not-a-request", "ADP-10", examples=3 * len(NOT_REQUESTS))
 def not_a_request(draw: Any, call: Caller) -> None:
-    """A line that is not a request is rejected as malformed, and the id is null."""
+    """A line that is not a request is rejected as malformed, and the id of the answer is null."""
     line = draw(st.sampled_from(NOT_REQUESTS))
     because = "NaN is not JSON, so that " if b"NaN" in line else ""
     _demand_malformed(call, line, None, f"{because}this line is not a request")
@@ -96,7 +96,7 @@ def _known(caps: Capabilities) -> list[str]:
 
 @check("adapter/request-members", "ADP-11", applies=lambda caps: bool(_known(caps)), examples=40)
 def request_members(draw: Any, call: Caller) -> None:
-    """A request with a member too many or too few, or of another type, is rejected as malformed."""
+    """A request with an extra member, a missing member, or a member of the wrong type is rejected as malformed."""
     operation = draw(st.sampled_from(_known(call.caps)))
     valid = VALID[operation](draw, call.caps)
     rand = call.randomness(operation, valid.rand)
@@ -120,13 +120,13 @@ _BROKEN_MEMBERS: dict[str, tuple[Any, ...]] = {
     "Params": ({},),
     "zq": (1,),
 }
-"""Values of other types for the members of a request, and members that no request has."""
+"""Values of the wrong type for the members of a request, and members that no request has."""
 
 
 def _types(operation: str) -> None:
     @check(f"{operation}/types", "ADP-12", operations=(operation,), applies=_can(operation), examples=15)
     def types(draw: Any, call: Caller) -> None:
-        """A member of another JSON type is rejected as malformed."""
+        """A member of the wrong JSON type is rejected as malformed."""
         valid = VALID[operation](draw, call.caps)
         rand = call.randomness(operation, valid.rand)
         found = [place for place in places(operation, valid.params, rand) if place.form in _WRONG]
@@ -136,7 +136,7 @@ def _types(operation: str) -> None:
 
 
 def _of_another_type(place: Place) -> list[Any]:
-    """Return values of other JSON types; for an integer, also itself with a fraction."""
+    """Return values of other JSON types; for an integer, also the same number with a fraction."""
     wrong = list(_WRONG[place.form])
     return [*wrong, float(place.value)] if place.form == "integer" else wrong
 
@@ -144,7 +144,7 @@ def _of_another_type(place: Place) -> list[Any]:
 def _hex(operation: str) -> None:
     @check(f"{operation}/hex", "ADP-13", operations=(operation,), applies=_has_hex(operation), examples=15)
     def hex(draw: Any, call: Caller) -> None:
-        """A string of anything but lowercase hex digits, or of a number of them that fills no entries, is malformed."""
+        """A string is malformed unless it consists of lowercase hex digits that encode a whole number of entries."""
         valid = VALID[operation](draw, call.caps)
         rand = call.randomness(operation, valid.rand)
         found = [place for place in places(operation, valid.params, rand) if place.form in _HEX and place.value]
@@ -155,7 +155,7 @@ def _hex(operation: str) -> None:
 
 
 def _has_hex(operation: str) -> Any:
-    """Return whether a request holds hex digits: without sampled values some have none."""
+    """Return whether a request holds hex digits. Some do only with sampled values."""
     given = any(form(operation, member) in _WITH_HEX for member in OPERATIONS[operation][0])
     return lambda caps: can_request(operation, caps) and (given or caps.grade(operation) != "none")
 
@@ -180,7 +180,7 @@ def _not_hex(place: Place) -> list[str]:
 def _decimal(operation: str) -> None:
     @check(f"{operation}/decimal", "ADP-14", operations=(operation,), applies=_can(operation), examples=10)
     def decimal_digits(draw: Any, call: Caller) -> None:
-        """A decimal string is a minus sign at most and digits without zeros in front."""
+        """A decimal string is an optional minus sign and digits without leading zeros; anything else is malformed."""
         valid = VALID[operation](draw, call.caps)
         rand = call.randomness(operation, valid.rand)
         found = [place for place in places(operation, valid.params, rand) if place.form == "decimal"]
@@ -200,7 +200,7 @@ def _not_decimal(place: Place) -> list[str]:
 def _results(operation: str) -> None:
     @check(f"{operation}/result", "ADP-15", operations=(operation,), applies=_can(operation), examples=10)
     def result(draw: Any, call: Caller) -> None:
-        """The members of a result have the encodings of the text."""
+        """The members of a result are encoded as the text says."""
         valid = VALID[operation](draw, call.caps)
         got = call.result(operation, valid.params, call.randomness(operation, valid.rand))
         for name, kind in RESULTS[operation].items():
@@ -256,7 +256,7 @@ RESULTS: dict[str, dict[str, str]] = {
     "select.complete": {"survivors": "users"},
     "audit.privacy": {"strong": "user", "weak": "users", "gap": "decimals", "cardinality": "decimals"},
 }
-"""The members of the results, and their forms."""
+"""The members of each result, and their forms."""
 
 _FORMS_OF_RESULTS = {
     "vector": "a string of lowercase hex digits, 8 for each element",
@@ -305,13 +305,13 @@ def _can(operation: str) -> Any:
 
 
 def _spoiled(draw: Any, found: list[Place], wrong: Callable[[Place], list[Any]]) -> list[tuple[Place, Any]]:
-    """Draw up to four members, each with a wrong value: it costs more to make a request than to ask it."""
+    """Draw up to four members, each with a wrong value: to build a request costs more than to send it."""
     chosen = [_drawn(draw, found) for _ in range(draw(st.integers(1, MOST_SPOILED)))]
     return [(place, draw(st.sampled_from(wrong(place)))) for place in chosen]
 
 
 def _drawn(draw: Any, found: list[Place]) -> Place:
-    """Draw a member first, and then something in it, so that long lists do not hide the others."""
+    """Draw a member first and then a place in it, so that long lists do not crowd out the other members."""
     name = draw(st.sampled_from(sorted({str(place.path[1]) for place in found})))
     return one_of(draw, [place for place in found if place.path[1] == name])
 

@@ -34,7 +34,7 @@ TOO_LARGE = MALFORMED | NONCANONICAL | BAD_SHARE
 
 @check("heterosag.average/cell", "HSA-23", operations=(AVERAGE,))
 def cell(draw: Any, call: Caller) -> None:
-    """The average of a single cell is its mean, by any method."""
+    """The average of a single cell is its mean, for every method."""
     chosen = row(draw)
     single = replace(chosen, levels=chosen.levels[:1], counts=chosen.counts[:1], sums=chosen.sums[:1], trim=0)
     _judge(call, single)
@@ -42,24 +42,24 @@ def cell(draw: Any, call: Caller) -> None:
 
 @check("heterosag.average/mean", "HSA-24", operations=(AVERAGE,))
 def mean(draw: Any, call: Caller) -> None:
-    """The mean is that over all survivors, each cell weighed by how many it has."""
+    """The mean is over all survivors: each cell is weighted by its number of survivors."""
     _judge(call, row(draw, "mean"))
 
 
 @check("heterosag.average/median", "HSA-25", operations=(AVERAGE,))
 def median(draw: Any, call: Caller) -> None:
-    """The median is taken for each coordinate, and is the mean of two for an even number of cells."""
+    """The median is per coordinate; for an even number of cells it is the mean of the two middle values."""
     _judge(call, row(draw, "median"))
 
 
 @check("heterosag.average/trimmed", "HSA-26", operations=(AVERAGE,))
 def trimmed(draw: Any, call: Caller) -> None:
-    """The trimmed mean leaves the b largest and the b smallest out, for each coordinate."""
+    """The trimmed mean leaves out, per coordinate, the b largest and the b smallest values."""
     _judge(call, row(draw, "trimmed", fewest=draw(st.sampled_from((1, 3)))))
 
 
 def _judge(call: Caller, chosen: Row) -> None:
-    """Ask, and compare with the exact segment."""
+    """Ask for the average, and compare it with the exact segment."""
     try:
         got = unpack(call.result(AVERAGE, chosen.params()).get("segment"), "<f8").tolist()
     except ValueError as error:
@@ -75,7 +75,7 @@ def _judge(call: Caller, chosen: Row) -> None:
 
 @check("heterosag.average/trim", "HSA-26", operations=(AVERAGE,), examples=30)
 def trimmed_away(draw: Any, call: Caller) -> None:
-    """A trim that leaves no cell, or a negative one, is refused."""
+    """A trim that is negative or leaves no cell is refused."""
     chosen = row(draw, "trimmed")
     cells = len(chosen.sums)
     least = (cells + 1) // 2
@@ -85,7 +85,7 @@ def trimmed_away(draw: Any, call: Caller) -> None:
 
 @check("heterosag.average/method", "ADP-39", operations=(AVERAGE,), examples=20)
 def method(draw: Any, call: Caller) -> None:
-    """A method that is not of the list is refused, and so is a trim where nothing is trimmed."""
+    """A method that is not in the list is refused, and so is a trim for a method that does not trim."""
     chosen = row(draw, draw(st.sampled_from(("mean", "median"))), fewest=3)
     unknown: list[dict[str, Any]] = [{"method": name} for name in ("", "Mean", "mode", "trimmed mean")]
     changed = draw(st.sampled_from((*unknown, {"trim": 1}, {"trim": 1}, {"trim": -1})))
@@ -94,7 +94,7 @@ def method(draw: Any, call: Caller) -> None:
 
 @check("heterosag.average/row", "ADP-39", operations=(AVERAGE,), examples=40)
 def bad_row(draw: Any, call: Caller) -> None:
-    """A row without cells, a count below 1, and lists that are not equally long are refused."""
+    """A row without cells, a count below 1, or lists of different lengths are refused."""
     params = row(draw, fewest=2).params(trim=0)
     wrong = _wrong_rows(params)
     name = draw(st.sampled_from(sorted(wrong)))
@@ -155,7 +155,7 @@ def levels(draw: Any, call: Caller) -> None:
 
 @check("heterosag.average/range", "HSA-05", operations=(AVERAGE,), examples=25)
 def bad_range(draw: Any, call: Caller) -> None:
-    """A range that is empty, falls, is not finite, or does not have two bounds, is refused."""
+    """A range is refused unless it has two finite bounds in ascending order."""
     chosen = row(draw)
     wrong = wrong_ranges(chosen.range)
     name = draw(st.sampled_from(sorted(wrong)))

@@ -24,7 +24,7 @@ BAD_RANGE = BAD_PARAM | LENGTH | MALFORMED | TOO_FEW
 
 _MANY = 1600
 _OFF = 180
-"""Nine times what the number of those that are rounded up deviates by, at most."""
+"""Nine times the largest deviation that the count of rounded-up numbers may have."""
 
 
 def _explicit(caps: Capabilities) -> bool:
@@ -37,7 +37,7 @@ def _drawing(caps: Capabilities) -> bool:
 
 @check("quantize.levels/exact", "HSA-08", operations=(QUANTIZE,), applies=_explicit)
 def exact(draw: Any, call: Caller) -> None:
-    """A number is carried as the integer at or above y - u, by the given draw u."""
+    """A number is quantised to the smallest integer at or above y - u, where u is the given draw."""
     chosen = quantised(draw)
     entries = zip(_values(call, chosen), chosen.x.tolist(), chosen.draws.tolist(), strict=True)
     for at, (got, x, u) in enumerate(entries):
@@ -46,7 +46,7 @@ def exact(draw: Any, call: Caller) -> None:
 
 @check("quantize.levels/neighbours", "HSA-08", operations=(QUANTIZE,))
 def neighbours(draw: Any, call: Caller) -> None:
-    """A number is carried as one of the two integers beside y, whatever is drawn."""
+    """A number is quantised to one of the two integers next to y, whatever is drawn."""
     chosen = quantised(draw)
     for at, (got, x) in enumerate(zip(_values(call, chosen), chosen.x.tolist(), strict=True)):
         _one_of(at, got, x, chosen, oracles.beside(x, chosen.levels, chosen.range))
@@ -54,7 +54,7 @@ def neighbours(draw: Any, call: Caller) -> None:
 
 @check("quantize.levels/rate", "HSA-08", operations=(QUANTIZE,), applies=_drawing, examples=12)
 def rate(draw: Any, call: Caller) -> None:
-    """Of many equal numbers, the part that is rounded up is the fractional part of y; both integers occur."""
+    """Of many equal numbers, the part that is rounded up is the fractional part of y. Both integers occur."""
     K, range = int(draw(st.sampled_from(FEW_LEVELS))), one_of(draw, RANGES)
     k, quarters = draw(st.integers(0, K - 2)), draw(st.integers(1, 3))
     low, high = Fraction(range.low), Fraction(range.high)
@@ -70,7 +70,7 @@ def rate(draw: Any, call: Caller) -> None:
 
 @check("quantize.levels/clipped", "HSA-07", operations=(QUANTIZE,), examples=60)
 def clipped(draw: Any, call: Caller) -> None:
-    """With clip, a number outside the range is carried as its nearest bound, an infinite one too."""
+    """With clip, a number outside the range is quantised as its nearest bound, even if it is infinite."""
     chosen = replace(quantised(draw), clip=True)
     wild = draw(st.sampled_from(_outside(chosen.range)))
     at = draw(st.integers(0, chosen.x.size - 1))
@@ -84,7 +84,7 @@ def clipped(draw: Any, call: Caller) -> None:
 
 
 def _outside(range: Range) -> list[float]:
-    """Return numbers outside a range, the nearest ones among them."""
+    """Return numbers outside a range, including the nearest ones."""
     low, high = (float(np.nextafter(bound, away)) for bound, away in ((range.low, -np.inf), (range.high, np.inf)))
     width = range.high - range.low
     far = [x for x in (range.low - width, range.high + width, range.high + 1.0) if math.isfinite(x) and x != range.high]
@@ -115,7 +115,7 @@ def _refused_number(draw: Any, call: Caller, chosen: Quantised, wrong: float) ->
 
 @check("quantize.levels/draw", "HSA-09", operations=(QUANTIZE,), applies=_explicit, examples=25)
 def bad_draw(draw: Any, call: Caller) -> None:
-    """A draw outside [0, 1) is refused, wherever it stands among the others."""
+    """A draw outside [0, 1) is refused, at any position in the list."""
     chosen = quantised(draw)
     draws = chosen.draws.copy()
     at = place_of(draw, draws.tolist())
@@ -125,7 +125,7 @@ def bad_draw(draw: Any, call: Caller) -> None:
 
 @check("quantize.levels/draws", "MOD-07", operations=(QUANTIZE,), applies=_explicit, examples=15)
 def too_few_draws(draw: Any, call: Caller) -> None:
-    """Draws that are not as many as numbers are refused."""
+    """A request is refused unless it has as many draws as numbers."""
     chosen = quantised(draw)
     wrong = chosen.draws[:-1] if draw(st.booleans()) else np.append(chosen.draws, 0.5)
     _refused(call, replace(chosen, draws=wrong), LENGTH, f"{wrong.size} draws are given for {chosen.x.size} numbers")
@@ -141,7 +141,7 @@ def bad_levels(draw: Any, call: Caller) -> None:
 
 @check("quantize.levels/range", "HSA-05", operations=(QUANTIZE,), examples=30)
 def bad_range(draw: Any, call: Caller) -> None:
-    """A range that is empty, falls, is not finite, or does not have two bounds, is refused."""
+    """A range is refused unless it has two finite bounds in ascending order."""
     chosen = replace(quantised(draw), clip=True)
     wrong = wrong_ranges(chosen.range)
     name = draw(st.sampled_from(sorted(wrong)))
@@ -149,7 +149,7 @@ def bad_range(draw: Any, call: Caller) -> None:
 
 
 def _values(call: Caller, chosen: Quantised) -> list[int]:
-    """Ask, and return what is carried; one number for each."""
+    """Ask, and return one integer for each number."""
     result = call.result(QUANTIZE, chosen.params(), call.randomness(QUANTIZE, chosen.rand()))
     numbers: list[int] = call.read(QUANTIZE, result.get("value"), "value", chosen.x.size, 2**32).tolist()
     return numbers

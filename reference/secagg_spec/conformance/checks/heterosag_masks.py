@@ -1,4 +1,4 @@
-"""Checks of masked segments: what a user sends of them, and what the server makes of it (spec/heterosag.md, 5)."""
+"""Checks of masked segments: what a user sends, and what the server recovers from it (spec/heterosag.md, 5)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _WRONG_ROUND = (str(2**32), "-1")
 
 @check(f"{MASK}/exact", "HSA-14", "HSA-15", "HSA-12", "MSK-01", "MSK-02", operations=(MASK,), applies=standard)
 def mask(draw: Any, call: Caller) -> None:
-    """Each segment has the user's own mask and those of the users of its cell whose shares arrived, and is packed."""
+    """Each segment has the user's own mask and those with the users of its cell whose shares arrived, and is packed."""
     chosen = masked(draw)
     user, arrived = sender(draw, chosen)
     got, want = segments_of(call, chosen, user, arrived), chosen.segments(user, arrived)
@@ -51,7 +51,7 @@ def mask(draw: Any, call: Caller) -> None:
 
 @check(f"{MASK}/outsiders", "HSA-14", operations=(MASK,), examples=24)
 def outsiders(draw: Any, call: Caller) -> None:
-    """What was agreed on with a user outside the cell changes nothing in a segment, and with one inside it does."""
+    """A key agreed with a user outside the cell does not change a segment; one agreed with a user inside does."""
     chosen = masked(draw)
     user = int(draw(st.integers(0, chosen.parameters.N - 1)))
     others = [peer for peer in range(chosen.parameters.N) if peer != user]
@@ -69,7 +69,7 @@ def outsiders(draw: Any, call: Caller) -> None:
 
 @check(f"{MASK}/bound", "HSA-22", operations=(MASK,), examples=40)
 def bound(draw: Any, call: Caller) -> None:
-    """Under another session, round or other parameters the same keys give other masks."""
+    """The same keys give other masks under another session, round or parameters."""
     chosen = masked(draw)
     p, user = chosen.parameters, int(draw(st.integers(0, chosen.parameters.N - 1)))
     others = {
@@ -94,17 +94,17 @@ def bound(draw: Any, call: Caller) -> None:
 
 
 _SURE = 40
-"""So many bits of two uniform streams are all but never equal."""
+"""The number of bits at which two uniform streams almost surely differ."""
 
 
 def tells(cell: Cell) -> bool:
-    """Return whether two masks of a cell are all but never equal."""
+    """Return whether two masks of a cell almost surely differ."""
     return cell.length * (cell.ring.modulus - 1).bit_length() >= _SURE
 
 
 @check("heterosag/own-segments", "HSA-14", "HSA-19", operations=(MASK, UNMASK), examples=24)
 def own_segments(draw: Any, call: Caller) -> None:
-    """What the adapter masked it unmasks, to the sums of the cells, whoever drops out."""
+    """The adapter unmasks its own masked segments to the sums of the cells, whichever users drop out."""
     chosen = masked(draw, spare=draw(st.integers(0, 1)))
     survivors, dropped = arrival(draw, chosen)
     everybody = [*survivors, *dropped]
@@ -115,7 +115,7 @@ def own_segments(draw: Any, call: Caller) -> None:
 
 @check(f"{MASK}/update", "HSA-13", operations=(MASK,), examples=30)
 def update(draw: Any, call: Caller) -> None:
-    """An input of another length, or with a number that is not below the K of its cell, is refused."""
+    """An input with the wrong length or a number not below its cell's K is refused."""
     chosen = masked(draw)
     params = chosen.mask_params(*sender(draw, chosen))
     changed, codes, why = broken_update(draw, params)
@@ -124,7 +124,7 @@ def update(draw: Any, call: Caller) -> None:
 
 @check(f"{MASK}/request", "ADP-38", operations=(MASK,), examples=60)
 def mask_request(draw: Any, call: Caller) -> None:
-    """Users, keys, seeds and secrets other than the text says are refused."""
+    """Users, keys, seeds and secrets that the text forbids are refused."""
     chosen = masked(draw)
     user = int(draw(st.integers(0, chosen.parameters.N - 1)))
     params = chosen.mask_params(user, [peer for peer in range(chosen.parameters.N) if peer != user])
@@ -160,7 +160,7 @@ def _wrong_keys(params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 @check(f"{MASK}/parameters", *(f"HSA-0{n}" for n in range(1, 6)), operations=(MASK,), examples=30)
 def mask_parameters(draw: Any, call: Caller) -> None:
-    """Parameters that the text does not allow are refused."""
+    """Parameters that the text forbids are refused."""
     chosen = masked(draw)
     wrong = heterosag_sessions.wrong_numbers(chosen.parameters)
     name = draw(st.sampled_from(sorted(wrong)))
@@ -182,7 +182,7 @@ def mask_construction(draw: Any, call: Caller) -> None:
 
 @check(f"{UNMASK}/exact", "HSA-19", "HSA-12", operations=(UNMASK,), applies=standard, examples=60)
 def unmask(draw: Any, call: Caller) -> None:
-    """The sums are those of the cells with survivors, whoever dropped out after it shared its secrets."""
+    """The results are the sums of the cells with survivors, whichever users dropped out after sharing secrets."""
     chosen = masked(draw, spare=draw(st.integers(0, 1)))
     survivors, dropped = arrival(draw, chosen)
     segments = sent(chosen, survivors, dropped)
@@ -194,7 +194,7 @@ def unmask(draw: Any, call: Caller) -> None:
 
 @check(f"{UNMASK}/packed-form", "HSA-16", operations=(UNMASK,), examples=40)
 def packed_form(draw: Any, call: Caller) -> None:
-    """Segments of another length, with a number that is not below its modulus, or with a bit left over, are refused."""
+    """Segments are refused if their length is wrong, a number is not below its modulus, or a leftover bit is set."""
     chosen = masked(draw)
     survivors, dropped = arrival(draw, chosen)
     segments = sent(chosen, survivors, dropped)
@@ -207,7 +207,7 @@ def packed_form(draw: Any, call: Caller) -> None:
 
 @check(f"{UNMASK}/few-of-a-cell", "HSA-17", operations=(UNMASK,), examples=24)
 def few_of_a_cell(draw: Any, call: Caller) -> None:
-    """Survivors that leave a cell at least one and fewer than T + 2 of them are refused."""
+    """Survivors are refused if some cell has between one and T + 1 of them."""
     chosen = masked(draw)
     p, gone = chosen.parameters, draw(st.sampled_from(chosen.parameters.members))
     kept = gone[: draw(st.sampled_from((p.T + 1, 1, *range(1, p.T + 1))))]
@@ -219,7 +219,7 @@ def few_of_a_cell(draw: Any, call: Caller) -> None:
 
 @check(f"{UNMASK}/impossible-sum", "HSA-20", operations=(UNMASK,), applies=standard, examples=30)
 def impossible_sum(draw: Any, call: Caller) -> None:
-    """A sum that so many users cannot have is refused."""
+    """A sum that is impossible for the number of users in its cell is refused."""
     chosen = masked(draw, spare=1)
     p, gone = chosen.parameters, draw(st.sampled_from(chosen.parameters.members))[:1]
     survivors = [user for user in range(p.N) if user not in gone]
@@ -242,7 +242,7 @@ def impossible_sum(draw: Any, call: Caller) -> None:
 
 @check(f"{UNMASK}/request", "ADP-38", operations=(UNMASK,), examples=60)
 def unmask_request(draw: Any, call: Caller) -> None:
-    """Survivors, keys, seeds and secrets other than the text says are refused."""
+    """Survivors, keys, seeds and secrets that the text forbids are refused."""
     chosen = masked(draw, spare=1)
     gone = draw(st.sampled_from(chosen.parameters.members))[:1]
     survivors = [user for user in range(chosen.parameters.N) if user not in gone]
@@ -253,7 +253,7 @@ def unmask_request(draw: Any, call: Caller) -> None:
 
 
 def _wrong_lists(params: Mapping[str, Any], gone: int) -> dict[str, dict[str, Any]]:
-    """Return survivors, segments and seeds that do not go together, each by its name."""
+    """Return survivors, segments and seeds that do not fit together, by name."""
     users, N = params["survivors"], params["N"]
     segments, seeds = params["segments"], params["self_seeds"]
     return {
@@ -271,7 +271,7 @@ def _wrong_lists(params: Mapping[str, Any], gone: int) -> dict[str, dict[str, An
 
 
 def _wrong_secrets(params: Mapping[str, Any], gone: int) -> dict[str, dict[str, Any]]:
-    """Return secrets that are not those of each dropped user with each survivor, each by its name."""
+    """Return secrets that are not exactly one for each dropped user with each survivor, by name."""
     secrets, users, N = params["secrets"], params["survivors"], params["N"]
     first = secrets[0]
     return {
@@ -299,7 +299,7 @@ def segments_of(call: Caller, chosen: Masked, user: int, arrived: Sequence[int])
 
 
 def unpacked(chosen: Masked, user: int, data: bytes) -> UintArray:
-    """Return the d elements of packed segments; another form fails."""
+    """Return the d elements of packed segments. Fail if they are in another form."""
     try:
         return unpack_segments(cells_of(chosen.parameters, user), data)
     except ParameterError as error:
@@ -311,7 +311,7 @@ def _judge_sums(call: Caller, chosen: Masked, survivors: Sequence[int], params: 
 
 
 def judge_sums(call: Caller, op: str, got: Any, want: Sequence[UintArray]) -> None:
-    """Fail when the sums of a result are not these, one vector for each cell with survivors."""
+    """Fail unless the sums of a result are these: one vector for each cell with survivors."""
     if not isinstance(got, list) or len(got) != len(want):
         fail(f"{op}: sums must be a list of {len(want)} vectors, one for each cell with survivors")
     for at, (text, right) in enumerate(zip(got, want, strict=True)):

@@ -16,39 +16,39 @@ from secagg_spec.conformance.sessions.heterosag_numbers import members
 from secagg_spec.protocols.heterosag.plan import Parameters
 
 _MANY_SUBGROUPS = (6, 7, 8, 9, 10, 12, 15, 16, 25, 26, 27, 28, 32, 33, 37, 57)
-"""Numbers of subgroups of each kind: prime, odd and even, and one for each line of the table of factors."""
+"""Numbers of subgroups of each kind: primes, odd and even numbers, and one for each line of the table of factors."""
 
 
 @check("segment.plan/subgroups", "HSA-11", operations=(PLAN,))
 def subgroups(draw: Any, call: Caller) -> None:
-    """Users are numbered by groups, and each group is cut into subgroups, the first ones one larger if need be."""
+    """Users are numbered by group. Each group is split into subgroups, where the first ones may have one user more."""
     p = scenes.parameters(draw)
     _same(call, p, "members", oracles.members(p))
 
 
 @check("segment.plan/lengths", "HSA-11", operations=(PLAN,))
 def lengths(draw: Any, call: Caller) -> None:
-    """The elements are cut into Z segments, the first ones one longer if need be."""
+    """The elements are split into Z segments, where the first ones may have one element more."""
     p = scenes.parameters(draw)
     _same(call, p, "lengths", oracles.shares(p.d, p.count))
 
 
 @check("segment.plan/matrix", "HSA-11", operations=(PLAN,))
 def matrix(draw: Any, call: Caller) -> None:
-    """The matrix is the one of the text, for few subgroups in groups of any size."""
+    """The matrix is the text's, for few subgroups in groups of any size."""
     p = scenes.parameters(draw)
     _same(call, p, "matrix", oracles.table(p))
 
 
 @check("segment.plan/many", "HSA-11", operations=(PLAN,), examples=40)
 def many(draw: Any, call: Caller) -> None:
-    """The matrix is the one of the text for many subgroups too."""
+    """The matrix is the text's for many subgroups too."""
     p = _many(draw)
     _same(call, p, "matrix", oracles.table(p))
 
 
 def _many(draw: Any) -> Parameters:
-    """Draw numbers of many small subgroups, in one group or two."""
+    """Draw parameters with many small subgroups, in one group or two."""
     Z = draw(st.sampled_from(_MANY_SUBGROUPS))
     p, first = scenes.parameters(draw, large=False), draw(st.integers(1, Z))
     parts = (first, Z - first) if first < Z else (Z,)
@@ -66,7 +66,7 @@ def levels(draw: Any, call: Caller) -> None:
 
 @check("segment.plan/moduli", "HSA-12", operations=(PLAN,))
 def moduli(draw: Any, call: Caller) -> None:
-    """A cell masks modulo the number of values of its sum, up to 2**32."""
+    """A cell masks modulo the number of possible values of its sum, up to 2**32."""
     p = scenes.parameters(draw)
     _same(call, p, "moduli", [[str(R) for R in row] for row in oracles.moduli(p)])
 
@@ -82,7 +82,7 @@ def _same(call: Caller, p: Parameters, name: str, want: Any) -> None:
 
 @check("segment.plan/numbers", "HSA-01", "HSA-02", "HSA-03", "HSA-04", "HSA-05", operations=(PLAN,), examples=150)
 def numbers(draw: Any, call: Caller) -> None:
-    """Numbers of a session that the text does not allow are refused."""
+    """Numbers of a session that the text forbids are refused."""
     p = scenes.parameters(draw)
     wrong = scenes.wrong_numbers(p)
     name = draw(st.sampled_from(sorted(wrong)))
@@ -91,7 +91,7 @@ def numbers(draw: Any, call: Caller) -> None:
 
 @check("segment.plan/no-construction", "HSA-06", operations=(PLAN,), examples=8)
 def no_construction(draw: Any, call: Caller) -> None:
-    """A perfect matrix for a number of subgroups for which there is no construction is refused."""
+    """A perfect matrix is refused for a number of subgroups for which there is no construction."""
     params = scenes.without_construction(draw)
     why = f"no perfect matrix is constructed for {params['subgroups'][0]} subgroups"
     call.refused(PLAN, params, BAD_RANGE, why)

@@ -18,7 +18,7 @@ from secagg_spec.conformance.checks.heterosag_levels import BAD_RANGE
 
 @check("heterosag.request/answered", "HSA-18", "HSA-27", operations=(REQUEST,), examples=25)
 def answered(draw: Any, call: Caller) -> None:
-    """Requests are answered again and again while whole subgroups come and go."""
+    """A user answers one request after another while whole subgroups drop out and return."""
     scene = asked(draw)
     subgroups = members(scene.parameters)
     gone = [draw(st.sampled_from(((), *map(tuple, subgroups)))) for _ in range(draw(st.integers(1, 4)))]
@@ -39,19 +39,19 @@ def enough(draw: Any, call: Caller) -> None:
 
 
 def _sizes(draw: Any, T: int) -> list[int]:
-    """Draw the sizes of two or three subgroups, each with users to spare."""
+    """Draw the sizes of two or three subgroups, each with more users than needed."""
     return [T + 2 + draw(st.integers(1, 3)) for _ in range(draw(st.integers(2, 3)))]
 
 
 @check("heterosag.request/few", "HSA-18", operations=(REQUEST,), examples=40)
 def few(draw: Any, call: Caller) -> None:
-    """A request that leaves some cell, of the user's own or not, one to T + 1 survivors is refused."""
+    """A request is refused if it leaves one to T + 1 survivors in a cell, whether the cell is the user's or not."""
     scene = asked(draw)
     _judge(call, scene.then(_all_but_few(draw, scene)))
 
 
 def _all_but_few(draw: Any, scene: Asked) -> list[int]:
-    """Draw who drops out so that a subgroup has one to T + 1 survivors."""
+    """Draw dropouts that leave one to T + 1 survivors in a subgroup."""
     subgroup = draw(st.sampled_from(members(scene.parameters)))
     left = draw(st.integers(1, scene.parameters.T + 1))
     return few_of(draw, subgroup, len(subgroup) - left, len(subgroup) - left)
@@ -59,7 +59,7 @@ def _all_but_few(draw: Any, scene: Asked) -> list[int]:
 
 @check("heterosag.request/later", "HSA-27", operations=(REQUEST,), examples=40)
 def later(draw: Any, call: Caller) -> None:
-    """A request that differs in one to T + 1 users of a cell from an earlier one is refused, in either direction."""
+    """A request is refused if one to T + 1 users of a cell left or returned since an earlier request."""
     scene = asked(draw, sizes=_sizes(draw, T := draw(st.integers(1, 2))), T=T)
     subgroup = draw(st.sampled_from(members(scene.parameters)))
     gone = few_of(draw, subgroup, 1, min(T + 1, len(subgroup) - T - 2))
@@ -70,7 +70,7 @@ def later(draw: Any, call: Caller) -> None:
 
 @check("heterosag.request/three", "HSA-27", operations=(REQUEST,), examples=40)
 def three(draw: Any, call: Caller) -> None:
-    """A request is refused when three rounds together tell about few users of which no two of them do."""
+    """A request is refused if three rounds together isolate a few users that no two of the rounds isolate."""
     scene, (first, second) = _blocks(draw, 2)
     rounds = _ordered(draw, [(), first, second])
     _judge(call, scene.then(*rounds))
@@ -78,14 +78,14 @@ def three(draw: Any, call: Caller) -> None:
 
 @check("heterosag.request/four", "HSA-27", operations=(REQUEST,), examples=30)
 def four(draw: Any, call: Caller) -> None:
-    """A request is refused when few users are alone in being in all of four rounds, of which no two tell them."""
+    """A request is refused if only a few users are in all of four rounds, although no two rounds isolate them."""
     scene, blocks = _blocks(draw, 3)
     _judge(call, scene.then(*_ordered(draw, [(), *blocks])))
 
 
 @check("heterosag.request/both-ways", "HSA-27", operations=(REQUEST,), examples=30)
 def both_ways(draw: Any, call: Caller) -> None:
-    """A request is refused when one to T + 1 users of a cell leave and others come, however many they are together."""
+    """A request is refused if one to T + 1 users of a cell leave while others return, however many change in total."""
     T = draw(st.integers(1, 2))
     leave, come = draw(st.integers(1, T + 2)), draw(st.integers(1, T + 1))
     scene = asked(draw, sizes=_ordered(draw, [T + 2 + leave + come, T + 2]), T=T)
@@ -94,7 +94,7 @@ def both_ways(draw: Any, call: Caller) -> None:
 
 
 def _blocks(draw: Any, count: int) -> tuple[Asked, list[list[int]]]:
-    """Draw a session, and blocks of T + 2 users that a subgroup has besides a few others, or none, or as many."""
+    """Draw a session with a subgroup made of blocks of T + 2 users and of 0 to T + 2 others, and the blocks."""
     T = draw(st.integers(1, 2))
     size = T + 2
     others = draw(st.sampled_from((1, T + 1, 1, 0, size)))
@@ -111,7 +111,7 @@ def _ordered(draw: Any, things: Sequence[Any]) -> list[Any]:
 
 @check("heterosag.request/any", "HSA-18", "HSA-27", operations=(REQUEST,), examples=40)
 def anything(draw: Any, call: Caller) -> None:
-    """Of requests in which blocks of users of one subgroup come and go, exactly the safe ones are answered."""
+    """Of requests in which blocks of users of one subgroup drop out and return, exactly the safe ones are answered."""
     T = draw(st.integers(1, 2))
     sizes = [draw(st.integers(1, T + 2)) for _ in range(3)]
     scene = asked(draw, sizes=[T + 2, max(sum(sizes), T + 2)], T=T)
@@ -123,13 +123,13 @@ def anything(draw: Any, call: Caller) -> None:
 
 @check("heterosag.request/no-trace", "ERR-01", "HSA-18", "HSA-27", operations=(REQUEST,), examples=30)
 def no_trace(draw: Any, call: Caller) -> None:
-    """After a refused request, those that are right without it are answered."""
+    """After a refused request, the user answers the requests that are safe without it."""
     scene = asked(draw)
     _judge(call, scene.then((), _all_but_few(draw, scene), ()) if draw(st.booleans()) else _apart(draw))
 
 
 def _apart(draw: Any) -> Asked:
-    """Draw a refused request that, once it counts as answered, makes a right one wrong."""
+    """Draw a refused request that would make a right request wrong if it counted as answered."""
     T = draw(st.integers(1, 2))
     scene = asked(draw, sizes=[T + 2, 2 * (T + 2) + 1], T=T)
     one, *others = members(scene.parameters)[1]
@@ -138,7 +138,7 @@ def _apart(draw: Any) -> Asked:
 
 @check("heterosag.request/numbers", "HSA-01", "HSA-02", "HSA-03", "HSA-04", operations=(REQUEST,), examples=40)
 def numbers(draw: Any, call: Caller) -> None:
-    """Numbers of a session that the text does not allow are refused."""
+    """Numbers of a session that the text forbids are refused."""
     scene = asked(draw).then(())
     wrong = wrong_numbers(scene.parameters)
     name = draw(st.sampled_from(sorted(wrong)))
@@ -146,7 +146,7 @@ def numbers(draw: Any, call: Caller) -> None:
 
 
 def _judge(call: Caller, scene: Asked) -> None:
-    """Demand that exactly the requests are answered that the text allows."""
+    """Demand that exactly the requests that the text allows are answered."""
     answers = call.result(REQUEST, scene.params()).get("answers")
     wanted = scene.answered()
     if not isinstance(answers, list) or len(answers) != len(wanted) or not all(isinstance(e, dict) for e in answers):

@@ -39,13 +39,13 @@ _BEFORE = ROUND_PHASES[:-1]
 
 @check(f"{ROUND}/exact", "HSA-19", "HSA-21", "HSA-12", operations=(ROUND,), examples=24)
 def whole(draw: Any, call: Caller) -> None:
-    """The sums are those of the quantised inputs, and the aggregate is the mean or the median that was asked for."""
+    """The sums are those of the quantised inputs, and the aggregate is computed from them by the requested method."""
     _judge(call, reals(draw))
 
 
 @check(f"{ROUND}/dropouts", "HSA-19", "HSA-21", "SAG-30", operations=(ROUND,), examples=40)
 def dropouts(draw: Any, call: Caller) -> None:
-    """Users that drop out, and whole subgroups, do not stop a round that has enough others."""
+    """A round completes although users and whole subgroups drop out, if enough others are left."""
     scene = reals(draw)
     p = scene.parameters
     gone = heterosag_rounds.lost(draw, p)
@@ -56,7 +56,7 @@ def dropouts(draw: Any, call: Caller) -> None:
 
 
 def _trimmed(draw: Any, scene: Reals) -> Reals:
-    """Return the round with something trimmed, where that is the method and the cells are enough."""
+    """Return the round with a trim, if its method trims and there are enough cells."""
     most = min((len(row) - 1) // 2 for row in scene.rows())
     return replace(scene, trim=draw(st.integers(0, most))) if scene.method == "trimmed" else scene
 
@@ -74,7 +74,7 @@ def _judge(call: Caller, scene: Reals) -> None:
 
 
 def between(call: Caller, scene: Reals, got: Any) -> list[UintArray]:
-    """Return the sums of an adapter that draws by itself, when some draws give them (HSA-08)."""
+    """Return the sums of an adapter that draws for itself. Fail if no draws give them (HSA-08)."""
     least, most = scene.sums(0), scene.sums(1)
     if not isinstance(got, list) or len(got) != len(least):
         fail(f"{ROUND}: sums must be a list of {len(least)} vectors, one for each cell with survivors")
@@ -86,7 +86,7 @@ def between(call: Caller, scene: Reals, got: Any) -> list[UintArray]:
 
 
 def _judge_aggregate(scene: Reals, sums: Sequence[UintArray], text: Any) -> None:
-    """Fail when the aggregate is not the one of these sums (HSA-23 to HSA-26)."""
+    """Fail when the aggregate does not follow from these sums (HSA-23 to HSA-26)."""
     try:
         got = unpack(text, "<f8").tolist()
     except ValueError as error:
@@ -122,7 +122,7 @@ def _refused(call: Caller, scene: Reals, codes: frozenset[str], why: str, **chan
 
 @check(f"{ROUND}/few-of-a-cell", "HSA-17", "HSA-21", operations=(ROUND,), examples=24)
 def few_of_a_cell(draw: Any, call: Caller) -> None:
-    """A round that leaves a cell at least one and fewer than T + 2 survivors ends, and says so."""
+    """A round that leaves one to T + 1 survivors in a cell fails with a rejection."""
     scene = reals(draw)
     p, users = scene.parameters, draw(st.sampled_from(scene.parameters.members))
     left = draw(st.sampled_from((p.T + 1, 1, *range(1, p.T + 1))))
@@ -132,7 +132,7 @@ def few_of_a_cell(draw: Any, call: Caller) -> None:
 
 @check(f"{ROUND}/few-answers", "SAG-30", "HSA-21", operations=(ROUND,), examples=16)
 def few_answers(draw: Any, call: Caller) -> None:
-    """A round in which fewer than t users answer ends, and says so."""
+    """A round in which fewer than t users answer fails with a rejection."""
     scene = reals(draw)
     p, left = scene.parameters, draw(st.integers(0, scene.parameters.t - 1))
     drop = dropping(draw, p, strategies.shuffled(draw, range(p.N))[left:], ("unmasking",))
@@ -141,7 +141,7 @@ def few_answers(draw: Any, call: Caller) -> None:
 
 @check(f"{ROUND}/range", "HSA-07", operations=(ROUND,), examples=30)
 def out_of_range(draw: Any, call: Caller) -> None:
-    """An input outside the range or not finite is refused, unless it is to be clipped."""
+    """An input that is outside the range or not finite is refused if clipping is not requested."""
     scene = reals(draw)
     bounds = scene.parameters.range
     user, at = (draw(st.integers(0, size - 1)) for size in scene.x.shape)
@@ -157,7 +157,7 @@ def out_of_range(draw: Any, call: Caller) -> None:
 
 @check(f"{ROUND}/clipped", "HSA-07", operations=(ROUND,), examples=24)
 def clipped(draw: Any, call: Caller) -> None:
-    """With clipping, a finite input outside the range counts as the end of the range that is nearest."""
+    """With clipping, a finite input outside the range counts as the nearest end of the range."""
     scene = reals(draw)
     bounds = scene.parameters.range
     user, at = (draw(st.integers(0, size - 1)) for size in scene.x.shape)
@@ -178,7 +178,7 @@ def clipped(draw: Any, call: Caller) -> None:
 
 @check(f"{ROUND}/method", "ADP-39", operations=(ROUND,), examples=12)
 def method(draw: Any, call: Caller) -> None:
-    """A method that the text does not have, and something to trim where nothing is trimmed, are refused."""
+    """A method that the text does not have is refused, and so is a trim for a method that does not trim."""
     scene = reals(draw)
     wrong: tuple[dict[str, Any], ...] = (
         {"method": "Mean", "trim": 0},
@@ -193,7 +193,7 @@ def method(draw: Any, call: Caller) -> None:
 
 @check(f"{ROUND}/trim", "HSA-26", operations=(ROUND,), examples=16)
 def trim(draw: Any, call: Caller) -> None:
-    """Where 2b is not below the number of cells with survivors, nothing is left to average, and it is refused."""
+    """A trim b is refused if 2b is not below the number of cells with survivors: nothing would be left to average."""
     scene = replace(reals(draw), method="trimmed")
     fewest = min(len(row) for row in scene.rows())
     wrong = draw(st.sampled_from(((fewest + 1) // 2, fewest, -1)))
@@ -202,7 +202,7 @@ def trim(draw: Any, call: Caller) -> None:
 
 @check(f"{ROUND}/drop", "ADP-16", operations=(ROUND,), examples=16)
 def drop(draw: Any, call: Caller) -> None:
-    """A `drop` that names a user twice, or one outside the roster, is refused."""
+    """A `drop` that names a user twice or a user outside the roster is refused."""
     scene = reals(draw)
     first, second = draw(st.sampled_from(ROUND_PHASES)), draw(st.sampled_from(ROUND_PHASES))
     outside = draw(st.sampled_from((scene.parameters.N, -1, 2**31 - 1)))
@@ -215,7 +215,7 @@ def drop(draw: Any, call: Caller) -> None:
 
 @check(f"{ROUND}/lengths", "MOD-07", operations=(ROUND,), examples=12)
 def lengths(draw: Any, call: Caller) -> None:
-    """Other inputs than d numbers of each of N users are refused."""
+    """Inputs are refused unless each of the N users has d numbers."""
     scene = reals(draw)
     rows = [pack_reals(row) for row in scene.x]
     wrong = draw(
@@ -226,7 +226,7 @@ def lengths(draw: Any, call: Caller) -> None:
 
 @check(f"{ROUND}/parameters", *(f"HSA-0{n}" for n in range(1, 6)), operations=(ROUND,), examples=24)
 def parameters(draw: Any, call: Caller) -> None:
-    """Parameters that the text does not allow are refused."""
+    """Parameters that the text forbids are refused."""
     scene = reals(draw)
     wrong: dict[str, dict[str, Any]] = heterosag_sessions.wrong_numbers(scene.parameters)
     name = draw(st.sampled_from(sorted(wrong)))

@@ -53,7 +53,7 @@ Build = Callable[[Any, Scene], Fault | None]
 
 
 def _shared(build: Build) -> Build:
-    """Return a fault of SecAgg's round; one that remembers requests may refuse others for that."""
+    """Return a fault of SecAgg's round. A party that remembers requests may refuse the step for that reason too."""
 
     @wraps(build)
     def built(draw: Any, scene: Scene) -> Fault | None:
@@ -71,12 +71,12 @@ FAULTS: Mapping[str, dict[str, Build]] = {
 
 
 def explicit(party: str) -> Callable[[Capabilities], bool]:
-    """Return the condition that the entries of a script are fixed bit for bit."""
+    """Return the condition that the entries of a script are determined bit for bit."""
     return lambda caps: party == SERVED or caps.grade(party) == "explicit"
 
 
 def _refusal(party: str, name: str, *clauses: str, spare: int = 0, examples: int = 12) -> Callable[[Build], Build]:
-    """Register a fault as a check: the step is refused, and the right steps around it work (ERR-01)."""
+    """Register a fault as a check: the party refuses the step, and the right steps before and after work (ERR-01)."""
 
     def register(build: Build) -> Build:
         def judge(draw: Any, caller: Caller) -> None:
@@ -110,7 +110,7 @@ def _right(party: str, *clauses: str) -> None:
 
 
 def _asked(scene: Scene, survivors: Sequence[int]) -> Any:
-    """Return the last step of a user, with other survivors; all others whose shares it holds are dropped."""
+    """Return a user's last step with other survivors. All other users whose shares it holds are dropped."""
     [message] = scene.inbox(3)
     dropped = sorted({*message.survivors, *message.dropped} - set(survivors))
     changed = replace(message, survivors=tuple(sorted(survivors)), dropped=tuple(dropped))
@@ -122,7 +122,7 @@ def _enough(p: Parameters, survivors: Sequence[int]) -> bool:
 
 
 def _thinned(draw: Any, p: Parameters, survivors: Sequence[int], keep: int = SERVER) -> list[int] | None:
-    """Draw a subgroup and leave it 1 to T + 1 survivors, with `keep` among them if it is in it; or nothing."""
+    """Leave a drawn subgroup 1 to T + 1 survivors, including `keep` if it is a member. Return None if impossible."""
     found = [set(users) & set(survivors) for users in p.members]
     drawn = sorted(draw(st.sampled_from([sorted(users) for users in found if users])))
     first = [user for user in drawn if user == keep]
@@ -134,7 +134,7 @@ def _thinned(draw: Any, p: Parameters, survivors: Sequence[int], keep: int = SER
 
 @_refusal(USER, "few-of-a-cell", "HSA-18")
 def _few_of_a_cell(draw: Any, scene: Scene) -> Fault | None:
-    """A request that leaves a cell at least one and fewer than T + 2 survivors is refused, however many there are."""
+    """A request is refused if it leaves one to T + 1 survivors in a cell, however many survive in total."""
     [message] = scene.inbox(3)
     left = _thinned(draw, numbers(scene), message.survivors, scene.party)
     if left is None:
@@ -143,7 +143,7 @@ def _few_of_a_cell(draw: Any, scene: Scene) -> Fault | None:
 
 
 def _one_less(draw: Any, scene: Scene, survivors: Sequence[int]) -> list[int] | None:
-    """Draw survivors without one of them that with what came before tell few users from the others; or nothing."""
+    """Remove one survivor so that the rest and earlier requests isolate a few users. Return None if none does."""
     p, past = numbers(scene), scene.deal.setups[scene.party]["past"]
     spared = [users for users in (set(m) & set(survivors) for m in p.members) if len(users) > p.T + 2]
     candidates = [sorted(set(survivors) - {user}) for users in spared for user in sorted(users) if user != scene.party]
@@ -154,7 +154,7 @@ def _one_less(draw: Any, scene: Scene, survivors: Sequence[int]) -> list[int] | 
 
 @_refusal(USER, "another-round", "HSA-27", spare=1)
 def _another_round(draw: Any, scene: Scene) -> Fault | None:
-    """A request that with an earlier one tells of fewer than T + 2 users of a cell is refused."""
+    """A request is refused if it and an earlier request isolate fewer than T + 2 users of a cell."""
     left = _one_less(draw, scene, scene.inbox(3)[0].survivors)
     if left is None:
         return None
@@ -166,14 +166,14 @@ def _another_round(draw: Any, scene: Scene) -> Fault | None:
 
 
 def _segments(draw: Any, scene: Scene) -> tuple[int, MaskedSegments]:
-    """Draw masked segments that arrive, and their place."""
+    """Draw masked segments that arrive. Return their place and the message."""
     place = draw(st.integers(0, len(scene.inbox(2)) - 1))
     return place, scene.inbox(2)[place]
 
 
 @_refusal(SERVED, "packed-form", "HSA-16", "HSA-15", "ADP-21")
 def _packed_form(draw: Any, scene: Scene) -> Fault | None:
-    """Segments of another length, with a number that is not below its modulus, or with a bit left over, are refused."""
+    """Segments are refused if their length is wrong, a number is not below its modulus, or a leftover bit is set."""
     place, message = _segments(draw, scene)
     forms = broken_segments(draw, cells_of(numbers(scene), message.sender), message.segments)
     name = draw(st.sampled_from(sorted(forms)))
@@ -182,7 +182,7 @@ def _packed_form(draw: Any, scene: Scene) -> Fault | None:
 
 
 def broken_segments(draw: Any, cells: Sequence[Cell], data: bytes) -> dict[str, bytes]:
-    """Draw bytes that are not in the packed form, each by what is wrong with them."""
+    """Draw bytes that are not in the packed form, by what is wrong with them."""
     found = {"a byte less": data[:-1], "a byte more": data + b"\0", "no byte": b""}
     starts = np.cumsum([0, *(packed_bytes(cell.length, cell.ring.modulus) for cell in cells)]).tolist()
     for cell, start, stop in zip(cells, starts[:-1], starts[1:], strict=True):
@@ -204,7 +204,7 @@ def _with_bits(data: bytes, start: int, stop: int, bits: int) -> bytes:
 
 @_refusal(SERVED, "few-of-a-cell", "HSA-17")
 def _few_sent(draw: Any, scene: Scene) -> Fault | None:
-    """With inputs of at least one and fewer than T + 2 users of a cell nothing is asked for, however many there are."""
+    """The server sends no request if inputs came from one to T + 1 users of a cell, however many came in total."""
     inbox = scene.inbox(2)
     left = _thinned(draw, numbers(scene), [message.sender for message in inbox])
     if left is None:
@@ -215,7 +215,7 @@ def _few_sent(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(SERVED, "another-round", "HSA-28", spare=1)
 def _sent_in_another_round(draw: Any, scene: Scene) -> Fault | None:
-    """With inputs of users that, with an earlier request, tell few from the others, nothing is asked for."""
+    """The server sends no request if the users with inputs and an earlier request isolate a few users of a cell."""
     inbox = scene.inbox(2)
     left = _one_less(draw, scene, [message.sender for message in inbox])
     if left is None:
@@ -227,7 +227,7 @@ def _sent_in_another_round(draw: Any, scene: Scene) -> Fault | None:
 
 @check(f"{SERVED}/impossible-sum", "HSA-20", "ADP-21", operations=(SERVED,), examples=40)
 def impossible_sum(draw: Any, caller: Caller) -> None:
-    """A sum that so many users cannot have is refused, and the survivors of the cell are blamed."""
+    """A sum that is impossible for the number of users is refused, and the survivors of the cell are blamed."""
     scene = heterosag_parties.scene(draw, Role.SERVER, spare=1)
     p, inbox = numbers(scene), scene.inbox(2)
     survivors = {message.sender for message in inbox}
@@ -244,7 +244,7 @@ def impossible_sum(draw: Any, caller: Caller) -> None:
 
 
 def _beyond(draw: Any, scene: Scene, cell: Cell, message: MaskedSegments) -> MaskedSegments:
-    """Return masked segments such that one element of the sum of a cell is above |U|(K - 1)."""
+    """Return masked segments that put one element of a cell's sum above |U|(K - 1)."""
     own, at = cells_of(numbers(scene), message.sender), draw(st.integers(0, cell.length - 1))
     masked = heterosag.unpack_segments(own, message.segments).copy()
     right = next(found for found in scene.network.states[SERVER].sums if found.cell == cell)
@@ -261,7 +261,7 @@ def _beyond(draw: Any, scene: Scene, cell: Cell, message: MaskedSegments) -> Mas
 def _openings(party: str) -> None:
     @check(f"{party}/parameters", *(f"HSA-0{n}" for n in range(1, 6)), operations=(party,), examples=40)
     def parameters(draw: Any, caller: Caller) -> None:
-        """Parameters that the text does not allow are refused, in scripts."""
+        """In a script, parameters that the text forbids are refused."""
         params, rand = heterosag_parties.begun(draw, party)
         wrong = heterosag_sessions.wrong_numbers(read_parameters(**_own(params)))
         name = draw(st.sampled_from(sorted(wrong)))
@@ -270,7 +270,7 @@ def _openings(party: str) -> None:
     @check(f"{NEW}/{party}-parameters", *(f"HSA-0{n}" for n in range(1, 6)), operations=SESSIONS,
            applies=playing.plays(party), examples=30)  # fmt: skip
     def session(draw: Any, caller: Caller) -> None:
-        """Parameters that the text does not allow are refused, in sessions."""
+        """In a session, parameters that the text forbids are refused."""
         deal, seat = heterosag_rounds.deal(draw), 0 if party == USER else SERVER
         wrong = heterosag_sessions.wrong_numbers(read_parameters(**deal.numbers))
         name = draw(st.sampled_from(sorted(wrong)))
@@ -289,14 +289,14 @@ def _rand(caller: Caller, party: str, rand: dict[str, Any]) -> dict[str, Any] | 
 
 @check(f"{USER}/update", "HSA-13", operations=(USER,), examples=24)
 def update(draw: Any, caller: Caller) -> None:
-    """An input of another length, or with a number that is not below the K of its cell, is refused."""
+    """An input with the wrong length or a number not below its cell's K is refused."""
     params, rand = heterosag_parties.begun(draw, USER)
     changed, codes, why = broken_update(draw, params)
     caller.refused(USER, {**params, "update": changed}, codes, why, _rand(caller, USER, rand))
 
 
 def broken_update(draw: Any, params: Mapping[str, Any]) -> tuple[str, frozenset[str], str]:
-    """Draw an input that a request must not hold: itself, the codes that fit, and why."""
+    """Draw a forbidden input. Return the input, the codes that fit, and why it is forbidden."""
     p = read_parameters(**_own(params))
     right = unpack(params["update"]).astype(np.uint64)
     if draw(st.integers(0, 3)) == 0:
@@ -311,7 +311,7 @@ def broken_update(draw: Any, params: Mapping[str, Any]) -> tuple[str, frozenset[
 
 @check(f"{USER}/past", "ADP-38", operations=(USER,), examples=24)
 def past(draw: Any, caller: Caller) -> None:
-    """Earlier requests without the user, in disorder, or with too few users of a cell, are refused."""
+    """Earlier requests are refused if they lack the user, are unordered, or have too few users of a cell."""
     params, rand = heterosag_parties.begun(draw, USER)
     p = read_parameters(**_own(params))
     everybody, user = list(range(p.N)), params["user"]
@@ -340,7 +340,7 @@ _right(SERVED, "HSA-16", "HSA-19", "HSA-21", "SAG-05", "SAG-11", "SAG-17")
 
 @check("message.encode/masked-segments", "MSG-01", operations=("message.encode", "message.decode", SERVED), examples=12)
 def message(draw: Any, caller: Caller) -> None:
-    """Masked segments are written as the fields of their message type, and read back."""
+    """Masked segments are encoded as the fields of their message type, and decoded back."""
     scene = heterosag_parties.scene(draw, Role.SERVER)
     _, sent = _segments(draw, scene)
     head = {"session": sent.session.hex(), "round": str(sent.round), "sender": sent.sender, "receiver": "server"}

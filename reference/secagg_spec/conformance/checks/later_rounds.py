@@ -1,4 +1,4 @@
-"""Checks of parties that go on from round to round of their session (spec/adapter.md, 4; conventions, SES-01)."""
+"""Checks of parties that go from round to round of a session (spec/adapter.md, 4; conventions, SES-01)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from secagg_spec.protocols.secagg.round import UnmaskRequest
 from secagg_spec.protocols.steps import SERVER, Network, Role
 
 NOT_ABOVE = frozenset({"bad_param", "out_of_range", "replay"})
-"""The codes for a round that was begun: the table of spec/adapter.md, section 5."""
+"""The codes for a round that has already begun: the table of spec/adapter.md, section 5."""
 
 OLD_KEY = frozenset({"bad_param", "replay"})
-"""The codes for a sealing key that the party had in the round before."""
+"""The codes for a sealing key that the party had in the previous round."""
 
 _STARTS = ((0, 250), (9, 3), (255, 2), (2**31 - 1, 2), (2**32 - 4, 1))
-"""Numbers of a first round, and how far the next ones may lie from it and from each other."""
+"""Numbers of the first round, and distances of the next rounds from it and from each other."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ class Visit:
     gone : mapping from phase to users
         Who drops out.
     wrong : mapping from int to Wrong
-        What the party is asked before its steps with these numbers.
+        What the party is asked before the steps with these numbers.
     leaves : int or None
-        The step before which the party leaves the round; in none when left out.
+        The step before which the party leaves the round; None if it stays to the end.
     last : Wrong
-        What it is asked when the round is over, or has failed, or it has left.
+        What the party is asked after the round: when it is over, has failed, or the party has left it.
     forgetful : bool
-        Whether the other parties forget what was asked before: then it is for this one to refuse.
+        Whether the other parties forget earlier requests. If they do, only this party can refuse.
     """
 
     deal: Deal
@@ -77,14 +77,14 @@ class Left(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Visitor(Remote):
-    """The party of an adapter in one round: asked for rounds that it must refuse before some of its steps."""
+    """The adapter's party in one round. Before some steps it is asked for a round that it must refuse."""
 
     call: Caller
     visit: Visit
     taken: list[str] = field(default_factory=list)
 
     def step(self, phase: str, inbox: Sequence[bytes]) -> Answer:
-        """Ask for what must be refused now, and take the step as if nothing had been asked."""
+        """Ask for what the party must refuse now, then take the step as usual."""
         at = len(self.taken)
         if at in self.visit.wrong:
             self.refuses(self.visit.wrong[at])
@@ -94,7 +94,7 @@ class Visitor(Remote):
         return super().step(phase, inbox)
 
     def refuses(self, wrong: Wrong) -> None:
-        """Ask for a round that the party must refuse to begin."""
+        """Ask the party to begin a round that it must refuse."""
         answer = self.again(wrong.deal)
         if answer.kind == "result":
             message = f"{AGAIN}: {called(self.party)} goes on to round {wrong.deal.round}, although {wrong.why}"
@@ -116,7 +116,7 @@ class Visitor(Remote):
 
 
 def _visits(draw: Any, protocol: str, party: int | None) -> tuple[int, list[Visit]]:
-    """Draw a party, the server or a user where none is named, and two or three rounds of its session."""
+    """Draw a party (the server or a user, unless `party` names it) and two or three rounds of its session."""
     first = dealt_rounds.deal(draw, protocol)
     who = int(draw(st.sampled_from(first.users))) if party is None else party
     start, most = draw(st.sampled_from(_STARTS))
@@ -128,7 +128,7 @@ def _visits(draw: Any, protocol: str, party: int | None) -> tuple[int, list[Visi
 
 
 def _visit(draw: Any, party: int, deals: Sequence[Deal]) -> Visit:
-    """Draw what becomes of the party in the last but one of these rounds; it goes on to the last."""
+    """Draw what happens to the party in the second to last of these rounds. It goes on to the last one."""
     deal, own = deals[-2], Role.SERVER if party == SERVER else Role.USER
     steps = sum(step.role is own for step in deal.table)
     asked = draw(st.lists(st.integers(0, steps - 1), max_size=2, unique=True))
@@ -143,7 +143,7 @@ def _visit(draw: Any, party: int, deals: Sequence[Deal]) -> Visit:
 
 
 def _wrong(draw: Any, party: int, deals: Sequence[Deal]) -> Wrong:
-    """Draw a round that the party must refuse: under a number that is not above the last, or with a wrong input."""
+    """Draw a round that the party must refuse: its number is not above the last one, or one input is wrong."""
     *begun, coming = deals
     last = begun[-1].round
     if party != SERVER and draw(st.integers(0, 3)) == 0:
@@ -157,7 +157,7 @@ def _wrong(draw: Any, party: int, deals: Sequence[Deal]) -> Wrong:
 
 
 def _with_old_key(coming: Deal, before: Deal, party: int) -> Deal:
-    """Return a round in which one user has the sealing key of the round before (LSA-35)."""
+    """Return a round in which one user reuses its sealing key of the previous round (LSA-35)."""
     new, old = coming.setups[party], before.setups[party]
     roster = [*new["roster"]]
     roster[party] = old["roster"][party]
@@ -169,7 +169,7 @@ def _with_old_key(coming: Deal, before: Deal, party: int) -> Deal:
 
 
 def _rounds(call: Caller, party: int, visits: Sequence[Visit]) -> None:
-    """Open a session for the party, and lead it through its rounds."""
+    """Open a session for the party and run its rounds."""
     pasts = {one: list(setup.get("past", ())) for one, setup in visits[0].deal.setups.items()}
     player = playing.player(call)
     with mixed.opened(player, visits[0].deal, party) as remote:
@@ -187,7 +187,7 @@ def _rounds(call: Caller, party: int, visits: Sequence[Visit]) -> None:
 
 
 def _remembering(deal: Deal, party: int, pasts: Mapping[int, list[list[int]]], forgetful: bool) -> Deal:
-    """Return a deal of HeteroSAg whose parties know what was asked in the rounds before; any other as it is."""
+    """Return a HeteroSAg deal whose parties remember the requests of earlier rounds, any other deal unchanged."""
     if deal.protocol != "heterosag":
         return deal
     known = {one: [] if forgetful and one != party else list(past) for one, past in pasts.items()}
@@ -195,7 +195,7 @@ def _remembering(deal: Deal, party: int, pasts: Mapping[int, list[list[int]]], f
 
 
 def _remember(network: Network, pasts: Mapping[int, list[list[int]]]) -> None:
-    """Note the survivors of requests that a party of HeteroSAg sent or answered."""
+    """Note the survivors of the requests that a HeteroSAg party sent or answered."""
     for event in network.transcript:
         messages = event.sent if event.party == SERVER else event.received
         asked = [message for message in messages if isinstance(message, UnmaskRequest)]
@@ -204,7 +204,7 @@ def _remember(network: Network, pasts: Mapping[int, list[list[int]]]) -> None:
 
 
 def _spared(deal: Deal, past: Sequence[Sequence[int]], gone: Dropouts, forgetful: bool) -> Dropouts:
-    """Return who drops out: in HeteroSAg those of an earlier request where the drawn ones would end the round."""
+    """Return who drops out. In HeteroSAg it repeats an earlier request if the drawn dropouts would end the round."""
     if deal.protocol != "heterosag" or forgetful or not past:
         return gone
     parameters, left = read_parameters(**deal.numbers), {user for users in gone.values() for user in users}
@@ -221,7 +221,7 @@ def _again(protocol: str, *clauses: str) -> None:
         f"{AGAIN}/{protocol}", "SES-01", "ADP-54", *clauses, operations=(*SESSIONS, AGAIN), applies=plays, examples=40
     )
     def rounds(draw: Any, call: Caller) -> None:
-        """A party goes on to later rounds only, wherever it left the last; each is right, and refusals harm nothing."""
+        """A party goes on to later rounds only, from any step of the last one. Refusals do not affect a round."""
         role = draw(st.sampled_from([role.value for role in played(call.caps, protocol)]))
         party, visits = _visits(draw, protocol, SERVER if Role(role) is Role.SERVER else None)
         try:

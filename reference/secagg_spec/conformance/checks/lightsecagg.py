@@ -37,7 +37,7 @@ from secagg_spec.conformance.checks.base import (
 )
 
 NO_ELEMENTS = BAD_PARAM | LENGTH
-"""The codes that an empty vector accepts: the table of spec/adapter.md, section 5."""
+"""The codes for an empty vector: the table of spec/adapter.md, section 5."""
 
 _MASK, _AGGREGATE = "lightsecagg.mask", "lightsecagg.aggregate_shares"
 _RECOVER, _ROUND = "lightsecagg.recover", "lightsecagg.round"
@@ -54,7 +54,7 @@ def mask(draw: Any, call: Caller) -> None:
 
 @check("lightsecagg.mask/length", "LSA-03", operations=(_MASK,), examples=15)
 def mask_length(draw: Any, call: Caller) -> None:
-    """An update of another length than the mask is refused."""
+    """An update whose length differs from the mask's is refused."""
     valid = VALID[_MASK](draw, call.caps)
     name = draw(st.sampled_from(("update", "mask")))
     text = draw(st.sampled_from(("", valid.params[name] + "00000000", valid.params[name] * 2)))
@@ -74,14 +74,14 @@ def mask_elements(draw: Any, call: Caller) -> None:
 
 @check("lightsecagg.mask/empty", "LSA-01", operations=(_MASK,), examples=5)
 def mask_empty(draw: Any, call: Caller) -> None:
-    """An update and a mask without elements are refused."""
+    """An empty update with an empty mask is refused."""
     valid = VALID[_MASK](draw, call.caps)
     call.refused(_MASK, {**valid.params, "update": "", "mask": ""}, NO_ELEMENTS, "d is at least 1")
 
 
 @check("lightsecagg.aggregate_shares/exact", "LSA-08", operations=(_AGGREGATE,))
 def aggregate(draw: Any, call: Caller) -> None:
-    """The aggregated share is the sum over exactly the surviving set."""
+    """The aggregated share is the sum of the shares of exactly the surviving set."""
     valid = VALID[_AGGREGATE](draw, call.caps)
     held = {user: unpack(text).astype(np.uint64) for user, text in valid.params["held"]}
     want = PrimeField(valid.params["q"]).sum(np.stack([held[user] for user in valid.params["surviving"]]))
@@ -90,7 +90,7 @@ def aggregate(draw: Any, call: Caller) -> None:
 
 @check("lightsecagg.aggregate_shares/small-set", "LSA-09", operations=(_AGGREGATE,), examples=25)
 def small_set(draw: Any, call: Caller) -> None:
-    """A surviving set of fewer than T + 2 users is refused by the user."""
+    """A user refuses a surviving set of fewer than T + 2 users."""
     valid = VALID[_AGGREGATE](draw, call.caps)
     T = valid.params["T"]
     surviving = sorted(strategies.subset(draw, range(valid.params["N"]), 0, T + 1))
@@ -127,7 +127,7 @@ def not_held(draw: Any, call: Caller) -> None:
 
 @check("lightsecagg.aggregate_shares/parameters", "LSA-01", operations=(_AGGREGATE,), examples=15)
 def aggregate_parameters(draw: Any, call: Caller) -> None:
-    """Numbers that break LSA-01, as far as they are given, are refused."""
+    """Parameters that break LSA-01 are refused, for those parameters that the operation has."""
     valid = VALID[_AGGREGATE](draw, call.caps)
     N, T, q = (valid.params[name] for name in ("N", "T", "q"))
     options = ({"T": 0}, {"T": -1}, {"T": N - 1}, {"N": T + 1}, {"N": q} if q < 2**31 else {"T": N})
@@ -146,7 +146,7 @@ def empty_shares(draw: Any, call: Caller) -> None:
 
 @check("lightsecagg.aggregate_shares/held", "ADP-16", operations=(_AGGREGATE,), examples=15)
 def held_users(draw: Any, call: Caller) -> None:
-    """Two shares of one user, and a share of a user outside the roster, are refused."""
+    """Two shares of the same user are refused, and so is a share of a user outside the roster."""
     valid = VALID[_AGGREGATE](draw, call.caps)
     held, N = valid.params["held"], valid.params["N"]
     user = draw(st.sampled_from((0, N - 1, N, 2**31 - 1, -1)))
@@ -158,7 +158,7 @@ def held_users(draw: Any, call: Caller) -> None:
 
 @check("lightsecagg.recover/exact", "LSA-13", operations=(_RECOVER,), applies=vandermonde)
 def recover(draw: Any, call: Caller) -> None:
-    """Any U or more answers give the sum of the updates."""
+    """Any U or more answers recover the sum of the updates."""
     numbers = strategies.session(draw, call.caps, _RECOVER)
     valid, want = requests.recovery(draw, numbers)
     same("aggregate", call.vector(_RECOVER, valid.params, "aggregate", numbers["d"]), want)
@@ -179,7 +179,7 @@ def _can_spare(caps: Capabilities) -> bool:
 
 @check("lightsecagg.recover/bad-share", "LSA-15", operations=(_RECOVER,), applies=_can_spare, examples=25)
 def recover_bad_share(draw: Any, call: Caller) -> None:
-    """With more than U answers, an altered one is noticed."""
+    """With more than U answers, an altered answer is detected."""
     numbers = strategies.session(draw, call.caps, _RECOVER, 1)
     valid, _ = requests.recovery(draw, numbers, draw(st.integers(numbers["U"] + 1, numbers["N"])))
     shares = list(valid.params["shares"])
@@ -194,7 +194,7 @@ def _has_outsiders(caps: Capabilities) -> bool:
 
 @check("lightsecagg.recover/outsider", "LSA-16", operations=(_RECOVER,), applies=_has_outsiders, examples=15)
 def recover_outsider(draw: Any, call: Caller) -> None:
-    """An answer from a user outside the surviving set is refused, in place of another one or besides enough of them."""
+    """An answer from outside the surviving set is refused, whether it replaces another answer or is one too many."""
     numbers = strategies.session(draw, call.caps, _RECOVER, outsiders=1)
     valid, _ = requests.recovery(draw, numbers, outsiders=1)
     users, shares = valid.params["users"], valid.params["shares"]
@@ -209,7 +209,7 @@ def recover_outsider(draw: Any, call: Caller) -> None:
 
 @check("lightsecagg.recover/few-contributors", "LSA-07", operations=(_RECOVER,), applies=vandermonde, examples=15)
 def few_contributors(draw: Any, call: Caller) -> None:
-    """A surviving set below max(U, T + 2) ends the round."""
+    """A surviving set of fewer than max(U, T + 2) users ends the round."""
     numbers = strategies.session(draw, call.caps, _RECOVER)
     valid, _ = requests.recovery(draw, numbers, numbers["U"])
     fewer = max(numbers["U"], numbers["T"] + 2) - 1
@@ -227,7 +227,7 @@ def few_contributors(draw: Any, call: Caller) -> None:
 
 @check("lightsecagg.round/sum", "LSA-13", "LSA-06", "LSA-17", operations=(_ROUND,))
 def whole_round(draw: Any, call: Caller) -> None:
-    """With enough survivors the round gives the sum over exactly the users that uploaded."""
+    """With enough survivors, the round gives the sum over exactly the users that uploaded."""
     _sum(draw, call, *_schedule(draw, call.caps, enough=True))
 
 
@@ -237,7 +237,7 @@ def _spares_one(caps: Capabilities) -> bool:
 
 @check("lightsecagg.round/absent-user", "LSA-13", "LSA-06", "LSA-17", operations=(_ROUND,), applies=_spares_one)
 def absent_user(draw: Any, call: Caller) -> None:
-    """Whichever single user is absent, from the first phase or from a later one, the others' sum comes out."""
+    """If any one user is absent from some phase on, the round gives the sum of the users that uploaded."""
     numbers = strategies.session(draw, call.caps, _ROUND, 1)
     phase, user = draw(st.sampled_from(("share", "upload", "recover"))), draw(st.integers(0, numbers["N"] - 1))
     if numbers["N"] - 1 < numbers["T"] + 2:
@@ -246,7 +246,7 @@ def absent_user(draw: Any, call: Caller) -> None:
 
 
 def everybody(draw: Any, call: Caller) -> None:
-    """A round in which nobody drops out gives the sum over all."""
+    """A round without dropouts gives the sum over all users."""
     _sum(draw, call, strategies.session(draw, call.caps, _ROUND), {"share": [], "upload": [], "recover": []})
 
 
@@ -263,7 +263,7 @@ def _sum(draw: Any, call: Caller, numbers: dict[str, int], drop: dict[str, list[
 
 @check("lightsecagg.round/too-few", "LSA-17", "LSA-14", operations=(_ROUND,), examples=40)
 def round_too_few(draw: Any, call: Caller) -> None:
-    """With too few survivors the round fails, and says so."""
+    """With too few survivors, the round fails with a rejection."""
     numbers, drop = _schedule(draw, call.caps, enough=False)
     valid, _ = requests.whole_round(draw, numbers, drop)
     answering = numbers["N"] - sum(len(users) for users in drop.values())
@@ -291,7 +291,7 @@ def round_parameters(draw: Any, call: Caller) -> None:
 
 
 def _small_field(draw: Any, params: dict[str, Any]) -> dict[str, Any]:
-    """Draw a prime modulus that is not above N, with updates that are elements of its field."""
+    """Draw a prime modulus that is not above N, and updates over its field."""
     primes = [q for q in strategies.PRIMES if q <= params["N"]]
     return {"q": draw(st.sampled_from(primes)), "updates": _zeros(params["updates"])}
 
@@ -302,7 +302,7 @@ def _zeros(texts: list[str]) -> list[str]:
 
 @check("lightsecagg.round/drop", "ADP-16", operations=(_ROUND,), examples=15)
 def round_drop(draw: Any, call: Caller) -> None:
-    """Dropouts that name a user twice, or a user outside the roster, are refused."""
+    """Dropouts that name a user twice or a user outside the roster are refused."""
     valid = VALID[_ROUND](draw, call.caps)
     N = valid.params["N"]
     phases = draw(st.permutations(("share", "upload", "recover")))
@@ -320,7 +320,7 @@ def round_drop(draw: Any, call: Caller) -> None:
 
 @check("lightsecagg.round/phases", "ADP-17", operations=(_ROUND,), examples=10)
 def round_phases(draw: Any, call: Caller) -> None:
-    """Dropouts with a phase too many or too few are malformed."""
+    """Dropouts with an extra or a missing phase are malformed."""
     valid = VALID[_ROUND](draw, call.caps)
     drop = dict(valid.params["drop"])
     name = draw(st.sampled_from(("share", "upload", "recover", "done", "Share", "")))
@@ -351,7 +351,7 @@ def _altered(draw: Any, valid: Valid) -> list[str]:
 
 
 def _schedule(draw: Any, caps: Capabilities, *, enough: bool) -> tuple[dict[str, int], dict[str, list[int]]]:
-    """Draw parameters and dropouts: as many as the round bears, or more."""
+    """Draw parameters and dropouts: as many dropouts as the round tolerates, or more."""
     numbers = strategies.session(draw, caps, _ROUND)
     N, needed = numbers["N"], max(numbers["U"], numbers["T"] + 2)
     users = strategies.shuffled(draw, range(N))

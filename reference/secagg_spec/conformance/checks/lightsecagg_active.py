@@ -67,7 +67,7 @@ _ORDER = 2**252 + 27742317777372353535851937790883648493
 _P25519 = 2**255 - 19
 _ORDER_8 = "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"
 _NEUTRAL = b"\1" + bytes(63)
-"""R is the neutral point and S is 0: with the cofactor this is a signature of everything under a key of low order."""
+"""R is the neutral point and S is 0. With the cofactor, this signature is valid for all data under a low-order key."""
 
 
 # --------------------------------------------------------------------------------------------------- signatures
@@ -75,7 +75,7 @@ _NEUTRAL = b"\1" + bytes(63)
 
 @check("signature.sign/exact", "SIG-01", operations=(_SIGN,), examples=25)
 def sign(draw: Any, call: Caller) -> None:
-    """A signature is that of Ed25519 over exactly the fields of the text."""
+    """A signature is Ed25519's over exactly the fields of the text."""
     params = VALID[_SIGN](draw, call.caps).params
     data = signed_bytes(params)
     result = call.result(_SIGN, params)
@@ -88,7 +88,7 @@ def sign(draw: Any, call: Caller) -> None:
 
 @check("signature.sign/lengths", "SIG-04", operations=(_SIGN,), examples=12)
 def sign_lengths(draw: Any, call: Caller) -> None:
-    """Private signing keys and sessions of other lengths are refused."""
+    """Private signing keys and sessions of the wrong length are refused."""
     params = VALID[_SIGN](draw, call.caps).params
     name = draw(st.sampled_from(("private", "session")))
     text = draw(st.sampled_from((params[name] + "00", params[name][2:], "")))
@@ -109,7 +109,7 @@ def verify(draw: Any, call: Caller) -> None:
 
 @check("signature.verify/altered", "SIG-02", operations=(_VERIFY,), examples=20)
 def verify_altered(draw: Any, call: Caller) -> None:
-    """A signature with one bit flipped, cut, continued, or of another key is refused."""
+    """A signature that has a flipped bit, is cut or extended, or was made with another key is refused."""
     params = VALID[_VERIFY](draw, call.caps).params
     if draw(st.booleans()):
         changed = {"signature": altered(draw, bytes.fromhex(params["signature"])).hex()}
@@ -120,7 +120,7 @@ def verify_altered(draw: Any, call: Caller) -> None:
 
 @check("signature.verify/another-context", "SIG-02", "SIG-01", operations=(_VERIFY,), examples=25)
 def verify_elsewhere(draw: Any, call: Caller) -> None:
-    """A signature of anything else is refused."""
+    """A signature over anything else is refused."""
     params = VALID[_VERIFY](draw, call.caps).params
     changes: dict[str, Any] = {
         "protocol": params["protocol"] + "x",
@@ -138,7 +138,7 @@ def verify_elsewhere(draw: Any, call: Caller) -> None:
 
 @check("signature.verify/S", "SIG-03", operations=(_VERIFY,), examples=12)
 def verify_large(draw: Any, call: Caller) -> None:
-    """With the order of the base point added to S, a right signature is refused."""
+    """A right signature is refused after the order of the base point was added to S."""
     params = VALID[_VERIFY](draw, call.caps).params
     right = bytes.fromhex(params["signature"])
     S = int.from_bytes(right[32:], "little") + _ORDER
@@ -160,7 +160,10 @@ def verify_cofactor(draw: Any, call: Caller) -> None:
 
 @check("signature.verify/another-encoding", "SIG-03", operations=(_VERIFY,), examples=20)
 def verify_encoding(draw: Any, call: Caller) -> None:
-    """Under the neutral point R = 1, S = 0 holds; under an encoding that RFC 8032 does not decode nothing does."""
+    """Under the neutral point, R = 1 and S = 0 are valid.
+
+    Under a key that RFC 8032 does not decode, nothing is valid.
+    """
     params = {**VALID[_VERIFY](draw, call.caps).params, "signature": _NEUTRAL.hex()}
     number = draw(st.sampled_from((1, 2**255 + 1, _P25519 + 1, 2**255 + _P25519 + 1)))
     params["public"] = number.to_bytes(32, "little").hex()
@@ -172,7 +175,7 @@ def verify_encoding(draw: Any, call: Caller) -> None:
 
 @check("signature.verify/lengths", "SIG-04", operations=(_VERIFY,), examples=12)
 def verify_lengths(draw: Any, call: Caller) -> None:
-    """Verification keys and sessions of other lengths are refused."""
+    """Verification keys and sessions of the wrong length are refused."""
     params = VALID[_VERIFY](draw, call.caps).params
     name = draw(st.sampled_from(("public", "session")))
     text = draw(st.sampled_from((params[name] + "00", params[name][2:], "")))
@@ -187,7 +190,7 @@ def _speaks(caps: Capabilities) -> bool:
 
 
 def _message(draw: Any) -> tuple[Message, dict[str, Any]]:
-    """Draw a message of the active profile, and its fields as they stand in a request."""
+    """Draw a message of the active profile, and its fields as a request holds them."""
     header = session_id(draw), draw(st.sampled_from((0, 256, 2**32 - 1))), draw(st.sampled_from((0, 7, SERVER))), SERVER
     data = draw(st.binary(max_size=9))
     if draw(st.booleans()):
@@ -213,7 +216,7 @@ def encoded(draw: Any, call: Caller) -> None:
 
 @check("message.decode/active", "MSG-01", operations=("message.decode",), applies=_speaks, examples=20)
 def decoded(draw: Any, call: Caller) -> None:
-    """The bytes of a message of the active profile are read as its fields."""
+    """The bytes of a message of the active profile decode to its fields."""
     message, fields = _message(draw)
     got = dict(call.result("message.decode", {"type": message.TYPE, "bytes": encode(message).hex()}))
     want = _members(message, fields)
@@ -223,7 +226,7 @@ def decoded(draw: Any, call: Caller) -> None:
 
 @check("message.decode/active-broken", "MSG-02", operations=("message.decode",), applies=_speaks, examples=20)
 def broken(draw: Any, call: Caller) -> None:
-    """Bytes that are no message of the active profile are refused."""
+    """Bytes that do not decode to a message of the active profile are refused."""
     message, _ = _message(draw)
     data = encode(message)
     wrong = draw(st.sampled_from((data[:-1], data + b"\0", data[:30], b"\x03\x01" + data[2:])))
@@ -254,7 +257,7 @@ def _judge(call: Caller, scene: Scene, *faults: Fault) -> None:
 
 
 def _refusal(operation: str, name: str, *clauses: str, spare: int = 0) -> Callable[[Build], Build]:
-    """Register a fault as a check: the step is refused, and the right steps around it work (ERR-01)."""
+    """Register a fault as a check: the party refuses the step, and the right steps before and after work (ERR-01)."""
 
     def register(build: Build) -> Build:
         def judge(draw: Any, call: Caller) -> None:
@@ -279,7 +282,7 @@ def _both(name: str, *clauses: str) -> Callable[[Build], Build]:
 
 
 def _arriving(draw: Any, scene: Scene) -> tuple[int, int, Any]:
-    """Draw a message of the steps `confirm` and `recover`: the number of its step, its place in the inbox, itself."""
+    """Draw a message of `confirm` or `recover`. Return its step's number, its place in the inbox, and the message."""
     inboxes = list(scene.inboxes().values())
     at = draw(st.integers(2, len(inboxes) - 1))
     place = draw(st.integers(0, len(inboxes[at]) - 1))
@@ -295,7 +298,7 @@ def _elsewhere(draw: Any, scene: Scene) -> Fault:
 
 @_both("sender", "MSG-03", "LSA-16")
 def _sender(draw: Any, scene: Scene) -> Fault:
-    """A message from a party that has nothing to send to this step is refused."""
+    """A message is refused if its sender has nothing to send to this step."""
     at, _, message = _arriving(draw, scene)
     N = scene.session.numbers["N"]
     outside = [user for user in range(N) if user not in scene.surviving]
@@ -316,7 +319,7 @@ def _second(draw: Any, scene: Scene) -> Fault:
 
 @_both("bytes", "MSG-02")
 def _bytes(draw: Any, scene: Scene) -> Fault:
-    """Bytes that are no message are refused."""
+    """Bytes that do not decode to a message are refused."""
     at, place, message = _arriving(draw, scene)
     call = exchanged(scene.calls()[at], place, broken_bytes(draw, encode(message)))
     return Fault(at, call, ANOTHER_TYPE, "the bytes are no message")
@@ -324,7 +327,7 @@ def _bytes(draw: Any, scene: Scene) -> Fault:
 
 @_both("type", "MSG-02")
 def _type(draw: Any, scene: Scene) -> Fault:
-    """A message of a type that the step does not receive is refused, also where it is one of the protocol's."""
+    """A message of a type that the step does not expect is refused, even if it is a type of the protocol."""
     calls = scene.calls()
     at = draw(st.integers(0, len(calls) - 1))
     wrong = calls[1 if at != 1 else 2].inbox[0]
@@ -333,13 +336,13 @@ def _type(draw: Any, scene: Scene) -> Fault:
 
 @_both("out-of-turn", "MSG-03")
 def _early(draw: Any, scene: Scene) -> Fault:
-    """A step before the ones that come first is refused: no confirmation before the upload, no answer before that."""
+    """A step is refused before the earlier ones: a confirmation before the upload, or an answer before that."""
     return too_early(draw, scene.calls())
 
 
 @_both("step-again", "LSA-04", "LSA-12", "LSA-22", "MSG-04")
 def _again(draw: Any, scene: Scene) -> Fault:
-    """A step that was taken is not taken again."""
+    """A step that was already taken is refused."""
     return once_more(draw, scene.calls())
 
 
@@ -360,7 +363,7 @@ def _again(draw: Any, scene: Scene) -> Fault:
     examples=40,
 )
 def user(draw: Any, call: Caller) -> None:
-    """The messages of a user are those of the text: what it seals, what it signs, and what it answers."""
+    """A user's messages are those of the text: what it seals, what it signs, and what it answers."""
     _judge(call, _scene(draw, call.caps, USER))
 
 
@@ -374,14 +377,14 @@ def _shown(quorum: Quorum) -> Call:
 
 @_refusal(USER, "no-message", "LSA-09", "LSA-29")
 def _nothing(draw: Any, scene: ActiveUser) -> Fault:
-    """Without a surviving set nothing is signed, and without a quorum no share is released."""
+    """Without a surviving set the user signs nothing, and without a quorum it releases no share."""
     at = draw(st.sampled_from((2, 3)))
     return Fault(at, Call(scene.calls()[at].phase), NOTHING_CAME, "no message came")
 
 
 @_refusal(USER, "small-set", "LSA-09")
 def _small_set(draw: Any, scene: ActiveUser) -> Fault:
-    """A surviving set of fewer than T + 2 users is not signed."""
+    """The user does not sign a surviving set of fewer than T + 2 users."""
     others = [user for user in scene.surviving if user != scene.user]
     members = [scene.user, *strategies.subset(draw, others, 0, scene.session.numbers["T"])]
     return Fault(2, _told(scene, tuple(sorted(members))), TOO_FEW, f"{len(members)} users survive")
@@ -389,7 +392,7 @@ def _small_set(draw: Any, scene: ActiveUser) -> Fault:
 
 @_refusal(USER, "set", "LSA-10", "LSA-11")
 def _set(draw: Any, scene: ActiveUser) -> Fault:
-    """A set that names a user twice, from outside the roster, or whose share is not held, is not signed."""
+    """The user does not sign a set with a user named twice, outside the roster, or whose share is not held."""
     N = scene.session.numbers["N"]
     missing = [user for user in range(N) if user != scene.user and user not in scene.received]
     added = draw(st.sampled_from((draw(st.sampled_from(scene.surviving)), N, SERVER, *missing)))
@@ -400,7 +403,7 @@ def _set(draw: Any, scene: ActiveUser) -> Fault:
 
 @_refusal(USER, "set-order", "LSA-32", "ADP-21")
 def _set_order(draw: Any, scene: ActiveUser) -> Fault:
-    """A surviving set that is not in ascending order is not signed, and the server is blamed."""
+    """The user does not sign a surviving set that is not in ascending order, and blames the server."""
     members = disordered(draw, scene.surviving)
     return Fault(2, _told(scene, members), MALFORMED, f"the set is {list(members)}", frozenset({SERVER}))
 
@@ -414,7 +417,7 @@ def _signer_order(draw: Any, scene: ActiveUser) -> Fault:
 
 @_refusal(USER, "left-out", "LSA-20", spare=1)
 def _left_out(draw: Any, scene: ActiveUser) -> Fault | None:
-    """A surviving set without the user is not signed."""
+    """The user does not sign a surviving set without itself."""
     enough = scene.session.numbers["T"] + 2
     if len(scene.received) < enough:
         return None
@@ -424,7 +427,7 @@ def _left_out(draw: Any, scene: ActiveUser) -> Fault | None:
 
 @_refusal(USER, "another-set", "LSA-22")
 def _another_set(draw: Any, scene: ActiveUser) -> Fault:
-    """A user that signed one set signs no other one, also when it has answered."""
+    """A user that signed one set does not sign another, even after it has answered."""
     others = strategies.subset(draw, sorted(scene.received), scene.session.numbers["T"] + 1)
     before = draw(st.sampled_from((3, 4)))
     return Fault(before, _told(scene, tuple(sorted([scene.user, *others]))), AGAIN, "a set was signed before")
@@ -462,7 +465,7 @@ def _outside_signer(draw: Any, scene: ActiveUser) -> Fault:
 
 @_refusal(USER, "wrong-signature", "LSA-28", "LSA-26", "LSA-34", "ADP-21")
 def _wrong_signature(draw: Any, scene: ActiveUser) -> Fault:
-    """A quorum with a signature that is not valid is refused, and the server is blamed."""
+    """A quorum with an invalid signature is refused, and the server is blamed."""
     right = [scene.signed.signature(user, scene.surviving) for user in scene.signers]
     place = draw(st.integers(0, len(right) - 1))
     wrong = _not_valid(draw, scene, scene.signers[place], right[place])
@@ -471,7 +474,7 @@ def _wrong_signature(draw: Any, scene: ActiveUser) -> Fault:
 
 
 def _not_valid(draw: Any, scene: Scene, user: int, right: bytes) -> bytes:
-    """Draw 64 bytes that are no signature of a user on the surviving set."""
+    """Draw 64 bytes that are not a user's signature on the surviving set."""
     how = draw(st.sampled_from(("bit", "zero", "set", "signer", "session", "round", "protocol", "W", "keys", "type")))
     members, signed = tuple(scene.surviving), scene.signed
     if how == "bit":
@@ -496,18 +499,18 @@ def _not_valid(draw: Any, scene: Scene, user: int, right: bytes) -> bytes:
 
 
 def _bound(scene: Scene, keys: bytes | None, without: str = "") -> bytes:
-    """Return the hash of the parameters of a scene, perhaps without one, and of keys where some are given."""
+    """Return the hash of a scene's parameters, without one of them if `without` names it, and of `keys` if given."""
     return hash_parameters({name: n for name, n in scene.signed.session.numbers.items() if name != without}, keys)
 
 
 def _fresh(roster: Roster) -> Roster:
-    """Return the sealing keys of another attempt, for which the last user drew another one."""
+    """Return the sealing keys of another attempt, for which the last user drew a new key."""
     return Roster((*roster.keys[:-1], public_key(bytes([7]) * 32)))
 
 
 @_refusal(USER, "quorum-on-another-set", "LSA-28", "LSA-26", "ADP-21", spare=1)
 def _other_quorum(draw: Any, scene: ActiveUser) -> Fault:
-    """A quorum of right signatures on another set is refused, and the server is blamed."""
+    """A quorum of valid signatures on another set is refused, and the server is blamed."""
     others = [user for user in range(scene.session.numbers["N"]) if user not in scene.surviving]
     other = (*scene.surviving, others[0]) if others else scene.surviving[:-1]
     made = [scene.signed.signature(user, tuple(other)) for user in scene.signers]
@@ -517,7 +520,7 @@ def _other_quorum(draw: Any, scene: ActiveUser) -> Fault:
 
 @_refusal(USER, "quorum-length", "MSG-02")
 def _quorum_length(draw: Any, scene: ActiveUser) -> Fault:
-    """A quorum that has not 64 bytes for each signer is refused."""
+    """A quorum is refused unless it has 64 bytes for each signer."""
     right = [scene.signed.signature(user, scene.surviving) for user in scene.signers]
     last = draw(st.sampled_from((right[-1][:-1], b"", right[-1] + b"\0", right[-1] * 2)))
     quorum = scene.quorum(scene.signers, [*right[:-1], last])
@@ -526,7 +529,7 @@ def _quorum_length(draw: Any, scene: ActiveUser) -> Fault:
 
 @_refusal(USER, "payload", "SEA-02", "LSA-31", "LSA-34", "ADP-21")
 def _payload(draw: Any, scene: ActiveUser) -> Fault:
-    """A payload that was altered, or sealed in the other profile or another attempt, does not open.
+    """A payload that was altered, or sealed in another profile or for another attempt, does not open.
 
     Its sender and the server are blamed.
     """
@@ -552,13 +555,13 @@ def _payload(draw: Any, scene: ActiveUser) -> Fault:
 
 @check(f"{SERVED}/exact", "LSA-25", "LSA-30", "LSA-06", "ADP-20", operations=(SERVED,), examples=20)
 def server(draw: Any, call: Caller) -> None:
-    """The server sends each signer all signers in ascending order with their signatures, and returns the sum."""
+    """The server sends each signer all signers, in ascending order and with their signatures, and returns the sum."""
     _judge(call, _scene(draw, call.caps, SERVED))
 
 
 @_refusal(SERVED, "few-signatures", "LSA-23", "LSA-30")
 def _few_signatures(draw: Any, scene: ActiveServer) -> Fault:
-    """With fewer than W signatures the step is refused; with enough of them it works."""
+    """With fewer than W signatures the step is refused; with W signatures it works."""
     fewer = draw(st.integers(0, scene.session.numbers["W"] - 1))
     if draw(st.booleans()):
         fewer = scene.session.numbers["W"] - 1
@@ -568,7 +571,7 @@ def _few_signatures(draw: Any, scene: ActiveServer) -> Fault:
 
 @_refusal(SERVED, "wrong-signature", "LSA-24", "LSA-34", "ADP-21")
 def _unconfirmed(draw: Any, scene: ActiveServer) -> Fault:
-    """A signature that is not valid, or not 64 bytes long, is refused, and its sender is blamed."""
+    """A signature that is invalid or not 64 bytes long is refused, and its sender is blamed."""
     place = draw(st.integers(0, len(scene.signers) - 1))
     user = scene.signers[place]
     right = scene.confirmation(user).signature
@@ -586,7 +589,7 @@ def _unconfirmed(draw: Any, scene: ActiveServer) -> Fault:
 def _whole(operation: str) -> None:
     @check(f"{operation}/refused-step", "ERR-01", operations=(operation,), examples=20)
     def unharmed(draw: Any, call: Caller) -> None:
-        """Whatever the party refused before, the right steps come out as if it had never been asked."""
+        """After the party refused other steps, its right steps come out as if it had never been asked those."""
         scene = _scene(draw, call.caps, operation)
         fault = _FAULTS[operation][draw(st.sampled_from(sorted(_FAULTS[operation])))](draw, scene)
         if fault is not None:
@@ -594,7 +597,7 @@ def _whole(operation: str) -> None:
 
     @check(f"{operation}/W", "LSA-19", operations=(operation,), examples=12)
     def threshold(draw: Any, call: Caller) -> None:
-        """A W with which two quorums need not share an honest user, or that N - D users cannot reach, is refused."""
+        """W is refused if two quorums need not share an honest user, or if N - D users cannot reach W."""
         scene = _scene(draw, call.caps, operation)
         N, D, T = (scene.session.numbers[name] for name in ("N", "D", "T"))
         W = draw(st.sampled_from(((N + T) // 2, N - D + 1, 0)))
@@ -604,7 +607,7 @@ def _whole(operation: str) -> None:
 
     @check(f"{operation}/verification", "SIG-04", "SIG-05", "KEY-03", "KEY-04", operations=(operation,), examples=12)
     def verification(draw: Any, call: Caller) -> None:
-        """Verification keys, and sealing keys, that are equal, not 32 bytes long, or not N, are refused."""
+        """Verification or sealing keys are refused unless they are N distinct keys of 32 bytes."""
         scene = _scene(draw, call.caps, operation)
         params = scene.params([])
         name = draw(st.sampled_from(("roster", "verification")))
@@ -627,7 +630,7 @@ def _sampled(call: Caller, scene: Scene) -> dict[str, Any] | None:
 
 @check(f"{USER}/keys", "KEY-03", "KEY-04", "SIG-04", operations=(USER,), examples=12)
 def user_keys(draw: Any, call: Caller) -> None:
-    """Private keys that are not 32 bytes long, and public keys that are equal or not 32 bytes long, are refused."""
+    """Private keys must be 32 bytes long, and public keys 32 bytes long and all different; others are refused."""
     scene = _scene(draw, call.caps, USER)
     params = scene.params([])
     name = draw(st.sampled_from(("private", "signing", "equal", "roster")))

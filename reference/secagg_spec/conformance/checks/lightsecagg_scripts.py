@@ -1,4 +1,4 @@
-"""Checks of a party of LightSecAgg, step by step: what it refuses, and that nothing came of it (spec/adapter.md, 4)."""
+"""Checks of a party of LightSecAgg, step by step: what it refuses, without any effect (spec/adapter.md, section 4)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _USER, _SERVER = "lightsecagg.user", "lightsecagg.server"
 
 
 def take_prefix(op: str, calls: Sequence[Call], entries: Entries) -> None:
-    """Demand that the first steps, which are right, were taken, where nothing else can be compared of them."""
+    """Demand that the first steps, which are right, were taken, when their messages cannot be compared."""
     with right_step(op):
         for step, entry in zip(calls, entries, strict=False):
             taken(op, entry, step.phase)
@@ -87,7 +87,7 @@ def take_prefix(op: str, calls: Sequence[Call], entries: Entries) -> None:
 
 
 def judge_user(call: Caller, scene: UserScene, *faults: Fault) -> None:
-    """Run a user's script with steps that must be refused; the others must come out as if these were not there."""
+    """Run a user's script with some steps that must be refused. The others must come out as they do without these."""
     right, op = scene.calls(), scene.operation
     rand = call.randomness(op, scene.rand())
     steps = with_faults(right, faults)
@@ -107,7 +107,7 @@ def judge_user(call: Caller, scene: UserScene, *faults: Fault) -> None:
 
 
 def _relate(call: Caller, scene: UserScene, calls: list[Call], entries: Entries) -> None:
-    """Check what holds between the messages of a user whose mask and noise are its own."""
+    """Check relations between the messages of a user that draws its own mask and noise."""
     op = scene.operation
     sent = {step.phase: _messages(op, entry, step.phase) for step, entry in zip(calls, entries, strict=True)}
     if "confirm" in sent:
@@ -141,7 +141,7 @@ def _messages(op: str, entry: Mapping[str, Any], phase: str) -> list[Any]:
 
 
 def _own_shares(scene: UserScene, sent: Sequence[Message]) -> dict[int, UintArray]:
-    """Return the shares that a user sent, by receiver: one for each other user, with the right header."""
+    """Return the shares that a user sent, by receiver. There must be one for each other user, with the right header."""
     if not sent:
         return {}
     session, shares = scene.session, dict[int, UintArray]()
@@ -164,7 +164,7 @@ def _header(message: Message) -> tuple[bytes, int, int, int]:
 
 
 def _decoded(caps: Capabilities, scene: UserScene, shares: dict[int, UintArray]) -> tuple[UintArray, UintArray] | None:
-    """Return the mask and the user's own share, from the shares of the others; nothing when these do not tell."""
+    """Return the mask and the user's own share, from the other users' shares, or None if these do not suffice."""
     numbers, d = scene.session.numbers, scene.update.size
     code = MaskCode(PrimeField(numbers["q"]), numbers["N"], numbers["U"], numbers["T"])
     users = sorted(shares)[: code.U]
@@ -189,7 +189,7 @@ _USER_FAULTS: dict[str, UserFault] = {}
 
 
 def _user_check(name: str, *clauses: str, sealed: bool = False) -> Callable[[UserFault], UserFault]:
-    """Register a fault as a check: the step is refused, and the right steps around it work (ERR-01)."""
+    """Register a fault as a check: the party refuses the step, and the right steps before and after work (ERR-01)."""
 
     def register(build: UserFault) -> UserFault:
         def judge(draw: Any, call: Caller) -> None:
@@ -207,19 +207,19 @@ def _user_check(name: str, *clauses: str, sealed: bool = False) -> Callable[[Use
 
 @check(f"{_USER}/exact", "LSA-02", "LSA-08", "MSG-01", "ADP-20", operations=(_USER,), examples=60)
 def user(draw: Any, call: Caller) -> None:
-    """The messages of a user are those of the text, over the plain channel."""
+    """Over the plain channel, a user's messages are those of the text."""
     judge_user(call, lightsecagg_parties.user_scene(draw, call.caps))
 
 
 @check(f"{_USER}/sealed", "LSA-18", "SEA-01", "KEY-02", operations=(_USER,), examples=40)
 def sealed_user(draw: Any, call: Caller) -> None:
-    """Over the sealed channel the payloads are sealed for this session, round, sender, receiver and message type."""
+    """Over the sealed channel, payloads are sealed for this session, round, sender, receiver and message type."""
     judge_user(call, lightsecagg_parties.user_scene(draw, call.caps, sealed=True))
 
 
 @check(f"{_USER}/refused-step", "ERR-01", "ADP-20", operations=(_USER,), examples=40)
 def user_unharmed(draw: Any, call: Caller) -> None:
-    """Whatever a user refused before, the right steps come out as if it had never been asked."""
+    """After a user refused other steps, its right steps come out as if it had never been asked those."""
     scene = lightsecagg_parties.user_scene(draw, call.caps)
     name = draw(st.sampled_from(sorted(_USER_FAULTS)))
     judge_user(call, scene, _USER_FAULTS[name](draw, scene))
@@ -245,7 +245,7 @@ def user_forgets(draw: Any, call: Caller) -> None:
 
 
 def spoiled(draw: Any, before: int, call: Call, messages: Sequence[Any], N: int) -> Fault:
-    """Draw a step that is refused for one of its messages only: others would be right, in any order."""
+    """Draw a step that is refused for only one of its messages. The other messages are right and in any order."""
     order = strategies.shuffled(draw, range(len(messages)))
     inbox = [encode(messages[at]) for at in order]
     chosen = messages[draw(st.integers(0, len(messages) - 1))]
@@ -264,7 +264,7 @@ def _inboxes(scene: UserScene) -> dict[int, list[Any]]:
 
 
 def _changed_message(draw: Any, scene: UserScene) -> tuple[int, int, Any]:
-    """Draw a message that the user receives: the number of its step, its place in the inbox, itself."""
+    """Draw a message that the user receives. Return the number of its step, its place in the inbox, and the message."""
     at = draw(st.sampled_from((1, 2)))
     inbox = _inboxes(scene)[at]
     place = draw(st.integers(0, len(inbox) - 1))
@@ -301,7 +301,10 @@ def _user_receiver(draw: Any, scene: UserScene) -> Fault:
 
 @_user_check("sender", "MSG-03")
 def _user_sender(draw: Any, scene: UserScene) -> Fault:
-    """A share from outside the roster or from the user itself, and a surviving set from another user, are refused."""
+    """A share from outside the roster or from the user itself is refused.
+
+    A surviving set from another user is refused.
+    """
     N = scene.session.numbers["N"]
     strangers = {1: (scene.user, N, 2**31 - 1, SERVER), 2: ((scene.user + 1) % N, N)}
     at = draw(st.sampled_from((1, 2)))
@@ -314,7 +317,7 @@ def _user_sender(draw: Any, scene: UserScene) -> Fault:
 
 @_user_check("second-message", "MSG-04")
 def _user_second(draw: Any, scene: UserScene) -> Fault:
-    """A second message from one sender is refused, the same bytes or others."""
+    """A second message from one sender is refused, whether its bytes are the same or not."""
     at, _, message = _changed_message(draw, scene)
     if at == 1 and draw(st.booleans()):
         share = scene.received[message.sender]
@@ -325,7 +328,7 @@ def _user_second(draw: Any, scene: UserScene) -> Fault:
 
 @_user_check("bytes", "MSG-02")
 def _user_bytes(draw: Any, scene: UserScene) -> Fault:
-    """Bytes that are no message are refused."""
+    """Bytes that do not decode to a message are refused."""
     at, place, message = _changed_message(draw, scene)
     call = exchanged(scene.calls()[at], place, broken_bytes(draw, encode(message)))
     return Fault(at, call, ANOTHER_TYPE, "the bytes are no message")
@@ -333,7 +336,7 @@ def _user_bytes(draw: Any, scene: UserScene) -> Fault:
 
 @_user_check("type", "MSG-02")
 def _user_type(draw: Any, scene: UserScene) -> Fault:
-    """A message of a type that the step does not receive is refused, also where it is one of the protocol's."""
+    """A message of a type that the step does not expect is refused, even if it is a type of the protocol."""
     calls = scene.calls()
     at = draw(st.sampled_from((0, 1, 2)))
     wrong = calls[2 if at == 1 else 1].inbox[0]
@@ -342,7 +345,7 @@ def _user_type(draw: Any, scene: UserScene) -> Fault:
 
 @_user_check("vector", "MOD-06", "MOD-07")
 def _user_vector(draw: Any, scene: UserScene) -> Fault:
-    """A share that holds a number that is not below q, or has another length, is refused."""
+    """A share with the wrong length or a number not below q is refused."""
     shares = scene.shares()
     place = draw(st.integers(0, len(shares) - 1))
     message = shares[place]
@@ -372,7 +375,7 @@ def _user_again(draw: Any, scene: UserScene) -> Fault:
 
 @_user_check("another-set", "LSA-12")
 def _user_another_set(draw: Any, scene: UserScene) -> Fault:
-    """A user that released a share for one set releases none for another."""
+    """A user that released a share for one set does not release one for another set."""
     users = tuple(
         sorted({scene.user, *strategies.subset(draw, sorted(scene.received), scene.session.numbers["T"] + 1)})
     )
@@ -381,14 +384,14 @@ def _user_another_set(draw: Any, scene: UserScene) -> Fault:
 
 @_user_check("out-of-turn", "MSG-03")
 def _user_out_of_turn(draw: Any, scene: UserScene) -> Fault:
-    """A step before the ones that come first is refused."""
+    """A step is refused if an earlier step was not taken."""
     before, at = draw(st.sampled_from(((0, 1), (0, 2), (1, 2))))
     return Fault(before, scene.calls()[at], OUT_OF_TURN, f"the step {scene.calls()[at].phase} comes too early")
 
 
 @_user_check("no-set", "LSA-09")
 def _user_no_set(draw: Any, scene: UserScene) -> Fault:
-    """Without a surviving set no share is released."""
+    """Without a surviving set, the user releases no share."""
     return Fault(2, Call("recover"), NOTHING_CAME, "no surviving set was announced")
 
 
@@ -402,7 +405,7 @@ def _user_small_set(draw: Any, scene: UserScene) -> Fault:
 
 @_user_check("set", "LSA-10", "LSA-11")
 def _user_set(draw: Any, scene: UserScene) -> Fault:
-    """A set that names a user twice, from outside the roster, or whose share is not held, is refused."""
+    """A set is refused if it names a user twice, a user outside the roster, or a user whose share is not held."""
     N = scene.session.numbers["N"]
     missing = [user for user in range(N) if user != scene.user and user not in scene.received]
     added = draw(st.sampled_from((draw(st.sampled_from(scene.surviving)), N, SERVER, *missing)))
@@ -434,7 +437,7 @@ def _user_payload(draw: Any, scene: UserScene) -> Fault:
 
 @check(f"{_USER}/low-order", "KEY-01", "ERR-01", operations=(_USER,), examples=15)
 def user_weak_key(draw: Any, call: Caller) -> None:
-    """With a public key of low order on the roster nothing is shared, however often one tries."""
+    """If the roster has a public key of low order, the user shares nothing, however often it is asked."""
     scene = lightsecagg_parties.user_scene(draw, call.caps, sealed=True)
     params = scene.params([Call("share"), Call("share")])
     roster = list(params["channel"]["roster"])
@@ -448,7 +451,7 @@ def user_weak_key(draw: Any, call: Caller) -> None:
 
 @check(f"{_USER}/roster", "KEY-03", "KEY-04", "ERR-02", operations=(_USER,), examples=20)
 def user_roster(draw: Any, call: Caller) -> None:
-    """A roster in which two users have one key, or of more or fewer than N, and keys of another length, are refused."""
+    """A roster is refused if it does not have N keys, if two keys are equal, or if a key has the wrong length."""
     scene = lightsecagg_parties.user_scene(draw, call.caps, sealed=True)
     params = scene.params([])
     roster, private = list(params["channel"]["roster"]), params["channel"]["private"]
@@ -469,7 +472,7 @@ def user_roster(draw: Any, call: Caller) -> None:
 
 @check(f"{_USER}/update", "LSA-03", operations=(_USER,), examples=15)
 def user_update(draw: Any, call: Caller) -> None:
-    """An update of another length, or with a number that is not below q, is refused."""
+    """An update with the wrong length or a number not below q is refused."""
     scene = lightsecagg_parties.user_scene(draw, call.caps)
     params, q = scene.params(scene.calls()), scene.session.numbers["q"]
     how = draw(st.sampled_from(("longer", "shorter", "element")))
@@ -486,7 +489,7 @@ def user_update(draw: Any, call: Caller) -> None:
 
 @check(f"{_USER}/request", "ERR-02", operations=(_USER,), examples=25)
 def user_request(draw: Any, call: Caller) -> None:
-    """A session of another length, a round outside its range, and a user outside the roster are refused."""
+    """A session of the wrong length, a round outside its range, or a user outside the roster is refused."""
     scene = lightsecagg_parties.user_scene(draw, call.caps, sealed=draw(st.booleans()))
     params = scene.params(scene.calls())
     N, asked = scene.session.numbers["N"], call.randomness(_USER, scene.rand())
@@ -509,7 +512,7 @@ def _not_begun(
     changes: Sequence[dict[str, Any]],
     rand: dict[str, Any] | None,
 ) -> None:
-    """Demand that a script is refused as a whole, for one of some changes."""
+    """Demand that a script with one of some changes is refused as a whole."""
     changed = draw(st.sampled_from(changes))
     codes = KEY_LENGTH if "session" in changed else OUT_OF_RANGE
     call.refused(op, {**params, **changed}, codes, f"the request has {changed}", rand)
@@ -519,7 +522,10 @@ def _not_begun(
 
 
 def judge_server(call: Caller, scene: ServerScene, *faults: Fault) -> None:
-    """Run the server's script with steps that must be refused; the others must be as if these were not there."""
+    """Run the server's script with some steps that must be refused.
+
+    The others must come out as they do without these.
+    """
     right, op = scene.calls(), scene.operation
     steps = with_faults(right, faults)
     entries = ask(call, op, scene.params([step for step, _ in steps]), None)
@@ -537,7 +543,7 @@ def _spares_one(caps: Capabilities) -> bool:
 
 
 def _server_check(name: str, *clauses: str, extra: int = 0) -> Callable[[ServerFault], ServerFault]:
-    """Register a fault as a check; `extra` asks for so many answers more than U."""
+    """Register a fault as a check. The scene has `extra` more answers than U."""
 
     def register(build: ServerFault) -> ServerFault:
         def applies(caps: Capabilities) -> bool:
@@ -560,13 +566,13 @@ def _server_check(name: str, *clauses: str, extra: int = 0) -> Callable[[ServerF
 
 @check(f"{_SERVER}/exact", "LSA-05", "LSA-06", "LSA-13", "ADP-20", operations=(_SERVER,), examples=60)
 def server(draw: Any, call: Caller) -> None:
-    """The server relays exactly the complete sets, byte for byte, announces who uploaded, and returns their sum."""
+    """The server relays exactly the complete sets of shares, announces who uploaded, and returns the sum."""
     judge_server(call, lightsecagg_parties.server_scene(draw, call.caps))
 
 
 @check(f"{_SERVER}/refused-step", "ERR-01", "ADP-20", operations=(_SERVER,), examples=40)
 def server_unharmed(draw: Any, call: Caller) -> None:
-    """Whatever the server refused before, the right steps come out as if it had never been asked."""
+    """After the server refused other steps, its right steps come out as if it had never been asked those."""
     scene = lightsecagg_parties.server_scene(draw, call.caps)
     name = draw(st.sampled_from(sorted(_SERVER_FAULTS)))
     fault = _SERVER_FAULTS[name](draw, scene)
@@ -595,7 +601,7 @@ def server_forgets(draw: Any, call: Caller) -> None:
 
 @check(f"{_SERVER}/no-sharer", "LSA-40", "LSA-07", operations=(_SERVER,), examples=15)
 def server_without_sharers(draw: Any, call: Caller) -> None:
-    """The server takes its step without any sharer, relays nothing, and ends the round in the next step."""
+    """The server takes its first step without any sharer, relays nothing, and ends the round in the next step."""
     scene = lightsecagg_parties.server_scene(draw, call.caps)
     kept = [message for message in scene.shares if message.receiver != (0 if message.sender else 1)]
     inbox = tuple(encode(message) for message in kept) if draw(st.booleans()) else ()
@@ -608,7 +614,7 @@ def server_without_sharers(draw: Any, call: Caller) -> None:
 
 @check(f"{_SERVER}/request", "ERR-02", operations=(_SERVER,), examples=15)
 def server_request(draw: Any, call: Caller) -> None:
-    """A session of another length and a round outside its range are refused."""
+    """A session of the wrong length or a round outside its range is refused."""
     scene = lightsecagg_parties.server_scene(draw, call.caps)
     params = scene.params(scene.calls())
     _not_begun(draw, call, _SERVER, params, _wrong_headers(draw, params), None)
@@ -619,7 +625,10 @@ def _received(scene: ServerScene) -> list[tuple[Any, ...]]:
 
 
 def _arriving(draw: Any, scene: ServerScene, first: int = 0) -> tuple[int, int, Any]:
-    """Draw a message that the server receives: the number of its step, its place in the inbox, itself."""
+    """Draw a message that the server receives.
+
+    Return the number of its step, its place in the inbox, and the message.
+    """
     at = draw(st.integers(first, len(scene.calls()) - 1))
     inbox = _received(scene)[at]
     place = draw(st.integers(0, len(inbox) - 1))
@@ -648,7 +657,7 @@ def _server_round(draw: Any, scene: ServerScene) -> Fault:
 
 @_server_check("receiver", "MSG-03")
 def _server_receiver(draw: Any, scene: ServerScene) -> Fault:
-    """A masked update or an aggregated share for a user is refused by the server."""
+    """The server refuses a masked update or an aggregated share that is addressed to a user."""
     return _rerouted(draw, scene, "receiver", first=1)
 
 
@@ -664,7 +673,7 @@ def _server_sender(draw: Any, scene: ServerScene) -> Fault:
 
 @_server_check("relay", "MSG-03")
 def _server_relay(draw: Any, scene: ServerScene) -> Fault:
-    """A share for somebody outside the roster, or for its own sender, is refused."""
+    """A share for a receiver outside the roster, or for its own sender, is refused."""
     message = scene.shares[0]
     receiver = draw(st.sampled_from((scene.session.numbers["N"], SERVER, message.sender)))
     call = scene.calls()[0]
@@ -675,7 +684,7 @@ def _server_relay(draw: Any, scene: ServerScene) -> Fault:
 
 @_server_check("second-message", "MSG-04")
 def _server_second(draw: Any, scene: ServerScene) -> Fault:
-    """A second message from one sender is refused, the same bytes or others."""
+    """A second message from one sender is refused, whether its bytes are the same or not."""
     at, _, message = _arriving(draw, scene)
     if at == 0 and draw(st.booleans()):
         message = replace(message, payload=message.payload + b"\1")
@@ -685,7 +694,7 @@ def _server_second(draw: Any, scene: ServerScene) -> Fault:
 
 @_server_check("bytes", "MSG-02")
 def _server_bytes(draw: Any, scene: ServerScene) -> Fault:
-    """Bytes that are no message are refused."""
+    """Bytes that do not decode to a message are refused."""
     at, place, message = _arriving(draw, scene)
     call = exchanged(scene.calls()[at], place, broken_bytes(draw, encode(message)))
     return Fault(at, call, ANOTHER_TYPE, "the bytes are no message")
@@ -693,7 +702,7 @@ def _server_bytes(draw: Any, scene: ServerScene) -> Fault:
 
 @_server_check("type", "MSG-02")
 def _server_type(draw: Any, scene: ServerScene) -> Fault:
-    """A message of a type that the step does not receive is refused."""
+    """A message of a type that the step does not expect is refused."""
     calls = scene.calls()
     at = draw(st.integers(0, len(calls) - 1))
     wrong = calls[1 if at != 1 else 0].inbox[0]
@@ -702,7 +711,7 @@ def _server_type(draw: Any, scene: ServerScene) -> Fault:
 
 @_server_check("vector", "MOD-06", "MOD-07")
 def _server_vector(draw: Any, scene: ServerScene) -> Fault:
-    """A vector of another length, or with a number that is not below q, is refused."""
+    """A vector with the wrong length or a number not below q is refused."""
     at, place, message = _arriving(draw, scene, first=1)
     name = "masked" if at == 1 else "share"
     vector, q = getattr(message, name), scene.session.numbers["q"]
@@ -719,7 +728,7 @@ def _server_vector(draw: Any, scene: ServerScene) -> Fault:
 
 @_server_check("step-again", "MSG-04")
 def _server_again(draw: Any, scene: ServerScene) -> Fault:
-    """A step that was taken is not taken again."""
+    """A step that was already taken is refused."""
     calls = scene.calls()
     at = draw(st.integers(0, len(calls) - 1))
     before = draw(st.integers(at + 1, len(calls)))
@@ -728,7 +737,7 @@ def _server_again(draw: Any, scene: ServerScene) -> Fault:
 
 @_server_check("out-of-turn", "MSG-03")
 def _server_out_of_turn(draw: Any, scene: ServerScene) -> Fault:
-    """A step before the ones that come first is refused."""
+    """A step is refused if an earlier step was not taken."""
     calls = scene.calls()
     at = draw(st.integers(1, len(calls) - 1))
     return Fault(draw(st.integers(0, at - 1)), calls[at], OUT_OF_TURN, f"the step {calls[at].phase} comes too early")
@@ -760,7 +769,7 @@ def _server_non_survivor(draw: Any, scene: ServerScene) -> Fault | None:
 
 @_server_check("few-updates", "LSA-07")
 def _server_few_updates(draw: Any, scene: ServerScene) -> Fault:
-    """With fewer than U or T + 2 masked updates the step is refused; with enough of them it works."""
+    """With fewer than U or T + 2 masked updates the step is refused; with enough it works."""
     numbers = scene.session.numbers
     fewer = draw(st.integers(0, max(numbers["U"], numbers["T"] + 2) - 1))
     call = scene.calls()[1]
@@ -769,7 +778,7 @@ def _server_few_updates(draw: Any, scene: ServerScene) -> Fault:
 
 @_server_check("few-answers", "LSA-14")
 def _server_few_answers(draw: Any, scene: ServerScene) -> Fault | None:
-    """With fewer than U answers the step is refused; with enough of them it works."""
+    """With fewer than U answers the step is refused; with U answers it works."""
     if not scene.own_code:
         return None
     fewer = draw(st.integers(0, scene.session.numbers["U"] - 1))
@@ -779,7 +788,7 @@ def _server_few_answers(draw: Any, scene: ServerScene) -> Fault | None:
 
 @_server_check("bad-share", "LSA-15", "ADP-21", extra=1)
 def _server_bad_share(draw: Any, scene: ServerScene) -> Fault:
-    """More than U answers off one codeword are refused, and all who answered are blamed."""
+    """More than U answers that do not lie on one codeword are refused, and all who answered are blamed."""
     place = draw(st.integers(0, len(scene.answers) - 1))
     message = scene.answers[place]
     share = exchanged_element(draw, message.share, scene.session.numbers["q"])

@@ -42,7 +42,7 @@ def _exact(caps: Capabilities) -> bool:
 
 @check("mds.encode/exact", "MDS-03", "MDS-04", operations=("mds.encode",), applies=_exact)
 def encode_exact(draw: Any, call: Caller) -> None:
-    """Every share is the combination of the rows with the powers of the user's point."""
+    """Each share is the sum of the rows, weighted by the powers of its user's point."""
     code, d = strategies.code(draw, call.caps, "mds.encode"), strategies.length(draw, 1)
     mask = strategies.vector(draw, code["q"], d)
     noise = strategies.matrix(draw, code["q"], code["T"], shares_length(code, d))
@@ -52,13 +52,13 @@ def encode_exact(draw: Any, call: Caller) -> None:
 
 
 def _common(caps: Capabilities) -> bool:
-    """Return whether the encoder and the decoder are declared for some parameters in common."""
+    """Return whether the encoder and the decoder declare some parameters in common."""
     return strategies.possible(caps, _BOTH)
 
 
 @check("mds/any-shares", "MDS-05", operations=_BOTH, applies=_common)
 def any_shares(draw: Any, call: Caller) -> None:
-    """Any U shares, or more, give the vector back."""
+    """Any U or more shares decode to the vector."""
     code, d = strategies.code(draw, call.caps, _BOTH), strategies.length(draw, 1)
     mask, rand = strategies.vector(draw, code["q"], d), _noise(draw, code, d)
     users = strategies.subset(draw, range(code["N"]), code["U"])
@@ -68,7 +68,7 @@ def any_shares(draw: Any, call: Caller) -> None:
 
 @check("mds.decode/exact", "MDS-05", operations=("mds.decode",), applies=vandermonde)
 def decode_exact(draw: Any, call: Caller) -> None:
-    """The shares of the text's own code are decoded."""
+    """The decoder decodes shares of the text's own code."""
     code, d = strategies.code(draw, call.caps, "mds.decode"), strategies.length(draw, 1)
     mask = strategies.vector(draw, code["q"], d)
     noise = strategies.matrix(draw, code["q"], code["T"], shares_length(code, d))
@@ -79,7 +79,7 @@ def decode_exact(draw: Any, call: Caller) -> None:
 
 @check("mds/sum", "MDS-06", operations=_BOTH, applies=_common)
 def decode_sum(draw: Any, call: Caller) -> None:
-    """Shares of two vectors, added, decode to their sum."""
+    """The sums of the shares of two vectors decode to the sum of the vectors."""
     code, d = strategies.code(draw, call.caps, _BOTH), strategies.length(draw, 1)
     field = PrimeField(code["q"])
     masks = [strategies.vector(draw, code["q"], d) for _ in range(2)]
@@ -92,7 +92,7 @@ def decode_sum(draw: Any, call: Caller) -> None:
 
 @check("mds.encode/parameters", "MDS-01", operations=("mds.encode",), examples=20)
 def encode_parameters(draw: Any, call: Caller) -> None:
-    """Numbers outside 1 <= T < U <= N < q are refused."""
+    """Parameters that break 1 <= T < U <= N < q are refused."""
     valid = VALID["mds.encode"](draw, call.caps)
     changed = _broken(draw, valid.params)
     rand = call.randomness("mds.encode", valid.rand)
@@ -110,7 +110,7 @@ def encode_empty(draw: Any, call: Caller) -> None:
 
 @check("mds.decode/parameters", "MDS-01", operations=("mds.decode",), applies=vandermonde, examples=20)
 def decode_parameters(draw: Any, call: Caller) -> None:
-    """Numbers outside 1 <= T < U <= N < q, and vectors without elements, are refused."""
+    """Parameters that break 1 <= T < U <= N < q are refused, and vectors without elements are too."""
     valid = VALID["mds.decode"](draw, call.caps)
     empty = {"d": 0, "shares": [""] * len(valid.params["shares"])}
     changed = draw(st.sampled_from((None, None, {"d": 0}, empty))) or _broken(draw, valid.params)
@@ -129,7 +129,7 @@ def too_few(draw: Any, call: Caller) -> None:
 
 @check("mds.decode/twice", "MDS-08", operations=_BOTH, applies=_common, examples=25)
 def twice(draw: Any, call: Caller) -> None:
-    """A user that appears twice is refused."""
+    """A list of users with a duplicate is refused."""
     code, d, shares = _encoded(draw, call)
     distinct = strategies.subset(draw, range(code["N"]), code["U"] - 1)
     user = draw(st.sampled_from(distinct))
@@ -157,7 +157,7 @@ def outside(draw: Any, call: Caller) -> None:
     applies=lambda caps: strategies.possible(caps, _BOTH, 1),
 )
 def extra(draw: Any, call: Caller) -> None:
-    """With more than U shares, one that was altered is noticed."""
+    """With more than U shares, an altered share is detected."""
     code, d, shares = _encoded(draw, call, spare=1)
     users = strategies.subset(draw, range(code["N"]), code["U"] + 1)
     given = [shares[user] for user in users]
@@ -168,7 +168,7 @@ def extra(draw: Any, call: Caller) -> None:
 
 
 def _encoded(draw: Any, call: Caller, spare: int = 0) -> tuple[dict[str, int], int, list[UintArray]]:
-    """Draw a vector and return its parameters, its length and its shares, as the adapter encodes them."""
+    """Draw a vector. Return its parameters, its length, and its shares as the adapter encodes them."""
     code, d = strategies.code(draw, call.caps, _BOTH, spare), strategies.length(draw, 1)
     mask, rand = strategies.vector(draw, code["q"], d), _noise(draw, code, d)
     return code, d, _shares(call, code, mask, rand)

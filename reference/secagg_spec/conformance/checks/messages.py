@@ -31,7 +31,7 @@ def encoded(draw: Any, call: Caller) -> None:
 
 @check("message.encode/fields", "MSG-01", operations=(_ENCODE,), examples=20)
 def forbidden_fields(draw: Any, call: Caller) -> None:
-    """A session that is not 16 bytes long, a round that is no u32 and fields of another type are refused."""
+    """A session that is not 16 bytes long, a round that is not a u32, and a field of the wrong type are refused."""
     params = valid.message_params(valid.message(draw))
     options: tuple[dict[str, Any], ...] = (
         {"session": params["session"][2:]},
@@ -46,7 +46,7 @@ def forbidden_fields(draw: Any, call: Caller) -> None:
 
 @check("message.decode/exact", "MSG-01", operations=(_DECODE,))
 def decoded(draw: Any, call: Caller) -> None:
-    """The bytes of a message are read as its fields."""
+    """The bytes of a message decode to its fields."""
     message = valid.message(draw)
     want = {name: value for name, value in valid.message_params(message).items() if name in _NAMES}
     result = call.result(_DECODE, {"type": message.TYPE, "bytes": encode(message).hex()})
@@ -65,7 +65,7 @@ def cut(draw: Any, call: Caller) -> None:
 
 @check("message.decode/longer", "MSG-02", operations=(_DECODE,), examples=25)
 def longer(draw: Any, call: Caller) -> None:
-    """Bytes that go on after the last field are refused."""
+    """Bytes that continue after the last field are refused."""
     params = VALID[_DECODE](draw, call.caps).params
     data = params["bytes"] + "00" * draw(st.integers(1, 9))
     call.refused(_DECODE, {**params, "bytes": data}, MALFORMED, "the bytes go on after the last field")
@@ -73,7 +73,7 @@ def longer(draw: Any, call: Caller) -> None:
 
 @check("message.decode/count", "MSG-02", operations=(_DECODE,), examples=25)
 def count(draw: Any, call: Caller) -> None:
-    """A count or a length that the bytes do not hold is refused."""
+    """A count or a length larger than the remaining bytes is refused."""
     params = VALID[_DECODE](draw, call.caps).params
     at, bit = draw(st.sampled_from((0, 1, 2, 3))), draw(st.integers(0, 7))
     data = bytearray.fromhex(params["bytes"])
@@ -83,7 +83,7 @@ def count(draw: Any, call: Caller) -> None:
 
 @check("message.decode/type", "MSG-02", operations=(_DECODE,), examples=25)
 def another_type(draw: Any, call: Caller) -> None:
-    """A message of another type number is refused, also where its fields would fit."""
+    """A message with another type number is refused, even when its fields would fit."""
     params = VALID[_DECODE](draw, call.caps).params
     other = draw(st.sampled_from([kind for kind in (257, 258, 259, 260, 0, 513) if kind != params["type"]]))
     data = other.to_bytes(2, "little").hex() + params["bytes"][4:]

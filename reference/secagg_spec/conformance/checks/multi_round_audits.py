@@ -1,4 +1,4 @@
-"""Checks of what a log of many rounds tells, ``audit.privacy`` (spec/multi-round.md, section 4)."""
+"""Checks of what a log of many rounds reveals, ``audit.privacy`` (spec/multi-round.md, section 4)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INTEGER, _ABOVE_ZERO = re.compile("0|-?[1-9][0-9]*"), re.compile("[1-9][0-9]*")
 
 @dataclass(frozen=True)
 class Recovered:
-    """What is said of a recoverable user."""
+    """What an audit says about a recoverable user."""
 
     user: int
     rounds: int
@@ -31,7 +31,7 @@ class Recovered:
 
 @dataclass(frozen=True)
 class Found:
-    """What an audit says."""
+    """The findings of an audit."""
 
     recoverable: tuple[Recovered, ...]
     strong: int
@@ -45,7 +45,7 @@ class Found:
 
 @check(f"{AUDIT}/first", "MRA-10", operations=(AUDIT,))
 def first(draw: Any, call: Caller) -> None:
-    """Exactly the recoverable users are named, ascending, with the first number of rounds after which they are so."""
+    """The audit names exactly the recoverable users, ascending, each with the number of rounds that made it so."""
     log = logs.log(draw)
     got = [(entry.user, entry.rounds) for entry in _found(call, log).recoverable]
     want = sorted(log.recoverable().items())
@@ -55,7 +55,7 @@ def first(draw: Any, call: Caller) -> None:
 
 @check(f"{AUDIT}/combination", "MRA-11", operations=(AUDIT,))
 def combination(draw: Any, call: Caller) -> None:
-    """The combination of a recoverable user is exactly that user, of rounds up to the first after which it is so."""
+    """The combination for a recoverable user gives exactly that user, and uses no later round than necessary."""
     log = logs.log(draw)
     known = log.recoverable()
     for entry in _found(call, log).recoverable:
@@ -64,7 +64,7 @@ def combination(draw: Any, call: Caller) -> None:
 
 @check(f"{AUDIT}/large-factors", "MRA-10", "MRA-11", operations=(AUDIT,), examples=4)
 def large_factors(draw: Any, call: Caller) -> None:
-    """A user who comes out of many rounds does so by factors that no binary64 number is."""
+    """A user that is recoverable only from many rounds has factors that no binary64 number can represent."""
     log, user = logs.growing(draw)
     known = {user: len(log.rounds)}
     found = _found(call, log).recoverable
@@ -74,7 +74,7 @@ def large_factors(draw: Any, call: Caller) -> None:
 
 
 def judge_combination(log: Log, entry: Recovered, known: Mapping[int, int]) -> None:
-    """Fail when a combination is not the user, or not of rounds up to the first after which it is recoverable."""
+    """Fail if a combination is not the user's, or uses rounds after the first after which the user is recoverable."""
     used = [at for at, _ in entry.combination]
     told = f"the combination for user {entry.user} of {log}"
     if used != sorted(set(used)) or not all(factor for _, factor in entry.combination):
@@ -103,13 +103,13 @@ def strong(draw: Any, call: Caller) -> None:
 
 @check(f"{AUDIT}/weak", "MRA-13", "MRA-14", operations=(AUDIT,))
 def weak(draw: Any, call: Caller) -> None:
-    """The weak privacy is between the two numbers, which are equal for few users and not below the strong privacy."""
+    """The weak privacy is between the two bounds. For few users they are equal and at least the strong privacy."""
     _judge_weak(call, logs.log(draw))
 
 
 @check(f"{AUDIT}/weak-large", "MRA-13", operations=(AUDIT,), examples=40)
 def weak_large(draw: Any, call: Caller) -> None:
-    """The weak privacy of many users who come in batches lies between the two numbers."""
+    """For many users who come in batches, the weak privacy is between the two bounds."""
     _judge_weak(call, logs.large(draw))
 
 
@@ -128,7 +128,7 @@ def _judge_weak(call: Caller, log: Log) -> None:
 
 @check(f"{AUDIT}/figures", "MRA-16", operations=(AUDIT,))
 def figures(draw: Any, call: Caller) -> None:
-    """The fairness gap is over all users of the roster, and the cardinality over all rounds."""
+    """The fairness gap is over all users of the roster, and the cardinality is over all rounds."""
     log = logs.log(draw)
     found = _found(call, log)
     for name, got, want in (("gap", found.gap, log.gap()), ("cardinality", found.cardinality, log.cardinality())):
@@ -138,7 +138,7 @@ def figures(draw: Any, call: Caller) -> None:
 
 @check(f"{AUDIT}/users", "MRA-15", operations=(AUDIT,), examples=60)
 def users(draw: Any, call: Caller) -> None:
-    """A log whose set names a user twice, or one that is not on the roster, is refused."""
+    """A log is refused if a set names a user twice or a user outside the roster."""
     log = logs.log(draw)
     full = [t for t, members in enumerate(log.rounds) if members]
     if full and draw(st.booleans()):
@@ -157,7 +157,7 @@ def users(draw: Any, call: Caller) -> None:
 
 
 def _found(call: Caller, log: Log) -> Found:
-    """Ask for an audit, and read it."""
+    """Ask for an audit and read it."""
     body = call.result(AUDIT, log.params())
     try:
         return _read(body)
@@ -186,7 +186,7 @@ def fraction(value: Any) -> Fraction:
     Raises
     ------
     ValueError
-        It is none, or not in lowest terms.
+        The list is not a fraction, or not in lowest terms.
     """
     over, under = map(str, _listed(value))
     if not _INTEGER.fullmatch(over) or not _ABOVE_ZERO.fullmatch(under) or gcd(int(over), int(under)) != 1:

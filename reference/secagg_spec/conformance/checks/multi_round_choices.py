@@ -1,4 +1,4 @@
-"""Checks of who is chosen for a round, ``select.batch`` (spec/multi-round.md, section 3)."""
+"""Checks of the choice of users for a round, ``select.batch`` (spec/multi-round.md, section 3)."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ USERS = OUTSIDE | TWICE | NUMBERS
 _MANY = 1000
 _FEW_SETS = 5
 _MORE, _BATCHES = 4000, 20
-"""Choices of one batch or two out of many, in which a batch shows that is taken in each twelfth choice unasked.
+"""Choices of one or two batches out of many. They expose a batch that is chosen unasked in every twelfth choice.
 
-Its probability is then 0.129 in place of 0.05, or 0.175 in place of 0.1: 4000 choices have a surprise of 270 bits or
-150, and `demand_shares` takes 65.
+Its probability is then 0.129 instead of 0.05, or 0.175 instead of 0.1. In 4000 choices this has a surprise of 270 or
+150 bits, and `demand_shares` tolerates 65.
 """
 
 
@@ -70,7 +70,7 @@ def _repeatable(caps: Capabilities) -> bool:
 def _exact(strategy: str) -> None:
     @check(f"{BATCH}/{strategy}", "MRA-05", operations=(BATCH,), applies=_explicit)
     def exact(draw: Any, call: Caller) -> None:
-        """The choice is that of the text for these draws."""
+        """The choice is the text's for the given draws."""
         made = choice(draw, strategy)
         got, want = _chosen(call, made), made.users()
         if got != want:
@@ -83,7 +83,7 @@ for _strategy in STRATEGIES:
 
 @check(f"{BATCH}/fits", "MRA-03", "MRA-05", operations=(BATCH,))
 def fits(draw: Any, call: Caller) -> None:
-    """The choice is a set of the family of available users to which some draws lead."""
+    """The choice is a set of the family with available users only, and some draws lead to it."""
     made = choice(draw)
     got = _chosen(call, made)
     if got is None:
@@ -95,7 +95,7 @@ def fits(draw: Any, call: Caller) -> None:
 
 @check(f"{BATCH}/no-round", "MRA-04", operations=(BATCH,))
 def no_round(draw: Any, call: Caller) -> None:
-    """There is no round when too few users or batches are there, and one when just enough are."""
+    """There is no round if too few users or batches are available. With just enough there is one."""
     made = choice(draw, lack=draw(st.integers(1, 2)))
     got = _chosen(call, made)
     if got is not None:
@@ -105,7 +105,7 @@ def no_round(draw: Any, call: Caller) -> None:
 
 @check(f"{BATCH}/just-enough", "MRA-04", operations=(BATCH,))
 def just_enough(draw: Any, call: Caller) -> None:
-    """When just as many batches are complete as make a round, these are chosen."""
+    """If exactly as many batches are complete as a round needs, these are chosen."""
     made = choice(draw)
     p = made.numbers
     kept = p.users(strategies.subset(draw, p.complete(made.available), p.per_round, p.per_round))
@@ -120,7 +120,7 @@ def just_enough(draw: Any, call: Caller) -> None:
 
 @check(f"{BATCH}/order", "MRA-06", operations=(BATCH,), applies=_repeatable, examples=60)
 def order(draw: Any, call: Caller) -> None:
-    """In which order the available users are named does not matter."""
+    """The choice does not depend on the order in which the available users are named."""
     made = choice(draw)
     other = Choice(made.numbers, made.strategy, made.frequencies, tuple(sorted(made.available)), made.draws)
     got, want = _chosen(call, made), _chosen(call, other)
@@ -130,7 +130,7 @@ def order(draw: Any, call: Caller) -> None:
 
 @check(f"{BATCH}/no-memory", "MRA-06", operations=(BATCH,), applies=_repeatable, examples=40)
 def no_memory(draw: Any, call: Caller) -> None:
-    """A choice is the same again after another one."""
+    """A choice is repeated unchanged after another choice was made."""
     made, between = choice(draw), choice(draw)
     first = _chosen(call, made)
     _chosen(call, between)
@@ -145,9 +145,9 @@ def no_memory(draw: Any, call: Caller) -> None:
 def _often(strategy: str) -> None:
     @check(f"{BATCH}/often-{strategy}", "MRA-07", operations=(BATCH,), applies=_drawing, examples=3)
     def often(draw: Any, call: Caller) -> None:
-        """Each set comes as often as uniform draws lead to it, and after each other as often as after any.
+        """Each set occurs as often as with uniform draws, and as often after each set as after any other.
 
-        A right implementation fails with a probability below 2**-59 a case: twice that of `demand_shares`.
+        A right implementation fails with probability below 2**-59 per case, twice that of `demand_shares`.
         """
         made = few_sets(draw, strategy, _FEW_SETS)
         seed = draw(st.integers(0, 2**32))
@@ -167,9 +167,9 @@ def _often(strategy: str) -> None:
 def _alike(strategy: str) -> None:
     @check(f"{BATCH}/alike-{strategy}", "MRA-07", operations=(BATCH,), applies=_drawing, examples=1)
     def alike(draw: Any, call: Caller) -> None:
-        """Of many batches that are alike, each comes as often as any other, and as often after each other one.
+        """Of many equivalent batches, each occurs as often as any other, and each pair of successive ones too.
 
-        A right implementation fails with a probability below 2**-59: twice that of `demand_shares`.
+        A right implementation fails with probability below 2**-59, twice that of `demand_shares`.
         """
         size, each = 1 if strategy in SEPARATE else 2, 1 if strategy == "partition" else 2
         p = oracles.Numbers(_BATCHES * size, each * size, size)
@@ -212,7 +212,7 @@ def _place(made: Choice, sets: list[list[int]], got: list[int] | None) -> int:
 
 @check(f"{BATCH}/draws", "MRA-08", operations=(BATCH,), applies=_explicit, examples=60)
 def draws(draw: Any, call: Caller) -> None:
-    """Draws that are more or fewer than the choice takes are refused, also where there is no round."""
+    """More or fewer draws than the choice needs are refused, even if there is no round."""
     made = choice(draw, lack=draw(st.sampled_from((0, 0, 1))))
     more = [*made.draws, draw(st.sampled_from((0, 1)))]
     wrong = more if not made.draws or draw(st.booleans()) else list(made.draws[:-1])
@@ -222,7 +222,7 @@ def draws(draw: Any, call: Caller) -> None:
 
 @check(f"{BATCH}/draw-range", "MRA-08", operations=(BATCH,), applies=_explicit, examples=60)
 def draw_range(draw: Any, call: Caller) -> None:
-    """A draw that is negative, or not below what is left to draw from, is refused."""
+    """A draw is refused if it is negative or not below the number of items left to draw from."""
     made = choice(draw, draw(st.sampled_from(("random", "uniform", "fair", "partition"))))
     bounds = oracles.bounds(*made.rest)
     at = draw(st.integers(0, len(bounds) - 1))
@@ -234,7 +234,7 @@ def draw_range(draw: Any, call: Caller) -> None:
 
 @check(f"{BATCH}/batch-size", "MRA-09", operations=(BATCH,), examples=60)
 def batch_size(draw: Any, call: Caller) -> None:
-    """A strategy for batches of another size is refused."""
+    """A strategy is refused for a batch size that it does not support."""
     strategy = draw(st.sampled_from((*SEPARATE, "partition")))
     fewest = 2 if strategy == "partition" else 1
     p = numbers(draw, draw(st.integers(1 if strategy == "partition" else 2, 4)), fewest=fewest)
@@ -243,7 +243,7 @@ def batch_size(draw: Any, call: Caller) -> None:
 
 @check(f"{BATCH}/frequencies", "MRA-09", operations=(BATCH,), examples=60)
 def frequencies(draw: Any, call: Caller) -> None:
-    """A frequency too many or too few, or outside its range, is refused."""
+    """Frequencies are refused if one is missing, extra, or outside its range."""
     made = choice(draw)
     wrong = list(made.frequencies)
     kind = draw(st.sampled_from(("more", "fewer", "negative", "large")))
@@ -260,7 +260,7 @@ def frequencies(draw: Any, call: Caller) -> None:
 
 @check(f"{BATCH}/available", "MRA-09", operations=(BATCH,), examples=60)
 def available(draw: Any, call: Caller) -> None:
-    """A user that is named twice, or is not on the roster, is refused."""
+    """Available users are refused if one is named twice or is outside the roster."""
     made = choice(draw)
     wrong = draw(st.sampled_from((draw(st.sampled_from(made.available)), made.numbers.N, -1, 2**31 - 1)))
     at = draw(st.integers(0, len(made.available)))
@@ -279,7 +279,7 @@ def strategy(draw: Any, call: Caller) -> None:
 
 @check(f"{BATCH}/numbers", "MRA-01", operations=(BATCH,), examples=60)
 def wrong_n_k_t(draw: Any, call: Caller) -> None:
-    """N, K and T that do not go together are refused."""
+    """N, K and T that do not fit together are refused."""
     wrong = wrong_numbers(numbers(draw))
     name = draw(st.sampled_from(sorted(wrong)))
     N = max(wrong[name]["N"], 0)
@@ -289,7 +289,7 @@ def wrong_n_k_t(draw: Any, call: Caller) -> None:
 
 
 def _refused(call: Caller, made: Choice, codes: frozenset[str], why: str) -> None:
-    """Demand a refusal, with draws that would do if the rule were not there."""
+    """Demand a refusal, with draws that would be right if the broken rule did not exist."""
     draws = (0,) * len(oracles.bounds(*made.rest))
     call.refused(BATCH, made.params(), codes, why, _rand(call, Choice(*made.rest, draws)))
 

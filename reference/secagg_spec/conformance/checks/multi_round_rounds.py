@@ -54,7 +54,7 @@ _MANY = (
     (120, 60),
     (40, 20),
 )
-"""Numbers of batches, and of those of a round: about 1,000 sets, and very many."""
+"""The number of batches, and of batches in a round: about 1,000 sets, and very many."""
 
 
 # ---------------------------------------------------------------------------------------------------- the family
@@ -62,14 +62,14 @@ _MANY = (
 
 @check(f"{FAMILY}/sets", "MRA-02", operations=(FAMILY,))
 def sets(draw: Any, call: Caller) -> None:
-    """The family has all unions of K/T batches, each once, and no other set."""
+    """The family has every union of K/T batches exactly once, and no other set."""
     p = numbers(draw)
     _judge(call, p)
 
 
 @check(f"{FAMILY}/many", "MRA-02", operations=(FAMILY,), examples=25)
 def many(draw: Any, call: Caller) -> None:
-    """A family of more than 1,000 sets is counted and not listed."""
+    """A family of more than 1,000 sets is counted but not listed."""
     batches, per_round = draw(st.sampled_from(_MANY))
     T = draw(st.integers(1, 3)) if batches <= 120 else 1
     _judge(call, Numbers(batches * T, per_round * T, T))
@@ -100,7 +100,7 @@ def _judge_sets(p: Numbers, listed: Any) -> None:
 
 @check(f"{FAMILY}/numbers", "MRA-01", operations=(FAMILY,), examples=60)
 def family_numbers(draw: Any, call: Caller) -> None:
-    """N, K and T that do not go together are refused."""
+    """N, K and T that do not fit together are refused."""
     wrong = wrong_numbers(numbers(draw))
     name = draw(st.sampled_from(sorted(wrong)))
     call.refused(FAMILY, wrong[name], NUMBERS, f"the numbers are wrong ({name}): {wrong[name]}")
@@ -120,7 +120,7 @@ def _params(p: Numbers, session: bytes, round: int, chosen: list[int]) -> dict[s
 
 @check(f"{SESSION}/exact", "MRA-19", operations=(SESSION,))
 def session_exact(draw: Any, call: Caller) -> None:
-    """The session id of a round is the hash of the text."""
+    """The session id of a round is the hash that the text defines."""
     p, session, round, chosen = _round(draw)
     got = call.result(SESSION, _params(p, session, round, chosen)).get("session")
     want = oracles.session_of_round(p, session, round, chosen).hex()
@@ -130,7 +130,7 @@ def session_exact(draw: Any, call: Caller) -> None:
 
 @check(f"{SESSION}/choice", "MRA-19", operations=(SESSION,), examples=60)
 def session_choice(draw: Any, call: Caller) -> None:
-    """A choice that is no set of the family, or does not ascend, is refused."""
+    """A choice that is not a set of the family, or not ascending, is refused."""
     p, session, round, chosen = _round(draw)
     name, wrong = _wrong_choice(draw, p, chosen)
     call.refused(SESSION, _params(p, session, round, wrong), CHOICE, f"the choice {wrong} has {name}, for {p}")
@@ -138,7 +138,7 @@ def session_choice(draw: Any, call: Caller) -> None:
 
 @check(f"{SESSION}/bound", "MRA-19", operations=(SESSION,), examples=20)
 def session_bound(draw: Any, call: Caller) -> None:
-    """A round outside its range, or a session id of another length, is refused."""
+    """A round outside its range or a session id of the wrong length is refused."""
     p, session, round, chosen = _round(draw)
     changes = ({"round": str(2**32)}, {"round": "-1"}, {"session": session[:-1].hex()}, {"session": ""})
     wrong = {**changes[draw(st.integers(0, len(changes) - 1))]}
@@ -147,7 +147,7 @@ def session_bound(draw: Any, call: Caller) -> None:
 
 @check(f"{SESSION}/numbers", "MRA-01", operations=(SESSION,), examples=40)
 def session_numbers(draw: Any, call: Caller) -> None:
-    """N, K and T that do not go together are refused."""
+    """N, K and T that do not fit together are refused."""
     wrong = wrong_numbers(numbers(draw))
     name = draw(st.sampled_from(sorted(wrong)))
     params = {**wrong[name], "session": session_id(draw).hex(), "round": "0"}
@@ -157,7 +157,7 @@ def session_numbers(draw: Any, call: Caller) -> None:
 
 
 def _wrong_choice(draw: Any, p: Numbers, chosen: list[int]) -> tuple[str, list[int]]:
-    """Draw a choice that is none, and what is wrong with it."""
+    """Draw an invalid choice. Return what is wrong with it, and the choice."""
     others = [user for user in range(p.N) if user not in chosen]
     wrong = {
         "a user too few": chosen[:-1],
@@ -187,7 +187,7 @@ def _wrong_choice(draw: Any, p: Numbers, chosen: list[int]) -> tuple[str, list[i
 
 @check(f"{COMPLETE}/exact", "MRA-18", operations=(COMPLETE,))
 def complete(draw: Any, call: Caller) -> None:
-    """The survivors are the users of the batches of which each masked input came."""
+    """The survivors are the users of those batches whose masked inputs all arrived."""
     p, c = colluding(draw)
     here = arrived(draw, p)
     got = call.result(COMPLETE, {**p.members(), "c": c, "arrived": here}).get("survivors")
@@ -198,7 +198,7 @@ def complete(draw: Any, call: Caller) -> None:
 
 @check(f"{COMPLETE}/users", "MRA-18", operations=(COMPLETE,), examples=40)
 def complete_users(draw: Any, call: Caller) -> None:
-    """A user that is named twice, or is not in the round, is refused."""
+    """A user that is named twice or is not in the round is refused."""
     p, c = colluding(draw, spare=draw(st.integers(0, 1)))
     here = [*arrived(draw, p)] or [0]
     wrong = draw(st.sampled_from((draw(st.sampled_from(here)), p.K, -1)))
@@ -209,14 +209,14 @@ def complete_users(draw: Any, call: Caller) -> None:
 
 @check(f"{COMPLETE}/numbers", "MRA-01", "MRA-17", operations=(COMPLETE,), examples=60)
 def complete_numbers(draw: Any, call: Caller) -> None:
-    """N, K, T and c that do not go together are refused."""
+    """N, K, T and c that do not fit together are refused."""
     p, c = colluding(draw)
     name, wrong = _wrong_session(draw, p, c)
     call.refused(COMPLETE, {**wrong, "arrived": []}, NUMBERS, f"the numbers are wrong ({name}): {wrong}")
 
 
 def _wrong_session(draw: Any, p: Numbers, c: int) -> tuple[str, dict[str, int]]:
-    """Draw numbers of a session that do not go together, and what is wrong with them."""
+    """Draw numbers of a session that do not fit together. Return what is wrong, and the numbers."""
     wrong = {name: {**changed, "c": c} for name, changed in wrong_numbers(p).items()}
     wrong |= {name: {**p.members(), **changed} for name, changed in wrong_colluders(p).items()}
     name = draw(st.sampled_from(sorted(wrong_colluders(p))) | st.sampled_from(sorted(wrong)))
@@ -228,7 +228,7 @@ def _wrong_session(draw: Any, p: Numbers, c: int) -> tuple[str, dict[str, int]]:
 
 @check(f"{REQUEST}/answered", "MRA-20", "MRA-21", operations=(REQUEST,))
 def answered(draw: Any, call: Caller) -> None:
-    """A user joins with a choice that it is in, and answers for survivors that are whole batches of the round."""
+    """A user joins a choice that includes it, and answers for survivors that are whole batches of the round."""
     scene = asked(draw, fewest=draw(st.integers(1, 3)))
     got = call.result(REQUEST, scene.params())
     if got:
@@ -237,7 +237,7 @@ def answered(draw: Any, call: Caller) -> None:
 
 @check(f"{REQUEST}/choice", "MRA-20", operations=(REQUEST,), examples=80)
 def request_choice(draw: Any, call: Caller) -> None:
-    """A user refuses a choice that is no set of the family, or does not ascend."""
+    """A user refuses a choice that is not a set of the family, or is not ascending."""
     scene = asked(draw)
     name, wrong = _wrong_choice(draw, scene.numbers, list(scene.chosen))
     why = f"the choice {wrong} has {name}, for {scene.numbers}"
@@ -245,13 +245,13 @@ def request_choice(draw: Any, call: Caller) -> None:
 
 
 def _all(scene: Asked) -> dict[str, Any]:
-    """Return as survivors everybody in the round: so nothing else is wrong."""
+    """Return everybody in the round as survivors, so that nothing else is wrong."""
     return {"survivors": list(range(scene.numbers.K))}
 
 
 @check(f"{REQUEST}/without-user", "MRA-20", operations=(REQUEST,), examples=40)
 def without_user(draw: Any, call: Caller) -> None:
-    """A user refuses a choice that it is not in."""
+    """A user refuses a choice that does not include it."""
     scene = asked(draw, spare=1)
     others = [user for user in range(scene.numbers.N) if user not in scene.chosen]
     user = draw(st.sampled_from(others))
@@ -261,7 +261,7 @@ def without_user(draw: Any, call: Caller) -> None:
 
 @check(f"{REQUEST}/survivors", "MRA-21", operations=(REQUEST,), examples=100)
 def request_survivors(draw: Any, call: Caller) -> None:
-    """A user refuses survivors that have a part of a batch, however many they are."""
+    """A user refuses survivors that include only a part of a batch, however many they are."""
     scene = asked(draw, fewest=draw(st.integers(1, 3)))
     p, place = scene.numbers, scene.chosen.index(scene.user)
     name, wrong = _parted(draw, scene, place)
@@ -270,7 +270,7 @@ def request_survivors(draw: Any, call: Caller) -> None:
 
 
 def _parted(draw: Any, scene: Asked, place: int) -> tuple[str, list[int]]:
-    """Draw survivors, the user and T - 1 others at least among them, that are no union of batches."""
+    """Draw survivors that are not a union of batches and include the user and at least T - 1 others."""
     p = scene.numbers
     own = p.users([place // p.T])
     outside = [user for user in range(p.K) if user not in scene.survivors]
@@ -291,7 +291,7 @@ def _parted(draw: Any, scene: Asked, place: int) -> tuple[str, list[int]]:
 
 @check(f"{REQUEST}/others", "MRA-21", operations=(REQUEST,), examples=40)
 def request_others(draw: Any, call: Caller) -> None:
-    """A user refuses survivors that do not ascend, or that it is not among, whole batches or not."""
+    """A user refuses survivors that are not ascending or do not include it, whether they are whole batches or not."""
     scene = asked(draw, fewest=2)
     own = scene.chosen.index(scene.user) // scene.numbers.T
     others = scene.numbers.users([batch for batch in range(scene.numbers.per_round) if batch != own])
@@ -308,7 +308,7 @@ def request_others(draw: Any, call: Caller) -> None:
 
 @check(f"{REQUEST}/numbers", "MRA-01", "MRA-17", operations=(REQUEST,), examples=60)
 def request_numbers(draw: Any, call: Caller) -> None:
-    """N, K, T and c that do not go together are refused."""
+    """N, K, T and c that do not fit together are refused."""
     p, c = colluding(draw)
     name, wrong = _wrong_session(draw, p, c)
     everybody = list(range(max(wrong["K"], 0)))

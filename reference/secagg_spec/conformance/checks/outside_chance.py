@@ -1,10 +1,10 @@
 """Checks of what implementations draw themselves, by statistics with a stated false-alarm rate.
 
-Two relations hold for uniform draws but with a probability of at most 2**-48 in each check: many draws are all
-different, and modulo a small number each residue occurs. What a pass cannot see is said beside it (CNF-31).
+Uniform draws break two relations with probability at most 2**-48 in each check: many draws are all different, and each
+residue modulo a small number occurs. The report states what a pass cannot rule out (CNF-31).
 
-How many draws are compared follows from the number of cases of the run alone, so that equal runs have equal reports. It
-is drawn, so that a failure that is stored is judged again with as many.
+The number of draws depends only on the number of cases of the run, so that equal runs have equal reports. It counts as
+drawn, so that a stored failure is judged again with the same number.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _AGREE, _SEAL, _BATCH = "pair.agree", "pair.seal", "select.batch"
 _LIGHT, _SECAGG = "lightsecagg.user", "secagg.user"
 LARGEST_MODULUS, _LARGEST_PRIME = 2**10, 1021
 _PIECE = 4096
-"""Elements of one answer, where residues are counted."""
+"""Elements of one answer when residues are counted."""
 FINGERPRINT = chance.fingerprint_bits(chance.MOST_DRAWS)
-"""Bits of what is compared, so that even 2**20 uniform draws are all different."""
+"""How many bits are compared: with so many, even 2**20 uniform draws are all different."""
 _SOME, _FEW = 10, 4
-"""Draws for each case where one takes long, and where it takes operations on keys."""
+"""Draws per case: when one draw is slow, and when it needs operations on keys."""
 _COINS = 100
-"""Numbers midway between two integers: one bit each, or a rounding error less than one."""
+"""How many numbers midway between two integers are rounded. Each shows one bit, except for a rounding error."""
 _CHOSEN: Mapping[str, Any] = {
     "N": 120,
     "K": 60,
@@ -51,14 +51,14 @@ _CHOSEN: Mapping[str, Any] = {
     "frequencies": [0] * 120,
     "available": list(range(120)),
 }
-"""A choice with C(120, 60) > 2**116 results, all equally likely."""
+"""A choice with C(120, 60) > 2**116 equally likely results."""
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """What an operation draws, as a text that uniform draws repeat with a probability of 2**-87 at most.
+    """What an operation draws, as a text that two uniform draws share with probability at most 2**-87.
 
-    `rand` holds the seed, or is nothing where the implementation takes none.
+    `rand` holds the seed, or is None if the implementation takes no seed.
     """
 
     operation: str
@@ -69,7 +69,7 @@ class Drawing:
 
 
 def own_draws(operation: str) -> Callable[[Capabilities], bool]:
-    """Return the condition that an implementation draws itself what an operation samples."""
+    """Return the condition that an implementation draws for itself what an operation samples."""
     return lambda caps: caps.grade(operation) != "explicit"
 
 
@@ -77,7 +77,7 @@ def own_draws(operation: str) -> Callable[[Capabilities], bool]:
 
 
 def demand_distinct(call: Caller, drawing: Drawing, n: int, *, seeded: bool) -> None:
-    """Fail when two draws are equal: of seeds that are alike, and of n others."""
+    """Fail when two draws are equal: draws of similar seeds, or any of n others."""
     call.by_relation = True
     pairs = seeds.alike() if seeded else []
     for first, second, how in pairs:
@@ -94,7 +94,7 @@ def demand_distinct(call: Caller, drawing: Drawing, n: int, *, seeded: bool) -> 
 
 
 def _demand_no_collision(call: Caller, drawing: Drawing, n: int, seeded: bool) -> None:
-    """Fail when two of n draws are equal; the transcript then has these two, where they can be asked for again."""
+    """Fail when two of n draws are equal. The transcript then has these two, if they can be asked for again."""
     found: dict[str, int] = {}
     for at in range(n):
         rand = _rand(seeds.numbered(drawing.operation, at)) if seeded else None
@@ -119,7 +119,7 @@ def _rand(seed: bytes) -> dict[str, str]:
 
 
 def _equal(drawing: Drawing, which: str) -> None:
-    """Fail: two draws are equal."""
+    """Fail because two draws are equal."""
     message = f"{drawing.operation}: {which} have the same {drawing.what}: {drawing.learned}"
     raise CheckFailed(drawing.verdict, message, {"coalition": [], "server": True, "learns": drawing.learned})
 
@@ -143,12 +143,12 @@ def distinct(
         seeded = _takes_seeds(call.caps, operation)
         demand_distinct(call, drawing, n, seeded=seeded)
 
-    judge.__doc__ = doc or f"Distinct seeds, or calls without any, give distinct {what}."
+    judge.__doc__ = doc or f"No two seeds, and no two calls without a seed, give the same {what}."
     check(f"privacy/{operation}/seeds", *clauses, operations=(operation,), applies=applies, examples=1)(judge)
 
 
 def _takes_seeds(caps: Capabilities, operation: str) -> bool:
-    """Return whether what is drawn follows from a seed, or a key, that is given; those of pairs draw their own."""
+    """Return whether a given seed or key determines what is drawn. Operations on pairs draw their own seeds."""
     return operation == _EXPAND or (caps.grade(operation) == "seeded" and operation not in (_AGREE, _SEAL))
 
 
@@ -156,7 +156,7 @@ _DIFFERENCE = "the server alone learns the difference of two updates that are ma
 
 
 def smallest_code(caps: Capabilities) -> dict[str, int]:
-    """Return the simplest numbers of users that are declared, and the largest modulus."""
+    """Return the simplest declared numbers of users, with the largest modulus."""
     numbers = _smallest(caps, _ENCODE)
     return {**numbers, "q": max(_moduli(caps, _ENCODE, numbers["N"]))}
 
@@ -180,12 +180,12 @@ def _moduli(caps: Capabilities, operation: str, above: int) -> Sequence[int]:
 
 
 def _length(q: int) -> int:
-    """Return how many uniform elements modulo q have the bits that are compared."""
+    """Return how many uniform elements modulo q have as many bits as are compared."""
     return math.ceil(FINGERPRINT / math.log2(q))
 
 
 def _held(call: Caller, code: Mapping[str, int], L: int, rand: Mapping[str, Any] | None) -> str:
-    """Return the share that user 0 gets of zeros, L elements: as uniform as the noise (MDS-10)."""
+    """Return user 0's share of L zeros, which is as uniform as the noise (MDS-10)."""
     params = {name: code[name] for name in ("q", "N", "U", "T")}
     mask = pack(np.zeros(L * (code["U"] - code["T"]), dtype=np.uint64))
     shares = call.result(_ENCODE, {**params, "mask": mask}, rand).get("shares")
@@ -211,7 +211,7 @@ distinct(
 
 
 def _sharer(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
-    """Share one secret; a share has the entropy of the secret at least, 256 bits, since it hides it (SHM-12)."""
+    """Share one secret. A share hides it and so has at least its entropy, 256 bits (SHM-12)."""
     space = strategies.Space(call.caps, (_SHARE,))
     n = strategies.holders(space)[0]
     params = {"t": space.options("t", 2, n)[0], "n": n, "secret": seeds.numbered("secret", 0).hex()}
@@ -241,7 +241,7 @@ def _rounds(caps: Capabilities) -> bool:
 
 
 def roundable(caps: Capabilities) -> list[dict[str, int]]:
-    """Return numbers with which 0 and 1 are carried; a level that is a power of two first."""
+    """Return numbers with which 0 and 1 can be quantised. Those with a power of two as level come first."""
     space = strategies.Space(caps, (_QUANTIZE,))
     moduli, weight = space.moduli(prime=False), strategies.weights(caps)
     levels = sorted(strategies.levels(caps, _QUANTIZE), key=lambda level: level & level - 1 != 0)
@@ -289,7 +289,7 @@ distinct(
     applies=other,
     build=_stream,
     learned=_DIFFERENCE,
-    doc="Distinct keys give distinct streams, however alike they are, and among many.",
+    doc="Distinct keys give distinct streams, even similar keys, and even many of them.",
 )
 
 
@@ -308,7 +308,7 @@ distinct(
     build=_agreed,
     learned="two users learn what two others agree on",
     each=_FEW,
-    doc="Key pairs that are drawn anew agree on other secrets each time.",
+    doc="New key pairs agree on a new secret each time.",
 )
 
 
@@ -325,7 +325,7 @@ distinct(
     build=_sealed,
     learned="the server alone learns that two plaintexts are equal",
     each=_FEW,
-    doc="Payloads of one plaintext under keys that are drawn anew are other ones each time.",
+    doc="Payloads of one plaintext under new keys differ each time.",
 )
 
 
@@ -358,7 +358,7 @@ def light_user(caps: Capabilities, d: int, q: int | None = None) -> UserScene:
 
 
 def _masked_zeros(call: Caller, scene: UserScene, rand: Mapping[str, Any] | None) -> UintArray:
-    """Return the masked update of an update of zeros: the mask."""
+    """Return the masked update of a zero update, which is the mask."""
     calls = scene.calls()[:2]
     entries = ask(call, _LIGHT, scene.params(calls), dict(rand) if rand else None)
     try:
@@ -421,9 +421,9 @@ _WIDEST = 70
 def demand_spread(
     call: Caller, operation: str, q: int, cases_of_run: int, elements: Callable[[int], UintArray], what: str
 ) -> None:
-    """Fail when draws of a uniform vector leave an element, or a combination of elements, where it is (CNF-65).
+    """Fail when draws of a uniform vector leave an element, or a combination of elements, fixed (CNF-65).
 
-    ``elements(number)`` is the number-th draw, of always as many elements.
+    ``elements(number)`` is the draw with that number. All draws have the same number of elements.
     """
     call.by_relation = True
     first, bits = elements(0), chance.shared_bits(cases_of_run)
@@ -445,13 +445,13 @@ def demand_spread(
 
 
 def some_modulus(draw: Any, caps: Capabilities, operation: str, above: int, *, prime: bool = True) -> int:
-    """Draw a modulus, in half of the cases the smallest one."""
+    """Draw a modulus, the smallest one in half of the cases."""
     found = strategies.Space(caps, (operation,)).moduli(prime=prime, above=above)
     return int(draw(st.just(min(found)) | st.sampled_from(found)))
 
 
 def numbered_seeds(draw: Any, call: Caller, operation: str) -> Callable[[int], dict[str, str] | None]:
-    """Draw which seeds are used."""
+    """Draw the seeds to use."""
     first = draw(st.integers(0, 2**32 - 1))
     seeded = _takes_seeds(call.caps, operation)
     return lambda number: _rand(seeds.numbered(f"{operation} {first}", number)) if seeded else None
@@ -461,7 +461,7 @@ def numbered_seeds(draw: Any, call: Caller, operation: str) -> Callable[[int], d
     "privacy/mds.encode/elements", "MDS-10", operations=(_ENCODE,), applies=own_draws(_ENCODE), examples=6, grows=True
 )
 def noise_elements(draw: Any, call: Caller) -> None:
-    """The shares that T users get of one vector go everywhere, each element and each combination of them."""
+    """The shares of one vector that T users get vary: each element, and each combination of elements."""
     code = strategies.code(draw, call.caps, _ENCODE)
     q = code["q"] = some_modulus(draw, call.caps, _ENCODE, code["N"])
     L = draw(st.integers(1, 4) | st.just(max(4, _WIDEST // code["T"])))
@@ -480,7 +480,7 @@ def noise_elements(draw: Any, call: Caller) -> None:
 
 @check("privacy/prg.expand/elements", "PRG-04", operations=(_EXPAND,), applies=other, examples=6, grows=True)
 def stream_elements(draw: Any, call: Caller) -> None:
-    """Streams of different keys go everywhere, each element and each combination of elements."""
+    """Streams of different keys vary: each element, and each combination of elements."""
     q = some_modulus(draw, call.caps, _EXPAND, 1, prime=False)
     n = draw(st.integers(1, 8) | st.sampled_from((20, 33, _WIDEST)))
     first, cases_of_run = draw(st.integers(0, 2**32 - 1)), draw(st.just(call.cases))
@@ -501,7 +501,7 @@ def _enough(q: int) -> int:
 
 
 def small_moduli(moduli: Sequence[int]) -> list[int]:
-    """Return the smallest and the largest of some moduli up to 2**10."""
+    """Return the smallest and the largest of the given moduli up to 2**10."""
     few = [q for q in moduli if q <= LARGEST_MODULUS]
     return sorted({min(few), max(few)}) if few else []
 
@@ -509,7 +509,7 @@ def small_moduli(moduli: Sequence[int]) -> list[int]:
 def demand_residues(
     call: Caller, operation: str, moduli: Sequence[int], elements: Callable[[int, int, int], UintArray]
 ) -> None:
-    """Fail when a residue never occurs; ``elements(q, count, number)`` draws some, the first time with number 0."""
+    """Fail when a residue never occurs. ``elements(q, count, number)`` draws some elements; `number` starts at 0."""
     call.by_relation = True
     for q in moduli:
         n, counts, number = _enough(q), np.zeros(q, dtype=np.int64), 0
@@ -528,7 +528,7 @@ def demand_residues(
 
 
 def _never(operation: str, q: int, missing: list[int], n: int) -> None:
-    """Fail: residues are missing."""
+    """Fail because residues are missing."""
     which = f"{missing[0]}{' (the last residue)' if missing[0] == q - 1 else ''}{' (the first)' * (missing[0] == 0)}"
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     learned = f"the server alone learns of a masked element y that the element is not y - {missing[0]} modulo {q}"
@@ -546,7 +546,7 @@ def _small_codes(caps: Capabilities) -> list[int]:
 
 
 def _listed(caps: Capabilities, operation: str, above: int) -> list[int]:
-    """Return two prime moduli above a number that an operation declares, 1021 among them where it is declared."""
+    """Return two declared prime moduli above a number, 1021 among them if it is declared."""
     return small_moduli([*_moduli(caps, operation, above), *_where_declared(caps, operation, above, _LARGEST_PRIME)])
 
 
@@ -562,7 +562,7 @@ def _where_declared(caps: Capabilities, operation: str, above: int, q: int) -> l
     examples=1,
 )
 def noise_residues(draw: Any, call: Caller) -> None:
-    """Modulo a number up to 2**10 each residue occurs in a share, the first and the last included."""
+    """Modulo a number up to 2**10, each residue occurs in shares, including the first and the last."""
     code = _smallest(call.caps, _ENCODE)
 
     def elements(q: int, count: int, number: int) -> UintArray:
@@ -585,7 +585,7 @@ def _small_streams(caps: Capabilities) -> list[int]:
     examples=1,
 )
 def stream_residues(draw: Any, call: Caller) -> None:
-    """Modulo a number up to 2**10 each residue occurs in streams, the first and the last included."""
+    """Modulo a number up to 2**10, each residue occurs in streams, including the first and the last."""
 
     def elements(q: int, count: int, number: int) -> UintArray:
         key = seeds.numbered(f"residues {q}", number).hex()
@@ -606,7 +606,7 @@ def _small_rounds(caps: Capabilities) -> list[int]:
     examples=1,
 )
 def mask_residues(draw: Any, call: Caller) -> None:
-    """Modulo a number up to 2**10 each residue occurs in masks, the first and the last included."""
+    """Modulo a number up to 2**10, each residue occurs in masks, including the first and the last."""
 
     def elements(q: int, count: int, number: int) -> UintArray:
         scene = light_user(call.caps, count, q)

@@ -1,7 +1,7 @@
-"""Checks of what else implementations draw: roundings, secrets and the polynomials that share them, by counts (CNF-31).
+"""Checks of other draws: roundings, secrets and the polynomials that share them, by counts (CNF-31).
 
-A number below 2**k, and one of the field of p = 2**521 - 1, is looked at as digits of four bits, which are uniform and
-independent (but for 2**-521 of the draws in the field). `SAMPLED` says of every sampled value what looks at it.
+A number below 2**k, or an element of the field of p = 2**521 - 1, is split into digits of four bits. These are uniform
+and independent, except for 2**-521 of the draws in the field. `SAMPLED` names the checks of every sampled value.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from secagg_spec.protocols.steps import AUTHORITY
 
 _QUANTIZE, _SHARE = "quantizer.quantize", "shamir.share"
 _COINS = 3000
-"""Numbers that are rounded for each fraction; of weights, which come one in a request, half as many in all."""
+"""Numbers that are rounded for each fraction. Weights come one per request, so half as many are rounded in total."""
 _QUARTERS = (0.25, 0.5, 0.75)
 _DEALS = 24
 """How often secrets are shared."""
 _FIRST = (Act("open"), Act("upload", 0, 9))
-"""An epoch of BASA that one user came to."""
+"""An epoch of BASA that one user visited."""
 _DIGITS = 60
-"""So many digits of four bits: those of 30 bytes, at either end of an element of the field."""
+"""Digits of four bits that are compared: those of 30 bytes at either end of a field element."""
 
 
 # --------------------------------------------------------------------------------------------------------- secrets
@@ -52,7 +52,7 @@ def _rand(call: Caller, operation: str, at: int) -> dict[str, str] | None:
 
 
 def polynomial(points: Mapping[int, int]) -> list[int]:
-    """Return the coefficients, from the constant one on, of the polynomial with these values at some points, mod p."""
+    """Return the coefficients mod p, constant first, of the polynomial with the given values at the given points."""
     left, found, p = dict(points), list[int](), shamir.PRIME
     while left:
         at_zero = 0
@@ -69,7 +69,7 @@ def polynomial(points: Mapping[int, int]) -> list[int]:
 
 
 def _digits(number: int, first: int) -> list[int]:
-    """Return digits of four bits of a number, from a bit on."""
+    """Return the digits of four bits of a number, starting at a given bit."""
     return [number >> first + 4 * at & 15 for at in range(_DIGITS)]
 
 
@@ -84,7 +84,7 @@ def _ends(name: str, coefficients: Sequence[int]) -> dict[str, list[int]]:
 
 
 def demand_digits(call: Caller, what: str, dealt: Sequence[Mapping[str, Sequence[int]]]) -> None:
-    """Fail when digits of what is dealt several times are not uniform and independent."""
+    """Fail when digits of repeated deals are not uniform and independent."""
     names = list(dealt[0])
     demand_uniform(call, what, 16, names, np.array([[one[name] for name in names] for one in dealt], dtype=np.uint64))
 
@@ -95,7 +95,7 @@ def _own_polynomials(caps: Capabilities) -> bool:
 
 @check(f"privacy/{_SHARE}/uniform", "SHM-07", operations=(_SHARE,), applies=_own_polynomials, examples=1)
 def coefficients(draw: Any, call: Caller) -> None:
-    """The coefficients that an implementation draws fill the field, each alone and with any other one."""
+    """The coefficients that an implementation draws are uniform over the field, each alone and with any other one."""
     call.by_relation = True
     space = strategies.Space(call.caps, (_SHARE,))
     few = [(t, n) for n in strategies.holders(space)[:20] for t in space.options("t", 2, min(n, 4))]
@@ -116,7 +116,7 @@ def coefficients(draw: Any, call: Caller) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Numbered(mixed.Player):
-    """A player whose users draw from another seed in each round."""
+    """A player whose users draw from a different seed in each round."""
 
     at: int = 0
 
@@ -127,7 +127,7 @@ class Numbered(mixed.Player):
 
 
 def _secrets(protocol: str, deal_of: Callable[[Any], Deal]) -> None:
-    """Register the check of what a user of SecAgg's round draws, seen by those who hold its shares."""
+    """Register the check of what a user of SecAgg's round draws, as the holders of its shares see it."""
     party = f"{protocol}.user"
 
     @check(
@@ -175,12 +175,12 @@ _secrets("heterosag", lambda draw: heterosag_rounds.deal(draw, heterosag_rounds.
 
 
 def _visit() -> Director:
-    """Return a session in which user 0 came first, so that nothing that is sent to it depends on its draws."""
+    """Return a session in which user 0 came first, so that no message to it depends on its draws."""
     return basa_fixed.played(lambda name, size: shake_256(name.encode()).digest(size), basa_fixed.NUMBERS, 9, _FIRST)
 
 
 def _first_sent(party: int, phase: str, member: str) -> Callable[[Caller], Callable[[Mapping[str, Any] | None], str]]:
-    """Return what asks a party for its script and shows 32 bytes or elements of a message that it sends in a phase."""
+    """Return a function that runs a party's script and shows 32 bytes or elements of a message it sends in a phase."""
 
     def build(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
         part = part_of(_visit(), party)
@@ -245,7 +245,7 @@ _KEPT = {
     "basa": "The scripts of BASA show it, whose parties are those of sessions; in sessions no check of this kit looks.",
     "private": "Of a private key the public key is all that is ever shown, and different draws give different ones.",
 }
-"""Why how a sampled value is distributed does not show in the answers of an operation, or not to this kit."""
+"""Why the answers of an operation do not show the distribution of a sampled value, or not to this kit."""
 _Looks = Mapping[str, tuple[str, ...] | str]
 _SHARED = ("masking_key", "self_seed", "key_coefficients", "seed_coefficients")
 _SECAGG: _Looks = {"sealing_key": _KEPT["private"], **dict.fromkeys(_SHARED, (f"privacy/{NEW}/{{0}}",))}
@@ -285,13 +285,13 @@ SAMPLED: Mapping[str, _Looks] = {
     f"{NEW} basa.user": {"seeds": _KEPT["basa"], "box_keys": _KEPT["private"], "roundings": _KEPT["weight"]},
     f"{NEW} basa.authority": dict.fromkeys(("pair_keys", "self_keys"), _KEPT["basa"]),
 }
-"""For each operation that draws, and each party of a session, what looks at each of its sampled values.
+"""For each sampled value of each operation and each party of a session, the checks that see its distribution.
 
-The checks by id, with the operation or the party for ``{0}``; or why none can say how it is distributed.
+A value has the ids of its checks, with the operation or the party for ``{0}``, or the reason why no check sees it.
 """
 
 
 def looking(operation: str, value: str) -> list[str] | str:
-    """Return the checks that see how an operation, or a party of ``session.new``, draws a value, or why none do."""
+    """Return the checks that see how an operation or a party of ``session.new`` draws a value, or why none does."""
     found = SAMPLED[operation][value]
     return found if isinstance(found, str) else [check.format(operation.rpartition(" ")[2]) for check in found]

@@ -1,7 +1,7 @@
-"""Checks of what is hidden, where no bytes are due: by contrast of two secrets, and by relations with drawn ones.
+"""Checks of what is hidden, if no exact bytes are demanded: by comparing two secrets, and by relations with drawn ones.
 
-Each asks about the least secret and the greatest in a drawn order, and then about drawn ones. How far apart what is
-seen may be, and how likely a false alarm is, stands in `outside.contrast` (CNF-59, CNF-60).
+Each check asks about the least and the greatest secret in a drawn order, and then about drawn secrets. For the allowed
+difference between the answers and the false-alarm rate, see `outside.contrast` (CNF-59, CNF-60).
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from secagg_spec.protocols.lightsecagg.round import MaskedUpdate, MaskShare
 
 _SEAL, _SHARE, _ENCODE, _LIGHT = "pair.seal", "shamir.share", "mds.encode", "lightsecagg.user"
 _EACH = 128
-"""Answers about either of the two secrets, at least."""
+"""The minimum number of answers about each of the two secrets."""
 _WIDEST = 4096
-"""How many bits, of what is seen and of the secret together, are looked at for relations at most."""
+"""The most bits, of the view and of the secret together, in which relations are searched."""
 _PHASES, _COUNT = ("share", "upload"), 4
-"""The steps of a user that are judged, and the bytes before the elements of a share, which say how many there are."""
+"""The steps of a user that are judged, and the length of the count of elements at the start of a share."""
 _PLAINTEXTS = (40, 1100)
-"""The bytes of the plaintexts: more than two blocks of 16, and more than a kibibyte."""
+"""The lengths of the plaintexts in bytes: more than two blocks of 16, and more than a kibibyte."""
 
 
 @dataclass(frozen=True)
 class Hidden:
-    """What somebody sees of a secret of `coins` bits or elements, each at its least or at its greatest value.
+    """A view of a secret of `coins` bits or elements, each at its least or at its greatest value.
 
-    `seen` takes coins and a seed, and returns the parts that `names` names. A coalition that must learn nothing has the
-    parts `together`. `numbers` reads them as elements modulo `field`, where they are uniform there.
+    `seen` takes coins and a seed, and returns the parts that `names` names. The parts `together` are the view of a
+    coalition that must learn nothing. If they are uniform modulo `field`, `numbers` reads them as its elements.
     """
 
     operation: str
@@ -59,7 +59,7 @@ class Hidden:
 
 
 class _Asked:
-    """The questions of one check, each with a seed of its own; of the transcript two last answers are kept."""
+    """The questions of one check, each with its own seed. The transcript keeps the two last answers."""
 
     def __init__(self, call: Caller, hidden: Hidden, seed: int) -> None:
         self._call, self._hidden, self._label, self._at = call, hidden, f"{hidden.operation} {seed}", 0
@@ -81,19 +81,19 @@ class _Asked:
         return bits
 
     def order(self, n: int) -> list[bool]:
-        """Return n times no and n times yes, in an order that follows from the seed of the check."""
+        """Return n times False and n times True, in an order that follows from the seed of the check."""
         places = sorted(range(2 * n), key=lambda at: seeds.numbered(f"order {self._label}", at))
         return [place < n for place in places]
 
     def leaked(self, what: str, parts: Sequence[str]) -> CheckFailed:
-        """Return the failure: what these parts tell."""
+        """Return the failure that says what these parts reveal."""
         self._call.transcript[:] = [exchange for kept in self._kept.values() for exchange in kept]
         learned = f"{self._hidden.operation}: {what}"
         return CheckFailed("leaked", learned, {"from": list(parts), "learns": what})
 
 
 def demand_hidden(call: Caller, hidden: Hidden, seed: int) -> None:
-    """Fail when what is seen depends on the secret."""
+    """Fail when the view depends on the secret."""
     asked = _Asked(call, hidden, seed)
     columns = len(hidden.numbers(asked.parts([False] * hidden.coins))) if hidden.field else 0
     n = max(_EACH, columns + contrast.spare(hidden.field)) if columns else _EACH
@@ -115,7 +115,7 @@ def demand_hidden(call: Caller, hidden: Hidden, seed: int) -> None:
 
 
 def _demand_alike(asked: _Asked, hidden: Hidden, sides: Mapping[bool, Sequence[Sequence[bytes]]]) -> int:
-    """Fail when a part tells the two secrets apart; return by how many answers it would have to."""
+    """Fail when a part distinguishes the two secrets. Return how many answers would have to differ."""
     n = len(sides[False])
     judged = [
         contrast.apart(*([p[at] for p in sides[great]] for great in (True, False))) for at in range(len(hidden.names))
@@ -129,7 +129,7 @@ def _demand_alike(asked: _Asked, hidden: Hidden, sides: Mapping[bool, Sequence[S
 
 
 def _demand_uniform(asked: _Asked, hidden: Hidden, seen: Sequence[Sequence[bytes]]) -> None:
-    """Fail when what a coalition sees of one secret stays in a plane of the field."""
+    """Fail when the view of a coalition of one secret stays in a hyperplane of the field."""
     rows = [hidden.numbers(parts) for parts in seen]
     found = contrast.dimension(hidden.field, rows)
     if found < len(rows[0]):
@@ -139,7 +139,7 @@ def _demand_uniform(asked: _Asked, hidden: Hidden, seen: Sequence[Sequence[bytes
 
 
 def _demand_unrelated(asked: _Asked, hidden: Hidden, width: int) -> None:
-    """Fail when bits that a coalition sees add up to bits of the secret."""
+    """Fail when bits of a coalition's view sum to bits of the secret."""
     seen, secrets = [], []
     for at in range(contrast.enough(8 * width, hidden.coins)):
         coins = asked.coins(f"coins {at}", hidden.coins)
@@ -165,7 +165,7 @@ def _contrast(
     build: Callable[[Any, Caller], Iterable[Hidden]],
     doc: str,
 ) -> None:
-    """Register the check that an operation hides."""
+    """Register the check that an operation hides its secret."""
 
     def judge(draw: Any, call: Caller) -> None:
         seed = draw(st.integers(0, 2**32 - 1))
@@ -204,7 +204,7 @@ _contrast(
     "SEA-10",
     applies=lambda caps: True,
     build=_payload,
-    doc="Payloads of two plaintexts of one length are alike, and no bits of a payload add up to bits of the plaintext.",
+    doc="Payloads of two plaintexts of the same length look alike. No bits of a payload sum to bits of the plaintext.",
 )
 
 
@@ -212,7 +212,7 @@ _contrast(
 
 
 def _sharing(draw: Any, call: Caller) -> Iterator[Hidden]:
-    """Share among few holders, of whom two see their shares together where so few are declared."""
+    """Share among few holders. Two of them see their shares together if so few holders are declared."""
     space = strategies.Space(call.caps, (_SHARE,))
     pairs = [(n, t) for n in strategies.holders(space)[:3] for t in space.options("t", 2, n)]
     n, t = min(pairs, key=lambda pair: (pair[1] < 3, pair[1], pair[0]))
@@ -240,7 +240,7 @@ _contrast(
     "SHM-07",
     applies=not_exact,
     build=_sharing,
-    doc="Shares of two secrets are alike, t - 1 of them fill the text's field, and no bits add up to bits of a secret.",
+    doc="Shares of two secrets look alike, t - 1 of them fill the text's field, and no bits sum to bits of a secret.",
 )
 
 
@@ -272,7 +272,7 @@ _contrast(
     "MDS-10",
     applies=not_given,
     build=_code,
-    doc="Shares of two vectors are alike, and no bits of those of T users add up to elements of a vector.",
+    doc="Shares of two vectors look alike. No bits of the shares of T users sum to elements of a vector.",
 )
 
 
@@ -280,7 +280,7 @@ _contrast(
 
 
 def _masked(draw: Any, call: Caller) -> Iterator[Hidden]:
-    """Play a user that draws its mask and its noise: the server sees the masked update, and T users their shares."""
+    """Play a user that draws its mask and noise: the server sees its masked update, and T users see their shares."""
     scene = light_user(call.caps, 4)
     numbers = scene.session.numbers
     q, L, T = numbers["q"], shares_length(numbers, 4), numbers["T"]
@@ -312,5 +312,5 @@ _contrast(
     "MDS-10",
     applies=own_draws(_LIGHT),
     build=_masked,
-    doc="What the server and T users see of a user that draws for itself is uniform, and alike for two updates.",
+    doc="What the server and T users see of a user that draws for itself is uniform, and looks alike for two updates.",
 )

@@ -1,8 +1,9 @@
-"""Checks of masks that are made of seeds: who has to be on the server's side to take them off (any generator).
+"""Checks of masks made from seeds: who must collude with the server to remove them (any generator).
 
-A seed hides an input when the masked input moves with it. After a round the server has the own seed of whoever
-contributed, and whoever shares a seed with a user may tell it. So an input that moves with the seeds of few others is
-theirs and the server's, and one that does not move with its own seed is the server's alone when it comes late.
+A seed hides an input if the masked input changes with it. After a round the server has the own seed of every
+contributor, and anyone who shares a seed with a user may reveal it. If an input changes with the seeds of only a few
+others, they and the server can unmask it. If it does not change with its own seed, the server alone can unmask it when
+it comes late.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from secagg_spec.protocols.heterosag.plan import cells_of
 _BLOCKS = (20, 33, 70)
 """Lengths beyond the blocks of a generator."""
 _STREAMS = 3
-"""How many seeds are drawn again in a case, at most; while the first of them is, residues are counted."""
+"""The most seeds that are redrawn in a case. Residues are counted while the first of them is redrawn."""
 _LIMIT = (
     f"while one seed was drawn again and again, each combination of elements moved, and modulo at most {spread.SMALL} "
     "each element and each combination of two neighbours went through all residues, above it each element through the "
@@ -43,7 +44,7 @@ _LIMIT = (
 
 
 def demand_hidden(operation: str, user: int, hiding: Sequence[int], own: bool, T: int, where: str = "") -> None:
-    """Fail when the server and at most T users can take the masks off an input.
+    """Fail when the server and at most T users can remove the masks from an input.
 
     Parameters
     ----------
@@ -51,9 +52,9 @@ def demand_hidden(operation: str, user: int, hiding: Sequence[int], own: bool, T
     user : int
         Whose input it is.
     hiding : sequence of int
-        The others whose masks with the user are on it.
+        The other users whose masks with `user` are on the input.
     own : bool
-        Whether its own mask is on it, or there is none in this protocol.
+        Whether the user's own mask is on it, or the protocol has none.
     T : int
         How many users may collude.
     where : str
@@ -82,7 +83,7 @@ def demand_hidden(operation: str, user: int, hiding: Sequence[int], own: bool, T
 
 @check("privacy/basa.mask", "BAA-26", operations=(POSITION,), examples=12, grows=True)
 def position(draw: Any, call: Caller) -> None:
-    """Each element of a masked update, and each combination, moves with the own seed and with that of each position."""
+    """Each element of a masked update, and each combination, changes with the own seed and each position's seed."""
     chosen = _buffer(draw)
     p, k = chosen.parameters, _end_or_any(draw, chosen.accepted)
     others = [*chosen.before(k), *range(k + 1, p.positions)]
@@ -98,7 +99,7 @@ def position(draw: Any, call: Caller) -> None:
 
 
 def _buffer(draw: Any) -> Buffer:
-    """Draw uploads, a third of them with the smallest modulus, and half of those that can with the last position."""
+    """Draw uploads: a third with the smallest modulus, and half of those that can be so with the last position."""
     p, d = basa_functions.parameters(draw), draw(st.integers(1, 8) | st.sampled_from(_BLOCKS))
     if draw(st.integers(0, 2)) == 0:
         p = replace(p, N=3 + p.S, K=3, T=1, R=7, c_l=1, c_g=1, tau_max=0, staleness=Staleness.constant())
@@ -112,22 +113,23 @@ def _end_or_any(draw: Any, users: Sequence[int]) -> int:
 
 
 def _picked(draw: Any, call: Caller, others: Sequence[int], most: int) -> tuple[list[int | None], int]:
-    """Draw whose seeds are drawn again, the own one (None) or those of others, and the bits of a false alarm."""
+    """Draw the seeds to redraw, the own one (None) or those of others, and the bits of a false alarm."""
     bits = chance.shared_bits(draw(st.just(call.cases)) * _STREAMS)
     own = draw(st.sampled_from([[None], []]))
     return [*own, *strategies.subset(draw, others, most - 1, most - 1), *([] if own else [None])], bits
 
 
 Part: TypeAlias = tuple[int, slice, str]
-"""A modulus, the places of the elements that it is of, and their name for messages."""
+"""A modulus, the places of its elements, and their name for messages."""
 
 
 @dataclass(frozen=True)
 class Moving:
-    """A masked vector that is looked at while one seed after the other is drawn again.
+    """A masked vector that is observed while one seed after the other is redrawn.
 
-    `others` are all whose seeds may be on it; `own` says whether its own seed is. A seed is named by the other, the own
-    one by None; `drawn` returns the vector under its number-th draw, and `parts` says what of it the seed must move.
+    `others` are all users whose seeds may be on the vector; `own` says whether its own seed is. A seed is named by the
+    other user, the own one by None. `drawn` returns the vector under a seed's draw with some number, and `parts` says
+    which parts of the vector the seed must change.
     """
 
     call: Caller
@@ -144,7 +146,7 @@ class Moving:
         drawn: Callable[[int | None, int], UintArray],
         parts: Callable[[int | None], list[Part]],
     ) -> None:
-        """Fail when some element or combination does not go everywhere with one of the picked seeds."""
+        """Fail when some element or combination does not vary with one of the picked seeds."""
         start = len(self.call.transcript)
         for at, other in enumerate(picked):
             mine = parts(other) if other is not None or self.own else []
@@ -167,7 +169,7 @@ class Moving:
         parts: Callable[[int | None], list[Part]],
         where: str,
     ) -> NoReturn:
-        """Fail: say whose masks are not on a combination of elements, and who learns it."""
+        """Fail, and say whose masks are missing from a combination of elements and who learns it."""
         kept = list(self.call.transcript)
 
         def hides(one: int | None) -> bool:
@@ -201,7 +203,7 @@ def _other(seed: bytes, number: int) -> bytes:
 
 @check("privacy/heterosag.mask", "HSA-14", operations=(SEGMENTS,), examples=8, grows=True)
 def segments(draw: Any, call: Caller) -> None:
-    """Each element of a masked segment, and each combination, moves with the own seed and with those of its cell."""
+    """Each element of a masked segment, and each combination, changes with the own seed and with its cell's seeds."""
     p = heterosag_rounds.parameters(draw)
     length = draw(st.integers(1, 8) | st.sampled_from(_BLOCKS))
     p = replace(p, d=length * p.count, levels=p.levels if draw(st.booleans()) else (2,) * len(p.levels))

@@ -3,13 +3,13 @@
 =======================  ================================================================================
 notation                 here
 =======================  ================================================================================
-x, y in F_q              two elements that must be uniform and independent: a `Pair` of streams of them
-y, and x + a y           what is counted, for every a in F_q, or the a of smallest size where q is large
+x, y in F_q              two elements that must be uniform and independent: a `Pair` of streams
+y, and x + a y           what is counted, for every a in F_q, or the a of smallest size when q is large
 U rows of L elements     what one deal draws: the mask, U - T rows, and the noise, T rows
 T + (U - T) known        what the rows are solved from: shares of T users, and the mask, by the upload
 =======================  ================================================================================
 
-The shares of another code than the text's stand for its noise: those of T users are uniform, too (MDS-10).
+With a code other than the text's, the shares of T users stand for its noise: they are uniform too (MDS-10).
 """
 
 from __future__ import annotations
@@ -48,29 +48,29 @@ from secagg_spec.protocols.steps import SERVER
 
 _ENCODE = "mds.encode"
 _REQUESTS, _COLUMNS = 4, 4096
-"""How often each modulus is asked for, and the columns of one answer."""
+"""How often each modulus is asked for, and the number of columns of an answer."""
 _WINDOW = range(97, 258)
-"""Moduli of which each residue is counted: so many that sums are wrong seldom, so few that each residue comes often."""
+"""Moduli whose residues are all counted: enough that wrong sums are rare, few enough that each residue is frequent."""
 _RESIDUES, _CELLS, _STEPS = 2**9, 64, 16
-"""Up to which modulus residues are counted, with every a; above, so many equal parts of [0, q), and |a| <= 16."""
+"""Up to this modulus residues are counted, with every a; above it, as many equal parts of [0, q), with |a| <= 16."""
 _ANY = (_WINDOW[0], 2**32 - 5)
-"""The moduli where none are declared."""
+"""The moduli when none are declared."""
 _SHARES = 6
-"""So many shares of another code than the text's are looked at."""
+"""How many shares of a code other than the text's are inspected."""
 
 Element = tuple[str, UintArray]
 Pair = tuple[Element, Element]
 Rows = tuple[Sequence[str], UintArray]
 """The names of rows, and the rows themselves."""
 Dealt = Callable[[Caller, Mapping[str, int], int], Rows]
-"""Lets an implementation deal once, with these numbers and the seed of this number: what must be uniform of it."""
+"""Lets an implementation deal once with these numbers and the seed of this number. Returns what must be uniform."""
 
 
 # ------------------------------------------------------------------------------------------------------ what is counted
 
 
 def pairs(names: Sequence[str], streams: UintArray) -> Iterator[Pair]:
-    """Yield the pairs of elements that must be independent, of streams of the shape (deals, rows, columns)."""
+    """Yield the pairs of elements that must be independent, from streams of the shape (deals, rows, columns)."""
     for row, name in enumerate(names):
         one = streams[:, row]
         yield (f"{name} in the next column", one[:, 1:]), (name, one[:, :-1])
@@ -80,7 +80,7 @@ def pairs(names: Sequence[str], streams: UintArray) -> Iterator[Pair]:
 
 
 def demand_uniform(call: Caller, what: str, q: int, names: Sequence[str], streams: UintArray) -> None:
-    """Fail when elements, or a linear relation of two of them, do not come as often as uniform ones."""
+    """Fail when elements, or a linear relation of two of them, are not as frequent as uniform ones."""
     steps = range(q) if q <= _RESIDUES else range(-_STEPS, _STEPS + 1)
     found = list(pairs(names, streams))
     together = len(found) * len(steps)
@@ -99,7 +99,7 @@ def demand_uniform(call: Caller, what: str, q: int, names: Sequence[str], stream
 
 
 def _demand_shares(what: str, q: int, values: Any, together: int) -> None:
-    """Fail when residues, or parts of [0, q), come too often or too seldom."""
+    """Fail when residues, or parts of [0, q), are too frequent or too rare."""
     if q <= _RESIDUES:
         demand_shares(np.bincount(values, minlength=q), 1 / q, f"{what} is {{}}, which", together=together)
         return
@@ -114,7 +114,7 @@ def _demand_shares(what: str, q: int, values: Any, together: int) -> None:
 
 
 def _demand(call: Caller, what: str, numbers: Mapping[str, int], moduli: Sequence[int], dealt: Dealt) -> None:
-    """Fail when the rows of several deals are not uniform and independent, modulo each of some numbers."""
+    """Fail when the rows of several deals are not uniform and independent modulo some of the moduli."""
     call.by_relation = True
     for q in moduli:
         rows = [dealt(call, {**numbers, "q": q}, at) for at in range(_REQUESTS)]
@@ -123,7 +123,7 @@ def _demand(call: Caller, what: str, numbers: Mapping[str, int], moduli: Sequenc
 
 
 def _numbers(caps: Capabilities, operation: str) -> dict[str, int]:
-    """Return the smallest declared numbers of users, with two colluders or more where some have so many."""
+    """Return the smallest declared numbers of users, with at least two colluders if that is declared."""
     space = strategies.Space(caps, (operation,))
     sets = space.sets()
     every = sets or (
@@ -137,14 +137,17 @@ def _numbers(caps: Capabilities, operation: str) -> dict[str, int]:
 
 
 def _moduli(caps: Capabilities, operation: str, above: int) -> list[int]:
-    """Return a modulus in the window, or else the one next to it, and the largest one that is declared."""
+    """Return a declared modulus in the window, or the nearest one to it, and the largest declared modulus."""
     declared = strategies.Space(caps, (operation,)).moduli(prime=True, above=above)
     near = min(declared, key=lambda q: (max(_WINDOW[0] - q, q - _WINDOW[-1], 0), q))
     return sorted({near, max(declared)})
 
 
 def _rows(caps: Capabilities, code: Mapping[str, int], mask: UintArray, held: Mapping[int, UintArray]) -> Rows:
-    """Return the noise rows, solved from the shares of T users; of another code than the text's the shares of some."""
+    """Return the noise rows, solved from the shares of T users.
+
+    For a code other than the text's, return some shares.
+    """
     N, U, T = (code[name] for name in ("N", "U", "T"))
     if not vandermonde(caps):
         users = sorted(held)[: _SHARES if T > 1 else 1]
@@ -158,7 +161,7 @@ def _rows(caps: Capabilities, code: Mapping[str, int], mask: UintArray, held: Ma
 
 
 def _encoded(call: Caller, code: Mapping[str, int], at: int) -> Rows:
-    """Encode zeros, and return what the noise was."""
+    """Encode zeros, and return the noise."""
     mask = np.zeros(_COLUMNS * (code["U"] - code["T"]), dtype=np.uint64)
     params = {**{name: code[name] for name in ("q", "N", "U", "T")}, "mask": pack(mask)}
     shares = call.result(_ENCODE, params, _rand(call, _ENCODE, at)).get("shares")
@@ -175,7 +178,7 @@ def _rand(call: Caller, operation: str, at: int) -> dict[str, str] | None:
 
 @check("privacy/mds.encode/uniform", "MDS-10", operations=(_ENCODE,), applies=own_draws(_ENCODE), examples=1)
 def encoding(draw: Any, call: Caller) -> None:
-    """Noise that an implementation draws is uniform, each row alone and with any other one."""
+    """The noise that an implementation draws is uniform, each row alone and with any other one."""
     numbers = _numbers(call.caps, _ENCODE)
     _demand(call, _ENCODE, numbers, _moduli(call.caps, _ENCODE, numbers["N"]), _encoded)
 
@@ -185,7 +188,7 @@ def encoding(draw: Any, call: Caller) -> None:
 _SESSION = bytes(16)
 _PLAIN = {"channel": "plain"}
 _FREE = {"N": 4, "D": 0, "U": 3, "T": 2}
-"""The numbers where no ranges are declared."""
+"""The numbers when no ranges are declared."""
 _WEIGHED = {
     "K": 4,
     "c_l": "1",
@@ -200,21 +203,21 @@ _WEIGHED = {
 
 @dataclass(frozen=True)
 class Dealer:
-    """The user of a protocol that deals shares of its masks: its numbers, what it is given, and how shares open."""
+    """The user of a protocol that deals shares of its masks: its numbers, its setup, and how its shares are opened."""
 
     protocol: str
     code: Mapping[str, int]
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """The parameters, as they stand in a request."""
+        """The parameters as a request holds them."""
         more: dict[str, Any] = {"W": self.code["N"] - self.code["D"]} if self._active else {}
         more |= _WEIGHED if self._buffered else {}
         return {**self.code, "q": str(self.code["q"]), "d": _COLUMNS * (self.code["U"] - self.code["T"]), **more}
 
     @property
     def setup(self) -> dict[str, Any]:
-        """What user 0 is given."""
+        """The setup of user 0."""
         zeros = pack(np.zeros(self.numbers["d"], dtype=np.uint64))
         if self._buffered:
             return {"user": 0, "updates": [zeros], **_PLAIN}
@@ -223,7 +226,7 @@ class Dealer:
 
     @property
     def steps(self) -> list[Call]:
-        """Its steps until its masked update is sent."""
+        """Its steps up to its masked update."""
         stamp = ModelStamp(_SESSION, 0, SERVER, 0)
         if self._buffered:
             return [step_of("request", []), step_of("share", [stamp]), step_of("upload", [])]
@@ -259,7 +262,7 @@ class Dealer:
 
 
 def _sent(asked: Caller, dealer: Dealer, operation: str, at: int) -> list[str]:
-    """Let a user take its steps, in a script or in a session, and return all that it sends."""
+    """Let a user take its steps, in a script or in a session, and return everything that it sends."""
     rand, agreed = _rand(asked, operation, at), {"session": _SESSION.hex(), "round": "0"}
     if operation != NEW:
         params = {**dealer.numbers, **agreed, **dealer.setup, "steps": written(dealer.steps)}
@@ -279,7 +282,7 @@ def _sent(asked: Caller, dealer: Dealer, operation: str, at: int) -> list[str]:
 
 
 def _played(protocol: str, operation: str) -> Dealt:
-    """Return what lets a user of a protocol deal: its mask and its noise are what must be uniform."""
+    """Return a function that lets a user of a protocol deal. Its mask and its noise must be uniform."""
 
     def dealt(asked: Caller, code: Mapping[str, int], at: int) -> Rows:
         dealer = Dealer(protocol, code)

@@ -1,7 +1,7 @@
-"""Checks of what shares and masked vectors tell, by probing operations that take explicit randomness.
+"""Checks of what shares and masked vectors reveal, by probing operations that take explicit randomness.
 
-The matrix of the operation is found from its answers at 0 and at the basis vectors, and what each coalition learns from
-what it sees is decided exactly (spec/conformance.md, section 5).
+The answers at 0 and at the basis vectors give the matrix of the operation. From it, the check decides exactly what each
+coalition learns from its view (spec/conformance.md, section 5).
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from secagg_spec.privacy.verdict import decide
 
 _ENCODE, _SHARE, _MASK, _ROUND = "mds.encode", "shamir.share", "lightsecagg.mask", "lightsecagg.round"
 _FEW_USERS = 6
-"""The most users of whole rounds that are probed: each symbol of each user costs a round."""
+"""The most users of a whole round that is probed: each symbol of each user costs a round."""
 _SETS = 64
-"""How many sets of U shares are decoded; of more, drawn ones."""
+"""How many sets of U shares are decoded. If there are more, a sample is drawn."""
 ROUND_SWEEP = 100
-"""Points of a sweep where each is a round or a session."""
+"""Points of a sweep when each costs a round or a session."""
 _COLUMNS = 4
 LONG = 100
-"""The length of vectors beyond the blocks in which they may be worked on."""
+"""A length of vectors beyond the blocks in which an implementation may process them."""
 _SYMBOLS = 400
 """The most symbols of a long code: each costs a request."""
 
@@ -73,7 +73,7 @@ def sweep_seed(draw: Any) -> int:
 
 @dataclass
 class Asking:
-    """A core that is asked point by point; the transcript keeps the answers at the first points, and the last one."""
+    """A map that is asked point by point. The transcript keeps the answers at the first points and the last one."""
 
     call: Caller
     operation: str
@@ -95,14 +95,14 @@ class Asking:
         return value
 
     def probed(self) -> Probed:
-        """Return the affine map, compared at a few points; what is not affine fails."""
+        """Return the affine map, compared at a few points. Fail if the answers are not affine."""
         try:
             return probe(self.modulus, self, self.spans, self.seed)
         except NotAffine as error:
             fail(f"{self.operation}: {error}")
 
     def swept(self, found: Probed, sweep: int = SWEEP) -> None:
-        """Fail where the map is another one at a point of a sweep (CNF-66)."""
+        """Fail if the map differs at a point of a sweep (CNF-66)."""
         if any(high - low >= sweep for low, high in self.spans):
             self.call.limits.append(
                 f"of inputs with more than {sweep} values, the ends, numbers around 0, first and last bytes and drawn "
@@ -115,24 +115,27 @@ class Asking:
 
 
 def leaked(leak: Leak) -> NoReturn:
-    """Fail with the verdict ``leaked``: who learns what, from what."""
+    """Fail with the verdict ``leaked``: who learns what from what."""
     raise CheckFailed("leaked", leak.text, leak.as_json())
 
 
 def demand_private(leak: Leak | None) -> None:
-    """Fail when there is a leak; the last answer is one at a pseudo-random point, so that it can be computed there."""
+    """Fail when there is a leak.
+
+    The last answer is at a pseudo-random point, so that the leak can be computed there.
+    """
     if leak is not None:
         leaked(leak)
 
 
 def entries(found: Probed, names: Sequence[str], holders: Sequence[int | None], secrets: int) -> list[Entry]:
-    """Return the outputs of a map as entries of views; its first inputs are the secrets, the others are drawn."""
+    """Return the outputs of a map as entries of views. Its first inputs are the secrets, and the others are drawn."""
     rows = zip(names, holders, found.matrix, found.constant, strict=True)
     return [Entry(name, holder, row[:secrets], row[secrets:], offset) for name, holder, row, offset in rows]
 
 
 def say_sampled(call: Caller, users: Sequence[int], seen: Sequence[Entry], most: int, modulus: int = 0) -> None:
-    """Say of a pass that not all coalitions were decided."""
+    """State in the limits of a pass that not all coalitions were decided."""
     if leaks.sampled(users, seen, most, modulus):
         call.limits.append(f"where there are too many coalitions of up to {most} users, drawn ones were decided")
 
@@ -141,7 +144,7 @@ def say_sampled(call: Caller, users: Sequence[int], seen: Sequence[Entry], most:
 
 
 def _whole_matrix(caps: Capabilities) -> bool:
-    """Return whether a code is declared whose noise is given and whose whole matrix can be asked."""
+    """Return whether a code is declared whose noise is given and whose whole matrix can be asked for."""
     return explicit(_ENCODE)(caps) and strategies.Space(caps, (_ENCODE,), whole=True).possible()
 
 
@@ -155,14 +158,14 @@ def _whole_matrix(caps: Capabilities) -> bool:
     grows=True,
 )
 def encode(draw: Any, call: Caller) -> None:
-    """No T users learn anything of a vector from their shares, and any U users all of it; decided by its matrix."""
+    """No T users learn anything about a vector from their shares, and any U users learn all of it (by the matrix)."""
     code = strategies.code(draw, call.caps, _ENCODE, whole=True)
     _judge_code(call, code, draw(st.integers(1, _COLUMNS * (code["U"] - code["T"]))), sweep_seed(draw))
 
 
 @check("privacy/mds.encode/edges", "MDS-10", "MDS-05", operations=(_ENCODE,), applies=_whole_matrix, examples=1)
 def encode_edges(draw: Any, call: Caller) -> None:
-    """The same with the smallest q, N = q - 1, the largest T, the most coalitions; three columns, once up to 100."""
+    """At the edges (smallest q, N = q - 1, largest T, most coalitions), T users learn nothing and U users all."""
     seed, edges = sweep_seed(draw), strategies.edges(call.caps, _ENCODE)
     fewest = min(edges, key=lambda code: code["U"])
     long = max(3, min(LONG, _SYMBOLS // fewest["U"], strategies.MATRIX // (fewest["N"] * fewest["U"])))
@@ -172,7 +175,7 @@ def encode_edges(draw: Any, call: Caller) -> None:
 
 
 def _judge_code(call: Caller, code: dict[str, int], d: int, seed: int) -> None:
-    """Fail when T users learn something of a vector of d elements, or U users not all of it."""
+    """Fail when T users learn something about a vector of d elements, or U users do not learn all of it."""
     q, N, T = (code[name] for name in ("q", "N", "T"))
     params, L = {name: code[name] for name in ("q", "N", "U", "T")}, shares_length(code, d)
 
@@ -197,7 +200,7 @@ def _judge_code(call: Caller, code: dict[str, int], d: int, seed: int) -> None:
 
 
 def _demand_decodable(code: dict[str, int], found: Probed, d: int, L: int) -> None:
-    """Fail when some U users do not have the vector."""
+    """Fail when some U users cannot decode the vector."""
     field, secrets = PrimeField(code["q"]), np.eye(d, dtype=np.uint64)
     matrix = np.array(found.matrix, dtype=np.uint64)
     for users in leaks.subsets(range(code["N"]), code["U"], _SETS):
@@ -213,7 +216,7 @@ def _own_shares(caps: Capabilities) -> bool:
 
 @check("privacy/shamir.share", "SHM-12", "SHM-04", operations=(_SHARE,), applies=_own_shares, examples=4, grows=True)
 def share(draw: Any, call: Caller) -> None:
-    """No t - 1 users learn anything of a secret from their shares; decided by the matrix over the field."""
+    """No t - 1 users learn anything about a secret from their shares (by the matrix over the field)."""
     numbers, seed = strategies.sharing(draw, call.caps, _SHARE), sweep_seed(draw)
     t, n, p = numbers["t"], numbers["n"], shamir.PRIME
 
@@ -234,7 +237,7 @@ def share(draw: Any, call: Caller) -> None:
 
 
 def _element(user: int, text: Any) -> int:
-    """Return a share as a number of the field of the text."""
+    """Return a share as a number of the text's field."""
     try:
         return shamir.element_from_bytes(f"shares[{user}]", bytes.fromhex(text))
     except (TypeError, ValueError) as error:
@@ -246,21 +249,21 @@ def _element(user: int, text: Any) -> int:
 
 @check("privacy/lightsecagg.mask", "LSA-02", operations=(_MASK,), examples=6, grows=True)
 def mask(draw: Any, call: Caller) -> None:
-    """A masked update tells nothing of the update when the mask is uniform; decided by its matrix."""
+    """A masked update reveals nothing about the update if the mask is uniform (by the matrix)."""
     q, d = strategies.modulus(draw, call.caps, _MASK, prime=True), _masked_length(draw)
     _judge_mask(call, _MASK, {"q": q}, d, everything(q), sweep_seed(draw))
 
 
 @check("privacy/basecagg.mask", "BSA-04", operations=(BUFFERED_MASK,), examples=6, grows=True)
 def buffered_mask(draw: Any, call: Caller) -> None:
-    """A masked update of a buffer tells nothing of the update when the mask is uniform; decided by its matrix."""
+    """A masked update of a buffer reveals nothing about the update if the mask is uniform (by the matrix)."""
     chosen, d = basecagg_functions.levels(draw, call.caps, BUFFERED_MASK), _masked_length(draw)
     span = (-chosen.budget, chosen.budget)
     _judge_mask(call, BUFFERED_MASK, chosen.params("q", "K", "c_g"), d, span, sweep_seed(draw))
 
 
 def _masked_length(draw: Any) -> int:
-    """Draw a length, in half of the cases that of several blocks."""
+    """Draw a length. In half of the cases it spans several blocks."""
     return int(draw(st.integers(1, 5) | st.just(LONG)))
 
 
@@ -284,7 +287,7 @@ def _judge_mask(call: Caller, operation: str, params: dict[str, Any], d: int, sp
 
 
 def few_users(caps: Capabilities, operation: str, most: int = _FEW_USERS) -> Capabilities:
-    """Return capabilities in which an operation has at most so many users."""
+    """Return capabilities in which an operation has at most `most` users."""
     declared, allowed = caps.operations[operation], caps.range(operation, "N")
     few = {"values": [N for N in range(1, most + 1) if N in allowed] or [0]}
     narrow = {**declared, "ranges": {**declared.get("ranges", {}), "N": few}}
@@ -297,7 +300,7 @@ def _few(caps: Capabilities) -> bool:
 
 @check("privacy/lightsecagg.round", "LSA-13", operations=(_ROUND,), applies=_few, examples=4, grows=True)
 def whole_round(draw: Any, call: Caller) -> None:
-    """The aggregate of a round tells the sum over the contributors, and nothing else; decided by its matrix."""
+    """The aggregate of a round reveals the sum over the contributors and nothing else (by the matrix)."""
     numbers = strategies.session(draw, few_users(call.caps, _ROUND), _ROUND)
     N, d = numbers["N"], min(numbers["d"], 3)
     numbers["d"] = d
@@ -324,7 +327,7 @@ def whole_round(draw: Any, call: Caller) -> None:
 
 
 def _cut(point: Sequence[int], *shapes: tuple[int, int]) -> list[list[str]]:
-    """Return lists of packed vectors, one list for each shape, from all of their elements one after the other."""
+    """Return lists of packed vectors, one list per shape, filled with the elements of a point in order."""
     lists, at = [], 0
     for rows, columns in shapes:
         lists.append([pack(vector(point[at + r * columns : at + (r + 1) * columns])) for r in range(rows)])

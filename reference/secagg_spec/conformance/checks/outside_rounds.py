@@ -1,8 +1,8 @@
-"""Checks of what a server and colluding users learn in a whole round, from the messages of a user.
+"""Checks of what a server and colluding users learn in a whole round from the messages of one user.
 
-One user is the adapter's, with explicit randomness, and everybody else follows the text. What depends on what is probed
-(LightSecAgg), or subtracted, since the streams of known seeds are known (SecAgg). Whatever a server asks a user, in one
-request or in two, must not give it what opens a single input.
+The adapter plays one user with explicit randomness, and everyone else follows the text. For LightSecAgg, the check
+probes how the messages depend on the secrets. For SecAgg, it subtracts the streams of the known seeds. Whatever a
+server asks a user, in one request or in two, the answers must not let it open a single input.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ from secagg_spec.protocols.steps import Role
 
 _LIGHT, _SECAGG = "lightsecagg.user", "secagg.user"
 _WIDE, _LONG = 2**32, 5
-"""Modulus and length with which streams of different keys cannot be mistaken for each other."""
+"""Modulus and length at which streams of different keys cannot be confused."""
 _FEWEST = 4
-"""The most users of a round of three columns that is probed."""
+"""The most users of a three-column round that is probed."""
 Refused = Mapping[str, Any]
 
 
 def sent(operation: str, entry: Mapping[str, Any], phase: str) -> list[Message]:
-    """Return the messages of a step that must have been taken."""
+    """Return the messages of a step that the party must have taken."""
     try:
         return [parse(bytes.fromhex(text)) for text in taken(operation, entry, phase)]
     except (ValueError, ProtocolError) as error:
@@ -73,7 +73,7 @@ def sent(operation: str, entry: Mapping[str, Any], phase: str) -> list[Message]:
 
 
 def only(operation: str, messages: Sequence[Message], kind: type[Any], what: str) -> Any:
-    """Return the one message of a step."""
+    """Return the only message of a step."""
     if len(messages) != 1 or not isinstance(messages[0], kind):
         fail(f"{operation}: {what} must be one message of the type {kind.TYPE}")
     return messages[0]
@@ -108,7 +108,7 @@ def _fewest(caps: Capabilities) -> bool:
     grows=True,
 )
 def light_user(draw: Any, call: Caller) -> None:
-    """The server and T users learn the sum of a round in which one user is played, and nothing else; by its matrix."""
+    """From a round with one played user, the server and T users learn the sum and nothing else (by the matrix)."""
     caps = few_users(call.caps, _LIGHT)
     _judge_user(call, user_scene(draw, caps), sweep_seed(draw))
 
@@ -123,7 +123,7 @@ def light_user(draw: Any, call: Caller) -> None:
     examples=1,
 )
 def light_edges(draw: Any, call: Caller) -> None:
-    """The same with the smallest q, with N = q - 1, with the largest T and with the most coalitions; three columns."""
+    """At the edges (smallest q, N = q - 1, largest T, most coalitions), the server and T users learn only the sum."""
     caps, seed, number = few_users(call.caps, _LIGHT, _FEWEST), sweep_seed(draw), draw(st.sampled_from(ROUNDS))
     for code in strategies.edges(caps, _LIGHT):
         call.transcript.clear()
@@ -146,7 +146,7 @@ def _judge_user(call: Caller, scene: UserScene, seed: int, most: int = 2) -> Non
 
 
 def _surviving(scene: UserScene, numbers: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the surviving set of the scene, filled up to U members, who answer."""
+    """Return the surviving set of the scene, extended to U members, who answer."""
     others = [user for user in range(numbers["N"]) if user not in scene.surviving]
     return tuple(sorted([*scene.surviving, *others[: max(0, numbers["U"] - len(scene.surviving))]]))
 
@@ -157,7 +157,7 @@ def _spans(numbers: Mapping[str, int]) -> list[tuple[int, int]]:
 
 
 def _light_sent(call: Caller, scene: UserScene, numbers: dict[str, int], point: Sequence[int]) -> list[int]:
-    """Let the user take its steps on a point, and return its shares, its masked update and its aggregated share."""
+    """Let the user take its steps at a point. Return its shares, its masked update and its aggregated share."""
     N, T, d, q, L = *(numbers[name] for name in ("N", "T", "d", "q")), shares_length(numbers, numbers["d"])
     others = [user for user in range(N) if user != scene.user]
     update, mask, noise, rest = np.split(vector(point), [d, 2 * d, 2 * d + T * L])
@@ -199,7 +199,7 @@ def _own_shares(messages: Sequence[Message], others: Sequence[int], L: int, q: i
 
 
 def _demand_only_the_sum(played: LightRound) -> None:
-    """Fail when the server learns more than the sum, with up to T others."""
+    """Fail when the server and up to T other users learn more than the sum."""
     numbers, entries = played.numbers, played.entries()
 
     def leak_to(coalition: tuple[int, ...]) -> leaks.Leak | None:
@@ -221,7 +221,7 @@ def _demand_only_the_sum(played: LightRound) -> None:
     grows=True,
 )
 def light_elements(draw: Any, call: Caller) -> None:
-    """A mask that a user draws and the shares that T users get of it go everywhere, each combination of elements."""
+    """A user's mask and the shares that T users get of it vary: each element, and each combination of elements."""
     numbers = strategies.session(draw, call.caps, _LIGHT)
     numbers["d"], T = draw(st.integers(1, 6) | st.sampled_from((20, 70))), numbers["T"]
     q = numbers["q"] = some_modulus(draw, call.caps, _LIGHT, numbers["N"])
@@ -256,7 +256,7 @@ def light_elements(draw: Any, call: Caller) -> None:
     grows=True,
 )
 def light_once(draw: Any, call: Caller) -> None:
-    """A user does not answer two requests whose difference is the share of one user's mask."""
+    """A user does not answer two requests whose answers differ by the share of a single user's mask."""
     scene = user_scene(draw, few_users(call.caps, _LIGHT))
     numbers = scene.session.numbers
     everybody = tuple(range(numbers["N"]))
@@ -282,7 +282,7 @@ def light_once(draw: Any, call: Caller) -> None:
 
 
 def _answer(entry: Mapping[str, Any]) -> UintArray | None:
-    """Return the aggregated share of a step, or nothing where it was refused."""
+    """Return the aggregated share of a step, or None if the step was refused."""
     if "reject" in entry:
         return None
     messages = sent(_LIGHT, entry, "recover")
@@ -303,7 +303,7 @@ def _answer(entry: Mapping[str, Any]) -> UintArray | None:
     grows=True,
 )
 def masks(draw: Any, call: Caller) -> None:
-    """A masked input holds the own mask and that of every neighbour, so that no few users and the server unmask it."""
+    """A masked input has its user's mask and every neighbour's, so that the server and a few users cannot unmask it."""
     scene = _wide(draw)
     before = scene.calls()[:3]
     try:
@@ -324,7 +324,7 @@ def masks(draw: Any, call: Caller) -> None:
 
 
 def _wide(draw: Any) -> Scene:
-    """Draw a user of a round whose modulus and length tell streams apart."""
+    """Draw a user of a round whose modulus and length distinguish streams."""
     scene = dealt_rounds.scene(draw, Role.USER, sparse=False)
     old = scene.deal
     setups = {
@@ -339,7 +339,7 @@ def _wide(draw: Any) -> Scene:
 
 
 def _dropped(scene: Scene) -> dict[str, list[int]]:
-    """Return who dropped out before which step of the round of a scene."""
+    """Return which users dropped out before which step of a scene's round."""
     gone: dict[str, list[int]] = {}
     for phase in ("advertise_keys", "share_keys", "masked_input", "unmasking"):
         active = {event.party for event in scene.network.transcript if event.step.phase == phase}
@@ -358,7 +358,7 @@ def _streams(scene: Scene) -> dict[str, UintArray]:
 
 
 def _signs(mask: UintArray, streams: Mapping[str, UintArray]) -> dict[str, int] | None:
-    """Return the coefficients, of -1, 0 and 1, with which streams make a mask; None when there are none."""
+    """Return the coefficients in {-1, 0, 1} with which the streams sum to a mask, or None if there are none."""
     ring, names = Ring(_WIDE), list(streams)
     for signs in product((0, 1, -1), repeat=len(names)):
         total = np.zeros(_LONG, dtype=np.uint64)
@@ -380,7 +380,7 @@ def _signs(mask: UintArray, streams: Mapping[str, UintArray]) -> dict[str, int] 
     grows=True,
 )
 def secagg_once(draw: Any, call: Caller) -> None:
-    """Whatever a server asks, a user does not release its shares of both secrets of one user."""
+    """Whatever the server asks, a user does not release its shares of both secrets of one user."""
     scene = dealt_rounds.scene(draw, Role.USER, sparse=False, spare=1)
     [request] = scene.inbox(3)
     asked = _two_requests(draw, request.survivors, request.dropped, scene.party)
@@ -411,7 +411,7 @@ def _unmask_call(request: UnmaskRequest, survivors: Sequence[int], dropped: Sequ
 
 
 def _owners(entry: Mapping[str, Any]) -> tuple[set[int], set[int]] | None:
-    """Return whose shares an answer holds."""
+    """Return the users whose shares an answer holds."""
     if "reject" in entry:
         return None
     messages = [m for m in sent(_SECAGG, entry, "unmasking") if isinstance(m, UnmaskShares)]
@@ -426,7 +426,7 @@ def _demand_one_secret(
     asked: Sequence[tuple[Sequence[int], Sequence[int]]],
     answers: Sequence[tuple[set[int], set[int]] | None],
 ) -> None:
-    """Fail when shares of both secrets of one user were released, over all answers together."""
+    """Fail when the answers together release shares of both secrets of one user."""
     seeds = {owner: at for at, answer in enumerate(answers, 1) if answer for owner in answer[0]}
     keys = {owner: at for at, answer in enumerate(answers, 1) if answer for owner in answer[1]}
     both = sorted(set(seeds) & set(keys))
@@ -452,7 +452,7 @@ def _demand_one_secret(
     grows=True,
 )
 def unmasking_once(draw: Any, call: Caller) -> None:
-    """Whatever a server asks, a user does not release its shares of both secrets of one user."""
+    """Whatever the server asks, a user does not release its shares of both secrets of one user."""
     scene = unmasking(draw, call.caps, 1)
     near = [user for user in scene.survivors if user in scene.holders]
     if near == [scene.user]:

@@ -1,4 +1,4 @@
-"""Checks of keys and sealing of any kind, by relations: the adapter draws the keys (spec/conventions.md, section 9)."""
+"""Checks of key agreement and sealing by relations: the adapter draws the keys (spec/conventions.md, section 9)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from secagg_spec.crypto.sealing import OVERHEAD
 
 _AGREE, _SEAL = "pair.agree", "pair.seal"
 SIZES = (1, 2**12 + 17, 2**14 + 65, 2**22 + 65)
-"""The bytes of long plaintexts: one block more than 2**8 blocks of 16 and of 64 bytes, and than 2**16 of 64 bytes."""
+"""Lengths of long plaintexts: one block more than 2**8 blocks of 16 and of 64 bytes, and than 2**16 of 64 bytes."""
 _PIECE = 32
-"""The bytes of pieces of a payload: two are equal with a probability of 2**-128 at most, also where it is hex digits.
+"""Bytes of one piece of a payload: two pieces are equal with probability at most 2**-128, even if they are hex digits.
 
-In the longest one are fewer than 2**19 pieces, so that two of them are equal with a probability below 2**-90.
+The longest payload has fewer than 2**19 pieces, so that two of them are equal with probability below 2**-90.
 """
 _MOST = 256
-"""How many bytes beside twice those of its plaintext a payload of another sealing may have."""
+"""A payload of another sealing may be this many bytes longer than twice its plaintext."""
 _END = 3
-"""How many bytes at the end of a payload are altered in every way that a text of it could be spelt otherwise."""
+"""How many trailing bytes of a payload are altered in every way in which a text encoding could be respelt."""
 
 
 def _asked(call: Caller, op: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -32,7 +32,7 @@ def _asked(call: Caller, op: str, params: Mapping[str, Any]) -> Mapping[str, Any
 
 
 def _agreed(call: Caller) -> tuple[str, str, list[str]]:
-    """Return what both sides of two new key pairs derive, and the public keys."""
+    """Return what the two sides of two new key pairs derive, and the public keys."""
     result = _asked(call, _AGREE, {})
     first, second, public = (result.get(name) for name in ("first", "second", "public"))
     if not (first and second and isinstance(public, list) and len(public) == 2):
@@ -50,7 +50,7 @@ def agree(draw: Any, call: Caller) -> None:
 
 @check("pair.agree/fresh", "KEY-06", operations=(_AGREE,), examples=5)
 def fresh_keys(draw: Any, call: Caller) -> None:
-    """Public keys differ from one another and from call to call, and so does what is derived."""
+    """Public keys and derived keys all differ, within a call and between calls."""
     (secret, _, publics), (later, _, others) = _agreed(call), _agreed(call)
     if len({*publics, *others}) < 4:
         fail(f"of four key pairs, two have one public key: {[*publics, *others]}")
@@ -59,7 +59,7 @@ def fresh_keys(draw: Any, call: Caller) -> None:
 
 
 def _sealed(call: Caller, params: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what was opened, and the payload."""
+    """Return the opened plaintext and the payload."""
     result = _asked(call, _SEAL, params)
     opened, payload = result.get("opened"), result.get("payload")
     if not isinstance(opened, str) or not isinstance(payload, str):
@@ -79,7 +79,7 @@ def round_trip(draw: Any, call: Caller) -> None:
 
 @check("pair.seal/altered", "SEA-02", operations=(_SEAL,), examples=60)
 def altered(draw: Any, call: Caller) -> None:
-    """A payload does not open when any of its bytes was altered."""
+    """A payload does not open when any one of its bytes was altered."""
     params = VALID[_SEAL](draw, call.caps).params
     at = draw(st.integers(0, 63) | st.integers(-64, -1 - _END))
     mask = draw(st.sampled_from([1 << bit for bit in range(8)]) | st.integers(1, 255))
@@ -88,7 +88,7 @@ def altered(draw: Any, call: Caller) -> None:
 
 @check("pair.seal/end", "SEA-02", operations=(_SEAL,), examples=3)
 def altered_end(draw: Any, call: Caller) -> None:
-    """A payload does not open when its last bytes were altered, also where a text of it only was spelt otherwise."""
+    """A payload does not open when its last bytes were altered, even if they only spell the same text differently."""
     params = VALID[_SEAL](draw, call.caps).params
     for at in range(-_END, 0):
         for mask in range(1, 32):
@@ -97,7 +97,7 @@ def altered_end(draw: Any, call: Caller) -> None:
 
 @check("pair.seal/another-user", "SEA-02", operations=(_SEAL,), examples=20)
 def another_user(draw: Any, call: Caller) -> None:
-    """A payload does not open as one from another sender, or for another receiver."""
+    """A payload does not open under another sender or for another receiver."""
     params = VALID[_SEAL](draw, call.caps).params
     end = draw(st.sampled_from(("sender", "receiver")))
     user = draw(st.sampled_from([user for user in (4, 5, 0, 1, 254, 2**30) if user not in _users(params)]))
@@ -106,7 +106,7 @@ def another_user(draw: Any, call: Caller) -> None:
 
 @check("pair.seal/reversed", "SEA-02", operations=(_SEAL,), examples=10)
 def reversed_users(draw: Any, call: Caller) -> None:
-    """A payload does not open as one that its receiver sent, or for its sender."""
+    """A payload does not open when sender and receiver are swapped."""
     params = VALID[_SEAL](draw, call.caps).params
     end, other = draw(st.sampled_from((("sender", "receiver"), ("receiver", "sender"))))
     _demand_refused(call, params, {end: params[other]}, f"it is opened as if the {end} were the {other}")
@@ -123,7 +123,7 @@ def _demand_refused(call: Caller, params: Mapping[str, Any], alter: Mapping[str,
 
 @check("pair.seal/fresh", "SEA-06", operations=(_SEAL,), examples=10)
 def fresh_payloads(draw: Any, call: Caller) -> None:
-    """Two payloads of one plaintext, each under keys of its own, differ."""
+    """Two payloads of the same plaintext under different keys differ."""
     params = VALID[_SEAL](draw, call.caps).params
     (_, one), (_, other) = _sealed(call, params), _sealed(call, params)
     if one == other:
@@ -132,7 +132,7 @@ def fresh_payloads(draw: Any, call: Caller) -> None:
 
 @check("pair.seal/hidden", "SEA-07", operations=(_SEAL,), examples=10)
 def hidden(draw: Any, call: Caller) -> None:
-    """A payload does not hold its plaintext in clear."""
+    """A payload does not contain its plaintext in clear."""
     params = VALID[_SEAL](draw, call.caps).params
     secret = bytes(draw(st.binary(min_size=16, max_size=32)))
     _, payload = _sealed(call, {**params, "plaintext": secret.hex()})
@@ -141,13 +141,13 @@ def hidden(draw: Any, call: Caller) -> None:
 
 
 def long_plaintexts(size: int) -> tuple[bytes, bytes, bytes]:
-    """Return three plaintexts of a size: zeros, ones, and bytes without structure."""
+    """Return three plaintexts of a given size: zeros, ones, and bytes without structure."""
     return bytes(size), b"\xff" * size, shake_256(b"long").digest(size)
 
 
 @check("pair.seal/long", "SEA-11", "SEA-05", "SEA-10", operations=(_SEAL,), examples=1)
 def long(draw: Any, call: Caller) -> None:
-    """Long plaintexts are opened, add no more than a few bytes, and leave no pieces of a payload alike."""
+    """Long plaintexts open, and their payloads add only a few bytes and have no repeated pieces."""
     own = call.caps.policy("pair.sealing") == "chacha20-poly1305"
     for size in SIZES:
         call.transcript.clear()
@@ -166,7 +166,7 @@ def long(draw: Any, call: Caller) -> None:
 
 
 def _opened(call: Caller, plaintext: bytes) -> bytes:
-    """Return the payload of a plaintext that opens to it."""
+    """Return the payload of a plaintext, after it opened to that plaintext."""
     opened, payload = _sealed(call, {"plaintext": plaintext.hex(), "sender": 0, "receiver": 1, "alter": None})
     if opened != plaintext.hex():
         fail(f"a plaintext of {len(plaintext)} bytes was opened to {len(opened) // 2} other bytes")

@@ -1,4 +1,4 @@
-"""How checks of sessions and of SecAgg's scripts let a party take its steps, and judge what comes out."""
+"""How checks of sessions and of SecAgg's scripts make a party take its steps, and judge its messages."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ Faults: TypeAlias = Mapping[str, Callable[[Any, Any], "Fault | None"]]
 
 
 def plays(*parties: str) -> Any:
-    """Return the condition that an adapter plays these parties, and takes sampled values by name."""
+    """Return the condition that an adapter plays these parties and accepts explicit sampled values."""
     return lambda caps: set(parties) <= set(caps.parties) and caps.grade(NEW) == "explicit"
 
 
 @dataclass(frozen=True, eq=False)
 class Through:
-    """The way of a mixed round through a check, which keeps what was asked."""
+    """What a mixed round calls to ask the adapter: it goes through the check, which keeps a transcript."""
 
     call: Caller
 
@@ -62,7 +62,7 @@ def player(call: Caller) -> Player:
 
 
 def asked(call: Caller, dealt: Deal, party: int, steps: Sequence[Call]) -> Entries:
-    """Let a party take steps in a session of its own, and return an entry for each, as scripts have them."""
+    """Let a party take steps in its own session, and return one entry for each step, as a script does."""
     with mixed.opened(player(call), dealt, party) as remote:
         return [_entry(remote.step(step.phase, step.inbox), at) for at, step in enumerate(steps)]
 
@@ -72,7 +72,7 @@ def _entry(answer: Answer, step: int) -> Entry:
 
 
 def judge(call: Caller, scene: Scene, *faults: Fault, calls: Sequence[Call] | None = None) -> None:
-    """Let a party take its steps, and others that must be refused; the right ones come out as if alone."""
+    """Let a party take right and faulty steps. The right ones must come out as they do without the faulty ones."""
     right = scene.calls() if calls is None else calls
     steps = with_faults(right, faults)
     try:
@@ -100,7 +100,7 @@ def _compare(scene: Scene, calls: Sequence[Call], entries: Entries) -> None:
 
 
 def judge_script(call: Caller, scene: Scene, *faults: Fault, calls: list[Call] | None = None) -> None:
-    """Let a party take its steps in one script, and others to be refused; the right ones come out as if alone."""
+    """Do what `judge` does, with all steps in one script."""
     right, op = scene.calls() if calls is None else calls, scene.deal.named(scene.party)
     steps = with_faults(right, faults)
     entries = ask(call, op, scene.params([step for step, _ in steps]), scene.deal.rand(scene.party) or None)
@@ -117,12 +117,12 @@ def failed(difference: Difference) -> CheckFailed:
 
 
 def moved(step: Call, at: int, message: Message) -> Call:
-    """Return a step with another message in the place of one."""
+    """Return a step with one of its messages replaced."""
     return lightsecagg_parties.exchanged(step, at, encode(message))
 
 
 def with_more(step: Call, *messages: Message) -> Call:
-    """Return a step with further messages."""
+    """Return a step with extra messages."""
     return replace(step, inbox=(*step.inbox, *(encode(message) for message in messages)))
 
 
@@ -134,18 +134,18 @@ def parties(caps: Capabilities, protocol: str) -> list[Role]:
 def right_steps(
     party: str, scene: Draws, faults: Faults, clauses: Sequence[str], applies: Any, examples: tuple[int, int, int]
 ) -> None:
-    """Register the checks that a party's right steps are those of the text, whatever it refused between them.
+    """Register the checks that a party takes its right steps as the text says, whatever it refused between them.
 
     Parameters
     ----------
     party : str
-        The operation of its scripts, which names it in sessions as well.
+            The operation of the party's scripts; sessions name the party by it too.
     scene : function
-        Draws a party and what it is asked.
+            Draws a party and the steps that it is asked to take.
     faults : mapping from names to functions
-        Build a step that the party must refuse, or nothing where the scene has none.
+            Build a step that the party must refuse, or return None when the scene allows none.
     clauses : sequence of str
-        What the messages of the right steps decide.
+            The clauses that decide the messages of the right steps.
     applies : function
         Which declarations the scripts can be judged for, bit for bit.
     examples : tuple of int
@@ -155,22 +155,22 @@ def right_steps(
 
     @check(f"{party}/exact", *clauses, "MSG-01", "ADP-20", operations=(party,), applies=applies, examples=exactly)
     def exact(draw: Any, caller: Caller) -> None:
-        """Whenever its state allows a step, the party sends the messages of the text."""
+        """The party sends the messages of the text in every state in which it can take a step."""
         judge_script(caller, scene(draw))
 
     @check(f"{party}/refused-step", "ERR-01", "ADP-20", operations=(party,), applies=applies, examples=refused)
     def unharmed(draw: Any, caller: Caller) -> None:
-        """Whatever the party refused before, the right steps come out as if it had never been asked."""
+        """After the party refused other steps, its right steps come out as if it had never been asked those."""
         judge_script(caller, *_faulty(draw, scene, faults))
 
     @check(f"{NEW}/{party}", "ERR-01", "ADP-24", "ADP-29", operations=SESSIONS, applies=plays(party), examples=played)
     def session(draw: Any, caller: Caller) -> None:
-        """In a session each step is that of the text, and those that were refused leave no trace."""
+        """In a session each step is the one of the text, and refused steps leave no trace."""
         judge(caller, *_faulty(draw, scene, faults))
 
 
 def _faulty(draw: Any, scene: Draws, faults: Faults) -> tuple[Any, ...]:
-    """Draw a party, and some steps that it must refuse."""
+    """Draw a party and some steps that it must refuse."""
     drawn, names = scene(draw), sorted(faults)
     chosen = strategies.subset(draw, range(len(names)), 1, 3)
     built = [faults[names[at]](draw, drawn) for at in chosen]

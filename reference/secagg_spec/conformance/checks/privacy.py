@@ -1,4 +1,4 @@
-"""Checks of what shares hide, where no sampled value is given bit for bit (spec/conventions.md, section 3)."""
+"""Checks of what shares hide, when sampled values are not given bit for bit (spec/conventions.md, section 3)."""
 
 from __future__ import annotations
 
@@ -22,32 +22,33 @@ from secagg_spec.privacy.echelon import rank
 
 _ENCODE = "mds.encode"
 _SPARE = 33
-"""Encodings beyond the number of elements that T users hold.
+"""How many encodings are drawn in addition to the number of elements that T users hold.
 
 Uniform noise almost never fails. T users hold n = T L uniform elements of one encoding, so the differences of n + 33
 encodings from the first one are n + 32 uniform independent vectors. They all lie in one of the (q**n - 1) / (q - 1)
-hyperplanes with a probability below q**n / q**(n + 32) <= 3**-32 < 1e-15. With q <= 13, the values of one element for
+hyperplanes with a probability below q**n / q**(n + 32) <= 3**-32 < 1e-15. For q <= 13, the values of one element for
 two masks are disjoint with a probability below 2**q / 4**(n + 33) <= 2**-55: for each set of values, the first mask has
-all of its values in it, and the second none. There are n < 120 elements. In 8 cases this is less than 1e-12 together.
+all of its values in the set, and the second has none. There are n < 120 elements. Over 8 cases the total is below
+1e-12.
 """
 _SMALL = 13
 _FEW, _COLLUDERS, _SETS, _SAMPLES = 8, 3, 1000, 64
-"""How many N, how many T for each, how many coalitions of T users, and in how many columns beyond T they are seen.
+"""How many N, how many T for each N, how many coalitions of T users, and how many columns beyond T are inspected.
 
-What T users hold of zeros are T rows of T + 64 uniform elements. Each combination of the rows is zero with a
-probability of q**-(T + 64), so that they are tied with one below q**-64 <= 2**-101: 27,000 coalitions with one below
-2**-86.
+The shares that T users hold of a zero mask are T rows of T + 64 uniform elements. A given combination of the rows is
+zero with probability q**-(T + 64), so the rows are dependent with probability below q**-64 <= 2**-101. For 27,000
+coalitions the total is below 2**-86.
 """
 
 
 def not_given(caps: Capabilities) -> bool:
-    """Return whether no exact check decides what the shares are (MDS-04)."""
+    """Return whether no exact check decides the values of the shares (MDS-04)."""
     return not (vandermonde(caps) and caps.grade(_ENCODE) == "explicit")
 
 
 @check("mds.encode/hides", "MDS-10", operations=(_ENCODE,), applies=not_given, examples=8)
 def hides(draw: Any, call: Caller) -> None:
-    """The shares of T users vary with the noise in every direction, and have values that another mask gives as well."""
+    """The noise moves the shares of T users in every direction, and their values occur for another mask too."""
     code, d = strategies.code(draw, call.caps, _ENCODE), strategies.length(draw, 1, 3)
     masks = [strategies.vector(draw, code["q"], d) for _ in range(2)]
     users = strategies.subset(draw, range(code["N"]), code["T"], code["T"])
@@ -61,7 +62,7 @@ def hides(draw: Any, call: Caller) -> None:
 
 @check("mds.encode/coalitions", "MDS-10", operations=(_ENCODE,), applies=not_given, examples=1)
 def coalitions(draw: Any, call: Caller) -> None:
-    """With few users, and with many, the shares of any T users vary in every direction from column to column."""
+    """For few users and for many, the shares of any T users vary in every direction from column to column."""
     call.by_relation = True
     space = strategies.Space(call.caps, (_ENCODE,))
     for code in _codes(space):
@@ -75,7 +76,7 @@ def coalitions(draw: Any, call: Caller) -> None:
 
 
 def _codes(space: strategies.Space) -> Iterator[dict[str, int]]:
-    """Yield declared numbers: each N up to 8 and the largest, each with its few smallest T."""
+    """Yield declared N, U and T: each N up to 8 and the largest N, each with its few smallest T."""
     rosters = space.rosters()
     sets = space.sets() or [
         {"N": N, "T": T} for N in {*rosters[:_FEW], rosters[-1]} for T in space.colluders(N)[:_COLLUDERS]
@@ -87,13 +88,13 @@ def _codes(space: strategies.Space) -> Iterator[dict[str, int]]:
 
 
 def _held(call: Caller, code: dict[str, int], mask: UintArray, users: list[int], seed: int) -> UintArray:
-    """Return what some users hold of a mask together, one row for each encoding."""
+    """Return what some users together hold of a mask, one row for each encoding."""
     n = code["T"] * shares_length(code, mask.size)
     return np.array([encoding(call, code, mask, users, seed + at) for at in range(n + _SPARE)])
 
 
 def encoding(call: Caller, code: dict[str, int], mask: UintArray, users: Sequence[int], seed: int) -> UintArray:
-    """Return the shares of some users of one encoding, one after the other."""
+    """Return the shares of some users of one encoding, concatenated."""
     L = shares_length(code, mask.size)
     seed = int.from_bytes(sha256(seed.to_bytes(32, "little")).digest(), "little")
     noise = draw_elements(SeededSource(seed.to_bytes(32, "little"), "noise"), Ring(code["q"]), (code["T"] * L,))
@@ -105,7 +106,7 @@ def encoding(call: Caller, code: dict[str, int], mask: UintArray, users: Sequenc
 
 
 def _demand_span(q: int, held: UintArray, users: list[int]) -> None:
-    """Fail when all encodings lie in one plane: what users hold is then not uniform."""
+    """Fail when all encodings lie in one hyperplane: then the shares that the users hold are not uniform."""
     field = PrimeField(q)
     found = rank(field, field.subtract(held[1:], np.broadcast_to(held[0], held[1:].shape).copy()))
     if found < held.shape[1]:
@@ -114,7 +115,7 @@ def _demand_span(q: int, held: UintArray, users: list[int]) -> None:
 
 
 def _demand_common_values(held: list[UintArray], users: list[int]) -> None:
-    """Fail when an element of a share never has a value that it has for another mask."""
+    """Fail when the values of an element of a share for one mask never occur for another mask."""
     for at in range(held[0].shape[1]):
         values = [set(rows[:, at].tolist()) for rows in held]
         if not values[0] & values[1]:

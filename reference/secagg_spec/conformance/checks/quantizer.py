@@ -40,7 +40,7 @@ def exact(draw: Any, call: Caller) -> None:
 
 @check("quantizer.quantize/neighbours", "QNT-02", operations=(_QUANTIZE,))
 def neighbours(draw: Any, call: Caller) -> None:
-    """The result is one of the two integers beside c x, the nearest one where that is the declared policy."""
+    """The result is one of the two integers next to c x, or the nearest one when that is the declared policy."""
     numbers, x = _inputs(draw, call)
     draws = strategies.rounding(draw, x.size)
     got = Ring(numbers["q"]).decode_signed(_quantize(call, numbers, x, draws))
@@ -54,13 +54,13 @@ def neighbours(draw: Any, call: Caller) -> None:
 
 
 def _powers(caps: Capabilities) -> list[int]:
-    """Return the declared levels with which every product is exact."""
+    """Return the declared levels that are powers of 2: with them every product is exact."""
     return [2**bits for bits in range(33) if 2**bits in caps.range(_QUANTIZE, "level")]
 
 
 @check("quantizer.quantize/signed", "QNT-05", operations=(_QUANTIZE,), applies=lambda caps: bool(_powers(caps)))
 def signed(draw: Any, call: Caller) -> None:
-    """An integer multiple of 1/c is carried as its residue, negative ones included."""
+    """An integer multiple of 1/c is encoded as its residue modulo q, and negative multiples are too."""
     numbers, level = _numbers(draw, call), draw(st.sampled_from(_powers(call.caps)))
     bound = _bound(numbers)
     values = [draw(st.integers(-bound, bound)) for _ in range(strategies.length(draw, 1))]
@@ -72,7 +72,7 @@ def signed(draw: Any, call: Caller) -> None:
 
 @check("quantizer.quantize/not-finite", "QNT-01", operations=(_QUANTIZE,), examples=15)
 def not_finite(draw: Any, call: Caller) -> None:
-    """NaN, infinities and numbers whose product with c overflows are refused."""
+    """NaN, infinities, and numbers whose product with c overflows are refused."""
     numbers = _numbers(draw, call)
     bad = [math.nan, math.inf, -math.inf]
     bad += [1.7e308] if numbers["level"] > 1 else []
@@ -83,7 +83,7 @@ def not_finite(draw: Any, call: Caller) -> None:
 
 @check("quantizer.quantize/range", "QNT-04", operations=(_QUANTIZE,), examples=40)
 def too_large(draw: Any, call: Caller) -> None:
-    """What could wrap in a sum of total weight W is refused."""
+    """A number is refused if a sum of total weight W of such numbers could wrap."""
     numbers = _numbers(draw, call)
     bound = _bound(numbers)
     beyond = draw(st.sampled_from((bound + 1, bound + 2, 2 * bound + 2, numbers["q"], 10**12)))
@@ -101,7 +101,7 @@ def too_large(draw: Any, call: Caller) -> None:
     examples=1,
 )
 def bound(draw: Any, call: Caller) -> None:
-    """The largest integers that a total weight allows are carried, of both signs, and those beyond are refused."""
+    """The largest and smallest integers that the total weight allows are encoded. The next ones beyond are refused."""
     moduli = sorted(strategies.moduli(call.caps.range(_QUANTIZE, "q"), prime=False))
     weights, level = strategies.weights(call.caps), _powers(call.caps)[0]
     for q in dict.fromkeys((*moduli[:3], *moduli[-4:])):
@@ -118,7 +118,7 @@ def bound(draw: Any, call: Caller) -> None:
 
 @check("quantizer.quantize/draw", "QNT-09", operations=(_QUANTIZE,), applies=_stochastic, examples=20)
 def bad_draw(draw: Any, call: Caller) -> None:
-    """A draw outside [0, 1) is refused, wherever it stands among the others."""
+    """A draw outside [0, 1) is refused, at any position in the list."""
     valid = VALID[_QUANTIZE](draw, call.caps)
     bad = draw(st.sampled_from((1.0, -(2.0**-53), 2.0, math.nan)))
     draws = unpack(valid.rand["rounding"], "<f8").copy()
@@ -130,7 +130,7 @@ def bad_draw(draw: Any, call: Caller) -> None:
 
 @check("quantizer.quantize/finer-draw", "QNT-10", operations=(_QUANTIZE,), applies=_stochastic, examples=20)
 def finer_draw(draw: Any, call: Caller) -> None:
-    """A draw that is not a multiple of 2**-53 is refused, wherever it stands among the others."""
+    """A draw that is not a multiple of 2**-53 is refused, at any position in the list."""
     valid = VALID[_QUANTIZE](draw, call.caps)
     draws = unpack(valid.rand["rounding"], "<f8").copy()
     at = draw(st.integers(0, draws.size - 1))
@@ -151,7 +151,7 @@ def bad_level(draw: Any, call: Caller) -> None:
 
 @check("quantizer.dequantize/signed", "QNT-06", operations=(_DEQUANTIZE,))
 def decoder(draw: Any, call: Caller) -> None:
-    """Elements up to (q - 1) // 2 are positive, the others negative; the middle one as the policy says."""
+    """Elements up to (q - 1) // 2 decode as positive, larger ones as negative. A policy decides the middle one."""
     q = strategies.modulus(draw, call.caps, _DEQUANTIZE)
     level = strategies.level(draw, call.caps, _DEQUANTIZE)
     middle = (q - 1) // 2
@@ -189,16 +189,16 @@ def quotient(draw: Any, call: Caller) -> None:
 
 
 def _every_quotient(caps: Capabilities) -> bool:
-    """Return whether all moduli and levels are declared, and binary32."""
+    """Return whether all moduli and levels and the format binary32 are declared."""
     free = all(caps.range(_DEQUANTIZE, name) == EVERYTHING for name in ("q", "level"))
     return free and "binary32" in caps.range(_DEQUANTIZE, "format")
 
 
 @check("quantizer.dequantize/once", "QNT-07", operations=(_DEQUANTIZE,), applies=_every_quotient, examples=40)
 def rounded_once(draw: Any, call: Caller) -> None:
-    """A quotient just beside the middle of two binary32 numbers goes to the nearer one.
+    """A quotient just next to the midpoint of two binary32 numbers is rounded to the nearer one.
 
-    The quotients are n / 2**25 -+ 1 / (2**25 c) with n odd, nearer to the middle than a binary64 number can be.
+    The quotients are n / 2**25 -+ 1 / (2**25 c) with n odd. No binary64 number is that close to the midpoint.
     """
     n = 2**24 + 1 + 2 * draw(st.integers(0, 2**21))
     sign = draw(st.sampled_from((1, -1)))
@@ -220,7 +220,7 @@ def bad_level_back(draw: Any, call: Caller) -> None:
 
 
 def _bad_levels(level: int) -> tuple[int, ...]:
-    """Return levels outside the text's range, and some that are a right level modulo a power of 2."""
+    """Return levels outside the text's range, including some that are valid modulo a power of 2."""
     return 0, -1, 2**32 + 1, 2**33 + level, 2**64 + level, -level, level - 2**32
 
 
@@ -230,7 +230,7 @@ def _edges(q: int) -> list[int]:
 
 
 def _decoded(caps: Capabilities, value: UintArray, q: int, level: int, format: Any = "binary64") -> RealArray:
-    """Return what the text demands, with the declared sign of the middle element."""
+    """Return the decoded value that the text demands, with the declared sign of the middle element."""
     ring = Ring(q)
     want = dequantize(value, level=level, ring=ring, format=format).astype(np.float64)
     if caps.policy("quantizer.middle") == "negative" and q % 2:

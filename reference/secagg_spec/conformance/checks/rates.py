@@ -1,7 +1,7 @@
-"""Checks of the roundings that implementations draw themselves: how often numbers are rounded up (QNT-11).
+"""Checks of roundings that the implementation draws itself: how often it rounds up (QNT-11).
 
-A number with the fractional part f is rounded up with the probability f. How many of n are rounded up is compared with
-n f by Chernoff's bound (`counting`).
+A number with fractional part f is rounded up with probability f. Of n such numbers, the count that is rounded up is
+compared with n f by Chernoff's bound (`counting`).
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ _QUANTIZE, _ENCODE, _WEIGHT, _ROUND = "quantizer.quantize", "basecagg.encode", "
 _AVERAGE = neighbours.AVERAGE
 _PARTS = (0.25, 0.375, 0.625, 0.75)
 _EACH = 1000
-"""Roundings for each fractional part: a rate of f**2 up to f = 5/8 goes unseen with a probability below 2**-25."""
+"""Roundings for each fractional part: a rate of f**2 up to f = 5/8 stays undetected with probability below 2**-25."""
 
 Counts = Mapping[Fraction, tuple[int, int]]
-"""By the fractional part: how many numbers were rounded up, and how many there were.
+"""For each fractional part: how many numbers were rounded up, and how many there were.
 
-And by the product of two: how often both neighbours with these parts were rounded up, and how many pairs there were.
+For the product of two fractional parts: how often both neighbours with these parts were rounded up, and the number of
+such pairs.
 """
 Asker = Callable[[dict[str, Any] | None], Counts]
 _Build = Callable[[Any, Caller], Asker]
@@ -48,7 +49,7 @@ _Build = Callable[[Any, Caller], Asker]
 def _rate(
     operation: str, *clauses: str, applies: Callable[[Capabilities], bool], examples: int = 4
 ) -> Callable[[_Build], _Build]:
-    """Register a check from a function that draws a case, and returns what asks for some of its roundings."""
+    """Register a check from a function that draws a case and returns a function that asks for some of its roundings."""
 
     def register(build: _Build) -> _Build:
         def judge(draw: Any, call: Caller) -> None:
@@ -84,14 +85,14 @@ def _stochastic(caps: Capabilities) -> bool:
 
 
 def _numbers(draw: Any, bound: int, level: int) -> tuple[RealArray, list[Fraction]]:
-    """Draw numbers whose neighbours are at most `bound`; return many of each, and the products with the level."""
+    """Draw numbers whose neighbours are at most `bound`. Return many copies of each, and their products with c."""
     below = draw(st.integers(-bound, bound - 1) | st.sampled_from((-1, 0)))
     x = np.tile((below + np.array(_PARTS)) / level, _EACH + 1)
     return x, [Fraction(y) for y in (x * level).tolist()]
 
 
 def _counted(what: str, got: list[int], wanted: list[Fraction]) -> Counts:
-    """Count what was rounded up; every number must be one of the two beside it."""
+    """Count the numbers that were rounded up. Every result must be one of its two neighbours."""
     up, among = Counter[Fraction](), Counter[Fraction]()
     for at, (value, y) in enumerate(zip(got, wanted, strict=True)):
         if value not in (math.floor(y), math.floor(y) + 1):
@@ -106,7 +107,7 @@ def _counted(what: str, got: list[int], wanted: list[Fraction]) -> Counts:
 
 
 def _packed(call: Caller, operation: str, params: dict[str, Any], wanted: list[Fraction]) -> Asker:
-    """Return what asks an operation that returns quantised numbers as elements."""
+    """Return the function that asks an operation which returns quantised numbers as elements."""
     ring = Ring(int(params["q"]))
 
     def ask(rand: dict[str, Any] | None) -> Counts:
@@ -118,7 +119,7 @@ def _packed(call: Caller, operation: str, params: dict[str, Any], wanted: list[F
 
 @_rate(_QUANTIZE, "QNT-11", applies=lambda caps: _stochastic(caps) and bool(roundable(caps)))
 def quantised(draw: Any, call: Caller) -> Asker:
-    """Of many equal numbers, the part that is rounded up is their fractional part."""
+    """Of many equal numbers, the part that is rounded up equals their fractional part."""
     level, weight = strategies.level(draw, call.caps, _QUANTIZE), strategies.weight(draw, call.caps)
     scale = {"q": strategies.modulus(draw, call.caps, _QUANTIZE), "level": level, "weight": weight}
     scale = scale if scale["q"] > 2 * weight else roundable(call.caps)[0]
@@ -128,7 +129,7 @@ def quantised(draw: Any, call: Caller) -> Asker:
 
 @_rate(_ENCODE, "QNT-11", "BSA-36", applies=_stochastic)
 def encoded(draw: Any, call: Caller) -> Asker:
-    """Of many equal numbers of an update, the part that is rounded up is their fractional part."""
+    """Of many equal numbers in an update, the part that is rounded up equals their fractional part."""
     chosen = replace(basecagg_functions.levels(draw, call.caps, _ENCODE), c_g=1)
     x, wanted = _numbers(draw, chosen.budget, chosen.c_l)
     return _packed(call, _ENCODE, chosen.params("q", "K", "c_l", "c_g", x=pack_reals(x)), wanted)
@@ -136,7 +137,7 @@ def encoded(draw: Any, call: Caller) -> Asker:
 
 @_rate(_WEIGHT, "QNT-11", "STL-04", applies=lambda caps: True, examples=2)
 def weighed(draw: Any, call: Caller) -> Asker:
-    """Of many equal weights, the part that is rounded up is the fractional part of c_g s(tau)."""
+    """Of many equal weights, the part that is rounded up equals the fractional part of c_g s(tau)."""
     levels = staleness.levels(call.caps)
     level = levels[draw(st.integers(0, len(levels) - 1))]
     latenesses = [tau for tau in (1, 2, 3, 4, 6, 7, 2 * level - 1) if 1 / 5 < level / (tau + 1) % 1 < 4 / 5]
@@ -158,7 +159,7 @@ def weighed(draw: Any, call: Caller) -> Asker:
 
 
 def _averages(caps: Capabilities) -> list[tuple[neighbours.Roster, neighbours.Scale]]:
-    """Return numbers of which the roundings of all users can be told from the average."""
+    """Return rosters and scales for which the average shows how each user rounded."""
     found = [(roster, scale) for roster in neighbours.rosters(caps, _AVERAGE) for scale in _fine(caps, roster.N)]
     return found if _stochastic(caps) else []
 
@@ -169,9 +170,9 @@ def _fine(caps: Capabilities, N: int) -> list[neighbours.Scale]:
 
 @_rate(_AVERAGE, "QNT-11", "SAG-29", applies=lambda caps: bool(_averages(caps)))
 def averaged(draw: Any, call: Caller) -> Asker:
-    """In a round whose users have equal inputs, the part of these that is rounded up is their fractional part.
+    """In a round with equal inputs, the part of them that is rounded up equals their fractional part.
 
-    An average of numbers that nobody rounded is right as well.
+    An average of numbers that were not rounded is right too.
     """
     roster, scale = neighbours.one_of(draw, _averages(call.caps))
     N, parts = roster.N, (np.array(_PARTS) - draw(st.integers(0, 1))).tolist()
@@ -195,7 +196,7 @@ def averaged(draw: Any, call: Caller) -> Asker:
 
 @_rate(_ROUND, "QNT-11", "HSA-08", applies=lambda caps: True)
 def summed(draw: Any, call: Caller) -> Asker:
-    """In many rounds with the same inputs, the sums of the cells are on average those of the numbers themselves."""
+    """Over many rounds with the same inputs, the mean of the cells' sums is the sum of the numbers themselves."""
     p = replace(heterosag_rounds.parameters(draw), d=_EACH // 4)
     scene = reals(draw, p, Fraction(draw(st.sampled_from(_PARTS))))
     least, most = scene.sums(0), scene.sums(1)

@@ -39,7 +39,7 @@ BAD_VECTOR = frozenset({"malformed", "noncanonical", "out_of_range", "length_mis
 
 
 class Entry(dict[str, Any]):
-    """What was answered to one step of a party, with the number of the step."""
+    """The answer to one step of a party, with the number of the step."""
 
     def __init__(self, body: Mapping[str, Any], step: int) -> None:
         super().__init__(body)
@@ -51,9 +51,9 @@ Entries = list[Entry]
 
 @dataclass(frozen=True)
 class Fault:
-    """A step that must be refused, put before one of the right steps, or behind them all.
+    """A step that the party must refuse, inserted before one of the right steps or after them all.
 
-    `blamed` is what the refusal must carry, where a clause names it.
+    `blamed` is the blame that the refusal must carry, when a clause names it.
     """
 
     before: int
@@ -74,7 +74,7 @@ def ask(call: Caller, op: str, params: dict[str, Any], rand: dict[str, Any] | No
 
 @contextmanager
 def at_step(step: int | None) -> Iterator[None]:
-    """Note in what is found that a step is at fault, by its number in the last script or session."""
+    """Record in any failure the number of the wrong step in the last script or session."""
     try:
         yield
     except CheckFailed as failed:
@@ -83,12 +83,12 @@ def at_step(step: int | None) -> Iterator[None]:
 
 
 def _number(entry: Mapping[str, Any]) -> int | None:
-    """Return the number of the step that an entry is of, where it is known."""
+    """Return the number of an entry's step, if it is known."""
     return entry.step if isinstance(entry, Entry) else None
 
 
 def taken(op: str, entry: Mapping[str, Any], phase: str) -> list[str]:
-    """Return the outbox of a step that must have been taken, in a fixed order."""
+    """Return the outbox, in a fixed order, of a step that the party must have taken."""
     with at_step(_number(entry)):
         if "reject" in entry:
             reject = _rejection(op, entry)
@@ -128,7 +128,7 @@ def _demand_refused(call: Caller, op: str, entry: Mapping[str, Any], fault: Faul
 
 
 def _opened(call: Caller) -> tuple[str, Mapping[str, Any]]:
-    """Return the party that was asked last and what it was opened with, a script or a session."""
+    """Return the party that was asked last, and the script or session that opened it."""
     later: dict[str, Any] = {}
     for request in (exchange.request for exchange in reversed(call.transcript)):
         if request.op == "session.again":
@@ -140,7 +140,7 @@ def _opened(call: Caller) -> tuple[str, Mapping[str, Any]]:
 
 
 def with_faults(calls: Sequence[Call], faults: Sequence[Fault]) -> list[tuple[Call, Fault | None]]:
-    """Return the steps of a script, each with the fault that it is, if it is one."""
+    """Return the steps of a script. Each comes with its fault, or None for a right step."""
     steps: list[tuple[Call, Fault | None]] = []
     for at in range(len(calls) + 1):
         steps += [(fault.call, fault) for fault in faults if fault.before == at]
@@ -150,7 +150,7 @@ def with_faults(calls: Sequence[Call], faults: Sequence[Fault]) -> list[tuple[Ca
 
 @contextmanager
 def right_step(op: str) -> Iterator[None]:
-    """Name the clauses of a party's right steps in what is found in one of them, before anything was wrong."""
+    """Name the clauses of a party's right steps in a failure of a right step that comes before any fault."""
     try:
         yield
     except CheckFailed as failed:
@@ -162,14 +162,14 @@ def right_step(op: str) -> Iterator[None]:
 def compare_prefix(
     op: str, steps: Sequence[tuple[Call, Fault | None]], entries: Entries, want: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Compare the entries of the right steps before the first fault, if there is one."""
+    """Compare the entries of the right steps before the first fault, or of all steps if there is none."""
     first = next((at for at, (_, fault) in enumerate(steps) if fault is not None), 0)
     with right_step(op):
         compare_entries(op, [step for step, _ in steps[:first]], entries[:first], want[:first])
 
 
 def drop_faults(call: Caller, op: str, entries: Entries, faults: Sequence[Fault | None]) -> Entries:
-    """Judge the refused steps, and return the entries of the others."""
+    """Judge the steps that must be refused, and return the entries of the others."""
     for entry, fault in zip(entries, faults, strict=True):
         if fault is not None:
             _refused(call, op, entry, fault)
@@ -177,7 +177,7 @@ def drop_faults(call: Caller, op: str, entries: Entries, faults: Sequence[Fault 
 
 
 def compare_entries(op: str, calls: Sequence[Call], got: Entries, want: Sequence[Mapping[str, Any]]) -> None:
-    """Compare entries bit for bit, the messages of an outbox in any order."""
+    """Compare entries bit for bit. The messages of an outbox may be in any order."""
     for step, mine, right in zip(calls, got, want, strict=True):
         assert "reject" not in right, f"the reference refuses {step.phase}: {right}"
         outbox = taken(op, mine, step.phase)
@@ -190,7 +190,7 @@ def compare_entries(op: str, calls: Sequence[Call], got: Entries, want: Sequence
 
 
 def elsewhere(draw: Any, calls: Sequence[Call], at: int, place: int, message: Message) -> Fault:
-    """Draw a step in which a message has another session, round or receiver."""
+    """Draw a step in which one message has another session, round or receiver."""
     other = message.sender if message.receiver == SERVER else SERVER
     values: dict[str, Any] = {
         "session": bytes([message.session[0] ^ 1]) + message.session[1:],
@@ -202,26 +202,26 @@ def elsewhere(draw: Any, calls: Sequence[Call], at: int, place: int, message: Me
 
 
 def twice(calls: Sequence[Call], at: int, message: Message) -> Fault:
-    """Return a step in which a message comes a second time."""
+    """Return a step in which one message comes twice."""
     more = replace(calls[at], inbox=(*calls[at].inbox, encode(message)))
     return Fault(at, more, SECOND, "a sender sent two messages")
 
 
 def too_early(draw: Any, calls: Sequence[Call]) -> Fault:
-    """Draw a step that comes before others that must be taken first."""
+    """Draw a step that is asked before the steps that must come first."""
     at = draw(st.integers(1, len(calls) - 1))
     return Fault(draw(st.integers(0, at - 1)), calls[at], OUT_OF_TURN, f"the step {calls[at].phase} comes too early")
 
 
 def once_more(draw: Any, calls: Sequence[Call]) -> Fault:
-    """Draw a step that was taken before."""
+    """Draw a step that was already taken."""
     at = draw(st.integers(0, len(calls) - 1))
     before = draw(st.integers(at + 1, len(calls)))
     return Fault(before, calls[at], AGAIN, f"the step {calls[at].phase} was taken before")
 
 
 def broken_bytes(draw: Any, data: bytes) -> bytes:
-    """Draw bytes that are no message: cut, continued, with another type or another count."""
+    """Draw bytes that are not a message: cut, extended, or with another type or count."""
     how = draw(st.sampled_from(("cut", "longer", "type", "count")))
     if how == "cut":
         return data[: draw(st.integers(0, len(data) - 1))]
@@ -233,6 +233,6 @@ def broken_bytes(draw: Any, data: bytes) -> bytes:
 
 
 def disordered(draw: Any, users: Sequence[int]) -> tuple[int, ...]:
-    """Draw two or more users in another order than the ascending one."""
+    """Draw two or more users in an order that is not ascending."""
     order = strategies.shuffled(draw, users)
     return tuple(reversed(order)) if order == sorted(order) else tuple(order)

@@ -1,4 +1,4 @@
-"""Checks of SecAgg and SecAgg+: what a user and the server refuse, and that nothing came of it (spec/secagg.md)."""
+"""Checks of SecAgg and SecAgg+: what a user and the server refuse, without any effect (spec/secagg.md)."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ IN_ORDER = frozenset({"inconsistent_sets"})
 Build = Callable[[Any, Scene], Fault | None]
 _FAULTS: dict[str, dict[str, Build]] = {USER: {}, SERVED: {}}
 ROUND_FAULTS: dict[Role, dict[str, Build]] = {Role.USER: {}, Role.SERVER: {}}
-"""The faults that any protocol meets whose round is that of SecAgg on the complete graph."""
+"""The faults that apply to every protocol whose round is SecAgg's on the complete graph."""
 
 ROUND_CLAUSES: dict[Build, tuple[str, ...]] = {}
-"""The clauses that they break."""
+"""The clauses that these faults break."""
 
 _ROLES = {USER: Role.USER, SERVED: Role.SERVER}
 
@@ -84,7 +84,7 @@ _ROLES = {USER: Role.USER, SERVED: Role.SERVER}
 def _refusal(
     party: str, name: str, *clauses: str, sparse: bool | None = None, spare: int = 0, shared: bool = True
 ) -> Callable[[Build], Build]:
-    """Register a fault as a check: the step is refused, and the right steps around it work (ERR-01)."""
+    """Register a fault as a check: the party refuses the step, and its right steps before and after work (ERR-01)."""
 
     def register(build: Build) -> Build:
         def judge(draw: Any, call: Caller) -> None:
@@ -116,7 +116,7 @@ def _both(name: str, *clauses: str) -> Callable[[Build], Build]:
 
 
 def _arriving(draw: Any, scene: Scene) -> tuple[int, int, Any]:
-    """Draw a message that arrives: the number of its step, its place in the inbox, itself."""
+    """Draw a message that arrives. Return the number of its step, its place in the inbox, and the message."""
     events = scene.events()
     at = draw(st.sampled_from([at for at, event in enumerate(events) if event.received]))
     place = draw(st.integers(0, len(events[at].received) - 1))
@@ -132,7 +132,7 @@ def _elsewhere(draw: Any, scene: Scene) -> Fault:
 
 @_both("sender", "MSG-03", "SAG-16")
 def _sender(draw: Any, scene: Scene) -> Fault:
-    """A message from a party that has nothing to send to this step is refused."""
+    """A message is refused if its sender has nothing to send to this step."""
     at, _, message = _arriving(draw, scene)
     senders = {message.sender for message in scene.inbox(at)}
     allowed = _allowed(scene, at)
@@ -145,7 +145,7 @@ def _sender(draw: Any, scene: Scene) -> Fault:
 
 
 def _allowed(scene: Scene, at: int) -> set[int]:
-    """Return the users whose messages a step may receive."""
+    """Return the users whose messages a step accepts."""
     if at == 0:
         return set(scene.deal.users)
     state = scene.state(at - 1)
@@ -163,7 +163,7 @@ def _second(draw: Any, scene: Scene) -> Fault:
 
 @_both("bytes", "MSG-02")
 def _bytes(draw: Any, scene: Scene) -> Fault:
-    """Bytes that are no message are refused."""
+    """Bytes that do not decode to a message are refused."""
     at, place, message = _arriving(draw, scene)
     data = broken_bytes(draw, encode(message))
     if _is_message(data):
@@ -181,7 +181,7 @@ def _is_message(data: bytes) -> bool:
 
 @_both("type", "MSG-02")
 def _type(draw: Any, scene: Scene) -> Fault:
-    """A message of a type that the step does not receive is refused, also where it is one of the protocol's."""
+    """A message of a type that the step does not expect is refused, even if it is a type of the protocol."""
     calls = scene.calls()
     at = draw(st.integers(0, len(calls) - 1))
     wrong = calls[2 if at == 3 else 3].inbox[0]
@@ -190,13 +190,13 @@ def _type(draw: Any, scene: Scene) -> Fault:
 
 @_both("out-of-turn", "MSG-03")
 def _early(draw: Any, scene: Scene) -> Fault:
-    """A step before the ones that come first is refused."""
+    """A step is refused if an earlier step was not taken."""
     return too_early(draw, scene.calls())
 
 
 @_both("step-again", "MSG-04", "SAG-15", "SAG-25")
 def _again(draw: Any, scene: Scene) -> Fault:
-    """A step that was taken is not taken again: no second input, no second answer."""
+    """A step that was already taken is refused: no second input, no second answer."""
     return once_more(draw, scene.calls())
 
 
@@ -204,7 +204,7 @@ def _again(draw: Any, scene: Scene) -> Fault:
 
 
 def _keys(scene: Scene) -> dict[int, list[bytes]]:
-    """Return the public keys that a user is sent: for each neighbour that for sealing and that for masking."""
+    """Return the public keys that a user receives: for each neighbour a sealing key and a masking key."""
     [message] = scene.inbox(1)
     both = [_cut(message.sealing, 32), _cut(message.masking, 32)]
     return {user: [keys[at] for keys in both] for at, user in enumerate(message.users)}
@@ -215,7 +215,7 @@ def _cut(data: bytes, size: int) -> list[bytes]:
 
 
 def _sent_keys(scene: Scene, keys: Sequence[tuple[int, list[bytes]]]) -> Call:
-    """Return the step that shares secrets, with these keys."""
+    """Return the step that shares secrets, with `keys` as the received keys."""
     [message] = scene.inbox(1)
     sealing, masking = (b"".join(pair[at] for _, pair in keys) for at in (0, 1))
     changed = replace(message, users=tuple(user for user, _ in keys), sealing=sealing, masking=masking)
@@ -224,14 +224,14 @@ def _sent_keys(scene: Scene, keys: Sequence[tuple[int, list[bytes]]]) -> Call:
 
 @_refusal(USER, "no-message", "SAG-36")
 def _nothing(draw: Any, scene: Scene) -> Fault:
-    """Without keys nothing is shared, and without a request nothing is answered."""
+    """Without keys the user shares nothing, and without a request it answers nothing."""
     at = draw(st.sampled_from((1, 3)))
     return Fault(at, Call(scene.calls()[at].phase), NOTHING_CAME, "no message came")
 
 
 @_refusal(USER, "keys-twice", "SAG-06", "ADP-29")
 def _keys_twice(draw: Any, scene: Scene) -> Fault:
-    """Keys of a user that is named twice are refused."""
+    """A key list that names a user twice is refused."""
     keys = list(_keys(scene).items())
     user, _ = draw(st.sampled_from(keys))
     twice = sorted([*keys, (user, _fresh_keys(draw))], key=lambda entry: entry[0])
@@ -245,7 +245,7 @@ def _fresh_keys(draw: Any) -> list[bytes]:
 
 @_refusal(USER, "stranger-keys", "SAG-06", "ADP-29")
 def _stranger_keys(draw: Any, scene: Scene) -> Fault:
-    """Keys of a user that is no neighbour are refused: another user of the circle, itself, or nobody."""
+    """Keys of a user that is not a neighbour are refused: of another user, the user itself, or a stranger."""
     graph = scene.state(0).round.graph
     others = set(scene.deal.users) - graph.neighbours(scene.party)
     user = draw(st.sampled_from([*sorted(others, key=lambda user: (user == scene.party, user)), scene.size]))
@@ -255,7 +255,7 @@ def _stranger_keys(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(USER, "equal-keys", "SAG-07")
 def _equal_keys(draw: Any, scene: Scene) -> Fault:
-    """Two equal keys are refused, whosever they are: of two users, of one, or of the user itself."""
+    """Two equal keys are refused, whether they belong to two users, to one user, or to the user itself."""
     keys = _keys(scene)
     own = scene.events()[0].sent[0]
     assert isinstance(own, secagg.AdvertisedKeys)
@@ -271,7 +271,7 @@ def _equal_keys(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(USER, "few-keys", "SAG-08")
 def _few_keys(draw: Any, scene: Scene) -> Fault:
-    """With the keys of fewer than t - 1 neighbours nothing is shared."""
+    """With the keys of fewer than t - 1 neighbours, the user shares nothing."""
     keys, t = _keys(scene), scene.deal.numbers["t"]
     chosen = sorted(strategies.subset(draw, sorted(keys), 0, t - 2))
     chosen = sorted(keys)[: t - 2] if draw(st.booleans()) else chosen
@@ -280,7 +280,7 @@ def _few_keys(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(USER, "weak-key", "SAG-09", "KEY-01")
 def _weak_key(draw: Any, scene: Scene) -> Fault:
-    """A public key of low order is refused, for sealing and for masking."""
+    """A public key of low order is refused, both for sealing and for masking."""
     keys = _keys(scene)
     user, which = draw(st.sampled_from(sorted(keys))), draw(st.integers(0, 1))
     keys[user][which] = low_order(draw)
@@ -290,7 +290,7 @@ def _weak_key(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(USER, "key-lengths", "MSG-02", "SAG-33")
 def _key_lengths(draw: Any, scene: Scene) -> Fault:
-    """Keys that are not 32 bytes for each user that is named are refused."""
+    """A key list is refused unless every key of every named user has 32 bytes."""
     [message] = scene.inbox(1)
     name = draw(st.sampled_from(("sealing", "masking")))
     keys = getattr(message, name)
@@ -301,7 +301,7 @@ def _key_lengths(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(USER, "descending", "SAG-32", "ADP-29")
 def _descending(draw: Any, scene: Scene) -> Fault:
-    """Keys and requests whose users do not ascend are malformed, and the server is blamed."""
+    """A key list or a request whose users are not in ascending order is malformed, and the server is blamed."""
     why, keys = "the users do not ascend", list(_keys(scene).items())
     if draw(st.booleans()) or len(keys) < 2:
         request = _request(scene)
@@ -315,7 +315,7 @@ def _descending(draw: Any, scene: Scene) -> Fault:
 
 
 def _lane(scene: Scene, message: Message) -> tuple[Lane, bytes]:
-    """Return what the payload from a neighbour is sealed with: the way, and the secret of the two."""
+    """Return the two inputs with which a neighbour's payload is sealed: the lane and the shared secret."""
     state = scene.state(1)
     keys = (state.peers[message.sender].sealing, state.peers[scene.party].sealing)
     return Lane(state.round.context(), message.sender, scene.party, *keys), state.sealing_secrets[message.sender]
@@ -323,7 +323,7 @@ def _lane(scene: Scene, message: Message) -> tuple[Lane, bytes]:
 
 @_refusal(USER, "payload", "SEA-02", "ADP-29")
 def _payload(draw: Any, scene: Scene) -> Fault:
-    """A payload that was altered, or sealed for another round, does not open; sender and server are blamed."""
+    """A payload that was altered or sealed for another round does not open. Its sender and the server are blamed."""
     inbox = scene.inbox(2)
     place = draw(st.integers(0, len(inbox) - 1))
     message = inbox[place]
@@ -338,7 +338,7 @@ def _payload(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(USER, "plaintext", "MSG-02", "SAG-33")
 def _plaintext(draw: Any, scene: Scene) -> Fault:
-    """A plaintext that is not two elements is refused: cut, continued, or with a number that is too large."""
+    """A plaintext that is not two elements is refused: cut, extended, or with a number that is too large."""
     inbox = scene.inbox(2)
     place = draw(st.integers(0, len(inbox) - 1))
     message = inbox[place]
@@ -352,7 +352,7 @@ def _plaintext(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(USER, "few-shares", "SAG-13")
 def _few_shares(draw: Any, scene: Scene) -> Fault:
-    """With the shares of fewer than t - 1 neighbours no masked input is sent."""
+    """With the shares of fewer than t - 1 neighbours, the user sends no masked input."""
     call, t = scene.calls()[2], scene.deal.numbers["t"]
     fewer = t - 2 if draw(st.booleans()) else draw(st.integers(0, t - 2))
     return Fault(2, replace(call, inbox=call.inbox[:fewer]), TOO_FEW, f"the shares of {fewer} neighbours came")
@@ -362,7 +362,7 @@ def _few_shares(draw: Any, scene: Scene) -> Fault:
 
 
 def _asked(scene: Scene, survivors: Sequence[int], dropped: Sequence[int]) -> Call:
-    """Return the last step of a user, with another request."""
+    """Return a user's last step with another request."""
     [message] = scene.inbox(3)
     return scenes.call("unmasking", (replace(message, survivors=tuple(survivors), dropped=tuple(dropped)),))
 
@@ -382,7 +382,7 @@ def _still_enough(scene: Scene, survivors: Sequence[int]) -> bool:
 
 
 def few_of_some(left: Sequence[int], T: int) -> bool:
-    """Return whether of some users some are left, and fewer than T + 2."""
+    """Return whether between 1 and T + 1 users are left."""
     return any(0 < count < T + 2 for count in left)
 
 
@@ -399,7 +399,7 @@ def _named_twice(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(USER, "request-outside", "SAG-19")
 def _named_outside(draw: Any, scene: Scene) -> Fault:
-    """A request that names a user outside the roster is refused, in either list."""
+    """A request that names a user outside the roster, in either list, is refused."""
     request, outsider = _request(scene), draw(st.sampled_from((scene.size, 2**31 - 1, SERVER)))
     survivors, dropped = [*request.survivors], [*request.dropped]
     one_of(draw, (survivors, dropped)).append(outsider)
@@ -408,7 +408,7 @@ def _named_outside(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(USER, "request-both", "SAG-20")
 def _named_in_both(draw: Any, scene: Scene) -> Fault | None:
-    """A request that names a user as survivor and as dropped is refused: both its secrets would be released."""
+    """A request that names a user as both survivor and dropped is refused: both of its secrets would be released."""
     request = _request(scene)
     user = draw(st.sampled_from((*request.survivors, *request.dropped)))
     survivors, dropped = sorted({*request.survivors, user}), sorted({*request.dropped, user})
@@ -419,7 +419,7 @@ def _named_in_both(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(USER, "request-without", "SAG-21", spare=1)
 def _named_without(draw: Any, scene: Scene) -> Fault | None:
-    """A request in which the user is not a survivor itself is refused, named as dropped or not at all."""
+    """A request in which the user itself is not a survivor is refused, whether it is named as dropped or not at all."""
     request = _request(scene)
     survivors = [user for user in request.survivors if user != scene.party]
     if not _still_enough(scene, survivors):
@@ -430,7 +430,7 @@ def _named_without(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(USER, "few-survivors", "SAG-22")
 def _few_survivors(draw: Any, scene: Scene) -> Fault:
-    """A request with too few survivors, all together or among the holders, is refused."""
+    """A request with too few survivors, in total or among the holders, is refused."""
     request = _request(scene)
     holders = scene.state(0).round.graph.holders(scene.party)
     others = [user for user in request.survivors if user != scene.party]
@@ -445,7 +445,7 @@ def _few_survivors(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(USER, "request-unnamed", "SAG-23", spare=1)
 def _unnamed(draw: Any, scene: Scene) -> Fault | None:
-    """A request that leaves out a user whose shares are held is refused."""
+    """A request that leaves out a user whose shares the party holds is refused."""
     request, held = _request(scene), set(scene.state(2).held) - {scene.party}
     user = draw(st.sampled_from(sorted(held)))
     survivors, dropped = ([other for other in users if other != user] for users in (request.survivors, request.dropped))
@@ -457,7 +457,7 @@ def _unnamed(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(USER, "request-unheld", "SAG-23", spare=1)
 def _unheld(draw: Any, scene: Scene) -> Fault | None:
-    """A request that names a neighbour whose shares are not held is refused."""
+    """A request that names a neighbour whose shares the party does not hold is refused."""
     request, state = _request(scene), scene.state(2)
     missing = state.round.graph.neighbours(scene.party) - set(state.held)
     if not missing:
@@ -473,7 +473,7 @@ def _unheld(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(USER, "another-request", "SAG-25", "SAG-20", spare=1)
 def _another_request(draw: Any, scene: Scene) -> Fault | None:
-    """A user that answered one request answers no other one: one in which a survivor has dropped out."""
+    """A user that answered one request refuses another one, in which a survivor is named as dropped."""
     request = _request(scene)
     others = [user for user in request.survivors if user != scene.party]
     user = draw(st.sampled_from(others))
@@ -488,7 +488,7 @@ def _another_request(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(SERVED, "share-for-a-stranger", "SAG-31", "ADP-29", sparse=True)
 def _share_for_stranger(draw: Any, scene: Scene) -> Fault | None:
-    """A share for a user that is not a neighbour of its sender is malformed, and the sender is blamed."""
+    """A share for a user that is not its sender's neighbour is malformed, and the sender is blamed."""
     state, inbox = scene.state(0), scene.inbox(1)
     message = one_of(draw, [message for message in inbox if isinstance(message, SecretShares)])
     strangers = set(state.keys) - state.round.graph.holders(message.sender)
@@ -526,7 +526,7 @@ def _weak_advertised(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(SERVED, "equal-keys", "SAG-35", "ADP-29")
 def _equal_advertised(draw: Any, scene: Scene) -> Fault:
-    """Equal advertised keys are refused, whosever and whatever for they are, and their owners are blamed."""
+    """Two equal advertised keys are refused, regardless of owner or purpose, and their owners are blamed."""
     inbox = scene.inbox(0)
     place, other = draw(st.integers(0, len(inbox) - 1)), draw(st.integers(0, len(inbox) - 1))
     name = draw(st.sampled_from(("sealing", "masking")))
@@ -540,7 +540,7 @@ def _equal_advertised(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(SERVED, "other-neighbours", "SAG-37", "ADP-29")
 def _other_neighbours(draw: Any, scene: Scene) -> Fault:
-    """A masked input that names other neighbours than its sender has among the sharers is refused."""
+    """A masked input is refused unless the neighbours it names are its sender's neighbours among the sharers."""
     place = draw(st.integers(0, len(scene.inbox(2)) - 1))
     message = scene.inbox(2)[place]
     right, at = message.neighbours, draw(st.integers(0, len(message.neighbours) - 1))
@@ -554,7 +554,7 @@ def _other_neighbours(draw: Any, scene: Scene) -> Fault:
 
 @check(f"{SERVED}/graph", "SAG-03", "SAG-05", "SAG-18", operations=SESSIONS, applies=playing.plays(SERVED), examples=60)
 def graph(draw: Any, call: Caller) -> None:
-    """Whoever advertised keys and has enough holders that did is sent the keys of its neighbours among them."""
+    """A user that advertised is sent the keys of its neighbours that advertised, if enough of its holders did."""
     deal = dealt_rounds.bare(draw)
     drawn = strategies.subset(draw, deal.users, max(0, len(deal.users) - 3))
     header = (deal.session, deal.round)
@@ -568,7 +568,7 @@ def graph(draw: Any, call: Caller) -> None:
 
 @check(f"{SERVED}/partial", "SAG-11", "SAG-05", operations=SESSIONS, applies=playing.plays(SERVED), examples=24)
 def partial(draw: Any, call: Caller) -> None:
-    """A user whose commitment, or one of whose shares, is missing is no sharer: nothing of it is relayed."""
+    """A user whose commitment or any of whose shares is missing is not a sharer: the server relays nothing from it."""
     scene = dealt_rounds.scene(draw, Role.SERVER, spare=1)
     first, second, *_ = scene.calls()
     user = draw(st.sampled_from(scene.deal.users))
@@ -584,7 +584,7 @@ def partial(draw: Any, call: Caller) -> None:
 
 @_refusal(SERVED, "few-users", "SAG-18")
 def _few_users(draw: Any, scene: Scene) -> Fault:
-    """With too few users that advertised, shared, or sent an input, the step is refused; with enough it works."""
+    """The step is refused if too few users advertised, shared, or sent an input. With enough users it works."""
     at = draw(st.integers(0, 2))
     senders = sorted({message.sender for message in scene.inbox(at)})
     fewer = scene.enough - 1 if draw(st.booleans()) else draw(st.integers(0, scene.enough - 1))
@@ -600,7 +600,7 @@ def _only(scene: Scene, at: int, senders: Sequence[int], why: str) -> Fault:
 
 @_refusal(SERVED, "few-holders", "SAG-18", sparse=True, spare=1)
 def _few_holders(draw: Any, scene: Scene) -> Fault | None:
-    """A sum is not asked for when the secrets of a user have fewer than t holders left, also where many users are."""
+    """The server requests no sum if some user's secrets have fewer than t holders left, even with many users."""
     state, t = scene.state(1), scene.deal.numbers["t"]
     owner = draw(st.sampled_from(state.sharers))
     holders = sorted(state.round.graph.holders(owner))
@@ -614,7 +614,7 @@ def _few_holders(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(SERVED, "few-answers", "SAG-27", "SAG-30")
 def _few_answers(draw: Any, scene: Scene) -> Fault:
-    """With fewer than t holders of a user that answer, nothing is recovered; with enough of them it is."""
+    """If fewer than t holders of some user answer, nothing is recovered; with enough answers the step works."""
     state, t = scene.state(1), scene.deal.numbers["t"]
     owner = draw(st.sampled_from(state.sharers))
     holders = state.round.graph.holders(owner)
@@ -626,7 +626,7 @@ def _few_answers(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(SERVED, "outsider", "SAG-16", "MSG-03", spare=1)
 def _outsider(draw: Any, scene: Scene) -> Fault | None:
-    """An input of a user that shared no secrets, and an answer of one that sent no input, are refused."""
+    """The server refuses an input from a user that shared no secrets and an answer from one that sent no input."""
     at = draw(st.sampled_from((2, 3)))
     outside = sorted(set(scene.deal.users) - _allowed(scene, at))
     if not outside:
@@ -638,7 +638,7 @@ def _outsider(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(SERVED, "input", "SAG-33", "MOD-06", "MOD-07", shared=False)
 def _input(draw: Any, scene: Scene) -> Fault:
-    """A masked input of another length, or with a number that is not below R, is refused, and its sender is blamed."""
+    """A masked input with the wrong length or a number not below R is refused, and its sender is blamed."""
     inbox, R = scene.inbox(2), int(scene.deal.numbers["R"])
     place = draw(st.integers(0, len(inbox) - 1))
     message = inbox[place]
@@ -652,7 +652,7 @@ def _input(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(SERVED, "neighbour-order", "SAG-76", "ADP-29")
 def _neighbour_order(draw: Any, scene: Scene) -> Fault | None:
-    """A masked input that names the right neighbours in another order is refused, and its sender is blamed."""
+    """A masked input that names the right neighbours in the wrong order is refused, and its sender is blamed."""
     place = draw(st.integers(0, len(scene.inbox(2)) - 1))
     message = scene.inbox(2)[place]
     if len(message.neighbours) < 2:
@@ -664,7 +664,7 @@ def _neighbour_order(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(SERVED, "answer-order", "SAG-77", "ADP-29")
 def _answer_order(draw: Any, scene: Scene) -> Fault:
-    """An answer that names the right users in another order is malformed, and its sender is blamed."""
+    """An answer that names the right users in the wrong order is malformed, and its sender is blamed."""
     place = draw(st.integers(0, len(scene.inbox(3)) - 1))
     message = scene.inbox(3)[place]
     shares = [message.seed_shares[at : at + ELEMENT_BYTES] for at in range(0, len(message.seed_shares), ELEMENT_BYTES)]
@@ -675,7 +675,7 @@ def _answer_order(draw: Any, scene: Scene) -> Fault:
 
 @_refusal(SERVED, "answer", "SAG-26", "ADP-29")
 def _answer(draw: Any, scene: Scene) -> Fault:
-    """An answer that does not hold exactly the shares that were asked for is malformed, and its sender is blamed."""
+    """An answer that does not hold exactly the requested shares is malformed, and its sender is blamed."""
     inbox = scene.inbox(3)
     place = draw(st.integers(0, len(inbox) - 1))
     message = inbox[place]
@@ -686,7 +686,7 @@ def _answer(draw: Any, scene: Scene) -> Fault:
 
 
 def _wrong_lists(draw: Any, scene: Scene, message: UnmaskShares) -> dict[str, Any]:
-    """Draw the fields of an answer with other users, or shares that are cut, continued or too large."""
+    """Draw the fields of an answer with other users, or with shares that are cut, extended or too large."""
     size, large = ELEMENT_BYTES, b"\xff" * (ELEMENT_BYTES - 1) + b"\1"
     dropped = bool(message.dropped) and bool(draw(st.booleans()))
     users, shares = ("dropped", "key_shares") if dropped else ("survivors", "seed_shares")
@@ -710,7 +710,7 @@ def _wrong_lists(draw: Any, scene: Scene, message: UnmaskShares) -> dict[str, An
 
 @_refusal(SERVED, "altered-share", "SAG-28", "ADP-29", sparse=False)
 def _altered_share(draw: Any, scene: Scene) -> Fault:
-    """A secret that is not the one of its owner is refused, and the owner and all whose shares were used are blamed."""
+    """A recovered secret that is not its owner's is refused. The owner and all whose shares were used are blamed."""
     t = scene.deal.numbers["t"]
     inbox = [scene.inbox(3)[at] for at in strategies.subset(draw, range(len(scene.inbox(3))), t, t)]
     place = draw(st.integers(0, t - 1))
@@ -727,7 +727,10 @@ def _altered_share(draw: Any, scene: Scene) -> Fault:
 
 @check(f"{SERVED}/uncommitted", "SAG-28", "ADP-29", operations=SESSIONS, applies=playing.plays(SERVED), examples=24)
 def uncommitted(draw: Any, call: Caller) -> None:
-    """A seed that its owner did not commit to, or a key that it did not advertise, is refused with whom to blame."""
+    """A seed that breaks its commitment is refused, and so is a key that was not advertised.
+
+    The right users are blamed.
+    """
     scene = dealt_rounds.scene(draw, Role.SERVER, sparse=False, spare=1)
     calls, state = scene.calls(), scene.state(2)
     at, users, name = (0, state.dropped, "masking") if state.dropped else (1, state.survivors, "commitment")
@@ -750,7 +753,7 @@ def uncommitted(draw: Any, call: Caller) -> None:
 def _parameters(party: str) -> None:
     @check(f"{party}/parameters", "SAG-01", "SAG-02", operations=SESSIONS, applies=playing.plays(party), examples=40)
     def parameters(draw: Any, call: Caller) -> None:
-        """Parameters that the text does not allow are refused."""
+        """Parameters that the text forbids are refused."""
         deal = dealt_rounds.secagg(draw)
         numbers = dict(deal.numbers)
         wrong = _wrong_numbers(numbers)
@@ -761,7 +764,7 @@ def _parameters(party: str) -> None:
 
     @check(f"{party}/order", "SAG-04", operations=SESSIONS, applies=playing.plays(party), examples=16)
     def order(draw: Any, call: Caller) -> None:
-        """An order that is not a permutation of the roster is refused."""
+        """An order of users that is not a permutation of the roster is refused."""
         deal = dealt_rounds.secagg(draw)
         params = {"handle": "h", **deal.opening(_any(party))}
         right = params["setup"]["order"]
@@ -777,7 +780,7 @@ def _parameters(party: str) -> None:
 
     @check(f"{party}/refused-step", "ERR-01", operations=SESSIONS, applies=playing.plays(party), examples=30)
     def unharmed(draw: Any, call: Caller) -> None:
-        """Whatever the party refused before, the right steps come out as if it had never been asked."""
+        """After the party refused other steps, its right steps come out as if it had never been asked those."""
         scene = dealt_rounds.scene(draw, _ROLES[party])
         names = strategies.subset(draw, range(len(_FAULTS[party])), 1, 3)
         faults = [_FAULTS[party][sorted(_FAULTS[party])[name]](draw, scene) for name in names]
@@ -789,7 +792,7 @@ def _any(party: str) -> int:
 
 
 def _wrong_numbers(numbers: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return changes that break SAG-01 or SAG-02, each by its name."""
+    """Return changes that break SAG-01 or SAG-02, by name."""
     N, D, T, k = (numbers[name] for name in ("N", "D", "T", "k"))
     complete = k == N - 1
     wrong: dict[str, dict[str, Any]] = {
@@ -813,7 +816,7 @@ def _wrong_numbers(numbers: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 @check(f"{USER}/update", "SAG-14", operations=SESSIONS, applies=playing.plays(USER), examples=16)
 def update(draw: Any, call: Caller) -> None:
-    """An input of another length, or with a number that is not below R, is refused."""
+    """An input with the wrong length or a number not below R is refused."""
     deal = dealt_rounds.secagg(draw)
     params, R = {"handle": "h", **deal.opening(0)}, int(deal.numbers["R"])
     text = params["setup"]["update"]
@@ -853,7 +856,7 @@ def _script(party: str) -> None:
         examples=24,
     )
     def script(draw: Any, call: Caller) -> None:
-        """The entries of a script are those of the text, and steps that were refused leave no trace in it."""
+        """The entries of a script are those of the text, and refused steps leave no trace in it."""
         scene = dealt_rounds.scene(draw, _ROLES[party])
         name = draw(st.sampled_from(sorted(_FAULTS[party])))
         fault = _FAULTS[party][name](draw, scene)

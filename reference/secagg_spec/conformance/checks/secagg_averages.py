@@ -42,13 +42,13 @@ def _spares(caps: Capabilities) -> bool:
 
 @check("secagg.average/mean", "ADP-30", "SAG-29", "SAG-12", operations=(AVERAGE,), examples=25)
 def mean(draw: Any, call: Caller) -> None:
-    """A round in which nobody drops out gives the weighted average over all."""
+    """A round without dropouts gives the weighted average over all users."""
     _judge(call, average(draw, call.caps))
 
 
 @check("secagg.average/light-weights", "ADP-30", operations=(AVERAGE,), examples=20)
 def light(draw: Any, call: Caller) -> None:
-    """When all weights are 1, however large they may be, the average is as right as the quantiser lets it be."""
+    """When all weights are 1, the average is as exact as the quantiser allows, however large `max_weight` is."""
     roster = neighbours.roster(draw, call.caps, AVERAGE)
     scales = neighbours.scales(call.caps, roster.N)
     coarse = [scale for scale in scales if scale.max_weight > 2 * scale.clip * scale.level]
@@ -58,19 +58,19 @@ def light(draw: Any, call: Caller) -> None:
 
 @check("secagg.average/late-dropouts", "SAG-29", "SAG-30", operations=(AVERAGE,), applies=_spares, examples=25)
 def late(draw: Any, call: Caller) -> None:
-    """Users that drop out before their masked input or their answer do not stop a round that has enough others."""
+    """A round completes when users drop out before their masked input or their answer and enough others are left."""
     _judge(call, _with_dropouts(draw, call.caps, LATE))
 
 
 @check("secagg.average/advertise-dropouts", "SAG-30", "SAG-05", operations=(AVERAGE,), applies=_spares, examples=25)
 def advertise(draw: Any, call: Caller) -> None:
-    """Users that drop out before they advertise keys do not stop a round that has enough others."""
+    """A round completes when users drop out before they advertise keys and enough others are left."""
     _judge(call, _with_dropouts(draw, call.caps, EARLY[:1]))
 
 
 @check("secagg.average/share-dropouts", "SAG-30", "SAG-11", operations=(AVERAGE,), applies=_spares, examples=25)
 def share(draw: Any, call: Caller) -> None:
-    """Users that drop out before they share their secrets do not stop a round that has enough others."""
+    """A round completes when users drop out before they share their secrets and enough others are left."""
     _judge(call, _with_dropouts(draw, call.caps, EARLY[1:]))
 
 
@@ -105,7 +105,7 @@ def _compare(call: Caller, scene: Average, result: Any) -> None:
 
 @check("secagg.average/too-few", "SAG-18", "SAG-27", "SAG-30", operations=(AVERAGE,), examples=25)
 def too_few(draw: Any, call: Caller) -> None:
-    """A round that loses so many users in one phase that fewer than t are left ends, and says so."""
+    """A round that loses so many users in one phase that fewer than t are left fails with a rejection."""
     scene = average(draw, call.caps)
     left = draw(st.integers(0, scene.roster.t - 1))
     scene = dropping(draw, scene, scene.roster.N - left, (draw(st.sampled_from(ROUND_PHASES)),))
@@ -114,7 +114,7 @@ def too_few(draw: Any, call: Caller) -> None:
 
 @check("secagg.average/too-few-at-last", "SAG-27", "SAG-30", operations=(AVERAGE,), applies=_spares, examples=20)
 def too_few_at_last(draw: Any, call: Caller) -> None:
-    """A round that goes on without users that dropped out early ends when fewer than t answer, and says so."""
+    """A round that survived early dropouts fails with a rejection if fewer than t users answer."""
     scene = average(draw, call.caps, neighbours.roster(draw, call.caps, AVERAGE, 1))
     N, t = scene.roster.N, scene.roster.t
     users = draw(st.permutations(range(N)))
@@ -125,7 +125,7 @@ def too_few_at_last(draw: Any, call: Caller) -> None:
 
 @check("secagg.average/out-of-range", "ADP-31", "ERR-02", operations=(AVERAGE,), examples=20)
 def out_of_range(draw: Any, call: Caller) -> None:
-    """An input beyond `clip` is refused, and not clipped."""
+    """An input beyond `clip` is refused, not clipped."""
     scene = average(draw, call.caps)
     beyond = draw(st.sampled_from((1.5, 2.0, 10.0, 1.0 + 2.0**-20))) * scene.scale.clip
     _refused_input(draw, call, scene, draw(st.sampled_from((beyond, -beyond))))
@@ -147,7 +147,7 @@ def _refused_input(draw: Any, call: Caller, scene: Average, value: float) -> Non
 
 
 def _wrapping(caps: Capabilities, N: int) -> list[Scale]:
-    """Return what is declared and can wrap with N users: where there is any, what cannot with one."""
+    """Return declared scales that can wrap with N users, preferring those that cannot wrap with one."""
     scales = neighbours.scales(caps, N, fitting=False)
     return [scale for scale in scales if scale.fits(1, neighbours.exact_weights(caps))] or scales
 
@@ -158,7 +158,7 @@ def _overflows(caps: Capabilities) -> bool:
 
 @check("secagg.average/wrap", "QNT-04", "ERR-02", operations=(AVERAGE,), applies=_overflows, examples=25)
 def wrap(draw: Any, call: Caller) -> None:
-    """With numbers whose sum could wrap the round is refused, or its average is right all the same."""
+    """If the sum of the inputs could wrap, the round is refused or its average is still right."""
     known = neighbours.rosters(call.caps, AVERAGE)
     roster = neighbours.one_of(draw, [roster for roster in known if _wrapping(call.caps, roster.N)])
     scale = neighbours.one_of(draw, _wrapping(call.caps, roster.N))
@@ -179,7 +179,7 @@ def wrap(draw: Any, call: Caller) -> None:
 
 @check("secagg.average/weights", "ADP-32", operations=(AVERAGE,), examples=20)
 def bad_weight(draw: Any, call: Caller) -> None:
-    """A weight that is not positive, or above `max_weight`, is refused."""
+    """A weight that is not positive or is above `max_weight` is refused."""
     scene = average(draw, call.caps)
     weights, most = list(scene.weights), scene.scale.max_weight
     at, wrong = place_of(draw, weights), draw(st.sampled_from((most + 1, 2 * most + 5, 0, -1)))
@@ -191,7 +191,7 @@ def bad_weight(draw: Any, call: Caller) -> None:
 def _scale(check_name: str, clause: str, member: str, wrong: tuple[int, ...]) -> None:
     @check(f"secagg.average/{check_name}", clause, operations=(AVERAGE,), examples=16)
     def bad_scale(draw: Any, call: Caller) -> None:
-        """A level, a `clip` or a `max_weight` that is not positive is refused, and so is a modulus outside SAG-01."""
+        """A level, `clip` or `max_weight` that is not positive is refused. A modulus outside SAG-01 is refused."""
         scene = average(draw, call.caps)
         scene = replace(scene, x=np.zeros_like(scene.x))
         params = scene.params(**{member: draw(st.sampled_from(wrong))})
@@ -207,7 +207,7 @@ _scale("modulus", "SAG-01", "R", (0, -1, 1, 2**32 + 1))
 
 @check("secagg.average/lengths", "SAG-14", operations=(AVERAGE,), examples=20)
 def bad_lengths(draw: Any, call: Caller) -> None:
-    """Inputs of different lengths, and other numbers of inputs or weights than N, are refused."""
+    """Inputs of different lengths are refused, and so are other numbers of inputs or weights than N."""
     scene = average(draw, call.caps)
     rows, weights = [pack_reals(row) for row in scene.x], list(scene.weights)
     at = place_of(draw, rows)
@@ -236,7 +236,7 @@ def _refused(call: Caller, scene: Average, codes: frozenset[str], why: str) -> N
 
 @check("secagg.recovery/altered-share", "SAG-28", operations=(RECOVERY,), examples=25)
 def altered_share(draw: Any, call: Caller) -> None:
-    """A round in which one share was altered on its way to the server ends as `bad_share`, or its average is right."""
+    """If one share is altered on its way to the server, the round fails with `bad_share` or its average is right."""
     scene, share = altered(draw, call.caps)
     answer = call.ask(RECOVERY, scene.params(**share), call.randomness(RECOVERY, scene.rand()))
     call.by_relation = True
@@ -266,7 +266,7 @@ def _threshold(operation: str) -> None:
 def _degree(operation: str) -> None:
     @check(f"{operation}/degree", "SAG-01", operations=(operation,), examples=20)
     def degree(draw: Any, call: Caller) -> None:
-        """A number of neighbours with which there is no graph is refused."""
+        """A number of neighbours for which no graph exists is refused."""
         valid = VALID[operation](draw, call.caps)
         N = valid.params["N"]
         odd = [k for k in range(3, N - 1) if k * N % 2]
@@ -279,7 +279,7 @@ def _degree(operation: str) -> None:
 def _drop(operation: str) -> None:
     @check(f"{operation}/drop", "ADP-16", operations=(operation,), examples=15)
     def drop(draw: Any, call: Caller) -> None:
-        """Dropouts that name a user twice, or a user outside the roster, are refused."""
+        """Dropouts that name a user twice or a user outside the roster are refused."""
         valid = VALID[operation](draw, call.caps)
         N, phases = valid.params["N"], draw(st.permutations(sorted(valid.params["drop"])))
         user = draw(st.sampled_from((N, 2**31 - 1, -1, 0, N - 1)))
@@ -294,7 +294,7 @@ def _drop(operation: str) -> None:
 def _phases(operation: str) -> None:
     @check(f"{operation}/phases", "ADP-17", operations=(operation,), examples=10)
     def phases(draw: Any, call: Caller) -> None:
-        """Dropouts with a phase too many or too few are malformed."""
+        """Dropouts with an extra or a missing phase are malformed."""
         valid = VALID[operation](draw, call.caps)
         wrong = dict(valid.params["drop"])
         name = draw(st.sampled_from((*sorted(wrong), "done", "share", "")))

@@ -35,7 +35,7 @@ def _spares(caps: Capabilities) -> bool:
 
 @check("secagg.unmasking/shares", "SAG-24", operations=(UNMASKING,), examples=40)
 def shares(draw: Any, call: Caller) -> None:
-    """The answer holds the seed share of each survivor and the key share of each dropped user, of those held alone."""
+    """The answer holds exactly the survivors' seed shares and the dropped users' key shares that the user holds."""
     scene = unmasking(draw, call.caps)
     (entry,) = _entries(call, scene, scene.right())
     _released(entry, scene)
@@ -43,7 +43,7 @@ def shares(draw: Any, call: Caller) -> None:
 
 @check("secagg.unmasking/again", "SAG-25", operations=(UNMASKING,), examples=20)
 def again(draw: Any, call: Caller) -> None:
-    """A second request is refused, the same one or another one."""
+    """A second request is refused, whether it equals the first or not."""
     scene = unmasking(draw, call.caps)
     other = [user for user in scene.survivors if user != scene.user]
     moved = _moved(scene, draw(st.sampled_from(other))) if draw(st.booleans()) else scene.right()
@@ -100,7 +100,7 @@ def too_few(draw: Any, call: Caller) -> None:
 
 @check("secagg.unmasking/unnamed", "SAG-23", operations=(UNMASKING,), applies=_spares, examples=20)
 def unnamed(draw: Any, call: Caller) -> None:
-    """A request that leaves a user out whose shares are held is refused."""
+    """A request that leaves out a user whose shares the party holds is refused."""
     scene = unmasking(draw, call.caps, 1)
     held = [user for user in scene.sharers if user in scene.holders and user != scene.user]
     left_out = draw(st.sampled_from(held))
@@ -111,7 +111,7 @@ def unnamed(draw: Any, call: Caller) -> None:
 
 @check("secagg.unmasking/not-held", "SAG-23", operations=(UNMASKING,), applies=_spares, examples=20)
 def not_held(draw: Any, call: Caller) -> None:
-    """A request that names a neighbour whose shares are not held is refused."""
+    """A request that names a neighbour whose shares the party does not hold is refused."""
     scene = unmasking(draw, call.caps, 1, EARLY, 1)
     gone = [user for user in scene.drop_all() if user in scene.holders]
     name = draw(st.sampled_from(("survivors", "dropped")))
@@ -123,7 +123,7 @@ def not_held(draw: Any, call: Caller) -> None:
 
 @check("secagg.unmasking/no-trace", "ERR-01", "SAG-24", operations=(UNMASKING,), examples=20)
 def no_trace(draw: Any, call: Caller) -> None:
-    """After a refused request the right one is answered as if there had been no other."""
+    """After a refused request, the right request is answered as if it were the first."""
     scene = unmasking(draw, call.caps)
     wrong = {"survivors": [scene.user], "dropped": [user for user in scene.sharers if user != scene.user]}
     first, second = _entries(call, scene, wrong, scene.right())
@@ -133,7 +133,7 @@ def no_trace(draw: Any, call: Caller) -> None:
 
 @check("secagg.unmasking/user", "ADP-34", operations=(UNMASKING,), examples=15)
 def bad_user(draw: Any, call: Caller) -> None:
-    """A user outside the roster, or one that drops out itself, is refused."""
+    """A user outside the roster, or one that drops out, cannot be the one that answers."""
     scene = unmasking(draw, call.caps)
     gone = scene.drop_all()
     wrong = draw(st.sampled_from((*gone, scene.roster.N, -1)))
@@ -141,7 +141,7 @@ def bad_user(draw: Any, call: Caller) -> None:
 
 
 def _moved(scene: Unmasking, user: int) -> dict[str, list[int]]:
-    """Return the request with a survivor among the dropped."""
+    """Return the request with one survivor moved to the dropped users."""
     request = scene.right()
     return {
         "survivors": [other for other in request["survivors"] if other != user],
@@ -150,7 +150,7 @@ def _moved(scene: Unmasking, user: int) -> dict[str, list[int]]:
 
 
 def _entries(call: Caller, scene: Unmasking, *requests: dict[str, list[int]]) -> list[Mapping[str, Any]]:
-    """Ask, and return one entry for each request."""
+    """Send the requests, and return one entry for each."""
     answers = call.result(UNMASKING, scene.params(*requests)).get("answers")
     if not isinstance(answers, list) or len(answers) != len(requests) or not all(isinstance(e, dict) for e in answers):
         raise CheckFailed("protocol", f"{UNMASKING}: answers must be a list of {len(requests)} objects")
@@ -158,7 +158,7 @@ def _entries(call: Caller, scene: Unmasking, *requests: dict[str, list[int]]) ->
 
 
 def _released(entry: Mapping[str, Any], scene: Unmasking) -> None:
-    """Demand that the right request was answered, with the shares of exactly those users."""
+    """Demand that the right request was answered with the shares of exactly its users."""
     wanted = scene.wanted()
     if "reject" in entry:
         reject = _rejection(entry)

@@ -1,4 +1,4 @@
-"""Checks of sessions: handles, forms, and whole rounds in which some of the parties are played (spec/adapter.md, 4)."""
+"""Checks of sessions: handles, forms, and whole rounds in which the adapter plays some parties (spec/adapter.md, 4)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _PROTOCOLS = tuple(NUMBERS)
 
 
 def played(caps: Capabilities, protocol: str) -> list[Role]:
-    """Return the roles that an adapter can play beside the reference's parties."""
+    """Return the roles that an adapter can play next to the reference's parties."""
     own_code = protocol.startswith("lightsecagg") and not vandermonde(caps)
     return [] if own_code else playing.parties(caps, protocol)
 
@@ -53,7 +53,7 @@ def _mixed(protocol: str, *clauses: str) -> None:
 
     @check(f"{NEW}/{protocol}-mixed", *clauses, operations=SESSIONS, applies=plays, examples=40)
     def whole_round(draw: Any, call: Caller) -> None:
-        """In a round whose other parties are the reference's, with dropouts, each step is the right one."""
+        """In a round with dropouts whose other parties are the reference's, each step is the right one."""
         deal = dealt_rounds.deal(draw, protocol)
         gone = dealt_rounds.dropouts(draw, deal, draw(st.integers(0, 2)))
         parties = _drawn_parties(draw, deal, played(call.caps, protocol))
@@ -66,7 +66,7 @@ def _mixed(protocol: str, *clauses: str) -> None:
 
 
 def _drawn_parties(draw: Any, deal: Deal, roles: list[Role]) -> list[int]:
-    """Draw who is played: the server, some users, or both."""
+    """Draw the parties that the adapter plays: the server, some users, or both."""
     users = strategies.subset(draw, deal.users, 1, 3) if Role.USER in roles else []
     server = [SERVER] if Role.SERVER in roles and (not users or draw(st.booleans())) else []
     return [*server, *users]
@@ -104,7 +104,10 @@ def _without_rounds(caps: Capabilities) -> list[str]:
 def _opening(
     draw: Any, call: Caller, choices: Callable[[Capabilities], list[str]] = _choices
 ) -> tuple[Deal, int, dict[str, Any], dict[str, Any]]:
-    """Draw a party that the adapter plays: its round, itself, and the two parts of the request that opens it."""
+    """Draw a party that the adapter plays.
+
+    Return its round, the party, and the two parts of the request that opens it.
+    """
     protocol, _, role = draw(st.sampled_from(choices(call.caps))).partition(".")
     deal = dealt_rounds.deal(draw, protocol)
     party = _seat(Role(role), int(draw(st.sampled_from(deal.users))))
@@ -112,12 +115,12 @@ def _opening(
 
 
 def _seat(role: Role, user: int) -> int:
-    """Return the party of a role; a user is this one."""
+    """Return the party number of a role; for a user it is `user`."""
     return {Role.SERVER: SERVER, Role.AUTHORITY: AUTHORITY}.get(role, user)
 
 
 def _handle(draw: Any) -> str:
-    """Draw a handle that no other check takes."""
+    """Draw a handle that no other check uses."""
     return str(draw(st.sampled_from(("h", "", "a b", "é", "x" * 200))))
 
 
@@ -133,7 +136,7 @@ def _first(deal: Deal) -> dict[str, Any]:
 
 @check(f"{NEW}/in-use", "ADP-22", operations=SESSIONS, applies=_any, examples=12)
 def in_use(draw: Any, call: Caller) -> None:
-    """A handle that names an open session opens no other one; when that is freed it does."""
+    """A handle of an open session cannot open another session. Once the handle is freed, it can."""
     _, _, params, rand = _opening(draw, call)
     handle = _handle(draw)
     _open(call, handle, params, rand)
@@ -145,7 +148,7 @@ def in_use(draw: Any, call: Caller) -> None:
 
 @check(f"{STEP}/no-session", "ADP-23", operations=SESSIONS, applies=_any, examples=16)
 def no_session(draw: Any, call: Caller) -> None:
-    """A handle that never named a session, or one that is freed or was refused, names none."""
+    """A handle that was never opened, was freed, or was refused names no session."""
     deal, _, params, rand = _opening(draw, call)
     handle, how = _handle(draw), draw(st.sampled_from(("freed", "never", "refused")))
     free = draw(st.booleans())
@@ -183,7 +186,7 @@ def independent(draw: Any, call: Caller) -> None:
 
 @check(f"{NEW}/many", "ADP-25", operations=SESSIONS, applies=_any, examples=1)
 def many(draw: Any, call: Caller) -> None:
-    """256 sessions are kept at a time, the first of them as well."""
+    """The adapter keeps 256 sessions open at once, including the first of them."""
     _, _, params, rand = _opening(draw, call)
     handles = [f"h{number}" for number in range(_KEPT)]
     for handle in handles:
@@ -197,7 +200,7 @@ def many(draw: Any, call: Caller) -> None:
 
 @check(f"{NEW}/members", "ADP-05", "ADP-26", operations=SESSIONS, applies=_any, examples=30)
 def members(draw: Any, call: Caller) -> None:
-    """Params, numbers or a setup with a member too many or too few are rejected as malformed."""
+    """Params, numbers or a setup with an extra or a missing member are rejected as malformed."""
     _, _, params, rand = _opening(draw, call)
     params = {"handle": _handle(draw), **params}
     part = draw(st.sampled_from(("numbers", "setup", "")))
@@ -213,12 +216,12 @@ def members(draw: Any, call: Caller) -> None:
 
 
 _WRONG: tuple[Any, ...] = (None, True, [None], 1.5)
-"""Values that no member has."""
+"""Values that are wrong for every member."""
 
 
 @check(f"{NEW}/types", "ADP-12", operations=SESSIONS, applies=_any, examples=30)
 def types(draw: Any, call: Caller) -> None:
-    """A member of another JSON type is rejected as malformed, also inside numbers and setup."""
+    """A member of the wrong JSON type is rejected as malformed, in numbers and setup too."""
     _, _, params, rand = _opening(draw, call)
     params = {"handle": _handle(draw), **params}
     part = draw(st.sampled_from(("numbers", "setup", "")))
@@ -231,7 +234,7 @@ def types(draw: Any, call: Caller) -> None:
 
 @check(f"{STEP}/types", "ADP-05", "ADP-12", "ADP-13", operations=SESSIONS, applies=_any, examples=16)
 def step_types(draw: Any, call: Caller) -> None:
-    """A step whose members are too few, too many, of another type, or no hex digits, is rejected, and harms nothing."""
+    """A step with a missing, extra, mistyped or non-hex member is rejected and does not affect the session."""
     deal, _, params, rand = _opening(draw, call)
     handle = _handle(draw)
     step = {"handle": handle, **_first(deal)}
@@ -244,7 +247,7 @@ def step_types(draw: Any, call: Caller) -> None:
 
 @check(f"{NEW}/unknown", "ADP-27", operations=SESSIONS, applies=_any, examples=16)
 def unknown(draw: Any, call: Caller) -> None:
-    """A protocol, a role or a phase that the text does not have is rejected."""
+    """A protocol, role or phase that the text does not have is rejected."""
     _, _, params, rand = _opening(draw, call)
     handle, what = _handle(draw), draw(st.sampled_from(("protocol", "role", "phase")))
     name = draw(st.sampled_from(("x", "", "Server", "secagg ")))
@@ -264,7 +267,7 @@ def unknown(draw: Any, call: Caller) -> None:
     examples=8,
 )
 def undeclared(draw: Any, call: Caller) -> None:
-    """A party that is not declared is unsupported."""
+    """A party that is not declared is answered with `unsupported`."""
     protocol, _, role = draw(st.sampled_from(sorted(set(PARTIES) - set(call.caps.parties)))).partition(".")
     deal = dealt_rounds.deal(draw, protocol)
     party = _seat(Role(role), 0)
@@ -276,14 +279,14 @@ def undeclared(draw: Any, call: Caller) -> None:
 
 @check(f"{NEW}/randomness", "RND-04", operations=SESSIONS, applies=_any, examples=16)
 def randomness(draw: Any, call: Caller) -> None:
-    """Sampled values with a name too many or too few, or of another length, are refused."""
+    """Sampled values are refused if a name is missing or extra, or a value has the wrong length."""
     _, _, params, rand = _opening(draw, call)
     rand, why = _spoiled(draw, rand)
     call.refused(NEW, {"handle": _handle(draw), **params}, BAD_RANDOMNESS, why, rand)
 
 
 def _spoiled(draw: Any, rand: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return sampled values with a name too many or too few, or of another length, and what is wrong with them."""
+    """Return sampled values with a missing or extra name, or of the wrong length, and what is wrong with them."""
     rand, filled = dict(rand), sorted(name for name in rand if rand[name])
     how = draw(st.sampled_from(("more", "less", "longer"))) if filled else "more"
     name = draw(st.sampled_from(filled or ["zq"]))
@@ -301,7 +304,7 @@ def _spoiled(draw: Any, rand: dict[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def _later(draw: Any, call: Caller) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Draw the two parts of the request that opens a party, and of one that takes it to the next round."""
+    """Draw the two parts of the request that opens a party, and of the request that takes it to the next round."""
     deal, party, params, rand = _opening(draw, call, _going_on)
     number = draw(st.integers(0, 2**31))
     params["round"] = str(number)
@@ -318,7 +321,7 @@ _ROUNDS = (*SESSIONS, AGAIN)
 
 @check(f"{AGAIN}/no-session", "ADP-51", operations=_ROUNDS, applies=_any_rounds, examples=12)
 def again_no_session(draw: Any, call: Caller) -> None:
-    """A handle that never named a session, or one that is freed, goes on to no round."""
+    """A handle that was never opened or was freed cannot go on to another round."""
     params, rand, later, values = _later(draw, call)
     handle, freed = _handle(draw), draw(st.booleans())
     if freed:
@@ -335,7 +338,7 @@ def again_no_session(draw: Any, call: Caller) -> None:
     examples=12,
 )
 def again_unsupported(draw: Any, call: Caller) -> None:
-    """A party of a protocol without common rounds goes on to none."""
+    """A party of a protocol whose sessions have only one round cannot go on to another."""
     deal, party, params, rand = _opening(draw, call, _without_rounds)
     handle, number = _handle(draw), draw(st.integers(deal.round, 2**32 - 1))
     setup = {name: value for name, value in params["setup"].items() if name not in REMEMBERED}
@@ -349,7 +352,7 @@ def again_unsupported(draw: Any, call: Caller) -> None:
 
 @check(f"{AGAIN}/members", "ADP-05", "ADP-53", operations=_ROUNDS, applies=_any_rounds, examples=30)
 def again_members(draw: Any, call: Caller) -> None:
-    """Params or a setup with a member too many or too few are rejected as malformed, and the session stays."""
+    """Params or a setup with an extra or a missing member are rejected as malformed, and the session stays."""
     params, rand, later, values = _later(draw, call)
     handle = _handle(draw)
     right: dict[str, Any] = {"handle": handle, **later}
@@ -372,7 +375,7 @@ def again_members(draw: Any, call: Caller) -> None:
 
 @check(f"{AGAIN}/types", "ADP-12", operations=_ROUNDS, applies=_any_rounds, examples=30)
 def again_types(draw: Any, call: Caller) -> None:
-    """A member of another JSON type is rejected as malformed, also inside the setup, and the session stays."""
+    """A member of the wrong JSON type, in the setup too, is rejected as malformed, and the session stays."""
     params, rand, later, values = _later(draw, call)
     handle = _handle(draw)
     right: dict[str, Any] = {"handle": handle, **later}
@@ -388,7 +391,7 @@ def again_types(draw: Any, call: Caller) -> None:
 
 @check(f"{AGAIN}/randomness", "RND-04", operations=_ROUNDS, applies=_any_rounds, examples=16)
 def again_randomness(draw: Any, call: Caller) -> None:
-    """Sampled values with a name too many or too few, or of another length, are refused, and the session stays."""
+    """Sampled values with a missing or extra name, or of the wrong length, are refused, and the session stays."""
     params, rand, later, values = _later(draw, call)
     handle = _handle(draw)
     wrong, why = _spoiled(draw, values)

@@ -36,11 +36,11 @@ _BOTH = (_SHARE, _BACK)
 _WIDTH = shamir.ELEMENT_BYTES
 SECRET_LENGTH = LENGTH | {"bad_param"}
 ALTERED = BAD_SHARE | NONCANONICAL | LENGTH | OUTSIDE | TWICE
-"""The codes for a share of any form in which a bit was flipped: it may be none any more, or that of another user."""
+"""Codes for a share with a flipped bit: it may be malformed, or look like the share of another user."""
 _HALVES = 48
-"""Sharings of one secret in a check of what the implementation draws.
+"""How many sharings of one secret are drawn when a check judges the randomness of the implementation.
 
-With uniform numbers of the field all shares of a user are below p / 2 with a probability of 2**-48.
+When coefficients are uniform, all shares of one user are below p / 2 with probability 2**-48.
 """
 
 
@@ -49,12 +49,12 @@ def _exact(caps: Capabilities) -> bool:
 
 
 def _common(caps: Capabilities, spare: int = 0) -> bool:
-    """Return whether both operations are declared, for some numbers in common."""
+    """Return whether both operations are declared and some n and t are in the ranges of both."""
     return caps.offers(*_BOTH) and strategies.possible(caps, _BOTH, spare)
 
 
 def _has_shares(spare: int = 0) -> Any:
-    """Return the condition that shares can be had: the kit makes those of the text's field, the adapter others."""
+    """Return the condition that shares are available: the kit makes those in the text's field, the adapter others."""
 
     def applies(caps: Capabilities) -> bool:
         return strategies.possible(caps, _BACK, spare) if own_field(caps) else _common(caps, spare)
@@ -64,19 +64,19 @@ def _has_shares(spare: int = 0) -> Any:
 
 @dataclass(frozen=True)
 class Sharing:
-    """A secret and the shares of the users 0 ... n - 1, as they stand in requests."""
+    """A secret, and the shares of users 0 ... n - 1 as a request holds them."""
 
     t: int
     secret: bytes
     shares: Sequence[str]
 
     def params(self, users: Sequence[int]) -> dict[str, Any]:
-        """Return the parameters of a reconstruction from the shares of some users."""
+        """Return the parameters to reconstruct from the shares of `users`."""
         return {"t": self.t, "users": list(users), "shares": [self.shares[user] for user in users]}
 
 
 def _shared(draw: Any, call: Caller, spare: int = 0) -> Sharing:
-    """Draw a sharing: the kit's own in the field of the text, or else the adapter's."""
+    """Draw a sharing: by the kit in the field of the text, otherwise by the adapter."""
     numbers = strategies.sharing(draw, call.caps, _BACK if own_field(call.caps) else _BOTH, spare)
     given = secret(draw)
     if not own_field(call.caps):
@@ -88,7 +88,7 @@ def _shared(draw: Any, call: Caller, spare: int = 0) -> Sharing:
 def _by_adapter(
     call: Caller, numbers: dict[str, int], given: bytes, sampled: Sequence[int], seed: int | None = None
 ) -> Sharing:
-    """Share a secret by the adapter; without a seed, one that follows from the coefficients."""
+    """Let the adapter share a secret. Without an explicit seed, the seed is computed from the coefficients."""
     data = b"".join(map(shamir.element_bytes, sampled))
     seed = int.from_bytes(sha256(data).digest()[:8], "little") if seed is None else seed
     rand = call.randomness(_SHARE, {"coefficients": data.hex()}, seed)
@@ -98,7 +98,7 @@ def _by_adapter(
 
 
 def _read(call: Caller, shares: Any, n: int) -> list[str]:
-    """Return the shares of a result; refuse what is no list of n shares."""
+    """Return the shares of a result. Fail when the result is not a list of n shares."""
     if not isinstance(shares, list) or len(shares) != n:
         raise CheckFailed("wrong_value", f"{_SHARE}: shares must be a list of n = {n} shares")
     for user, text in enumerate(shares):
@@ -124,7 +124,7 @@ def _recovered(call: Caller, params: dict[str, Any], want: bytes, what: str) -> 
 
 @check("shamir.share/exact", "SHM-04", "SHM-05", operations=(_SHARE,), applies=_exact)
 def share_exact(draw: Any, call: Caller) -> None:
-    """Every share is the value of the polynomial at the point of its user."""
+    """Each share is the value of the polynomial at its user's point."""
     valid = VALID[_SHARE](draw, call.caps)
     data = bytes.fromhex(valid.rand["coefficients"])
     sampled = [int.from_bytes(data[at : at + _WIDTH], "little") for at in range(0, len(data), _WIDTH)]
@@ -138,7 +138,7 @@ def share_exact(draw: Any, call: Caller) -> None:
 
 @check("shamir.reconstruct/exact", "SHM-05", "SHM-08", operations=(_BACK,), applies=own_field)
 def reconstruct_exact(draw: Any, call: Caller) -> None:
-    """The shares of the text's own field give the secret."""
+    """Shares in the text's own field reconstruct the secret."""
     params = VALID[_BACK](draw, call.caps).params
     want = shamir.reconstruct(params["t"], params["users"], [_number(text) for text in params["shares"]])
     _recovered(call, params, want, f"users {params['users']}")
@@ -146,7 +146,7 @@ def reconstruct_exact(draw: Any, call: Caller) -> None:
 
 @check("shamir/any-shares", "SHM-08", operations=_BOTH, applies=_common)
 def any_shares(draw: Any, call: Caller) -> None:
-    """The shares of any t users or more, in any order, give the secret, those of one set as those of another."""
+    """The shares of any t or more users, in any order, reconstruct the secret. Every such set gives the same one."""
     numbers = strategies.sharing(draw, call.caps, _BOTH)
     given, sampled = secret(draw), coefficients(draw, numbers["t"] - 1)
     sets = [strategies.subset(draw, range(numbers["n"]), numbers["t"], high) for high in (numbers["t"], None)]
@@ -160,7 +160,7 @@ def any_shares(draw: Any, call: Caller) -> None:
 
 @check("shamir.share/numbers", "SHM-01", operations=(_SHARE,), examples=20)
 def share_numbers(draw: Any, call: Caller) -> None:
-    """A threshold below 2 or above n is refused, and so are more holders than the text allows."""
+    """A threshold below 2 or above n is refused. More holders than the text allows are refused."""
     valid = VALID[_SHARE](draw, call.caps)
     n = valid.params["n"]
     options: list[dict[str, int]] = [{"t": t} for t in (1, 0, -1, n + 1)]
@@ -174,7 +174,7 @@ def share_numbers(draw: Any, call: Caller) -> None:
 
 @check("shamir.reconstruct/numbers", "SHM-01", operations=(_BACK,), applies=_has_shares(), examples=15)
 def reconstruct_numbers(draw: Any, call: Caller) -> None:
-    """A threshold below 2, or above the most holders that there are, is refused."""
+    """A threshold below 2, or above the largest number of holders, is refused."""
     t = draw(st.sampled_from((1, 0, -1, *((2**16 + 1,) if own_field(call.caps) else ()))))
     params = _shared(draw, call)
     users = range(len(params.shares))
@@ -192,7 +192,7 @@ def too_few(draw: Any, call: Caller) -> None:
 
 @check("shamir.reconstruct/twice", "SHM-02", operations=(_BACK,), applies=_has_shares(), examples=25)
 def twice(draw: Any, call: Caller) -> None:
-    """A user that appears twice is refused, beside enough others and in place of one."""
+    """A user who appears twice is refused, whether there are enough other users or not."""
     sharing = _shared(draw, call)
     size = draw(st.sampled_from((sharing.t - 1, sharing.t)))
     distinct = strategies.subset(draw, range(len(sharing.shares)), size, size)
@@ -202,7 +202,7 @@ def twice(draw: Any, call: Caller) -> None:
 
 @check("shamir.reconstruct/outside", "SHM-02", operations=(_BACK,), applies=_has_shares(), examples=10)
 def outside(draw: Any, call: Caller) -> None:
-    """A user below 0 is refused; the point of user -1 would be that of the secret."""
+    """A user below 0 is refused: the point of user -1 is 0, where the secret is."""
     sharing = _shared(draw, call)
     users = strategies.subset(draw, range(len(sharing.shares)), sharing.t)
     params = sharing.params(users)
@@ -215,7 +215,7 @@ def outside(draw: Any, call: Caller) -> None:
 
 @check("shamir.reconstruct/extra", "SHM-10", operations=(_BACK,), applies=_has_shares(1), examples=30)
 def extra(draw: Any, call: Caller) -> None:
-    """With more than t shares, one that belongs to another secret is noticed."""
+    """With more than t shares, a share of another secret is detected."""
     sharing = _shared(draw, call, spare=1)
     n = len(sharing.shares)
     users = strategies.subset(draw, range(n), sharing.t + 1)
@@ -237,7 +237,7 @@ def extra(draw: Any, call: Caller) -> None:
 
 
 def _flipped(text: str, byte: int, bit: int) -> str:
-    """Return a share with one bit flipped, in a byte that is counted modulo its length."""
+    """Return a share with one bit flipped. `byte` is taken modulo the length of the share."""
     data = bytearray(bytes.fromhex(text))
     data[byte % len(data)] ^= 1 << bit
     return data.hex()
@@ -245,7 +245,7 @@ def _flipped(text: str, byte: int, bit: int) -> str:
 
 @check("shamir.reconstruct/too-large", "SHM-11", operations=(_BACK,), applies=own_field, examples=20)
 def too_large(draw: Any, call: Caller) -> None:
-    """Shares that give a number of more than 32 bytes are refused."""
+    """Shares that reconstruct to a number longer than 32 bytes are refused."""
     params = VALID[_BACK](draw, call.caps).params
     added = draw(st.sampled_from((2**256, 2**256 + 1, 2**520, shamir.PRIME - 2**256)) | st.integers(2**256, 2**520))
     moved = [(_number(text) + added) % shamir.PRIME for text in params["shares"]]
@@ -266,7 +266,7 @@ def secret_length(draw: Any, call: Caller) -> None:
 
 @check("shamir.share/coefficients", "SHM-06", operations=(_SHARE,), applies=_exact, examples=20)
 def share_coefficients(draw: Any, call: Caller) -> None:
-    """Coefficients that are not below p, or not t - 1 of 66 bytes each, are refused."""
+    """Coefficients are refused unless there are t - 1 of them, each of 66 bytes and below p."""
     valid = VALID[_SHARE](draw, call.caps)
     texts = _cut(valid.rand["coefficients"])
     at = place_of(draw, texts)
@@ -286,7 +286,7 @@ def share_coefficients(draw: Any, call: Caller) -> None:
 
 @check("shamir.reconstruct/elements", "SHM-06", operations=(_BACK,), applies=own_field, examples=25)
 def elements(draw: Any, call: Caller) -> None:
-    """Shares that are not below p, or not 66 bytes long, are refused, whatever they are modulo p."""
+    """A share that is not below p, or not 66 bytes long, is refused even when it is right modulo p."""
     params = VALID[_BACK](draw, call.caps).params
     at = place_of(draw, params["shares"])
     text = params["shares"][at]
@@ -299,7 +299,7 @@ def elements(draw: Any, call: Caller) -> None:
 
 @check("shamir.reconstruct/lengths", "MOD-07", operations=(_BACK,), applies=_has_shares(), examples=10)
 def lengths(draw: Any, call: Caller) -> None:
-    """There is one share for each user."""
+    """A request is refused unless it holds exactly one share for each user."""
     sharing = _shared(draw, call)
     params = sharing.params(range(len(sharing.shares)))
     shorter = draw(st.booleans())
@@ -315,13 +315,13 @@ def _cut(text: str) -> list[str]:
 
 
 def not_exact(caps: Capabilities) -> bool:
-    """Return whether no exact check decides what the shares are (SHM-04)."""
+    """Return whether no exact check decides the values of shares (SHM-04)."""
     return not _exact(caps)
 
 
 @check("shamir.share/hides", "SHM-07", "SHM-12", operations=(_SHARE,), applies=not_exact, examples=3)
 def hides(draw: Any, call: Caller) -> None:
-    """No share holds the secret, all of them change from one sharing to the next, and they fill the field."""
+    """No share contains the secret. Every share changes from one sharing to the next and covers the whole field."""
     numbers = strategies.sharing(draw, call.caps, _SHARE)
     given = sha256(draw(st.binary(max_size=4))).digest()
     seed = draw(st.integers(0, 2**32))
@@ -335,7 +335,7 @@ def hides(draw: Any, call: Caller) -> None:
 
 
 def _demand_fresh(call: Caller, user: int, texts: Sequence[str], given: bytes) -> None:
-    """Fail when the shares of a user show the secret, repeat, or stay in one half of the field of the text."""
+    """Fail when the shares of a user contain the secret, repeat, or stay in one half of the text's field."""
     if any(given.hex() in text for text in texts):
         fail(f"the share of user {user} holds the secret in clear")
     if len(set(texts)) < len(texts):
@@ -345,13 +345,13 @@ def _demand_fresh(call: Caller, user: int, texts: Sequence[str], given: bytes) -
 
 
 def _one_fewer(caps: Capabilities) -> bool:
-    """Return whether t - 1 shares can be put together as if t - 1 sufficed."""
+    """Return whether a request to reconstruct from t - 1 shares with threshold t - 1 is declared."""
     space = strategies.Space(caps, _BOTH)
     return not_exact(caps) and _common(caps) and any(t - 1 in space.range("t") for t in _thresholds(caps))
 
 
 def _thresholds(caps: Capabilities) -> list[int]:
-    """Return thresholds from 3 on for which t - 1 is declared as well."""
+    """Return the thresholds t >= 3 for which t - 1 is declared too."""
     space = strategies.Space(caps, _BOTH)
     most = max(strategies.holders(space), default=0)
     return [t for t in space.options("t", 3, most) if t - 1 in space.range("t")]
@@ -359,7 +359,7 @@ def _thresholds(caps: Capabilities) -> list[int]:
 
 @check("shamir/one-fewer", "SHM-12", operations=_BOTH, applies=_one_fewer, examples=10)
 def one_fewer(draw: Any, call: Caller) -> None:
-    """The shares of t - 1 users, put together as if they were enough, do not give the secret."""
+    """The shares of t - 1 users do not reconstruct the secret, even when the request names t - 1 as threshold."""
     t = int(draw(st.sampled_from(_thresholds(call.caps)[:8])))
     n = next(n for n in strategies.holders(strategies.Space(call.caps, _BOTH)) if n >= t)
     given = sha256(draw(st.binary(max_size=4))).digest()

@@ -38,7 +38,7 @@ def _told(late: Late) -> str:
 
 @check("staleness.weight/exact", "STL-04", "STL-06", operations=(WEIGHT,), applies=_explicit)
 def exact(draw: Any, call: Caller) -> None:
-    """A weight is rounded up exactly when the draw is below the fractional part, which is no binary64 number."""
+    """A weight is rounded up exactly when the draw is below the exact fractional part, which no binary64 number is."""
     late = scenes.late(draw, call.caps)
     want, got = realised_weight(late.function, late.level, late.tau, late.draw), _weight(call, late)
     if got != want:
@@ -47,7 +47,7 @@ def exact(draw: Any, call: Caller) -> None:
 
 @check("staleness.weight/neighbours", "STL-04", "STL-05", operations=(WEIGHT,))
 def neighbours(draw: Any, call: Caller) -> None:
-    """The weight is one of the two integers beside c_g s(tau), or that number itself when it is an integer."""
+    """The weight is one of the two integers next to c_g s(tau), or c_g s(tau) itself when it is an integer."""
     late = scenes.late(draw, call.caps)
     allowed, got = admissible_weights(late.function, late.level, late.tau), _weight(call, late)
     if got not in allowed:
@@ -56,7 +56,7 @@ def neighbours(draw: Any, call: Caller) -> None:
 
 @check("staleness.weight/non-increasing", "STL-04", operations=(WEIGHT,), applies=_explicit, examples=40)
 def non_increasing(draw: Any, call: Caller) -> None:
-    """At one draw, a later update never weighs more, and one that is not late has the weight c_g."""
+    """For a fixed draw, a later update never weighs more. An update that is not late has weight c_g."""
     first = scenes.late(draw, call.caps)
     later = Late(first.function, first.level, scenes.staleness(draw), first.draw)
     taus = sorted({0, first.tau, later.tau})
@@ -67,7 +67,7 @@ def non_increasing(draw: Any, call: Caller) -> None:
 
 @check("staleness.weight/fraction", "STL-01", operations=(WEIGHT,), examples=25)
 def fractions(draw: Any, call: Caller) -> None:
-    """An exponent or a slope out of range, or not in lowest terms, is refused."""
+    """An exponent or a slope that is out of range or not in lowest terms is refused."""
     late = scenes.late(draw, call.caps)
     kind = draw(st.sampled_from(("polynomial", "hinge")))
     p, r = draw(
@@ -89,7 +89,7 @@ def numbers(draw: Any, call: Caller) -> None:
 
 @check("staleness.weight/unused", "STL-03", operations=(WEIGHT,), examples=25)
 def unused(draw: Any, call: Caller) -> None:
-    """An unknown kind, and numbers that the kind does not have, are refused."""
+    """An unknown kind is refused, and so are numbers that the kind does not have."""
     late = scenes.late(draw, call.caps)
     plain = {"numerator": 0, "denominator": 1, "start": 0}
     options = (
@@ -113,7 +113,7 @@ def draws(draw: Any, call: Caller) -> None:
 
 @check("staleness.weight/draws", "MOD-07", operations=(WEIGHT,), applies=_explicit, examples=10)
 def one_draw(draw: Any, call: Caller) -> None:
-    """There is one draw."""
+    """A request is refused unless it has exactly one draw."""
     late = scenes.late(draw, call.caps)
     count = draw(st.sampled_from((0, 2, 3)))
     rand = {"rounding": pack_reals(np.full(count, late.draw))}

@@ -1,4 +1,4 @@
-"""Checks of generators of any kind, by relations between streams (spec/conventions.md, section 8)."""
+"""Checks of any generator, by relations between streams (spec/conventions.md, section 8)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from secagg_spec.conformance.checks.counting import demand_shares
 
 _EXPAND = "prg.expand"
 _SMALL = 64
-"""The largest modulus whose residues are counted one by one."""
+"""The largest modulus for which residues are counted one by one."""
 _BIASED = 3 * 2**30
-"""Modulo this, words that are reduced without rejection give a quarter of the residues twice as often as the others."""
+"""A modulus for which reduction without rejection makes a quarter of the residues twice as frequent as the others."""
 _MISSING_BITS, _EQUAL_BITS = 100, 128
 _BUCKETS, _COUNTED, _LEAST = 8, 4096, 1024
 
@@ -37,7 +37,7 @@ def other(caps: Capabilities) -> bool:
 
 
 def stream(call: Caller, q: int, key: bytes, n: int) -> UintArray:
-    """Return n elements of the adapter's stream of a key."""
+    """Return n elements of the adapter's stream for a key."""
     call.by_relation = True
     return call.vector(_EXPAND, {"q": q, "key": key.hex(), "n": n}, "value", n)
 
@@ -48,7 +48,7 @@ def _random_key(draw: Any) -> bytes:
 
 
 def _telling(q: int) -> int:
-    """Return how many elements modulo q two uniform streams have in common with a probability of 2**-128 at most."""
+    """Return a number of elements modulo q that two uniform streams share with probability at most 2**-128."""
     return math.ceil(_EQUAL_BITS / math.log2(q))
 
 
@@ -57,7 +57,7 @@ def _telling(q: int) -> int:
 
 @check("prg.expand/again", "PRG-06", operations=(_EXPAND,), examples=20)
 def again(draw: Any, call: Caller) -> None:
-    """A key gives the same stream again, after that of another key."""
+    """A key gives the same stream when asked again, after a stream of another key."""
     params = VALID[_EXPAND](draw, call.caps).params
     q, first, n = params["q"], bytes.fromhex(params["key"]), params["n"]
     second = _random_key(draw)
@@ -68,7 +68,7 @@ def again(draw: Any, call: Caller) -> None:
 
 @check("prg.expand/distinct", "PRG-05", operations=(_EXPAND,), examples=60)
 def distinct(draw: Any, call: Caller) -> None:
-    """Another key gives another stream, however alike the two keys are."""
+    """Different keys give different streams, even when the keys are similar."""
     q = draw(st.sampled_from(sorted(strategies.moduli(call.caps.range(_EXPAND, "q"), prime=False))[-3:]))
     first, second, how = _alike(draw)
     n = _telling(q)
@@ -77,7 +77,7 @@ def distinct(draw: Any, call: Caller) -> None:
 
 
 def _alike(draw: Any) -> tuple[bytes, bytes, str]:
-    """Draw two different keys, and say how they differ."""
+    """Draw two different keys and say how they differ."""
     first, kind = key(draw), draw(st.sampled_from(("order", "bit", "two words", "fresh")))
     words = np.frombuffer(first, "<u4")
     if kind == "order":
@@ -107,7 +107,7 @@ _HOW = {
 
 @check("prg.expand/other-length", "PRG-02", operations=(_EXPAND,), applies=other, examples=20)
 def other_length(draw: Any, call: Caller) -> None:
-    """A key of another length is refused, or expanded."""
+    """A key of another length is either refused or expanded."""
     params = VALID[_EXPAND](draw, call.caps).params
     text = draw(st.sampled_from((params["key"][:-2], params["key"] + "00", "", params["key"][:32])))
     answer = call.ask(_EXPAND, {**params, "key": text})
@@ -133,7 +133,7 @@ def _many(caps: Capabilities) -> list[int]:
 
 @check("prg.expand/residues", "PRG-04", operations=(_EXPAND,), applies=lambda caps: bool(_few(caps)), examples=20)
 def residues(draw: Any, call: Caller) -> None:
-    """Modulo a small number each residue occurs, and about as often as the others."""
+    """Modulo a small number, each residue occurs, and about equally often."""
     q, drawn = draw(st.sampled_from(_few(call.caps))), _random_key(draw)
     n = max(_LEAST, _enough(q))
     counts = np.bincount(stream(call, q, drawn, n).astype(np.int64), minlength=q)
@@ -141,13 +141,13 @@ def residues(draw: Any, call: Caller) -> None:
 
 
 def _enough(q: int) -> int:
-    """Return how many uniform elements lack one of q residues with a probability below 2**-100."""
+    """Return how many uniform elements miss one of q residues with probability below 2**-100."""
     return math.ceil((_MISSING_BITS * math.log(2) + math.log(q)) / -math.log1p(-1 / q))
 
 
 @check("prg.expand/intervals", "PRG-04", operations=(_EXPAND,), applies=lambda caps: bool(_many(caps)), examples=20)
 def intervals(draw: Any, call: Caller) -> None:
-    """Modulo a large number each eighth of the residues, and each remainder by 8, comes as often as it should."""
+    """Modulo a large number, each eighth of the residues and each remainder modulo 8 is as frequent as it should be."""
     allowed = _many(call.caps)
     q, drawn = draw(st.sampled_from(allowed[:1]) | st.sampled_from(allowed)), _random_key(draw)
     values = stream(call, q, drawn, _COUNTED).astype(object)

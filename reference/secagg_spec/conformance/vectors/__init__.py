@@ -1,7 +1,7 @@
 """The test vectors: fixed requests with the one right outcome of each, written to ``spec/vectors`` as JSON.
 
-One module makes one file. A module has a function ``book()``; a new area of the adapter protocol gets a module of its
-own and a line in `AREAS`.
+One module makes one file. A module has a function ``book()``; a new area of the adapter protocol gets its own
+module and a line in `AREAS`.
 
 Source: docs/explanation/vectors.md; the format is ``spec/vectors/schema.json``.
 """

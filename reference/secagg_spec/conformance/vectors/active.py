@@ -137,12 +137,12 @@ class _Scene(Scene):
         return lightsecagg_active.roster_of(self.parameters, self.keys())
 
     def context(self, kind: type[Message]) -> Context:
-        """Return what the seals and signatures of a message type are bound to."""
+        """Return the context that the seals and signatures of a message type are bound to."""
         sealing = self.roster.sealing
         return lightsecagg_active.binding_context(self.parameters, self.session, self.round, kind, sealing)
 
     def bound(self, keys: bytes | None, *names: str) -> bytes:
-        """Return the hash of the parameters with these names, and of keys where some are given."""
+        """Return the hash of the parameters with these names, and of `keys` if given."""
         return hash_parameters({name: self.numbers[name] for name in names}, keys)
 
     @property
@@ -153,13 +153,13 @@ class _Scene(Scene):
         return tuple(message.users)
 
     def signature(self, user: int, members: Sequence[int] | None = None, **changed: Any) -> bytes:
-        """Return the signature of a user on the surviving set or another one, perhaps bound to something else."""
+        """Return a user's signature on the surviving set or on `members`, optionally in a changed context."""
         content = Proposal(self.surviving if members is None else tuple(members)).content()
         data = signed_fields(replace(self.context(SignedSet), **changed), PURPOSE, user, content)
         return sign(self.privates("signing")[user], data)
 
     def shown(self, signers: Sequence[int], signatures: Sequence[bytes] | None = None) -> Call:
-        """Return the step `recover` with another quorum; the signatures are right where none are given."""
+        """Return the step `recover` with another quorum. Its signatures are right unless they are given."""
         right = [self.signature(user) for user in signers] if signatures is None else signatures
         return altered(self, _OWN, 3, 0, having(signers=tuple(signers), signatures=b"".join(right)))
 
@@ -169,7 +169,7 @@ class _Scene(Scene):
 
 
 def _whole(made: Book) -> None:
-    """Add what parties of whole rounds see: each is one script, and all scripts of a round fit together."""
+    """Add the views of parties in whole rounds. Each is one script, and all scripts of a round fit together."""
     few, tiny = _Scene("script-active", _FEW), _Scene("script-active-tiny", _TINY)
     for scene, parties in ((few, (0, 1, 2, 3, SERVER)), (tiny, (4, SERVER))):
         for party in parties:
@@ -288,7 +288,7 @@ def _user_sets(made: Book) -> None:
 
 
 def _quorums(made: Book) -> None:
-    """Add quorums with too few, repeated, or wrong signers, and of another length."""
+    """Add quorums with too few, repeated or wrong signers, and quorums of the wrong length."""
     scene = _Scene("active-user-quorum-none", _FEW)
     clauses, flags = ("LSA-29", "LSA-26"), ("FewSigners", "RefusedStep")
     fault = Fault(3, Call("recover"), Refusal(NOTHING_CAME), clauses, ("NoQuorum",), "no quorum came")
@@ -358,7 +358,7 @@ def _without_keys(scene: _Scene) -> bytes:
 
 
 def _other_keys(scene: _Scene) -> bytes:
-    """Return the hash with the keys of another attempt, for which one user drew another sealing key."""
+    """Return the hash with the keys of another attempt, for which one user drew a new sealing key."""
     keys = scene.roster.sealing.keys
     fresh = public_key(drawn_bytes(scene.id, "key of another attempt", 32))
     return scene.bound(Roster((*keys[:-1], fresh)).hash, *_LIGHT, "W")
@@ -400,7 +400,7 @@ _ELSEWHERE: tuple[tuple[str, str, Wrong, str], ...] = (
         "it is bound to the name of the other profile",
     ),
 )
-"""Signatures that are not valid: how they are called in ids, their flag where it is a special one, and the comment."""
+"""Invalid signatures: their name in ids, their flag if it is a special one, and the comment."""
 
 
 def _quorum_signatures(made: Book) -> None:
@@ -473,7 +473,7 @@ def _channel(scene: _Scene, user: int, **changed: Any) -> SealedChannel:
 
 
 def _plaintext(scene: _Scene) -> bytes:
-    """Return what user 0 sealed for the user whose steps are refused."""
+    """Return the plaintext that user 0 sealed for the user whose steps are refused."""
     message = scene.received[_OWN, "upload"][0]
     assert isinstance(message, MaskShare)
     plaintext = _channel(scene, _OWN).open(0, _OWN, message.payload)
@@ -482,13 +482,13 @@ def _plaintext(scene: _Scene) -> bytes:
 
 
 def _resealed(scene: _Scene, plaintext: bytes, **changed: Any) -> Call:
-    """Return the step `upload` with another share of user 0, or one that is bound to something else."""
+    """Return the step `upload` with another share of user 0, or with one bound to something else."""
     payload = _channel(scene, 0, **changed).close(0, _OWN, plaintext)
     return altered(scene, _OWN, 1, 0, having(payload=payload))
 
 
 def _user_requests(made: Book) -> None:
-    """Add scripts that are refused as a whole, and one whose every step meets a weak key."""
+    """Add scripts that are refused as a whole, and one in which every step fails because of a weak key."""
     scene = _Scene("active-user-low-order", _FEW)
     params = scene.params(_OWN, [Call("share"), Call("share")])
     params["roster"][3] = bytes(32).hex()
@@ -524,7 +524,7 @@ def _user_requests(made: Book) -> None:
 
 
 def _rosters(made: Book, who: str, party: int, member: str, of_length: str, of_equals: str) -> None:
-    """Add lists of keys of which two are equal, or one has another length."""
+    """Add lists of keys in which two are equal or one has the wrong length."""
     for name, codes, clause, comment in (
         ("equal", EQUAL_KEYS, of_equals, "users 1 and 3 have one key"),
         ("short", KEY_LENGTH, of_length, "the key of user 3 has 31 bytes"),
@@ -538,7 +538,7 @@ def _rosters(made: Book, who: str, party: int, member: str, of_length: str, of_e
 
 
 def _common_requests(made: Book, who: str, party: int) -> None:
-    """Add what both parties refuse: numbers, verification keys, and sessions of another length."""
+    """Add requests that both parties refuse: wrong numbers, verification keys, and lengths of sessions."""
     for name, W, comment in (("two-quorums", 3, "2W = N + T"), ("unreachable", 5, "W = N - D + 1")):
         scene = _Scene(f"active-{who}-w-{name}", _TINY)
         params = {**scene.params(party, []), "W": W}
@@ -602,7 +602,7 @@ def _outsiders(made: Book) -> None:
 
 
 def _nobody_shares(made: Book) -> None:
-    """Add servers that no share reaches, or of each user one share too few: the next step ends the round."""
+    """Add servers that get no shares, or one share too few from each user. The next step ends the round."""
     for name, kept in (("nobody", 0), ("lost", 2)):
         scene = _Scene(f"active-server-{name}-shares", _LEAST)
         first = scene.calls(SERVER)[0]

@@ -130,7 +130,7 @@ def _refused_updates(made: Book) -> None:
 
 
 def _small(id: str, n: int) -> UintArray:
-    """Draw n elements that are carried."""
+    """Draw n elements that fit."""
     return drawn(id, "update", 8, n)
 
 
@@ -178,7 +178,7 @@ def _refused_masks(made: Book) -> None:
 
 
 def _box(id: str, p: Parameters = _FEW, *place: Any, number: int = 7) -> Box:
-    """Return a seed and where it goes: purpose, sender, from and to."""
+    """Return a seed with its purpose, sender, and the positions it goes from and to."""
     epoch = epoch_of(p, drawn_bytes(id, "session", 16), number)
     keys = (drawn_bytes(id, name, 32) for name in ("seed", "box_key", "private"))
     return Box(p, Address(epoch, *(place or (PAIR, 5, 1, 4))), *keys)
@@ -507,7 +507,7 @@ _CLOSE = {"event": "close"}
 
 
 def _come(user: int, stamp: int = 9, **other: Any) -> dict[str, Any]:
-    """Return the event in which a user uploads, or another one."""
+    """Return the event in which a user uploads, with other members if given."""
     return {"event": "upload", "user": user, "stamp": str(stamp), **other}
 
 

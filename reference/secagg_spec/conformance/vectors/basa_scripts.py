@@ -31,7 +31,7 @@ _SHORT: Mapping[str, Any] = {**basa_fixed.NUMBERS, "N": 6, "d": 2, "K": 3}
 """Three updates in four positions."""
 _VOID: Mapping[str, Any] = {**basa_fixed.VOID, "N": 5}
 _OWN = 4
-"""The user whose steps are refused: two accepted positions and a skipped one are before its own."""
+"""The user whose steps are refused. Two accepted positions and a skipped one precede its own."""
 _SERVER: tuple[int | str, ...] = ("server",)
 _AUTHORITY: tuple[int | str, ...] = ("authority",)
 
@@ -62,7 +62,7 @@ def _first(id: str) -> int:
 
 
 def _session(id: str, numbers: Mapping[str, Any], acts: Callable[[int], list[Act]]) -> Director:
-    """Return a session whose bytes are those of an id."""
+    """Return a session whose bytes are derived from an id."""
     first = _first(id)
     return basa_fixed.played(lambda name, count: drawn_bytes(id, name, count), numbers, first, acts(first))
 
@@ -135,7 +135,7 @@ def _script(
 
 
 def _operations(part: Part) -> list[dict[str, Any]]:
-    """Return the steps of a party as vectors of whole sessions list them."""
+    """Return the steps of a party in the form that vectors of whole sessions list."""
     return [
         {
             "actor": called(part.party).removeprefix("the "),
@@ -180,7 +180,7 @@ def _seen(party: int, name: str) -> tuple[list[str], list[str]]:
 
 @dataclass(frozen=True)
 class Fault:
-    """A step that is refused, put before one of the right steps."""
+    """A step that is refused, inserted before one of the right steps."""
 
     name: str
     at: int
@@ -202,7 +202,7 @@ def _each(
     acts: Callable[[int], list[Act]] = _short,
     numbers: Mapping[str, Any] = _SHORT,
 ) -> None:
-    """Add a script for each fault, of the session of its own id, with the right step after it."""
+    """Add a script for each fault, in a session with its own id, followed by the right step."""
     prefix = f"basa-{called(party).removeprefix('the ').split()[0]}"
     for name in [fault.name for fault in cases(part_of(_session("", numbers, acts), party))]:
         id = f"{prefix}-{name}"
@@ -220,12 +220,12 @@ def _step(phase: str, *messages: Message) -> Call:
 
 
 def _phase(part: Part, phase: str, position: int = 0) -> int:
-    """Return the number of the first step before which the party is in a phase, at a position or behind it."""
+    """Return the number of the first step before which the party is in a phase, at or after a position."""
     return part.when(lambda moment: moment.phase == phase and moment.position >= position)[0]
 
 
 def _altered(part: Part, phase: str, number: int = 0, **changes: Any) -> tuple[int, Call]:
-    """Return a step of a phase with other fields in its message."""
+    """Return a step of a phase with some fields of its message changed."""
     at = part.taking(phase)[number]
     [message] = part.inbox(at)
     values = {name: value(message) if callable(value) else value for name, value in changes.items()}
@@ -418,7 +418,7 @@ def _user_keys(made: Book) -> None:
 
 
 def _spent_epoch(made: Book) -> None:
-    """Add a script in which the offer of the epoch comes again, when the user has another update in hand."""
+    """Add a script in which an epoch's offer comes again when the user has another update."""
     id = "basa-user-offer-spent"
     part = part_of(_session(id, _SHORT, _short), _OWN)
     right = part.calls()
@@ -429,7 +429,7 @@ def _spent_epoch(made: Book) -> None:
 
 
 def _spoilt_box(made: Book) -> None:
-    """Add a script in which a box does not open though it has its hash; then the user gets a good offer."""
+    """Add a script in which a box does not open although its hash is right. Then the user gets a good offer."""
     id = "basa-user-box-closed"
     part = part_of(_session(id, _SHORT, _short), _OWN)
     [fetch], [upload] = part.taking("fetch"), part.taking("upload")
@@ -531,7 +531,7 @@ def _server_uploads(made: Book) -> None:
 
 
 def _after_expiry(part: Part) -> int:
-    """Return the number of the step after the position of the late upload was skipped."""
+    """Return the number of the step after the late upload's position was skipped."""
     return next(at for at, moment in enumerate(part.moments) if moment.skipped and moment.phase == "filling")
 
 

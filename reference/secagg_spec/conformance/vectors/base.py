@@ -1,12 +1,12 @@
-"""How vectors are made: an author says what is asked, the reference says what the right outcome is.
+"""How vectors are made: an author gives the request, and the reference gives the right outcome.
 
-Sampled values and other inputs come from `drawn`, whose stream is that of the vector's id: they are distinct over all
-vectors, and those of one vector stay as they are whatever other vectors come and go.
+Sampled values and other inputs come from `drawn`, whose stream is derived from the vector's id. They are distinct over
+all vectors, and a vector's values do not change when other vectors are added or removed.
 
-What a vector is for, its flags, stands in ``flags.toml``, and takes the words of the mutants.
+What a vector is for, its flags, is in ``flags.toml``, which uses the words of the mutants.
 
-A vector whose request or outcome changed with the text has a new id, which ``renewed.txt`` gives beside the old one.
-The code that makes it still has the old one, and draws from its stream.
+A vector whose request or outcome changed with the text has a new id. ``renewed.txt`` lists it next to the old one.
+The code that makes the vector still uses the old id and draws from its stream.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ BUG_TYPES = {
 
 
 def only(flags: Mapping[str, Flag]) -> Mapping[str, Flag]:
-    """Return flags when they name one mutant together, else none: what fails does not say which of several it is."""
+    """Return the flags if they name only one mutant, else none: a failure does not tell several mutants apart."""
     return flags if len({name for flag in flags.values() for name in flag.mutants}) == 1 else {}
 
 
@@ -66,7 +66,7 @@ class Flag:
     mutants: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the flag as it stands in a file."""
+        """Return the flag in the form of the file."""
         return {
             "bug_type": self.bug_type,
             "description": self.description,
@@ -78,9 +78,10 @@ class Flag:
 
 @dataclass(frozen=True)
 class Vector:
-    """One request and its outcome: `result`, or the codes of which a rejection has one.
+    """One request and its outcome: either `result`, or `codes`, one of which a rejection must have.
 
-    `policy` holds what the outcome presupposes of an implementation's choices; `operations` the steps of a whole run.
+    `policy` holds the choices of an implementation that the outcome presupposes. `operations` holds the steps of a
+    whole run.
     """
 
     id: str
@@ -96,7 +97,7 @@ class Vector:
     operations: tuple[Mapping[str, Any], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the vector as it stands in a file."""
+        """Return the vector in the form of the file."""
         body: dict[str, Any] = {
             "id": self.id,
             "clauses": list(self.clauses),
@@ -113,7 +114,7 @@ class Vector:
 
 
 def vector_of(body: Mapping[str, Any]) -> Vector:
-    """Return the vector that an entry of a file describes; the entry fits the schema."""
+    """Return the vector of an entry of a file. The entry must fit the schema."""
     return Vector(
         body["id"],
         tuple(body["clauses"]),
@@ -137,7 +138,7 @@ def _flags() -> Mapping[str, Mapping[str, str]]:
 
 
 def _flag(name: str, words: str) -> Flag:
-    """Return a flag in the words of the mutants that it names."""
+    """Return a flag, in the words of the mutants that it names."""
     bug_type, clause, *found = words.split()
     known = mutants.load()
     assert bug_type in BUG_TYPES, f"flag {name}: {bug_type}"
@@ -148,7 +149,7 @@ def _flag(name: str, words: str) -> Flag:
 
 
 def begun(name: str, covers: str) -> Book:
-    """Return a file without vectors, with its flags."""
+    """Return a file without vectors, but with its flags."""
     return Book(name, covers, {flag: _flag(flag, words) for flag, words in _flags()[name].items()})
 
 
@@ -174,7 +175,7 @@ class Book:
         policy: Mapping[str, str] | None = None,
         operations: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Add a vector with a result, which the reference gives."""
+        """Add a vector with the result that the reference gives."""
         answer = ask(operation, params, rand)
         assert "result" in answer, f"{id}: {answer}"
         request = (tuple(clauses), tuple(flags), comment, operation, decimal(params), dict(rand or {}))
@@ -215,7 +216,7 @@ class Book:
         policy: Mapping[str, str] | None = None,
         operations: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Add a script: the entries of `refused`, by number, are refused so; the reference takes the others."""
+        """Add a script. The steps in `refused`, by number, must be refused that way. The reference takes the others."""
         answer = ask(operation, params, rand)
         assert "result" in answer, f"{id}: {answer}"
         name = MEMBERS[operation]
@@ -242,7 +243,7 @@ def renewed() -> Mapping[str, str]:
 
 
 def read_renewed(place: Path) -> dict[str, str]:
-    """Return what the list of renewed ids in a folder says; nothing where there is none."""
+    """Return the list of renewed ids in a folder, empty if there is none."""
     path = place / RENEWED
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     return dict(line.split() for line in lines if line and not line.startswith("#"))
@@ -254,7 +255,7 @@ def _reference() -> Adapter:
 
 
 def ask(operation: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return what the reference answers."""
+    """Return the reference's answer."""
     return _reference().answer({"id": 0, "op": operation, "params": decimal(params), "rand": dict(rand or {})})
 
 

@@ -130,7 +130,7 @@ def _not_quantised(
 
 
 def _carried(id: str, chosen: Levels, n: int) -> UintArray:
-    """Draw n elements that are carried."""
+    """Draw n elements that fit."""
     values = drawn(id, "update", 2 * chosen.budget + 1, n).astype(np.int64) - chosen.budget
     return Ring(chosen.q).encode_signed(values)
 
@@ -192,7 +192,7 @@ def _not_masked(
 
 
 def _buffer(id: str, entries: Sequence[tuple[int, int, int]] = _ENTRIES, **changed: Any) -> Buffer:
-    """Return a buffer of four users of six, and the shares that a user holds: those of the entries and of user 4."""
+    """Return a buffer of four of six users, and the shares that a user holds: those of the entries and of user 4."""
     numbers: dict[str, Any] = {
         "q": LARGE[2],
         "N": 6,
@@ -383,7 +383,7 @@ def _recovery(
     c_l: int,
     sums: UintArray | None = None,
 ) -> Recovery:
-    """Return a recovery of drawn updates, or of one update of weight 1 that is given."""
+    """Return a recovery of drawn updates, or of a given update of weight 1."""
     q, d, count, field = numbers["q"], numbers["d"], len(weights), PrimeField(numbers["q"])
     updates = drawn(id, "updates", q, count, d) if sums is None else sums.reshape(1, -1)
     masks = drawn(id, "masks", q, count, d)

@@ -1,4 +1,4 @@
-"""Vectors of BASecAgg: parties step by step, and whole sessions by a schedule of arrivals."""
+"""Vectors of BASecAgg: parties step by step, and whole sessions with a schedule of arrivals."""
 
 from __future__ import annotations
 
@@ -111,12 +111,12 @@ def _reals(id: str, count: int, K: int) -> list[str]:
 
 @dataclass(eq=False)
 class Acts:
-    """A session of the reference in which a vector's author says who does what."""
+    """A session of the reference in which a vector's author chooses who does what."""
 
     stage: Stage
 
     def start(self, *users: int) -> None:
-        """Let users ask, get their stamps and share their masks; all hold the shares."""
+        """Let users ask, get their stamps and share their masks. All users hold the shares."""
         asked = [key for user in users for key in self.stage.take(Turn(user, "request"))]
         stamps = self.stage.take(Turn(SERVER, "request", tuple(asked)))
         sent = [key for stamp in stamps for key in self.stage.take(Turn(stamp.receiver, "share", (stamp,)))]
@@ -127,12 +127,12 @@ class Acts:
                 self.stage.take(Turn(user, "hold", mine))
 
     def send(self, *users: int) -> None:
-        """Let users upload, and the server take it in one step."""
+        """Let users upload, and the server accept their updates in one step."""
         sent = [key for user in users for key in self.stage.take(Turn(user, "upload"))]
         self.stage.take(Turn(SERVER, "upload", tuple(sent)))
 
     def recover(self, *users: int) -> None:
-        """Let the buffer be closed and recovered by the answers of some users."""
+        """Let the buffer be closed, and recovered from the answers of some users."""
         shown: dict[int, Key] = {key.receiver: key for key in self.stage.take(Turn(SERVER, "close"))}
         answers = [key for user in users for key in self.stage.take(Turn(user, "recover", (shown[user],)))]
         self.stage.take(Turn(SERVER, "recover", tuple(answers)))
@@ -142,7 +142,7 @@ class Acts:
         return [call(event.step.phase, event.received) for event in self.stage.transcript if event.party == party]
 
     def operations(self, party: int) -> list[dict[str, Any]]:
-        """Return the steps of a party as vectors of whole sessions list them."""
+        """Return the steps of a party in the form that vectors of whole sessions list."""
         actor = "server" if party == SERVER else f"user {party}"
         return [
             {
@@ -157,7 +157,7 @@ class Acts:
 
 
 def _two_buffers(id: str, numbers: Mapping[str, Any] = _TINY, *, sealed: bool = False) -> Acts:
-    """Return a session of five users with two buffers: in the second one an update is one round late."""
+    """Return a session of five users with two buffers. In the second buffer, one update is one round late."""
     acts = Acts(opened_stage(deal(id, numbers, sealed=sealed)))
     acts.start(0, 1, 2, 3)
     acts.send(1)
@@ -203,7 +203,7 @@ def _script(
 
 @dataclass(frozen=True)
 class Fault:
-    """A step that is refused, put before one of the right steps."""
+    """A step that is refused, inserted before one of the right steps."""
 
     name: str
     at: int
@@ -219,7 +219,7 @@ History = Callable[[str], tuple[Deal, list[Call]]]
 
 
 def _faulty(made: Book, prefix: str, party: int, history: History, fault: Fault) -> None:
-    """Add the script of a party with a step that is refused, and the right step after it."""
+    """Add a party's script with a step that is refused, followed by the right step."""
     id = f"{prefix}-{fault.name}"
     dealt, calls = history(id)
     steps = [*calls[: fault.at], fault.call, *calls[fault.at : fault.at + 1]]
@@ -247,7 +247,7 @@ def _whole(made: Book) -> None:
 
 
 def _large_session() -> Acts:
-    """Return a session with stamps of three rounds in one buffer, and weights that are not whole."""
+    """Return a session with stamps of three rounds in one buffer, and with weights that are not integers."""
     acts = Acts(opened_stage(deal("basecagg-large", _LARGE, sealed=True)))
     acts.start(0, 1, 2, 3, 4, 5)
     acts.send(5, 0, 3, 1)
@@ -266,7 +266,7 @@ def _large_session() -> Acts:
 
 
 def _share(id: str, dealt: Deal, sender: int, stamp: int) -> StampedShare:
-    """Return a share for the user whose steps are refused, closed by its sender's channel."""
+    """Return a share for the user whose steps are refused, sealed by its sender's channel."""
     numbers = dealt.numbers
     length = -(-numbers["d"] // (numbers["U"] - numbers["T"]))
     values = vector_bytes(drawn(id, f"share of user {sender} under {stamp - dealt.round}", int(numbers["q"]), length))
@@ -275,12 +275,12 @@ def _share(id: str, dealt: Deal, sender: int, stamp: int) -> StampedShare:
 
 
 def _hold(id: str, dealt: Deal, stamps: Mapping[int, int]) -> Call:
-    """Return the step that keeps shares; stamps count from the first round."""
+    """Return the step that holds shares. Stamps are relative to the first round."""
     return call("hold", [_share(id, dealt, user, dealt.round + later) for user, later in stamps.items()])
 
 
 def _shown(dealt: Deal, round: int, stamps: Mapping[int, int], weights: Mapping[int, int] | None = None) -> Call:
-    """Return the step on a buffer; rounds count from the first one, and weights are the largest, or given."""
+    """Return the step for a buffer. Rounds are relative to the first one, and weights are the largest unless given."""
     function, c_g = staleness_of(dealt.numbers), int(dealt.numbers["c_g"])
     largest = {user: admissible_weights(function, c_g, max(round - stamp, 0))[-1] for user, stamp in stamps.items()}
     chosen = {**largest, **(weights or {})}
@@ -296,7 +296,7 @@ _OTHERS = {0: 0, 1: 0, 3: 0}
 
 
 def _history(id: str, *, sealed: bool = False) -> tuple[Deal, list[Call]]:
-    """Return the right steps of user 2: two stamps, an upload, an answer, and training that is given up."""
+    """Return the right steps of user 2: two stamps, an upload, an answer, and a training that it abandons."""
     dealt = deal(id, _TINY, sealed=sealed)
     calls = [
         Call("request"),
@@ -318,19 +318,19 @@ def _sealed_history(id: str) -> tuple[Deal, list[Call]]:
 
 
 def _altered(calls: Sequence[Call], at: int, place: int, **changes: Any) -> Call:
-    """Return a step with other fields in one of its messages: values, or functions of the message."""
+    """Return a step with fields of one message changed. Changes are values, or functions of the message."""
     message = parse(calls[at].inbox[place])
     values = {name: value(message) if callable(value) else value for name, value in changes.items()}
     return exchanged(calls[at], place, encode(replace(message, **values)))
 
 
 def _besides(calls: Sequence[Call], at: int, place: int = 0, **changes: Any) -> Call:
-    """Return a step with a changed copy of one of its messages besides."""
+    """Return a step with an additional, changed copy of one of its messages."""
     return replace(calls[at], inbox=(*calls[at].inbox, _altered(calls, at, place, **changes).inbox[place]))
 
 
 def _cut(calls: Sequence[Call], at: int, tail: bytes | None = None) -> Call:
-    """Return a step whose first message lacks its last byte, or goes on."""
+    """Return a step whose first message lacks its last byte, or continues with `tail`."""
     data = calls[at].inbox[0]
     return exchanged(calls[at], 0, data[:-1] if tail is None else data + tail)
 
@@ -343,7 +343,7 @@ Cases = Callable[[str], list[Fault]]
 
 
 def _each(made: Book, prefix: str, party: int, history: History, cases: Cases) -> None:
-    """Add a script for each fault; those are made of the history of their own id."""
+    """Add a script for each fault, made from a history with the fault's own id."""
     for name in [fault.name for fault in cases("")]:
         [fault] = [fault for fault in cases(f"{prefix}-{name}") if fault.name == name]
         _faulty(made, prefix, party, history, fault)
@@ -453,7 +453,7 @@ def _user_buffers(made: Book) -> None:
 
 
 def _late_buffers(made: Book) -> None:
-    """Add buffers that only their round, or shares that are no longer held, speak against."""
+    """Add buffers that are wrong only in their round, or in shares that are no longer held."""
 
     def late(id: str) -> tuple[Deal, list[Call]]:
         dealt = deal(id, _TINY)
@@ -654,7 +654,7 @@ def _recover(*users: int) -> list[dict[str, Any]]:
 
 
 def _request(id: str, numbers: Mapping[str, Any], schedule: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the params and the sampled values of a schedule, as many as it uses."""
+    """Return the params and the sampled values of a schedule, exactly as many as it uses."""
     q, K, T, d = (int(numbers[name]) for name in ("q", "K", "T", "d"))
     kinds = [event.get("event") for event in schedule]
     starts, B = kinds.count("start"), budget(numbers)

@@ -127,7 +127,7 @@ def _params(code: Code, d: int, users: Sequence[int], shares: UintArray) -> dict
 
 
 def _request(id: str, code: Code, d: int, users: Sequence[int]) -> dict[str, Any]:
-    """Return a request to decode the shares of some users; users outside the roster give that of their remainder."""
+    """Return a request to decode shares. A user outside the roster gives the share of its number modulo N."""
     shares = encode(code, *_drawn(id, code, d))
     return _params(code, d, users, shares[[user % code["N"] for user in users]])
 

@@ -1,7 +1,7 @@
 """Vectors of the generator, of keys and of sealing (spec/conventions.md, sections 8 and 9).
 
-The outcomes of `agree-rfc-…` and the blocks of `prg-zero-key` are known from elsewhere as well: RFC 7748, sections 5.2
-and 6.1, and the test cases 13 and 14 of GCM, which encrypt the same counter blocks.
+The outcomes of `agree-rfc-…` and the blocks of `prg-zero-key` also appear elsewhere: in RFC 7748, sections 5.2 and 6.1,
+and in test cases 13 and 14 of GCM, which encrypt the same counter blocks.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ORDER_8 = (
 _LOW_ORDER = (0, 1, *_ORDER_8, _P - 1, _P, _P + 1)
 _BLOCKS = 2**14 + 65
 _REJECTING = 19033026
-"""The little-endian integer of a key whose stream has 2**32 - 4 as word 4: one word in 859 million is so large."""
+"""The little-endian integer of a key whose stream has 2**32 - 4 as word 4. One word in 859 million is that large."""
 
 
 def book() -> Book:
@@ -175,7 +175,7 @@ def _agreement(made: Book, id: str, private: str, public: str, flag: str, commen
 
 
 def _x25519(made: Book) -> None:
-    """Add private keys whose fixed bits are set otherwise, and public keys that are written in another way."""
+    """Add private keys with the clamped bits set differently, and public keys in another encoding."""
     for name, last, number, flag, comment in (
         ("clamped", 0x40, None, "Agreement", "the private key has its fixed bits as they are used"),
         ("not-clamped", 0x87, None, "Agreement", "the private key has its fixed bits the other way round"),
@@ -264,7 +264,7 @@ def _privates(id: str, N: int) -> list[bytes]:
 
 
 def _channel(id: str, own: int, numbers: Mapping[str, int] = _TINY, **changed: Any) -> dict[str, Any]:
-    """Return what both operations of sealing say of a session, its roster and the party itself."""
+    """Return what both sealing operations say about a session, its roster and the party itself."""
     privates = _privates(id, numbers["N"])
     return {
         **numbers,
@@ -330,7 +330,7 @@ def _opening_one(id: str, numbers: Any = _TINY) -> dict[str, Any]:
 
 
 def _broken_rosters(made: Book, prefix: str, operation: str, request: Callable[..., dict[str, Any]]) -> None:
-    """Add requests with equal keys, keys and rosters of other lengths, and numbers that break LSA-01."""
+    """Add requests with equal keys, with keys and rosters of wrong lengths, and with numbers that break LSA-01."""
     for one, other in ((2, 3), (4, 1)):
         id = f"{prefix}-equal-{one}-{other}"
         params = request(id)
@@ -402,9 +402,9 @@ def _sealed(
     users: tuple[int, int] | None = None,
     nonce_of: _NonceOf = _right_nonce,
 ) -> bytes:
-    """Return the payload that fits a request of `seal.open`; `left_out` is what its sender does not bind.
+    """Return the payload that fits a request of `seal.open`. The sender does not bind the fields `left_out`.
 
-    `nonce_of` makes the nonce of the key that encrypts, the key of the nonce, the associated data and the plaintext.
+    `nonce_of` computes the nonce from the encryption key, the nonce key, the associated data and the plaintext.
     """
     N = params["N"]
     numbers = {name: params[name] for name in ("q", "N", "D", "U", "T", "d")}
@@ -475,7 +475,7 @@ def _flip(payload: bytes, at: int, bit: int) -> bytes:
 
 
 def _other_nonces(made: Book) -> None:
-    """Add payloads that are sealed under the right key and are right in all but their nonce."""
+    """Add payloads that are sealed under the right key and are wrong only in their nonce."""
     nonces: tuple[tuple[str, str, _NonceOf, str], ...] = (
         ("zero", "NonceChecked", lambda key, own, associated, text: bytes(12), "the nonce is 12 zero bytes"),
         (
@@ -511,7 +511,7 @@ def _other_nonces(made: Book) -> None:
 
 
 def _elsewhere(made: Book) -> None:
-    """Add payloads that were sealed, as they should be, for something else."""
+    """Add payloads that were correctly sealed for something else."""
     for name in ("session", "round", "type", "d", "T", "roster", "receiver", "sender", "reversed"):
         id = f"seal-open-another-{name.lower()}"
         params = _opening(id, 1, 3)
@@ -530,7 +530,7 @@ def _elsewhere(made: Book) -> None:
 
 
 def _unbound(made: Book) -> None:
-    """Add payloads of a sender that leaves something out of what it binds."""
+    """Add payloads of a sender that omits something from its binding."""
     for name, flag in (
         ("session", "SessionBound"),
         ("round", "RoundBound"),

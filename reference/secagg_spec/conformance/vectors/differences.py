@@ -15,9 +15,10 @@ _SHOWN = 80
 
 
 def first_difference(name: str, got: object, want: object) -> str:
-    """Return the first entry of a member that differs, what it is and what it must be; "" when no entry can be named.
+    """Return the first entry that differs, with its value and the right one, or "" if no entry can be named.
 
-    Lists are gone through, and vectors of elements and of binary64 numbers, which a member's name tells.
+    Lists are searched entry by entry, and so are vectors of elements and of binary64 numbers, which are recognised by
+    the name of their member.
     """
     place = name
     while isinstance(got, list) and isinstance(want, list) and len(got) == len(want) and got != want:
@@ -35,7 +36,7 @@ def _first(differs: list[bool]) -> int:
 
 
 def _numbers(name: str, text: object) -> NDArray[Any] | None:
-    """Return the entries of a vector, or ``None`` where it is none."""
+    """Return the entries of a vector, or ``None`` if the text is not a vector."""
     if name not in _ELEMENTS | _REALS:
         return None
     try:

@@ -1,9 +1,9 @@
-"""The entries of scripts, as vectors hold them and as answers are judged by them (spec/adapter.md, "Scripts").
+"""The entries of scripts, in vectors and as demands on answers (spec/adapter.md, "Scripts").
 
-Those of requests, which have no messages, are judged alike.
+The entries of requests, which have no messages, are judged in the same way.
 
-The entry of a step that is taken is that of the answer. That of a refused step has the fitting codes, and the parties
-to blame where a clause names them: ``{"reject": ["bad_share"], "blamed": [0, 1, 2, 3]}``.
+The entry of a step that is taken equals the answer's. The entry of a refused step has the fitting codes, and the
+parties to blame if a clause names them: ``{"reject": ["bad_share"], "blamed": [0, 1, 2, 3]}``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Entry = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Refusal:
-    """How a step is refused: the fitting codes, and who must be blamed, where a clause says it."""
+    """How a step is refused: the fitting codes, and the parties to blame if a clause names them."""
 
     codes: Collection[str]
     blamed: tuple[int | str, ...] | None = None
@@ -45,7 +45,7 @@ class Refusal:
 
 
 def demanded(entries: Sequence[Entry], refused: Mapping[int, Refusal]) -> list[dict[str, Any]]:
-    """Return what the entries of an answer must be; they refuse exactly the steps of `refused`, and as it says."""
+    """Return the demands on an answer's entries. The entries must refuse exactly the steps of `refused`."""
     assert {at for at, entry in enumerate(entries) if "reject" in entry} == set(refused), entries
     for at, refusal in refused.items():
         reject = entries[at]["reject"]
@@ -55,7 +55,7 @@ def demanded(entries: Sequence[Entry], refused: Mapping[int, Refusal]) -> list[d
 
 
 def compare(call: Caller, operation: str, got: object, want: Sequence[Entry]) -> None:
-    """Fail when the entries of an answer are not those of a vector; an outbox may be in any order.
+    """Fail when the entries of an answer are not those of a vector. An outbox may be in any order.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def compare(call: Caller, operation: str, got: object, want: Sequence[Entry]) ->
 
 
 def _widened(call: Caller, operation: str, at: int, right: Entry) -> Entry:
-    """Return an entry with the codes that readers give as well who open a message with what its own header says."""
+    """Return an entry with the additional codes of readers that open a message by its own header."""
     if "reject" not in right or operation not in SCRIPTS:
         return right
     params = call.transcript[-1].request.params

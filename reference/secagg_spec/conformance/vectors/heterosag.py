@@ -30,7 +30,7 @@ _RANGES = {"unit": UNIT, "sloped": _SLOPED, "narrow": _NARROW, "huge": _HUGE, "t
 _GROUPS = Parameters(17, 2, 1, 4, 8, (11, 6), (2, 1), (2, 3), UNIT)
 """Subgroups of 6, 5 and 6 users, and segments of 3, 3 and 2 elements."""
 _BLOCKS = Parameters(13, 0, 1, 3, 2, (3, 10), (1, 1), (2, 3), UNIT)
-"""A subgroup with three blocks of three users, 3 to 5, 6 to 8 and 9 to 11, and the user 12."""
+"""A subgroup with three blocks of three users, 3 to 5, 6 to 8 and 9 to 11, and user 12."""
 _ALL: tuple[int, ...] = ()
 
 
@@ -51,7 +51,7 @@ def book() -> Book:
 
 
 def _numbers(id: str, levels: int, range: Range, clip: bool = False) -> Quantised:
-    """Draw numbers of a range, and draws away from where the result turns (HSA-08)."""
+    """Draw numbers of a range, with draws away from the points where the result changes (HSA-08)."""
     shares, draws = drawn_rounding(f"{id}/x", 6), drawn_rounding(id, 6)
     chosen = Quantised(levels, range, range.low + (range.high - range.low) * shares, draws, clip)
     assert all(len(carried(x, levels, range, u)) == 1 for x, u in zip(chosen.x.tolist(), draws.tolist(), strict=True))
@@ -140,7 +140,7 @@ def _not_carried(
 
 
 def _many(count: int, matrix: str, levels: tuple[int, ...] = (2,), parts: tuple[int, ...] = ()) -> Parameters:
-    """Return numbers of so many subgroups of three users."""
+    """Return numbers of `count` subgroups of three users."""
     groups = parts or (count,)
     sizes = tuple(3 * part for part in groups)
     return Parameters(3 * count, 0, 1, 3, count, sizes, groups, levels, UNIT, matrix)
@@ -199,7 +199,7 @@ _BROKEN = (
     ("HSA-05", "Range", "a range of infinite width", "infinite-width"),
     ("HSA-05", "Range", "three bounds", "three-bounds"),
 )
-"""Numbers that are not allowed: the clause, the flag, their name among the cases, and what stands in the id."""
+"""Forbidden numbers: the clause, the flag, their name among the cases, and their part of the id."""
 
 
 def _refused_plans(made: Book) -> None:
@@ -333,7 +333,7 @@ def _asked(
     flags: Sequence[str],
     comment: str,
 ) -> None:
-    """Add successive requests, each given by who drops out; the oracle says which are refused."""
+    """Add successive requests, each given by its dropouts. The oracle says which are refused."""
     scene = Asked(p).then(*dropped)
     refused = {at: Refusal(TOO_FEW) for at, right in enumerate(scene.answered()) if not right}
     made.script(id, REQUEST, scene.params(), refused=refused, clauses=clauses, flags=flags, comment=comment)

@@ -69,7 +69,7 @@ def book() -> Book:
 
 @dataclass(frozen=True, eq=False)
 class _Scene(SecretsScene):
-    """A round; `past` are the requests that its users answered before."""
+    """A round. `past` holds the requests that its users answered before."""
 
     of_user: ClassVar[str] = "heterosag.user"
     of_server: ClassVar[str] = "heterosag.server"
@@ -98,7 +98,7 @@ def _played(id: str, p: Parameters, drop: Mapping[str, Sequence[int]] | None = N
 
 
 def _updates(id: str, p: Parameters) -> UintArray:
-    """Draw quantised inputs; the first two elements of each are 0 and the largest that there is."""
+    """Draw quantised inputs. The first two elements of each are 0 and the largest possible."""
     words = np.frombuffer(drawn_bytes(id, "updates", 8 * p.N * p.d), "<u8").reshape(p.N, p.d)
     updates = np.zeros((p.N, p.d), np.uint64)
     for cell in p.parts:
@@ -119,7 +119,7 @@ _OF_USERS = ("Segments", "CellModulus", "Packing", "Binding")
 
 
 def _whole(made: Book) -> None:
-    """Add what parties of whole rounds see, without and with dropouts."""
+    """Add the views of parties in whole rounds, without and with dropouts."""
     served: tuple[str, ...] = ("CellSums", "CellModulus")
     for party in (0, 5, SERVER):
         comment = f"a whole round of two groups as {_who(party).replace('-', ' ')} sees it; nobody drops out"
@@ -190,7 +190,7 @@ def _server_requests(made: Book) -> None:
 
 
 def _segments(made: Book) -> None:
-    """Add servers to which user 1 sends segments that are not in the packed form."""
+    """Add servers that get segments from user 1 that are not in the packed form."""
     changes: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         "longer": (lambda data: data + b"\0", "have a byte more"),
         "shorter": (lambda data: data[:-1], "have a byte less"),
@@ -216,7 +216,7 @@ def _cells(made: Book) -> None:
 
 
 def _impossible(made: Book) -> None:
-    """Add servers to which user 0 sends segments that make the sum of a cell too large."""
+    """Add servers that get segments from user 0 that make the sum of a cell too large."""
     p = _EIGHT
     for name, segment, most in (("alone", 1, False), ("together", 0, True)):
         scene = _played(f"heterosag-server-sum-{name}", p, {"masked_input": [1]})
@@ -316,7 +316,7 @@ def _invalid(
 
 
 def _opened(id: str, p: Parameters, dropped: Sequence[int]) -> dict[str, Any]:
-    """Return the params of `heterosag.unmask` after a round in which these users dropped out."""
+    """Return the params of `heterosag.unmask` after a round in which the users `dropped` dropped out."""
     chosen = _chosen(id, p)
     survivors = [user for user in range(p.N) if user not in dropped]
     segments = {user: chosen.segments(user, range(p.N)) for user in survivors}
@@ -336,7 +336,7 @@ def _unmasked(made: Book) -> None:
 
 
 def _not_unmasked(made: Book) -> None:
-    """Add requests that are refused; where nothing is wrong with segments, user 1 has dropped out."""
+    """Add requests that are refused. Unless the segments are wrong, user 1 has dropped out."""
     changes: tuple[tuple[str, Callable[[dict[str, Any]], dict[str, Any]], Collection[str], str, str, str], ...] = (
         ("longer", lambda p: _one(p, lambda s: s + "00"), UNPACKED, "HSA-16", "Unpacked", "a byte more"),
         ("left-over", lambda p: _one(p, _top_bit), UNPACKED, "HSA-16", "Unpacked", "a bit that is left over"),
@@ -379,12 +379,12 @@ def _all_ones(data: bytes) -> bytes:
 
 
 def _reversed(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return survivors from the last on, with all that belongs to each of them."""
+    """Return the survivors in descending order, with everything that belongs to each of them."""
     return {name: params[name][::-1] for name in ("survivors", "segments", "self_seeds")}
 
 
 def _too_large(id: str) -> dict[str, Any]:
-    """Return params in which the first element of the sum of a subgroup alone is one too large."""
+    """Return params in which the first element of a single subgroup's sum is too large by one."""
     p, params = _EIGHT, _opened(id, _EIGHT, [1])
     own, data = cells_of(p, 0), bytes.fromhex(params["segments"][0])
     cell = own[1]
@@ -416,7 +416,7 @@ def _gone(**phases: list[int]) -> dict[str, Any]:
 
 
 def _rounds(made: Book) -> None:
-    """Add rounds whose aggregate is exact: steps and survivors are powers of two."""
+    """Add rounds whose aggregate is exact: steps and numbers of survivors are powers of two."""
     for name, changed, comment in (
         ("everybody", {}, "nobody drops out"),
         ("subgroup", _gone(masked_input=_SECOND), "a whole subgroup drops out"),

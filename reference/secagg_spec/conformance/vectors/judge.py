@@ -22,7 +22,7 @@ from secagg_spec.conformance.vectors.differences import first_difference
 from secagg_spec.crypto import prg
 
 PRESUPPOSED = {"prg.expand": {"prg.stream": "aes-ctr"}}
-"""Policies that all vectors of an operation presuppose; those of some vectors stand in the vectors themselves."""
+"""Policies that all vectors of an operation presuppose. Those of single vectors are in the vectors themselves."""
 _NEAR = {("heterosag.average", "segment"), ("heterosag.round", "aggregate")}
 """Members of results that may be off by 2**-40 of the larger bound of a range, and 2**-1070 (HSA-23 to HSA-26)."""
 _OFF, _LEAST = 2.0**-40, 2.0**-1070
@@ -34,7 +34,7 @@ PASS, UNDECLARED = "pass", "undeclared"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a vector found: `verdict` is "pass", "undeclared", or that of a failure, as in the adapter protocol."""
+    """The outcome of a vector: `verdict` is "pass", "undeclared", or a failure's, as in the adapter protocol."""
 
     vector: Vector
     verdict: str
@@ -42,7 +42,7 @@ class Outcome:
     answer: dict[str, Any] | None = None
     reason_unchecked: bool = False
     clauses: tuple[str, ...] = ()
-    """The clauses that it breaks, where a right step before the fault was wrong."""
+    """The clauses that the answer breaks, when a right step before the fault came out wrong."""
 
     @property
     def failed(self) -> bool:
@@ -65,8 +65,8 @@ def run(connection: Connection, caps: Capabilities, vectors: Iterable[Vector]) -
 def judge(connection: Connection, caps: Capabilities, vector: Vector) -> Outcome:
     """Judge an adapter by one vector.
 
-    A vector with a result needs its numbers inside the declared ranges. One that is to be refused is asked outside them
-    as well, where `unsupported` says nothing (ADP-06).
+    A vector with a result must have all its numbers inside the declared ranges. A vector that must be refused is asked
+    outside them too; there `unsupported` decides nothing (ADP-06).
     """
     if not asks(caps, vector):
         return Outcome(vector, UNDECLARED)
@@ -83,17 +83,17 @@ def judge(connection: Connection, caps: Capabilities, vector: Vector) -> Outcome
 
 
 def asks(caps: Capabilities, vector: Vector) -> bool:
-    """Return whether a vector says something about what is declared: inside it, or to be refused by its operation."""
+    """Return whether a vector applies to a declaration: it is inside it, or its operation must refuse the vector."""
     return applies(caps, vector) and (vector.result is None or _in_range(caps, vector))
 
 
 def covers(caps: Capabilities, vector: Vector) -> bool:
-    """Return whether a vector lies wholly inside what is declared: operation, grade, policies and numbers."""
+    """Return whether a vector is wholly inside a declaration: operation, grade, policies and numbers."""
     return applies(caps, vector) and _in_range(caps, vector)
 
 
 def applies(caps: Capabilities, vector: Vector) -> bool:
-    """Return whether the operation is declared, with explicit randomness and the policies that are presupposed."""
+    """Return whether the operation is declared, with explicit randomness and the policies that the vector needs."""
     if not caps.offers(vector.operation):
         return False
     explicit = not OPERATIONS[vector.operation][1] or caps.grade(vector.operation) == "explicit"
@@ -103,7 +103,7 @@ def applies(caps: Capabilities, vector: Vector) -> bool:
 
 
 def _takes_streams(vector: Vector) -> bool:
-    """Return whether the outcome of a vector depends on streams of the generator of the text (PRG-01)."""
+    """Return whether the outcome of a vector depends on streams of the text's generator (PRG-01)."""
     if vector.id not in _STREAMED:
         from secagg_spec.conformance.targets.reference import adapter as reference  # noqa: PLC0415 - only these adapters need it
 
@@ -121,7 +121,7 @@ def _takes_streams(vector: Vector) -> bool:
 
 
 def _is_outside(caps: Capabilities, vector: Vector) -> bool:
-    """Return whether numbers lie outside ranges that are declared; what is said of forms comes before ranges."""
+    """Return whether numbers are outside declared ranges. Faults of form come before ranges."""
     narrow = {"ranges", "parameter_sets"} & set(caps.operations[vector.operation])
     of_form = any(clause.startswith("ADP-") for clause in vector.clauses)
     return bool(narrow) and not of_form and not _in_range(caps, vector)
@@ -135,14 +135,14 @@ def _in_range(caps: Capabilities, vector: Vector) -> bool:
 
 
 def demand(call: Caller, vector: Vector) -> None:
-    """Ask a vector, and raise `CheckFailed` when the answer is not the outcome that it demands.
+    """Ask a vector, and raise `CheckFailed` if the answer is not the outcome that it demands.
 
     Raises
     ------
     CheckFailed
-        The answer is ruled out.
+        The text rules the answer out.
     Declined
-        It was refused for another reason, outside the declared ranges: the reason may be the range (ADP-06).
+        A vector outside the declared ranges was refused for another reason, which may be the range (ADP-06).
     """
     if vector.result is None:
         try:
@@ -169,12 +169,12 @@ def demand(call: Caller, vector: Vector) -> None:
 
 
 def _in_order(value: object) -> object:
-    """Return a list in an order that does not depend on its own, and anything else as it is."""
+    """Return a list in an order independent of its own, and anything else unchanged."""
     return sorted(value, key=repr) if isinstance(value, list) else value
 
 
 def _is_near(got: object, want: str, range: str) -> bool:
-    """Return whether a binary64 vector is that of a vector but for what the text allows."""
+    """Return whether a binary64 vector equals that of a vector, within the tolerance of the text."""
     right, bound = unpack(want, "<f8"), float(np.abs(unpack(range, "<f8")).max())
     try:
         numbers = unpack(got, "<f8")

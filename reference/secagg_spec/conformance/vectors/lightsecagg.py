@@ -1,7 +1,7 @@
 """Vectors of LightSecAgg: masking, aggregated shares, recovery, and whole rounds step by step (spec/lightsecagg.md).
 
-The steps of a round are those of the reference's transcript. Each says who takes which step, whether it succeeds, and
-the bytes of what it sends, over the plain channel.
+The steps of a round come from the reference's transcript. Each step says who takes it, whether it succeeds, and the
+bytes of the messages that it sends, over the plain channel.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _refused_sets(made: Book) -> None:
 
 
 def _with_last(vector: UintArray, value: int) -> str:
-    """Return a vector, packed, whose last number is another one."""
+    """Return a packed vector with its last number changed."""
     return pack(np.append(vector[:-1], np.uint64(value)))
 
 
@@ -157,7 +157,7 @@ def _with_last(vector: UintArray, value: int) -> str:
 
 
 def _recovery(id: str, numbers: Numbers, surviving: Sequence[int], users: Sequence[int]) -> dict[str, Any]:
-    """Return a recovery; each user that answers gives its share of the sum of the masks of the surviving set."""
+    """Return a recovery. Each user that answers gives its share of the sum of the surviving users' masks."""
     q, d, field = numbers["q"], numbers["d"], PrimeField(numbers["q"])
     updates, masks = drawn(id, "updates", q, len(surviving), d), drawn(id, "masks", q, len(surviving), d)
     noise = drawn(id, "noise", q, numbers["T"], shares_length(numbers, d))

@@ -41,7 +41,7 @@ def _round(id: str) -> int:
 
 
 def _message(id: str, kind: type[Any] = MaskedUpdate, **changed: Any) -> Any:
-    """Return a message as it stands in a round, its fields drawn."""
+    """Return a message of a round with drawn fields."""
     ends = {MaskShare: (1, 3), SurvivingSet: (SERVER, 2)}.get(kind, (2, SERVER))
     content: dict[type[Any], Any] = {
         MaskShare: lambda: {"payload": drawn_bytes(id, "payload", 11)},

@@ -34,7 +34,7 @@ _TINY = Numbers(12, 6, 3)
 _PRESETS = {"tiny": _TINY, "default": Numbers(24, 12, 4), "paper": Numbers(120, 12, 6)}
 
 _WRONG = {name: wrong for name, wrong in wrong_numbers(_TINY).items() if wrong["N"]}
-"""Numbers that do not go together, and of which some would, were they moved."""
+"""Numbers that do not fit together. Some would, if they were moved to another member."""
 
 
 def book() -> Book:
@@ -101,7 +101,7 @@ def _below(id: str, name: str, bound: int) -> int:
 def _drawn_choice(
     id: str, p: Numbers, strategy: str, frequencies: Sequence[int] = (), missing: Iterable[int] = ()
 ) -> Choice:
-    """Draw a choice: its frequencies, where none are given, the order of the available users, and its draws."""
+    """Draw a choice: its frequencies unless given, the order of the available users, and its draws."""
     often = tuple(frequencies) or tuple(drawn(id, "frequencies", 3, p.N).tolist())
     here = [user for user in range(p.N) if user not in set(missing)]
     steps = [_below(id, f"place {at}", len(here) - at) for at in range(len(here))]
@@ -122,7 +122,7 @@ _WEIGHTED: tuple[tuple[str, _Ints, _Ints, str, str], ...] = (
     ("one-more-drawn", (1, 0, 1, 1, 1), (3,), "Ties", "one user has the least frequency, and one more is drawn"),
     ("few-of-the-least", (0, 1, 2, 2, 2), (), "FewOfTheLeast", "one user for each of the two least frequencies"),
 )
-"""Choices of two of five users: the name, frequencies, draws, flag, and what is said."""
+"""Choices of two of five users: the name, frequencies, draws, flag, and comment."""
 
 
 def _choices(made: Book) -> None:
@@ -353,7 +353,7 @@ def _requests(made: Book) -> None:
 
 _Rounds = Sequence[Sequence[int]]
 _LINES = ((0, 1, 2), (0, 3, 4), (0, 5, 6), (1, 3, 5), (1, 4, 6), (2, 3, 6), (2, 4, 5))
-"""The lines of the plane of seven points: users come out by sixths."""
+"""The lines of the plane of seven points: users are recoverable by sixths."""
 _ALL_FLAGS = ("Recoverable", "Combination", "Strong", "Weak", "Figures")
 
 
@@ -397,7 +397,7 @@ _BAD_LOGS: tuple[tuple[str, _Rounds], ...] = (
 
 
 def _audits(made: Book) -> None:
-    """Add logs whose rounds are independent up to the last one that matters, so that there is one combination."""
+    """Add logs whose rounds are independent up to the last one that matters, so that the combination is unique."""
     for name, N, rounds, comment in _LOGS:
         made.valid(
             f"audit-{name}", AUDIT, {"N": N, "rounds": [list(users) for users in rounds]},

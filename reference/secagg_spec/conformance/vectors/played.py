@@ -1,6 +1,6 @@
-"""Rounds that the reference plays, the scripts that show one party of them, and the faults that are put into these.
+"""Rounds that the reference plays, scripts that show one party of them, and faults that are inserted into these.
 
-What differs from protocol to protocol is a `Scene` of its own: how a round is opened, and what a party is given.
+Each protocol has its own `Scene`, which says how a round is opened and what a party is given.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from secagg_spec.protocols.codec import Message, encode
 from secagg_spec.protocols.steps import SERVER, Network, Role
 
 Change = Callable[[Any], Any]
-"""A change of a message, which gives another message or bytes."""
+"""A change of a message. It returns another message or bytes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scene(ABC):
-    """A round, played by the reference, and what every party received and sent in it.
+    """A round that the reference played, with everything that each party received and sent in it.
 
-    `drop` names, by phase, the users that drop out just before their step of it; `lost` are shares, as pairs of sender
-    and receiver, that do not reach the server.
+    `drop` names, by phase, the users that drop out just before their step of that phase. `lost` holds the shares that
+    do not reach the server, as pairs of sender and receiver.
     """
 
     of_user: ClassVar[str]
@@ -95,7 +95,7 @@ class Scene(ABC):
         return {"mask": mask, "noise": drawn(self.id, f"noise of user {party}", q, T, shares_length(self.numbers, d))}
 
     def operation(self, party: int) -> str:
-        """Return the operation that is the script of a party."""
+        """Return the operation of a party's script."""
         return self.of_server if party == SERVER else self.of_user
 
     def calls(self, party: int) -> list[Call]:
@@ -116,7 +116,7 @@ class Scene(ABC):
         return {} if party == SERVER else {name: pack(value.reshape(-1)) for name, value in self.sampled(party).items()}
 
     def operations(self, party: int) -> list[dict[str, Any]]:
-        """Return the steps of a party as vectors of whole rounds list them."""
+        """Return the steps of a party in the form that vectors of whole rounds list."""
         actor = "server" if party == SERVER else f"user {party}"
         return [
             {
@@ -141,7 +141,7 @@ def taken(
     operations: bool = False,
     calls: list[Call] | None = None,
 ) -> None:
-    """Add a script whose steps are all taken: those of a party, or others."""
+    """Add a script in which every step is taken: a party's own steps, or given ones."""
     made.script(
         id,
         scene.operation(party),
@@ -161,7 +161,7 @@ def taken(
 
 @dataclass(frozen=True)
 class Fault:
-    """A step that is refused, put before one of the right steps, or behind them all."""
+    """A step that is refused, inserted before one of the right steps or after them all."""
 
     before: int
     call: Call
@@ -172,7 +172,7 @@ class Fault:
 
 
 def faulty(made: Book, scene: Scene, party: int, fault: Fault) -> None:
-    """Add the script of a party with a step that is refused, and the right step after it."""
+    """Add a party's script with a step that is refused, followed by the right step."""
     calls = scene.calls(party)
     after = calls[fault.before : fault.before + 1]
     made.script(
@@ -220,7 +220,7 @@ def altered(scene: Scene, party: int, at: int, place: int, change: Change) -> Ca
 
 
 def besides(scene: Scene, party: int, at: int, place: int, change: Change) -> Call:
-    """Return a step of a party with a changed copy of one of its messages besides."""
+    """Return a step of a party with an additional, changed copy of one of its messages."""
     call = scene.calls(party)[at]
     return replace(call, inbox=(*call.inbox, encode(change(scene.received[party, call.phase][place]))))
 
@@ -269,4 +269,4 @@ HEADER_FAULTS: tuple[tuple[str, Change, str, str], ...] = (
     ("session", other_session, "AnotherSession", "a message of another session"),
     ("round", other_round, "AnotherRound", "a message of another round"),
 )
-"""Changes of a header: how they are called in ids, the flag, and the comment."""
+"""Changes of a header: their name in ids, the flag, and the comment."""

@@ -1,4 +1,4 @@
-"""Vectors of one party of a round, step by step: what it sends, what it refuses, and that nothing came of it."""
+"""Vectors of one party of a round, step by step: what it sends, what it refuses, and that a refusal has no effect."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def book() -> Book:
 
 @dataclass(frozen=True, eq=False)
 class _Scene(Scene):
-    """A round over the plain channel, or over the sealed one."""
+    """A round over the plain or the sealed channel."""
 
     of_user: ClassVar[str] = "lightsecagg.user"
     of_server: ClassVar[str] = "lightsecagg.server"
@@ -127,7 +127,7 @@ class _Scene(Scene):
 
 
 def _whole(made: Book) -> None:
-    """Add what parties of whole rounds see: each is one script, and all scripts of a round fit together."""
+    """Add the views of parties in whole rounds. Each is one script, and all scripts of a round fit together."""
     wide, tiny, sealed = (
         _Scene("script-wide", _WIDE),
         _Scene("script-tiny", _TINY),
@@ -332,7 +332,7 @@ def _not_opened(made: Book, scene: _Scene, call: Call, place: int, comment: str)
 
 
 def _user_requests(made: Book) -> None:
-    """Add scripts that are refused as a whole, and those whose every step meets a weak key."""
+    """Add scripts that are refused as a whole, and scripts in which every step fails because of a weak key."""
     for weak in (3, 0):
         scene = _Scene(f"user-low-order-{weak}", _FEW, sealed=True)
         params = scene.params(_OWN, [Call("share"), Call("share")])
@@ -478,7 +478,7 @@ def _server_vectors(made: Book) -> None:
 
 
 def _nobody_shares(made: Book) -> None:
-    """Add servers that no share reaches, or of each user one share too few: the next step ends the round."""
+    """Add servers that get no shares, or one share too few from each user. The next step ends the round."""
     for name, kept in (("nobody", 0), ("lost", 2)):
         scene = _Scene(f"server-{name}-shares", _LEAST)
         first = scene.calls(SERVER)[0]

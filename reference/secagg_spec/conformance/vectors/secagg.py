@@ -106,7 +106,7 @@ def book() -> Book:
 
 
 class SecretsScene(Scene):
-    """A round in which each user samples what a user of SecAgg samples."""
+    """A round in which each user samples the values that a user of SecAgg samples."""
 
     def sampled(self, party: int) -> dict[str, Any]:
         """Return the keys, the self seed and the coefficients of a user."""
@@ -126,14 +126,14 @@ class SecretsScene(Scene):
         return {**keys, **{name: b"".join(map(element_bytes, values[name])).hex() for name in _COEFFICIENTS}}
 
     def place(self, at: int, kind: type, sender: int | None = None) -> int:
-        """Return where the first message of a kind, and of a sender, stands in an inbox of the server."""
+        """Return the place of the first message of a type, and of a sender if given, in an inbox of the server."""
         inbox = self.received[SERVER, PHASES[at]]
         return next(p for p, m in enumerate(inbox) if isinstance(m, kind) and sender in (None, m.sender))
 
 
 @dataclass(frozen=True, eq=False)
 class _Scene(SecretsScene):
-    """A round on the order that belongs to its number of users."""
+    """A round whose order of users is determined by their number."""
 
     of_user: ClassVar[str] = "secagg.user"
     of_server: ClassVar[str] = "secagg.server"
@@ -165,7 +165,7 @@ def _who(party: int) -> str:
 
 
 def _whole(made: Book) -> None:
-    """Add what parties of whole rounds see: each is one script, and all scripts of a round fit together."""
+    """Add the views of parties in whole rounds. Each is one script, and all scripts of a round fit together."""
     tiny, few = _Scene("script-secagg-tiny", _TINY), _Scene("script-secagg", _FEW)
     sparse, odd = _Scene("script-secagg-sparse", _SPARSE), _Scene("script-secagg-odd", _ODD)
     for scene, parties, flag in (
@@ -199,7 +199,7 @@ def _dropouts(made: Book) -> None:
 
 
 def _partial(made: Book) -> None:
-    """Add a server that a share of user 3 does not reach; user 3 is then no sharer."""
+    """Add a server that does not get a share of user 3, so that user 3 is not a sharer."""
     scene = _Scene("secagg-lost-share", _MORE)
     calls = scene.calls(SERVER)[:2]
     place = scene.place(1, SecretShares, 3)
@@ -210,7 +210,7 @@ def _partial(made: Book) -> None:
 
 
 def _pruned(made: Book) -> None:
-    """Add a server to which too few neighbours of a user advertise their keys."""
+    """Add a server at which too few neighbours of a user advertise their keys."""
     scene = _Scene("secagg-pruned", _SPARSE)
     first = scene.calls(SERVER)[0]
     received = scene.received[SERVER, PHASES[0]]
@@ -237,7 +237,7 @@ def _refused(
     numbers: dict[str, int] = _FEW,
     drop: Mapping[str, list[int]] | None = None,
 ) -> None:
-    """Add a script with a refused step; `call` makes it of the scene."""
+    """Add a script with a refused step, which `call` makes from the scene."""
     scene = _Scene(f"secagg-{'server' if party == SERVER else 'user'}-{id}", numbers, drop or {})
     fault = Fault(at if before is None else before, call(scene), refusal, (clause,), (flag,), comment)
     faulty(made, scene, party, fault)
@@ -280,7 +280,7 @@ def _user_messages(made: Book) -> None:
 
 
 def _foreign(party: int, at: int) -> Any:
-    """Return the step with a message of another step besides."""
+    """Return the step with an additional message of another step."""
 
     def call(scene: _Scene) -> Call:
         calls = scene.calls(party)
@@ -318,7 +318,7 @@ def _steps(made: Book, party: int) -> None:
 
 
 def _keys(change: Any) -> Any:
-    """Return the step that shares secrets, with other keys: `change` is given a map from user to its two keys."""
+    """Return the step that shares secrets, with other keys. `change` gets a map from each user to its two keys."""
 
     def call(scene: _Scene) -> Call:
         def other(message: Any) -> Any:
@@ -340,7 +340,7 @@ def _fresh(scene: _Scene, user: int) -> tuple[int, list[bytes]]:
 
 
 def _put(user: int, which: int, key: Any) -> Any:
-    """Return a change of one key; `key` is made of the scene and of the keys by user."""
+    """Return a change of one key. `key` computes it from the scene and the keys by user."""
 
     def change(scene: _Scene, pairs: list[tuple[int, list[bytes]]]) -> list[tuple[int, list[bytes]]]:
         keys = dict(pairs)
@@ -401,12 +401,12 @@ def _user_keys(made: Book) -> None:
 
 
 def _lengthened(name: str) -> Change:
-    """Return a change of a field to one with a byte behind it."""
+    """Return a change that appends a byte to a field."""
     return lambda message: replace(message, **{name: getattr(message, name) + b"\1"})
 
 
 def _far(scene: _Scene) -> int:
-    """Return a user that is no neighbour of the user whose steps are refused."""
+    """Return a user that is not a neighbour of the user whose steps are refused."""
     graph = secagg.Parameters(**scene.numbers).graph(scene.order)
     return min(set(scene.order) - graph.holders(_OWN))
 
@@ -520,7 +520,7 @@ def _server_messages(made: Book) -> None:
 
 
 def _first(kind: type, at: int, change: Change, *, more: bool = False) -> Any:
-    """Return the step with its first message of a kind changed, or with a changed copy of it besides."""
+    """Return the step with its first message of a type changed, or with `more` with an additional changed copy."""
     put = besides if more else altered
     return lambda scene: put(scene, SERVER, at, scene.place(at, kind), change)
 
@@ -629,7 +629,7 @@ def _server_inputs(made: Book) -> None:
 
 
 def _turned(message: Any) -> Any:
-    """Return an answer with its survivors, and their shares with them, in descending order."""
+    """Return an answer with its survivors, and their shares, in descending order."""
     data = message.seed_shares
     shares = [data[at : at + ELEMENT_BYTES] for at in range(0, len(data), ELEMENT_BYTES)]
     return replace(message, survivors=message.survivors[::-1], seed_shares=b"".join(shares[::-1]))
@@ -656,7 +656,7 @@ def _server_answers(made: Book) -> None:
 
 
 def _wrong_secrets(made: Book) -> None:
-    """Add servers that were told another commitment, or another masking key, than the one that is recovered."""
+    """Add servers that got another commitment or masking key than the one that they recover."""
     for name, at, kind, field, drop, comment in (
         ("commitment", 1, SeedCommitment, "commitment", {}, "user 1 is committed to another self seed"),
         ("key", 0, secagg.AdvertisedKeys, "masking", {"masked_input": [1]}, "user 1 advertised another masking key"),

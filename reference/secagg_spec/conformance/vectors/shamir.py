@@ -137,7 +137,7 @@ def _refused_sharing(
 
 
 def _given(id: str, t: int, users: Sequence[int], secret: bytes | None = None) -> dict[str, Any]:
-    """Return a request for a secret from the shares of some users, distinct ones or not."""
+    """Return a request to reconstruct a secret from the shares of some users, who need not be distinct."""
     constant, coefficients = secret or _secret(id), _coefficients(id, t - 1)
     holders = sorted({user for user in users if user >= 0} | set(range(t)))
     shares = dict(zip(holders, shamir.share(constant, coefficients, holders), strict=True))

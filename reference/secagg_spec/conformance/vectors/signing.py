@@ -1,4 +1,4 @@
-"""Vectors of signatures: what exactly is signed, and what is no signature (spec/conventions.md, section 10)."""
+"""Vectors of signatures: what is signed, and what is not a valid signature (spec/conventions.md, section 10)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def book() -> Book:
 
 
 def _fields(id: str, numbers: Mapping[str, int] = _TINY, **changed: Any) -> dict[str, Any]:
-    """Return what both operations say of the fields."""
+    """Return the fields as both operations state them."""
     return {
         "protocol": "lightsecagg-active",
         "parameters": [[name, str(number)] for name, number in numbers.items()],
@@ -126,7 +126,7 @@ def _not_signed(made: Book) -> None:
 
 
 def _broken_fields(made: Book, prefix: str, operation: str, request: Callable[..., dict[str, Any]]) -> None:
-    """Add requests with sessions of other lengths, and a round number that is too large."""
+    """Add requests with sessions of wrong lengths, and with a round number that is too large."""
     for size in (15, 17):
         id = f"{prefix}-session-{size}"
         params = request(id, session=drawn_bytes(id, "session", size).hex())
@@ -154,19 +154,19 @@ def _refused(
 
 
 def _under(params: Mapping[str, Any], private: bytes, data: bytes) -> dict[str, Any]:
-    """Return fields, with the public key of a private one and its signature of some bytes."""
+    """Return fields with the public key of a private key and its signature of some bytes."""
     public = signatures.verification_key(private)
     return {**params, "public": public.hex(), "signature": signatures.sign(private, data).hex()}
 
 
 def _signature(id: str, numbers: Mapping[str, int] = _TINY, **changed: Any) -> dict[str, Any]:
-    """Return a right signature, as a request to verify it."""
+    """Return a request to verify a right signature."""
     params = _fields(id, numbers, **changed)
     return _under(params, _private(id), _data(params))
 
 
 def _data(params: Mapping[str, Any]) -> bytes:
-    """Return the bytes that a signature is over; a session or round that no request may have counts as cut."""
+    """Return the bytes that are signed. A session or round that no request may have is cut."""
     session, round = params["session"].ljust(32, "0")[:32], str(int(params["round"]) & 2**32 - 1)
     return signed_bytes({**params, "session": session, "round": round})
 
@@ -234,7 +234,7 @@ def _elsewhere(made: Book) -> None:
 
 
 def _unsigned(made: Book) -> None:
-    """Add signatures of a signer that leaves the session, or the round, out of what it signs."""
+    """Add signatures of a signer that omits the session or the round from what it signs."""
     for name, flag, changed in (("session", "SessionSigned", {"session": b""}), ("round", "RoundSigned", {"round": 0})):
         id = f"verify-without-{name}"
         params = _fields(id)
@@ -266,7 +266,7 @@ def _large_numbers(made: Book) -> None:
 
 
 def _small(id: str, public: bytes, remainder: Callable[[int], bool]) -> dict[str, Any]:
-    """Return a request with a key of low order, R neutral and S = 0, in a round with a certain k modulo 8."""
+    """Return a request with a key of low order, neutral R and S = 0, in a round with a suitable k modulo 8."""
     params = {**_fields(id), "public": public.hex(), "signature": (_NEUTRAL + bytes(32)).hex()}
     for round in count():
         params["round"] = str(round)

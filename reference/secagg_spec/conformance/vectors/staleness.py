@@ -16,7 +16,7 @@ _WEIGHT = "staleness.weight"
 _SMALLEST = 2.0**-53
 _LARGEST = 1 - _SMALLEST
 _NO_DRAW = 2.0
-"""In the vectors below: the draw is drawn."""
+"""Marks a vector below whose draw is drawn."""
 
 
 def book() -> Book:

@@ -1,4 +1,4 @@
-"""The steps of a whole run, as vectors list them: who takes which step, whether it succeeds, and what it sends."""
+"""The steps of a whole run as vectors list them: who takes the step, whether it succeeds, and what it sends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SESSION = b"secagg-spec kit."
 
 @dataclass(eq=False)
 class _Recording(Network):
-    """A network that writes down every step, the one that fails included."""
+    """A network that records every step, including the one that fails."""
 
     steps: list[dict[str, Any]] = field(default_factory=list)
 
@@ -39,7 +39,7 @@ class _Recording(Network):
 
 
 def steps_of_round(params: Mapping[str, Any], rand: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the steps of a round of LightSecAgg, up to the first that fails; the arguments are those of a request."""
+    """Return the steps of a LightSecAgg round up to the first that fails. The arguments are those of a request."""
     numbers = lightsecagg.Parameters(**{name: params[name] for name in ("q", "N", "D", "U", "T", "d")})
     opened = lightsecagg.open_round(numbers, _rows(params["updates"]), session=SESSION, round=0)
     network = _Recording(opened.table, opened.states)

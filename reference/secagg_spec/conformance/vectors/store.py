@@ -1,4 +1,4 @@
-"""The files in ``spec/vectors``: how they are written, read and refused, and the index of the ids."""
+"""The files in ``spec/vectors``: how they are written, read and refused, and the index of their ids."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def text_of(book: Book) -> str:
 
 
 def load_all(place: Path | None = None) -> list[Book]:
-    """Return the vectors of every file in a folder, that of the text when none is given.
+    """Return the vectors of every file in a folder, by default the folder of the text.
 
     Raises
     ------
     UsageError
-        A file cannot be used, or two files give one id.
+        A file cannot be used, or two files have the same id.
     """
     paths = [path for path in sorted((place or folder()).glob("*.json")) if path.name != "schema.json"]
     books = [load(path, validated=place is not None) for path in paths]
@@ -75,14 +75,14 @@ def load_all(place: Path | None = None) -> list[Book]:
 def load(path: Path, *, validated: bool = True) -> Book:
     """Return the vectors of one file.
 
-    The kit's own files keep the schema, as a test sees. They are read at each start, so they are not `validated`
-    again, unless they cannot be read.
+    A test ensures that the kit's own files fit the schema. They are read at each start, and are therefore not
+    `validated` again unless they cannot be read.
 
     Raises
     ------
     UsageError
-        The file is absent, is not JSON, breaks the schema, names an operation, clause, flag or code that there is not,
-        or gives an id twice; the message is one line.
+        The file is absent, is not JSON, breaks the schema, names an operation, clause, flag or code that does not
+        exist, or has an id twice. The message is one line.
     """
     body = files.read_json(path)
     if not isinstance(body, dict) or body.get("schema") != SCHEMA:
@@ -117,7 +117,7 @@ def _flag(body: Mapping[str, Any]) -> Flag:
 
 
 def _place(body: Mapping[str, Any], where: Sequence[str | int]) -> str:
-    """Return where a fault is, with the id of a vector in place of its number."""
+    """Return the place of a fault, with the id of a vector in place of its number."""
     parts = [str(part) for part in where]
     if len(where) > 1 and where[0] == "vectors" and isinstance(where[1], int):
         entry = body["vectors"][where[1]]
@@ -127,7 +127,7 @@ def _place(body: Mapping[str, Any], where: Sequence[str | int]) -> str:
 
 
 def _faults(book: Book) -> Iterator[str]:
-    """Yield what the schema cannot say."""
+    """Yield the faults that the schema cannot express."""
     clauses, seen = resources.clauses(), set[str]()
     for name, flag in book.flags.items():
         if flag.clause not in clauses:
@@ -151,14 +151,14 @@ def _faults(book: Book) -> Iterator[str]:
 
 
 def digest(vector: Vector) -> str:
-    """Return a digest of what a vector asks and demands; comments, clauses and flags may be improved."""
+    """Return a digest of what a vector asks and demands. Comments, clauses and flags are not part of it."""
     body = vector.as_json()
     meant = {name: body.get(name) for name in ("operation", "params", "rand", "policy", "result", "reject")}
     return hashlib.sha256(json.dumps(meant, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def read_index(place: Path) -> dict[str, str]:
-    """Return the digest of each id that was ever given, or the word for those that were withdrawn."""
+    """Return the digest of each id that was ever assigned, or the word that marks a withdrawn id."""
     path = place / INDEX
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     return dict(line.split() for line in lines if line and not line.startswith("#"))
@@ -177,9 +177,9 @@ def index_faults(vectors: Iterable[Vector], index: Mapping[str, str]) -> Iterato
 
 
 def renew(books: Sequence[Book], place: Path) -> dict[str, str]:
-    """Give each vector that changed its request or its outcome a new id; return the new ids by the old ones.
+    """Give a new id to each vector whose request or outcome changed. Return the new ids by the old ones.
 
-    The old ids are withdrawn in the index of a folder, and the new ones noted beside those under which they are made.
+    The old ids are withdrawn in the folder's index. The new ids are noted next to those under which they are made.
     """
     index, before = read_index(place), read_renewed(place)
     first = {now: old for old, now in before.items()}
@@ -202,7 +202,7 @@ def renew(books: Sequence[Book], place: Path) -> dict[str, str]:
 
 
 def index_text(vectors: Iterable[Vector], index: Mapping[str, str]) -> str:
-    """Return the index with the ids that are new at its end."""
+    """Return the index with the new ids appended."""
     lines = {**index, **{vector.id: digest(vector) for vector in vectors if vector.id not in index}}
     return _HEAD + "".join(f"{id} {known}\n" for id, known in lines.items())
 
@@ -211,14 +211,14 @@ def index_text(vectors: Iterable[Vector], index: Mapping[str, str]) -> str:
 
 
 def write(books: Sequence[Book], place: Path) -> list[Path]:
-    """Write the files of the books and the index into a folder; return what was written.
+    """Write the files of the books and the index into a folder. Return the paths that were written.
 
-    Files of the folder that no book makes, such as the findings, stay as they are and are part of the index.
+    Files of the folder that no book makes, such as the findings, stay unchanged and are part of the index.
 
     Raises
     ------
     UsageError
-        A vector that the index knows disappeared or changed; nothing is written then.
+        A vector in the index disappeared or changed. Nothing is written then.
     """
     others = [book for book in load_all(place) if book.name not in {made.name for made in books}]
     vectors = [vector for book in (*books, *others) for vector in book.vectors]
