@@ -13,6 +13,7 @@ from secagg_spec.arithmetic.staleness import Staleness, floor_weight
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import lightsecagg_parties, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sessions.basa_positions import MASK, OPEN, RECOVER, SEAL, Box, Buffer, epoch_of
 from secagg_spec.crypto import boxes
@@ -45,26 +46,26 @@ def half(R: int) -> int:
 
 def parameters(draw: Any, *, timeouts: str = "", spare: int = 0, short: bool = False, large: bool = True) -> Parameters:
     """Draw numbers that satisfy BAA-01 and BAA-02. `spare` is the least S; with `short`, K is above T + 2."""
-    profile = timeouts or (SETTLE if spare else draw(st.sampled_from((SETTLE, VOID))))
+    profile = timeouts or (SETTLE if spare else draw(among((SETTLE, VOID))))
     T = draw(st.integers(1, 2))
     K = T + 2 + draw(st.integers(int(short), 3))
     S = draw(st.integers(spare, spare + 3)) if profile == SETTLE else 0
     if large and draw(st.integers(0, 19)) == 19:
         K, S = K + 30, S + (20 if profile == SETTLE else 0)
-    N = draw(st.sampled_from((K + S, K + S + 1, 300, 2**31 - 1)))
+    N = draw(among((K + S, K + S + 1, 300, 2**31 - 1)))
     return Parameters(N=N, T=T, K=K, S=S, d=strategies.length(draw, 1, 8), **_levels(draw, K), timeouts=profile)
 
 
 def _levels(draw: Any, K: int) -> dict[str, Any]:
     """Draw a modulus, the levels, the largest staleness and the function, as BAA-02 allows."""
-    tau_max = draw(st.sampled_from(_LATEST))
-    R = draw(st.sampled_from([R for R in _MODULI if half(R) >= K]))
+    tau_max = draw(among(_LATEST))
+    R = draw(among([R for R in _MODULI if half(R) >= K]))
     most = half(R) // K
     levels = sorted({c for c in (*_LEVELS, most) if c <= min(most, 2**32)}, key=lambda c: (c != 2, c))
     choices = [(s, c) for s in _FUNCTIONS for c in levels if floor_weight(s, c, tau_max) >= 1]
     staleness, c_g = choices[draw(st.integers(0, len(choices) - 1))]
     largest = min(_EXACT // (K * c_g), 2**32)
-    c_l = draw(st.sampled_from([c for c in (1, 3, 65536, largest) if c <= largest]))
+    c_l = draw(among([c for c in (1, 3, 65536, largest) if c <= largest]))
     return {"R": R, "c_l": c_l, "c_g": c_g, "tau_max": tau_max, "staleness": staleness}
 
 
@@ -126,11 +127,11 @@ def wrong_numbers(p: Parameters) -> dict[str, dict[str, Any]]:
 
 def buffer(draw: Any, p: Parameters, *, skips: int = 0, accepted: tuple[int, ...] = ()) -> Buffer:
     """Draw the uploads of a closed epoch. At least `skips` positions are not accepted."""
-    session, number = lightsecagg_parties.session_id(draw), int(draw(st.sampled_from(lightsecagg_parties.ROUNDS)))
+    session, number = lightsecagg_parties.session_id(draw), int(draw(among(lightsecagg_parties.ROUNDS)))
     accepted = accepted or _accepted(draw, p, skips)
     source = SeededSource(draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little"), "basa")
     seeds = {k: tuple(source.take(_SEED) for _ in range(p.positions)) for k in accepted}
-    weights = {k: draw(st.sampled_from((p.c_g, 1)) | st.integers(1, p.c_g)) for k in accepted}
+    weights = {k: draw(among((p.c_g, 1)) | st.integers(1, p.c_g)) for k in accepted}
     rows = carried(draw, p, len(accepted))
     return Buffer(p, session, number, accepted, seeds, weights, dict(zip(accepted, rows, strict=True)))
 
@@ -140,7 +141,7 @@ def _accepted(draw: Any, p: Parameters, skips: int) -> tuple[int, ...]:
     if not p.settle:
         return tuple(range(p.K))
     fewest = p.T + 2 if p.positions - p.T - 2 >= skips else p.positions - skips
-    count = draw(st.sampled_from((p.K, fewest)) | st.integers(fewest, p.K))
+    count = draw(among((p.K, fewest)) | st.integers(fewest, p.K))
     return tuple(sorted(strategies.subset(draw, range(p.positions), count, count)))
 
 
@@ -159,7 +160,7 @@ def carried(draw: Any, p: Parameters, count: int) -> list[UintArray]:
 def drawn(draw: Any, **wanted: Any) -> tuple[Buffer, int]:
     """Draw a buffer and one of its accepted positions."""
     chosen = buffer(draw, parameters(draw, **wanted))
-    return chosen, int(draw(st.sampled_from(chosen.accepted)))
+    return chosen, int(draw(among(chosen.accepted)))
 
 
 def _mask(draw: Any, caps: Capabilities) -> Valid:
@@ -183,11 +184,11 @@ def _recover(draw: Any, caps: Capabilities) -> Valid:
 def box(draw: Any, *, purpose: str = "", given: Parameters | None = None) -> Box:
     """Draw a seed and its sender and receiver."""
     p = given or parameters(draw)
-    kind = purpose or draw(st.sampled_from((PAIR, SELF) if p.settle else (PAIR,)))
-    epoch = epoch_of(p, lightsecagg_parties.session_id(draw), int(draw(st.sampled_from(lightsecagg_parties.ROUNDS))))
-    target = draw(st.sampled_from((p.positions - 1, 1)) | st.integers(1, p.positions - 1))
-    source = draw(st.sampled_from((0, target - 1)) | st.integers(0, target - 1))
-    sender = int(draw(st.sampled_from((0, p.N - 1)) | st.integers(0, p.N - 1)))
+    kind = purpose or draw(among((PAIR, SELF) if p.settle else (PAIR,)))
+    epoch = epoch_of(p, lightsecagg_parties.session_id(draw), int(draw(among(lightsecagg_parties.ROUNDS))))
+    target = draw(among((p.positions - 1, 1)) | st.integers(1, p.positions - 1))
+    source = draw(among((0, target - 1)) | st.integers(0, target - 1))
+    sender = int(draw(among((0, p.N - 1)) | st.integers(0, p.N - 1)))
     places = (source, target) if kind == PAIR else (source,) * 2
     source_of = SeededSource(draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little"), "box")
     seed, box_key, private = (source_of.take(_SEED) for _ in range(3))

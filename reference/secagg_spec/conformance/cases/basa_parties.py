@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hypothesis import strategies as st
-
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import basa_sessions
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sessions.basa_acts import Director, Part, part_of
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
@@ -24,7 +23,7 @@ def user_part(draw: Any, *, session: Session = basa_sessions.session, **given: A
     """Draw a user that uploaded in the last epoch."""
     director = session(draw, **given)
     served = director.knows(SERVER)
-    user = int(draw(st.sampled_from([user for _, user in served.accepted] or director.stage.deal.users)))
+    user = int(draw(among([user for _, user in served.accepted] or director.stage.deal.users)))
     return part_of(director, user)
 
 

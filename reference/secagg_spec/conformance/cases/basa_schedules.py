@@ -14,6 +14,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import basa_functions as scenes
 from secagg_spec.conformance.cases import lightsecagg_parties, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sessions.basa_positions import members
 from secagg_spec.protocols.basa.cores import Parameters
@@ -74,7 +75,7 @@ class Plan:
         """Draw the stamp of an update that is not too old."""
         now = self.epoch.number
         oldest = max(now - self.parameters.tau_max, 0)
-        return int(self.draw(st.sampled_from((now, oldest)) | st.integers(oldest, now)))
+        return int(self.draw(among((now, oldest)) | st.integers(oldest, now)))
 
     def can_close(self) -> bool:
         """Whether the authority would let the epoch be closed."""
@@ -123,7 +124,7 @@ class Plan:
             users = self.able()
             acts: list[Callable[[int], None]] = [self.upload, self.expire, *([self.skip] if self.can_skip() else [])]
             if users:
-                acts[self.draw(st.integers(0, len(acts) - 1))](self.draw(st.sampled_from(users)))
+                acts[self.draw(st.integers(0, len(acts) - 1))](self.draw(among(users)))
 
     def fill(self) -> None:
         """Let users come until the epoch can be closed, with the largest number of updates or with the smallest."""
@@ -132,7 +133,7 @@ class Plan:
             left, users = self.parameters.positions - self.epoch.place, self.able()
             lacking = self.parameters.T + 2 - len(self.epoch.uploads)
             skips = few and self.parameters.settle and left > max(lacking, 0)
-            (self.skip if skips else self.upload)(self.draw(st.sampled_from(users)))
+            (self.skip if skips else self.upload)(self.draw(among(users)))
 
     def whole(self) -> None:
         """Draw all events of a buffer, up to its end."""
@@ -172,7 +173,7 @@ def plan(draw: Any, **wanted: Any) -> Plan:
     """Draw the numbers of a session with few users, and its first epoch."""
     p = scenes.parameters(draw, large=False, **wanted)
     N = min(p.N, max(_MOST_USERS, p.positions))
-    return Plan(draw, replace(p, N=N), [Opened(int(draw(st.sampled_from(_FIRST))))])
+    return Plan(draw, replace(p, N=N), [Opened(int(draw(among(_FIRST))))])
 
 
 def session(drawn: Plan) -> Session:

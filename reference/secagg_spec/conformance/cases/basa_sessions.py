@@ -19,6 +19,7 @@ from secagg_spec.arithmetic.staleness import Staleness, floor_weight
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import basecagg_sessions, lightsecagg_parties, strategies
 from secagg_spec.conformance.cases.basecagg_sessions import FUNCTIONS
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.sessions.basa_acts import Act, Director, Tamper, positions, same, verifying
 from secagg_spec.conformance.sessions.basa_stage import opened_stage
 from secagg_spec.conformance.sessions.deals import Deal
@@ -40,15 +41,15 @@ def numbers(draw: Any, *, void: bool | None = None, spares: Sequence[int] = (1, 
     ends = bool(draw(st.booleans())) if void is None else void
     T = draw(st.integers(1, 2))
     K = draw(st.integers(T + 2, T + 3))
-    S = 0 if ends else int(draw(st.sampled_from(spares)))
-    N = draw(st.sampled_from((K + S + 1, K + S, K + S + 2, _MANY)))
+    S = 0 if ends else int(draw(among(spares)))
+    N = draw(among((K + S + 1, K + S, K + S + 2, _MANY)))
     shape = {"N": N, "T": T, "d": strategies.length(draw, 1, 4), "K": K, "S": S}
     return {**shape, **levels(draw, K), "timeouts": "void" if ends else "settle"}
 
 
 def levels(draw: Any, K: int) -> dict[str, Any]:
     """Draw a modulus, the levels, the largest staleness and the function, as BAA-02 allows."""
-    tau_max = draw(st.sampled_from((1, 0, 2, 10)))
+    tau_max = draw(among((1, 0, 2, 10)))
     choices = [
         (kind, p, r, b, c)
         for kind, p, r, b in FUNCTIONS
@@ -56,8 +57,8 @@ def levels(draw: Any, K: int) -> dict[str, Any]:
         if floor_weight(Staleness(kind, p, r, b), c, tau_max) >= 1  # type: ignore[arg-type]
     ]
     kind, p, r, b, c_g = choices[draw(st.integers(0, len(choices) - 1))]
-    R = draw(st.sampled_from([R for R in _MODULI if K * c_g <= (R - 1) // 2]))
-    c_l = draw(st.sampled_from((1, 3, 65536)))
+    R = draw(among([R for R in _MODULI if K * c_g <= (R - 1) // 2]))
+    c_l = draw(among((1, 3, 65536)))
     function = {"kind": kind, "numerator": p, "denominator": r, "start": str(b)}
     return {"R": str(R), "c_l": str(c_l), "c_g": str(c_g), "tau_max": tau_max, **function}
 
@@ -148,7 +149,7 @@ class Plan:
     def _stamp(self, user: int) -> int:
         if self.hand(user) is None:
             oldest = max(0, self.epoch - self.number("tau_max"))
-            drawn = int(self.draw(st.sampled_from((self.epoch, oldest)) | st.integers(oldest, self.epoch)))
+            drawn = int(self.draw(among((self.epoch, oldest)) | st.integers(oldest, self.epoch)))
             self.stamps.setdefault(user, []).append(drawn)
         stamp = self.hand(user)
         assert stamp is not None
@@ -156,7 +157,7 @@ class Plan:
 
     def visit(self, kind: str, user: int | None = None) -> None:
         """Let a user visit."""
-        who = int(self.draw(st.sampled_from(self.able()))) if user is None else user
+        who = int(self.draw(among(self.able()))) if user is None else user
         fetched, told = (bool(self.draw(st.booleans())) for _ in range(2)) if kind == "free" else (True, True)
         self.acts.append(Act(kind, who, self._stamp(who), fetched, told))
         if kind != "free":
@@ -200,14 +201,14 @@ class Plan:
             if "upload" in self.kinds():
                 self.visit("upload")
         if self.numbers["timeouts"] == "void" and self.kinds() and self.draw(st.booleans()):
-            self.visit(self.draw(st.sampled_from(("skip", "late"))))
+            self.visit(self.draw(among(("skip", "late"))))
         else:
             self.acts.append(Act("abandon"))
 
 
 def plan(draw: Any, chosen: Mapping[str, Any]) -> Plan:
     """Return a plan without acts. Nothing is drawn yet."""
-    return Plan(draw, chosen, int(draw(st.sampled_from(FIRST_EPOCHS))))
+    return Plan(draw, chosen, int(draw(among(FIRST_EPOCHS))))
 
 
 # ------------------------------------------------------------------------------------------------------------ deals
@@ -215,7 +216,7 @@ def plan(draw: Any, chosen: Mapping[str, Any]) -> Plan:
 
 def deal(draw: Any, drawn: Plan | None = None) -> Deal:
     """Draw what every party of a plan is given. In half of the cases there is one update too many."""
-    made = Plan(draw, numbers(draw), int(draw(st.sampled_from(FIRST_EPOCHS)))) if drawn is None else drawn
+    made = Plan(draw, numbers(draw), int(draw(among(FIRST_EPOCHS)))) if drawn is None else drawn
     chosen, more = made.numbers, draw(st.integers(0, 1))
     source = SeededSource(draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little"), "basa")
     epochs = sum(act.kind == "open" for act in made.acts) or 1
@@ -280,7 +281,7 @@ def settled(draw: Any) -> Director:
 
 def belated(draw: Any) -> Director:
     """Draw a session in which an upload arrives after its offer expired, and another epoch follows."""
-    drawn = plan(draw, numbers(draw, void=draw(st.sampled_from((False, False, True))), spares=(1, 2)))
+    drawn = plan(draw, numbers(draw, void=draw(among((False, False, True))), spares=(1, 2)))
     drawn.open()
     for _ in range(draw(st.integers(0, 2))):
         drawn.visit("upload")

@@ -15,6 +15,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid, encode, shares_length
 from secagg_spec.conformance.sessions.basecagg_buffers import Buffer, Entry, Recovery, half, weighted
 
@@ -54,7 +55,7 @@ class Levels:
 def coarse(draw: Any, most: int, least: int = 1) -> int:
     """Draw a level c_g in [least, most], either small or among the largest."""
     listed = [c for c in _COARSE if least <= c <= most]
-    return int(draw(st.sampled_from([*listed, least]) | st.sampled_from([max(most - 1, least), most])))
+    return int(draw(among([*listed, least]) | st.sampled_from([max(most - 1, least), most])))
 
 
 def levels(draw: Any, caps: Capabilities, operation: str) -> Levels:
@@ -63,7 +64,7 @@ def levels(draw: Any, caps: Capabilities, operation: str) -> Levels:
     K = draw(st.integers(strategies.FEWEST_IN_BUFFER, min(10, half(q))))
     c_g = coarse(draw, half(q) // K)
     most = min(EXACT // (K * c_g), 2**32)
-    c_l = draw(st.sampled_from([c for c in strategies.LEVELS if c <= most]))
+    c_l = draw(among([c for c in strategies.LEVELS if c <= most]))
     return Levels(q, K, c_g, c_l)
 
 
@@ -97,11 +98,11 @@ def _mask(draw: Any, caps: Capabilities) -> Valid:
 
 def function(draw: Any) -> Staleness:
     """Draw a staleness function."""
-    kind = draw(st.sampled_from(("polynomial", "hinge", "constant")))
+    kind = draw(among(("polynomial", "hinge", "constant")))
     if kind == "constant":
         return Staleness.constant()
-    numerator, denominator = draw(st.sampled_from(_RATES))
-    return Staleness(kind, numerator, denominator, draw(st.sampled_from((0, 1, 4))) if kind == "hinge" else 0)
+    numerator, denominator = draw(among(_RATES))
+    return Staleness(kind, numerator, denominator, draw(among((0, 1, 4))) if kind == "hinge" else 0)
 
 
 def least_level(chosen: Staleness, tau: int, most: int) -> int:
@@ -121,10 +122,10 @@ def buffer(draw: Any, numbers: dict[str, int], late: int = 0, ahead: int = 0, sp
     q, N, T = (numbers[name] for name in ("q", "N", "T"))
     K = draw(st.integers(T + 2, min(N - spare, half(q), T + 6)))
     chosen, most = function(draw), half(q) // K
-    tau_max = draw(st.sampled_from([tau for tau in _AGES if floor_weight(chosen, most, tau)]))
+    tau_max = draw(among([tau for tau in _AGES if floor_weight(chosen, most, tau)]))
     c_g = coarse(draw, most, least_level(chosen, tau_max, most))
     first, last = tau_max + late if late else 0, LAST_ROUND - ahead
-    round = draw(st.sampled_from([r for r in (first, first + 1, tau_max, last) if first <= r <= last]))
+    round = draw(among([r for r in (first, first + 1, tau_max, last) if first <= r <= last]))
     users = sorted(strategies.subset(draw, range(N), K, K))
     entries = tuple(_entry(draw, user, round, tau_max, chosen, c_g) for user in users)
     return Buffer(q, N, T, K, c_g, tau_max, chosen, round, entries, _shares(draw, q, N, round, entries))
@@ -132,8 +133,8 @@ def buffer(draw: Any, numbers: dict[str, int], late: int = 0, ahead: int = 0, sp
 
 def _entry(draw: Any, user: int, round: int, tau_max: int, chosen: Staleness, c_g: int) -> Entry:
     oldest = min(round, tau_max)
-    tau = draw(st.sampled_from((0, oldest, min(1, oldest))) | st.integers(0, oldest))
-    return Entry(user, round - tau, draw(st.sampled_from(admissible_weights(chosen, c_g, tau))))
+    tau = draw(among((0, oldest, min(1, oldest))) | st.integers(0, oldest))
+    return Entry(user, round - tau, draw(among(admissible_weights(chosen, c_g, tau))))
 
 
 def _shares(draw: Any, q: int, N: int, round: int, entries: Sequence[Entry]) -> dict[int, tuple[int, UintArray]]:
@@ -160,14 +161,14 @@ def _combine(draw: Any, caps: Capabilities) -> Valid:
 def weights(draw: Any, q: int, count: int) -> list[int]:
     """Draw `count` weights whose sum fits in an element and is not 0."""
     most = half(q) // count
-    drawn = [draw(st.sampled_from((1, 0, min(64, most), most)) | st.integers(0, most)) for _ in range(count)]
+    drawn = [draw(among((1, 0, min(64, most), most)) | st.integers(0, most)) for _ in range(count)]
     return drawn if any(drawn) else [1, *drawn[1:]]
 
 
 def level(draw: Any, total: int) -> int:
     """Draw a level c_l for updates of total weight `total`."""
     most = min(EXACT // max(total, 1), 2**32)
-    return int(draw(st.sampled_from([c for c in (*strategies.LEVELS, most) if c <= most])))
+    return int(draw(among([c for c in (*strategies.LEVELS, most) if c <= most])))
 
 
 def recovery(

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.staleness import admissible_weights
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import basecagg_sessions, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sessions.basecagg_stage import Stage, staleness_of
 from secagg_spec.conformance.sessions.deals import Deal
@@ -86,9 +87,7 @@ def allowed(deal: Deal, round: int, stamp: int) -> tuple[int, ...]:
 
 def weighed(draw: Any, deal: Deal, round: int, stamps: Mapping[int, int]) -> list[tuple[int, int, int]]:
     """Draw the entries of a buffer with the given stamp for each user, by user in ascending order."""
-    return [
-        (user, held, int(draw(st.sampled_from(allowed(deal, round, held))))) for user, held in sorted(stamps.items())
-    ]
+    return [(user, held, int(draw(among(allowed(deal, round, held))))) for user, held in sorted(stamps.items())]
 
 
 def user_scene(draw: Any, *, channel: str | None = None, least: int = 1, latest: Sequence[int] = (2, 0, 1, 3)) -> Scene:
@@ -96,7 +95,7 @@ def user_scene(draw: Any, *, channel: str | None = None, least: int = 1, latest:
     count = draw(st.integers(least, 2))
     chosen = basecagg_sessions.numbers(draw, latest=latest)
     dealt = basecagg_sessions.deal(draw, chosen, count=count + draw(st.integers(0, 1)), channel=channel)
-    user = int(draw(st.sampled_from(dealt.users)))
+    user = int(draw(among(dealt.users)))
     lone = Lone(dealt, dealt.open(user), user)
     before = dealt.round - 1
     for _ in range(count):
@@ -151,7 +150,7 @@ def _newer(draw: Any, lone: Lone, user: int, round: int) -> int:
     state = lone.party.state
     seen = state.stamp if user == lone.user else state.newest.get(user)
     oldest = max(lone.deal.round, round - lone.deal.numbers["tau_max"], -1 if seen is None else seen + 1)
-    return int(draw(st.sampled_from((round, oldest)) | st.integers(oldest, round)))
+    return int(draw(among((round, oldest)) | st.integers(oldest, round)))
 
 
 def _start(draw: Any, lone: Lone, round: int) -> None:
@@ -172,7 +171,7 @@ def _keep(draw: Any, lone: Lone, stamps: Mapping[int, int]) -> None:
 def _finish(draw: Any, lone: Lone) -> None:
     """Let a user that is training upload or abandon."""
     if lone.party.state.phase == "training":
-        lone.take(draw(st.sampled_from(("upload", "abandon"))))
+        lone.take(draw(among(("upload", "abandon"))))
 
 
 # ------------------------------------------------------------------------------------------------------- both of them

@@ -13,6 +13,7 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import basecagg_sessions, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
 
@@ -107,7 +108,7 @@ class Plan:
             ]
             act, able = choices[self.draw(st.integers(0, len(choices) - 1))]
             if able:
-                act(self.draw(st.sampled_from(able)))
+                act(self.draw(among(able)))
 
     def fill(self, without: int | None = None) -> None:
         """Let users except `without` come until the buffer is full. Users that train come first."""
@@ -148,7 +149,7 @@ def plan(draw: Any, caps: Capabilities, latest: Sequence[int] = (2, 0, 1, 3)) ->
     N, T, q = chosen["N"], chosen["T"], chosen["q"]
     K = draw(st.integers(T + 2, min(N, (q - 1) // 2, T + 6)))
     numbers = {**chosen, **basecagg_sessions.levels(draw, N, T, (q,), latest, K)}
-    return Plan(draw, numbers, int(draw(st.sampled_from(basecagg_sessions.FIRST_ROUNDS))))
+    return Plan(draw, numbers, int(draw(among(basecagg_sessions.FIRST_ROUNDS))))
 
 
 def session(draw: Any, drawn: Plan, first: int) -> Session:

@@ -18,6 +18,7 @@ from secagg_spec.arithmetic.staleness import Staleness, floor_weight
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import lightsecagg_parties, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.sessions.basecagg_stage import Key, Stage, Turn, opened_stage
 from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
@@ -50,7 +51,7 @@ def levels(
 ) -> dict[str, Any]:
     """Draw K, a modulus among some primes, the levels, the largest staleness and the function, as BSA-02 allows."""
     K = draw(st.integers(T + 2, N)) if K is None else K
-    tau_max = draw(st.sampled_from(latest))
+    tau_max = draw(among(latest))
     fitting = [q for q in primes if q > N and (q - 1) // 2 >= K]
     largest = (max(fitting) - 1) // 2 // K
     choices = [
@@ -60,9 +61,9 @@ def levels(
         if c <= largest and floor_weight(Staleness(kind, p, r, b), c, tau_max) >= 1  # type: ignore[arg-type]
     ]
     kind, p, r, b, c_g = choices[draw(st.integers(0, len(choices) - 1))]
-    q = draw(st.sampled_from([q for q in fitting if (q - 1) // 2 >= K * c_g]))
+    q = draw(among([q for q in fitting if (q - 1) // 2 >= K * c_g]))
     function = {"kind": kind, "numerator": p, "denominator": r, "start": str(b)}
-    c_l = draw(st.sampled_from((1, 3, 65536)))
+    c_l = draw(among((1, 3, 65536)))
     return {"q": str(q), "K": K, "c_l": str(c_l), "c_g": str(c_g), "tau_max": tau_max, **function}
 
 
@@ -126,12 +127,12 @@ def deal(draw: Any, given: Mapping[str, Any] | None = None, *, count: int = 3, c
         drawn = {name: [pack(draw_elements(source, Ring(q), (n,))) for _ in range(count)] for name, n in sizes.items()}
         rands[user] = drawn
     rands[SERVER] = {"roundings": [pack_reals(strategies.rounding(draw, K)) for _ in range(count)]}
-    first = int(draw(st.sampled_from(FIRST_ROUNDS)))
+    first = int(draw(among(FIRST_ROUNDS)))
     return Deal("basecagg", chosen, lightsecagg_parties.session_id(draw), first, setups, rands)
 
 
 def _channels(draw: Any, N: int, channel: str | None) -> list[Any]:
-    kind = draw(st.sampled_from(("plain", "sealed"))) if channel is None else channel
+    kind = draw(among(("plain", "sealed"))) if channel is None else channel
     if kind == "plain":
         return ["plain"] * N
     privates = lightsecagg_parties.private_keys(draw, N)
@@ -239,7 +240,7 @@ class Director:
     def relay(self, users: Sequence[int]) -> None:
         """Let the server relay shares."""
         keys = [key for user in users for key in self.batches.pop(user)]
-        for key in self.stage.take(Turn(SERVER, "share", tuple(keys[:: self.draw(st.sampled_from((1, -1)))]))):
+        for key in self.stage.take(Turn(SERVER, "share", tuple(keys[:: self.draw(among((1, -1)))]))):
             self.mail.setdefault(key.receiver, []).append(key)
 
     def hold(self, users: Sequence[int]) -> None:

@@ -18,6 +18,7 @@ from secagg_spec.conformance.cases import (
     lightsecagg_parties,
     strategies,
 )
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.sessions.deals import NOBODY, Deal, Dropouts
 from secagg_spec.conformance.sessions.scenes import Scene
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters
@@ -37,7 +38,7 @@ _MOST = 6
 def secagg(draw: Any, *, sparse: bool | None = None, spare: int = 0) -> Deal:
     """Draw a round of SecAgg in which at least `spare` users may drop out."""
     numbers = _sparse_numbers(draw, spare) if _wants(draw, sparse) else _complete_numbers(draw, spare)
-    R, d = draw(st.sampled_from(_MODULI)), strategies.length(draw, 1, 5)
+    R, d = draw(among(_MODULI)), strategies.length(draw, 1, 5)
     return secagg_round(draw, {"R": str(R), **numbers, "d": d})
 
 
@@ -55,7 +56,7 @@ def secagg_round(draw: Any, numbers: Mapping[str, Any]) -> Deal:
         "secagg",
         numbers,
         lightsecagg_parties.session_id(draw),
-        draw(st.sampled_from(lightsecagg_parties.ROUNDS)),
+        draw(among(lightsecagg_parties.ROUNDS)),
         setups,
         rands,
     )
@@ -63,8 +64,8 @@ def secagg_round(draw: Any, numbers: Mapping[str, Any]) -> Deal:
 
 def bare(draw: Any) -> Deal:
     """Draw a round of SecAgg on a sparse graph of up to 12 users. Only its server is asked."""
-    N = draw(st.sampled_from((6, *range(4, 13))))
-    k = draw(st.sampled_from([k for k in (3, *range(2, N - 1)) if k * N % 2 == 0 and k < N - 1]))
+    N = draw(among((6, *range(4, 13))))
+    k = draw(among([k for k in (3, *range(2, N - 1)) if k * N % 2 == 0 and k < N - 1]))
     T = draw(st.integers(1, N - 3))
     numbers = {"R": "8", "N": N, "D": 0, "T": T, "t": draw(st.integers(2, k + 1)), "k": k, "d": 1}
     order = strategies.shuffled(draw, range(N))
@@ -75,7 +76,7 @@ def bare(draw: Any) -> Deal:
         "secagg",
         numbers,
         lightsecagg_parties.session_id(draw),
-        draw(st.sampled_from(lightsecagg_parties.ROUNDS)),
+        draw(among(lightsecagg_parties.ROUNDS)),
         setups,
         rands,
     )
@@ -94,7 +95,7 @@ def _complete_numbers(draw: Any, spare: int) -> dict[str, int]:
 
 def _sparse_numbers(draw: Any, spare: int) -> dict[str, int]:
     N = draw(st.integers(max(4, 3 + spare), _MOST + 1))
-    k = draw(st.sampled_from([k for k in range(2, N - 1) if k * N % 2 == 0]))
+    k = draw(among([k for k in range(2, N - 1) if k * N % 2 == 0]))
     T = draw(st.integers(1, N - 2 - spare))
     t = draw(st.integers(2, max(2, k + 1 - spare)))
     return {"N": N, "D": draw(st.integers(0, N - max(t, T + 2))), "T": T, "t": t, "k": k}
@@ -107,7 +108,7 @@ def light(draw: Any, *, active: bool) -> Deal:
     N = draw(st.integers(T + 2 * D + 2, T + 2 * D + 4))
     U = draw(st.integers(T + 1, N - D))
     W = {"W": draw(st.integers((N + T) // 2 + 1, N - D))} if active else {}
-    q, d = int(draw(st.sampled_from(_PRIMES[1:]))), strategies.length(draw, 1, 5)
+    q, d = int(draw(among(_PRIMES[1:]))), strategies.length(draw, 1, 5)
     return _light_round(draw, {"q": str(q), "N": N, "D": D, "U": U, "T": T, "d": d, **W}, active)
 
 
@@ -126,7 +127,7 @@ def _light_round(draw: Any, numbers: Mapping[str, Any], active: bool, later: int
         name,
         numbers,
         lightsecagg_parties.session_id(draw),
-        draw(st.sampled_from(lightsecagg_parties.ROUNDS)),
+        draw(among(lightsecagg_parties.ROUNDS)),
         setups,
         rands,
     )
@@ -184,7 +185,7 @@ def dropouts(draw: Any, dealt: Deal, most: int) -> Dropouts:
     phases = [step.phase for step in dealt.table if step.role is Role.USER]
     gone: dict[str, list[int]] = {phase: [] for phase in phases}
     for user in strategies.subset(draw, dealt.users, 0, most):
-        gone[draw(st.sampled_from(phases))].append(user)
+        gone[draw(among(phases))].append(user)
     return gone
 
 
@@ -207,4 +208,4 @@ def scene(draw: Any, role: Role, *, sparse: bool | None = None, spare: int = 0) 
     if role is Role.SERVER:
         return Scene(dealt, SERVER, network)
     answering = [event.party for event in network.transcript if event.step.phase == "unmasking"]
-    return Scene(dealt, int(draw(st.sampled_from(answering[:-1]))), network)
+    return Scene(dealt, int(draw(among(answering[:-1]))), network)

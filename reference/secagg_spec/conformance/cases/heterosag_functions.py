@@ -16,6 +16,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import heterosag_oracles as oracles
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_sessions import RANGES, parameters
 from secagg_spec.conformance.cases.requests import Valid, one_of
 from secagg_spec.conformance.sessions.heterosag_numbers import members, packed_range
@@ -50,7 +51,7 @@ class Quantised:
 
 def quantised(draw: Any) -> Quantised:
     """Draw numbers in a range (bounds, levels, midpoints, arbitrary), with draws close to where the result changes."""
-    K, range = int(draw(st.sampled_from((*FEW_LEVELS, 65537, 10**6 + 3, MAX_LEVELS)))), one_of(draw, RANGES)
+    K, range = int(draw(among((*FEW_LEVELS, 65537, 10**6 + 3, MAX_LEVELS)))), one_of(draw, RANGES)
     x = np.array([_number(draw, K, range) for _ in _few(draw)])
     draws = strategies.rounding(draw, x.size)
     if draw(st.booleans()):
@@ -64,8 +65,8 @@ def _few(draw: Any) -> range:
 
 def _number(draw: Any, levels: int, range: Range) -> float:
     """Draw a number of the range."""
-    k = draw(st.sampled_from((0, levels - 1)) | st.integers(0, levels - 1))
-    beyond = Fraction(draw(st.sampled_from((0, 500, 250)) | st.integers(0, 1000)), 1000)
+    k = draw(among((0, levels - 1)) | st.integers(0, levels - 1))
+    beyond = Fraction(draw(among((0, 500, 250)) | st.integers(0, 1000)), 1000)
     share = min((k + beyond) / (levels - 1), Fraction(1))
     low, high = Fraction(range.low), Fraction(range.high)
     return oracles.clipped(float(low + share * (high - low)), range)
@@ -74,9 +75,9 @@ def _number(draw: Any, levels: int, range: Range) -> float:
 def _turning(draw: Any, x: float, levels: int, range: Range) -> float:
     """Draw a number in [0, 1) just next to the fractional part of y, but farther away than the error of HSA-08."""
     y = oracles.place(x, levels, range)
-    side = draw(st.sampled_from((-1, 1)))
+    side = draw(among((-1, 1)))
     near = float(y - y // 1 + side * 4 * oracles.slack(levels))
-    return near if 0 <= near < 1 else float(draw(st.sampled_from((0.5, 0.0, 1 - 2.0**-53))))
+    return near if 0 <= near < 1 else float(draw(among((0.5, 0.0, 1 - 2.0**-53))))
 
 
 # ------------------------------------------------------------------------------------------------------ the averages
@@ -115,9 +116,9 @@ class Row:
 
 def row(draw: Any, method: str = "", *, fewest: int = 1) -> Row:
     """Draw the sums of some cells: small ones, the largest, and arbitrary ones."""
-    chosen = method or draw(st.sampled_from(("mean", "median", "trimmed")))
+    chosen = method or draw(among(("mean", "median", "trimmed")))
     cells, length = draw(st.integers(fewest, fewest + 5)), strategies.length(draw, 1, 4)
-    levels = [int(draw(st.sampled_from((*FEW_LEVELS, 65537, MAX_LEVELS - 1)))) for _ in range(cells)]
+    levels = [int(draw(among((*FEW_LEVELS, 65537, MAX_LEVELS - 1)))) for _ in range(cells)]
     counts = [_count(draw, K) for K in levels]
     sums = [_sum(draw, min(count * (K - 1), 2**32 - 1), length) for count, K in zip(counts, levels, strict=True)]
     trim = draw(st.integers(0, (cells - 1) // 2)) if chosen == "trimmed" else 0
@@ -130,7 +131,7 @@ def _count(draw: Any, levels: int) -> int:
 
 
 def _sum(draw: Any, most: int, length: int) -> tuple[int, ...]:
-    return tuple(int(draw(st.sampled_from((0, most, most // 2)) | st.integers(0, most))) for _ in range(length))
+    return tuple(int(draw(among((0, most, most // 2)) | st.integers(0, most))) for _ in range(length))
 
 
 # ------------------------------------------------------------------------------------------------------ the requests
@@ -170,8 +171,8 @@ def asked(draw: Any, *, sizes: Sequence[int] = (), T: int = 0) -> Asked:
 def _numbers(draw: Any, sizes: Sequence[int], T: int) -> Parameters:
     """Draw numbers with one group per subgroup, of these sizes."""
     groups = len(sizes)
-    levels = tuple(sorted(int(draw(st.sampled_from(FEW_LEVELS))) for _ in sizes))
-    matrix = draw(st.sampled_from(("perfect", "cyclic")))
+    levels = tuple(sorted(int(draw(among(FEW_LEVELS))) for _ in sizes))
+    matrix = draw(among(("perfect", "cyclic")))
     return Parameters(sum(sizes), 0, T, T + 2, groups, tuple(sizes), (1,) * groups, levels, RANGES[0], matrix)
 
 

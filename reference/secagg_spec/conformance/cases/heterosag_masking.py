@@ -16,6 +16,7 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import heterosag_rounds, lightsecagg_parties, neighbours, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sessions.heterosag_cells import MASK, ROUND, UNMASK, Masked
 from secagg_spec.conformance.sessions.heterosag_numbers import members, totals
@@ -38,7 +39,7 @@ def masked(draw: Any, p: Parameters | None = None, *, spare: int = 0) -> Masked:
     keys = tuple(source.take(_KEY) for _ in range(p.N))
     seeds = tuple(source.take(_KEY) for _ in range(p.N))
     secrets = {frozenset(pair): source.take(_KEY) for pair in combinations(range(p.N), 2)}
-    number, session = int(draw(st.sampled_from(lightsecagg_parties.ROUNDS))), lightsecagg_parties.session_id(draw)
+    number, session = int(draw(among(lightsecagg_parties.ROUNDS))), lightsecagg_parties.session_id(draw)
     return Masked(p, session, number, keys, seeds, secrets, heterosag_rounds.quantised(draw, p))
 
 
@@ -138,7 +139,7 @@ def reals(draw: Any, p: Parameters | None = None, part: Fraction | None = None) 
         for user, row in enumerate(steps)
     ]
     draws = np.frombuffer(source.take(p.N * p.d), np.uint8).reshape(p.N, p.d) & 3
-    method, trim = draw(st.sampled_from((("mean", 0), ("median", 0), ("trimmed", 0))))
+    method, trim = draw(among((("mean", 0), ("median", 0), ("trimmed", 0))))
     return Reals(p, steps, np.array(x), np.array(_DRAWS)[draws], method, trim)
 
 
@@ -158,7 +159,7 @@ def dropping(draw: Any, p: Parameters, gone: Sequence[int], phases: Sequence[str
     """Draw in which phase each of these users drops out."""
     drop: dict[str, list[int]] = neighbours.nobody()
     for user in gone:
-        drop[draw(st.sampled_from(list(phases)))].append(user)
+        drop[draw(among(list(phases)))].append(user)
     return drop
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import heterosag_rounds
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.dealt_rounds import played
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sessions.deals import Deal, Dropouts
@@ -33,7 +34,7 @@ def scene(draw: Any, role: Role, *, spare: int = 0) -> Scene:
     survivors = [user for user in range(p.N) if user not in gone]
     past = heterosag_rounds.seen_before(draw, p, survivors)
     dealt = heterosag_rounds.deal(draw, p, past)
-    phase = draw(st.sampled_from(("masked_input", "share_keys", "advertise_keys")))
+    phase = draw(among(("masked_input", "share_keys", "advertise_keys")))
     return of(draw, role, dealt, {phase: gone, "unmasking": _silent(draw, p, survivors)})
 
 
@@ -43,7 +44,7 @@ def of(draw: Any, role: Role, dealt: Deal, gone: Dropouts) -> Scene:
     if role is Role.SERVER:
         return Scene(dealt, SERVER, network)
     answering = [event.party for event in network.transcript if event.step.phase == "unmasking"]
-    return Scene(dealt, int(draw(st.sampled_from(answering[:-1]))), network)
+    return Scene(dealt, int(draw(among(answering[:-1]))), network)
 
 
 def _silent(draw: Any, p: Parameters, survivors: list[int]) -> list[int]:

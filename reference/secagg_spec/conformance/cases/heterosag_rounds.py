@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import heterosag_sessions, lightsecagg_parties, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.sessions.deals import Deal, Dropouts
 from secagg_spec.conformance.sessions.heterosag_numbers import members
@@ -33,7 +34,7 @@ def parameters(draw: Any, *, spare: int = 0, most: int = _MOST) -> Parameters:
 
 def quantised(draw: Any, p: Parameters) -> UintArray:
     """Draw the input of each user, (N, d): zeros, the largest numbers of each cell, or pseudo-random ones."""
-    pattern, seed = draw(st.sampled_from(("random", "largest", "zeros"))), draw(st.integers(0, 2**32 - 1))
+    pattern, seed = draw(among(("random", "largest", "zeros"))), draw(st.integers(0, 2**32 - 1))
     source = SeededSource(seed.to_bytes(4, "little"), "quantised")
     words = np.frombuffer(source.take(8 * p.N * p.d), "<u8").reshape(p.N, p.d)
     updates = np.zeros((p.N, p.d), np.uint64)
@@ -47,14 +48,14 @@ def quantised(draw: Any, p: Parameters) -> UintArray:
 def deal(draw: Any, p: Parameters | None = None, past: Sequence[Sequence[int]] | None = None) -> Deal:
     """Draw a round. `past` are the requests that its users answered before, drawn if None."""
     p = parameters(draw, spare=draw(st.integers(0, 1))) if p is None else p
-    earlier = draw(st.sampled_from(([], [list(range(p.N))]))) if past is None else past
+    earlier = draw(among(([], [list(range(p.N))]))) if past is None else past
     updates, seed = quantised(draw, p), draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little")
     setups: dict[int, Mapping[str, Any]] = {SERVER: {"past": [list(users) for users in earlier]}}
     for user in range(p.N):
         own = [list(users) for users in earlier if user in users]
         setups[user] = {"user": user, "past": own, "update": pack(updates[user])}
     rands = {user: lightsecagg_parties.round_secrets(SeededSource(seed, str(user)), p.t) for user in range(p.N)}
-    number = draw(st.sampled_from(lightsecagg_parties.ROUNDS))
+    number = draw(among(lightsecagg_parties.ROUNDS))
     return Deal("heterosag", members(p), lightsecagg_parties.session_id(draw), number, setups, rands)
 
 
@@ -62,7 +63,7 @@ def spared(draw: Any, dealt: Deal) -> Dropouts:
     """Draw users that drop out, so that enough are left in total and in each cell."""
     p = read_parameters(**dealt.numbers)
     gone: Dropouts = {phase: [] for phase in PHASES}
-    return {**gone, draw(st.sampled_from(PHASES[:-1])): lost(draw, p)}
+    return {**gone, draw(among(PHASES[:-1])): lost(draw, p)}
 
 
 def lost(draw: Any, p: Parameters) -> list[int]:
@@ -71,7 +72,7 @@ def lost(draw: Any, p: Parameters) -> list[int]:
     for users in p.members:
         most = min(left, len(users) - p.T - 2)
         kinds = ["none", *(["some"] if most else []), *(["all"] if len(users) <= left else [])]
-        kind = draw(st.sampled_from(kinds))
+        kind = draw(among(kinds))
         chosen = strategies.subset(draw, users, 1, most) if kind == "some" else list(users) * (kind == "all")
         gone += chosen
         left -= len(chosen)

@@ -13,6 +13,7 @@ from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.sessions.heterosag_numbers import packed_range
 from secagg_spec.errors import ParameterError
@@ -47,11 +48,11 @@ def parameters(
     parts = _parts(draw, Z)
     sizes = tuple(count * (T + 2 + spare) + draw(st.integers(0, 3)) for count in parts)
     N = sum(sizes)
-    D = draw(st.sampled_from((1, 0, N - T - 2)))
-    t = draw(st.sampled_from((T + 2, N - D)) | st.integers(T + 2, N - D))
+    D = draw(among((1, 0, N - T - 2)))
+    t = draw(among((T + 2, N - D)) | st.integers(T + 2, N - D))
     d = Z + strategies.length(draw, 0, Z + 2)
     range = one_of(draw, RANGES)
-    plain = Parameters(N, D, T, t, d, sizes, parts, (2,) * len(parts), range, draw(st.sampled_from(_MATRICES)))
+    plain = Parameters(N, D, T, t, d, sizes, parts, (2,) * len(parts), range, draw(among(_MATRICES)))
     return replace(plain, levels=_levels(draw, _bounds(plain), large))
 
 
@@ -79,7 +80,7 @@ def _levels(draw: Any, bounds: Sequence[int], large: bool) -> tuple[int, ...]:
     for most in bounds:
         least = chosen[-1] if chosen else 2
         options = [least, *(K for K in (*LEVELS, *([most] if large else [])) if least <= K <= most)]
-        chosen.append(int(draw(st.sampled_from(options))))
+        chosen.append(int(draw(among(options))))
     return tuple(chosen)
 
 
@@ -146,7 +147,7 @@ def wrong_numbers(p: Parameters) -> dict[str, dict[str, Any]]:
 
 def without_construction(draw: Any) -> dict[str, Any]:
     """Draw members of a request whose number of subgroups has no construction of a perfect matrix (HSA-06)."""
-    Z = draw(st.sampled_from((35, 36, 39, 40, 51)))
+    Z = draw(among((35, 36, 39, 40, 51)))
     sizes = {"N": 3 * Z, "D": 0, "T": 1, "t": 3, "d": Z, "sizes": [3 * Z], "subgroups": [Z], "levels": [2]}
     return {**sizes, "range": packed_range(RANGES[0]), "matrix": "perfect"}
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import lightsecagg_parties, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_parties import ServerScene, Session, UserScene, public_keys
 from secagg_spec.conformance.sessions.scenes import written
 from secagg_spec.conformance.targets.reference.active import active_end
@@ -33,9 +34,7 @@ def session(draw: Any, caps: Capabilities, operation: str) -> Session:
     numbers = strategies.session(draw, caps, operation)
     N, D, T = numbers["N"], numbers["D"], numbers["T"]
     W = draw(st.integers((N + T) // 2 + 1, N - D))
-    return Session(
-        {**numbers, "W": W}, lightsecagg_parties.session_id(draw), draw(st.sampled_from(lightsecagg_parties.ROUNDS))
-    )
+    return Session({**numbers, "W": W}, lightsecagg_parties.session_id(draw), draw(among(lightsecagg_parties.ROUNDS)))
 
 
 def signing_keys(draw: Any, N: int) -> tuple[bytes, ...]:

@@ -14,6 +14,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid, recovery, shares_length, vandermonde
 from secagg_spec.conformance.sessions.scenes import written
 from secagg_spec.conformance.targets.reference.scripts import Call, play, server_end
@@ -63,7 +64,7 @@ def session_id(draw: Any) -> bytes:
 def session(draw: Any, caps: Capabilities, operation: str, spare: int = 0) -> Session:
     """Draw a session that the operation declares."""
     numbers = strategies.session(draw, caps, operation, spare)
-    return Session(numbers, session_id(draw), draw(st.sampled_from(ROUNDS)))
+    return Session(numbers, session_id(draw), draw(among(ROUNDS)))
 
 
 def private_keys(draw: Any, N: int) -> list[bytes]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import multi_round_oracles as oracles
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_parties import ROUNDS, session_id
 from secagg_spec.conformance.cases.multi_round_oracles import STRATEGIES, Numbers
 from secagg_spec.conformance.cases.requests import Valid
@@ -101,7 +102,7 @@ def choice(draw: Any, strategy: str = "", *, lack: int = 0) -> Choice:
 
     Users that are rarely in a sum are sometimes in an incomplete batch.
     """
-    name = strategy or draw(st.sampled_from(STRATEGIES))
+    name = strategy or draw(among(STRATEGIES))
     p = strategy_numbers(draw, name)
     most = p.per_round - lack if lack else p.batches
     fewest = max(0, most) if lack else p.per_round
@@ -121,9 +122,9 @@ def _here(draw: Any, p: Numbers, batch: int, complete: bool) -> list[int]:
 
 def frequencies(draw: Any, count: int) -> tuple[int, ...]:
     """Draw how often each user was in a sum: all equal, few values, some with an extra digit, or arbitrary."""
-    kind = draw(st.sampled_from(("few", "few", "few", "digits", "alike", "any")))
+    kind = draw(among(("few", "few", "few", "digits", "alike", "any")))
     if kind == "alike":
-        return (int(draw(st.sampled_from((0, 1, MAX_FREQUENCY)))),) * count
+        return (int(draw(among((0, 1, MAX_FREQUENCY)))),) * count
     any_size = st.sampled_from((0, 1, 2**16, MAX_FREQUENCY - 1, MAX_FREQUENCY))
     some = {"few": st.integers(0, 2), "digits": st.sampled_from((9, 10)), "any": any_size}[kind]
     return tuple(draw(st.lists(some, min_size=count, max_size=count)))
@@ -218,7 +219,7 @@ def _batch(draw: Any, caps: Capabilities) -> Valid:
 
 def _session(draw: Any, caps: Capabilities) -> Valid:
     p = numbers(draw)
-    about = {"session": session_id(draw).hex(), "round": str(draw(st.sampled_from(ROUNDS)))}
+    about = {"session": session_id(draw).hex(), "round": str(draw(among(ROUNDS)))}
     return Valid({**p.members(), **about, "chosen": set_of_family(draw, p)}, {})
 
 
@@ -231,7 +232,7 @@ def arrived(draw: Any, p: Numbers) -> list[int]:
     """Draw the users whose masked inputs came: whole batches, and parts of some, in any order."""
     missing: list[int] = []
     for batch in range(p.per_round):
-        missing += strategies.subset(draw, p.users([batch]), 0, draw(st.sampled_from((0, 1, p.T))))
+        missing += strategies.subset(draw, p.users([batch]), 0, draw(among((0, 1, p.T))))
     return strategies.shuffled(draw, [user for user in range(p.K) if user not in missing])
 
 

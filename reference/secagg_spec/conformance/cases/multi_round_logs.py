@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid
 
 AUDIT = "audit.privacy"
@@ -202,15 +203,15 @@ def _one_less(draw: Any, made: Log) -> Log:
     full = [t for t, users in enumerate(made.rounds) if users]
     if not full:
         return made
-    t = draw(st.sampled_from(full))
-    gone = draw(st.sampled_from(made.rounds[t]))
+    t = draw(among(full))
+    gone = draw(among(made.rounds[t]))
     less = tuple(user for user in made.rounds[t] if user != gone)
     return Log(made.N, (*made.rounds[:t], less, *made.rounds[t + 1 :]))
 
 
 def _disturbed(draw: Any, made: Log) -> Log:
     """Return a log with a repeated or an empty round, and with users that are in no set."""
-    extra = draw(st.sampled_from(((), *made.rounds)))
+    extra = draw(among(((), *made.rounds)))
     at = draw(st.integers(0, len(made.rounds)))
     return Log(made.N + draw(st.integers(0, 2)), (*made.rounds[:at], extra, *made.rounds[at:]))
 

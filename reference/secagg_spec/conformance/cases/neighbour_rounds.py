@@ -14,6 +14,7 @@ from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import neighbours, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.neighbours import AVERAGE, RECOVERY, UNMASKING, Roster, Scale
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
@@ -80,8 +81,8 @@ def average(
     roster = roster or neighbours.roster(draw, caps, operation)
     scale = scale or neighbours.one_of(draw, neighbours.scales(caps, roster.N, operation=operation))
     d, usual = strategies.length(draw, 1, 3), _weights(caps, scale)
-    weights = [draw(st.sampled_from(usual)) for _ in range(roster.N)]
-    x = [[draw(st.sampled_from(_grid(scale))) for _ in range(d)] for _ in range(roster.N)]
+    weights = [draw(among(usual)) for _ in range(roster.N)]
+    x = [[draw(among(_grid(scale))) for _ in range(d)] for _ in range(roster.N)]
     rounding = strategies.rounding(draw, roster.N * d).reshape(roster.N, d)
     return Average(roster, scale, tuple(weights), np.array(x, dtype=np.float64), rounding)
 
@@ -162,7 +163,7 @@ def unmasking(
     count = draw(st.integers(least, roster.spare))
     drop = neighbours.dropouts(draw, roster.N, count, tuple(phases), BEFORE_UNMASKING)
     gone = {user for users in drop.values() for user in users}
-    user = draw(st.sampled_from([user for user in range(roster.N) if user not in gone]))
+    user = draw(among([user for user in range(roster.N) if user not in gone]))
     return Unmasking(roster, drop, user)
 
 
@@ -183,10 +184,10 @@ def altered(draw: Any, caps: Capabilities) -> tuple[Average, dict[str, Any]]:
     if draw(st.booleans()):
         scene = dropping(draw, scene, draw(st.integers(0, roster.spare)), ("masked_input",))
     dropped = scene.drop["masked_input"]
-    user = draw(st.sampled_from(scene.contributors))
+    user = draw(among(scene.contributors))
     if roster.k < roster.N - 1:
         return scene, {"user": user, "owner": user, "kind": "seed"}
-    owner = draw(st.sampled_from([*scene.contributors, *dropped]))
+    owner = draw(among([*scene.contributors, *dropped]))
     return scene, {"user": user, "owner": owner, "kind": "key" if owner in dropped else "seed"}
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.quantizer import MAX_LEVEL
 from secagg_spec.conformance.adapter.capabilities import Capabilities, Range, graph_allows
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
 
 X = TypeVar("X")
@@ -185,5 +186,5 @@ def dropouts(draw: Any, N: int, count: int, phases: Sequence[str], known: Sequen
     """Draw when `count` users drop out, each in one of `phases`. The schedule has all phases in `known`."""
     drop = nobody(known)
     for user in sorted(draw(st.permutations(range(N)))[:count]):
-        drop[draw(st.sampled_from(tuple(phases)))].append(user)
+        drop[draw(among(tuple(phases)))].append(user)
     return drop

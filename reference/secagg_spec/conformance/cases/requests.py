@@ -16,6 +16,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.strategies import Verbatim, decimal
 from secagg_spec.conformance.sdk.secagg_adapter import form
 
@@ -44,14 +45,14 @@ def encode(code: dict[str, int], mask: UintArray, noise: UintArray) -> UintArray
 def exchanged_element(draw: Any, values: UintArray, q: int) -> UintArray:
     """Return elements with a drawn one changed by a drawn amount."""
     added = np.zeros_like(values)
-    added[draw(st.integers(0, values.size - 1))] = draw(st.sampled_from((1, q - 1)) | st.integers(1, q - 1))
+    added[draw(st.integers(0, values.size - 1))] = draw(among((1, q - 1)) | st.integers(1, q - 1))
     return PrimeField(q).add(values, added)
 
 
 def too_large(draw: Any, values: UintArray, q: int) -> UintArray:
     """Return elements with a number not below q at a drawn place."""
     changed = values.copy()
-    changed[draw(st.integers(0, values.size - 1))] = draw(st.sampled_from((q, 2**32 - 1)))
+    changed[draw(st.integers(0, values.size - 1))] = draw(among((q, 2**32 - 1)))
     return changed
 
 
@@ -132,7 +133,7 @@ def _dequantize(draw: Any, caps: Capabilities) -> Valid:
     q, level = strategies.modulus(draw, caps, operation), strategies.level(draw, caps, operation)
     value = strategies.vector(draw, q, strategies.length(draw, 1))
     return Valid(
-        {"q": q, "level": level, "format": draw(st.sampled_from(strategies.formats(caps))), "value": pack(value)},
+        {"q": q, "level": level, "format": draw(among(strategies.formats(caps))), "value": pack(value)},
         {},
         ("value",),
     )

@@ -14,6 +14,7 @@ from secagg_spec.arithmetic.staleness import MAX_TAU, Staleness, floor_weight
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid
 
 WEIGHT = "staleness.weight"
@@ -52,11 +53,11 @@ def levels(caps: Capabilities) -> list[int]:
 
 def function(draw: Any) -> Staleness:
     """Draw a staleness function."""
-    kind = draw(st.sampled_from(("polynomial", "hinge", "constant")))
+    kind = draw(among(("polynomial", "hinge", "constant")))
     if kind == "constant":
         return Staleness.constant()
-    numerator, denominator = draw(st.sampled_from(RATES))
-    start = draw(st.sampled_from((0, 1, 4, 10, MAX_TAU))) if kind == "hinge" else 0
+    numerator, denominator = draw(among(RATES))
+    start = draw(among((0, 1, 4, 10, MAX_TAU))) if kind == "hinge" else 0
     return Staleness(kind, numerator, denominator, start)
 
 
@@ -73,12 +74,12 @@ def late(draw: Any, caps: Capabilities) -> Late:
 
 
 def _any(draw: Any, caps: Capabilities) -> tuple[Staleness, int, int]:
-    return function(draw), int(draw(st.sampled_from(levels(caps)))), staleness(draw)
+    return function(draw), int(draw(among(levels(caps)))), staleness(draw)
 
 
 def _whole(draw: Any, caps: Capabilities) -> tuple[Staleness, int, int]:
     """Draw a polynomial with an integer c_g s(tau): tau + 1 is a power of r, and c_g is a multiple of a power of p."""
-    p, r = draw(st.sampled_from(RATES[:9]))
+    p, r = draw(among(RATES[:9]))
     base, times = draw(st.integers(2, 60)), draw(st.integers(1, 60))
     level, tau = base**p * times, base**r - 1
     if level not in caps.range(WEIGHT, "level") or level > 2**32 or tau > MAX_TAU:
@@ -99,7 +100,7 @@ def threshold(draw: Any, chosen: Staleness, level: int, tau: int) -> int:
     """Draw a draw, times 2**53: next to the point where the weight changes, at an end, or arbitrary."""
     edge = _fraction(chosen, level, tau)
     near = [k for k in (edge - 1, edge, edge + 1) if 0 <= k < DRAWS]
-    return int(draw(st.sampled_from((0, DRAWS - 1, *near)) | st.integers(0, DRAWS - 1)))
+    return int(draw(among((0, DRAWS - 1, *near)) | st.integers(0, DRAWS - 1)))
 
 
 def _fraction(chosen: Staleness, level: int, tau: int) -> int:

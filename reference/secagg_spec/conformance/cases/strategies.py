@@ -23,6 +23,7 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.adapter.capabilities import DECIMAL_RANGES, UNRANGED, Capabilities, Range
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
 from secagg_spec.conformance.cases import neighbours
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
 
@@ -133,12 +134,12 @@ def levels(caps: Capabilities, operation: str) -> list[int]:
 
 def level(draw: Any, caps: Capabilities, operation: str) -> int:
     """Draw a level c that the operation declares."""
-    return int(draw(st.sampled_from(levels(caps, operation))))
+    return int(draw(among(levels(caps, operation))))
 
 
 def weight(draw: Any, caps: Capabilities) -> int:
     """Draw a total weight that `quantizer.quantize` declares."""
-    return int(draw(st.sampled_from(weights(caps))))
+    return int(draw(among(weights(caps))))
 
 
 def weights(caps: Capabilities) -> list[int]:
@@ -203,7 +204,7 @@ def sharing(draw: Any, caps: Capabilities, operation: str | Sequence[str], spare
     """Draw (t, n) with 2 <= t <= n - spare for secret sharing, declared by the operation or by all operations."""
     space = Space(caps, _several(operation))
     n = _users(draw, holders(space, spare))
-    return {"t": int(draw(_one_of(_few(space.options("t", 2, n - spare))))), "n": n}
+    return {"t": int(draw(among(_few(space.options("t", 2, n - spare))))), "n": n}
 
 
 def holders(space: Space, spare: int = 0) -> list[int]:
@@ -253,10 +254,10 @@ class Space:
     def draw(self, draw: Any) -> dict[str, int]:
         """Draw numbers of users, and a modulus above N."""
         sets = self.sets()
-        chosen = self._drawn(draw) if sets is None else dict(draw(st.sampled_from(sets)))
+        chosen = self._drawn(draw) if sets is None else dict(draw(among(sets)))
         if "U" not in chosen:
             options = self.thresholds(chosen["N"], chosen["T"], chosen.get("D", 0))
-            chosen["U"] = int(draw(_one_of(options)))
+            chosen["U"] = int(draw(among(options)))
         allowed = self.moduli(prime=True, above=self._taken(chosen["N"], chosen["T"]))
         return {"q": int(draw(_mostly_large(allowed))), **chosen}
 
@@ -404,9 +405,9 @@ class Space:
 
     def _drawn(self, draw: Any) -> dict[str, int]:
         N = _users(draw, self.fitting())
-        T = int(draw(_one_of(self.colluders(N))))
-        D = int(draw(_one_of(self.tolerated(N, T))))
-        U = int(draw(_one_of(self.thresholds(N, T, D))))
+        T = int(draw(among(self.colluders(N))))
+        D = int(draw(among(self.tolerated(N, T))))
+        U = int(draw(among(self.thresholds(N, T, D))))
         return {"N": N, "D": D, "U": U, "T": T}
 
     def _contains(self, name: str, value: int) -> bool:
@@ -505,15 +506,7 @@ def _needs_prime(operation: str) -> bool:
 def _users(draw: Any, candidates: Sequence[int]) -> int:
     """Draw a number of users: mostly a small one, sometimes any."""
     small = [N for N in candidates if N <= _SMALL] or candidates[:_SMALL]
-    return int(draw(_one_of(candidates if draw(st.integers(0, 9)) == 9 else small)))
-
-
-def _one_of(options: Sequence[int]) -> st.SearchStrategy[int]:
-    """Return a strategy that draws one of some integers; making one costs more than a draw, so some are kept."""
-    return _sampled(tuple(options))
-
-
-_sampled = lru_cache(maxsize=_KEPT)(st.sampled_from)
+    return int(draw(among(candidates if draw(st.integers(0, 9)) == 9 else small)))
 
 
 def _options(allowed: Range, low: int, high: int) -> list[int]:
@@ -546,7 +539,7 @@ def dropouts(draw: Any, N: int, at_most: int) -> dict[str, list[int]]:
     gone = draw(st.lists(st.integers(0, N - 1), unique=True, max_size=at_most))
     phases: dict[str, list[int]] = {"share": [], "upload": [], "recover": []}
     for user in sorted(gone):
-        phases[draw(st.sampled_from(("upload", "recover", "share")))].append(user)
+        phases[draw(among(("upload", "recover", "share")))].append(user)
     return phases
 
 

@@ -30,6 +30,7 @@ from secagg_spec.conformance.cases import (
     staleness,
     strategies,
 )
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.crypto import signatures
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
@@ -51,7 +52,7 @@ TYPES = (257, 0, 258, 65535)
 
 def key(draw: Any) -> bytes:
     """Draw 32 bytes."""
-    return bytes(draw(st.sampled_from(KEYS) | st.binary(min_size=32, max_size=32)))
+    return bytes(draw(among(KEYS) | st.binary(min_size=32, max_size=32)))
 
 
 def _expand(draw: Any, caps: Capabilities) -> Valid:
@@ -69,11 +70,11 @@ def _derive(draw: Any, caps: Capabilities) -> Valid:
     values = draw(st.lists(st.sampled_from((0, 1, 7, 100, 2**32 - 5)), min_size=6, max_size=6))
     sender, receiver = strategies.subset(draw, (0, 1, 2, 255, 256, 2**31 - 1), 2, 2)
     params = {
-        "protocol": draw(st.sampled_from(("lightsecagg", "basecagg", "a"))),
+        "protocol": draw(among(("lightsecagg", "basecagg", "a"))),
         "parameters": [[name, str(value)] for name, value in zip(names, values, strict=True)],
         "secret": bytes([draw(st.integers(1, 255))] * 32).hex(),
         "session": lightsecagg_parties.session_id(draw).hex(),
-        "round": str(draw(st.sampled_from(lightsecagg_parties.ROUNDS))),
+        "round": str(draw(among(lightsecagg_parties.ROUNDS))),
         "sender": sender,
         "receiver": receiver,
         "sender_key": key(draw).hex(),
@@ -88,7 +89,7 @@ def _sealing(draw: Any, caps: Capabilities, operation: str) -> tuple[dict[str, A
     privates = lightsecagg_parties.private_keys(draw, drawn.numbers["N"])
     users = strategies.subset(draw, range(drawn.numbers["N"]), 2, 2)
     roster = [public.hex() for public in lightsecagg_parties.public_keys(privates)]
-    return {**drawn.members(), "roster": roster, "type": draw(st.sampled_from(TYPES))}, users, privates
+    return {**drawn.members(), "roster": roster, "type": draw(among(TYPES))}, users, privates
 
 
 def _close(draw: Any, caps: Capabilities) -> Valid:
@@ -132,7 +133,7 @@ def message(draw: Any) -> Message:
     parties = st.sampled_from((0, 1, 255, 256, 65536, 2**31 - 1, SERVER))
     header = (
         lightsecagg_parties.session_id(draw),
-        draw(st.sampled_from(lightsecagg_parties.ROUNDS)),
+        draw(among(lightsecagg_parties.ROUNDS)),
         draw(parties),
         draw(parties),
     )
@@ -203,13 +204,13 @@ def signed_fields(draw: Any) -> dict[str, Any]:
     names = ("q", "N", "D", "U", "T", "d", "W")
     values = draw(st.lists(st.sampled_from((0, 1, 7, 100, 2**32 - 5)), min_size=7, max_size=7))
     return {
-        "protocol": draw(st.sampled_from(("lightsecagg-active", "a", "basecagg"))),
+        "protocol": draw(among(("lightsecagg-active", "a", "basecagg"))),
         "parameters": [[name, str(value)] for name, value in zip(names, values, strict=True)],
         "session": lightsecagg_parties.session_id(draw).hex(),
-        "round": str(draw(st.sampled_from(lightsecagg_parties.ROUNDS))),
-        "purpose": draw(st.sampled_from(("surviving-set", "a"))),
-        "type": draw(st.sampled_from(SIGNATURE_TYPES)),
-        "signer": draw(st.sampled_from((0, 1, 255, 256, 2**31 - 1))),
+        "round": str(draw(among(lightsecagg_parties.ROUNDS))),
+        "purpose": draw(among(("surviving-set", "a"))),
+        "type": draw(among(SIGNATURE_TYPES)),
+        "signer": draw(among((0, 1, 255, 256, 2**31 - 1))),
         "content": [field.hex() for field in draw(st.lists(st.binary(max_size=9), max_size=3))],
     }
 
@@ -256,7 +257,7 @@ SECRETS = (bytes(range(1, 33)), bytes(32), b"\x01" + bytes(31), bytes(31) + b"\x
 
 def coefficients(draw: Any, count: int) -> list[int]:
     """Draw coefficients of a sharing: pseudo-random ones, some with a leading zero, or all of them at one end."""
-    kind = draw(st.sampled_from(("random", "leading zero", "zeros", "ones", "largest")))
+    kind = draw(among(("random", "leading zero", "zeros", "ones", "largest")))
     if kind not in ("random", "leading zero"):
         return [{"zeros": 0, "ones": 1, "largest": shamir.PRIME - 1}[kind]] * count
     values = random_coefficients(draw, count)
@@ -271,7 +272,7 @@ def random_coefficients(draw: Any, count: int) -> list[int]:
 
 def secret(draw: Any) -> bytes:
     """Draw a secret of 32 bytes."""
-    return bytes(draw(st.sampled_from(SECRETS) | st.binary(min_size=32, max_size=32)))
+    return bytes(draw(among(SECRETS) | st.binary(min_size=32, max_size=32)))
 
 
 def _share(draw: Any, caps: Capabilities) -> Valid:
@@ -282,7 +283,7 @@ def _share(draw: Any, caps: Capabilities) -> Valid:
 
 def _reconstruct(draw: Any, caps: Capabilities) -> Valid:
     numbers = strategies.sharing(draw, caps, "shamir.reconstruct")
-    last = draw(st.sampled_from((numbers["n"], 2**31))) - 1
+    last = draw(among((numbers["n"], 2**31))) - 1
     users = strategies.subset(draw, [*range(numbers["n"] - 1), last], numbers["t"])
     shares = shamir.share(secret(draw), coefficients(draw, numbers["t"] - 1), users)
     texts = [shamir.element_bytes(value).hex() for value in shares]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities, shake_hands
 from secagg_spec.conformance.adapter.wire import AdapterUnusable, Answer
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import can_request
 from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks import arithmetic, basecagg, crypto, lightsecagg, mds, quantizer
@@ -39,7 +40,7 @@ def echo(draw: Any, call: Caller) -> None:
 @check("adapter/long-line", "ADP-02", operations=("echo",), examples=2)
 def long_line(draw: Any, call: Caller) -> None:
     """Lines of one mebibyte, and of nearly the longest allowed length, are read and answered."""
-    size = draw(st.sampled_from((_MEBIBYTE, MAX_LINE - _MARGIN)))
+    size = draw(among((_MEBIBYTE, MAX_LINE - _MARGIN)))
     data = "x" * size
     if call.result("echo", {"data": data}).get("data") != data:
         raise CheckFailed("wrong_value", f"echo of a string of {size} characters gave something else")
@@ -69,7 +70,7 @@ def unknown_operation(draw: Any, call: Caller) -> None:
 )
 def undeclared_operation(draw: Any, call: Caller) -> None:
     """An operation that exists but is not declared is answered with `unsupported`."""
-    name = draw(st.sampled_from([name for name in OPERATIONS if not call.caps.offers(name)]))
+    name = draw(among([name for name in OPERATIONS if not call.caps.offers(name)]))
     _demand_unsupported(call.ask(name, {}), name)
 
 
@@ -84,7 +85,7 @@ def code_of_rejection(draw: Any, call: Caller) -> None:
 def independent(draw: Any, call: Caller) -> None:
     """A request has the same answer before and after another request."""
     names = _repeatable(call.caps)
-    first, second = draw(st.sampled_from(names)), draw(st.sampled_from(names))
+    first, second = draw(among(names)), draw(among(names))
     requests = {name: VALID[name](draw, call.caps) for name in dict.fromkeys((first, second))}
     rand = call.randomness(first, requests[first].rand)
     other = call.randomness(second, requests[second].rand)
@@ -97,7 +98,7 @@ def independent(draw: Any, call: Caller) -> None:
 @check("adapter/seeded", "ADP-08", applies=lambda caps: bool(_seeded(caps)))
 def seeded(draw: Any, call: Caller) -> None:
     """Equal requests with equal seeds have equal results."""
-    name = draw(st.sampled_from(_seeded(call.caps)))
+    name = draw(among(_seeded(call.caps)))
     valid = VALID[name](draw, call.caps)
     rand = call.randomness(name, valid.rand, draw(st.integers(0, 2**32)))
     first = call.result(name, valid.params, rand)
@@ -136,7 +137,7 @@ def _members(operation: str) -> None:
         """A request with an extra or a missing member is rejected as malformed."""
         valid = VALID[operation](draw, call.caps)
         params = dict(valid.params)
-        name = draw(st.sampled_from(sorted(params))) if params else ""
+        name = draw(among(sorted(params))) if params else ""
         if not params or draw(st.booleans()):
             params["zq"] = 1
             why = "params hold the unknown member 'zq'"
@@ -169,7 +170,7 @@ def _randomness(operation: str) -> None:
         if draw(st.booleans()):
             rand["zq"] = "00000000"
         else:
-            del rand[draw(st.sampled_from(sorted(rand)))]
+            del rand[draw(among(sorted(rand)))]
         call.refused(operation, valid.params, BAD_RANDOMNESS, f"rand has the names {sorted(rand)}", rand)
 
 

@@ -14,6 +14,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import MOST_SPOILED, OWN_CODE, Place, can_request, one_of, places, put
 from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks.base import (
@@ -81,7 +82,7 @@ def matmul(draw: Any, call: Caller) -> None:
     """A matrix product is exact, even for a long inner dimension."""
     q = strategies.modulus(draw, call.caps, "field.matmul")
     rows, columns = strategies.length(draw, 1, 3), strategies.length(draw, 1, 3)
-    inner = draw(st.sampled_from((1, 2, 3, 8, 64, 128, 300)))
+    inner = draw(among((1, 2, 3, 8, 64, 128, 300)))
     a = strategies.vector(draw, q, rows * inner)
     b = strategies.vector(draw, q, inner * columns)
     params = {"q": q, "rows": rows, "inner": inner, "columns": columns, "a": pack(a), "b": pack(b)}
@@ -93,7 +94,7 @@ def matmul(draw: Any, call: Caller) -> None:
 def matmul_empty(draw: Any, call: Caller) -> None:
     """A matrix product whose inner dimension is 0 is all zeros; with an outer dimension of 0 it is empty."""
     q = strategies.modulus(draw, call.caps, "field.matmul")
-    rows, inner, columns = draw(st.sampled_from(((2, 0, 3), (1, 0, 1), (0, 2, 3), (2, 3, 0), (0, 0, 2), (0, 0, 0))))
+    rows, inner, columns = draw(among(((2, 0, 3), (1, 0, 1), (0, 2, 3), (2, 3, 0), (0, 0, 2), (0, 0, 0))))
     a, b = strategies.vector(draw, q, rows * inner), strategies.vector(draw, q, inner * columns)
     params = {"q": q, "rows": rows, "inner": inner, "columns": columns, "a": pack(a), "b": pack(b)}
     want = np.zeros(rows * columns, np.uint64)
@@ -121,7 +122,7 @@ def sample(draw: Any, call: Caller) -> None:
     """Sampling skips words at or above the largest multiple of q, and takes all others modulo q."""
     q, n = strategies.modulus(draw, call.caps, "sample.field"), strategies.length(draw)
     limit = 2**32 // q * q
-    words = [draw(st.sampled_from(sorted({0, 1, q - 1, q % 2**32, limit - 1}))) for _ in range(n)]
+    words = [draw(among(sorted({0, 1, q - 1, q % 2**32, limit - 1}))) for _ in range(n)]
     for at in sorted(draw(st.lists(st.integers(0, n), max_size=3)), reverse=True):
         words.insert(at, draw(st.integers(min(limit, 2**32 - 1), 2**32 - 1)))
     data = np.array(words, dtype="<u4").tobytes()
@@ -196,7 +197,7 @@ def _not_reduced(draw: Any, q: int, found: list[Place]) -> tuple[Place, UintArra
     """Draw a vector, and put a number that is not below q in the place of one element."""
     place = one_of(draw, found)
     values = unpack(place.value).astype(np.uint64)
-    values[draw(st.integers(0, values.size - 1))] = draw(st.sampled_from((q, 2**32 - 1)))
+    values[draw(st.integers(0, values.size - 1))] = draw(among((q, 2**32 - 1)))
     return place, values
 
 
@@ -206,7 +207,7 @@ def _lengths(operation: str, name: str) -> None:
         """Vectors with mismatched lengths are refused, even where the shorter one could be broadcast."""
         valid = VALID[operation](draw, call.caps)
         text = valid.params[name]
-        changed = draw(st.sampled_from((text + text, text + "00000000", "")))
+        changed = draw(among((text + text, text + "00000000", "")))
         call.refused(operation, {**valid.params, name: changed}, LENGTH, f"{name} has the wrong length")
 
 
@@ -228,7 +229,7 @@ def _tied(operation: str, names: tuple[str, ...]) -> None:
             if place.path[1] in names and place.form in _RESIZED
         ]
         place = one_of(draw, tied)
-        changed = draw(st.sampled_from(_RESIZED[place.form](place.value)))
+        changed = draw(among(_RESIZED[place.form](place.value)))
         sampled, listed = place.path[0] == "rand", place.form == "vectors"
         codes = LENGTH | (BAD_RANDOMNESS if sampled else frozenset()) | (TOO_FEW if listed else frozenset())
         params, rand = put(valid.params, rand, place.path, changed)
@@ -251,7 +252,7 @@ def _moduli(operation: str) -> None:
     def modulus(draw: Any, call: Caller) -> None:
         """A modulus below 2 or above 2**32 is refused."""
         valid = VALID[operation](draw, call.caps)
-        q = draw(st.sampled_from((0, 1, 2**32 + 1, 2**64 + 13)))
+        q = draw(among((0, 1, 2**32 + 1, 2**64 + 13)))
         rand = call.randomness(operation, valid.rand)
         codes = BAD_PARAM | NONCANONICAL if q < 2 else BAD_PARAM
         call.refused(operation, {**valid.params, "q": q}, codes, f"the modulus is {q}", rand)
@@ -285,7 +286,7 @@ def _composite(operation: str) -> None:
     @check(f"{operation}/composite", "MOD-02", operations=(operation,), applies=_known(operation), examples=30)
     def composite(draw: Any, call: Caller) -> None:
         """A composite modulus is refused where a field is needed, inside and outside the declared range."""
-        q = draw(st.sampled_from(_composites(operation, call.caps)))
+        q = draw(among(_composites(operation, call.caps)))
         caps = _below(operation, call.caps, q)
         if not strategies.possible(caps, operation):
             q, caps = _AMPLE, call.caps

@@ -14,6 +14,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import basa_functions as scenes
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import one_of, place_of
 from secagg_spec.conformance.checks.base import (
     BAD_CIPHERTEXT,
@@ -76,7 +77,7 @@ def bound(draw: Any, call: Caller) -> None:
     chosen = scenes.buffer(draw, p)
     k = chosen.accepted[0]
     others = {name: other for name, other in scenes.others(p).items() if _same_shape(p, other)}
-    name = draw(st.sampled_from(("session", "epoch", *sorted(others))))
+    name = draw(among(("session", "epoch", *sorted(others))))
     moved = _elsewhere(chosen, name, others)
     call.by_relation |= not standard(call.caps)
     first = masked_update(call, chosen, k)
@@ -123,14 +124,14 @@ def unused_seeds(draw: Any, call: Caller) -> None:
 def used_seeds(draw: Any, call: Caller) -> None:
     """Each seed to a later position or from an accepted earlier one makes a mask; in *settle*, so does the own seed."""
     chosen = scenes.buffer(draw, replace(scenes.parameters(draw), R=2**32, d=8))
-    p, k = chosen.parameters, int(draw(st.sampled_from(chosen.accepted)))
+    p, k = chosen.parameters, int(draw(among(chosen.accepted)))
     used = {
         "of the self mask": [(k, k)] * p.settle,
         "to a position after": [(k, j) for j in range(k + 1, p.positions)],
         "from a position before": [(i, k) for i in chosen.before(k)],
     }
-    which = draw(st.sampled_from([name for name, ends in used.items() if ends]))
-    i, j = draw(st.sampled_from(used[which]))
+    which = draw(among([name for name, ends in used.items() if ends]))
+    i, j = draw(among(used[which]))
     seeds = chosen.seeds[i]
     other = (*seeds[:j], bytes([seeds[j][0] ^ 1]) + seeds[j][1:], *seeds[j + 1 :])
     call.by_relation |= not standard(call.caps)
@@ -147,7 +148,7 @@ def budget(draw: Any, call: Caller) -> None:
     most = scenes.half(p.R)
     if p.budget == most:
         return
-    value = draw(st.sampled_from((p.budget + 1, -p.budget - 1, most, -most)) | st.integers(p.budget + 1, most))
+    value = draw(among((p.budget + 1, -p.budget - 1, most, -most)) | st.integers(p.budget + 1, most))
     update = chosen.updates[k].copy()
     update[draw(st.integers(0, p.d - 1))] = value + p.R if value < 0 else value
     why = f"|{value}| * {p.K} * {p.c_g} is above {most}, so that the budget is {p.budget}"
@@ -162,7 +163,7 @@ def update(draw: Any, call: Caller) -> None:
     wrong = [right[:-1], np.append(right, np.uint64(0)), np.tile(right, 2)]
     if R < 2**32:
         high = right.copy()
-        high[place_of(draw, right.tolist())] = draw(st.sampled_from((R, 2**32 - 1)))
+        high[place_of(draw, right.tolist())] = draw(among((R, 2**32 - 1)))
         wrong += [high] * 3
     changed = one_of(draw, wrong)
     why = f"the update is {changed.tolist()}, d is {right.size} and R is {R}"
@@ -175,7 +176,7 @@ def mask_request(draw: Any, call: Caller) -> None:
     chosen = scenes.buffer(draw, scenes.parameters(draw))
     k = chosen.accepted[draw(st.integers(1, len(chosen.accepted) - 1))]
     wrong = _wrong_uploads(chosen, k)
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     call.refused(MASK, chosen.mask_params(k, **wrong[name]), ELSEWHERE, f"there is {name}")
 
 
@@ -289,8 +290,8 @@ def open_elsewhere(draw: Any, call: Caller) -> None:
     places = _other_places(draw, chosen)
     others = scenes.others(chosen.parameters)
     kinds = [*sorted(places), "session", "parameters", "key"]
-    kind = draw(st.sampled_from(kinds))
-    number = draw(st.sampled_from(sorted(others)))
+    kind = draw(among(kinds))
+    number = draw(among(sorted(others)))
     made = {
         "parameters": lambda: _for_other(chosen, others[number]),
         "session": lambda: _for_session(chosen),
@@ -305,8 +306,8 @@ def _other_places(draw: Any, chosen: Box) -> dict[str, dict[str, Any]]:
     """Return changes of the binding, by the field that differs."""
     a, P, N = chosen.address, chosen.parameters.positions, chosen.parameters.N
     found: dict[str, dict[str, Any]] = {
-        "sender": {"sender": (a.sender + draw(st.sampled_from((1, N - 1)))) % N},
-        "epoch": {"epoch": replace(a.epoch, number=a.epoch.number ^ draw(st.sampled_from((1, 2**8, 2**31))))},
+        "sender": {"sender": (a.sender + draw(among((1, N - 1)))) % N},
+        "epoch": {"epoch": replace(a.epoch, number=a.epoch.number ^ draw(among((1, 2**8, 2**31))))},
     }
     if a.purpose == SELF:
         return {**found, "purpose": {"purpose": PAIR}, "position": {"source": (a.source + 1) % P}}
@@ -356,7 +357,7 @@ def seal_request(draw: Any, call: Caller) -> None:
     chosen = scenes.box(draw)
     params = chosen.seal_params()
     wrong = {**_wrong_boxes(chosen), **_lengths(params, "public"), **_lengths(params, "seed")}
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     rand = call.randomness(SEAL, {"box_key": chosen.box_key.hex()})
     call.refused(SEAL, {**params, **wrong[name]}, ELSEWHERE, f"there is {name}", rand)
 
@@ -365,7 +366,7 @@ def seal_request(draw: Any, call: Caller) -> None:
 def seal_box_key(draw: Any, call: Caller) -> None:
     """A sampled key that is not 32 bytes long is refused."""
     chosen = scenes.box(draw)
-    wrong = draw(st.sampled_from((chosen.box_key[:-1], chosen.box_key + b"\0", b"")))
+    wrong = draw(among((chosen.box_key[:-1], chosen.box_key + b"\0", b"")))
     codes = ELSEWHERE
     call.refused(SEAL, chosen.seal_params(), codes, f"box_key has {len(wrong)} bytes", {"box_key": wrong.hex()})
 
@@ -376,7 +377,7 @@ def open_request(draw: Any, call: Caller) -> None:
     chosen = scenes.box(draw)
     params = chosen.open_params(chosen.sealed())
     wrong = {**_wrong_boxes(chosen), **_lengths(params, "private")}
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     call.refused(OPEN, {**params, **wrong[name]}, ELSEWHERE | BAD_CIPHERTEXT, f"there is {name}")
 
 
@@ -492,7 +493,7 @@ def recover_request(draw: Any, call: Caller) -> None:
     """Positions, weights, vectors and seeds that the text forbids are refused."""
     chosen, params = scenes.recovery(draw)
     wrong = {**_wrong_lists(chosen, params), **_wrong_skips(chosen, params)}
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     call.refused(RECOVER, {**params, **wrong[name]}, ELSEWHERE, f"there is {name}")
 
 
@@ -543,10 +544,10 @@ def _wrong_skips(chosen: Buffer, params: Mapping[str, Any]) -> dict[str, dict[st
 @check("basa.recover/count", "ADP-37", operations=(RECOVER,), examples=40)
 def count(draw: Any, call: Caller) -> None:
     """Recovery is refused for fewer than T + 2 or more than K accepted positions. The profile void needs every one."""
-    timeouts = draw(st.sampled_from((SETTLE, VOID)))
+    timeouts = draw(among((SETTLE, VOID)))
     p = scenes.parameters(draw, timeouts=timeouts, spare=int(timeouts == SETTLE), short=True)
     wrong = [*range(1, p.T + 2), *([p.K + 1] if p.settle else range(p.T + 2, p.K))]
-    size = draw(st.sampled_from(wrong))
+    size = draw(among(wrong))
     accepted = tuple(range(size))
     chosen = scenes.buffer(draw, p, accepted=accepted)
     params = chosen.recover_params(list(chosen.updates.values()))
@@ -562,7 +563,7 @@ def _numbers(operation: str) -> None:
         """Numbers of a session that the text forbids are refused."""
         p = scenes.parameters(draw)
         wrong = scenes.wrong_numbers(p)
-        name = draw(st.sampled_from(sorted(wrong)))
+        name = draw(among(sorted(wrong)))
         params, rand = _request(draw, operation, p)
         given = call.randomness(operation, rand)
         call.refused(operation, {**params, **wrong[name]}, ELSEWHERE, f"there is a rule broken ({name})", given)

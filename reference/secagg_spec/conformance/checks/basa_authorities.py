@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.cases import basa_sessions, strategies
 from secagg_spec.conformance.cases.basa_parties import KEYS, PARTS, begun
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.basa_faults import (
@@ -60,17 +61,17 @@ def _outsiders(part: Part, moment: Moment) -> list[int]:
 @refusal(KEYS, "open-again", "BAA-07")
 def _open_again(draw: Any, part: Part) -> Fault:
     """An epoch is not opened while another is open."""
-    at = draw(st.sampled_from(part.when(lambda moment: moment.phase != "closed")))
+    at = draw(among(part.when(lambda moment: moment.phase != "closed")))
     return Fault(at, Call("open"), NOT_NOW, "an epoch is open")
 
 
 @refusal(KEYS, "other-position", "BAA-09")
 def _other_position(draw: Any, part: Part) -> Fault:
     """Only the first unused position, or the one that is assigned and not keyed, can be assigned."""
-    at = draw(st.sampled_from(part.when(lambda moment: _filling(part, moment))))
+    at = draw(among(part.when(lambda moment: _filling(part, moment))))
     moment = part.moments[at]
-    wrong = draw(st.sampled_from([p for p in range(part.cast.positions) if p != moment.position]))
-    user = draw(st.sampled_from(_outsiders(part, moment) or part.signers()))
+    wrong = draw(among([p for p in range(part.cast.positions) if p != moment.position]))
+    user = draw(among(_outsiders(part, moment) or part.signers()))
     step = _step("assign", part.cast.assignment(user, moment.epoch, wrong))
     return Fault(at, step, NOT_NOW, f"position {wrong} is assigned, and {moment.position} is the next")
 
@@ -78,10 +79,10 @@ def _other_position(draw: Any, part: Part) -> Fault:
 @refusal(KEYS, "while-keyed", "BAA-09")
 def _while_keyed(draw: Any, part: Part) -> Fault:
     """While a position is keyed and not settled, no position is assigned, neither this one nor the next."""
-    at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "keyed")))
+    at = draw(among(part.when(lambda moment: moment.phase == "keyed")))
     moment = part.moments[at]
-    position = draw(st.sampled_from((moment.position, min(moment.position + 1, part.cast.positions - 1))))
-    user = draw(st.sampled_from([*_outsiders(part, moment), moment.user]))
+    position = draw(among((moment.position, min(moment.position + 1, part.cast.positions - 1))))
+    user = draw(among([*_outsiders(part, moment), moment.user]))
     step = _step("assign", part.cast.assignment(user, moment.epoch, position))
     return Fault(at, step, NOT_NOW, f"position {moment.position} is keyed")
 
@@ -93,9 +94,9 @@ def _full(draw: Any, part: Part) -> Fault | None:
     found = part.when(lambda m: m.phase == "filling" and len(m.accepted) == K and m.position < P)
     if not found:
         return None
-    at = draw(st.sampled_from(found))
+    at = draw(among(found))
     moment = part.moments[at]
-    user = draw(st.sampled_from(_outsiders(part, moment) or part.signers()))
+    user = draw(among(_outsiders(part, moment) or part.signers()))
     step = _step("assign", part.cast.assignment(user, moment.epoch, moment.position))
     return Fault(at, step, NOT_NOW | HELD, f"{K} positions are accepted")
 
@@ -103,9 +104,9 @@ def _full(draw: Any, part: Part) -> Fault | None:
 @refusal(KEYS, "outsider", "BAA-10", "ADP-21")
 def _outsider(draw: Any, part: Part) -> Fault:
     """A position is not assigned to a user outside the roster, and the server is blamed."""
-    at = draw(st.sampled_from(part.when(lambda moment: _filling(part, moment))))
+    at = draw(among(part.when(lambda moment: _filling(part, moment))))
     moment = part.moments[at]
-    user = draw(st.sampled_from((part.size, 2**31, SERVER)))
+    user = draw(among((part.size, 2**31, SERVER)))
     step = _step("assign", part.cast.assignment(user, moment.epoch, moment.position))
     return Fault(at, step, OUTSIDER, f"user {user} is not on the roster", THE_SERVER)
 
@@ -113,9 +114,9 @@ def _outsider(draw: Any, part: Part) -> Fault:
 @refusal(KEYS, "holder", "BAA-10")
 def _holder(draw: Any, part: Part) -> Fault:
     """A position is not assigned to a user that already holds a key of the epoch."""
-    at = draw(st.sampled_from(part.when(lambda moment: _filling(part, moment) and bool(moment.holders))))
+    at = draw(among(part.when(lambda moment: _filling(part, moment) and bool(moment.holders))))
     moment = part.moments[at]
-    user = draw(st.sampled_from(sorted(moment.holders)))
+    user = draw(among(sorted(moment.holders)))
     step = _step("assign", part.cast.assignment(user, moment.epoch, moment.position))
     return Fault(at, step, HELD, f"user {user} holds a key of the epoch")
 
@@ -124,12 +125,12 @@ def _holder(draw: Any, part: Part) -> Fault:
 def reassigned(draw: Any, caller: Caller) -> None:
     """A position that is not keyed can be assigned to another user. Then only that user gets its key."""
     part = PARTS[KEYS](draw)
-    at = draw(st.sampled_from(part.taking("assign")))
+    at = draw(among(part.taking("assign")))
     moment, after = part.moments[at], part.moments[at + 1]
     others = [user for user in _outsiders(part, moment) if user != after.user]
     if not others:
         return
-    other, right = draw(st.sampled_from(others)), part.calls()
+    other, right = draw(among(others)), part.calls()
     first = _step("assign", part.cast.assignment(other, moment.epoch, moment.position))
     asked = _step("issue", part.cast.key_request(other, moment.epoch, moment.position))
     longer = replace(part, steps=(*right[:at], first, *right[at:]))
@@ -146,9 +147,9 @@ def _another_user(draw: Any, part: Part) -> Fault | None:
     found = part.when(lambda m: m.phase in ("filling", "assigned", "keyed") and bool(_outsiders(part, m)))
     if not found:
         return None
-    at = draw(st.sampled_from(found))
+    at = draw(among(found))
     moment = part.moments[at]
-    user, last = draw(st.sampled_from(_outsiders(part, moment))), part.cast.positions - 1
+    user, last = draw(among(_outsiders(part, moment))), part.cast.positions - 1
     position = min(draw(st.integers(0, moment.position)), last)
     step = _step("issue", part.cast.key_request(user, moment.epoch, position))
     return Fault(at, step, NOT_NOW, f"position {position} is not assigned to user {user}")
@@ -157,9 +158,9 @@ def _another_user(draw: Any, part: Part) -> Fault | None:
 @refusal(KEYS, "another-position", "BAA-11")
 def _another_position(draw: Any, part: Part) -> Fault:
     """A user with an assigned position does not get the key of another position."""
-    at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "assigned")))
+    at = draw(among(part.when(lambda moment: moment.phase == "assigned")))
     moment = part.moments[at]
-    wrong = draw(st.sampled_from([p for p in range(part.cast.positions) if p != moment.position]))
+    wrong = draw(among([p for p in range(part.cast.positions) if p != moment.position]))
     step = _step("issue", part.cast.key_request(moment.user, moment.epoch, wrong))
     return Fault(at, step, NOT_NOW, f"position {wrong} is not assigned to user {moment.user}")
 
@@ -167,10 +168,10 @@ def _another_position(draw: Any, part: Part) -> Fault:
 @refusal(KEYS, "second-key", "BAA-12")
 def _second_key(draw: Any, part: Part) -> Fault:
     """A key is given only once, even after its position is settled."""
-    at = draw(st.sampled_from(part.when(lambda m: m.phase == "keyed" or (m.phase != "closed" and bool(m.holders)))))
+    at = draw(among(part.when(lambda m: m.phase == "keyed" or (m.phase != "closed" and bool(m.holders)))))
     moment = part.moments[at]
     given = [*moment.accepted, *moment.skipped, *([(moment.position, moment.user)] if moment.phase == "keyed" else [])]
-    position, user = draw(st.sampled_from(given))
+    position, user = draw(among(given))
     step = _step("issue", part.cast.key_request(user, moment.epoch, position))
     return Fault(at, step, HELD, f"user {user} got the key of position {position}")
 
@@ -181,9 +182,9 @@ def _second_key(draw: Any, part: Part) -> Fault:
 @refusal(KEYS, "settle-unkeyed", "BAA-14")
 def _settle_unkeyed(draw: Any, part: Part) -> Fault:
     """A position that is not keyed is not accepted, whatever its user signed."""
-    at = draw(st.sampled_from(part.when(lambda m: m.phase == "assigned" or _filling(part, m))))
+    at = draw(among(part.when(lambda m: m.phase == "assigned" or _filling(part, m))))
     moment = part.moments[at]
-    user = moment.user if moment.phase == "assigned" else draw(st.sampled_from(part.signers()))
+    user = moment.user if moment.phase == "assigned" else draw(among(part.signers()))
     step = _step("settle", part.cast.settled(part.made(user, moment)))
     return Fault(at, step, NOT_NOW, f"position {moment.position} is not keyed")
 
@@ -191,7 +192,7 @@ def _settle_unkeyed(draw: Any, part: Part) -> Fault:
 @refusal(KEYS, "unsigned", "BAA-14", "ADP-21")
 def _unsigned(draw: Any, part: Part) -> Fault:
     """A position is accepted only if its user signed the position, the stamp, the weight and all hashes."""
-    at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "keyed")))
+    at = draw(among(part.when(lambda moment: moment.phase == "keyed")))
     moment, cast = part.moments[at], part.cast
     told = cast.settled(part.made(moment.user, moment))
     others = [user for user in part.signers() if user != moment.user]
@@ -208,7 +209,7 @@ def _unsigned(draw: Any, part: Part) -> Fault:
     }
     if told.hashes:
         wrong["hashes"] = {"hashes": flipped(draw, told.hashes)}
-    what = draw(st.sampled_from(sorted(wrong)))
+    what = draw(among(sorted(wrong)))
     step = _step("settle", replace(told, **wrong[what]))
     return Fault(at, step, BAD_SIGNATURE, f"the upload is not signed by its user ({what})", THE_SERVER)
 
@@ -216,11 +217,11 @@ def _unsigned(draw: Any, part: Part) -> Fault:
 @refusal(KEYS, "hashes", "BAA-14", "ADP-21")
 def _hashes(draw: Any, part: Part) -> Fault:
     """A position is not accepted without one hash per box, even if its user signed the hashes that are there."""
-    at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "keyed")))
+    at = draw(among(part.when(lambda moment: moment.phase == "keyed")))
     moment, cast = part.moments[at], part.cast
     upload = part.made(moment.user, moment)
     right = cast.hashes(upload.boxes)
-    wrong = draw(st.sampled_from([hashes for hashes in (right[32:], right + bytes(32), right[1:]) if hashes != right]))
+    wrong = draw(among([hashes for hashes in (right[32:], right + bytes(32), right[1:]) if hashes != right]))
     signed = cast.signature(moment.user, moment.epoch, (moment.position, upload.stamp, upload.weight), wrong)
     step = _step("settle", replace(cast.settled(upload), hashes=wrong, signature=signed))
     return Fault(at, step, BAD_FORM, f"{len(wrong)} bytes of hashes are not {len(right)}", THE_SERVER)
@@ -229,9 +230,9 @@ def _hashes(draw: Any, part: Part) -> Fault:
 @refusal(KEYS, "settled", "BAA-15")
 def _settled(draw: Any, part: Part) -> Fault:
     """A settled position is not settled again, either as accepted or as skipped."""
-    at = draw(st.sampled_from(part.when(lambda m: m.phase != "closed" and bool(m.holders))))
+    at = draw(among(part.when(lambda m: m.phase != "closed" and bool(m.holders))))
     moment, cast = part.moments[at], part.cast
-    position, user = draw(st.sampled_from([*moment.accepted, *moment.skipped]))
+    position, user = draw(among([*moment.accepted, *moment.skipped]))
     told = cast.settled(part.made(user, replace(moment, position=position)))
     if draw(st.booleans()):
         told = cast.expired(moment.epoch, position)
@@ -244,9 +245,9 @@ def _late_acceptance(draw: Any, part: Part) -> Fault | None:
     found = part.when(lambda m: m.phase != "closed" and bool(m.skipped))
     if not found:
         return None
-    at = draw(st.sampled_from(found))
+    at = draw(among(found))
     moment = part.moments[at]
-    position, user = draw(st.sampled_from(moment.skipped))
+    position, user = draw(among(moment.skipped))
     told = part.cast.settled(part.made(user, replace(moment, position=position)))
     return Fault(at, _step("settle", told), NOT_NOW, f"position {position} was skipped")
 
@@ -254,7 +255,7 @@ def _late_acceptance(draw: Any, part: Part) -> Fault | None:
 @refusal(KEYS, "numbers", "BAA-51", "ADP-21")
 def _numbers(draw: Any, part: Part) -> Fault:
     """Numbers outside their range are refused, and so is an expired offer that has hashes or a stamp."""
-    at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "keyed")))
+    at = draw(among(part.when(lambda moment: moment.phase == "keyed")))
     moment, cast = part.moments[at], part.cast
     told, expired = cast.settled(part.made(moment.user, moment)), cast.expired(moment.epoch, moment.position)
     wrong = {
@@ -266,7 +267,7 @@ def _numbers(draw: Any, part: Part) -> Fault:
         "a signature without an upload": replace(expired, signature=told.signature),
         "hashes without an upload": replace(expired, hashes=bytes(32)),
     }
-    why = draw(st.sampled_from(sorted(wrong)))
+    why = draw(among(sorted(wrong)))
     codes = BAD_FORM | (BAD_SIGNATURE if "63" in why else NOT_NOW if "P" in why else frozenset())
     return Fault(at, _step("settle", wrong[why]), codes, why, THE_SERVER)
 
@@ -282,7 +283,7 @@ def last_seat(draw: Any) -> Director:
     drawn = basa_sessions.plan(draw, chosen)
     drawn.open()
     _visits(draw, drawn, chosen["T"] + 2, chosen["S"])
-    drawn.visit(draw(st.sampled_from(("upload", "skip"))))
+    drawn.visit(draw(among(("upload", "skip"))))
     drawn.end()
     return basa_sessions.directed(draw, drawn)
 
@@ -308,7 +309,7 @@ def drained(draw: Any) -> Director:
 def _close_assigned(draw: Any, part: Part) -> Fault:
     """An epoch is not closed while its last position is assigned or keyed but not settled."""
     last = part.cast.positions - 1
-    at = draw(st.sampled_from(part.when(lambda m: m.phase in ("assigned", "keyed") and m.position == last)))
+    at = draw(among(part.when(lambda m: m.phase in ("assigned", "keyed") and m.position == last)))
     step = _step("close", part.cast.close_request(part.moments[at].epoch))
     return Fault(at, step, NOT_NOW, f"position {last} is {part.moments[at].phase}")
 
@@ -318,7 +319,7 @@ def _close_early(draw: Any, part: Part) -> Fault:
     """An epoch with fewer than K accepted positions is not closed while a position is unused."""
     K, P = part.deal.numbers["K"], part.cast.positions
     early = part.when(lambda m: m.phase == "filling" and len(m.accepted) < K and m.position < P)
-    at = draw(st.sampled_from(early))
+    at = draw(among(early))
     step = _step("close", part.cast.close_request(part.moments[at].epoch))
     return Fault(at, step, FEW, f"{len(part.moments[at].accepted)} of {K} are accepted")
 
@@ -327,7 +328,7 @@ def _close_early(draw: Any, part: Part) -> Fault:
 def _close_few(draw: Any, part: Part) -> Fault:
     """An epoch with fewer than T + 2 accepted positions is not closed, even if no position is left."""
     P = part.cast.positions
-    at = draw(st.sampled_from(part.when(lambda m: m.phase == "filling" and m.position == P)))
+    at = draw(among(part.when(lambda m: m.phase == "filling" and m.position == P)))
     step = _step("close", part.cast.close_request(part.moments[at].epoch))
     return Fault(at, step, FEW, f"{len(part.moments[at].accepted)} are accepted, and no position is left")
 
@@ -335,7 +336,7 @@ def _close_few(draw: Any, part: Part) -> Fault:
 @refusal(KEYS, "ended", "BAA-22")
 def _ended(draw: Any, part: Part) -> Fault:
     """After an epoch has ended, every step is refused: to assign, give a key, settle, close or give up."""
-    at = draw(st.sampled_from(part.when(lambda m: m.phase == "closed" and m.epoch >= part.deal.round)))
+    at = draw(among(part.when(lambda m: m.phase == "closed" and m.epoch >= part.deal.round)))
     return _after_the_end(draw, part, at, part.moments[at])
 
 
@@ -345,14 +346,14 @@ def _old_epoch(draw: Any, part: Part) -> Fault | None:
     found = part.when(lambda m: m.phase != "closed" and m.epoch > part.deal.round)
     if not found:
         return None
-    at = draw(st.sampled_from(found))
+    at = draw(among(found))
     old = [m for m in part.moments[:at] if m.epoch == part.moments[at].epoch - 1]
     return _after_the_end(draw, part, at, one_of(draw, old))
 
 
 def _after_the_end(draw: Any, part: Part, at: int, moment: Moment) -> Fault:
     """Return a step with a message of an epoch that is no longer open."""
-    cast, user = part.cast, draw(st.sampled_from(part.signers()))
+    cast, user = part.cast, draw(among(part.signers()))
     position = min(moment.position, cast.positions - 1)
     held = (position, user) if not moment.accepted else moment.accepted[-1]
     steps = [
@@ -374,9 +375,9 @@ def _after_the_end(draw: Any, part: Part, at: int, moment: Moment) -> Fault:
 def sampled(draw: Any, caller: Caller) -> None:
     """Secret keys are refused unless there are 32 bytes for each position."""
     params, rand = begun(draw, KEYS)
-    name = draw(st.sampled_from([name for name in ("pair_keys", "self_keys") if rand[name]]))
+    name = draw(among([name for name in ("pair_keys", "self_keys") if rand[name]]))
     [first, *others] = rand[name]
-    wrong = draw(st.sampled_from((first[2:], first[64:], first + first[:64])))
+    wrong = draw(among((first[2:], first[64:], first + first[:64])))
     changed = {**rand, name: [wrong, *others]}
     caller.refused(KEYS, params, LENGTH | BAD_PARAM, f"{name} are not P keys", changed)
 

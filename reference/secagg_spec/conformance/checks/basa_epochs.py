@@ -12,6 +12,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import basa_functions as scenes
 from secagg_spec.conformance.cases.basa_schedules import EPOCHS, Opened, Plan, Session, plan, session, valid
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.checks.basa import ELSEWHERE, UPDATE
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
@@ -141,9 +142,9 @@ def _comes_again(draw: Any, drawn: Plan) -> Wrong:
     """A user whose update was accepted or whose position was skipped gets no other position in the epoch."""
     drawn.bustle(6)
     if not drawn.epoch.barred:
-        drawn.upload(draw(st.sampled_from(drawn.able())))
+        drawn.upload(draw(among(drawn.able())))
     now = drawn.epoch
-    user = draw(st.sampled_from(sorted(now.barred)))
+    user = draw(among(sorted(now.barred)))
     return _event(draw, user, now.number), NOT_NOW, f"user {user} had a key of the epoch {now.number}"
 
 
@@ -171,7 +172,7 @@ def _too_few(draw: Any, drawn: Plan) -> Wrong:
     few = draw(st.integers(0, drawn.parameters.T + 1))
     while drawn.able() and drawn.epoch.place < drawn.parameters.positions:
         upload = len(drawn.epoch.uploads) < few
-        (drawn.upload if upload else drawn.skip)(draw(st.sampled_from(drawn.able())))
+        (drawn.upload if upload else drawn.skip)(draw(among(drawn.able())))
     return {"event": "close"}, FEW, f"{few} updates are accepted, and T + 2 is {drawn.parameters.T + 2}"
 
 
@@ -184,15 +185,15 @@ def _stale(draw: Any, drawn: Plan) -> Wrong | None:
     found = [s for s in wrong if s > now or now - s > drawn.parameters.tau_max]
     if not users:
         return None
-    stamp = draw(st.sampled_from(found))
+    stamp = draw(among(found))
     why = f"the stamp is {stamp}, the epoch {now}, and tau_max {drawn.parameters.tau_max}"
-    return _event(draw, draw(st.sampled_from(users)), stamp), STAMP, why
+    return _event(draw, draw(among(users)), stamp), STAMP, why
 
 
 @_refusal("nobody", "MSG-03")
 def _nobody(draw: Any, drawn: Plan) -> Wrong:
     """An event of a user outside the roster is refused."""
-    stranger = draw(st.sampled_from((drawn.parameters.N, -1, 2**31 - 1)))
+    stranger = draw(among((drawn.parameters.N, -1, 2**31 - 1)))
     return _event(draw, stranger, drawn.epoch.number), NOBODY, f"user {stranger} is not on the roster"
 
 
@@ -241,7 +242,7 @@ def budget(draw: Any, call: Caller) -> None:
         return
     rows = [row.copy() for row in made.updates]
     at = draw(st.integers(0, made.plan.used - 1))
-    rows[at][draw(st.integers(0, p.d - 1))] = draw(st.sampled_from((p.budget + 1, p.R - p.budget - 1)))
+    rows[at][draw(st.integers(0, p.d - 1))] = draw(among((p.budget + 1, p.R - p.budget - 1)))
     params = {**made.params, "updates": [pack(row) for row in rows]}
     why = f"updates[{at}] has an element beyond the budget of {p.budget}"
     call.refused(EPOCHS, params, NOT_FINITE, why, call.randomness(EPOCHS, made.rand))
@@ -270,7 +271,7 @@ def too_little(draw: Any, call: Caller) -> None:
     made = valid(draw, 1)
     params, rand = dict(made.params), dict(made.rand)
     least = made.plan.used - 1
-    name = draw(st.sampled_from(("updates", "roundings") if _given(call.caps) else ("updates",)))
+    name = draw(among(("updates", "roundings") if _given(call.caps) else ("updates",)))
     if name == "updates":
         params["updates"] = params["updates"][:least]
     else:
@@ -284,7 +285,7 @@ def numbers(draw: Any, call: Caller) -> None:
     """Numbers of a session that the text forbids are refused."""
     made = valid(draw, 1)
     wrong = scenes.wrong_numbers(made.plan.parameters)
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     rand = call.randomness(EPOCHS, made.rand)
     call.refused(EPOCHS, {**made.params, **wrong[name]}, ELSEWHERE, f"there is a rule broken ({name})", rand)
 

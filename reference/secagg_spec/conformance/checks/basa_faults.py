@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import basa_sessions
 from secagg_spec.conformance.cases.basa_parties import KEYS, PARTIES, PARTS, SERVED, USER, begun
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_parties import exchanged
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.checks import playing
@@ -105,7 +106,7 @@ def flipped(draw: Any, data: bytes) -> bytes:
 def _arriving(draw: Any, part: Part) -> tuple[int, Message]:
     """Draw a message that arrives. Return the number of its step and the message."""
     found = [at for at in range(len(part.events())) if part.inbox(at)]
-    at = draw(st.sampled_from(found))
+    at = draw(among(found))
     return at, part.inbox(at)[0]
 
 
@@ -126,9 +127,9 @@ def _another_epoch(draw: Any, part: Part) -> Fault | None:
     found = [at for at in range(len(part.events())) if part.inbox(at) and not isinstance(part.inbox(at)[0], free)]
     if not found:
         return None
-    at = draw(st.sampled_from(found))
+    at = draw(among(found))
     [message] = part.inbox(at)
-    wrong = draw(st.sampled_from([n for n in (message.round - 1, message.round + 1, 0) if n != message.round]))
+    wrong = draw(among([n for n in (message.round - 1, message.round + 1, 0) if n != message.round]))
     return Fault(at, replaced(part, at, round=wrong), ELSEWHERE, f"the message is of epoch {wrong}")
 
 
@@ -139,7 +140,7 @@ def _sender(draw: Any, part: Part) -> Fault:
     from_users = isinstance(message, PositionRequest | PositionUpload | KeyRequest)
     users = [] if from_users else part.signers()
     strangers = [who for who in (part.size, SERVER, AUTHORITY, 2**31 - 1, *users[:2]) if who != message.sender]
-    stranger = draw(st.sampled_from(strangers))
+    stranger = draw(among(strangers))
     return Fault(at, replaced(part, at, sender=stranger), STRANGER, f"party {stranger} has nothing to send here")
 
 
@@ -198,7 +199,7 @@ def _requests(party: str) -> None:
         """Parameters that the text forbids are refused."""
         params, rand = begun(draw, party)
         wrong = basa_sessions.wrong_numbers(params)
-        name = draw(st.sampled_from(sorted(wrong)))
+        name = draw(among(sorted(wrong)))
         codes = BAD_PARAM | {"below_threshold", "inconsistent_sets"}
         caller.refused(party, {**params, **wrong[name]}, codes, f"the parameters break a rule ({name})", rand)
 
@@ -230,7 +231,7 @@ def _requests(party: str) -> None:
             "there is a key more": {"verification": [*roster, "07" * 32]},
             "a key of its own is shorter": {own: params[own][2:]},
         }
-        why = draw(st.sampled_from(sorted(changes)))
+        why = draw(among(sorted(changes)))
         codes = EQUAL_KEYS if why.startswith("two") else KEY_LENGTH
         caller.refused(party, {**params, **changes[why]}, codes, why, rand)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.staleness import admissible_weights
 from secagg_spec.conformance.cases import basa_sessions, strategies
 from secagg_spec.conformance.cases.basa_parties import PARTS, SERVED
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import one_of, too_large
 from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.basa_authorities import BAD_SIGNATURE
@@ -65,7 +66,7 @@ def _fresh(part: Part, moment: Moment) -> list[int]:
 @refusal(SERVED, "open-again", "BAA-50")
 def _open_again(draw: Any, part: Part) -> Fault:
     """The keys of a new epoch are refused while the server has an epoch."""
-    at = draw(st.sampled_from(part.when(lambda moment: moment.phase != "idle")))
+    at = draw(among(part.when(lambda moment: moment.phase != "idle")))
     keys = part.cast.epoch_keys(part.moments[at].epoch + 1, part.cast.published(part.moments[at].epoch))
     return Fault(at, _step("open", keys), NOT_NOW, f"the server is {part.moments[at].phase}")
 
@@ -73,9 +74,9 @@ def _open_again(draw: Any, part: Part) -> Fault:
 @refusal(SERVED, "old-epoch", "BAA-50", "ADP-21")
 def _old_epoch(draw: Any, part: Part) -> Fault:
     """The keys of an epoch that is not later than the last known one are refused, and the authority is blamed."""
-    at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "idle")))
+    at = draw(among(part.when(lambda moment: moment.phase == "idle")))
     known = part.moments[at].epoch
-    epoch = draw(st.sampled_from([epoch for epoch in (known, known - 1, 0) if epoch >= 0]))
+    epoch = draw(among([epoch for epoch in (known, known - 1, 0) if epoch >= 0]))
     keys = part.cast.epoch_keys(epoch, part.cast.published(part.deal.round))
     return Fault(at, _step("open", keys), REPLAY, f"epoch {epoch} comes after {known}", THE_AUTHORITY)
 
@@ -83,7 +84,7 @@ def _old_epoch(draw: Any, part: Part) -> Fault:
 @refusal(SERVED, "unsigned-keys", "BAA-29", "ADP-21")
 def _unsigned_keys(draw: Any, part: Part) -> Fault:
     """Keys that the authority did not sign for their epoch are refused, and the authority is blamed."""
-    at = draw(st.sampled_from(part.taking("open")))
+    at = draw(among(part.taking("open")))
     [message] = part.inbox(at)
     other = part.cast.epoch_keys(message.round, message.keys, signed=message.round ^ 1)
     wrong: list[dict[str, Any]] = [
@@ -98,9 +99,9 @@ def _unsigned_keys(draw: Any, part: Part) -> Fault:
 @refusal(SERVED, "keys-form", "BAA-51", "ADP-21")
 def _keys_form(draw: Any, part: Part) -> Fault:
     """Keys and signatures of the wrong length are refused, even if they are signed."""
-    at = draw(st.sampled_from(part.taking("open")))
+    at = draw(among(part.taking("open")))
     [message] = part.inbox(at)
-    shown = draw(st.sampled_from((message.keys[32:], message.keys + message.keys[:32], message.keys[1:])))
+    shown = draw(among((message.keys[32:], message.keys + message.keys[:32], message.keys[1:])))
     return Fault(at, _step("open", part.cast.epoch_keys(message.round, shown)), BAD_FORM, "a key is missing, or more",
                  THE_AUTHORITY)  # fmt: skip
 
@@ -111,9 +112,9 @@ def _keys_form(draw: Any, part: Part) -> Fault:
 @refusal(SERVED, "offer-out-of-turn", "BAA-36")
 def _offer_out_of_turn(draw: Any, part: Part) -> Fault:
     """A position is offered only within an epoch, and to one user at a time."""
-    at = draw(st.sampled_from(part.when(lambda moment: moment.phase != "filling")))
+    at = draw(among(part.when(lambda moment: moment.phase != "filling")))
     moment = part.moments[at]
-    user = draw(st.sampled_from(_fresh(part, moment) or part.signers()))
+    user = draw(among(_fresh(part, moment) or part.signers()))
     step = _step("offer", part.cast.request(user, max(moment.epoch, 0)))
     return Fault(at, step, NOT_NOW, f"the server is {moment.phase}")
 
@@ -121,9 +122,9 @@ def _offer_out_of_turn(draw: Any, part: Part) -> Fault:
 @refusal(SERVED, "served-before", "BAA-36")
 def _served_before(draw: Any, part: Part) -> Fault:
     """A user whose update was accepted or whose position was skipped in the epoch is offered no other position."""
-    at = draw(st.sampled_from(part.when(lambda m: _offering(part, m) and bool(m.holders))))
+    at = draw(among(part.when(lambda m: _offering(part, m) and bool(m.holders))))
     moment = part.moments[at]
-    user = draw(st.sampled_from(sorted(moment.holders)))
+    user = draw(among(sorted(moment.holders)))
     step = _step("offer", part.cast.request(user, moment.epoch))
     return Fault(at, step, NOT_NOW, f"user {user} had a position of the epoch")
 
@@ -134,9 +135,9 @@ def _no_room(draw: Any, part: Part) -> Fault | None:
     found = part.when(lambda m: m.phase == "filling" and not _offering(part, m) and bool(_fresh(part, m)))
     if not found:
         return None
-    at = draw(st.sampled_from(found))
+    at = draw(among(found))
     moment = part.moments[at]
-    user = draw(st.sampled_from(_fresh(part, moment)))
+    user = draw(among(_fresh(part, moment)))
     step = _step("offer", part.cast.request(user, moment.epoch))
     return Fault(at, step, NOT_NOW, "the buffer is full, or no position is left")
 
@@ -147,10 +148,10 @@ def _stamp(draw: Any, part: Part) -> Fault | None:
     found = part.when(lambda m: _offering(part, m) and bool(_fresh(part, m)))
     if not found:
         return None
-    at = draw(st.sampled_from(found))
+    at = draw(among(found))
     moment, most = part.moments[at], part.deal.numbers["tau_max"]
-    user = draw(st.sampled_from(_fresh(part, moment)))
-    stamp = draw(st.sampled_from([s for s in (moment.epoch + 1, moment.epoch - most - 1) if 0 <= s < 2**32]))
+    user = draw(among(_fresh(part, moment)))
+    stamp = draw(among([s for s in (moment.epoch + 1, moment.epoch - most - 1) if 0 <= s < 2**32]))
     step = _step("offer", part.cast.request(user, stamp))
     why = f"the stamp is {stamp}, the epoch {moment.epoch}, and tau_max {most}"
     return Fault(at, step, UNFIT, why, frozenset({user}))
@@ -161,7 +162,7 @@ def _stamp(draw: Any, part: Part) -> Fault | None:
 
 def _serving(draw: Any, part: Part) -> tuple[int, Moment, PositionUpload]:
     """Draw a moment at which a user is being served, and a right upload by that user."""
-    at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "serving")))
+    at = draw(among(part.when(lambda moment: moment.phase == "serving")))
     moment = part.moments[at]
     return at, moment, part.made(moment.user, moment)
 
@@ -171,7 +172,7 @@ def _another_user(draw: Any, part: Part) -> Fault | None:
     """An upload from a user other than the one being served is refused."""
     at, moment, _ = _serving(draw, part)
     others = [user for user in part.signers() if user != moment.user]
-    user = draw(st.sampled_from(others))
+    user = draw(among(others))
     step = _step("take", part.made(user, moment))
     return Fault(at, step, NOT_NOW, f"user {moment.user} is served, and not {user}")
 
@@ -180,7 +181,7 @@ def _another_user(draw: Any, part: Part) -> Fault | None:
 def _another_position(draw: Any, part: Part) -> Fault:
     """An upload for a position other than the open one is refused."""
     at, moment, _ = _serving(draw, part)
-    position = draw(st.sampled_from([p for p in range(part.cast.positions) if p != moment.position]))
+    position = draw(among([p for p in range(part.cast.positions) if p != moment.position]))
     step = _step("take", part.made(moment.user, replace(moment, position=position)))
     return Fault(at, step, NOT_NOW | BAD_FORM, f"position {moment.position} is open, and not {position}")
 
@@ -188,10 +189,10 @@ def _another_position(draw: Any, part: Part) -> Fault:
 @refusal(SERVED, "upload-out-of-turn", "BAA-37")
 def _upload_out_of_turn(draw: Any, part: Part) -> Fault:
     """An upload is refused when no user is being served: before the offer, after the upload, or a second time."""
-    at = draw(st.sampled_from(part.when(lambda m: m.phase not in ("serving", "idle"))))
+    at = draw(among(part.when(lambda m: m.phase not in ("serving", "idle"))))
     moment = part.moments[at]
     known = part.uploads(moment)
-    user = moment.user if moment.user >= 0 else draw(st.sampled_from(part.signers()))
+    user = moment.user if moment.user >= 0 else draw(among(part.signers()))
     place = replace(moment, position=min(moment.position, part.cast.positions - 1))
     upload = one_of(draw, [part.made(user, place), *known])
     return Fault(at, _step("take", upload), NOT_NOW, f"the server is {moment.phase}")
@@ -205,7 +206,7 @@ def _late_upload(draw: Any, part: Part) -> Fault | None:
     first, upload = one_of(draw, part.late)
     later = range(first + 1, len(part.moments))
     filling = [at for at in later if (part.moments[at].phase, part.moments[at].epoch) == ("filling", upload.round)]
-    at = draw(st.sampled_from(filling or later) | st.sampled_from(later))
+    at = draw(among(filling or later) | st.sampled_from(later))
     return Fault(at, _step("take", upload), NOT_NOW, f"the offer of position {upload.position} expired")
 
 
@@ -217,7 +218,7 @@ def _weight(draw: Any, part: Part) -> Fault:
     tau = draw(st.integers(0, min(numbers["tau_max"], moment.epoch)))
     allowed = admissible_weights(staleness_of(numbers), int(numbers["c_g"]), tau)
     wrong = [w for w in (allowed[-1] + 1, allowed[0] - 1, int(numbers["c_g"]), 0, 1) if w >= 0 and w not in allowed]
-    weight = draw(st.sampled_from(wrong))
+    weight = draw(among(wrong))
     step = _step("take", part.cast.signed(upload, stamp=moment.epoch - tau, weight=weight))
     why = f"the weight is {weight}, and may be {' or '.join(map(str, allowed))}"
     return Fault(at, step, UNFIT, why, frozenset({moment.user}))
@@ -228,7 +229,7 @@ def _upload_stamp(draw: Any, part: Part) -> Fault:
     """An upload with a stamp after the epoch or with a staleness above tau_max is refused, even if it is signed."""
     at, moment, upload = _serving(draw, part)
     most = part.deal.numbers["tau_max"]
-    stamp = draw(st.sampled_from([s for s in (moment.epoch + 1, moment.epoch - most - 1) if 0 <= s < 2**32]))
+    stamp = draw(among([s for s in (moment.epoch + 1, moment.epoch - most - 1) if 0 <= s < 2**32]))
     tau = max(moment.epoch - stamp, 0)
     weight = admissible_weights(staleness_of(part.deal.numbers), int(part.deal.numbers["c_g"]), tau)[-1]
     step = _step("take", part.cast.signed(upload, stamp=stamp, weight=weight))
@@ -241,7 +242,7 @@ def _boxes(draw: Any, part: Part) -> Fault:
     """An upload with more or fewer boxes than its position needs is refused, even if it is signed."""
     at, moment, upload = _serving(draw, part)
     more = upload.boxes + bytes(80)
-    boxes = draw(st.sampled_from([more, *([upload.boxes[80:], upload.boxes[:-80]] if upload.boxes else [])]))
+    boxes = draw(among([more, *([upload.boxes[80:], upload.boxes[:-80]] if upload.boxes else [])]))
     step = _step("take", part.cast.signed(upload, boxes=boxes))
     why = f"there are {len(boxes) // 80} boxes for {len(upload.boxes) // 80}"
     return Fault(at, step, BAD_FORM, why, frozenset({moment.user}))
@@ -277,7 +278,7 @@ def _upload_form(draw: Any, part: Part) -> Fault:
 @refusal(SERVED, "expire-out-of-turn", "BAA-36")
 def _expire(draw: Any, part: Part) -> Fault:
     """An offer cannot expire when no user is being served."""
-    at = draw(st.sampled_from(part.when(lambda moment: moment.phase != "serving")))
+    at = draw(among(part.when(lambda moment: moment.phase != "serving")))
     return Fault(at, Call("expire"), NOT_NOW, f"the server is {part.moments[at].phase}")
 
 
@@ -287,7 +288,7 @@ def _expire(draw: Any, part: Part) -> Fault:
 @refusal(SERVED, "settle-out-of-turn", "BAA-40")
 def _settle_out_of_turn(draw: Any, part: Part) -> Fault:
     """The authority's outcome is refused unless a position is waiting to be settled."""
-    at = draw(st.sampled_from(part.when(lambda moment: moment.phase not in ("settling", "idle"))))
+    at = draw(among(part.when(lambda moment: moment.phase not in ("settling", "idle"))))
     moment = part.moments[at]
     told = part.cast.state(moment.epoch, min(moment.position, part.cast.positions - 1), draw(st.integers(0, 2)))
     return Fault(at, _step("settle", told), NOT_NOW, f"the server is {moment.phase}")
@@ -296,10 +297,10 @@ def _settle_out_of_turn(draw: Any, part: Part) -> Fault:
 @refusal(SERVED, "outcome", "BAA-51", "ADP-21")
 def _outcome(draw: Any, part: Part) -> Fault:
     """An outcome that the profile lacks, or one that accepts nothing, is refused, and the authority is blamed."""
-    at = draw(st.sampled_from(part.taking("settle")))
+    at = draw(among(part.taking("settle")))
     other = 3 if part.deal.numbers["timeouts"] == "settle" else 2
     wrong = [4, 65535, other] + ([1] if part.events()[at - 1].step.phase == "expire" else [])
-    state = draw(st.sampled_from(wrong))
+    state = draw(among(wrong))
     return Fault(at, replaced(part, at, state=state), BAD_FORM, f"the state is {state}", THE_AUTHORITY)
 
 
@@ -312,9 +313,9 @@ def not_accepted(draw: Any, caller: Caller) -> None:
 @refusal(SERVED, "settle-another", "BAA-40")
 def _settle_another(draw: Any, part: Part) -> Fault:
     """The outcome of a position other than the open one is refused."""
-    at = draw(st.sampled_from(part.taking("settle")))
+    at = draw(among(part.taking("settle")))
     [message] = part.inbox(at)
-    position = draw(st.sampled_from([p for p in range(part.cast.positions) if p != message.position]))
+    position = draw(among([p for p in range(part.cast.positions) if p != message.position]))
     return Fault(at, replaced(part, at, position=position), NOT_NOW | BAD_FORM, f"position {position} is not open")
 
 
@@ -324,7 +325,7 @@ def _settle_another(draw: Any, part: Part) -> Fault:
 @refusal(SERVED, "end-out-of-turn", "BAA-45")
 def _end_out_of_turn(draw: Any, part: Part) -> Fault:
     """An epoch is closed only while no position is open, recovered only once closed, and given up only if it exists."""
-    at = draw(st.sampled_from(part.when(lambda moment: moment.epoch >= part.deal.round)))
+    at = draw(among(part.when(lambda moment: moment.epoch >= part.deal.round)))
     moment = part.moments[at]
     steps = {
         "close": (Call("close"), "filling"),
@@ -339,7 +340,7 @@ def _end_out_of_turn(draw: Any, part: Part) -> Fault:
 @refusal(SERVED, "release-form", "BAA-51", "BAA-30", "ADP-21")
 def _release_form(draw: Any, part: Part) -> Fault:
     """Released keys are refused if they have the wrong length or do not match their public keys."""
-    at = draw(st.sampled_from(part.taking("recover")))
+    at = draw(among(part.taking("recover")))
     [message] = part.inbox(at)
     keys = message.keys
     wrong = [keys + bytes(32), *([keys[32:], keys[1:], keys[32:] + keys[:32], b""] if keys else [])]
@@ -350,10 +351,10 @@ def _release_form(draw: Any, part: Part) -> Fault:
 @refusal(SERVED, "released-the-other", "BAA-30", "ADP-21", void=False)
 def _released_the_other(draw: Any, part: Part) -> Fault:
     """A released key is refused if it is the pair key of an accepted position or the self key of another one."""
-    at = draw(st.sampled_from(part.taking("recover")))
+    at = draw(among(part.taking("recover")))
     [message] = part.inbox(at)
     accepted = {position for position, _ in part.moments[at].accepted}
-    wrong = draw(st.sampled_from(range(part.cast.positions)))
+    wrong = draw(among(range(part.cast.positions)))
     keys = part.cast.release(message.round, accepted ^ {wrong}).keys
     return Fault(at, replaced(part, at, keys=keys), BAD_FORM, f"the other key of position {wrong} came", THE_AUTHORITY)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import basa_sessions, strategies
 from secagg_spec.conformance.cases.basa_parties import PARTS, USER, begun
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import one_of, too_large
 from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.basa_authorities import BAD_SIGNATURE
@@ -52,11 +53,11 @@ _ALLOWED = {"fetch": ("asked",), "upload": ("fetched",)}
 @refusal(USER, "out-of-turn", "BAA-27")
 def _out_of_turn(draw: Any, part: Part) -> Fault:
     """A user refuses an offer that it did not ask for, and uploads nothing without an offer."""
-    at = draw(st.sampled_from(range(len(part.moments))))
+    at = draw(among(range(len(part.moments))))
     state = part.moments[at].phase
-    phase = draw(st.sampled_from([phase for phase, states in _ALLOWED.items() if state not in states]))
+    phase = draw(among([phase for phase, states in _ALLOWED.items() if state not in states]))
     found = part.taking(phase)
-    step = part.calls()[draw(st.sampled_from(found))]
+    step = part.calls()[draw(among(found))]
     return Fault(at, step, NOT_NOW, f"the user is {state}, which does not allow {phase}")
 
 
@@ -66,7 +67,7 @@ def _second_upload(draw: Any, part: Part) -> Fault | None:
     uploads = part.taking("upload")
     if not uploads:
         return None
-    at = draw(st.sampled_from(uploads))
+    at = draw(among(uploads))
     return Fault(at + 1, part.calls()[at], NOT_NOW, "the update was uploaded")
 
 
@@ -75,7 +76,7 @@ def _second_upload(draw: Any, part: Part) -> Fault | None:
 
 def _offered(draw: Any, part: Part) -> tuple[int, PositionOffer]:
     """Draw an offer that arrives. Return the number of its step and the offer."""
-    at = draw(st.sampled_from(part.taking("fetch")))
+    at = draw(among(part.taking("fetch")))
     return at, part.inbox(at)[0]
 
 
@@ -90,7 +91,7 @@ def _unsigned(draw: Any, part: Part) -> Fault:
         "another epoch": {"signature": cast.epoch_keys(offer.round, offer.keys, signed=other).signature},
         "a user": {"signature": _signed_by_a_user(part, offer)},
     }
-    why = draw(st.sampled_from(sorted(wrong)))
+    why = draw(among(sorted(wrong)))
     step = replaced(part, at, **wrong[why])
     return Fault(at, step, BAD_SIGNATURE, f"the keys are not signed for the epoch ({why})", THE_SERVER)
 
@@ -106,7 +107,7 @@ def _stale(draw: Any, part: Part) -> Fault | None:
     stamp = int(unpack(part.deal.setups[part.party]["stamps"])[part.moments[at].used])
     most = part.deal.numbers["tau_max"]
     wrong = [epoch for epoch in (stamp - 1, stamp + most + 1, stamp + most + 2) if 0 <= epoch < 2**32]
-    epoch = draw(st.sampled_from(wrong))
+    epoch = draw(among(wrong))
     keys = part.cast.epoch_keys(epoch, offer.keys)
     step = replaced(part, at, round=epoch, keys=keys.keys, signature=keys.signature)
     why = f"the offer is of epoch {epoch}, the stamp is {stamp}, and tau_max is {most}"
@@ -132,7 +133,7 @@ def _offer_form(draw: Any, part: Part) -> Fault:
         "the signature has 63 bytes": {"signature": offer.signature[1:]},
         "a byte besides the boxes": {"boxes": offer.boxes + b"\0"},
     }
-    why = draw(st.sampled_from(sorted(wrong)))
+    why = draw(among(sorted(wrong)))
     codes = BAD_FORM | (BAD_SIGNATURE if "63" in why else frozenset())
     return Fault(at, replaced(part, at, **wrong[why]), codes, why, THE_SERVER)
 
@@ -145,7 +146,7 @@ def _keyed(draw: Any, part: Part, after: int = 0) -> tuple[int, PositionKey] | N
     found = [at for at in part.taking("upload") if part.inbox(at)[0].positions.size >= after]
     if not found:
         return None
-    at = draw(st.sampled_from(found))
+    at = draw(among(found))
     return at, part.inbox(at)[0]
 
 
@@ -161,7 +162,7 @@ def _another_position(draw: Any, part: Part) -> Fault | None:
     if found is None:
         return None
     at, key = found
-    wrong = draw(st.sampled_from([p for p in range(part.cast.positions) if p != key.position]))
+    wrong = draw(among([p for p in range(part.cast.positions) if p != key.position]))
     step = replaced(part, at, position=wrong, key=part.cast.pair_key(key.round, wrong))
     return Fault(at, step, UNFIT, f"the key of position {wrong} came", THE_AUTHORITY)
 
@@ -224,7 +225,7 @@ def _key_form(draw: Any, part: Part) -> Fault | None:
         wrong["a position comes twice"] = {"positions": np.concatenate([first, key.positions[:-1]])}
         wrong["a sender comes twice"] = {"senders": np.append(key.senders[:-1], key.senders[:1])}
         wrong["positions do not ascend"] = {"positions": key.positions[::-1].copy()}
-    why = draw(st.sampled_from(sorted(wrong)))
+    why = draw(among(sorted(wrong)))
     codes = BAD_FORM | {"unknown_peer", "duplicate_id"} | (UNFIT if "P" in why else frozenset())
     return Fault(at, replaced(part, at, **wrong[why]), codes, why, THE_AUTHORITY)
 
@@ -241,7 +242,7 @@ def _sender_of_a_box(draw: Any, part: Part) -> Fault | None:
     at, key = found
     place = draw(st.integers(0, key.positions.size - 1))
     others = [user for user in range(min(part.size, 9)) if user not in key.senders.tolist()]
-    named = draw(st.sampled_from(others))
+    named = draw(among(others))
     senders = key.senders.copy()
     senders[place] = named
     step = replaced(part, at, senders=senders)
@@ -270,7 +271,7 @@ def _other_boxes(draw: Any, part: Part, offer: PositionOffer, key: PositionKey, 
     cast, boxes, target = part.cast, _boxes(offer), offer.position
     for place in places:
         source, sender = int(key.positions[place]), int(key.senders[place])
-        how = draw(st.sampled_from(("bit", "epoch", "position", "weak")))
+        how = draw(among(("bit", "epoch", "position", "weak")))
         boxes[place] = {
             "bit": lambda: flipped(draw, boxes[place]),  # noqa: B023 - called at once
             "epoch": lambda: cast.sealed(sender, offer.round, source, target, bytes(32), bound=offer.round ^ 1),  # noqa: B023
@@ -372,7 +373,7 @@ def beyond_the_budget(draw: Any, caller: Caller) -> None:
     uploads = part.taking("upload")
     if most + 1 > (R - 1) // 2 or not uploads:
         return
-    beyond = draw(st.sampled_from((most + 1, R - most - 1)))
+    beyond = draw(among((most + 1, R - most - 1)))
     large = unpack(setup["updates"][0]).astype(np.uint64)
     large[draw(st.integers(0, numbers["d"] - 1))] = beyond
     right = part.calls()[: uploads[0] + 1]
@@ -390,7 +391,7 @@ def nothing_left(draw: Any, caller: Caller) -> None:
     part = PARTS[USER](draw)
     params, rand = part.params([]), part.deal.rand(part.party)
     uploads = part.taking("upload")
-    name = draw(st.sampled_from(("updates", "seeds", "box_keys", "roundings")))
+    name = draw(among(("updates", "seeds", "box_keys", "roundings")))
     if name == "updates" or not uploads:
         fault = Fault(0, Call("request"), NOTHING_LEFT, "no update is left")
         given = {**part.params([fault.call]), "updates": [], "stamps": ""}

@@ -18,6 +18,7 @@ from secagg_spec.conformance.adapter.wire import pack, pack_reals, unpack
 from secagg_spec.conformance.cases import basecagg_functions as scenes
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.basecagg_functions import COMBINE, ENCODE, MASK, RECOVER, Levels
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import (
     exchanged_element,
     inserted,
@@ -88,9 +89,9 @@ def neighbours(draw: Any, call: Caller) -> None:
 def encode_budget(draw: Any, call: Caller) -> None:
     """A number is refused if K c_g times its encoding would not fit."""
     chosen = scenes.levels(draw, call.caps, ENCODE)
-    beyond = chosen.budget + draw(st.sampled_from((1, 2, chosen.budget + 1, chosen.q)))
+    beyond = chosen.budget + draw(among((1, 2, chosen.budget + 1, chosen.q)))
     x = np.zeros(strategies.length(draw, 1, 3))
-    x[draw(st.integers(0, x.size - 1))] = draw(st.sampled_from((1, -1))) * (beyond + 0.75) / chosen.c_l
+    x[draw(st.integers(0, x.size - 1))] = draw(among((1, -1))) * (beyond + 0.75) / chosen.c_l
     why = f"{beyond} is above the budget B = {chosen.budget}"
     _not_encoded(call, chosen, x, NOT_FINITE, why)
 
@@ -99,7 +100,7 @@ def encode_budget(draw: Any, call: Caller) -> None:
 def not_finite(draw: Any, call: Caller) -> None:
     """NaN and infinities are refused."""
     chosen, x = scenes.levels(draw, call.caps, ENCODE), np.zeros(strategies.length(draw, 1, 3))
-    x[draw(st.integers(0, x.size - 1))] = draw(st.sampled_from((math.nan, math.inf, -math.inf)))
+    x[draw(st.integers(0, x.size - 1))] = draw(among((math.nan, math.inf, -math.inf)))
     _not_encoded(call, chosen, x, NOT_FINITE, "a number is not finite")
 
 
@@ -110,7 +111,7 @@ def bad_draw(draw: Any, call: Caller) -> None:
     draws = unpack(valid.rand["rounding"], "<f8").copy()
     at, bad = (
         draw(st.integers(0, draws.size - 1)),
-        draw(st.sampled_from((1.0, -(2.0**-53), 2.0, math.nan, 2.0**-54, 0.25 + 2.0**-54))),
+        draw(among((1.0, -(2.0**-53), 2.0, math.nan, 2.0**-54, 0.25 + 2.0**-54))),
     )
     draws[at] = bad
     call.refused(ENCODE, valid.params, NOT_FINITE, f"draw {at} is {bad}", {"rounding": pack_reals(draws)})
@@ -120,8 +121,8 @@ def bad_draw(draw: Any, call: Caller) -> None:
 def encode_levels(draw: Any, call: Caller) -> None:
     """A level is refused if it is not positive or so large that not even an update of one unit fits."""
     chosen = scenes.levels(draw, call.caps, ENCODE)
-    fine = {"c_l": draw(st.sampled_from((0, -1, -chosen.c_l, 2**32 + 1, 2**64 + chosen.c_l)))}
-    changed = draw(st.sampled_from((fine, *_too_coarse(chosen))))
+    fine = {"c_l": draw(among((0, -1, -chosen.c_l, 2**32 + 1, 2**64 + chosen.c_l)))}
+    changed = draw(among((fine, *_too_coarse(chosen))))
     x = np.zeros(strategies.length(draw, 1, 3))
     _not_encoded(call, chosen, x, BAD_PARAM, f"{changed} breaks BSA-02", **changed)
 
@@ -173,7 +174,7 @@ def mask_budget(draw: Any, call: Caller) -> None:
     """An update is refused if K c_g times one of its integers is beyond (q - 1) / 2."""
     chosen, update, drawn = scenes.masked(draw, call.caps)
     B, most = chosen.budget, half(chosen.q)
-    value = draw(st.sampled_from((B + 1, -B - 1, most, -most)) | st.integers(B + 1, most))
+    value = draw(among((B + 1, -B - 1, most, -most)) | st.integers(B + 1, most))
     at = draw(st.integers(0, update.size - 1))
     update[at] = value + chosen.q if value < 0 else value
     why = f"|{value}| * {chosen.K} * {chosen.c_g} is above {most}, so that the budget is B = {B}"
@@ -194,7 +195,7 @@ def mask_elements(draw: Any, call: Caller) -> None:
     """An update or a mask with a number that is not below q is refused."""
     chosen, update, drawn = scenes.masked(draw, call.caps)
     pair = {"update": update, "mask": drawn}
-    name = draw(st.sampled_from(("update", "mask")))
+    name = draw(among(("update", "mask")))
     pair[name] = too_large(draw, pair[name], chosen.q)
     _not_masked(call, chosen, pair["update"], pair["mask"], NONCANONICAL, f"{name} holds a number that is not below q")
 
@@ -210,7 +211,7 @@ def mask_empty(draw: Any, call: Caller) -> None:
 def mask_levels(draw: Any, call: Caller) -> None:
     """A level is refused if it is not positive or so large that not even an update of one unit fits."""
     chosen, update, drawn = scenes.masked(draw, call.caps)
-    changed = draw(st.sampled_from(_too_coarse(chosen)))
+    changed = draw(among(_too_coarse(chosen)))
     _not_masked(call, chosen, update * np.uint64(0), drawn, BAD_PARAM, f"{changed} breaks BSA-02", **changed)
 
 
@@ -257,7 +258,7 @@ def more(draw: Any, call: Caller) -> None:
     """A buffer with more than K entries is refused."""
     buffer = scenes.offered(draw, call.caps, spare=1)
     first = buffer.entries[0]
-    user = draw(st.sampled_from([u for u in range(buffer.N) if all(u != entry.user for entry in buffer.entries)]))
+    user = draw(among([u for u in range(buffer.N) if all(u != entry.user for entry in buffer.entries)]))
     entries = tuple(sorted((*buffer.entries, replace(first, user=user)), key=lambda entry: entry.user))
     held = {**buffer.held, user: (first.stamp, buffer.held[first.user][1])}
     why = f"the buffer has {len(entries)} entries and K = {buffer.K}"
@@ -277,7 +278,7 @@ def twice(draw: Any, call: Caller) -> None:
 def outside(draw: Any, call: Caller) -> None:
     """A buffer that names a user outside the roster is refused."""
     buffer = scenes.offered(draw, call.caps)
-    at, user = draw(st.sampled_from(((-1, buffer.N), (-1, 2**31 - 1), (0, -1))))
+    at, user = draw(among(((-1, buffer.N), (-1, 2**31 - 1), (0, -1))))
     entries = list(buffer.entries)
     entries[at] = replace(entries[at], user=user)
     why = f"user {user} is not in [0, {buffer.N})"
@@ -299,9 +300,9 @@ def order(draw: Any, call: Caller) -> None:
 def fields(draw: Any, call: Caller) -> None:
     """A buffer that does not have one stamp and one weight for each user is refused."""
     buffer = scenes.offered(draw, call.caps)
-    name = draw(st.sampled_from(("stamps", "weights")))
+    name = draw(among(("stamps", "weights")))
     text = buffer.params()[name]
-    changed = draw(st.sampled_from((text[:-8], text + text[-8:], "")))
+    changed = draw(among((text[:-8], text + text[-8:], "")))
     why = f"there are {len(changed) // 8} {name} for {buffer.K} users"
     call.refused(COMBINE, buffer.params(**{name: changed}), ANOTHER_COUNT, why)
 
@@ -309,7 +310,7 @@ def fields(draw: Any, call: Caller) -> None:
 @check("basecagg.combine/future", "BSA-22", operations=(COMBINE,), examples=15)
 def future(draw: Any, call: Caller) -> None:
     """A buffer with a stamp later than its round is refused, even if the share is held under that stamp."""
-    ahead = draw(st.sampled_from((1, 2, 2**31)))
+    ahead = draw(among((1, 2, 2**31)))
     buffer = scenes.offered(draw, call.caps, ahead=ahead)
     at, stamp = draw(st.integers(0, buffer.K - 1)), buffer.round + ahead
     changed = buffer.with_entry(at, stamp=stamp, weight=buffer.c_g)
@@ -319,7 +320,7 @@ def future(draw: Any, call: Caller) -> None:
 @check("basecagg.combine/too-stale", "BSA-22", operations=(COMBINE,), examples=15)
 def too_stale(draw: Any, call: Caller) -> None:
     """A buffer with an update older than tau_max is refused, even if the share is held and the weight is right."""
-    late = draw(st.sampled_from((1, 2, 1000)))
+    late = draw(among((1, 2, 1000)))
     buffer = scenes.offered(draw, call.caps, late=late)
     at, tau = draw(st.integers(0, buffer.K - 1)), buffer.tau_max + late
     changed = buffer.with_entry(at, stamp=buffer.round - tau, weight=buffer.allowed(tau)[-1])
@@ -335,7 +336,7 @@ def weight(draw: Any, call: Caller) -> None:
     tau = buffer.round - entry.stamp
     allowed = buffer.allowed(tau)
     others = [allowed[0] - 1, allowed[-1] + 1, buffer.c_g, buffer.c_g + 1, buffer.q, scenes.LAST_ROUND]
-    wrong = draw(st.sampled_from([other for other in others if other > 0 and other not in allowed]))
+    wrong = draw(among([other for other in others if other > 0 and other not in allowed]))
     told = " or ".join(map(str, allowed))
     why = f"an update with staleness {tau} weighs {told} at c_g = {buffer.c_g}, and not {wrong}"
     _refused(call, buffer.with_entry(at, weight=wrong), WRONG_BUFFER, why)
@@ -367,7 +368,7 @@ def other_stamp(draw: Any, call: Caller) -> None:
     buffer = scenes.offered(draw, call.caps)
     entry = buffer.entries[draw(st.integers(0, buffer.K - 1))]
     near = [entry.stamp - 1, entry.stamp + 1, buffer.round, 0]
-    stamp = draw(st.sampled_from([s for s in near if 0 <= s <= scenes.LAST_ROUND and s != entry.stamp]))
+    stamp = draw(among([s for s in near if 0 <= s <= scenes.LAST_ROUND and s != entry.stamp]))
     held = {**buffer.held, entry.user: (stamp, buffer.held[entry.user][1])}
     why = f"the share of user {entry.user} is held under the stamp {stamp}, and the buffer says {entry.stamp}"
     _refused(call, replace(buffer, held=held), OUTSIDE, why)
@@ -379,7 +380,7 @@ def combine_parameters(draw: Any, call: Caller) -> None:
     buffer = scenes.offered(draw, call.caps)
     large = {"N": buffer.q} if buffer.q < 2**31 else {"T": buffer.K}
     options = ({"T": 0}, {"T": -1}, {"T": buffer.K - 1}, {"N": buffer.K - 1}, {"tau_max": -1}, large)
-    changed = draw(st.sampled_from(options))
+    changed = draw(among(options))
     codes = BAD_PARAM | TOO_FEW | OUTSIDE
     call.refused(COMBINE, buffer.params(**changed), codes, f"{changed} breaks a constraint of BSA-01")
 
@@ -390,7 +391,7 @@ def combine_levels(draw: Any, call: Caller) -> None:
     buffer = scenes.offered(draw, call.caps)
     most = half(buffer.q) // buffer.K
     least = scenes.least_level(buffer.function, buffer.tau_max, most)
-    c_g = draw(st.sampled_from([c for c in (0, -1, least - 1, most + 1, 2**32 + 1) if c < least or c > most]))
+    c_g = draw(among([c for c in (0, -1, least - 1, most + 1, 2**32 + 1) if c < least or c > most]))
     changed = buffer.with_level(c_g) if 1 <= c_g <= 2**32 else buffer
     why = f"c_g = {c_g}, and for q = {buffer.q}, K = {buffer.K} and tau_max = {buffer.tau_max} it is {least} to {most}"
     codes = BAD_PARAM if changed is not buffer else BAD_PARAM | WRONG_BUFFER
@@ -421,8 +422,8 @@ def held_users(draw: Any, call: Caller) -> None:
     buffer = scenes.offered(draw, call.caps)
     held = buffer.params()["held"]
     entry = held[draw(st.integers(0, len(held) - 1))]
-    user = draw(st.sampled_from((entry[0], buffer.N, 2**31 - 1, -1)))
-    stamp = draw(st.sampled_from((entry[1], "0")))
+    user = draw(among((entry[0], buffer.N, 2**31 - 1, -1)))
+    stamp = draw(among((entry[1], "0")))
     changed = inserted(draw, held, [user, stamp, entry[2]])
     codes, what = (TWICE, "twice") if user == entry[0] else (OUTSIDE, f"and N is {buffer.N}")
     call.refused(COMBINE, buffer.params(held=changed), codes, f"held names user {user} {what}")
@@ -536,7 +537,7 @@ def recover_twice(draw: Any, call: Caller) -> None:
     """A list of answers that names a user twice is refused."""
     numbers = strategies.session(draw, call.caps, RECOVER)
     chosen = scenes.recovery(draw, numbers, numbers["U"] - 1)
-    again = draw(st.sampled_from(chosen.users))
+    again = draw(among(chosen.users))
     users = inserted(draw, chosen.users, again)
     call.refused(RECOVER, replace(chosen, users=users).params(), TWICE, f"user {again} appears twice")
 
@@ -546,7 +547,7 @@ def recover_outside(draw: Any, call: Caller) -> None:
     """An answer from a user outside the roster is refused."""
     chosen = scenes.recovery(draw, strategies.session(draw, call.caps, RECOVER))
     users = list(chosen.users)
-    stranger = draw(st.sampled_from((chosen.numbers["N"], 2**31 - 1, -1)))
+    stranger = draw(among((chosen.numbers["N"], 2**31 - 1, -1)))
     users[draw(st.integers(0, len(users) - 1))] = stranger
     call.refused(RECOVER, chosen.params(users=users), OUTSIDE, f"user {stranger} is not on the roster")
 
@@ -557,7 +558,7 @@ def recover_parameters(draw: Any, call: Caller) -> None:
     chosen = scenes.recovery(draw, strategies.session(draw, call.caps, RECOVER))
     N, U, q = (chosen.numbers[name] for name in ("N", "U", "q"))
     large = {"N": q} if q < 2**31 else {"T": -1}
-    changed = draw(st.sampled_from(({"T": 0}, {"T": U}, {"U": N + 1}, {"N": U - 1}, {"d": 0}, large)))
+    changed = draw(among(({"T": 0}, {"T": U}, {"U": N + 1}, {"N": U - 1}, {"d": 0}, large)))
     why = f"{changed} breaks a constraint of BSA-01"
     call.refused(RECOVER, chosen.params(**changed), BAD_PARAM | LENGTH | TOO_FEW | OUTSIDE, why)
 
@@ -566,5 +567,5 @@ def recover_parameters(draw: Any, call: Caller) -> None:
 def recover_level(draw: Any, call: Caller) -> None:
     """A level c_l that is not positive is refused."""
     chosen = scenes.recovery(draw, strategies.session(draw, call.caps, RECOVER))
-    c_l = draw(st.sampled_from((0, -1, -chosen.c_l)))
+    c_l = draw(among((0, -1, -chosen.c_l)))
     call.refused(RECOVER, chosen.params(c_l=str(c_l)), BAD_PARAM, f"c_l is {c_l}")

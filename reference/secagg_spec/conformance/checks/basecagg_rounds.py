@@ -13,6 +13,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import basecagg_sessions, strategies
 from secagg_spec.conformance.cases.basecagg_schedules import ROUNDS, Buffer, Plan, Session, plan, session, valid
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import too_large
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
@@ -132,7 +133,7 @@ def _refusal(name: str, *clauses: str, latest: Sequence[int] = (2, 0, 1, 3)) -> 
 
 
 def _one(draw: Any, users: Sequence[int]) -> int | None:
-    return int(draw(st.sampled_from(users))) if users else None
+    return int(draw(among(users))) if users else None
 
 
 @_refusal("starts-again", "BSA-12")
@@ -147,7 +148,7 @@ def _starts_again(draw: Any, drawn: Plan) -> Wrong | None:
 def _uploads_again(draw: Any, drawn: Plan) -> Wrong | None:
     """A user that does not train cannot upload or abandon."""
     user = _one(draw, [user for user in drawn.users if user not in drawn.training])
-    kind = draw(st.sampled_from(("upload", "abandon")))
+    kind = draw(among(("upload", "abandon")))
     return None if user is None else ({"event": kind, "user": user}, NOT_NOW, f"user {user} does not train")
 
 
@@ -206,8 +207,8 @@ def _twice(draw: Any, drawn: Plan) -> Wrong:
 @_refusal("nobody", "MSG-03")
 def _nobody(draw: Any, drawn: Plan) -> Wrong:
     """An event of a user outside the roster is refused."""
-    stranger = draw(st.sampled_from((drawn.numbers["N"], -1, 2**31 - 1)))
-    kind = draw(st.sampled_from(("start", "upload", "abandon")))
+    stranger = draw(among((drawn.numbers["N"], -1, 2**31 - 1)))
+    kind = draw(among(("start", "upload", "abandon")))
     return {"event": kind, "user": stranger}, NOBODY, f"user {stranger} is not on the roster"
 
 
@@ -252,7 +253,7 @@ def budget(draw: Any, call: Caller) -> None:
         return
     rows = [row.copy() for row in made.updates]
     at = draw(st.integers(0, made.plan.taken - 1))
-    rows[at][draw(st.integers(0, rows[at].size - 1))] = draw(st.sampled_from((B + 1, q - B - 1)))
+    rows[at][draw(st.integers(0, rows[at].size - 1))] = draw(among((B + 1, q - B - 1)))
     params = {**made.params, "updates": [pack(row) for row in rows]}
     why = f"updates[{at}] has an element beyond the budget of {B}"
     call.refused(ROUNDS, params, frozenset({"out_of_range"}), why, call.randomness(ROUNDS, made.rand))
@@ -281,7 +282,7 @@ def too_little(draw: Any, call: Caller) -> None:
     """A schedule that needs more updates or sampled values than it is given is refused."""
     made = valid(draw, call.caps, 1)
     params, rand = dict(made.params), dict(made.rand)
-    name = draw(st.sampled_from(("updates", "masks", "roundings") if _given(call.caps) else ("updates",)))
+    name = draw(among(("updates", "masks", "roundings") if _given(call.caps) else ("updates",)))
     least = {"updates": made.plan.taken, "roundings": len(made.plan.buffers)}
     starts = sum(event["event"] == "start" for event in made.plan.events)
     holder = params if name == "updates" else rand
@@ -295,7 +296,7 @@ def parameters(draw: Any, call: Caller) -> None:
     """Parameters that the text forbids are refused."""
     made = valid(draw, call.caps, 1)
     wrong = basecagg_sessions.wrong_numbers(made.params)
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     why = f"the parameters break a rule ({name})"
     rand = call.randomness(ROUNDS, made.rand)
     call.refused(ROUNDS, {**made.params, **wrong[name]}, BAD_PARAM, why, rand)
@@ -305,7 +306,7 @@ def parameters(draw: Any, call: Caller) -> None:
 def first_round(draw: Any, call: Caller) -> None:
     """A round outside its range is refused."""
     made = valid(draw, call.caps, 1)
-    wrong = draw(st.sampled_from((str(2**32), "-1")))
+    wrong = draw(among((str(2**32), "-1")))
     codes = BAD_PARAM | OUTSIDE | MALFORMED
     rand = call.randomness(ROUNDS, made.rand)
     call.refused(ROUNDS, {**made.params, "round": wrong}, codes, f"round is {wrong}", rand)

@@ -23,6 +23,7 @@ from secagg_spec.conformance.cases.basecagg_parties import (
     share,
     user_scene,
 )
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_parties import exchanged
 from secagg_spec.conformance.cases.requests import exchanged_element, one_of, too_large
 from secagg_spec.conformance.checks import playing
@@ -185,7 +186,7 @@ def _sender(draw: Any, scene: Scene) -> Fault | None:
     at, place, message = found
     strangers = [scene.size, 2**31 - 1]
     strangers += [SERVER] if isinstance(message, StampedShare) or scene.party == SERVER else [scene.party]
-    stranger = draw(st.sampled_from(strangers))
+    stranger = draw(among(strangers))
     moved = exchanged(scene.calls()[at], place, encode(replace(message, sender=stranger)))
     return Fault(at, moved, STRANGER, f"party {stranger} has nothing to send here")
 
@@ -247,7 +248,7 @@ def _out_of_turn(draw: Any, scene: Scene) -> Fault:
     """A step that the user's state does not allow is refused, such as a second upload or a request before it."""
     at = draw(st.integers(0, len(scene.events())))
     state = _before(scene, at)
-    phase = draw(st.sampled_from([phase for phase, states in _ALLOWED.items() if state.phase not in states]))
+    phase = draw(among([phase for phase, states in _ALLOWED.items() if state.phase not in states]))
     newer = scene.deal.round if state.stamp is None else state.stamp + 1
     step = call(phase, (basecagg_parties.stamp(scene, newer),) if phase == "share" else ())
     return Fault(at, step, AGAIN | OUT_OF_TURN, f"the user is {state.phase}, which does not allow {phase}")
@@ -259,7 +260,7 @@ def _second_upload(draw: Any, scene: Scene) -> Fault | None:
     uploads = [at for at, event in enumerate(scene.events()) if event.step.phase == "upload"]
     if not uploads:
         return None
-    return Fault(draw(st.sampled_from(uploads)) + 1, Call("upload"), AGAIN, "the user has uploaded under this stamp")
+    return Fault(draw(among(uploads)) + 1, Call("upload"), AGAIN, "the user has uploaded under this stamp")
 
 
 @_refusal(USER, "stale-stamp", "BSA-08", "ADP-21", least=2)
@@ -268,8 +269,8 @@ def _stale_stamp(draw: Any, scene: Scene) -> Fault | None:
     moments = _moments(scene, lambda state: state.phase == "asked" and state.stamp is not None)
     if not moments:
         return None
-    at = draw(st.sampled_from(moments))
-    stale = max(0, _before(scene, at).stamp - draw(st.sampled_from((0, 1, 255))))
+    at = draw(among(moments))
+    stale = max(0, _before(scene, at).stamp - draw(among((0, 1, 255))))
     return Fault(
         at, call("share", (basecagg_parties.stamp(scene, stale),)), REPLAY, f"the stamp {stale} is not new", THE_SERVER
     )
@@ -279,7 +280,7 @@ def _stale_stamp(draw: Any, scene: Scene) -> Fault | None:
 def _nothing(draw: Any, scene: Scene) -> Fault | None:
     """Without a stamp the user shares no mask, and without a buffer it answers nothing."""
     found = [at for at, event in enumerate(scene.events()) if event.step.phase in ("share", "recover")]
-    at = draw(st.sampled_from(found))
+    at = draw(among(found))
     return Fault(at, Call(scene.calls()[at].phase), NOTHING_CAME, "no message came")
 
 
@@ -292,10 +293,10 @@ def _old_share(draw: Any, scene: Scene) -> Fault:
 
     That holds even after the newer share was used and forgotten.
     """
-    at = draw(st.sampled_from(_moments(scene, lambda state: bool(state.newest))))
+    at = draw(among(_moments(scene, lambda state: bool(state.newest))))
     newest = _before(scene, at).newest
-    sender = draw(st.sampled_from(sorted(newest)))
-    stale = max(0, newest[sender] - draw(st.sampled_from((0, 1, 255))))
+    sender = draw(among(sorted(newest)))
+    stale = max(0, newest[sender] - draw(among((0, 1, 255))))
     step = call("hold", (share(draw, scene.deal, scene.party, sender, stale),))
     why = f"a share of user {sender} under {newest[sender]} was seen, and this one has the stamp {stale}"
     return Fault(at, step, REPLAY, why, frozenset({sender, SERVER}))
@@ -344,7 +345,7 @@ def _buffers(scene: Scene) -> list[int]:
 
 def _buffer(draw: Any, scene: Scene) -> tuple[int, Any, list[tuple[int, int, int]]]:
     """Draw a buffer that the user answers. Return the number of the step, the announcement and its entries."""
-    at = int(draw(st.sampled_from(_buffers(scene))))
+    at = int(draw(among(_buffers(scene))))
     [message] = scene.inbox(at)
     return at, message, entries_of(message)
 
@@ -371,7 +372,7 @@ def _entries(draw: Any, scene: Scene) -> Fault:
 def _fields(draw: Any, scene: Scene) -> Fault:
     """A buffer that does not have one stamp and one weight for each user is refused."""
     at, message, _ = _buffer(draw, scene)
-    name = draw(st.sampled_from(("stamps", "weights")))
+    name = draw(among(("stamps", "weights")))
     values = getattr(message, name)
     wrong = values[:-1] if draw(st.booleans()) else np.append(values, values[-1:])
     step = call("recover", (replace(message, **{name: wrong}),))
@@ -382,13 +383,13 @@ def _fields(draw: Any, scene: Scene) -> Fault:
 def _users(draw: Any, scene: Scene) -> Fault:
     """A buffer is refused if its users repeat, are outside the roster, or are not in ascending order."""
     at, message, entries = _buffer(draw, scene)
-    how = draw(st.sampled_from(("twice", "outside", "order")))
+    how = draw(among(("twice", "outside", "order")))
     first = draw(st.integers(0, len(entries) - 2))
     wrong = list(entries)
     if how == "twice":
         wrong[first + 1] = wrong[first]
     elif how == "outside":
-        wrong[-1] = (draw(st.sampled_from((scene.size, SERVER))), *wrong[-1][1:])
+        wrong[-1] = (draw(among((scene.size, SERVER))), *wrong[-1][1:])
     else:
         wrong[first], wrong[first + 1] = wrong[first + 1], wrong[first]
     codes = {"twice": NOT_ASCENDING | {"duplicate_id"}, "outside": WRONG_BUFFER | {"unknown_peer"}}
@@ -435,7 +436,7 @@ def _weight(draw: Any, scene: Scene) -> Fault:
     user, stamp, _ = entries[place]
     right = allowed(scene.deal, message.round, stamp)
     wrong = [w for w in (right[-1] + 1, right[0] - 1, int(scene.deal.numbers["c_g"]), 1) if w > 0 and w not in right]
-    weight = draw(st.sampled_from(wrong))
+    weight = draw(among(wrong))
     changed = [*entries[:place], (user, stamp, weight), *entries[place + 1 :]]
     why = f"user {user} weighs {weight}, and may weigh {' or '.join(map(str, right))}"
     return Fault(at, _shown(scene, message.round, changed), WRONG_BUFFER, why, THE_SERVER)
@@ -461,7 +462,7 @@ def _other_stamp(draw: Any, scene: Scene) -> Fault | None:
     others = [other for other in range(oldest, message.round + 1) if other != stamp]
     if not others:
         return None
-    other = draw(st.sampled_from(others))
+    other = draw(among(others))
     changed = [*entries[:place], (user, other, allowed(scene.deal, message.round, other)[0]), *entries[place + 1 :]]
     why = f"the share of user {user} is held under {stamp}, not under {other}"
     return Fault(at, _shown(scene, message.round, changed), NOT_HELD, why)
@@ -486,7 +487,7 @@ def _early_buffer(draw: Any, scene: Scene) -> Fault | None:
     moments = [moment for moment in range(at) if _lacks(_before(scene, moment), message)]
     if not moments:
         return None
-    moment = draw(st.sampled_from(moments))
+    moment = draw(among(moments))
     return Fault(moment, call("recover", (message,)), NOT_HELD, "the share of an entry has not come yet")
 
 
@@ -506,7 +507,7 @@ def _late_buffer(draw: Any, scene: Scene) -> Fault | None:
     moments = _moments(scene, lambda state: bool(state.stamp) and (state.answered or 0) < state.stamp - 1)
     if not moments:
         return None
-    at = draw(st.sampled_from(moments))
+    at = draw(among(moments))
     state, K = _before(scene, at), scene.deal.numbers["K"]
     round = state.stamp - 1
     fitting = [u for u, kept in sorted(state.held.items()) if 0 <= round - kept.stamp <= scene.deal.numbers["tau_max"]]
@@ -525,7 +526,7 @@ def _answered_round(draw: Any, scene: Scene) -> Fault:
         for moment in range(at + 1, len(scene.events()) + 1)
         if (_before(scene, moment).stamp or 0) <= message.round
     ]
-    moment = draw(st.sampled_from(moments))
+    moment = draw(among(moments))
     return Fault(moment, _shown(scene, message.round, entries), REPLAY, f"round {message.round} was answered")
 
 
@@ -538,7 +539,7 @@ def _second_answer(draw: Any, scene: Scene) -> Fault:
     step = _reweighed(draw, scene, later, entries_of(message))
     moments = [m for m in range(at + 1, len(scene.events()) + 1) if (_before(scene, m).stamp or 0) <= later]
     codes = NOT_HELD | REPLAY | WRONG_BUFFER
-    return Fault(draw(st.sampled_from(moments)), step, codes, "an update was answered for before")
+    return Fault(draw(among(moments)), step, codes, "an update was answered for before")
 
 
 # ------------------------------------------------------------------------------------------- the server: requests
@@ -554,7 +555,7 @@ def _asks_again(draw: Any, scene: Scene) -> Fault | None:
     moments = _moments(scene, lambda state: any(_has_stamp(state, user) for user in scene.deal.users))
     if not moments:
         return None
-    at = draw(st.sampled_from(moments))
+    at = draw(among(moments))
     state = _before(scene, at)
     user = draw(
         st.sampled_from([user for user, record in sorted(state.records.items()) if record.stamp == state.round])
@@ -573,7 +574,7 @@ def _update_waits(draw: Any, scene: Scene) -> Fault | None:
     """A user whose update waits in the buffer is given no stamp, in this round or a later one."""
     found = _moments(scene, lambda state: any(state.records[u].stamp != state.round for u in state.buffer))
     found = found or _moments(scene, lambda state: bool(state.buffer))
-    at = draw(st.sampled_from(found))
+    at = draw(among(found))
     state = _before(scene, at)
     user = min(state.buffer, key=lambda user: (state.records[user].stamp, user))
     why = f"the update of user {user} waits in the buffer"
@@ -588,7 +589,7 @@ def _later_round(draw: Any, scene: Scene) -> Fault | None:
     eligible = [user for user in scene.deal.users if _eligible(state, user)]
     if not eligible:
         return None
-    user, later = draw(st.sampled_from(eligible)), state.round + draw(st.sampled_from((1, 2)))
+    user, later = draw(among(eligible)), state.round + draw(among((1, 2)))
     why = f"user {user} knows of round {later}, and the server is in {state.round}"
     return Fault(at, _asks(scene, user, later), LATE, why, frozenset({user}))
 
@@ -614,7 +615,7 @@ def _unrelayed(state: Any) -> list[int]:
 def _incomplete(draw: Any, scene: Scene) -> Fault | None:
     """Shares are not relayed unless there is one for each other user. Their sender is blamed."""
     found = [at for at, event in enumerate(scene.events()) if event.step.phase == "share"]
-    at = draw(st.sampled_from(found))
+    at = draw(among(found))
     inbox = scene.inbox(at)
     place = draw(st.integers(0, len(inbox) - 1))
     less = call("share", [*inbox[:place], *inbox[place + 1 :]])
@@ -626,10 +627,10 @@ def _incomplete(draw: Any, scene: Scene) -> Fault | None:
 def _other_batch(draw: Any, scene: Scene) -> Fault | None:
     """Shares are not relayed if one or all of them have another stamp than the newest that the sender was given."""
     found = [at for at, event in enumerate(scene.events()) if event.step.phase == "share"]
-    at = draw(st.sampled_from(found))
+    at = draw(among(found))
     inbox = scene.inbox(at)
     chosen = inbox[draw(st.integers(0, len(inbox) - 1))]
-    wrong = draw(st.sampled_from([stamp for stamp in (chosen.round - 1, chosen.round + 1) if 0 <= stamp < 2**32]))
+    wrong = draw(among([stamp for stamp in (chosen.round - 1, chosen.round + 1) if 0 <= stamp < 2**32]))
     whole = draw(st.booleans())
     moved = [
         replace(message, round=wrong) if message is chosen or (whole and message.sender == chosen.sender) else message
@@ -643,9 +644,9 @@ def _other_batch(draw: Any, scene: Scene) -> Fault | None:
 def _unasked(draw: Any, scene: Scene) -> Fault | None:
     """Shares of a user that was given no stamp are not relayed."""
     moments = _moments(scene, lambda state: len(state.records) < scene.size)
-    at = draw(st.sampled_from(moments))
+    at = draw(among(moments))
     state = _before(scene, at)
-    user = draw(st.sampled_from([user for user in scene.deal.users if user not in state.records]))
+    user = draw(among([user for user in scene.deal.users if user not in state.records]))
     step = call("share", _batch(scene, user, state.round))
     return Fault(at, step, INCOMPLETE | LATE, f"user {user} has no stamp", frozenset({user}))
 
@@ -654,9 +655,9 @@ def _unasked(draw: Any, scene: Scene) -> Fault | None:
 def _relayed_again(draw: Any, scene: Scene) -> Fault | None:
     """Shares that were already relayed are not relayed again."""
     moments = _moments(scene, lambda state: any(record.relayed for record in state.records.values()))
-    at = draw(st.sampled_from(moments))
+    at = draw(among(moments))
     records = _before(scene, at).records
-    user = draw(st.sampled_from([user for user, record in sorted(records.items()) if record.relayed]))
+    user = draw(among([user for user, record in sorted(records.items()) if record.relayed]))
     step = call("share", _batch(scene, user, records[user].stamp))
     return Fault(at, step, REPLAY, f"the shares of user {user} were relayed", frozenset({user}))
 
@@ -667,7 +668,7 @@ def _not_a_way(draw: Any, scene: Scene) -> Fault | None:
     found = _arriving(draw, scene, "share")
     assert found is not None
     at, place, message = found
-    receiver = draw(st.sampled_from((scene.size, SERVER, message.sender)))
+    receiver = draw(among((scene.size, SERVER, message.sender)))
     data = encode(replace(message, receiver=receiver))
     codes = STRANGER | ELSEWHERE | INCOMPLETE
     return Fault(at, exchanged(scene.calls()[at], place, data), codes, f"a share is for party {receiver}")
@@ -701,9 +702,9 @@ def _not_relayed(draw: Any, scene: Scene) -> Fault | None:
     moments = _moments(scene, lambda state: _room(scene, state) and bool(_unrelayed(state)))
     if not moments:
         return None
-    at = draw(st.sampled_from(moments))
+    at = draw(among(moments))
     state = _before(scene, at)
-    user = draw(st.sampled_from(_unrelayed(state)))
+    user = draw(among(_unrelayed(state)))
     step = _uploads(scene, user, state.records[user].stamp)
     return Fault(at, step, LATE, f"the shares of user {user} were not relayed", frozenset({user}))
 
@@ -712,12 +713,12 @@ def _not_relayed(draw: Any, scene: Scene) -> Fault | None:
 def _another_stamp(draw: Any, scene: Scene) -> Fault | None:
     """A masked update is refused if its stamp is not its sender's newest: an older, a later, or an arbitrary one."""
     moments = _moments(scene, lambda state: _room(scene, state))
-    at = draw(st.sampled_from(moments))
+    at = draw(among(moments))
     state = _before(scene, at)
-    user = draw(st.sampled_from(scene.deal.users))
+    user = draw(among(scene.deal.users))
     record = state.records.get(user)
     stamps = [state.round] if record is None else [record.stamp - 1, record.stamp + 1, record.stamp - 2]
-    wrong = draw(st.sampled_from([stamp for stamp in stamps if 0 <= stamp < 2**32]))
+    wrong = draw(among([stamp for stamp in stamps if 0 <= stamp < 2**32]))
     newest = "none" if record is None else record.stamp
     why = f"the update of user {user} has the stamp {wrong}, and its newest is {newest}"
     return Fault(at, _uploads(scene, user, wrong), LATE, why, frozenset({user}))
@@ -731,9 +732,9 @@ def _second_update(draw: Any, scene: Scene) -> Fault | None:
     )
     if not moments:
         return None
-    at = draw(st.sampled_from(moments))
+    at = draw(among(moments))
     state = _before(scene, at)
-    user = draw(st.sampled_from([user for user, record in sorted(state.records.items()) if record.taken]))
+    user = draw(among([user for user, record in sorted(state.records.items()) if record.taken]))
     old = state.round - state.records[user].stamp > scene.deal.numbers["tau_max"]
     why = f"an update of user {user} under this stamp was taken"
     step = _uploads(scene, user, state.records[user].stamp)
@@ -746,9 +747,9 @@ def _stale_update(draw: Any, scene: Scene) -> Fault | None:
     moments = _moments(scene, lambda state: _room(scene, state) and bool(_waiting(scene, state, fresh=False)))
     if not moments:
         return None
-    at = draw(st.sampled_from(moments))
+    at = draw(among(moments))
     state = _before(scene, at)
-    user = draw(st.sampled_from(_waiting(scene, state, fresh=False)))
+    user = draw(among(_waiting(scene, state, fresh=False)))
     tau = state.round - state.records[user].stamp
     why = f"the update of user {user} is {tau} rounds old, and tau_max is {scene.deal.numbers['tau_max']}"
     return Fault(at, _uploads(scene, user, state.records[user].stamp), LATE, why, frozenset({user}))
@@ -760,9 +761,9 @@ def _full(draw: Any, scene: Scene) -> Fault | None:
     moments = _moments(scene, lambda state: not _room(scene, state) and bool(_waiting(scene, state, fresh=True)))
     if not moments:
         return None
-    at = draw(st.sampled_from(moments))
+    at = draw(among(moments))
     state = _before(scene, at)
-    user = draw(st.sampled_from(_waiting(scene, state, fresh=True)))
+    user = draw(among(_waiting(scene, state, fresh=True)))
     why = "the server recovers its buffer" if state.entries else "the buffer is full"
     return Fault(at, _uploads(scene, user, state.records[user].stamp), LATE, why)
 
@@ -776,7 +777,7 @@ def _too_many(draw: Any, scene: Scene) -> Fault | None:
     )
     if not moments:
         return None
-    at = draw(st.sampled_from(moments))
+    at = draw(among(moments))
     state = _before(scene, at)
     users = _waiting(scene, state, fresh=True)[: K - len(state.buffer) + 1]
     inbox = [data for user in users for data in _uploads(scene, user, state.records[user].stamp).inbox]
@@ -803,7 +804,7 @@ def _server_vector(draw: Any, scene: Scene) -> Fault | None:
 def _close_early(draw: Any, scene: Scene) -> Fault:
     """A buffer with fewer than K updates is not closed. A buffer that was announced is not closed again."""
     moments = _moments(scene, lambda state: bool(state.entries) or len(state.buffer) < scene.deal.numbers["K"])
-    at = draw(st.sampled_from(moments))
+    at = draw(among(moments))
     state = _before(scene, at)
     why = "the buffer was announced" if state.entries else f"the buffer has {len(state.buffer)} updates"
     return Fault(at, Call("close"), AGAIN | NOT_NOW | NOTHING_LEFT, why)
@@ -812,7 +813,7 @@ def _close_early(draw: Any, scene: Scene) -> Fault:
 @_refusal(SERVED, "few-answers", "BSA-30", "BSA-34")
 def _few_answers(draw: Any, scene: Scene) -> Fault:
     """With fewer than U answers the buffer is not recovered; with U answers it is."""
-    at = draw(st.sampled_from(_buffers(scene)))
+    at = draw(among(_buffers(scene)))
     fewer = scene.inbox(at)[: draw(st.integers(0, scene.deal.numbers["U"] - 1))]
     return Fault(at, call("recover", fewer), TOO_FEW, f"{len(fewer)} answers are too few")
 
@@ -820,7 +821,7 @@ def _few_answers(draw: Any, scene: Scene) -> Fault:
 @_refusal(SERVED, "bad-share", "BSA-31", "ADP-21", spare=1)
 def _bad_share(draw: Any, scene: Scene) -> Fault:
     """More than U answers that do not lie on one codeword are refused, and all who answered are blamed."""
-    at = draw(st.sampled_from(_buffers(scene)))
+    at = draw(among(_buffers(scene)))
     inbox = scene.inbox(at)
     place = draw(st.integers(0, len(inbox) - 1))
     wrong = exchanged_element(draw, inbox[place].share, int(scene.deal.numbers["q"]))
@@ -831,7 +832,7 @@ def _bad_share(draw: Any, scene: Scene) -> Fault:
 @_refusal(SERVED, "answer-of-another-round", "MSG-03")
 def _other_answer(draw: Any, scene: Scene) -> Fault:
     """An answer for another round's buffer is refused, and so is any answer before a buffer was announced."""
-    at = draw(st.sampled_from(_buffers(scene)))
+    at = draw(among(_buffers(scene)))
     inbox = scene.inbox(at)
     if draw(st.booleans()):
         place = draw(st.integers(0, len(inbox) - 1))
@@ -840,7 +841,7 @@ def _other_answer(draw: Any, scene: Scene) -> Fault:
             at, exchanged(scene.calls()[at], place, encode(moved)), ELSEWHERE, "an answer is for another round"
         )
     moments = _moments(scene, lambda state: not state.entries)
-    return Fault(draw(st.sampled_from(moments)), call("recover", inbox), AGAIN | NOT_NOW, "no buffer was announced")
+    return Fault(draw(among(moments)), call("recover", inbox), AGAIN | NOT_NOW, "no buffer was announced")
 
 
 # ------------------------------------------------------------------------------------------------- whole requests
@@ -852,7 +853,7 @@ def _requests(party: str) -> None:
         """Parameters that the text forbids are refused."""
         params, rand = begun(draw, party)
         wrong = basecagg_sessions.wrong_numbers(params)
-        name = draw(st.sampled_from(sorted(wrong)))
+        name = draw(among(sorted(wrong)))
         caller.refused(party, {**params, **wrong[name]}, BAD_PARAM, f"the parameters break a rule ({name})", rand)
 
     @check(f"{party}/request", "ERR-02", operations=(party,), applies=explicit(party), examples=12)
@@ -879,7 +880,7 @@ for _name in (USER, SERVED):
 def updates(draw: Any, caller: Caller) -> None:
     """An update, a mask or noise with the wrong length or a number not below q is refused."""
     params, rand = begun(draw, USER)
-    name = draw(st.sampled_from([name for name in ("updates", "masks", "noises") if {**params, **rand}[name]]))
+    name = draw(among([name for name in ("updates", "masks", "noises") if {**params, **rand}[name]]))
     rows = list({**params, **rand}[name])
     place = draw(st.integers(0, len(rows) - 1))
     values = unpack(rows[place]).astype(np.uint64)
@@ -917,7 +918,7 @@ def roster(draw: Any, caller: Caller) -> None:
         "there is a key more": (private, [*keys, "07" * 32]),
         "the private key is shorter": (private[2:], keys),
     }
-    why = draw(st.sampled_from(sorted(changes)))
+    why = draw(among(sorted(changes)))
     params["channel"] = dict(zip(("private", "roster"), changes[why], strict=True))
     codes = EQUAL_KEYS if why.startswith("two") else KEY_LENGTH
     caller.refused(USER, params, codes, why, scene.deal.rand(scene.party))
@@ -931,7 +932,7 @@ def budget(draw: Any, caller: Caller) -> None:
     q, B = int(numbers["q"]), basecagg_sessions.budget(numbers)
     if (q - 1) // 2 < B + 1:
         return
-    beyond = draw(st.sampled_from((B + 1, q - B - 1)))
+    beyond = draw(among((B + 1, q - B - 1)))
     large = np.zeros(numbers["d"], np.uint64)
     large[draw(st.integers(0, numbers["d"] - 1))] = beyond
     steps = [Call("request"), call("share", (basecagg_parties.stamp(scene, scene.deal.round),))]
@@ -947,7 +948,7 @@ def budget(draw: Any, caller: Caller) -> None:
 def nothing_left(draw: Any, caller: Caller) -> None:
     """A step that needs a sampled value or an update when none is left is refused, and has no effect."""
     scene = user_scene(draw)
-    phase = draw(st.sampled_from(("share", "upload")))
+    phase = draw(among(("share", "upload")))
     steps = [Call("request"), call("share", (basecagg_parties.stamp(scene, scene.deal.round),)), Call("upload")]
     at = [step.phase for step in steps].index(phase)
     fault = Fault(at, steps[at], NOTHING_LEFT, f"nothing is left for the step {phase}")

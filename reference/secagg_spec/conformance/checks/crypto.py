@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import lightsecagg_parties, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.valid import VALID, channel, key
 from secagg_spec.conformance.checks import pairs
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_PARAM, LENGTH, Caller, check, fail, same
@@ -55,13 +56,13 @@ _EXPAND, _CLOSE, _OPEN = "prg.expand", "seal.close", "seal.open"
 
 def low_order(draw: Any) -> bytes:
     """Draw a public key of low order. The top bit is not part of the number."""
-    point = draw(st.sampled_from(_LOW_ORDER)) + draw(st.sampled_from((0, 2**255)))
+    point = draw(among(_LOW_ORDER)) + draw(among((0, 2**255)))
     return int(point).to_bytes(32, "little")
 
 
 def _wrong_length(draw: Any, data: str) -> str:
     """Draw a key of the wrong length: cut, extended, or empty."""
-    return str(draw(st.sampled_from((data[:-2], data + "00", "", data[:32], data + data))))
+    return str(draw(among((data[:-2], data + "00", "", data[:32], data + data))))
 
 
 # ------------------------------------------------------------------------------------------------- the generator
@@ -140,7 +141,7 @@ def _wasteful(draw: Any, caps: Capabilities) -> int:
     """Draw a modulus, mostly one of the two that reject the most words."""
     allowed = strategies.moduli(caps.range(_EXPAND, "q"), prime=False)
     by_rejections = sorted(allowed, key=lambda q: 2**32 // q * q)
-    return int(draw(st.sampled_from(by_rejections[:2]) | st.sampled_from(allowed)))
+    return int(draw(among(by_rejections[:2]) | st.sampled_from(allowed)))
 
 
 @check("prg.expand/prefix", "PRG-03", operations=(_EXPAND,), examples=40)
@@ -187,7 +188,7 @@ def expand_long(draw: Any, call: Caller) -> None:
 @check("key.agree/exact", "KEY-02", "KEY-10", operations=("key.agree",), examples=40)
 def agree(draw: Any, call: Caller) -> None:
     """Both sides of two key pairs compute the same X25519 shared secret."""
-    privates = key(draw), draw(st.sampled_from((bytes([7]) * 32, bytes(range(1, 33)))))
+    privates = key(draw), draw(among((bytes([7]) * 32, bytes(range(1, 33)))))
     publics = lightsecagg_parties.public_keys(list(privates))
     want = keys.agree(privates[0], publics[1]).hex()
     for own, other in ((0, 1), (1, 0)):
@@ -207,7 +208,7 @@ def agree_weak(draw: Any, call: Caller) -> None:
 def agree_lengths(draw: Any, call: Caller) -> None:
     """Keys that are not 32 bytes long are refused."""
     params = VALID["key.agree"](draw, call.caps).params
-    name = draw(st.sampled_from(("private", "public")))
+    name = draw(among(("private", "public")))
     text = _wrong_length(draw, params[name])
     call.refused("key.agree", {**params, name: text}, KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
 
@@ -236,7 +237,7 @@ def _derived(params: dict[str, Any]) -> tuple[bytes, bytes]:
 def derive_lengths(draw: Any, call: Caller) -> None:
     """Secrets, sessions and keys of the wrong length are refused."""
     params = VALID["key.derive"](draw, call.caps).params
-    name = draw(st.sampled_from(("sender_key", "receiver_key", "session", "secret")))
+    name = draw(among(("sender_key", "receiver_key", "session", "secret")))
     text = params[name] + "00" if name in ("session", "secret") else _wrong_length(draw, params[name])
     call.refused("key.derive", {**params, name: text}, KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
 
@@ -295,7 +296,7 @@ def open_long(draw: Any, call: Caller) -> None:
 def close_twice(draw: Any, call: Caller) -> None:
     """A channel refuses to seal a second payload for the same receiver."""
     params = VALID[_CLOSE](draw, call.caps).params
-    receiver, plaintext = draw(st.sampled_from(params["plaintexts"]))
+    receiver, plaintext = draw(among(params["plaintexts"]))
     plaintexts = [*params["plaintexts"], [receiver, plaintext + "00"]]
     call.refused(_CLOSE, {**params, "plaintexts": plaintexts}, AGAIN, f"user {receiver} gets a second payload")
 
@@ -330,7 +331,7 @@ def open_altered(draw: Any, call: Caller) -> None:
 
 def altered(draw: Any, payload: bytes) -> bytes:
     """Draw a payload that has one bit flipped, is cut, or is extended."""
-    how = draw(st.sampled_from(("bit", "cut", "tag", "longer")))
+    how = draw(among(("bit", "cut", "tag", "longer")))
     if how == "bit":
         at, bit = draw(st.integers(0, len(payload) - 1)), draw(st.integers(0, 7))
         return payload[:at] + bytes([payload[at] ^ 1 << bit]) + payload[at + 1 :]
@@ -348,7 +349,7 @@ def open_nonce(draw: Any, call: Caller) -> None:
     cipher, associated = way._cipher(_secret(params))
     plaintext, right = b"a share", way._nonce(_secret(params), associated, b"a share")
     other = way._nonce(_secret(params), associated, b"a shard")
-    nonce = draw(st.sampled_from((bytes(12), other, right[:-1] + bytes([right[-1] ^ 1]))))
+    nonce = draw(among((bytes(12), other, right[:-1] + bytes([right[-1] ^ 1]))))
     payload = nonce + cipher.encrypt(nonce, plaintext, associated)
     why = "its nonce is not the one of its plaintext"
     call.refused(_OPEN, {**params, "payload": payload.hex()}, BAD_CIPHERTEXT, why)
@@ -362,9 +363,9 @@ _PROTOCOLS = ("lightsecagg-active", "basecagg")
 def open_elsewhere(draw: Any, call: Caller) -> None:
     """A payload does not open if any field of its binding differs from what the receiver expects."""
     params = VALID[_OPEN](draw, call.caps).params
-    kind = draw(st.sampled_from(_KINDS))
-    number, step = draw(st.sampled_from(("q", "N", "D", "U", "T", "d"))), draw(st.sampled_from((1, -1)))
-    protocol, prime = draw(st.sampled_from(_PROTOCOLS)), draw(st.sampled_from(strategies.PRIMES))
+    kind = draw(among(_KINDS))
+    number, step = draw(among(("q", "N", "D", "U", "T", "d"))), draw(among((1, -1)))
+    protocol, prime = draw(among(_PROTOCOLS)), draw(among(strategies.PRIMES))
     changed = prime if number == "q" else params[number] + (step if params[number] else 1)
     context = replace(channel(params, bytes(32)).context, protocol=protocol)
     payloads = {
@@ -432,9 +433,9 @@ def open_weak(draw: Any, call: Caller) -> None:
 def open_users(draw: Any, call: Caller) -> None:
     """A payload from a user to itself is refused. A payload from or to a user outside the roster is refused."""
     params = VALID[_OPEN](draw, call.caps).params
-    name = draw(st.sampled_from(("sender", "receiver")))
+    name = draw(among(("sender", "receiver")))
     other = params["receiver" if name == "sender" else "sender"]
-    user = draw(st.sampled_from((other, *_outsiders(params["N"]))))
+    user = draw(among((other, *_outsiders(params["N"]))))
     params = {**params, name: user}
     if user == other:
         params["payload"] = _seal(channel(params, bytes(32)).context, params, user, user).hex()
@@ -451,7 +452,7 @@ def close_users(draw: Any, call: Caller) -> None:
         {"plaintexts": [*params["plaintexts"][:-1], [user, text]]} for user in (sender, *_outsiders(N))
     ]
     changes += [{"sender": user} for user in (receiver, *_outsiders(N))]
-    changed = draw(st.sampled_from(changes))
+    changed = draw(among(changes))
     call.refused(_CLOSE, {**params, **changed}, PEER, f"{changed} has not two different users of the roster")
 
 
@@ -466,7 +467,7 @@ def _fields_of_context(operation: str) -> None:
         params = VALID[operation](draw, call.caps).params
         session = params["session"]
         changes = [{"session": text} for text in (session[:-2], session + "00", "", session + session)]
-        changed = draw(st.sampled_from([*changes, *({"round": str(n)} for n in (2**32, 2**32 + 1, 2**64, -1))]))
+        changed = draw(among([*changes, *({"round": str(n)} for n in (2**32, 2**32 + 1, 2**64, -1))]))
         call.refused(operation, {**params, **changed}, FIELD, f"{changed} does not fit its field")
 
 
@@ -488,7 +489,7 @@ def _rosters(operation: str) -> None:
         """A key that is not 32 bytes long is refused. A roster that does not have N keys is refused."""
         params = VALID[operation](draw, call.caps).params
         roster, private = list(params["roster"]), params["private"]
-        changed = draw(st.sampled_from(("private", "public", "shorter", "longer")))
+        changed = draw(among(("private", "public", "shorter", "longer")))
         if changed == "private":
             private = _wrong_length(draw, private)
         elif changed == "public":
@@ -516,7 +517,7 @@ def broken_parameters(operation: str) -> None:
             {"D": -1},
             {"d": 0},
         )
-        changed = draw(st.sampled_from(options))
+        changed = draw(among(options))
         rand = call.randomness(operation, valid.rand)
         call.refused(operation, {**params, **changed}, BAD_PARAM, f"{changed} breaks a constraint of LSA-01", rand)
 

@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import MOST_SPOILED, Place, can_request, one_of, places, put
 from secagg_spec.conformance.cases.strategies import decimal
 from secagg_spec.conformance.cases.valid import VALID
@@ -85,7 +86,7 @@ _DIGITS_OF_ENTRY = {"vector": 8, "words": 8, "reals": 16, "bytes": 2, "seed": 64
 @check("adapter/not-a-request", "ADP-10", examples=3 * len(NOT_REQUESTS))
 def not_a_request(draw: Any, call: Caller) -> None:
     """A line that is not a request is rejected as malformed, and the id of the answer is null."""
-    line = draw(st.sampled_from(NOT_REQUESTS))
+    line = draw(among(NOT_REQUESTS))
     because = "NaN is not JSON, so that " if b"NaN" in line else ""
     _demand_malformed(call, line, None, f"{because}this line is not a request")
 
@@ -97,18 +98,18 @@ def _known(caps: Capabilities) -> list[str]:
 @check("adapter/request-members", "ADP-11", applies=lambda caps: bool(_known(caps)), examples=40)
 def request_members(draw: Any, call: Caller) -> None:
     """A request with an extra member, a missing member, or a member of the wrong type is rejected as malformed."""
-    operation = draw(st.sampled_from(_known(call.caps)))
+    operation = draw(among(_known(call.caps)))
     valid = VALID[operation](draw, call.caps)
     rand = call.randomness(operation, valid.rand)
     body: dict[str, Any] = {"id": 7, "op": operation, "params": decimal(valid.params)} | (
         {"rand": rand} if rand else {}
     )
-    name = draw(st.sampled_from(sorted(_BROKEN_MEMBERS)))
+    name = draw(among(sorted(_BROKEN_MEMBERS)))
     if name in ("op", "params") and draw(st.booleans()):
         del body[name]
         why = f"the request lacks {name!r}"
     else:
-        body[name] = draw(st.sampled_from(_BROKEN_MEMBERS[name]))
+        body[name] = draw(among(_BROKEN_MEMBERS[name]))
         why = f"{name!r} is {json.dumps(body[name])}"
     _demand_malformed(call, json.dumps(body).encode(), 7, why)
 
@@ -307,12 +308,12 @@ def _can(operation: str) -> Any:
 def _spoiled(draw: Any, found: list[Place], wrong: Callable[[Place], list[Any]]) -> list[tuple[Place, Any]]:
     """Draw up to four members, each with a wrong value: to build a request costs more than to send it."""
     chosen = [_drawn(draw, found) for _ in range(draw(st.integers(1, MOST_SPOILED)))]
-    return [(place, draw(st.sampled_from(wrong(place)))) for place in chosen]
+    return [(place, draw(among(wrong(place)))) for place in chosen]
 
 
 def _drawn(draw: Any, found: list[Place]) -> Place:
     """Draw a member first and then a place in it, so that long lists do not crowd out the other members."""
-    name = draw(st.sampled_from(sorted({str(place.path[1]) for place in found})))
+    name = draw(among(sorted({str(place.path[1]) for place in found})))
     return one_of(draw, [place for place in found if place.path[1] == name])
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.wire import unpack
 from secagg_spec.conformance.cases import heterosag_oracles as oracles
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_functions import AVERAGE, Row, row
 from secagg_spec.conformance.cases.heterosag_sessions import bits, wrong_ranges
 from secagg_spec.conformance.cases.requests import place_of
@@ -55,7 +56,7 @@ def median(draw: Any, call: Caller) -> None:
 @check("heterosag.average/trimmed", "HSA-26", operations=(AVERAGE,))
 def trimmed(draw: Any, call: Caller) -> None:
     """The trimmed mean leaves out, per coordinate, the b largest and the b smallest values."""
-    _judge(call, row(draw, "trimmed", fewest=draw(st.sampled_from((1, 3)))))
+    _judge(call, row(draw, "trimmed", fewest=draw(among((1, 3)))))
 
 
 def _judge(call: Caller, chosen: Row) -> None:
@@ -79,16 +80,16 @@ def trimmed_away(draw: Any, call: Caller) -> None:
     chosen = row(draw, "trimmed")
     cells = len(chosen.sums)
     least = (cells + 1) // 2
-    trim = draw(st.sampled_from((least, least + 1, cells, -1)))
+    trim = draw(among((least, least + 1, cells, -1)))
     call.refused(AVERAGE, chosen.params(trim=trim), BAD_ROW, f"trim is {trim} and there are {cells} cells")
 
 
 @check("heterosag.average/method", "ADP-39", operations=(AVERAGE,), examples=20)
 def method(draw: Any, call: Caller) -> None:
     """A method that is not in the list is refused, and so is a trim for a method that does not trim."""
-    chosen = row(draw, draw(st.sampled_from(("mean", "median"))), fewest=3)
+    chosen = row(draw, draw(among(("mean", "median"))), fewest=3)
     unknown: list[dict[str, Any]] = [{"method": name} for name in ("", "Mean", "mode", "trimmed mean")]
-    changed = draw(st.sampled_from((*unknown, {"trim": 1}, {"trim": 1}, {"trim": -1})))
+    changed = draw(among((*unknown, {"trim": 1}, {"trim": 1}, {"trim": -1})))
     call.refused(AVERAGE, chosen.params(**changed), BAD_ROW, f"{changed} does not go with {chosen.method}")
 
 
@@ -97,7 +98,7 @@ def bad_row(draw: Any, call: Caller) -> None:
     """A row without cells, a count below 1, or lists of different lengths are refused."""
     params = row(draw, fewest=2).params(trim=0)
     wrong = _wrong_rows(params)
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     call.refused(AVERAGE, {**params, **wrong[name]}, BAD_ROW, f"there is {name}")
 
 
@@ -136,7 +137,7 @@ def too_large(draw: Any, call: Caller) -> None:
     if most >= 2**32 - 1:
         return
     wrong = list(chosen.sums[at])
-    wrong[place_of(draw, wrong)] = draw(st.sampled_from((most + 1, 2**32 - 1)))
+    wrong[place_of(draw, wrong)] = draw(among((most + 1, 2**32 - 1)))
     moved = replace(chosen, sums=(*chosen.sums[:at], tuple(wrong), *chosen.sums[at + 1 :]))
     why = f"sum {at} is {wrong}, of {chosen.counts[at]} users with {chosen.levels[at]} levels"
     call.refused(AVERAGE, moved.params(), TOO_LARGE, why)
@@ -148,7 +149,7 @@ def levels(draw: Any, call: Caller) -> None:
     params = row(draw).params()
     at = place_of(draw, params["levels"])
     changed = [*params["levels"]]
-    changed[at] = draw(st.sampled_from((1, 0, -1)))
+    changed[at] = draw(among((1, 0, -1)))
     params["sums"][at] = "00000000" * (len(params["sums"][at]) // 8)
     call.refused(AVERAGE, {**params, "levels": changed}, BAD_PARAM, f"cell {at} has {changed[at]} levels")
 
@@ -158,5 +159,5 @@ def bad_range(draw: Any, call: Caller) -> None:
     """A range is refused unless it has two finite bounds in ascending order."""
     chosen = row(draw)
     wrong = wrong_ranges(chosen.range)
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     call.refused(AVERAGE, chosen.params(range=bits(*wrong[name])), BAD_RANGE, f"there is {name}")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.levels import MAX_LEVELS, Range
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import heterosag_oracles as oracles
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_functions import FEW_LEVELS, QUANTIZE, Quantised, quantised
 from secagg_spec.conformance.cases.heterosag_sessions import RANGES, bits, wrong_ranges
 from secagg_spec.conformance.cases.requests import one_of, place_of
@@ -55,7 +56,7 @@ def neighbours(draw: Any, call: Caller) -> None:
 @check("quantize.levels/rate", "HSA-08", operations=(QUANTIZE,), applies=_drawing, examples=12)
 def rate(draw: Any, call: Caller) -> None:
     """Of many equal numbers, the part that is rounded up is the fractional part of y. Both integers occur."""
-    K, range = int(draw(st.sampled_from(FEW_LEVELS))), one_of(draw, RANGES)
+    K, range = int(draw(among(FEW_LEVELS))), one_of(draw, RANGES)
     k, quarters = draw(st.integers(0, K - 2)), draw(st.integers(1, 3))
     low, high = Fraction(range.low), Fraction(range.high)
     x = float(low + (k + Fraction(quarters, 4)) / (K - 1) * (high - low))
@@ -72,7 +73,7 @@ def rate(draw: Any, call: Caller) -> None:
 def clipped(draw: Any, call: Caller) -> None:
     """With clip, a number outside the range is quantised as its nearest bound, even if it is infinite."""
     chosen = replace(quantised(draw), clip=True)
-    wild = draw(st.sampled_from(_outside(chosen.range)))
+    wild = draw(among(_outside(chosen.range)))
     at = draw(st.integers(0, chosen.x.size - 1))
     numbers = chosen.x.copy()
     numbers[at] = wild
@@ -95,7 +96,7 @@ def _outside(range: Range) -> list[float]:
 def outside(draw: Any, call: Caller) -> None:
     """Without clip, a number outside the range is refused."""
     chosen = replace(quantised(draw), clip=False)
-    _refused_number(draw, call, chosen, float(draw(st.sampled_from(_outside(chosen.range)))))
+    _refused_number(draw, call, chosen, float(draw(among(_outside(chosen.range)))))
 
 
 @check("quantize.levels/not-a-number", "HSA-07", operations=(QUANTIZE,), examples=20)
@@ -119,7 +120,7 @@ def bad_draw(draw: Any, call: Caller) -> None:
     chosen = quantised(draw)
     draws = chosen.draws.copy()
     at = place_of(draw, draws.tolist())
-    draws[at] = draw(st.sampled_from((1.0, -(2.0**-53), 2.0, -1.0, math.nan, math.inf)))
+    draws[at] = draw(among((1.0, -(2.0**-53), 2.0, -1.0, math.nan, math.inf)))
     _refused(call, replace(chosen, draws=draws), OUTSIDE_RANGE, f"draw {at} is {float(draws[at])!r}")
 
 
@@ -135,7 +136,7 @@ def too_few_draws(draw: Any, call: Caller) -> None:
 def bad_levels(draw: Any, call: Caller) -> None:
     """Fewer than 2 levels, or more than 2**31, are refused."""
     chosen = quantised(draw)
-    K = draw(st.sampled_from((1, 0, -1, -chosen.levels, MAX_LEVELS + 1, 2**32 + chosen.levels, 2**64 + chosen.levels)))
+    K = draw(among((1, 0, -1, -chosen.levels, MAX_LEVELS + 1, 2**32 + chosen.levels, 2**64 + chosen.levels)))
     _refused(call, chosen, BAD_PARAM, f"there are {K} levels", levels=str(K))
 
 
@@ -144,7 +145,7 @@ def bad_range(draw: Any, call: Caller) -> None:
     """A range is refused unless it has two finite bounds in ascending order."""
     chosen = replace(quantised(draw), clip=True)
     wrong = wrong_ranges(chosen.range)
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     _refused(call, chosen, BAD_RANGE, f"there is {name}", range=bits(*wrong[name]))
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.cases import heterosag_sessions, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_masking import arrival, masked, sender, sent
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.checks.base import TOO_FEW, Caller, CheckFailed, check, fail, same
@@ -55,7 +56,7 @@ def outsiders(draw: Any, call: Caller) -> None:
     chosen = masked(draw)
     user = int(draw(st.integers(0, chosen.parameters.N - 1)))
     others = [peer for peer in range(chosen.parameters.N) if peer != user]
-    peer = draw(st.sampled_from(others))
+    peer = draw(among(others))
     secrets = {**chosen.secrets, frozenset((user, peer)): bytes(32)}
     call.by_relation |= not standard(call.caps)
     before = unpacked(chosen, user, segments_of(call, chosen, user, others))
@@ -77,7 +78,7 @@ def bound(draw: Any, call: Caller) -> None:
         for name, other in heterosag_sessions.others(p).items()
         if (other.parts, other.N, other.d) == (p.parts, p.N, p.d)
     }
-    name = draw(st.sampled_from(("session", "round", *sorted(others))))
+    name = draw(among(("session", "round", *sorted(others))))
     elsewhere: dict[str, dict[str, Any]] = {
         "session": {"session": bytes([chosen.session[0] ^ 1]) + chosen.session[1:]},
         "round": {"number": chosen.number ^ 1},
@@ -141,7 +142,7 @@ def mask_request(draw: Any, call: Caller) -> None:
         "a long self seed": {"self_seed": key + "00"},
         **_wrong_keys(params),
     }
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     call.refused(MASK, {**params, **wrong[name]}, ELSEWHERE | OUT_OF_RANGE | KEY_LENGTH, f"there is {name}")
 
 
@@ -163,7 +164,7 @@ def mask_parameters(draw: Any, call: Caller) -> None:
     """Parameters that the text forbids are refused."""
     chosen = masked(draw)
     wrong = heterosag_sessions.wrong_numbers(chosen.parameters)
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     call.refused(MASK, chosen.mask_params(*sender(draw, chosen), **wrong[name]), BAD_NUMBERS, f"there is {name}")
 
 
@@ -198,9 +199,9 @@ def packed_form(draw: Any, call: Caller) -> None:
     chosen = masked(draw)
     survivors, dropped = arrival(draw, chosen)
     segments = sent(chosen, survivors, dropped)
-    user = draw(st.sampled_from(survivors))
+    user = draw(among(survivors))
     forms = broken_segments(draw, cells_of(chosen.parameters, user), segments[user])
-    name = draw(st.sampled_from(sorted(forms)))
+    name = draw(among(sorted(forms)))
     params = chosen.unmask_params(survivors, dropped, {**segments, user: forms[name]})
     call.refused(UNMASK, params, UNPACKED, f"the segments of user {user} have {name}")
 
@@ -209,8 +210,8 @@ def packed_form(draw: Any, call: Caller) -> None:
 def few_of_a_cell(draw: Any, call: Caller) -> None:
     """Survivors are refused if some cell has between one and T + 1 of them."""
     chosen = masked(draw)
-    p, gone = chosen.parameters, draw(st.sampled_from(chosen.parameters.members))
-    kept = gone[: draw(st.sampled_from((p.T + 1, 1, *range(1, p.T + 1))))]
+    p, gone = chosen.parameters, draw(among(chosen.parameters.members))
+    kept = gone[: draw(among((p.T + 1, 1, *range(1, p.T + 1))))]
     survivors = [user for user in range(p.N) if user in kept or user not in gone]
     dropped = [user for user in gone if user not in kept]
     params = chosen.unmask_params(survivors, dropped, sent(chosen, survivors, dropped))
@@ -221,11 +222,11 @@ def few_of_a_cell(draw: Any, call: Caller) -> None:
 def impossible_sum(draw: Any, call: Caller) -> None:
     """A sum that is impossible for the number of users in its cell is refused."""
     chosen = masked(draw, spare=1)
-    p, gone = chosen.parameters, draw(st.sampled_from(chosen.parameters.members))[:1]
+    p, gone = chosen.parameters, draw(among(chosen.parameters.members))[:1]
     survivors = [user for user in range(p.N) if user not in gone]
     segments = sent(chosen, survivors, gone)
     cell = one_of(draw, [cell for cell in p.parts if set(gone) & cell.members])
-    user = draw(st.sampled_from(sorted(cell.members - set(gone))))
+    user = draw(among(sorted(cell.members - set(gone))))
     at = draw(st.integers(0, cell.length - 1))
     present = len(cell.members) - 1
     most, total = (
@@ -234,7 +235,7 @@ def impossible_sum(draw: Any, call: Caller) -> None:
     )
     own = cells_of(p, user)
     numbers = unpack_segments(own, segments[user]).copy()
-    wanted = draw(st.sampled_from((most + 1, cell.ring.modulus - 1)))
+    wanted = draw(among((most + 1, cell.ring.modulus - 1)))
     numbers[cell.start + at] = (int(numbers[cell.start + at]) + wanted - total) % cell.ring.modulus
     params = chosen.unmask_params(survivors, gone, {**segments, user: pack_segments(own, numbers)})
     call.refused(UNMASK, params, IMPOSSIBLE, f"{present} users of {cell.levels} levels have the sum {wanted}")
@@ -244,11 +245,11 @@ def impossible_sum(draw: Any, call: Caller) -> None:
 def unmask_request(draw: Any, call: Caller) -> None:
     """Survivors, keys, seeds and secrets that the text forbids are refused."""
     chosen = masked(draw, spare=1)
-    gone = draw(st.sampled_from(chosen.parameters.members))[:1]
+    gone = draw(among(chosen.parameters.members))[:1]
     survivors = [user for user in range(chosen.parameters.N) if user not in gone]
     params = chosen.unmask_params(survivors, gone, sent(chosen, survivors, gone))
     wrong = {**_wrong_lists(params, gone[0]), **_wrong_secrets(params, gone[0]), **_wrong_keys(params)}
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     call.refused(UNMASK, {**params, **wrong[name]}, ELSEWHERE | OUT_OF_RANGE | KEY_LENGTH, f"there is {name}")
 
 

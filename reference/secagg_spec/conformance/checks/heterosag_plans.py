@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.cases import heterosag_oracles as oracles
 from secagg_spec.conformance.cases import heterosag_sessions as scenes
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_functions import PLAN
 from secagg_spec.conformance.checks.base import Caller, check, fail
 from secagg_spec.conformance.checks.heterosag_levels import BAD_RANGE
@@ -49,7 +50,7 @@ def many(draw: Any, call: Caller) -> None:
 
 def _many(draw: Any) -> Parameters:
     """Draw parameters with many small subgroups, in one group or two."""
-    Z = draw(st.sampled_from(_MANY_SUBGROUPS))
+    Z = draw(among(_MANY_SUBGROUPS))
     p, first = scenes.parameters(draw, large=False), draw(st.integers(1, Z))
     parts = (first, Z - first) if first < Z else (Z,)
     sizes, N = tuple(3 * count for count in parts), 3 * Z
@@ -85,7 +86,7 @@ def numbers(draw: Any, call: Caller) -> None:
     """Numbers of a session that the text forbids are refused."""
     p = scenes.parameters(draw)
     wrong = scenes.wrong_numbers(p)
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     call.refused(PLAN, {**members(p), **wrong[name]}, BAD_RANGE, f"there is {name}")
 
 

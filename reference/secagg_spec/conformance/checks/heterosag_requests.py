@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_functions import REQUEST, Asked, asked, few_of
 from secagg_spec.conformance.cases.heterosag_oracles import members
 from secagg_spec.conformance.cases.heterosag_sessions import wrong_numbers
@@ -21,7 +22,7 @@ def answered(draw: Any, call: Caller) -> None:
     """A user answers one request after another while whole subgroups drop out and return."""
     scene = asked(draw)
     subgroups = members(scene.parameters)
-    gone = [draw(st.sampled_from(((), *map(tuple, subgroups)))) for _ in range(draw(st.integers(1, 4)))]
+    gone = [draw(among(((), *map(tuple, subgroups)))) for _ in range(draw(st.integers(1, 4)))]
     _judge(call, scene.then(*(users if _some_left(subgroups, gone) else () for users in gone)))
 
 
@@ -34,7 +35,7 @@ def _some_left(subgroups: Sequence[Sequence[int]], gone: Sequence[Sequence[int]]
 def enough(draw: Any, call: Caller) -> None:
     """A request that leaves a subgroup exactly T + 2 survivors is answered."""
     scene = asked(draw, sizes=_sizes(draw, T := draw(st.integers(1, 2))), T=T)
-    subgroup = draw(st.sampled_from(members(scene.parameters)))
+    subgroup = draw(among(members(scene.parameters)))
     _judge(call, scene.then(few_of(draw, subgroup, len(subgroup) - T - 2, len(subgroup) - T - 2)))
 
 
@@ -52,7 +53,7 @@ def few(draw: Any, call: Caller) -> None:
 
 def _all_but_few(draw: Any, scene: Asked) -> list[int]:
     """Draw dropouts that leave one to T + 1 survivors in a subgroup."""
-    subgroup = draw(st.sampled_from(members(scene.parameters)))
+    subgroup = draw(among(members(scene.parameters)))
     left = draw(st.integers(1, scene.parameters.T + 1))
     return few_of(draw, subgroup, len(subgroup) - left, len(subgroup) - left)
 
@@ -61,7 +62,7 @@ def _all_but_few(draw: Any, scene: Asked) -> list[int]:
 def later(draw: Any, call: Caller) -> None:
     """A request is refused if one to T + 1 users of a cell left or returned since an earlier request."""
     scene = asked(draw, sizes=_sizes(draw, T := draw(st.integers(1, 2))), T=T)
-    subgroup = draw(st.sampled_from(members(scene.parameters)))
+    subgroup = draw(among(members(scene.parameters)))
     gone = few_of(draw, subgroup, 1, min(T + 1, len(subgroup) - T - 2))
     rounds: list[Sequence[int]] = [(), gone] if draw(st.booleans()) else [gone, ()]
     between = [rounds[0]] * draw(st.integers(0, 1))
@@ -97,7 +98,7 @@ def _blocks(draw: Any, count: int) -> tuple[Asked, list[list[int]]]:
     """Draw a session with a subgroup made of blocks of T + 2 users and of 0 to T + 2 others, and the blocks."""
     T = draw(st.integers(1, 2))
     size = T + 2
-    others = draw(st.sampled_from((1, T + 1, 1, 0, size)))
+    others = draw(among((1, T + 1, 1, 0, size)))
     scene = asked(draw, sizes=_ordered(draw, [count * size + others, size]), T=T)
     large = max(members(scene.parameters), key=len)
     users = strategies.shuffled(draw, large)
@@ -141,7 +142,7 @@ def numbers(draw: Any, call: Caller) -> None:
     """Numbers of a session that the text forbids are refused."""
     scene = asked(draw).then(())
     wrong = wrong_numbers(scene.parameters)
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     call.refused(REQUEST, {**scene.params(), **wrong[name]}, BAD_RANGE, f"there is {name}")
 
 

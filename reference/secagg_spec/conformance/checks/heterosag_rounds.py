@@ -15,6 +15,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.wire import pack_reals, unpack
 from secagg_spec.conformance.cases import heterosag_oracles as oracles
 from secagg_spec.conformance.cases import heterosag_rounds, heterosag_sessions, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_masking import Reals, dropping, reals
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
@@ -124,9 +125,9 @@ def _refused(call: Caller, scene: Reals, codes: frozenset[str], why: str, **chan
 def few_of_a_cell(draw: Any, call: Caller) -> None:
     """A round that leaves one to T + 1 survivors in a cell fails with a rejection."""
     scene = reals(draw)
-    p, users = scene.parameters, draw(st.sampled_from(scene.parameters.members))
-    left = draw(st.sampled_from((p.T + 1, 1, *range(1, p.T + 1))))
-    drop = dropping(draw, p, users[left:], (draw(st.sampled_from(_BEFORE)),))
+    p, users = scene.parameters, draw(among(scene.parameters.members))
+    left = draw(among((p.T + 1, 1, *range(1, p.T + 1))))
+    drop = dropping(draw, p, users[left:], (draw(among(_BEFORE)),))
     _refused(call, replace(scene, drop=drop), TOO_FEW, f"{left} users of a subgroup survive, and T + 2 is {p.T + 2}")
 
 
@@ -148,7 +149,7 @@ def out_of_range(draw: Any, call: Caller) -> None:
     low, high = float(bounds.low), float(bounds.high)
     above = draw(st.booleans())
     beyond = float(np.nextafter(high, math.inf)) if above else float(np.nextafter(low, -math.inf))
-    wrong = draw(st.sampled_from((beyond, math.inf if above else -math.inf, math.nan)))
+    wrong = draw(among((beyond, math.inf if above else -math.inf, math.nan)))
     x = scene.x.copy()
     x[user, at] = wrong
     why = f"x[{user}][{at}] is {wrong!r}, and the range is {low!r} to {high!r}"
@@ -187,7 +188,7 @@ def method(draw: Any, call: Caller) -> None:
         {"method": "mean", "trim": 1},
         {"method": "median", "trim": 1},
     )
-    changed = draw(st.sampled_from(wrong))
+    changed = draw(among(wrong))
     _refused(call, scene, BAD_PARAM | MALFORMED, f"the request has {changed}", **changed)
 
 
@@ -196,7 +197,7 @@ def trim(draw: Any, call: Caller) -> None:
     """A trim b is refused if 2b is not below the number of cells with survivors: nothing would be left to average."""
     scene = replace(reals(draw), method="trimmed")
     fewest = min(len(row) for row in scene.rows())
-    wrong = draw(st.sampled_from(((fewest + 1) // 2, fewest, -1)))
+    wrong = draw(among(((fewest + 1) // 2, fewest, -1)))
     _refused(call, scene, BAD_PARAM | MALFORMED, f"trim is {wrong}, and a segment has {fewest} cells", trim=wrong)
 
 
@@ -204,8 +205,8 @@ def trim(draw: Any, call: Caller) -> None:
 def drop(draw: Any, call: Caller) -> None:
     """A `drop` that names a user twice or a user outside the roster is refused."""
     scene = reals(draw)
-    first, second = draw(st.sampled_from(ROUND_PHASES)), draw(st.sampled_from(ROUND_PHASES))
-    outside = draw(st.sampled_from((scene.parameters.N, -1, 2**31 - 1)))
+    first, second = draw(among(ROUND_PHASES)), draw(among(ROUND_PHASES))
+    outside = draw(among((scene.parameters.N, -1, 2**31 - 1)))
     twice = draw(st.booleans())
     named = {**scene.drop, first: [0, 0]} if first == second else {**scene.drop, first: [0], second: [0]}
     wrong = named if twice else {**scene.drop, first: [outside]}
@@ -229,5 +230,5 @@ def parameters(draw: Any, call: Caller) -> None:
     """Parameters that the text forbids are refused."""
     scene = reals(draw)
     wrong: dict[str, dict[str, Any]] = heterosag_sessions.wrong_numbers(scene.parameters)
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     _refused(call, scene, BAD_NUMBERS, f"there is {name}", **wrong[name])

@@ -14,6 +14,7 @@ from secagg_spec.arithmetic.packing import bits_of, packed_bytes
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import heterosag_parties, heterosag_rounds, heterosag_sessions, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_parties import ROLES, SERVED, USER, numbers
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.checks import playing
@@ -124,10 +125,10 @@ def _enough(p: Parameters, survivors: Sequence[int]) -> bool:
 def _thinned(draw: Any, p: Parameters, survivors: Sequence[int], keep: int = SERVER) -> list[int] | None:
     """Leave a drawn subgroup 1 to T + 1 survivors, including `keep` if it is a member. Return None if impossible."""
     found = [set(users) & set(survivors) for users in p.members]
-    drawn = sorted(draw(st.sampled_from([sorted(users) for users in found if users])))
+    drawn = sorted(draw(among([sorted(users) for users in found if users])))
     first = [user for user in drawn if user == keep]
     others = [user for user in strategies.shuffled(draw, drawn) if user != keep]
-    kept = [*first, *others][: draw(st.sampled_from((p.T + 1, 1, *range(1, p.T + 1))))]
+    kept = [*first, *others][: draw(among((p.T + 1, 1, *range(1, p.T + 1))))]
     left = sorted((set(survivors) - set(drawn)) | set(kept))
     return left if _enough(p, left) else None
 
@@ -176,7 +177,7 @@ def _packed_form(draw: Any, scene: Scene) -> Fault | None:
     """Segments are refused if their length is wrong, a number is not below its modulus, or a leftover bit is set."""
     place, message = _segments(draw, scene)
     forms = broken_segments(draw, cells_of(numbers(scene), message.sender), message.segments)
-    name = draw(st.sampled_from(sorted(forms)))
+    name = draw(among(sorted(forms)))
     wrong = moved(scene.calls()[2], place, replace(message, segments=forms[name]))
     return Fault(2, wrong, UNPACKED, f"the masked segments have {name}", frozenset({message.sender}))
 
@@ -236,7 +237,7 @@ def impossible_sum(draw: Any, caller: Caller) -> None:
         return
     cell = one_of(draw, cells)
     present = sorted(cell.members & survivors)
-    place = draw(st.sampled_from([at for at, message in enumerate(inbox) if message.sender in present]))
+    place = draw(among([at for at, message in enumerate(inbox) if message.sender in present]))
     calls = scene.calls()
     calls[2] = moved(calls[2], place, _beyond(draw, scene, cell, inbox[place]))
     why = f"{len(present)} users cannot have the sum of segment {cell.segment}"
@@ -249,7 +250,7 @@ def _beyond(draw: Any, scene: Scene, cell: Cell, message: MaskedSegments) -> Mas
     masked = heterosag.unpack_segments(own, message.segments).copy()
     right = next(found for found in scene.network.states[SERVER].sums if found.cell == cell)
     most, R = len(right.survivors) * (cell.levels - 1), cell.ring.modulus
-    wanted = draw(st.sampled_from((most + 1, R - 1)))
+    wanted = draw(among((most + 1, R - 1)))
     place = cell.start + at
     masked[place] = (int(masked[place]) + wanted - int(right.total[at])) % R
     return replace(message, segments=heterosag.pack_segments(own, masked))
@@ -264,7 +265,7 @@ def _openings(party: str) -> None:
         """In a script, parameters that the text forbids are refused."""
         params, rand = heterosag_parties.begun(draw, party)
         wrong = heterosag_sessions.wrong_numbers(read_parameters(**_own(params)))
-        name = draw(st.sampled_from(sorted(wrong)))
+        name = draw(among(sorted(wrong)))
         caller.refused(party, {**params, **wrong[name]}, BAD_NUMBERS, f"there is {name}", _rand(caller, party, rand))
 
     @check(f"{NEW}/{party}-parameters", *(f"HSA-0{n}" for n in range(1, 6)), operations=SESSIONS,
@@ -273,7 +274,7 @@ def _openings(party: str) -> None:
         """In a session, parameters that the text forbids are refused."""
         deal, seat = heterosag_rounds.deal(draw), 0 if party == USER else SERVER
         wrong = heterosag_sessions.wrong_numbers(read_parameters(**deal.numbers))
-        name = draw(st.sampled_from(sorted(wrong)))
+        name = draw(among(sorted(wrong)))
         params = {"handle": "h", **deal.opening(seat), "numbers": {**deal.numbers, **wrong[name]}}
         caller.refused(NEW, params, BAD_NUMBERS, f"there is {name}", deal.rand(seat))
 
@@ -305,7 +306,7 @@ def broken_update(draw: Any, params: Mapping[str, Any]) -> tuple[str, frozenset[
     cell = one_of(draw, cells_of(p, params["user"]))
     at = cell.start + draw(st.integers(0, cell.length - 1))
     large = right.copy()
-    large[at] = draw(st.sampled_from((cell.levels, cell.ring.modulus - 1, 2**32 - 1)))
+    large[at] = draw(among((cell.levels, cell.ring.modulus - 1, 2**32 - 1)))
     return pack(large), NONCANONICAL, f"update[{at}] is {large[at]}, and K is {cell.levels}"
 
 
@@ -324,7 +325,7 @@ def past(draw: Any, caller: Caller) -> None:
         "disorder": [*everybody[1:], 0],
         "T + 1 users of a cell": sorted({*everybody} - {*own} | {user, *own[: p.T]}),
     }
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     changed = {**params, "past": [*params["past"], wrong[name]]}
     caller.refused(USER, changed, ELSEWHERE, f"an earlier request names {name}", _rand(caller, USER, rand))
 

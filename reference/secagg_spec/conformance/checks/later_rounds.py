@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.cases import dealt_rounds, heterosag_rounds
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import LAST, LENGTH, Caller, CheckFailed, check
 from secagg_spec.conformance.checks.playing import AGAIN, SESSIONS
@@ -118,8 +119,8 @@ class Visitor(Remote):
 def _visits(draw: Any, protocol: str, party: int | None) -> tuple[int, list[Visit]]:
     """Draw a party (the server or a user, unless `party` names it) and two or three rounds of its session."""
     first = dealt_rounds.deal(draw, protocol)
-    who = int(draw(st.sampled_from(first.users))) if party is None else party
-    start, most = draw(st.sampled_from(_STARTS))
+    who = int(draw(among(first.users))) if party is None else party
+    start, most = draw(among(_STARTS))
     deals = [replace(first, round=start)]
     for _ in range(draw(st.integers(2, 3))):
         gap = draw(st.integers(1, most)) if start < 2**32 - 4 else 1
@@ -134,7 +135,7 @@ def _visit(draw: Any, party: int, deals: Sequence[Deal]) -> Visit:
     asked = draw(st.lists(st.integers(0, steps - 1), max_size=2, unique=True))
     return Visit(
         deal,
-        dealt_rounds.dropouts(draw, deal, draw(st.sampled_from((0, 1, 2, len(deal.users))))),
+        dealt_rounds.dropouts(draw, deal, draw(among((0, 1, 2, len(deal.users))))),
         {at: _wrong(draw, party, deals) for at in sorted(asked)},
         draw(st.none() | st.integers(0, steps - 1)),
         _wrong(draw, party, deals),
@@ -152,7 +153,7 @@ def _wrong(draw: Any, party: int, deals: Sequence[Deal]) -> Wrong:
         return Wrong(spoiled, LENGTH, "the update is one element too long")
     if party != SERVER and coming.protocol == "lightsecagg-active" and draw(st.integers(0, 3)) == 0:
         return Wrong(_with_old_key(coming, begun[-1], party), OLD_KEY, "its sealing key is that of the round before")
-    number = draw(st.sampled_from((last, max(0, last - 1), begun[0].round)))
+    number = draw(among((last, max(0, last - 1), begun[0].round)))
     return Wrong(replace(coming, round=number), NOT_ABOVE, f"the last round that it began is {last}")
 
 
@@ -222,7 +223,7 @@ def _again(protocol: str, *clauses: str) -> None:
     )
     def rounds(draw: Any, call: Caller) -> None:
         """A party goes on to later rounds only, from any step of the last one. Refusals do not affect a round."""
-        role = draw(st.sampled_from([role.value for role in played(call.caps, protocol)]))
+        role = draw(among([role.value for role in played(call.caps, protocol)]))
         party, visits = _visits(draw, protocol, SERVER if Role(role) is Role.SERVER else None)
         try:
             _rounds(call, party, visits)

@@ -12,6 +12,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import requests, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import (
     VALID,
     Valid,
@@ -56,8 +57,8 @@ def mask(draw: Any, call: Caller) -> None:
 def mask_length(draw: Any, call: Caller) -> None:
     """An update whose length differs from the mask's is refused."""
     valid = VALID[_MASK](draw, call.caps)
-    name = draw(st.sampled_from(("update", "mask")))
-    text = draw(st.sampled_from(("", valid.params[name] + "00000000", valid.params[name] * 2)))
+    name = draw(among(("update", "mask")))
+    text = draw(among(("", valid.params[name] + "00000000", valid.params[name] * 2)))
     call.refused(_MASK, {**valid.params, name: text}, LENGTH, f"{name} has the wrong length")
 
 
@@ -65,7 +66,7 @@ def mask_length(draw: Any, call: Caller) -> None:
 def mask_elements(draw: Any, call: Caller) -> None:
     """An update or a mask with a number that is not below q is refused."""
     valid = VALID[_MASK](draw, call.caps)
-    name, q = draw(st.sampled_from(("update", "mask"))), valid.params["q"]
+    name, q = draw(among(("update", "mask"))), valid.params["q"]
     values = too_large(draw, unpack(valid.params[name]).astype(np.uint64), q)
     call.refused(
         _MASK, {**valid.params, name: pack(values)}, NONCANONICAL, f"{name} holds a number that is not below q"
@@ -102,7 +103,7 @@ def small_set(draw: Any, call: Caller) -> None:
 def set_twice(draw: Any, call: Caller) -> None:
     """A surviving set that names a user twice is refused."""
     valid = VALID[_AGGREGATE](draw, call.caps)
-    again = draw(st.sampled_from(valid.params["surviving"]))
+    again = draw(among(valid.params["surviving"]))
     surviving = inserted(draw, strategies.shuffled(draw, valid.params["surviving"]), again)
     call.refused(_AGGREGATE, {**valid.params, "surviving": surviving}, TWICE, "the set names a user twice")
 
@@ -111,7 +112,7 @@ def set_twice(draw: Any, call: Caller) -> None:
 def set_outside(draw: Any, call: Caller) -> None:
     """A surviving set that names a user outside the roster is refused."""
     valid = VALID[_AGGREGATE](draw, call.caps)
-    stranger = draw(st.sampled_from((valid.params["N"], -1, 2**31 - 1)))
+    stranger = draw(among((valid.params["N"], -1, 2**31 - 1)))
     surviving = inserted(draw, valid.params["surviving"], stranger)
     call.refused(_AGGREGATE, {**valid.params, "surviving": surviving}, OUTSIDE, f"user {stranger} is not on the roster")
 
@@ -120,7 +121,7 @@ def set_outside(draw: Any, call: Caller) -> None:
 def not_held(draw: Any, call: Caller) -> None:
     """A surviving set that names a user whose share was never received is refused."""
     valid = VALID[_AGGREGATE](draw, call.caps)
-    missing = draw(st.sampled_from(valid.params["surviving"]))
+    missing = draw(among(valid.params["surviving"]))
     held = [entry for entry in valid.params["held"] if entry[0] != missing]
     call.refused(_AGGREGATE, {**valid.params, "held": held}, OUTSIDE, f"the share of user {missing} is not held")
 
@@ -131,7 +132,7 @@ def aggregate_parameters(draw: Any, call: Caller) -> None:
     valid = VALID[_AGGREGATE](draw, call.caps)
     N, T, q = (valid.params[name] for name in ("N", "T", "q"))
     options = ({"T": 0}, {"T": -1}, {"T": N - 1}, {"N": T + 1}, {"N": q} if q < 2**31 else {"T": N})
-    changed = draw(st.sampled_from(options))
+    changed = draw(among(options))
     codes = BAD_PARAM | TOO_FEW | OUTSIDE
     call.refused(_AGGREGATE, {**valid.params, **changed}, codes, f"{changed} breaks a constraint of LSA-01")
 
@@ -149,7 +150,7 @@ def held_users(draw: Any, call: Caller) -> None:
     """Two shares of the same user are refused, and so is a share of a user outside the roster."""
     valid = VALID[_AGGREGATE](draw, call.caps)
     held, N = valid.params["held"], valid.params["N"]
-    user = draw(st.sampled_from((0, N - 1, N, 2**31 - 1, -1)))
+    user = draw(among((0, N - 1, N, 2**31 - 1, -1)))
     entry = [user, held[draw(st.integers(0, N - 1))][1]]
     changed = [entry, *held] if draw(st.booleans()) else [*held, entry]
     codes, what = (TWICE, "twice") if 0 <= user < N else (OUTSIDE, f"and N is {N}")
@@ -198,7 +199,7 @@ def recover_outsider(draw: Any, call: Caller) -> None:
     numbers = strategies.session(draw, call.caps, _RECOVER, outsiders=1)
     valid, _ = requests.recovery(draw, numbers, outsiders=1)
     users, shares = valid.params["users"], valid.params["shares"]
-    outsider = draw(st.sampled_from([u for u in range(numbers["N"]) if u not in valid.params["surviving"]]))
+    outsider = draw(among([u for u in range(numbers["N"]) if u not in valid.params["surviving"]]))
     place, kept = draw(st.integers(0, len(users) - 1)), draw(st.booleans())
     changed = {"users": [*users[:place], outsider, *users[place + (not kept) :]]}
     if kept:
@@ -239,7 +240,7 @@ def _spares_one(caps: Capabilities) -> bool:
 def absent_user(draw: Any, call: Caller) -> None:
     """If any one user is absent from some phase on, the round gives the sum of the users that uploaded."""
     numbers = strategies.session(draw, call.caps, _ROUND, 1)
-    phase, user = draw(st.sampled_from(("share", "upload", "recover"))), draw(st.integers(0, numbers["N"] - 1))
+    phase, user = draw(among(("share", "upload", "recover"))), draw(st.integers(0, numbers["N"] - 1))
     if numbers["N"] - 1 < numbers["T"] + 2:
         phase = "recover"
     _sum(draw, call, numbers, {"share": [], "upload": [], "recover": [], phase: [user]})
@@ -284,7 +285,7 @@ def round_parameters(draw: Any, call: Caller) -> None:
         {"D": -1},
         {"d": 0},
     )
-    changed: dict[str, Any] = draw(st.sampled_from((*options, _small_field(draw, params))))
+    changed: dict[str, Any] = draw(among((*options, _small_field(draw, params))))
     sampled = {name: _zeros(texts) for name, texts in valid.rand.items()} if "q" in changed else valid.rand
     why = f"{changed} breaks a constraint of LSA-01"
     call.refused(_ROUND, {**params, **changed}, BAD_PARAM | LENGTH, why, call.randomness(_ROUND, sampled))
@@ -293,7 +294,7 @@ def round_parameters(draw: Any, call: Caller) -> None:
 def _small_field(draw: Any, params: dict[str, Any]) -> dict[str, Any]:
     """Draw a prime modulus that is not above N, and updates over its field."""
     primes = [q for q in strategies.PRIMES if q <= params["N"]]
-    return {"q": draw(st.sampled_from(primes)), "updates": _zeros(params["updates"])}
+    return {"q": draw(among(primes)), "updates": _zeros(params["updates"])}
 
 
 def _zeros(texts: list[str]) -> list[str]:
@@ -306,7 +307,7 @@ def round_drop(draw: Any, call: Caller) -> None:
     valid = VALID[_ROUND](draw, call.caps)
     N = valid.params["N"]
     phases = draw(st.permutations(("share", "upload", "recover")))
-    user = draw(st.sampled_from((0, N - 1, N, 2**31 - 1, -1)))
+    user = draw(among((0, N - 1, N, 2**31 - 1, -1)))
     known = 0 <= user < N
     drop = {phases[0]: [user], phases[1]: [user] if known else [], phases[2]: []}
     if known and draw(st.booleans()):
@@ -323,7 +324,7 @@ def round_phases(draw: Any, call: Caller) -> None:
     """Dropouts with an extra or a missing phase are malformed."""
     valid = VALID[_ROUND](draw, call.caps)
     drop = dict(valid.params["drop"])
-    name = draw(st.sampled_from(("share", "upload", "recover", "done", "Share", "")))
+    name = draw(among(("share", "upload", "recover", "done", "Share", "")))
     if name in drop:
         del drop[name]
     else:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import lightsecagg_active_parties, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_active_parties import SERVED, USER, ActiveServer, ActiveUser
 from secagg_spec.conformance.cases.lightsecagg_parties import exchanged, session_id
 from secagg_spec.conformance.cases.requests import inserted
@@ -90,8 +91,8 @@ def sign(draw: Any, call: Caller) -> None:
 def sign_lengths(draw: Any, call: Caller) -> None:
     """Private signing keys and sessions of the wrong length are refused."""
     params = VALID[_SIGN](draw, call.caps).params
-    name = draw(st.sampled_from(("private", "session")))
-    text = draw(st.sampled_from((params[name] + "00", params[name][2:], "")))
+    name = draw(among(("private", "session")))
+    text = draw(among((params[name] + "00", params[name][2:], "")))
     call.refused(_SIGN, {**params, name: text}, KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
 
 
@@ -132,7 +133,7 @@ def verify_elsewhere(draw: Any, call: Caller) -> None:
         "signer": params["signer"] ^ 1,
         "content": [*params["content"], ""],
     }
-    name = draw(st.sampled_from(sorted(changes)))
+    name = draw(among(sorted(changes)))
     call.refused(_VERIFY, {**params, name: changes[name]}, BAD_SIGNATURE, f"it was made for another {name}")
 
 
@@ -165,7 +166,7 @@ def verify_encoding(draw: Any, call: Caller) -> None:
     Under a key that RFC 8032 does not decode, nothing is valid.
     """
     params = {**VALID[_VERIFY](draw, call.caps).params, "signature": _NEUTRAL.hex()}
-    number = draw(st.sampled_from((1, 2**255 + 1, _P25519 + 1, 2**255 + _P25519 + 1)))
+    number = draw(among((1, 2**255 + 1, _P25519 + 1, 2**255 + _P25519 + 1)))
     params["public"] = number.to_bytes(32, "little").hex()
     if number == 1:
         _accepted(call, params)
@@ -177,8 +178,8 @@ def verify_encoding(draw: Any, call: Caller) -> None:
 def verify_lengths(draw: Any, call: Caller) -> None:
     """Verification keys and sessions of the wrong length are refused."""
     params = VALID[_VERIFY](draw, call.caps).params
-    name = draw(st.sampled_from(("public", "session")))
-    text = draw(st.sampled_from((params[name] + "00", params[name][2:], "")))
+    name = draw(among(("public", "session")))
+    text = draw(among((params[name] + "00", params[name][2:], "")))
     call.refused(_VERIFY, {**params, name: text}, KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
 
 
@@ -191,7 +192,7 @@ def _speaks(caps: Capabilities) -> bool:
 
 def _message(draw: Any) -> tuple[Message, dict[str, Any]]:
     """Draw a message of the active profile, and its fields as a request holds them."""
-    header = session_id(draw), draw(st.sampled_from((0, 256, 2**32 - 1))), draw(st.sampled_from((0, 7, SERVER))), SERVER
+    header = session_id(draw), draw(among((0, 256, 2**32 - 1))), draw(among((0, 7, SERVER))), SERVER
     data = draw(st.binary(max_size=9))
     if draw(st.booleans()):
         return SignedSet(*header, data), {"signature": data.hex()}
@@ -229,7 +230,7 @@ def broken(draw: Any, call: Caller) -> None:
     """Bytes that do not decode to a message of the active profile are refused."""
     message, _ = _message(draw)
     data = encode(message)
-    wrong = draw(st.sampled_from((data[:-1], data + b"\0", data[:30], b"\x03\x01" + data[2:])))
+    wrong = draw(among((data[:-1], data + b"\0", data[:30], b"\x03\x01" + data[2:])))
     params = {"type": message.TYPE, "bytes": wrong.hex()}
     call.refused("message.decode", params, ANOTHER_TYPE, "the bytes are no message of this type")
 
@@ -302,7 +303,7 @@ def _sender(draw: Any, scene: Scene) -> Fault:
     at, _, message = _arriving(draw, scene)
     N = scene.session.numbers["N"]
     outside = [user for user in range(N) if user not in scene.surviving]
-    stranger = draw(st.sampled_from((*outside, N, SERVER) if message.receiver == SERVER else (*range(N), N)))
+    stranger = draw(among((*outside, N, SERVER) if message.receiver == SERVER else (*range(N), N)))
     call = scene.calls()[at]
     kept = call.inbox if message.receiver == SERVER else ()
     data = encode(replace(message, sender=stranger))
@@ -378,7 +379,7 @@ def _shown(quorum: Quorum) -> Call:
 @_refusal(USER, "no-message", "LSA-09", "LSA-29")
 def _nothing(draw: Any, scene: ActiveUser) -> Fault:
     """Without a surviving set the user signs nothing, and without a quorum it releases no share."""
-    at = draw(st.sampled_from((2, 3)))
+    at = draw(among((2, 3)))
     return Fault(at, Call(scene.calls()[at].phase), NOTHING_CAME, "no message came")
 
 
@@ -395,7 +396,7 @@ def _set(draw: Any, scene: ActiveUser) -> Fault:
     """The user does not sign a set with a user named twice, outside the roster, or whose share is not held."""
     N = scene.session.numbers["N"]
     missing = [user for user in range(N) if user != scene.user and user not in scene.received]
-    added = draw(st.sampled_from((draw(st.sampled_from(scene.surviving)), N, SERVER, *missing)))
+    added = draw(among((draw(among(scene.surviving)), N, SERVER, *missing)))
     again = added in scene.surviving
     members = inserted(draw, scene.surviving, added) if again else sorted((*scene.surviving, added))
     return Fault(2, _told(scene, tuple(members)), TWICE if again else OUTSIDE, f"the set names {added} as well")
@@ -429,7 +430,7 @@ def _left_out(draw: Any, scene: ActiveUser) -> Fault | None:
 def _another_set(draw: Any, scene: ActiveUser) -> Fault:
     """A user that signed one set does not sign another, even after it has answered."""
     others = strategies.subset(draw, sorted(scene.received), scene.session.numbers["T"] + 1)
-    before = draw(st.sampled_from((3, 4)))
+    before = draw(among((3, 4)))
     return Fault(before, _told(scene, tuple(sorted([scene.user, *others]))), AGAIN, "a set was signed before")
 
 
@@ -456,7 +457,7 @@ def _outside_signer(draw: Any, scene: ActiveUser) -> Fault:
     """A quorum that names a signer outside the surviving set is refused, and the server is blamed."""
     N = scene.session.numbers["N"]
     outside = [user for user in range(N) if user not in scene.surviving]
-    added = draw(st.sampled_from((*outside, N)))
+    added = draw(among((*outside, N)))
     kept = scene.signers[1:] if draw(st.booleans()) else scene.signers
     signers = tuple(sorted((*kept, added)))
     made = [scene.signed.signature(min(user, N - 1), scene.surviving) for user in signers]
@@ -475,7 +476,7 @@ def _wrong_signature(draw: Any, scene: ActiveUser) -> Fault:
 
 def _not_valid(draw: Any, scene: Scene, user: int, right: bytes) -> bytes:
     """Draw 64 bytes that are not a user's signature on the surviving set."""
-    how = draw(st.sampled_from(("bit", "zero", "set", "signer", "session", "round", "protocol", "W", "keys", "type")))
+    how = draw(among(("bit", "zero", "set", "signer", "session", "round", "protocol", "W", "keys", "type")))
     members, signed = tuple(scene.surviving), scene.signed
     if how == "bit":
         at = draw(st.integers(0, 63))
@@ -492,7 +493,7 @@ def _not_valid(draw: Any, scene: Scene, user: int, right: bytes) -> bytes:
         "round": {"round": context.round ^ 1},
         "protocol": {"protocol": "lightsecagg"},
         "W": {"parameters": _bound(scene, signed.roster.sealing.hash, without="W")},
-        "keys": {"parameters": _bound(scene, draw(st.sampled_from((None, _fresh(signed.roster.sealing).hash))))},
+        "keys": {"parameters": _bound(scene, draw(among((None, _fresh(signed.roster.sealing).hash))))},
         "type": {"message_type": 262},
     }
     return signed.signature(user, members, replace(context, **changes[how]))
@@ -522,7 +523,7 @@ def _other_quorum(draw: Any, scene: ActiveUser) -> Fault:
 def _quorum_length(draw: Any, scene: ActiveUser) -> Fault:
     """A quorum is refused unless it has 64 bytes for each signer."""
     right = [scene.signed.signature(user, scene.surviving) for user in scene.signers]
-    last = draw(st.sampled_from((right[-1][:-1], b"", right[-1] + b"\0", right[-1] * 2)))
+    last = draw(among((right[-1][:-1], b"", right[-1] + b"\0", right[-1] * 2)))
     quorum = scene.quorum(scene.signers, [*right[:-1], last])
     return Fault(3, _shown(quorum), NOT_64_EACH, "the signatures have another length")
 
@@ -536,14 +537,14 @@ def _payload(draw: Any, scene: ActiveUser) -> Fault:
     shares = scene.shares()
     place = draw(st.integers(0, len(shares) - 1))
     message = shares[place]
-    how = draw(st.sampled_from(("altered", "profile", "attempt")))
+    how = draw(among(("altered", "profile", "attempt")))
     if how == "altered":
         payload = altered(draw, message.payload)
     elif how == "profile":
         context = sealing_context(scene.session.parameters, scene.session.id, scene.session.round)
         payload = scene.share_from(message.sender, context).payload
     else:
-        keys = draw(st.sampled_from((None, _fresh(scene.signed.roster.sealing).hash)))
+        keys = draw(among((None, _fresh(scene.signed.roster.sealing).hash)))
         context = replace(scene.signed.context(MaskShare), parameters=_bound(scene, keys))
         payload = scene.share_from(message.sender, context).payload
     call = exchanged(scene.calls()[1], place, encode(replace(message, payload=payload)))
@@ -576,7 +577,7 @@ def _unconfirmed(draw: Any, scene: ActiveServer) -> Fault:
     user = scene.signers[place]
     right = scene.confirmation(user).signature
     if draw(st.integers(0, 3)) == 3:
-        wrong = draw(st.sampled_from((right[:-1], right + b"\0", b"")))
+        wrong = draw(among((right[:-1], right + b"\0", b"")))
     else:
         wrong = _not_valid(draw, scene, user, right)
     call = exchanged(scene.calls()[2], place, encode(scene.confirmation(user, wrong)))
@@ -591,7 +592,7 @@ def _whole(operation: str) -> None:
     def unharmed(draw: Any, call: Caller) -> None:
         """After the party refused other steps, its right steps come out as if it had never been asked those."""
         scene = _scene(draw, call.caps, operation)
-        fault = _FAULTS[operation][draw(st.sampled_from(sorted(_FAULTS[operation])))](draw, scene)
+        fault = _FAULTS[operation][draw(among(sorted(_FAULTS[operation])))](draw, scene)
         if fault is not None:
             _judge(call, scene, fault)
 
@@ -600,7 +601,7 @@ def _whole(operation: str) -> None:
         """W is refused if two quorums need not share an honest user, or if N - D users cannot reach W."""
         scene = _scene(draw, call.caps, operation)
         N, D, T = (scene.session.numbers[name] for name in ("N", "D", "T"))
-        W = draw(st.sampled_from(((N + T) // 2, N - D + 1, 0)))
+        W = draw(among(((N + T) // 2, N - D + 1, 0)))
         params = {**scene.params(scene.calls()), "W": W}
         rand = _sampled(call, scene)
         call.refused(operation, params, BAD_PARAM, f"W = {W} breaks LSA-19 with N = {N}, D = {D}, T = {T}", rand)
@@ -610,8 +611,8 @@ def _whole(operation: str) -> None:
         """Verification or sealing keys are refused unless they are N distinct keys of 32 bytes."""
         scene = _scene(draw, call.caps, operation)
         params = scene.params([])
-        name = draw(st.sampled_from(("roster", "verification")))
-        changed = draw(st.sampled_from(("equal", "long", "few", "many")))
+        name = draw(among(("roster", "verification")))
+        changed = draw(among(("equal", "long", "few", "many")))
         keys: list[str] = params[name]
         lists = {
             "equal": [keys[1], *keys[1:]],
@@ -633,9 +634,9 @@ def user_keys(draw: Any, call: Caller) -> None:
     """Private keys must be 32 bytes long, and public keys 32 bytes long and all different; others are refused."""
     scene = _scene(draw, call.caps, USER)
     params = scene.params([])
-    name = draw(st.sampled_from(("private", "signing", "equal", "roster")))
+    name = draw(among(("private", "signing", "equal", "roster")))
     if name in ("private", "signing"):
-        params[name] = draw(st.sampled_from((params[name][2:], params[name] + "00", "")))
+        params[name] = draw(among((params[name][2:], params[name] + "00", "")))
     else:
         keys: list[str] = params["roster"]
         params["roster"] = [keys[1] if name == "equal" else keys[0] + "00", *keys[1:]]

@@ -15,6 +15,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import lightsecagg_parties, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_parties import ServerScene, UserScene, exchanged
 from secagg_spec.conformance.cases.requests import exchanged_element, inserted, too_large, vandermonde
 from secagg_spec.conformance.checks.base import (
@@ -221,7 +222,7 @@ def sealed_user(draw: Any, call: Caller) -> None:
 def user_unharmed(draw: Any, call: Caller) -> None:
     """After a user refused other steps, its right steps come out as if it had never been asked those."""
     scene = lightsecagg_parties.user_scene(draw, call.caps)
-    name = draw(st.sampled_from(sorted(_USER_FAULTS)))
+    name = draw(among(sorted(_USER_FAULTS)))
     judge_user(call, scene, _USER_FAULTS[name](draw, scene))
 
 
@@ -233,7 +234,7 @@ def user_forgets(draw: Any, call: Caller) -> None:
     late = [user for user in range(N) if user not in scene.surviving]
     if not late:
         return
-    sender = draw(st.sampled_from(late))
+    sender = draw(among(late))
     share = strategies.vector(draw, q, scene.noise.shape[1])
     right = replace(scene, received={user: given for user, given in scene.received.items() if user != sender})
     more = replace(right, received={**right.received, sender: share})
@@ -254,7 +255,7 @@ def spoiled(draw: Any, before: int, call: Call, messages: Sequence[Any], N: int)
         "a sender is not on the roster": (encode(replace(chosen, sender=N)), STRANGER),
         "some bytes are no message": (encode(chosen)[:-1], ANOTHER_TYPE),
     }
-    why = draw(st.sampled_from(sorted(wrong)))
+    why = draw(among(sorted(wrong)))
     data, codes = wrong[why]
     return Fault(before, replace(call, inbox=tuple(inserted(draw, inbox, data))), codes, why)
 
@@ -265,7 +266,7 @@ def _inboxes(scene: UserScene) -> dict[int, list[Any]]:
 
 def _changed_message(draw: Any, scene: UserScene) -> tuple[int, int, Any]:
     """Draw a message that the user receives. Return the number of its step, its place in the inbox, and the message."""
-    at = draw(st.sampled_from((1, 2)))
+    at = draw(among((1, 2)))
     inbox = _inboxes(scene)[at]
     place = draw(st.integers(0, len(inbox) - 1))
     return at, place, inbox[place]
@@ -275,7 +276,7 @@ def _elsewhere(draw: Any, scene: UserScene, changed: str) -> Fault:
     at, place, message = _changed_message(draw, scene)
     other = (scene.user + 1 if scene.user == 0 else 0) if draw(st.booleans()) else SERVER
     session = bytes([message.session[0] ^ 1]) + message.session[1:]
-    values = {"session": session, "round": message.round ^ draw(st.sampled_from((1, 256))), "receiver": other}
+    values = {"session": session, "round": message.round ^ draw(among((1, 256))), "receiver": other}
     data = encode(replace(message, **{changed: values[changed]}))
     why = f"a message has another {changed}"
     return Fault(at, exchanged(scene.calls()[at], place, data), ELSEWHERE, why)
@@ -307,9 +308,9 @@ def _user_sender(draw: Any, scene: UserScene) -> Fault:
     """
     N = scene.session.numbers["N"]
     strangers = {1: (scene.user, N, 2**31 - 1, SERVER), 2: ((scene.user + 1) % N, N)}
-    at = draw(st.sampled_from((1, 2)))
+    at = draw(among((1, 2)))
     inbox = scene.calls()[at]
-    stranger = draw(st.sampled_from(strangers[at]))
+    stranger = draw(among(strangers[at]))
     data = encode(replace(_inboxes(scene)[at][0], sender=stranger))
     call = replace(inbox, inbox=tuple(inserted(draw, inbox.inbox, data))) if at == 1 else exchanged(inbox, 0, data)
     return Fault(at, call, STRANGER, "the sender has nothing to send to this step")
@@ -338,7 +339,7 @@ def _user_bytes(draw: Any, scene: UserScene) -> Fault:
 def _user_type(draw: Any, scene: UserScene) -> Fault:
     """A message of a type that the step does not expect is refused, even if it is a type of the protocol."""
     calls = scene.calls()
-    at = draw(st.sampled_from((0, 1, 2)))
+    at = draw(among((0, 1, 2)))
     wrong = calls[2 if at == 1 else 1].inbox[0]
     return Fault(at, replace(calls[at], inbox=(*calls[at].inbox, wrong)), OUT_OF_TURN, "the step takes no such message")
 
@@ -355,7 +356,7 @@ def _user_vector(draw: Any, scene: UserScene) -> Fault:
 
 
 def _wrong_vector(draw: Any, vector: UintArray, q: int) -> bytes:
-    how = draw(st.sampled_from(("element", "longer", "shorter", "cut", "trailing")))
+    how = draw(among(("element", "longer", "shorter", "cut", "trailing")))
     if how == "element":
         return vector_bytes(too_large(draw, vector, q))
     if how == "longer":
@@ -368,7 +369,7 @@ def _wrong_vector(draw: Any, vector: UintArray, q: int) -> bytes:
 @_user_check("step-again", "LSA-04", "LSA-12")
 def _user_again(draw: Any, scene: UserScene) -> Fault:
     """A second share, upload or aggregated share is refused."""
-    at = draw(st.sampled_from((1, 0, 2)))
+    at = draw(among((1, 0, 2)))
     before = draw(st.integers(at + 1, 3))
     return Fault(before, scene.calls()[at], AGAIN, f"the step {scene.calls()[at].phase} was taken before")
 
@@ -385,7 +386,7 @@ def _user_another_set(draw: Any, scene: UserScene) -> Fault:
 @_user_check("out-of-turn", "MSG-03")
 def _user_out_of_turn(draw: Any, scene: UserScene) -> Fault:
     """A step is refused if an earlier step was not taken."""
-    before, at = draw(st.sampled_from(((0, 1), (0, 2), (1, 2))))
+    before, at = draw(among(((0, 1), (0, 2), (1, 2))))
     return Fault(before, scene.calls()[at], OUT_OF_TURN, f"the step {scene.calls()[at].phase} comes too early")
 
 
@@ -408,7 +409,7 @@ def _user_set(draw: Any, scene: UserScene) -> Fault:
     """A set is refused if it names a user twice, a user outside the roster, or a user whose share is not held."""
     N = scene.session.numbers["N"]
     missing = [user for user in range(N) if user != scene.user and user not in scene.received]
-    added = draw(st.sampled_from((draw(st.sampled_from(scene.surviving)), N, SERVER, *missing)))
+    added = draw(among((draw(among(scene.surviving)), N, SERVER, *missing)))
     again = added in scene.surviving
     users = tuple(inserted(draw, scene.surviving, added) if again else sorted((*scene.surviving, added)))
     codes = TWICE if again else OUTSIDE
@@ -441,7 +442,7 @@ def user_weak_key(draw: Any, call: Caller) -> None:
     scene = lightsecagg_parties.user_scene(draw, call.caps, sealed=True)
     params = scene.params([Call("share"), Call("share")])
     roster = list(params["channel"]["roster"])
-    weak = draw(st.sampled_from([user for user in range(len(roster)) if user != scene.user]))
+    weak = draw(among([user for user in range(len(roster)) if user != scene.user]))
     roster[weak] = low_order(draw).hex()
     params["channel"] = {**params["channel"], "roster": roster}
     entries = ask(call, _USER, params, call.randomness(_USER, scene.rand()))
@@ -455,7 +456,7 @@ def user_roster(draw: Any, call: Caller) -> None:
     scene = lightsecagg_parties.user_scene(draw, call.caps, sealed=True)
     params = scene.params([])
     roster, private = list(params["channel"]["roster"]), params["channel"]["private"]
-    changed = draw(st.sampled_from(("equal", "public", "private", "more", "fewer")))
+    changed = draw(among(("equal", "public", "private", "more", "fewer")))
     rosters = {
         "equal": [roster[1], *roster[1:]],
         "public": [roster[0] + "00", *roster[1:]],
@@ -475,7 +476,7 @@ def user_update(draw: Any, call: Caller) -> None:
     """An update with the wrong length or a number not below q is refused."""
     scene = lightsecagg_parties.user_scene(draw, call.caps)
     params, q = scene.params(scene.calls()), scene.session.numbers["q"]
-    how = draw(st.sampled_from(("longer", "shorter", "element")))
+    how = draw(among(("longer", "shorter", "element")))
     changes = {
         "longer": [*scene.update, 0],
         "shorter": scene.update[: draw(st.integers(0, scene.update.size - 1))],
@@ -493,15 +494,15 @@ def user_request(draw: Any, call: Caller) -> None:
     scene = lightsecagg_parties.user_scene(draw, call.caps, sealed=draw(st.booleans()))
     params = scene.params(scene.calls())
     N, asked = scene.session.numbers["N"], call.randomness(_USER, scene.rand())
-    user = draw(st.sampled_from((N, -1, 2**31 - 1)))
+    user = draw(among((N, -1, 2**31 - 1)))
     changes: tuple[dict[str, Any], ...] = ({"user": user}, *_wrong_headers(draw, params))
     _not_begun(draw, call, _USER, params, changes, asked)
 
 
 def _wrong_headers(draw: Any, params: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     session = params["session"]
-    wrong = draw(st.sampled_from((session[:2], session[:-2], session + "00", "")))
-    return {"session": wrong}, {"round": draw(st.sampled_from((str(2**32), "-1")))}
+    wrong = draw(among((session[:2], session[:-2], session + "00", "")))
+    return {"session": wrong}, {"round": draw(among((str(2**32), "-1")))}
 
 
 def _not_begun(
@@ -513,7 +514,7 @@ def _not_begun(
     rand: dict[str, Any] | None,
 ) -> None:
     """Demand that a script with one of some changes is refused as a whole."""
-    changed = draw(st.sampled_from(changes))
+    changed = draw(among(changes))
     codes = KEY_LENGTH if "session" in changed else OUT_OF_RANGE
     call.refused(op, {**params, **changed}, codes, f"the request has {changed}", rand)
 
@@ -574,7 +575,7 @@ def server(draw: Any, call: Caller) -> None:
 def server_unharmed(draw: Any, call: Caller) -> None:
     """After the server refused other steps, its right steps come out as if it had never been asked those."""
     scene = lightsecagg_parties.server_scene(draw, call.caps)
-    name = draw(st.sampled_from(sorted(_SERVER_FAULTS)))
+    name = draw(among(sorted(_SERVER_FAULTS)))
     fault = _SERVER_FAULTS[name](draw, scene)
     if fault is not None:
         judge_server(call, scene, fault)
@@ -588,7 +589,7 @@ def server_forgets(draw: Any, call: Caller) -> None:
     late = [user for user in range(numbers["N"]) if user not in scene.surviving]
     if not late:
         return
-    sender = draw(st.sampled_from(late))
+    sender = draw(among(late))
     receivers = [user for user in range(numbers["N"]) if user != sender]
     complete = [MaskShare(session.id, session.round, sender, receiver, b"") for receiver in receivers]
     others = [message for message in scene.shares if message.sender != sender]
@@ -638,7 +639,7 @@ def _arriving(draw: Any, scene: ServerScene, first: int = 0) -> tuple[int, int, 
 def _rerouted(draw: Any, scene: ServerScene, changed: str, first: int = 0) -> Fault:
     at, place, message = _arriving(draw, scene, first)
     session = bytes([message.session[0] ^ 1]) + message.session[1:]
-    values = {"session": session, "round": message.round ^ draw(st.sampled_from((1, 256))), "receiver": message.sender}
+    values = {"session": session, "round": message.round ^ draw(among((1, 256))), "receiver": message.sender}
     data = encode(replace(message, **{changed: values[changed]}))
     return Fault(at, exchanged(scene.calls()[at], place, data), ELSEWHERE, f"a message has another {changed}")
 
@@ -665,7 +666,7 @@ def _server_receiver(draw: Any, scene: ServerScene) -> Fault:
 def _server_sender(draw: Any, scene: ServerScene) -> Fault:
     """A message from outside the roster is refused."""
     at, _, message = _arriving(draw, scene)
-    stranger = draw(st.sampled_from((scene.session.numbers["N"], 2**31 - 1, SERVER)))
+    stranger = draw(among((scene.session.numbers["N"], 2**31 - 1, SERVER)))
     call = scene.calls()[at]
     data = encode(replace(message, sender=stranger))
     return Fault(at, replace(call, inbox=(*call.inbox, data)), STRANGER, f"party {stranger} is not on the roster")
@@ -675,7 +676,7 @@ def _server_sender(draw: Any, scene: ServerScene) -> Fault:
 def _server_relay(draw: Any, scene: ServerScene) -> Fault:
     """A share for a receiver outside the roster, or for its own sender, is refused."""
     message = scene.shares[0]
-    receiver = draw(st.sampled_from((scene.session.numbers["N"], SERVER, message.sender)))
+    receiver = draw(among((scene.session.numbers["N"], SERVER, message.sender)))
     call = scene.calls()[0]
     data = encode(replace(message, receiver=receiver))
     codes = STRANGER | ELSEWHERE
@@ -715,7 +716,7 @@ def _server_vector(draw: Any, scene: ServerScene) -> Fault:
     at, place, message = _arriving(draw, scene, first=1)
     name = "masked" if at == 1 else "share"
     vector, q = getattr(message, name), scene.session.numbers["q"]
-    how = draw(st.sampled_from(("element", "shorter", "longer")))
+    how = draw(among(("element", "shorter", "longer")))
     changes = {
         "element": too_large(draw, vector, q),
         "shorter": vector[:-1],
@@ -751,7 +752,7 @@ def _server_non_sharer(draw: Any, scene: ServerScene) -> Fault | None:
     incomplete = [user for user in range(N) if sent.count(user) < N - 1]
     if not incomplete:
         return None
-    call, stranger = scene.calls()[1], draw(st.sampled_from(incomplete))
+    call, stranger = scene.calls()[1], draw(among(incomplete))
     data = encode(replace(scene.updates[0], sender=stranger))
     return Fault(1, replace(call, inbox=(*call.inbox, data)), NOT_ALLOWED, f"user {stranger} is not a sharer")
 
@@ -762,7 +763,7 @@ def _server_non_survivor(draw: Any, scene: ServerScene) -> Fault | None:
     outside = [user for user in range(scene.session.numbers["N"]) if user not in scene.surviving]
     if not outside or not scene.own_code:
         return None
-    call, stranger = scene.calls()[2], draw(st.sampled_from(outside))
+    call, stranger = scene.calls()[2], draw(among(outside))
     data = encode(replace(scene.answers[0], sender=stranger))
     return Fault(2, replace(call, inbox=(*call.inbox, data)), NOT_ALLOWED, f"user {stranger} does not survive")
 

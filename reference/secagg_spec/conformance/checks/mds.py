@@ -11,6 +11,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import (
     VALID,
     encode,
@@ -113,7 +114,7 @@ def decode_parameters(draw: Any, call: Caller) -> None:
     """Parameters that break 1 <= T < U <= N < q are refused, and vectors without elements are too."""
     valid = VALID["mds.decode"](draw, call.caps)
     empty = {"d": 0, "shares": [""] * len(valid.params["shares"])}
-    changed = draw(st.sampled_from((None, None, {"d": 0}, empty))) or _broken(draw, valid.params)
+    changed = draw(among((None, None, {"d": 0}, empty))) or _broken(draw, valid.params)
     why = f"{changed} breaks 1 <= T < U <= N < q or d >= 1"
     call.refused("mds.decode", {**valid.params, **changed}, BAD_PARAM | LENGTH | TOO_FEW | OUTSIDE, why)
 
@@ -132,7 +133,7 @@ def twice(draw: Any, call: Caller) -> None:
     """A list of users with a duplicate is refused."""
     code, d, shares = _encoded(draw, call)
     distinct = strategies.subset(draw, range(code["N"]), code["U"] - 1)
-    user = draw(st.sampled_from(distinct))
+    user = draw(among(distinct))
     users = inserted(draw, distinct, user)
     params = _decoding(code, d, users, [shares[user] for user in users])
     call.refused("mds.decode", params, TWICE, f"user {user} appears twice")
@@ -143,7 +144,7 @@ def outside(draw: Any, call: Caller) -> None:
     """A user outside [0, N) is refused."""
     code, d, shares = _encoded(draw, call)
     users = list(range(code["U"]))
-    stranger = draw(st.sampled_from((code["N"], code["N"] + 5, -1)))
+    stranger = draw(among((code["N"], code["N"] + 5, -1)))
     users[draw(st.integers(0, code["U"] - 1))] = stranger
     params = _decoding(code, d, users, [shares[user % code["N"]] for user in users])
     call.refused("mds.decode", params, OUTSIDE, f"user {stranger} is not in [0, {code['N']})")

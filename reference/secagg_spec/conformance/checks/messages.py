@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.cases import valid
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks.base import MALFORMED, Caller, check, fail
 from secagg_spec.protocols.codec import encode
@@ -40,7 +41,7 @@ def forbidden_fields(draw: Any, call: Caller) -> None:
         {"fields": {}},
         {"fields": {**params["fields"], "zq": ""}},
     )
-    changed = draw(st.sampled_from(options))
+    changed = draw(among(options))
     call.refused(_ENCODE, {**params, **changed}, FIELDS, f"the field {next(iter(changed))} has no such bytes")
 
 
@@ -75,7 +76,7 @@ def longer(draw: Any, call: Caller) -> None:
 def count(draw: Any, call: Caller) -> None:
     """A count or a length larger than the remaining bytes is refused."""
     params = VALID[_DECODE](draw, call.caps).params
-    at, bit = draw(st.sampled_from((0, 1, 2, 3))), draw(st.integers(0, 7))
+    at, bit = draw(among((0, 1, 2, 3))), draw(st.integers(0, 7))
     data = bytearray.fromhex(params["bytes"])
     data[30 + at] ^= 1 << bit
     call.refused(_DECODE, {**params, "bytes": data.hex()}, MALFORMED, "the count is not that of the bytes")
@@ -85,6 +86,6 @@ def count(draw: Any, call: Caller) -> None:
 def another_type(draw: Any, call: Caller) -> None:
     """A message with another type number is refused, even when its fields would fit."""
     params = VALID[_DECODE](draw, call.caps).params
-    other = draw(st.sampled_from([kind for kind in (257, 258, 259, 260, 0, 513) if kind != params["type"]]))
+    other = draw(among([kind for kind in (257, 258, 259, 260, 0, 513) if kind != params["type"]]))
     data = other.to_bytes(2, "little").hex() + params["bytes"][4:]
     call.refused(_DECODE, {**params, "bytes": data}, ANOTHER_TYPE, f"the bytes have the type {other}")

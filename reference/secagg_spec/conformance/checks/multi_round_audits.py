@@ -12,6 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.cases import multi_round_logs as logs
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.multi_round_logs import AUDIT, FEW_USERS, Log
 from secagg_spec.conformance.cases.requests import inserted
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
@@ -142,12 +143,12 @@ def users(draw: Any, call: Caller) -> None:
     log = logs.log(draw)
     full = [t for t, members in enumerate(log.rounds) if members]
     if full and draw(st.booleans()):
-        t = draw(st.sampled_from(full))
-        twice = draw(st.sampled_from(log.rounds[t]))
+        t = draw(among(full))
+        twice = draw(among(log.rounds[t]))
         wrong, why = sorted([*log.rounds[t], twice]), f"round {t} names user {twice} twice"
         rounds = [*log.rounds[:t], wrong, *log.rounds[t + 1 :]]
     else:
-        stranger = draw(st.sampled_from((log.N, -1, log.N + 5, 2**31 - 1)))
+        stranger = draw(among((log.N, -1, log.N + 5, 2**31 - 1)))
         rounds = inserted(draw, log.rounds, (stranger,))
         why = f"a round names user {stranger}, of {log.N} users"
     call.refused(AUDIT, log.params(rounds=[list(members) for members in rounds]), USERS, why)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import multi_round_oracles as oracles
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.multi_round_functions import (
     BATCH,
     Choice,
@@ -213,8 +214,8 @@ def _place(made: Choice, sets: list[list[int]], got: list[int] | None) -> int:
 @check(f"{BATCH}/draws", "MRA-08", operations=(BATCH,), applies=_explicit, examples=60)
 def draws(draw: Any, call: Caller) -> None:
     """More or fewer draws than the choice needs are refused, even if there is no round."""
-    made = choice(draw, lack=draw(st.sampled_from((0, 0, 1))))
-    more = [*made.draws, draw(st.sampled_from((0, 1)))]
+    made = choice(draw, lack=draw(among((0, 0, 1))))
+    more = [*made.draws, draw(among((0, 1)))]
     wrong = more if not made.draws or draw(st.booleans()) else list(made.draws[:-1])
     why = f"{_told(made)} takes {len(made.draws)} draws, and {len(wrong)} are given"
     call.refused(BATCH, made.params(), DRAWS, why, made.rand(wrong))
@@ -223,11 +224,11 @@ def draws(draw: Any, call: Caller) -> None:
 @check(f"{BATCH}/draw-range", "MRA-08", operations=(BATCH,), applies=_explicit, examples=60)
 def draw_range(draw: Any, call: Caller) -> None:
     """A draw is refused if it is negative or not below the number of items left to draw from."""
-    made = choice(draw, draw(st.sampled_from(("random", "uniform", "fair", "partition"))))
+    made = choice(draw, draw(among(("random", "uniform", "fair", "partition"))))
     bounds = oracles.bounds(*made.rest)
     at = draw(st.integers(0, len(bounds) - 1))
     wrong = list(made.draws)
-    wrong[at] = draw(st.sampled_from((bounds[at], -1, bounds[at] + 1, -bounds[at], 2**31 - 1)))
+    wrong[at] = draw(among((bounds[at], -1, bounds[at] + 1, -bounds[at], 2**31 - 1)))
     why = f"the draws {wrong} must be below {bounds}"
     call.refused(BATCH, made.params(), DRAWS, why, made.rand(wrong))
 
@@ -235,7 +236,7 @@ def draw_range(draw: Any, call: Caller) -> None:
 @check(f"{BATCH}/batch-size", "MRA-09", operations=(BATCH,), examples=60)
 def batch_size(draw: Any, call: Caller) -> None:
     """A strategy is refused for a batch size that it does not support."""
-    strategy = draw(st.sampled_from((*SEPARATE, "partition")))
+    strategy = draw(among((*SEPARATE, "partition")))
     fewest = 2 if strategy == "partition" else 1
     p = numbers(draw, draw(st.integers(1 if strategy == "partition" else 2, 4)), fewest=fewest)
     _refused(call, Choice(p, strategy, (0,) * p.N, tuple(range(p.N))), NUMBERS, f"T = {p.T} does not fit {strategy}")
@@ -246,7 +247,7 @@ def frequencies(draw: Any, call: Caller) -> None:
     """Frequencies are refused if one is missing, extra, or outside its range."""
     made = choice(draw)
     wrong = list(made.frequencies)
-    kind = draw(st.sampled_from(("more", "fewer", "negative", "large")))
+    kind = draw(among(("more", "fewer", "negative", "large")))
     at = draw(st.integers(0, len(wrong) - 1))
     if kind == "more":
         wrong.append(0)
@@ -262,7 +263,7 @@ def frequencies(draw: Any, call: Caller) -> None:
 def available(draw: Any, call: Caller) -> None:
     """Available users are refused if one is named twice or is outside the roster."""
     made = choice(draw)
-    wrong = draw(st.sampled_from((draw(st.sampled_from(made.available)), made.numbers.N, -1, 2**31 - 1)))
+    wrong = draw(among((draw(among(made.available)), made.numbers.N, -1, 2**31 - 1)))
     at = draw(st.integers(0, len(made.available)))
     named = [*made.available[:at], wrong, *made.available[at:]]
     why = f"the available users are {named}, of {made.numbers.N} users"
@@ -272,8 +273,8 @@ def available(draw: Any, call: Caller) -> None:
 @check(f"{BATCH}/strategy", "ADP-40", operations=(BATCH,), examples=20)
 def strategy(draw: Any, call: Caller) -> None:
     """A strategy that the text does not have is refused."""
-    p = strategy_numbers(draw, draw(st.sampled_from(STRATEGIES)))
-    name = draw(st.sampled_from(("", "Random", "Uniform", "batch", "fairest", "weighted ", "none", "0")))
+    p = strategy_numbers(draw, draw(among(STRATEGIES)))
+    name = draw(among(("", "Random", "Uniform", "batch", "fairest", "weighted ", "none", "0")))
     _refused(call, Choice(p, name, (0,) * p.N, tuple(range(p.N))), NUMBERS, f"there is no strategy {name!r}")
 
 
@@ -281,7 +282,7 @@ def strategy(draw: Any, call: Caller) -> None:
 def wrong_n_k_t(draw: Any, call: Caller) -> None:
     """N, K and T that do not fit together are refused."""
     wrong = wrong_numbers(numbers(draw))
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     N = max(wrong[name]["N"], 0)
     params = {**wrong[name], "strategy": "uniform", "frequencies": [0] * N, "available": list(range(N))}
     rand = call.randomness(BATCH, {"draws": [0] * per_round(wrong[name])})

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.cases import multi_round_oracles as oracles
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_parties import ROUNDS, session_id
 from secagg_spec.conformance.cases.multi_round_functions import (
     COMPLETE,
@@ -70,7 +71,7 @@ def sets(draw: Any, call: Caller) -> None:
 @check(f"{FAMILY}/many", "MRA-02", operations=(FAMILY,), examples=25)
 def many(draw: Any, call: Caller) -> None:
     """A family of more than 1,000 sets is counted but not listed."""
-    batches, per_round = draw(st.sampled_from(_MANY))
+    batches, per_round = draw(among(_MANY))
     T = draw(st.integers(1, 3)) if batches <= 120 else 1
     _judge(call, Numbers(batches * T, per_round * T, T))
 
@@ -102,7 +103,7 @@ def _judge_sets(p: Numbers, listed: Any) -> None:
 def family_numbers(draw: Any, call: Caller) -> None:
     """N, K and T that do not fit together are refused."""
     wrong = wrong_numbers(numbers(draw))
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     call.refused(FAMILY, wrong[name], NUMBERS, f"the numbers are wrong ({name}): {wrong[name]}")
 
 
@@ -111,7 +112,7 @@ def family_numbers(draw: Any, call: Caller) -> None:
 
 def _round(draw: Any) -> tuple[Numbers, bytes, int, list[int]]:
     p = numbers(draw)
-    return p, session_id(draw), draw(st.sampled_from(ROUNDS) | st.integers(0, 2**32 - 1)), set_of_family(draw, p)
+    return p, session_id(draw), draw(among(ROUNDS) | st.integers(0, 2**32 - 1)), set_of_family(draw, p)
 
 
 def _params(p: Numbers, session: bytes, round: int, chosen: list[int]) -> dict[str, Any]:
@@ -149,7 +150,7 @@ def session_bound(draw: Any, call: Caller) -> None:
 def session_numbers(draw: Any, call: Caller) -> None:
     """N, K and T that do not fit together are refused."""
     wrong = wrong_numbers(numbers(draw))
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     params = {**wrong[name], "session": session_id(draw).hex(), "round": "0"}
     chosen = list(range(max(wrong[name]["K"], 0)))
     why = f"the numbers are wrong ({name}): {wrong[name]}"
@@ -178,7 +179,7 @@ def _wrong_choice(draw: Any, p: Numbers, chosen: list[int]) -> tuple[str, list[i
         wrong["a batch too many"] = p.users({user // p.T for user in (*chosen, other)})  # type: ignore[arg-type]
     if others and p.T > 1:
         wrong["a user of a batch that is not in it"] = sorted([*chosen[1:], other])
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     return name, wrong[name]
 
 
@@ -201,7 +202,7 @@ def complete_users(draw: Any, call: Caller) -> None:
     """A user that is named twice or is not in the round is refused."""
     p, c = colluding(draw, spare=draw(st.integers(0, 1)))
     here = [*arrived(draw, p)] or [0]
-    wrong = draw(st.sampled_from((draw(st.sampled_from(here)), p.K, -1)))
+    wrong = draw(among((draw(among(here)), p.K, -1)))
     named = inserted(draw, here, wrong)
     why = f"masked inputs came of {named}, of {p.K} users of the round"
     call.refused(COMPLETE, {**p.members(), "c": c, "arrived": named}, USERS, why)
@@ -219,7 +220,7 @@ def _wrong_session(draw: Any, p: Numbers, c: int) -> tuple[str, dict[str, int]]:
     """Draw numbers of a session that do not fit together. Return what is wrong, and the numbers."""
     wrong = {name: {**changed, "c": c} for name, changed in wrong_numbers(p).items()}
     wrong |= {name: {**p.members(), **changed} for name, changed in wrong_colluders(p).items()}
-    name = draw(st.sampled_from(sorted(wrong_colluders(p))) | st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong_colluders(p))) | st.sampled_from(sorted(wrong)))
     return name, wrong[name]
 
 
@@ -254,7 +255,7 @@ def without_user(draw: Any, call: Caller) -> None:
     """A user refuses a choice that does not include it."""
     scene = asked(draw, spare=1)
     others = [user for user in range(scene.numbers.N) if user not in scene.chosen]
-    user = draw(st.sampled_from(others))
+    user = draw(among(others))
     why = f"user {user} is not in the choice {list(scene.chosen)}"
     call.refused(REQUEST, scene.params(user=user, **_all(scene)), CHOICE, why)
 
@@ -275,7 +276,7 @@ def _parted(draw: Any, scene: Asked, place: int) -> tuple[str, list[int]]:
     own = p.users([place // p.T])
     outside = [user for user in range(p.K) if user not in scene.survivors]
     wrong = {"users that are not in the round": [*range(p.K), *range(p.K, p.K + p.T)]}
-    lost = draw(st.sampled_from([user for user in range(p.K) if user != place]))
+    lost = draw(among([user for user in range(p.K) if user != place]))
     if p.per_round > 1:
         wrong["all but one"] = [user for user in range(p.K) if user != lost]
         others = strategies.subset(draw, [user for user in range(p.K) if user not in own], p.T - 1, p.T - 1)
@@ -285,7 +286,7 @@ def _parted(draw: Any, scene: Asked, place: int) -> tuple[str, list[int]]:
         wrong["a part of another batch"] = sorted([*scene.survivors, *some])
         left = [user for user in own if user != (own[0] if own[0] != place else own[1])]
         wrong["a user of another batch for one of its own"] = sorted([*left, outside[0]])
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     return name, wrong[name]
 
 
@@ -301,7 +302,7 @@ def request_others(draw: Any, call: Caller) -> None:
         "survivors without the user": others,
         "no survivors": [],
     }
-    name = draw(st.sampled_from(sorted(wrong)))
+    name = draw(among(sorted(wrong)))
     why = f"there are {name}: {wrong[name]}, asked of user {scene.user} of {list(scene.chosen)}"
     call.refused(REQUEST, scene.params(survivors=wrong[name]), CHOICE, why)
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.cases import basa_functions, heterosag_rounds, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_masking import masked
 from secagg_spec.conformance.checks import basa
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
@@ -109,13 +110,13 @@ def _buffer(draw: Any) -> Buffer:
 
 def _end_or_any(draw: Any, users: Sequence[int]) -> int:
     """Draw the last of some users, the first, or any."""
-    return int(draw(st.sampled_from((users[-1], users[-1], users[0])) | st.sampled_from(users)))
+    return int(draw(among((users[-1], users[-1], users[0])) | st.sampled_from(users)))
 
 
 def _picked(draw: Any, call: Caller, others: Sequence[int], most: int) -> tuple[list[int | None], int]:
     """Draw the seeds to redraw, the own one (None) or those of others, and the bits of a false alarm."""
     bits = chance.shared_bits(draw(st.just(call.cases)) * _STREAMS)
-    own = draw(st.sampled_from([[None], []]))
+    own = draw(among([[None], []]))
     return [*own, *strategies.subset(draw, others, most - 1, most - 1), *([] if own else [None])], bits
 
 

@@ -21,6 +21,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import dealt_rounds, neighbours, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_parties import ROUNDS, Session, UserScene, user_scene
 from secagg_spec.conformance.cases.neighbour_rounds import unmasking
 from secagg_spec.conformance.cases.neighbours import UNMASKING
@@ -124,7 +125,7 @@ def light_user(draw: Any, call: Caller) -> None:
 )
 def light_edges(draw: Any, call: Caller) -> None:
     """At the edges (smallest q, N = q - 1, largest T, most coalitions), the server and T users learn only the sum."""
-    caps, seed, number = few_users(call.caps, _LIGHT, _FEWEST), sweep_seed(draw), draw(st.sampled_from(ROUNDS))
+    caps, seed, number = few_users(call.caps, _LIGHT, _FEWEST), sweep_seed(draw), draw(among(ROUNDS))
     for code in strategies.edges(caps, _LIGHT):
         call.transcript.clear()
         session = Session({**code, "d": 3 * (code["U"] - code["T"])}, bytes(16), number)
@@ -264,7 +265,7 @@ def light_once(draw: Any, call: Caller) -> None:
     arriving = {user: vector([(7 * user + at + 1) // 2 for at in range(L)]) for user in everybody if user != scene.user}
     arriving = {user: np.minimum(share, np.uint64(numbers["q"] - 1)) for user, share in arriving.items()}
     scene = replace(scene, received=arriving, surviving=everybody)
-    left_out = draw(st.sampled_from([user for user in everybody if user != scene.user]))
+    left_out = draw(among([user for user in everybody if user != scene.user]))
     fewer = scene.announced(tuple(user for user in everybody if user != left_out))
     second = Call("recover", (encode(fewer),))
     calls = [*scene.calls(), second]
@@ -398,9 +399,9 @@ def _two_requests(
 ) -> list[tuple[list[int], list[int]]]:
     """Draw requests that together ask for both secrets of one user: one request, or two in either order."""
     honest = (sorted(survivors), sorted(dropped))
-    victim = draw(st.sampled_from([other for other in survivors if other != user]))
+    victim = draw(among([other for other in survivors if other != user]))
     moved = ([other for other in honest[0] if other != victim], sorted([*dropped, victim]))
-    kind = draw(st.sampled_from(("then", "before", "both")))
+    kind = draw(among(("then", "before", "both")))
     if kind == "both":
         return [(honest[0], moved[1])]
     return [honest, moved] if kind == "then" else [moved, honest]

@@ -15,6 +15,7 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.adapter.capabilities import EVERYTHING, Capabilities
 from secagg_spec.conformance.adapter.wire import pack, pack_reals, unpack
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import VALID
 from secagg_spec.conformance.checks.base import BAD_PARAM, NOT_FINITE, Caller, check, fail, same
 
@@ -61,7 +62,7 @@ def _powers(caps: Capabilities) -> list[int]:
 @check("quantizer.quantize/signed", "QNT-05", operations=(_QUANTIZE,), applies=lambda caps: bool(_powers(caps)))
 def signed(draw: Any, call: Caller) -> None:
     """An integer multiple of 1/c is encoded as its residue modulo q, and negative multiples are too."""
-    numbers, level = _numbers(draw, call), draw(st.sampled_from(_powers(call.caps)))
+    numbers, level = _numbers(draw, call), draw(among(_powers(call.caps)))
     bound = _bound(numbers)
     values = [draw(st.integers(-bound, bound)) for _ in range(strategies.length(draw, 1))]
     x = np.array(values, dtype=np.float64) / level
@@ -77,7 +78,7 @@ def not_finite(draw: Any, call: Caller) -> None:
     bad = [math.nan, math.inf, -math.inf]
     bad += [1.7e308] if numbers["level"] > 1 else []
     x = np.zeros(strategies.length(draw, 1, 3))
-    x[draw(st.integers(0, x.size - 1))] = draw(st.sampled_from(bad))
+    x[draw(st.integers(0, x.size - 1))] = draw(among(bad))
     _refused(call, numbers, x, NOT_FINITE, "a number is not finite, or not once it is scaled")
 
 
@@ -86,9 +87,9 @@ def too_large(draw: Any, call: Caller) -> None:
     """A number is refused if a sum of total weight W of such numbers could wrap."""
     numbers = _numbers(draw, call)
     bound = _bound(numbers)
-    beyond = draw(st.sampled_from((bound + 1, bound + 2, 2 * bound + 2, numbers["q"], 10**12)))
+    beyond = draw(among((bound + 1, bound + 2, 2 * bound + 2, numbers["q"], 10**12)))
     x = np.zeros(strategies.length(draw, 1, 3))
-    x[draw(st.integers(0, x.size - 1))] = draw(st.sampled_from((1, -1))) * (beyond + 0.75) / numbers["level"]
+    x[draw(st.integers(0, x.size - 1))] = draw(among((1, -1))) * (beyond + 0.75) / numbers["level"]
     why = f"{beyond} times W = {numbers['weight']} is beyond (q - 1) / 2"
     _refused(call, numbers, x, NOT_FINITE, why)
 
@@ -120,7 +121,7 @@ def bound(draw: Any, call: Caller) -> None:
 def bad_draw(draw: Any, call: Caller) -> None:
     """A draw outside [0, 1) is refused, at any position in the list."""
     valid = VALID[_QUANTIZE](draw, call.caps)
-    bad = draw(st.sampled_from((1.0, -(2.0**-53), 2.0, math.nan)))
+    bad = draw(among((1.0, -(2.0**-53), 2.0, math.nan)))
     draws = unpack(valid.rand["rounding"], "<f8").copy()
     at = draw(st.integers(0, draws.size - 1))
     draws[at] = bad
@@ -134,7 +135,7 @@ def finer_draw(draw: Any, call: Caller) -> None:
     valid = VALID[_QUANTIZE](draw, call.caps)
     draws = unpack(valid.rand["rounding"], "<f8").copy()
     at = draw(st.integers(0, draws.size - 1))
-    draws[at] = draw(st.sampled_from((2.0**-54, 0.25 + 2.0**-54, 2.0**-1074, 0.125 + 3 * 2.0**-55)))
+    draws[at] = draw(among((2.0**-54, 0.25 + 2.0**-54, 2.0**-1074, 0.125 + 3 * 2.0**-55)))
     rand = {"rounding": pack_reals(draws)}
     call.refused(_QUANTIZE, valid.params, NOT_FINITE, f"draw {at} of {draws.size} is {draws[at]!r}", rand)
 
@@ -143,8 +144,8 @@ def finer_draw(draw: Any, call: Caller) -> None:
 def bad_level(draw: Any, call: Caller) -> None:
     """A level or a total weight that is not positive is refused."""
     valid = VALID[_QUANTIZE](draw, call.caps)
-    level = {"level": draw(st.sampled_from(_bad_levels(valid.params["level"])))}
-    changed = draw(st.sampled_from((level, level, {"weight": 0}, {"weight": -1})))
+    level = {"level": draw(among(_bad_levels(valid.params["level"])))}
+    changed = draw(among((level, level, {"weight": 0}, {"weight": -1})))
     rand = call.randomness(_QUANTIZE, valid.rand)
     call.refused(_QUANTIZE, {**valid.params, **changed}, BAD_PARAM, f"{changed} is not allowed", rand)
 
@@ -156,12 +157,12 @@ def decoder(draw: Any, call: Caller) -> None:
     level = strategies.level(draw, call.caps, _DEQUANTIZE)
     middle = (q - 1) // 2
     edges = sorted({0, 1, middle - 1, middle, middle + 1, q - 1} & set(range(q)) if q < 10 else _edges(q))
-    value = np.array([draw(st.sampled_from(edges)) for _ in range(strategies.length(draw, 1))], dtype=np.uint64)
+    value = np.array([draw(among(edges)) for _ in range(strategies.length(draw, 1))], dtype=np.uint64)
     want = _decoded(call.caps, value, q, level)
     params = {
         "q": q,
         "level": level,
-        "format": draw(st.sampled_from(strategies.formats(call.caps))),
+        "format": draw(among(strategies.formats(call.caps))),
         "value": pack(value),
     }
     got = call.reals(_DEQUANTIZE, params, "x", "<f8" if params["format"] == "binary64" else "<f4")
@@ -179,7 +180,7 @@ def quotient(draw: Any, call: Caller) -> None:
     q = strategies.modulus(draw, call.caps, _DEQUANTIZE)
     level = strategies.level(draw, call.caps, _DEQUANTIZE)
     value = strategies.vector(draw, q, strategies.length(draw))
-    format = draw(st.sampled_from(strategies.formats(call.caps)))
+    format = draw(among(strategies.formats(call.caps)))
     params = {"q": q, "level": level, "format": format, "value": pack(value)}
     got = call.reals(_DEQUANTIZE, params, "x", "<f8" if format == "binary64" else "<f4").astype(np.float64)
     want = _decoded(call.caps, value, q, level, format)
@@ -201,7 +202,7 @@ def rounded_once(draw: Any, call: Caller) -> None:
     The quotients are n / 2**25 -+ 1 / (2**25 c) with n odd. No binary64 number is that close to the midpoint.
     """
     n = 2**24 + 1 + 2 * draw(st.integers(0, 2**21))
-    sign = draw(st.sampled_from((1, -1)))
+    sign = draw(among((1, -1)))
     level = (-sign * pow(n, -1, 2**25)) % 2**25 + 2**31 + 2**25 * draw(st.integers(0, 8))
     value = np.array([(level * n + sign) >> 25], dtype=np.uint64)
     params = {"q": 2**32, "level": level, "format": "binary32", "value": pack(value)}
@@ -215,7 +216,7 @@ def rounded_once(draw: Any, call: Caller) -> None:
 def bad_level_back(draw: Any, call: Caller) -> None:
     """A level that is not positive is refused."""
     valid = VALID[_DEQUANTIZE](draw, call.caps)
-    level = draw(st.sampled_from(_bad_levels(valid.params["level"])))
+    level = draw(among(_bad_levels(valid.params["level"])))
     call.refused(_DEQUANTIZE, {**valid.params, "level": level}, BAD_PARAM, f"the level is {level}")
 
 
@@ -257,7 +258,7 @@ def _inputs(draw: Any, call: Caller) -> tuple[dict[str, int], RealArray]:
     quarters = [draw(st.integers(-grid, grid)) for _ in range(strategies.length(draw, 1))]
     x = np.array(quarters, dtype=np.float64) / 4 / numbers["level"]
     if bound and draw(st.booleans()):
-        x[0] = draw(st.sampled_from((1.75, -1.75))) * 2.0**-53 / numbers["level"]
+        x[0] = draw(among((1.75, -1.75))) * 2.0**-53 / numbers["level"]
     return numbers, x
 
 

@@ -23,6 +23,7 @@ from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack_reals, unpack
 from secagg_spec.conformance.cases import basecagg_functions, heterosag_rounds, neighbours, staleness, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_masking import reals
 from secagg_spec.conformance.cases.neighbour_rounds import Average
 from secagg_spec.conformance.checks.base import Caller, check, fail
@@ -198,7 +199,7 @@ def averaged(draw: Any, call: Caller) -> Asker:
 def summed(draw: Any, call: Caller) -> Asker:
     """Over many rounds with the same inputs, the mean of the cells' sums is the sum of the numbers themselves."""
     p = replace(heterosag_rounds.parameters(draw), d=_EACH // 4)
-    scene = reals(draw, p, Fraction(draw(st.sampled_from(_PARTS))))
+    scene = reals(draw, p, Fraction(draw(among(_PARTS))))
     least, most = scene.sums(0), scene.sums(1)
     part = scene.steps[0][0] - math.floor(scene.steps[0][0])
 

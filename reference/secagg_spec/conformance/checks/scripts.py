@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_parties import exchanged
 from secagg_spec.conformance.checks.base import (
     REGISTRY,
@@ -196,7 +197,7 @@ def elsewhere(draw: Any, calls: Sequence[Call], at: int, place: int, message: Me
         "session": bytes([message.session[0] ^ 1]) + message.session[1:],
         "round": message.round ^ 1,
     }
-    changed = draw(st.sampled_from(("session", "round", "receiver")))
+    changed = draw(among(("session", "round", "receiver")))
     data = encode(replace(message, **{changed: {**values, "receiver": other}[changed]}))
     return Fault(at, exchanged(calls[at], place, data), ELSEWHERE, f"a message has another {changed}")
 
@@ -222,7 +223,7 @@ def once_more(draw: Any, calls: Sequence[Call]) -> Fault:
 
 def broken_bytes(draw: Any, data: bytes) -> bytes:
     """Draw bytes that are not a message: cut, extended, or with another type or count."""
-    how = draw(st.sampled_from(("cut", "longer", "type", "count")))
+    how = draw(among(("cut", "longer", "type", "count")))
     if how == "cut":
         return data[: draw(st.integers(0, len(data) - 1))]
     if how == "longer":

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.shamir import ELEMENT_BYTES
 from secagg_spec.conformance.cases import dealt_rounds, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_parties import exchanged, key_of, without
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.checks import playing
@@ -118,7 +119,7 @@ def _both(name: str, *clauses: str) -> Callable[[Build], Build]:
 def _arriving(draw: Any, scene: Scene) -> tuple[int, int, Any]:
     """Draw a message that arrives. Return the number of its step, its place in the inbox, and the message."""
     events = scene.events()
-    at = draw(st.sampled_from([at for at, event in enumerate(events) if event.received]))
+    at = draw(among([at for at, event in enumerate(events) if event.received]))
     place = draw(st.integers(0, len(events[at].received) - 1))
     return at, place, events[at].received[place]
 
@@ -137,7 +138,7 @@ def _sender(draw: Any, scene: Scene) -> Fault:
     senders = {message.sender for message in scene.inbox(at)}
     allowed = _allowed(scene, at)
     strangers = [user for user in (*scene.deal.users, scene.size, SERVER) if user not in senders | allowed]
-    stranger = draw(st.sampled_from(strangers))
+    stranger = draw(among(strangers))
     call = scene.calls()[at]
     kept = call if message.sender != SERVER else replace(call, inbox=())
     why = f"party {stranger} has nothing to send here"
@@ -225,7 +226,7 @@ def _sent_keys(scene: Scene, keys: Sequence[tuple[int, list[bytes]]]) -> Call:
 @_refusal(USER, "no-message", "SAG-36")
 def _nothing(draw: Any, scene: Scene) -> Fault:
     """Without keys the user shares nothing, and without a request it answers nothing."""
-    at = draw(st.sampled_from((1, 3)))
+    at = draw(among((1, 3)))
     return Fault(at, Call(scene.calls()[at].phase), NOTHING_CAME, "no message came")
 
 
@@ -233,7 +234,7 @@ def _nothing(draw: Any, scene: Scene) -> Fault:
 def _keys_twice(draw: Any, scene: Scene) -> Fault:
     """A key list that names a user twice is refused."""
     keys = list(_keys(scene).items())
-    user, _ = draw(st.sampled_from(keys))
+    user, _ = draw(among(keys))
     twice = sorted([*keys, (user, _fresh_keys(draw))], key=lambda entry: entry[0])
     return Fault(1, _sent_keys(scene, twice), TWICE, f"user {user} is named twice", THE_SERVER)
 
@@ -248,7 +249,7 @@ def _stranger_keys(draw: Any, scene: Scene) -> Fault:
     """Keys of a user that is not a neighbour are refused: of another user, the user itself, or a stranger."""
     graph = scene.state(0).round.graph
     others = set(scene.deal.users) - graph.neighbours(scene.party)
-    user = draw(st.sampled_from([*sorted(others, key=lambda user: (user == scene.party, user)), scene.size]))
+    user = draw(among([*sorted(others, key=lambda user: (user == scene.party, user)), scene.size]))
     keys = sorted([*_keys(scene).items(), (user, _fresh_keys(draw))])
     return Fault(1, _sent_keys(scene, keys), OUTSIDE | TWICE, f"user {user} is no neighbour", THE_SERVER)
 
@@ -259,7 +260,7 @@ def _equal_keys(draw: Any, scene: Scene) -> Fault:
     keys = _keys(scene)
     own = scene.events()[0].sent[0]
     assert isinstance(own, secagg.AdvertisedKeys)
-    user, which = draw(st.sampled_from(sorted(keys))), draw(st.integers(0, 1))
+    user, which = draw(among(sorted(keys))), draw(st.integers(0, 1))
     others = [(scene.party, own.sealing), (scene.party, own.masking)]
     others += [(peer, key) for peer, pair in keys.items() for at, key in enumerate(pair) if (peer, at) != (user, which)]
     owner, keys[user][which] = one_of(draw, others)
@@ -282,7 +283,7 @@ def _few_keys(draw: Any, scene: Scene) -> Fault:
 def _weak_key(draw: Any, scene: Scene) -> Fault:
     """A public key of low order is refused, both for sealing and for masking."""
     keys = _keys(scene)
-    user, which = draw(st.sampled_from(sorted(keys))), draw(st.integers(0, 1))
+    user, which = draw(among(sorted(keys))), draw(st.integers(0, 1))
     keys[user][which] = low_order(draw)
     blamed = frozenset({user, SERVER})
     return Fault(1, _sent_keys(scene, list(keys.items())), WEAK_KEY, f"a key of user {user} is of low order", blamed)
@@ -292,9 +293,9 @@ def _weak_key(draw: Any, scene: Scene) -> Fault:
 def _key_lengths(draw: Any, scene: Scene) -> Fault:
     """A key list is refused unless every key of every named user has 32 bytes."""
     [message] = scene.inbox(1)
-    name = draw(st.sampled_from(("sealing", "masking")))
+    name = draw(among(("sealing", "masking")))
     keys = getattr(message, name)
-    wrong = draw(st.sampled_from((keys[:-1], keys + b"\0", keys[:-32], keys + bytes(range(32)))))
+    wrong = draw(among((keys[:-1], keys + b"\0", keys[:-32], keys + bytes(range(32)))))
     call = scenes.call("share_keys", (replace(message, **{name: wrong}),))
     return Fault(1, call, LENGTH, f"{name} has {len(wrong)} bytes")
 
@@ -346,7 +347,7 @@ def _plaintext(draw: Any, scene: Scene) -> Fault:
     plaintext = lane.open(secret, message.payload)
     large, size = b"\xff" * (ELEMENT_BYTES - 1) + b"\1", ELEMENT_BYTES
     forms = (plaintext[:-1], plaintext + b"\0", plaintext[:size], large + plaintext[size:], plaintext[:size] + large)
-    changed = replace(message, payload=lane.seal(secret, draw(st.sampled_from(forms))))
+    changed = replace(message, payload=lane.seal(secret, draw(among(forms))))
     return Fault(2, moved(scene.calls()[2], place, changed), BAD_VECTOR, "the plaintext is not two elements")
 
 
@@ -392,7 +393,7 @@ def _named_twice(draw: Any, scene: Scene) -> Fault:
     request = _request(scene)
     survivors, dropped = list(request.survivors), list(request.dropped)
     chosen = dropped if dropped and draw(st.booleans()) else survivors
-    user = draw(st.sampled_from(chosen))
+    user = draw(among(chosen))
     chosen.append(user)
     return Fault(3, _asked(scene, sorted(survivors), sorted(dropped)), TWICE, f"user {user} is named twice", THE_SERVER)
 
@@ -400,7 +401,7 @@ def _named_twice(draw: Any, scene: Scene) -> Fault:
 @_refusal(USER, "request-outside", "SAG-19")
 def _named_outside(draw: Any, scene: Scene) -> Fault:
     """A request that names a user outside the roster, in either list, is refused."""
-    request, outsider = _request(scene), draw(st.sampled_from((scene.size, 2**31 - 1, SERVER)))
+    request, outsider = _request(scene), draw(among((scene.size, 2**31 - 1, SERVER)))
     survivors, dropped = [*request.survivors], [*request.dropped]
     one_of(draw, (survivors, dropped)).append(outsider)
     return Fault(3, _asked(scene, survivors, dropped), OUTSIDE, f"{outsider} is not on the roster", THE_SERVER)
@@ -410,7 +411,7 @@ def _named_outside(draw: Any, scene: Scene) -> Fault:
 def _named_in_both(draw: Any, scene: Scene) -> Fault | None:
     """A request that names a user as both survivor and dropped is refused: both of its secrets would be released."""
     request = _request(scene)
-    user = draw(st.sampled_from((*request.survivors, *request.dropped)))
+    user = draw(among((*request.survivors, *request.dropped)))
     survivors, dropped = sorted({*request.survivors, user}), sorted({*request.dropped, user})
     if not _still_enough(scene, survivors):
         return None
@@ -447,7 +448,7 @@ def _few_survivors(draw: Any, scene: Scene) -> Fault:
 def _unnamed(draw: Any, scene: Scene) -> Fault | None:
     """A request that leaves out a user whose shares the party holds is refused."""
     request, held = _request(scene), set(scene.state(2).held) - {scene.party}
-    user = draw(st.sampled_from(sorted(held)))
+    user = draw(among(sorted(held)))
     survivors, dropped = ([other for other in users if other != user] for users in (request.survivors, request.dropped))
     if not _still_enough(scene, survivors):
         return None
@@ -462,7 +463,7 @@ def _unheld(draw: Any, scene: Scene) -> Fault | None:
     missing = state.round.graph.neighbours(scene.party) - set(state.held)
     if not missing:
         return None
-    user = draw(st.sampled_from(sorted(missing)))
+    user = draw(among(sorted(missing)))
     survivors, dropped = list(request.survivors), list(request.dropped)
     one_of(draw, (dropped, survivors)).append(user)
     if not _still_enough(scene, survivors):
@@ -476,7 +477,7 @@ def _another_request(draw: Any, scene: Scene) -> Fault | None:
     """A user that answered one request refuses another one, in which a survivor is named as dropped."""
     request = _request(scene)
     others = [user for user in request.survivors if user != scene.party]
-    user = draw(st.sampled_from(others))
+    user = draw(among(others))
     survivors = [other for other in request.survivors if other != user]
     if not _still_enough(scene, survivors):
         return None
@@ -494,7 +495,7 @@ def _share_for_stranger(draw: Any, scene: Scene) -> Fault | None:
     strangers = set(state.keys) - state.round.graph.holders(message.sender)
     if not strangers:
         return None
-    receiver = draw(st.sampled_from(sorted(strangers)))
+    receiver = draw(among(sorted(strangers)))
     call = with_more(scene.calls()[1], replace(message, receiver=receiver))
     why = f"user {receiver} is no neighbour of user {message.sender}"
     return Fault(1, call, MALFORMED, why, frozenset({message.sender}))
@@ -504,12 +505,12 @@ def _share_for_stranger(draw: Any, scene: Scene) -> Fault | None:
 def _lengths(draw: Any, scene: Scene) -> Fault:
     """An advertised key or a commitment that is not 32 bytes long is malformed, and its sender is blamed."""
     at, names = one_of(draw, ((0, ("sealing", "masking")), (1, ("commitment",))))
-    name = draw(st.sampled_from(names))
+    name = draw(among(names))
     places = [place for place, message in enumerate(scene.inbox(at)) if hasattr(message, name)]
-    place = draw(st.sampled_from(places))
+    place = draw(among(places))
     message = scene.inbox(at)[place]
     data = getattr(message, name)
-    wrong = replace(message, **{name: draw(st.sampled_from((data[:-1], data + b"\0", b"")))})
+    wrong = replace(message, **{name: draw(among((data[:-1], data + b"\0", b"")))})
     why = f"{name} is not 32 bytes long"
     return Fault(at, moved(scene.calls()[at], place, wrong), LENGTH, why, frozenset({message.sender}))
 
@@ -518,7 +519,7 @@ def _lengths(draw: Any, scene: Scene) -> Fault:
 def _weak_advertised(draw: Any, scene: Scene) -> Fault:
     """An advertised key of low order is refused, and its sender is blamed."""
     place = draw(st.integers(0, len(scene.inbox(0)) - 1))
-    message, name = scene.inbox(0)[place], draw(st.sampled_from(("sealing", "masking")))
+    message, name = scene.inbox(0)[place], draw(among(("sealing", "masking")))
     wrong = replace(message, **{name: low_order(draw)})
     why = f"a key of user {message.sender} is of low order"
     return Fault(0, moved(scene.calls()[0], place, wrong), WEAK_KEY, why, frozenset({message.sender}))
@@ -529,8 +530,8 @@ def _equal_advertised(draw: Any, scene: Scene) -> Fault:
     """Two equal advertised keys are refused, regardless of owner or purpose, and their owners are blamed."""
     inbox = scene.inbox(0)
     place, other = draw(st.integers(0, len(inbox) - 1)), draw(st.integers(0, len(inbox) - 1))
-    name = draw(st.sampled_from(("sealing", "masking")))
-    twin = draw(st.sampled_from(("sealing", "masking")))
+    name = draw(among(("sealing", "masking")))
+    twin = draw(among(("sealing", "masking")))
     if other == place:
         twin = "masking" if name == "sealing" else "sealing"
     wrong = replace(inbox[place], **{name: getattr(inbox[other], twin)})
@@ -544,9 +545,7 @@ def _other_neighbours(draw: Any, scene: Scene) -> Fault:
     place = draw(st.integers(0, len(scene.inbox(2)) - 1))
     message = scene.inbox(2)[place]
     right, at = message.neighbours, draw(st.integers(0, len(message.neighbours) - 1))
-    more = tuple(
-        sorted({*right, draw(st.sampled_from([u for u in (*scene.deal.users, scene.size) if u not in right]))})
-    )
+    more = tuple(sorted({*right, draw(among([u for u in (*scene.deal.users, scene.size) if u not in right]))}))
     wrong = replace(message, neighbours=one_of(draw, ((*right[:at], *right[at + 1 :]), more, ())))
     why = f"the input of user {message.sender} names other neighbours"
     return Fault(2, moved(scene.calls()[2], place, wrong), NOT_THESE, why, frozenset({message.sender}))
@@ -571,13 +570,13 @@ def partial(draw: Any, call: Caller) -> None:
     """A user whose commitment or any of whose shares is missing is not a sharer: the server relays nothing from it."""
     scene = dealt_rounds.scene(draw, Role.SERVER, spare=1)
     first, second, *_ = scene.calls()
-    user = draw(st.sampled_from(scene.deal.users))
+    user = draw(among(scene.deal.users))
     places = [place for place, message in enumerate(scene.inbox(1)) if message.sender == user]
     kind = one_of(draw, (SecretShares, SeedCommitment))
     chosen = [place for place in places if isinstance(scene.inbox(1)[place], kind)]
     if not chosen:
         return
-    calls = [first, without(second, draw(st.sampled_from(chosen)))]
+    calls = [first, without(second, draw(among(chosen)))]
     if "reject" not in scene.entries(calls)[1]:
         playing.judge(call, scene, calls=calls)
 
@@ -602,7 +601,7 @@ def _only(scene: Scene, at: int, senders: Sequence[int], why: str) -> Fault:
 def _few_holders(draw: Any, scene: Scene) -> Fault | None:
     """The server requests no sum if some user's secrets have fewer than t holders left, even with many users."""
     state, t = scene.state(1), scene.deal.numbers["t"]
-    owner = draw(st.sampled_from(state.sharers))
+    owner = draw(among(state.sharers))
     holders = sorted(state.round.graph.holders(owner))
     senders = {message.sender for message in scene.inbox(2)}
     leaving = [user for user in strategies.shuffled(draw, holders) if user in senders]
@@ -616,7 +615,7 @@ def _few_holders(draw: Any, scene: Scene) -> Fault | None:
 def _few_answers(draw: Any, scene: Scene) -> Fault:
     """If fewer than t holders of some user answer, nothing is recovered; with enough answers the step works."""
     state, t = scene.state(1), scene.deal.numbers["t"]
-    owner = draw(st.sampled_from(state.sharers))
+    owner = draw(among(state.sharers))
     holders = state.round.graph.holders(owner)
     senders = [message.sender for message in scene.inbox(3)]
     near = [user for user in strategies.shuffled(draw, senders) if user in holders]
@@ -627,11 +626,11 @@ def _few_answers(draw: Any, scene: Scene) -> Fault:
 @_refusal(SERVED, "outsider", "SAG-16", "MSG-03", spare=1)
 def _outsider(draw: Any, scene: Scene) -> Fault | None:
     """The server refuses an input from a user that shared no secrets and an answer from one that sent no input."""
-    at = draw(st.sampled_from((2, 3)))
+    at = draw(among((2, 3)))
     outside = sorted(set(scene.deal.users) - _allowed(scene, at))
     if not outside:
         return None
-    user = draw(st.sampled_from(outside))
+    user = draw(among(outside))
     message = replace(one_of(draw, scene.inbox(at)), sender=user)
     return Fault(at, with_more(scene.calls()[at], message), NOT_ALLOWED, f"user {user} is outside")
 
@@ -645,7 +644,7 @@ def _input(draw: Any, scene: Scene) -> Fault:
     assert isinstance(message, MaskedInput)
     masked = message.masked
     wrong: dict[str, Any] = {"longer": [*masked, 0], "shorter": masked[:-1], "large": [*masked[:-1], R]}
-    how = draw(st.sampled_from(sorted(wrong) if R < 2**32 else ["longer", "shorter"]))
+    how = draw(among(sorted(wrong) if R < 2**32 else ["longer", "shorter"]))
     changed = replace(message, masked=np.array(wrong[how], np.uint64))
     return Fault(2, moved(scene.calls()[2], place, changed), BAD_VECTOR, f"a masked input is {how}")
 
@@ -692,7 +691,7 @@ def _wrong_lists(draw: Any, scene: Scene, message: UnmaskShares) -> dict[str, An
     users, shares = ("dropped", "key_shares") if dropped else ("survivors", "seed_shares")
     named, data = getattr(message, users), getattr(message, shares)
     unnamed = [user for user in (*scene.deal.users, scene.size) if user not in named]
-    more = draw(st.sampled_from(unnamed))
+    more = draw(among(unnamed))
     forms: tuple[dict[str, Any], ...] = (
         {users: named[1:], shares: data[size:]},
         {users: tuple(sorted((*named, more))), shares: data + data[:size]},
@@ -719,7 +718,7 @@ def _altered_share(draw: Any, scene: Scene) -> Fault:
     users, shares = ("dropped", "key_shares") if dropped else ("survivors", "seed_shares")
     at = draw(st.integers(0, len(getattr(message, users)) - 1))
     data = bytearray(getattr(message, shares))
-    data[at * ELEMENT_BYTES + draw(st.sampled_from((0, 20, 31)))] ^= 1
+    data[at * ELEMENT_BYTES + draw(among((0, 20, 31)))] ^= 1
     inbox[place] = replace(message, **{shares: bytes(data)})
     blamed = frozenset({getattr(message, users)[at], *(message.sender for message in inbox)})
     return Fault(3, scenes.call("unmasking", inbox), BAD_SHARE, "a share is not the right one", blamed)
@@ -736,7 +735,7 @@ def uncommitted(draw: Any, call: Caller) -> None:
     at, users, name = (0, state.dropped, "masking") if state.dropped else (1, state.survivors, "commitment")
     inbox = scene.inbox(at)
     places = [place for place, message in enumerate(inbox) if message.sender in users and hasattr(message, name)]
-    place = draw(st.sampled_from(places))
+    place = draw(among(places))
     message, data = inbox[place], getattr(inbox[place], name)
     calls[at] = moved(calls[at], place, replace(message, **{name: bytes([data[0] ^ 1]) + data[1:]}))
     t = scene.deal.numbers["t"]
@@ -757,7 +756,7 @@ def _parameters(party: str) -> None:
         deal = dealt_rounds.secagg(draw)
         numbers = dict(deal.numbers)
         wrong = _wrong_numbers(numbers)
-        name = draw(st.sampled_from(sorted(wrong)))
+        name = draw(among(sorted(wrong)))
         numbers.update(wrong[name])
         params = {"handle": "h", **deal.opening(_any(party)), "numbers": numbers}
         call.refused(NEW, params, BAD_PARAM, f"the parameters break a rule ({name})", deal.rand(_any(party)))
@@ -775,7 +774,7 @@ def _parameters(party: str) -> None:
             [len(right), *right[1:]],
             [],
         )
-        params["setup"]["order"] = draw(st.sampled_from(wrong))
+        params["setup"]["order"] = draw(among(wrong))
         call.refused(NEW, params, ORDER, "the order is no permutation", deal.rand(_any(party)))
 
     @check(f"{party}/refused-step", "ERR-01", operations=SESSIONS, applies=playing.plays(party), examples=30)
@@ -832,7 +831,7 @@ def user(draw: Any, call: Caller) -> None:
     """A user outside the roster is refused."""
     deal = dealt_rounds.secagg(draw)
     params = {"handle": "h", **deal.opening(0)}
-    params["setup"]["user"] = draw(st.sampled_from((deal.numbers["N"], 2**31 - 1)))
+    params["setup"]["user"] = draw(among((deal.numbers["N"], 2**31 - 1)))
     call.refused(NEW, params, BAD_PARAM | OUTSIDE | MALFORMED, "the user is not on the roster", deal.rand(0))
 
 
@@ -858,7 +857,7 @@ def _script(party: str) -> None:
     def script(draw: Any, call: Caller) -> None:
         """The entries of a script are those of the text, and refused steps leave no trace in it."""
         scene = dealt_rounds.scene(draw, _ROLES[party])
-        name = draw(st.sampled_from(sorted(_FAULTS[party])))
+        name = draw(among(sorted(_FAULTS[party])))
         fault = _FAULTS[party][name](draw, scene)
         playing.judge_script(call, scene, *([] if fault is None else [fault]))
 

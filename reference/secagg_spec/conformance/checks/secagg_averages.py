@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack_reals, unpack
 from secagg_spec.conformance.cases import neighbours
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.neighbour_rounds import EARLY, LATE, Average, altered, average, dropping
 from secagg_spec.conformance.cases.neighbours import AVERAGE, RECOVERY, UNMASKING, Scale
 from secagg_spec.conformance.cases.requests import place_of
@@ -108,7 +109,7 @@ def too_few(draw: Any, call: Caller) -> None:
     """A round that loses so many users in one phase that fewer than t are left fails with a rejection."""
     scene = average(draw, call.caps)
     left = draw(st.integers(0, scene.roster.t - 1))
-    scene = dropping(draw, scene, scene.roster.N - left, (draw(st.sampled_from(ROUND_PHASES)),))
+    scene = dropping(draw, scene, scene.roster.N - left, (draw(among(ROUND_PHASES)),))
     _refused(call, scene, TOO_FEW, f"{left} users are left and t = {scene.roster.t} are needed")
 
 
@@ -119,7 +120,7 @@ def too_few_at_last(draw: Any, call: Caller) -> None:
     N, t = scene.roster.N, scene.roster.t
     users = draw(st.permutations(range(N)))
     early, left = draw(st.integers(1, scene.roster.spare)), draw(st.integers(0, t - 1))
-    gone = {draw(st.sampled_from(EARLY)): sorted(users[:early]), "unmasking": sorted(users[early : N - left])}
+    gone = {draw(among(EARLY)): sorted(users[:early]), "unmasking": sorted(users[early : N - left])}
     _refused(call, replace(scene, drop={**scene.drop, **gone}), TOO_FEW, f"{left} users answer and t = {t} are needed")
 
 
@@ -127,15 +128,15 @@ def too_few_at_last(draw: Any, call: Caller) -> None:
 def out_of_range(draw: Any, call: Caller) -> None:
     """An input beyond `clip` is refused, not clipped."""
     scene = average(draw, call.caps)
-    beyond = draw(st.sampled_from((1.5, 2.0, 10.0, 1.0 + 2.0**-20))) * scene.scale.clip
-    _refused_input(draw, call, scene, draw(st.sampled_from((beyond, -beyond))))
+    beyond = draw(among((1.5, 2.0, 10.0, 1.0 + 2.0**-20))) * scene.scale.clip
+    _refused_input(draw, call, scene, draw(among((beyond, -beyond))))
 
 
 @check("secagg.average/not-finite", "QNT-01", "ADP-31", operations=(AVERAGE,), examples=15)
 def not_finite(draw: Any, call: Caller) -> None:
     """NaN and infinities are refused."""
     scene = average(draw, call.caps)
-    _refused_input(draw, call, scene, draw(st.sampled_from((math.nan, math.inf, -math.inf))))
+    _refused_input(draw, call, scene, draw(among((math.nan, math.inf, -math.inf))))
 
 
 def _refused_input(draw: Any, call: Caller, scene: Average, value: float) -> None:
@@ -164,7 +165,7 @@ def wrap(draw: Any, call: Caller) -> None:
     scale = neighbours.one_of(draw, _wrapping(call.caps, roster.N))
     scene = average(draw, call.caps, roster, scale)
     x = scene.x.copy()
-    x[:, 0] = draw(st.sampled_from((1, -1))) * scale.clip
+    x[:, 0] = draw(among((1, -1))) * scale.clip
     scene = replace(scene, x=x, weights=(scale.max_weight,) * roster.N)
     params, rand = scene.params(), call.randomness(AVERAGE, scene.rand())
     answer = call.ask(AVERAGE, params, rand)
@@ -182,7 +183,7 @@ def bad_weight(draw: Any, call: Caller) -> None:
     """A weight that is not positive or is above `max_weight` is refused."""
     scene = average(draw, call.caps)
     weights, most = list(scene.weights), scene.scale.max_weight
-    at, wrong = place_of(draw, weights), draw(st.sampled_from((most + 1, 2 * most + 5, 0, -1)))
+    at, wrong = place_of(draw, weights), draw(among((most + 1, 2 * most + 5, 0, -1)))
     weights[at] = wrong
     why = f"the weight of user {at} is {wrong}, and max_weight is {most}"
     _refused(call, replace(scene, weights=tuple(weights)), NOT_FINITE | BAD_PARAM, why)
@@ -194,7 +195,7 @@ def _scale(check_name: str, clause: str, member: str, wrong: tuple[int, ...]) ->
         """A level, `clip` or `max_weight` that is not positive is refused. A modulus outside SAG-01 is refused."""
         scene = average(draw, call.caps)
         scene = replace(scene, x=np.zeros_like(scene.x))
-        params = scene.params(**{member: draw(st.sampled_from(wrong))})
+        params = scene.params(**{member: draw(among(wrong))})
         rand = call.randomness(AVERAGE, scene.rand())
         call.refused(AVERAGE, params, BAD_PARAM, f"{member} is {params[member]}", rand)
 
@@ -258,7 +259,7 @@ def _threshold(operation: str) -> None:
         """A threshold outside SAG-02 is refused."""
         valid = VALID[operation](draw, call.caps)
         k, complete = valid.params["k"], valid.params["k"] == valid.params["N"] - 1
-        wrong = draw(st.sampled_from((0, 1, -1, k + 2, *((2,) if complete else ()))))
+        wrong = draw(among((0, 1, -1, k + 2, *((2,) if complete else ()))))
         rand = call.randomness(operation, valid.rand)
         call.refused(operation, {**valid.params, "t": wrong}, _FORBIDDEN, f"t = {wrong} with k = {k}", rand)
 
@@ -270,7 +271,7 @@ def _degree(operation: str) -> None:
         valid = VALID[operation](draw, call.caps)
         N = valid.params["N"]
         odd = [k for k in range(3, N - 1) if k * N % 2]
-        wrong = draw(st.sampled_from((0, 1, -1, N, N + 5, *odd[:1])))
+        wrong = draw(among((0, 1, -1, N, N + 5, *odd[:1])))
         changed = {"k": wrong, "t": min(valid.params["t"], max(wrong + 1, 2))}
         rand = call.randomness(operation, valid.rand)
         call.refused(operation, {**valid.params, **changed}, _FORBIDDEN, f"k = {wrong} with N = {N}", rand)
@@ -282,7 +283,7 @@ def _drop(operation: str) -> None:
         """Dropouts that name a user twice or a user outside the roster are refused."""
         valid = VALID[operation](draw, call.caps)
         N, phases = valid.params["N"], draw(st.permutations(sorted(valid.params["drop"])))
-        user = draw(st.sampled_from((N, 2**31 - 1, -1, 0, N - 1)))
+        user = draw(among((N, 2**31 - 1, -1, 0, N - 1)))
         known = 0 <= user < N
         wrong = {phase: [] for phase in phases} | {phases[0]: [user], phases[1]: [user] if known else []}
         codes = TWICE | TOO_FEW | OUTSIDE if known else OUTSIDE
@@ -297,7 +298,7 @@ def _phases(operation: str) -> None:
         """Dropouts with an extra or a missing phase are malformed."""
         valid = VALID[operation](draw, call.caps)
         wrong = dict(valid.params["drop"])
-        name = draw(st.sampled_from((*sorted(wrong), "done", "share", "")))
+        name = draw(among((*sorted(wrong), "done", "share", "")))
         if name in wrong:
             del wrong[name]
         else:

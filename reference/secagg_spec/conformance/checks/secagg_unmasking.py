@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.cases import neighbours
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.neighbour_rounds import EARLY, Unmasking, unmasking
 from secagg_spec.conformance.cases.neighbours import UNMASKING
 from secagg_spec.conformance.cases.requests import inserted
@@ -46,7 +47,7 @@ def again(draw: Any, call: Caller) -> None:
     """A second request is refused, whether it equals the first or not."""
     scene = unmasking(draw, call.caps)
     other = [user for user in scene.survivors if user != scene.user]
-    moved = _moved(scene, draw(st.sampled_from(other))) if draw(st.booleans()) else scene.right()
+    moved = _moved(scene, draw(among(other))) if draw(st.booleans()) else scene.right()
     first, second = _entries(call, scene, scene.right(), moved)
     _released(first, scene)
     _demand(call, second, _AGAIN | TOO_FEW, "a request was answered before")
@@ -58,7 +59,7 @@ def twice(draw: Any, call: Caller) -> None:
     scene = unmasking(draw, call.caps)
     request = scene.right()
     name = "dropped" if request["dropped"] and draw(st.booleans()) else "survivors"
-    user = draw(st.sampled_from(request[name]))
+    user = draw(among(request[name]))
     _refused(call, scene, {**request, name: inserted(draw, request[name], user)}, TWICE, f"{name} names {user} twice")
 
 
@@ -66,7 +67,7 @@ def twice(draw: Any, call: Caller) -> None:
 def outside(draw: Any, call: Caller) -> None:
     """A request that names a user outside the roster is refused."""
     scene = unmasking(draw, call.caps)
-    name, stranger = draw(st.sampled_from(("survivors", "dropped"))), draw(st.sampled_from((scene.roster.N, 2**31 - 1)))
+    name, stranger = draw(among(("survivors", "dropped"))), draw(among((scene.roster.N, 2**31 - 1)))
     request = {**scene.right(), name: [*scene.right()[name], stranger]}
     _refused(call, scene, request, OUTSIDE, f"{name} names {stranger} and N is {scene.roster.N}")
 
@@ -75,7 +76,7 @@ def outside(draw: Any, call: Caller) -> None:
 def both_sets(draw: Any, call: Caller) -> None:
     """A request that names a user both as survivor and as dropped is refused."""
     scene = unmasking(draw, call.caps)
-    user = draw(st.sampled_from([user for user in scene.survivors if user in scene.holders]))
+    user = draw(among([user for user in scene.survivors if user in scene.holders]))
     request = {**scene.right(), "dropped": sorted([*scene.dropped, user])}
     _refused(call, scene, request, _SETS, f"user {user} is named as survivor and as dropped")
 
@@ -103,7 +104,7 @@ def unnamed(draw: Any, call: Caller) -> None:
     """A request that leaves out a user whose shares the party holds is refused."""
     scene = unmasking(draw, call.caps, 1)
     held = [user for user in scene.sharers if user in scene.holders and user != scene.user]
-    left_out = draw(st.sampled_from(held))
+    left_out = draw(among(held))
     request = {name: [user for user in users if user != left_out] for name, users in scene.right().items()}
     codes = _SETS | TOO_FEW if len(scene.drop_all()) == scene.roster.spare else _SETS
     _refused(call, scene, request, codes, f"shares of user {left_out} are held, and it is not named")
@@ -114,7 +115,7 @@ def not_held(draw: Any, call: Caller) -> None:
     """A request that names a neighbour whose shares the party does not hold is refused."""
     scene = unmasking(draw, call.caps, 1, EARLY, 1)
     gone = [user for user in scene.drop_all() if user in scene.holders]
-    name = draw(st.sampled_from(("survivors", "dropped")))
+    name = draw(among(("survivors", "dropped")))
     if not gone:
         return
     request = {**scene.right(), name: sorted([*scene.right()[name], gone[0]])}
@@ -136,7 +137,7 @@ def bad_user(draw: Any, call: Caller) -> None:
     """A user outside the roster, or one that drops out, cannot be the one that answers."""
     scene = unmasking(draw, call.caps)
     gone = scene.drop_all()
-    wrong = draw(st.sampled_from((*gone, scene.roster.N, -1)))
+    wrong = draw(among((*gone, scene.roster.N, -1)))
     call.refused(UNMASKING, scene.params(scene.right(), user=wrong), _WRONG_USER, f"user {wrong} has nothing to answer")
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import dealt_rounds, strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import vandermonde
 from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import (
@@ -108,9 +109,9 @@ def _opening(
 
     Return its round, the party, and the two parts of the request that opens it.
     """
-    protocol, _, role = draw(st.sampled_from(choices(call.caps))).partition(".")
+    protocol, _, role = draw(among(choices(call.caps))).partition(".")
     deal = dealt_rounds.deal(draw, protocol)
-    party = _seat(Role(role), int(draw(st.sampled_from(deal.users))))
+    party = _seat(Role(role), int(draw(among(deal.users))))
     return deal, party, deal.opening(party), deal.rand(party)
 
 
@@ -121,7 +122,7 @@ def _seat(role: Role, user: int) -> int:
 
 def _handle(draw: Any) -> str:
     """Draw a handle that no other check uses."""
-    return str(draw(st.sampled_from(("h", "", "a b", "é", "x" * 200))))
+    return str(draw(among(("h", "", "a b", "é", "x" * 200))))
 
 
 def _open(call: Caller, handle: str, params: dict[str, Any], rand: dict[str, Any]) -> None:
@@ -150,7 +151,7 @@ def in_use(draw: Any, call: Caller) -> None:
 def no_session(draw: Any, call: Caller) -> None:
     """A handle that was never opened, was freed, or was refused names no session."""
     deal, _, params, rand = _opening(draw, call)
-    handle, how = _handle(draw), draw(st.sampled_from(("freed", "never", "refused")))
+    handle, how = _handle(draw), draw(among(("freed", "never", "refused")))
     free = draw(st.booleans())
     if how == "freed":
         _open(call, handle, params, rand)
@@ -203,13 +204,13 @@ def members(draw: Any, call: Caller) -> None:
     """Params, numbers or a setup with an extra or a missing member are rejected as malformed."""
     _, _, params, rand = _opening(draw, call)
     params = {"handle": _handle(draw), **params}
-    part = draw(st.sampled_from(("numbers", "setup", "")))
+    part = draw(among(("numbers", "setup", "")))
     holder: dict[str, Any] = params[part] if part else params
     if draw(st.booleans()) or not holder:
         holder["zq"] = 1
         why = f"{part or 'params'} hold the unknown member 'zq'"
     else:
-        name = draw(st.sampled_from(sorted(holder)))
+        name = draw(among(sorted(holder)))
         del holder[name]
         why = f"{part or 'params'} lack {name!r}"
     call.refused(NEW, params, MALFORMED, why, rand)
@@ -224,10 +225,10 @@ def types(draw: Any, call: Caller) -> None:
     """A member of the wrong JSON type is rejected as malformed, in numbers and setup too."""
     _, _, params, rand = _opening(draw, call)
     params = {"handle": _handle(draw), **params}
-    part = draw(st.sampled_from(("numbers", "setup", "")))
+    part = draw(among(("numbers", "setup", "")))
     holder: dict[str, Any] = (params[part] if part else params) or params
-    name = draw(st.sampled_from(sorted(holder)))
-    holder[name] = draw(st.sampled_from(_WRONG))
+    name = draw(among(sorted(holder)))
+    holder[name] = draw(among(_WRONG))
     codes = MALFORMED if name not in ("protocol", "role") else NO_SUCH
     call.refused(NEW, params, codes, f"{name} is {holder[name]!r}", rand)
 
@@ -238,7 +239,7 @@ def step_types(draw: Any, call: Caller) -> None:
     deal, _, params, rand = _opening(draw, call)
     handle = _handle(draw)
     step = {"handle": handle, **_first(deal)}
-    wrong = draw(st.sampled_from(({"inbox": ["0g"]}, {"inbox": "00"}, {"inbox": [7]}, {"phase": 7}, {"zq": 1}, {})))
+    wrong = draw(among(({"inbox": ["0g"]}, {"inbox": "00"}, {"inbox": [7]}, {"phase": 7}, {"zq": 1}, {})))
     faulty = {**step, **wrong} if wrong else {name: step[name] for name in ("handle", "phase")}
     _open(call, handle, params, rand)
     call.refused(STEP, faulty, MALFORMED, f"the step has {wrong or 'no inbox'}")
@@ -249,8 +250,8 @@ def step_types(draw: Any, call: Caller) -> None:
 def unknown(draw: Any, call: Caller) -> None:
     """A protocol, role or phase that the text does not have is rejected."""
     _, _, params, rand = _opening(draw, call)
-    handle, what = _handle(draw), draw(st.sampled_from(("protocol", "role", "phase")))
-    name = draw(st.sampled_from(("x", "", "Server", "secagg ")))
+    handle, what = _handle(draw), draw(among(("protocol", "role", "phase")))
+    name = draw(among(("x", "", "Server", "secagg ")))
     if what != "phase":
         call.refused(NEW, {"handle": handle, **params, what: name}, NO_SUCH, f"{what} is {name!r}", rand)
         return
@@ -268,7 +269,7 @@ def unknown(draw: Any, call: Caller) -> None:
 )
 def undeclared(draw: Any, call: Caller) -> None:
     """A party that is not declared is answered with `unsupported`."""
-    protocol, _, role = draw(st.sampled_from(sorted(set(PARTIES) - set(call.caps.parties)))).partition(".")
+    protocol, _, role = draw(among(sorted(set(PARTIES) - set(call.caps.parties)))).partition(".")
     deal = dealt_rounds.deal(draw, protocol)
     party = _seat(Role(role), 0)
     answer = call.ask(NEW, {"handle": "h", **deal.opening(party)}, deal.rand(party))
@@ -288,8 +289,8 @@ def randomness(draw: Any, call: Caller) -> None:
 def _spoiled(draw: Any, rand: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """Return sampled values with a missing or extra name, or of the wrong length, and what is wrong with them."""
     rand, filled = dict(rand), sorted(name for name in rand if rand[name])
-    how = draw(st.sampled_from(("more", "less", "longer"))) if filled else "more"
-    name = draw(st.sampled_from(filled or ["zq"]))
+    how = draw(among(("more", "less", "longer"))) if filled else "more"
+    name = draw(among(filled or ["zq"]))
     if how == "more":
         rand["zq"] = "00000000"
     elif how == "less":
@@ -357,14 +358,14 @@ def again_members(draw: Any, call: Caller) -> None:
     handle = _handle(draw)
     right: dict[str, Any] = {"handle": handle, **later}
     wrong: dict[str, Any] = {**right, "setup": dict(right["setup"])}
-    part = draw(st.sampled_from(("setup", "")))
+    part = draw(among(("setup", "")))
     holder: dict[str, Any] = wrong[part] if part else wrong
     if draw(st.booleans()) or not holder:
-        name = draw(st.sampled_from(("zq", *REMEMBERED)))
+        name = draw(among(("zq", *REMEMBERED)))
         holder[name] = 1
         why = f"{part or 'params'} hold the unknown member {name!r}"
     else:
-        name = draw(st.sampled_from(sorted(holder)))
+        name = draw(among(sorted(holder)))
         del holder[name]
         why = f"{part or 'params'} lack {name!r}"
     _open(call, handle, params, rand)
@@ -381,8 +382,8 @@ def again_types(draw: Any, call: Caller) -> None:
     right: dict[str, Any] = {"handle": handle, **later}
     wrong: dict[str, Any] = {**right, "setup": dict(right["setup"])}
     holder: dict[str, Any] = wrong["setup"] if draw(st.booleans()) and wrong["setup"] else wrong
-    name = draw(st.sampled_from(sorted(holder)))
-    holder[name] = draw(st.sampled_from(_WRONG))
+    name = draw(among(sorted(holder)))
+    holder[name] = draw(among(_WRONG))
     _open(call, handle, params, rand)
     call.refused(AGAIN, wrong, MALFORMED, f"{name} is {holder[name]!r}", values)
     call.result(AGAIN, right, values)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic import shamir
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import inserted, own_field, place_of
 from secagg_spec.conformance.cases.valid import VALID, coefficients, random_coefficients, secret
 from secagg_spec.conformance.checks.base import (
@@ -165,7 +166,7 @@ def share_numbers(draw: Any, call: Caller) -> None:
     n = valid.params["n"]
     options: list[dict[str, int]] = [{"t": t} for t in (1, 0, -1, n + 1)]
     options += [{"n": 0}, {"n": valid.params["t"] - 1}, *([{"n": 2**16 + 1}] if own_field(call.caps) else [])]
-    changed = draw(st.sampled_from(options))
+    changed = draw(among(options))
     count = max(changed.get("t", valid.params["t"]) - 1, 0)
     rand = call.randomness(_SHARE, {"coefficients": bytes(_WIDTH * (count - 1)).hex() + "01" * _WIDTH if count else ""})
     why = f"{changed} breaks 2 <= t <= n <= 2**16"
@@ -175,7 +176,7 @@ def share_numbers(draw: Any, call: Caller) -> None:
 @check("shamir.reconstruct/numbers", "SHM-01", operations=(_BACK,), applies=_has_shares(), examples=15)
 def reconstruct_numbers(draw: Any, call: Caller) -> None:
     """A threshold below 2, or above the largest number of holders, is refused."""
-    t = draw(st.sampled_from((1, 0, -1, *((2**16 + 1,) if own_field(call.caps) else ()))))
+    t = draw(among((1, 0, -1, *((2**16 + 1,) if own_field(call.caps) else ()))))
     params = _shared(draw, call)
     users = range(len(params.shares))
     codes = BAD_PARAM | TOO_FEW if t > 1 else BAD_PARAM
@@ -194,9 +195,9 @@ def too_few(draw: Any, call: Caller) -> None:
 def twice(draw: Any, call: Caller) -> None:
     """A user who appears twice is refused, whether there are enough other users or not."""
     sharing = _shared(draw, call)
-    size = draw(st.sampled_from((sharing.t - 1, sharing.t)))
+    size = draw(among((sharing.t - 1, sharing.t)))
     distinct = strategies.subset(draw, range(len(sharing.shares)), size, size)
-    user = draw(st.sampled_from(distinct))
+    user = draw(among(distinct))
     call.refused(_BACK, sharing.params(inserted(draw, distinct, user)), TWICE, f"user {user} appears twice")
 
 
@@ -207,7 +208,7 @@ def outside(draw: Any, call: Caller) -> None:
     users = strategies.subset(draw, range(len(sharing.shares)), sharing.t)
     params = sharing.params(users)
     at = place_of(draw, users)
-    params["users"][at] = draw(st.sampled_from((-1, -2)))
+    params["users"][at] = draw(among((-1, -2)))
     if params["users"][at] == -1 and own_field(call.caps):
         params["shares"][at] = (sharing.secret + bytes(_WIDTH - len(sharing.secret))).hex()
     call.refused(_BACK, params, OUTSIDE, f"there is no user {params['users'][at]}")
@@ -221,7 +222,7 @@ def extra(draw: Any, call: Caller) -> None:
     users = strategies.subset(draw, range(n), sharing.t + 1)
     params, at = sharing.params(users), place_of(draw, users)
     added, other = draw(st.integers(1, shamir.PRIME - 1)), bytes(draw(st.binary(min_size=32, max_size=32)))
-    byte, bit = draw(st.integers(0, 2**16)), draw(st.sampled_from((None, *range(8))))
+    byte, bit = draw(st.integers(0, 2**16)), draw(among((None, *range(8))))
     if own_field(call.caps):
         altered = (_number(params["shares"][at]) + added) % shamir.PRIME
         params["shares"][at] = shamir.element_bytes(altered).hex()
@@ -247,7 +248,7 @@ def _flipped(text: str, byte: int, bit: int) -> str:
 def too_large(draw: Any, call: Caller) -> None:
     """Shares that reconstruct to a number longer than 32 bytes are refused."""
     params = VALID[_BACK](draw, call.caps).params
-    added = draw(st.sampled_from((2**256, 2**256 + 1, 2**520, shamir.PRIME - 2**256)) | st.integers(2**256, 2**520))
+    added = draw(among((2**256, 2**256 + 1, 2**520, shamir.PRIME - 2**256)) | st.integers(2**256, 2**520))
     moved = [(_number(text) + added) % shamir.PRIME for text in params["shares"]]
     texts = [shamir.element_bytes(value).hex() for value in moved]
     call.refused(_BACK, {**params, "shares": texts}, BAD_SHARE, "the number at 0 has more than 32 bytes")
@@ -258,7 +259,7 @@ def secret_length(draw: Any, call: Caller) -> None:
     """A secret that is not 32 bytes long is refused."""
     valid = VALID[_SHARE](draw, call.caps)
     text = valid.params["secret"]
-    wrong = draw(st.sampled_from((text[:-2], text + "00", "", text + text)))
+    wrong = draw(among((text[:-2], text + "00", "", text + text)))
     rand = call.randomness(_SHARE, valid.rand)
     why = f"the secret has {len(wrong) // 2} bytes"
     call.refused(_SHARE, {**valid.params, "secret": wrong}, SECRET_LENGTH, why, rand)
@@ -270,7 +271,7 @@ def share_coefficients(draw: Any, call: Caller) -> None:
     valid = VALID[_SHARE](draw, call.caps)
     texts = _cut(valid.rand["coefficients"])
     at = place_of(draw, texts)
-    large = draw(st.sampled_from((shamir.PRIME, shamir.PRIME + 1, 2**528 - 1, shamir.PRIME + _number(texts[at]))))
+    large = draw(among((shamir.PRIME, shamir.PRIME + 1, 2**528 - 1, shamir.PRIME + _number(texts[at]))))
     exchanged = "".join([*texts[:at], large.to_bytes(_WIDTH, "little").hex(), *texts[at + 1 :]])
     whole = "".join(texts)
     wrong = {
@@ -279,7 +280,7 @@ def share_coefficients(draw: Any, call: Caller) -> None:
         "there is one too many": whole + "00" * _WIDTH,
         "there is a byte too many": whole + "00",
     }
-    why = draw(st.sampled_from(list(wrong)))
+    why = draw(among(list(wrong)))
     codes = NONCANONICAL if wrong[why] == exchanged else BAD_RANDOMNESS
     call.refused(_SHARE, valid.params, codes, f"coefficients: {why}", {"coefficients": wrong[why]})
 
@@ -290,8 +291,8 @@ def elements(draw: Any, call: Caller) -> None:
     params = VALID[_BACK](draw, call.caps).params
     at = place_of(draw, params["shares"])
     text = params["shares"][at]
-    congruent = (_number(text) + shamir.PRIME * draw(st.sampled_from((1, 2, 127)))).to_bytes(_WIDTH, "little").hex()
-    wrong = draw(st.sampled_from((congruent, "ff" * _WIDTH, text + "00", text[:-2], "")))
+    congruent = (_number(text) + shamir.PRIME * draw(among((1, 2, 127)))).to_bytes(_WIDTH, "little").hex()
+    wrong = draw(among((congruent, "ff" * _WIDTH, text + "00", text[:-2], "")))
     codes = NONCANONICAL if len(wrong) == 2 * _WIDTH else LENGTH
     shares = [*params["shares"][:at], wrong, *params["shares"][at + 1 :]]
     call.refused(_BACK, {**params, "shares": shares}, codes, f"shares[{at}] = {wrong or 'nothing'} is no share")
@@ -360,7 +361,7 @@ def _thresholds(caps: Capabilities) -> list[int]:
 @check("shamir/one-fewer", "SHM-12", operations=_BOTH, applies=_one_fewer, examples=10)
 def one_fewer(draw: Any, call: Caller) -> None:
     """The shares of t - 1 users do not reconstruct the secret, even when the request names t - 1 as threshold."""
-    t = int(draw(st.sampled_from(_thresholds(call.caps)[:8])))
+    t = int(draw(among(_thresholds(call.caps)[:8])))
     n = next(n for n in strategies.holders(strategies.Space(call.caps, _BOTH)) if n >= t)
     given = sha256(draw(st.binary(max_size=4))).digest()
     sampled = random_coefficients(draw, t - 1)

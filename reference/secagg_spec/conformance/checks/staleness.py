@@ -14,6 +14,7 @@ from secagg_spec.arithmetic.staleness import MAX_TAU, admissible_weights, realis
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import staleness as scenes
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.staleness import DRAWS, WEIGHT, Late
 from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, NOT_FINITE, Caller, CheckFailed, check, fail
 
@@ -69,7 +70,7 @@ def non_increasing(draw: Any, call: Caller) -> None:
 def fractions(draw: Any, call: Caller) -> None:
     """An exponent or a slope that is out of range or not in lowest terms is refused."""
     late = scenes.late(draw, call.caps)
-    kind = draw(st.sampled_from(("polynomial", "hinge")))
+    kind = draw(among(("polynomial", "hinge")))
     p, r = draw(
         st.sampled_from(((-1, 2), (1001, 1), (1, 101), (1, 0), (1, -2), (2, 4), (0, 2), (100, 100), (2**31 - 1, 1)))
     )
@@ -80,9 +81,9 @@ def fractions(draw: Any, call: Caller) -> None:
 def numbers(draw: Any, call: Caller) -> None:
     """A level, a staleness or a start out of range is refused."""
     late = scenes.late(draw, call.caps)
-    name = draw(st.sampled_from(("level", "tau", "start")))
+    name = draw(among(("level", "tau", "start")))
     wrong = (0, -1, 2**32 + 1, 2**64 + late.level) if name == "level" else (-1, MAX_TAU + 1, 2**64)
-    changed: dict[str, Any] = {name: draw(st.sampled_from(wrong))}
+    changed: dict[str, Any] = {name: draw(among(wrong))}
     hinge = {"kind": "hinge", "numerator": 1, "denominator": 2} if name == "start" else {}
     _refused(call, late, {**changed, **hinge}, f"{changed} is not allowed")
 
@@ -106,7 +107,7 @@ def unused(draw: Any, call: Caller) -> None:
 def draws(draw: Any, call: Caller) -> None:
     """A draw that is not a multiple of 2**-53 in [0, 1) is refused."""
     late = scenes.late(draw, call.caps)
-    bad = draw(st.sampled_from((1.0, -1 / DRAWS, 2.0, math.nan, 0.5 / DRAWS, 2.0**-60, math.inf)))
+    bad = draw(among((1.0, -1 / DRAWS, 2.0, math.nan, 0.5 / DRAWS, 2.0**-60, math.inf)))
     rand = {"rounding": pack_reals(np.array([bad]))}
     call.refused(WEIGHT, late.params(), NOT_FINITE, f"the draw is {bad!r}", rand)
 
@@ -115,7 +116,7 @@ def draws(draw: Any, call: Caller) -> None:
 def one_draw(draw: Any, call: Caller) -> None:
     """A request is refused unless it has exactly one draw."""
     late = scenes.late(draw, call.caps)
-    count = draw(st.sampled_from((0, 2, 3)))
+    count = draw(among((0, 2, 3)))
     rand = {"rounding": pack_reals(np.full(count, late.draw))}
     call.refused(WEIGHT, late.params(), LENGTH, f"there are {count} draws for one weight", rand)
 

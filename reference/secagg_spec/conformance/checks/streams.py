@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.valid import VALID, key
 from secagg_spec.conformance.checks.base import LENGTH, Caller, CheckFailed, check, fail, same
 from secagg_spec.conformance.checks.counting import demand_shares
@@ -69,7 +70,7 @@ def again(draw: Any, call: Caller) -> None:
 @check("prg.expand/distinct", "PRG-05", operations=(_EXPAND,), examples=60)
 def distinct(draw: Any, call: Caller) -> None:
     """Different keys give different streams, even when the keys are similar."""
-    q = draw(st.sampled_from(sorted(strategies.moduli(call.caps.range(_EXPAND, "q"), prime=False))[-3:]))
+    q = draw(among(sorted(strategies.moduli(call.caps.range(_EXPAND, "q"), prime=False))[-3:]))
     first, second, how = _alike(draw)
     n = _telling(q)
     if np.array_equal(stream(call, q, first, n), stream(call, q, second, n)):
@@ -78,7 +79,7 @@ def distinct(draw: Any, call: Caller) -> None:
 
 def _alike(draw: Any) -> tuple[bytes, bytes, str]:
     """Draw two different keys and say how they differ."""
-    first, kind = key(draw), draw(st.sampled_from(("order", "bit", "two words", "fresh")))
+    first, kind = key(draw), draw(among(("order", "bit", "two words", "fresh")))
     words = np.frombuffer(first, "<u4")
     if kind == "order":
         second = words[list(draw(st.permutations(range(8))))].tobytes()
@@ -109,7 +110,7 @@ _HOW = {
 def other_length(draw: Any, call: Caller) -> None:
     """A key of another length is either refused or expanded."""
     params = VALID[_EXPAND](draw, call.caps).params
-    text = draw(st.sampled_from((params["key"][:-2], params["key"] + "00", "", params["key"][:32])))
+    text = draw(among((params["key"][:-2], params["key"] + "00", "", params["key"][:32])))
     answer = call.ask(_EXPAND, {**params, "key": text})
     call.by_relation = True
     if answer.kind == "error":
@@ -134,7 +135,7 @@ def _many(caps: Capabilities) -> list[int]:
 @check("prg.expand/residues", "PRG-04", operations=(_EXPAND,), applies=lambda caps: bool(_few(caps)), examples=20)
 def residues(draw: Any, call: Caller) -> None:
     """Modulo a small number, each residue occurs, and about equally often."""
-    q, drawn = draw(st.sampled_from(_few(call.caps))), _random_key(draw)
+    q, drawn = draw(among(_few(call.caps))), _random_key(draw)
     n = max(_LEAST, _enough(q))
     counts = np.bincount(stream(call, q, drawn, n).astype(np.int64), minlength=q)
     demand_shares(counts.tolist(), [1 / q] * q, f"modulo {q} the element {{}}")
@@ -149,7 +150,7 @@ def _enough(q: int) -> int:
 def intervals(draw: Any, call: Caller) -> None:
     """Modulo a large number, each eighth of the residues and each remainder modulo 8 is as frequent as it should be."""
     allowed = _many(call.caps)
-    q, drawn = draw(st.sampled_from(allowed[:1]) | st.sampled_from(allowed)), _random_key(draw)
+    q, drawn = draw(among(allowed[:1]) | st.sampled_from(allowed)), _random_key(draw)
     values = stream(call, q, drawn, _COUNTED).astype(object)
     eighths = np.bincount((values * _BUCKETS // q).astype(np.int64), minlength=_BUCKETS)
     ends = [-(-at * q // _BUCKETS) for at in range(_BUCKETS + 1)]

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from hypothesis import strategies as st
 
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.targets.reference.messages import KINDS, parse
 from secagg_spec.errors import ProtocolError
 from secagg_spec.protocols.codec import Message, OpaqueBytes, Unsigned, Words, encode, field_codecs
@@ -204,17 +205,17 @@ _LISTS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
 def changes(draw: st.DrawFn, data: bytes, parties: Sequence[int]) -> list[Any]:
     """Draw a change of a message; `parties` are its possible senders and receivers."""
     message = parse(data)
-    word = draw(st.sampled_from(("element", "flip", "sender", "receiver", "round", "session", "cut", "longer", "type")))
+    word = draw(among(("element", "flip", "sender", "receiver", "round", "session", "cut", "longer", "type")))
     if word == "element" and _own(message):
         return _drawn_element(draw, message)
     values: Mapping[str, Callable[[], list[Any]]] = {
         "cut": lambda: [draw(st.integers(1, len(data)))],
         "longer": lambda: [draw(st.integers(1, 4))],
-        "type": lambda: [draw(st.sampled_from([number for number in sorted(KINDS) if number != message.TYPE]))],
+        "type": lambda: [draw(among([number for number in sorted(KINDS) if number != message.TYPE]))],
         "session": lambda: [bytes([message.session[0] ^ 1]) + message.session[1:]],
-        "round": lambda: [message.round ^ 1 << draw(st.sampled_from((0, 1, 31)))],
-        "sender": lambda: [draw(st.sampled_from([party for party in parties if party != message.sender]))],
-        "receiver": lambda: [draw(st.sampled_from([party for party in parties if party != message.receiver]))],
+        "round": lambda: [message.round ^ 1 << draw(among((0, 1, 31)))],
+        "sender": lambda: [draw(among([party for party in parties if party != message.sender]))],
+        "receiver": lambda: [draw(among([party for party in parties if party != message.receiver]))],
     }
     if word in values:
         return [word, *values[word]()]
@@ -232,7 +233,7 @@ def _own(message: Message) -> list[str]:
 
 
 def _drawn_element(draw: st.DrawFn, message: Message) -> list[Any]:
-    name = draw(st.sampled_from(_own(message)))
+    name = draw(among(_own(message)))
     value = getattr(message, name)
     at, bits = draw(st.integers(0, len(value) - 1)), 8 if isinstance(value, bytes) else 32
     return ["element", name, at, 1 << draw(st.integers(0, bits - 1))]
@@ -243,13 +244,13 @@ def lies(draw: st.DrawFn, data: bytes, size: int) -> list[Any]:
     """Draw a change of the users that a message names, among the `size` users of the round."""
     message = parse(data)
     lists = user_lists(message)
-    name = draw(st.sampled_from(lists))
+    name = draw(among(lists))
     users = getattr(message, name)
     unnamed = [user for user in (*range(size), size, SERVER) if user not in users]
     words = ["without", *(["moved", "both"] if len(lists) == 2 else []), "twice"] if users else []
     words += ["with"] if unnamed else []
     words += ["swapped"] if len(users) > 1 else []
-    word = draw(st.sampled_from(words))
+    word = draw(among(words))
     if word == "with":
-        return [word, name, draw(st.sampled_from(unnamed))]
+        return [word, name, draw(among(unnamed))]
     return [word, name, draw(st.integers(1 if word == "swapped" else 0, len(users) - 1))]

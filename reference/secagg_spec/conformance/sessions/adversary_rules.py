@@ -13,6 +13,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.sessions.adversary import TURNED, Act, Engine
 from secagg_spec.conformance.sessions.adversary_letters import Letter, changes, lies, user_lists
 from secagg_spec.conformance.targets.reference.messages import parse
@@ -105,7 +106,7 @@ class Rule:
 
 
 def _one(draw: Any, options: Sequence[Any]) -> Any:
-    return draw(st.sampled_from(options))
+    return draw(among(options))
 
 
 def _at_mail(name: str, weight: int, least: int = 1) -> Rule:
@@ -252,4 +253,4 @@ def acts(draw: st.DrawFn, stage: Stage) -> Act:
     """Draw the next act."""
     names = ["all"] * stage.seen.pace.haste
     names += [name for name, rule in RULES.items() for _ in range(rule.often(stage))]
-    return list(draw(act(draw(st.sampled_from(names)), stage)))
+    return list(draw(act(draw(among(names)), stage)))

@@ -1,0 +1,30 @@
+"""Strategies that draw one of some options, kept for the next draw from the same options.
+
+Hypothesis takes more time to make such a strategy than to draw from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+
+X = TypeVar("X")
+_KEPT = 2048
+
+
+def among(options: Iterable[X]) -> st.SearchStrategy[X]:
+    """Return a strategy that draws one of the options; the first is the simplest."""
+    given = tuple(options)
+    try:
+        return _kept(given, tuple(map(type, given)))
+    except TypeError:
+        return st.sampled_from(given)
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept(options: tuple[Any, ...], types: tuple[type, ...]) -> st.SearchStrategy[Any]:
+    """Return the strategy; options that are equal and of another type, such as 1 and true, are others."""
+    return st.sampled_from(options)
