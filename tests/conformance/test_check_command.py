@@ -54,7 +54,7 @@ FAULTS = [
     ("truncated", "operations", "not JSON: '{", "one whole JSON object"),
     ("unknown-code", "refusal", "'because'", "spec/adapter.md, section 5"),
     ("reject-everything", "operations", "rejected this as bad_param", "declare the ranges"),
-    ("state-leak", "same again", "differently than before", "keep nothing but sessions"),
+    ("state-leak", "same again", "differently than before", "keep no state"),
     ("early-exit", "operations", "exit status 0", "must not depend on earlier requests"),
     ("nth-crash", "operations", "exit status 3", "must not depend on earlier requests"),
     ("lies", "unknown", "was answered by result", '{"unsupported": true}'),

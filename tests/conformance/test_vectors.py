@@ -406,7 +406,7 @@ def test_an_adapter_that_cannot_be_used(capsys: pytest.CaptureFixture[str]) -> N
         (["-k", "nothing-like-it"], "no vector has this"),
         (["--target", "nobody"], "the targets are"),
         (["--target", "node", "--", "x"], "not both"),
-        (["--regenerate", "-k", "x"], "stands alone"),
+        (["--regenerate", "-k", "x"], "takes no other option"),
         (["--renew"], "stands with --regenerate"),
     ],
 )
