@@ -34,8 +34,9 @@ def test_what_is_concluded_from_some_cases() -> None:
     assert "buffered and 2 other honest updates came: " in line_of(table, "users 0, 1")
     lines = list(command._conclusions(plan, cases))
     who = "for users 0, 1 (T + 1 = 2 users), when users 0 to 2 are buffered"
+    scope = ", among the cases decided here"
     assert lines[:3] == [
-        "up to T = 1: exactly the weighted sum over the buffer and the coalition's own data, among the cases decided here",
+        f"up to T = 1: exactly the weighted sum over the buffer and the coalition's own data{scope}",
         f"the weighted sum can be one honest update: the update of user 2, {who}",
         "the weighted sum itself is learned in every case",
     ]
