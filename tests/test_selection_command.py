@@ -60,7 +60,7 @@ def test_equal_rates_and_no_partition_are_told(capsys: pytest.CaptureFixture[str
     assert "no partition: 8 does not divide 20" in out
     assert "\nPartition" not in out
     _, out, _ = call(capsys, "--users", "7", "--per-round", "1", "--privacy", "1", "--rounds", "2")
-    assert "each to 1 or 2 of them" in out
+    assert "1 or 2 users for each" in out
 
 
 def test_a_scheme_without_a_round_is_said_to_have_no_sum(capsys: pytest.CaptureFixture[str]) -> None:

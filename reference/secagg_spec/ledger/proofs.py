@@ -220,7 +220,7 @@ def rank_of_flint(rows: Iterable[Iterable[SupportsInt]], q: int | None = None) -
 
 @dataclass(frozen=True)
 class Proof:
-    """A file of ``proofs/``; `claims` gives the method for each decided claim, `watch` records what the proof checked."""
+    """A file of ``proofs/``; `claims` gives the method for each decided claim; `watch` records the checks."""
 
     name: str
     text: str
