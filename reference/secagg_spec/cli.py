@@ -174,7 +174,7 @@ def _write_no_more() -> None:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[None]:
-    """Raise `Terminated` for SIGTERM and SIGHUP inside this context."""
+    """Raise `Terminated` on SIGTERM and SIGHUP inside this context."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

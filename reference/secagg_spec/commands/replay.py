@@ -16,8 +16,8 @@ _USAGE = """secagg-spec replay FILE [--timeout S] [--start-timeout S]
                           -- ./adapter [arguments]"""
 _EXIT_CODES = """prints FIXED, FAILED or ERROR; exit codes:
   0  FIXED: the case passes now
-  0  FIXED: the case passes now
   1  FAILED: the case still fails
+  2  wrong usage, or the file cannot be used
   3  ERROR: the adapter could not be used"""
 
 

@@ -11,8 +11,8 @@ B                     ``matrix``
 
 The mean of each cell differs by less than its step from the mean of the real numbers. Mean, coordinate-wise median and
 trimmed mean are monotone in each argument and shift with all of them, so they change by at most the largest change of
-an argument. So the aggregate differs by less than the largest step from the same aggregate of cells of real numbers. For
-the mean, that is the plain mean; the median of cells has no plain counterpart.
+an argument. So the aggregate differs by less than the largest step from the same aggregate of cells of real numbers.
+For the mean, that is the plain mean; the median of cells has no plain counterpart.
 
 Source: HeteroSAg, section 4; spec/experiments.md, section 4 (EXP-13 to EXP-16).
 """

@@ -4,8 +4,8 @@
 paper                 here
 ====================  ==========================================
 c_l = 2**c_bit        2 to the power of ``bits``
+q                     `FIELD`, 2**32 - 5
 K c_g                 the weight that a sum must carry
-K c_g                 the weight that a sum has to carry
 ====================  ==========================================
 
 With few levels, rounding is noise. With many, a sum wraps around modulo q. The paper lets that happen, and so does

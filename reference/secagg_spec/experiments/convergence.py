@@ -40,7 +40,7 @@ ROOM = 4
 _LOOKS = (("#d55e00", "--"), ("#009e73", "-."), ("#cc79a7", ":"))
 _LEFT = ("#0072b2", "-")
 _SQUARE = 4
-"""From this many panels on, they are drawn in two columns."""
+"""With this many panels, they are drawn in two columns."""
 
 
 @dataclass(frozen=True, eq=False)
