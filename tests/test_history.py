@@ -212,7 +212,7 @@ def test_words_that_came_back_before_the_release_are_no_change() -> None:
 
 def test_a_version_without_a_change_is_noted_too() -> None:
     faults = list(history.faults(_sealed(), text(SAID, "0.2.0")))
-    assert faults == [f"{history.FILE} has not what is to be said of 0.2.0: run {history.COMMAND}"]
+    assert faults == [f"{history.FILE} is out of date for version 0.2.0: run {history.COMMAND}"]
     assert [version.number for version in history.renewed(_sealed(), text(SAID, "0.2.0")).versions] == [
         "0.1.0",
         "0.2.0",

@@ -187,7 +187,7 @@ def _contradictions(book: History) -> Iterator[str]:
         yield from (f"{id}: {fault}" for fault in _broken(id, states, [*numbers, __version__], book.clauses))
     for version in book.versions:
         if version.seal and version.seal != seal(book, version):
-            yield f"what is said of {version.number} was altered after its release: put back what the release sealed"
+            yield f"the entries of version {version.number} were altered after its release: put back what the release sealed"
 
 
 def _broken(id: str, states: Sequence[State], numbers: Sequence[str], known: Mapping[str, object]) -> Iterator[str]:
@@ -330,9 +330,9 @@ def faults(book: History, now: Text) -> Iterator[str]:
         return
     for id, states in new.clauses.items():
         if states != book.clauses.get(id):
-            yield f"{FILE} has not what the text says of {id}: run {COMMAND}"
+            yield f"{FILE} is out of date for {id}: run {COMMAND}"
     if new.versions != book.versions:
-        yield f"{FILE} has not what is to be said of {now.number}: run {COMMAND}"
+        yield f"{FILE} is out of date for version {now.number}: run {COMMAND}"
 
 
 def written(book: History) -> str:

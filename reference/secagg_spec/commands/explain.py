@@ -134,7 +134,7 @@ def _clause(name: str) -> Lines | None:
 
 def _about_clause(name: str) -> Lines:
     yield "says", resources.clauses()[name]
-    yield "stands in", place(name)
+    yield "is in", place(name)
     yield "since", _since(name)
     bugs = _bugs_of(name)
     yield "matters", "; ".join(dict.fromkeys([bug.effect for bug in bugs][:_FEW]))
@@ -164,7 +164,7 @@ def _withdrawn(name: str) -> Lines | None:
     end = history.load().withdrawn().get(name)
     if end is None:
         return None
-    stood = {"stood in": f"spec/{end.page}", "since": _since(name)}
+    stood = {"was in": f"spec/{end.page}", "since": _since(name)}
     gone = {"until": f"version {end.since}", "because": end.withdrawn, "instead": ", ".join(end.instead) or "nothing"}
     return iter({**stood, **gone}.items())
 
@@ -199,7 +199,7 @@ def _about_vector(vector: Vector) -> Lines:
         yield "suggests", f"{flag} ({known.bug_type}): {known.description} ({known.effect})"
     yield "kills", _listed(name for flag in vector.flags for name in book.flags[flag].mutants)
     yield "presupposes", ", ".join(f"{policy} = {choice}" for policy, choice in vector.policy.items())
-    yield "stands in", f"spec/vectors/{book.name}.json"
+    yield "is in", f"spec/vectors/{book.name}.json"
     yield "judge it", f"secagg-spec conform -k {PREFIX}{vector.id} -- ./adapter"
 
 
@@ -262,7 +262,7 @@ def _operation(name: str) -> Lines | None:
             ("decides", _listed(clauses)),
             ("checks", _listed(check.id for check in checks)),
             ("vectors", _listed(vector.id for vector in vectors)),
-            ("stands in", "spec/adapter.md, section 4"),
+            ("is in", "spec/adapter.md, section 4"),
         ]
     )
 
@@ -273,13 +273,13 @@ def _code(name: str) -> Lines | None:
     errors = [error for error, code in REJECT_CODES.items() if code == name]
     rules = [row[0] for row in rows("adapter.md", "rule broken") if f"`{name}`" in row[1]]
     about = " ".join((errors[0].__doc__ or "").split()) if errors else "any reason; reported as reason not checked"
-    return iter([("says", about), ("accepted for", "; ".join(rules)), ("stands in", "spec/adapter.md, section 5")])
+    return iter([("says", about), ("accepted for", "; ".join(rules)), ("is in", "spec/adapter.md, section 5")])
 
 
 def _verdict(name: str) -> Lines | None:
     if name not in _verdicts():
         return None
-    return iter([("when", _verdicts()[name]), ("stands in", "spec/adapter.md, section 6")])
+    return iter([("when", _verdicts()[name]), ("is in", "spec/adapter.md, section 6")])
 
 
 def _claim(name: str) -> Lines | None:
@@ -288,7 +288,7 @@ def _claim(name: str) -> Lines | None:
         return None
     claim = claims[name]
     shown = {"says": claim.statement, "verdict": claim.verdict, "condition": claim.condition, "repair": claim.repair}
-    place = {"stands in": f"{_ledger().papers[claim.paper]}, {claim.place}", "clauses": _listed(claim.clauses)}
+    place = {"is in": f"{_ledger().papers[claim.paper]}, {claim.place}", "clauses": _listed(claim.clauses)}
     more = {"in full": f"secagg-spec claims {name}", "proof": claim.proof and f"secagg-spec claims {name} --verify"}
     return iter([*shown.items(), ("matters", claim.matters), *place.items(), *more.items()])
 

@@ -343,7 +343,7 @@ def concurrency_numbers(settings: Data, results: Sequence[Result]) -> Mapping[st
     return {_with(at_once): _ratio(settings, results, SECAGG, beta, at_once) for at_once in settings["at_once"]}
 
 
-# ------------------------------------------------------------------------------------------------------- what is shown
+# ------------------------------------------------------------------------------------------------ rows and pictures
 
 
 def rows(settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any]]:

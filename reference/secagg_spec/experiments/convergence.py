@@ -334,7 +334,7 @@ class Theorem:
 
     @property
     def experiment(self) -> Experiment:
-        """This theorem as an `Experiment`."""
+        """The `Experiment` of this theorem."""
         named = {name: getattr(self, name) for name in ("cells", "run", "statements", "numbers", "rows", "draw")}
         return Experiment(self.name, self.title, (self.figure,), self.about, self.presets, **named)
 

@@ -230,7 +230,7 @@ def _accuracies(results: Sequence[Result], *scheme: Any) -> dict[int, float]:
     return {seed: accuracy(found) for seed, found in _of(results, *scheme).items()}
 
 
-# ------------------------------------------------------------------------------------------------------- what is shown
+# ------------------------------------------------------------------------------------------------ rows and pictures
 
 
 def _rows(settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any]]:

@@ -130,7 +130,7 @@ def _numbers(settings: Data, results: Sequence[Result]) -> Mapping[str, Sequence
     return found
 
 
-# ------------------------------------------------------------------------------------------------------- what is shown
+# ------------------------------------------------------------------------------------------------ rows and pictures
 
 
 def _rows(settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any]]:

@@ -114,11 +114,11 @@ class Played:
     middle: int
 
     def drift(self) -> int:
-        """The largest difference of an entry of an update from that of the round `middle`."""
+        """Return the largest difference between an entry of an update and that of the round `middle`."""
         return max(int(np.abs(each - self.updates[self.middle]).max()) for each in self.updates)
 
     def after(self, *users: int) -> int | None:
-        """The number of rounds after which the sum over some users can be computed, or None."""
+        """Return the number of rounds after which the sum over some users can be computed, or None."""
         found = combination(self.log, *users)
         return None if found is None else found[-1][0] + 1
 

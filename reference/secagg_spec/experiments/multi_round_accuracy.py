@@ -163,7 +163,7 @@ def _accuracies(results: Sequence[Result], setting: str, scheme: str) -> list[fl
     return [accuracy(of[seed]) for seed in sorted(of)]
 
 
-# ------------------------------------------------------------------------------------------------------- what is shown
+# ------------------------------------------------------------------------------------------------ rows and pictures
 
 
 def _rows(settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any]]:

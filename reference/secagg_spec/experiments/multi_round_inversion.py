@@ -212,7 +212,7 @@ def _score(users: Sequence[Data], way: str) -> float:
     return float(np.mean([user["guess"] if user[way] is None else user[way]["score"] for user in users]))
 
 
-# ------------------------------------------------------------------------------------------------------- what is shown
+# ------------------------------------------------------------------------------------------------ rows and pictures
 
 
 def _rows(settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""``secagg-spec simulate basecagg``: buffered asynchronous training with BASecAgg, beside plain FedBuff."""
+"""``secagg-spec simulate basecagg``: buffered asynchronous training with BASecAgg, next to plain FedBuff."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def _heading(p: Parameters, logged: bool, by: str) -> str:
         f"q = {p.q}, updates of d = {p.d} elements, each up to {p.budget / p.c_l:.6g}; shares of L = {p.share_length}",
         f"updates at level c_l = {p.c_l}, weights at level c_g = {p.c_g}",
         f"staleness weight {_function(p.staleness)}, staleness up to tau_max = {p.tau_max}",
-        f"each user pulls the model towards a point of its own; {_origin(logged)} from the seed",
+        f"each user pulls the model towards its own point; {_origin(logged)} from the seed",
     ]
     if by == "cores":
         lines.append("run by the pure cores alone, equal bit for bit; --by messages exchanges and seals all messages")

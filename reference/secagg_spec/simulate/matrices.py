@@ -97,7 +97,7 @@ def _painted(text: str, width: int, look: Look | None) -> str:
 
 
 def legend(unit: str, dropped: Collection[int]) -> list[str]:
-    """Say what the entries stand for; `unit` is what a column is, a group or a subgroup."""
+    """Explain the entries; `unit` is the word for a column, a group or a subgroup."""
     lines = [f"a number is the smaller {unit} of the two that mask the segment together, {ALONE} masks it alone"]
     if dropped:
         lines.append(f"{GONE} has dropped out, {LEFT} is left alone by it")
