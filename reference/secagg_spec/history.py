@@ -187,7 +187,7 @@ def _contradictions(book: History) -> Iterator[str]:
         yield from (f"{id}: {fault}" for fault in _broken(id, states, [*numbers, __version__], book.clauses))
     for version in book.versions:
         if version.seal and version.seal != seal(book, version):
-            yield f"the entries of version {version.number} were altered after its release: put back what the release sealed"
+            yield f"version {version.number} was altered after its release: put back the sealed entries"
 
 
 def _broken(id: str, states: Sequence[State], numbers: Sequence[str], known: Mapping[str, object]) -> Iterator[str]:
