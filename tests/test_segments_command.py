@@ -129,7 +129,7 @@ def test_without_a_perfect_matrix_cyclic_is_still_drawn(capsys: pytest.CaptureFi
     assert (code, err) == (0, "")
     assert "no perfect matrix is known here for 35 groups, so only cyclic is drawn\n" in out
     assert drawn(out) == printed(segments.cyclic(35))
-    assert "it is there for every number up to 34" in out
+    assert "it exists for every number up to 34" in out
     assert all(len(line) <= 120 for line in out.splitlines())
     for Z in range(2, 35):
         assert len(segments.perfect(Z)) == Z

@@ -70,7 +70,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="append a summary in Markdown to a file")
     parser.add_argument("--badge", type=Path, metavar="FILE", help="write badge data (shields.io endpoint)")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML")
-    parser.add_argument("--expect", type=Path, metavar="FILE", help="expected failures (TOML) of the target adapter")
+    parser.add_argument(
+        "--expect", type=Path, metavar="FILE", help="expected failures (TOML); your adapter is named adapter"
+    )
     parser.add_argument("--repro", type=Path, default=_REPRO, metavar="DIR", help="folder for failing cases (repro)")
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
     parser.set_defaults(run=main)

@@ -63,7 +63,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the cases (0)")
     parser.add_argument("--stop", action="store_true", help="end with the first check that fails")
     options.add_timeouts(parser)
-    parser.add_argument("--expect", type=Path, metavar="FILE", help="expected failures (TOML) of the target adapter")
+    parser.add_argument(
+        "--expect", type=Path, metavar="FILE", help="expected failures (TOML); your adapter is named adapter"
+    )
     parser.add_argument(
         *("--repro", "--out"), type=Path, default=Path("repro"), metavar="DIR", help="folder for failing cases (repro)"
     )

@@ -70,8 +70,8 @@ def add_parser(commands: Any) -> None:
         type=float,
         default=0.0,
         metavar="X",
-        help="let models drift: by up to X, a whole number, in each round; with --images, since the server trains the "
-        "net with the rate X (0)",
+        help="models drift by up to X in each round, a whole number; with --images, the server trains the net "
+        "with the rate X (0)",
     )
     add("--images", type=int, metavar="N", help="let users hold images, and show the images of N users")
     add("--net", choices=("conv", "dense"), help="the net to train (conv)")

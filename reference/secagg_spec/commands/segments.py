@@ -226,7 +226,7 @@ def _recommended(asked: Asked) -> Iterator[str]:
     """Say which matrix the text recommends, and why."""
     yield f"the text recommends perfect (spec/heterosag.md, section 4): {_reason(asked)}"
     if asked.count % 2 == 0:
-        yield f"and use an odd number of {asked.unit}s: with an even one some segment shows two of them alone"
+        yield f"it also recommends an odd number of {asked.unit}s: with an even one some segment shows two of them alone"
         yield f"in every such matrix, and in perfect one segment, the last, shows the sum of every {asked.unit}"
 
 
@@ -234,8 +234,8 @@ def _reason(asked: Asked) -> str:
     if is_prime(asked.count):
         return f"for a prime number of {asked.unit}s, as here, cyclic is the same"
     if not _has_perfect(asked.count):
-        return f"it is there for every number up to {MOST - 1}"
-    return "no matrix in which each two meet once gives away less"
+        return f"it exists for every number up to {MOST - 1}"
+    return "no matrix in which each pair meets once reveals less"
 
 
 def _has_perfect(count: int) -> bool:

@@ -192,7 +192,7 @@ def _engine(p: Parameters, seed: bytes, by: str) -> Engine:
 
 
 def _origin(logged: bool) -> str:
-    return "who comes when is in the log, who is away comes" if logged else "who is slow, late or away comes"
+    return "arrivals are from the log, absences" if logged else "slow, late and absent users are"
 
 
 def _heading(p: Parameters, logged: bool, by: str) -> str:
