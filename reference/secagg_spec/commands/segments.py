@@ -226,7 +226,7 @@ def _recommended(asked: Asked) -> Iterator[str]:
     """Say which matrix the text recommends, and why."""
     yield f"the text recommends perfect (spec/heterosag.md, section 4): {_reason(asked)}"
     if asked.count % 2 == 0:
-        yield f"it also recommends an odd number of {asked.unit}s: with an even one some segment shows two of them alone"
+        yield f"it also recommends an odd number of {asked.unit}s: with an even one a segment shows two of them alone"
         yield f"in every such matrix, and in perfect one segment, the last, shows the sum of every {asked.unit}"
 
 
