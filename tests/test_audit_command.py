@@ -63,15 +63,15 @@ def test_the_first_line_is_the_verdict(capsys: pytest.CaptureFixture[str], log: 
             "round,users\n0,0 1 2\n1,3 4 5\n",
             (),
             0,
-            "each is always summed together with at least 2 others or in no sum",
+            "each user is always summed together with at least 2 others or in no sum",
         ),
-        ("round,users\n0,0 1\n", ("--users", "2"), 0, "each is always summed together with at least 1 other"),
+        ("round,users\n0,0 1\n", ("--users", "2"), 0, "each user is always summed together with at least 1 other"),
         ("round,users\n0,0 1\n1,1 2\n", (), 0, "but nobody stays together with user 0 in all sums"),
         ("round,users\n0,\n", ("--users", "2"), 0, "no model is recoverable: nobody is in a sum"),
         ("round,users\n", (), 0, "no model is recoverable: nobody is in a sum"),
         ("round,users\n7,0\n", (), 1, "1 of 1 users is recoverable after round 7"),
-        ("round,users\n0,0 1\n", ("--privacy", "3"), 1, "no model is recoverable; each is always summed together"),
-        ("round,users\n0,0 1\n", ("--privacy", "2"), 0, "no model is recoverable; each is always summed together"),
+        ("round,users\n0,0 1\n", ("--privacy", "3"), 1, "no model is recoverable; each user is always summed together"),
+        ("round,users\n0,0 1\n", ("--privacy", "2"), 0, "no model is recoverable; each user is always summed together"),
     ],
 )
 def test_verdicts_and_exit_codes(
@@ -252,6 +252,6 @@ def test_exit_codes_are_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["audit-participation", "--help"])
     printed = capsys.readouterr().out
-    assert "exit codes:\n  0  nobody is recoverable" in printed
+    assert "exit codes:\n  0  no user is recoverable" in printed
     for form in ("round,users", "round,user ", "round,segment,users"):
         assert f"\n  {form}" in printed

@@ -59,7 +59,7 @@ def add_parser(commands: Any) -> None:
     add(
         "--list",
         action="store_true",
-        help="list every figure, table and tested theorem, and its experiment or the reason for none",
+        help="list every figure, table and tested theorem, and what reproduces it",
     )
     add("--preset", default="default", metavar="NAME", help=f"settings: {', '.join(PRESETS)}; some have more (default)")
     add("--data-dir", type=Path, metavar="DIR", help="a folder with data sets (the variable SECAGG_SPEC_DATA)")
