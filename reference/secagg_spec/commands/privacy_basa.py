@@ -17,7 +17,7 @@ from secagg_spec.protocols.basa.cores import PRESETS, Parameters
 _RULES: Mapping[str, Timeouts] = MappingProxyType({**model.RULES, **model.WEAKER})
 _SAYS = MappingProxyType(
     {
-        "settle": "a position whose user times out with a key is skipped; self masks; one key of each position is released",
+        "settle": "a position whose user times out with a key is skipped; self masks; one key per position is released",
         "void": "a user that times out with a key ends the epoch",
         "paper": "a position whose user times out goes to the next user; no self masks",
         "again": "WEAKER than settle: a position whose user times out goes to the next user",
