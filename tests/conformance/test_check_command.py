@@ -173,7 +173,7 @@ def test_output_that_is_kept_back_is_told_from_silence(tmp_path: Path) -> None:
     assert "the answer comes only when the input ends: flush" in step.hint
     silent = script(tmp_path, "import time\ntime.sleep(60)\n")
     step = unusable(taken(sys.executable, silent, start=0.5), "hello")
-    assert "give --start-timeout" in step.hint
+    assert "raise --start-timeout" in step.hint
 
 
 def test_a_hello_that_lacks_a_member_is_named(tmp_path: Path) -> None:

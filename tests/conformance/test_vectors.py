@@ -407,7 +407,7 @@ def test_an_adapter_that_cannot_be_used(capsys: pytest.CaptureFixture[str]) -> N
         (["--target", "nobody"], "the targets are"),
         (["--target", "node", "--", "x"], "not both"),
         (["--regenerate", "-k", "x"], "takes no other option"),
-        (["--renew"], "stands with --regenerate"),
+        (["--renew"], "needs --regenerate"),
     ],
 )
 def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
