@@ -45,7 +45,7 @@ def test_a_run_says_its_verdict_and_writes_its_files(capsys: pytest.CaptureFixtu
     assert "accuracy, secure less plain: -0.001, -0.001, -0.001, -0.001" in out
     assert "mean -0.001, interval [-0.001, -0.001]; claimed >= -0.01" in out
     assert "processor time: training 16.0 s, aggregation 4.0 s; elapsed time, summed over the cells: " in out
-    assert "secure: 4 rounds by the whole protocol, 8 by summing quantised updates; 12 numbers moved" in out
+    assert "secure: 4 rounds by the whole protocol, 8 by summing quantised updates; 12 numbers clipped" in out
     assert sorted(path.name for path in (tmp_path / "toy").iterdir()) == [
         "accuracy.png",
         "accuracy.svg",
