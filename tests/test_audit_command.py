@@ -49,8 +49,8 @@ def test_the_first_line_is_the_verdict(capsys: pytest.CaptureFixture[str], log: 
     assert lines[0] == "3 of 6 users are recoverable; the first, user 0, after round 3"
     assert "log: 5 rounds, 1 to 5, 1 without survivors: 4; 6 users" in lines
     assert "in no sum: user 5" in lines
-    assert "strong privacy: 1, fewest users that are in the same sums: such as user 0" in lines
-    assert "weak privacy: 1, fewest users in a combination of sums" in lines
+    assert "strong privacy: 1, the fewest users that are in the same sums: such as user 0" in lines
+    assert "weak privacy: 1, the fewest users in a combination of sums" in lines
     assert "fairness gap: 2/5 (about 0.4), cardinality: 8/5 (about 1.6)" in lines
     assert "     0      3      3  x[0] = 1/2 s[1] - 1/2 s[2] + 1/2 s[3]" in lines
     assert "     2      3      3  x[2] = -1/2 s[1] + 1/2 s[2] + 1/2 s[3]" in lines
@@ -63,15 +63,15 @@ def test_the_first_line_is_the_verdict(capsys: pytest.CaptureFixture[str], log: 
             "round,users\n0,0 1 2\n1,3 4 5\n",
             (),
             0,
-            "each is always summed together with at least 2 others or in no sum",
+            "each user is always summed together with at least 2 others or in no sum",
         ),
-        ("round,users\n0,0 1\n", ("--users", "2"), 0, "each is always summed together with at least 1 other"),
+        ("round,users\n0,0 1\n", ("--users", "2"), 0, "each user is always summed together with at least 1 other"),
         ("round,users\n0,0 1\n1,1 2\n", (), 0, "but nobody stays together with user 0 in all sums"),
-        ("round,users\n0,\n", ("--users", "2"), 0, "no user's model comes out: nobody is in a sum"),
-        ("round,users\n", (), 0, "no user's model comes out: nobody is in a sum"),
+        ("round,users\n0,\n", ("--users", "2"), 0, "no model is recoverable: nobody is in a sum"),
+        ("round,users\n", (), 0, "no model is recoverable: nobody is in a sum"),
         ("round,users\n7,0\n", (), 1, "1 of 1 users is recoverable after round 7"),
-        ("round,users\n0,0 1\n", ("--privacy", "3"), 1, "no user's model comes out; each is always summed together"),
-        ("round,users\n0,0 1\n", ("--privacy", "2"), 0, "no user's model comes out; each is always summed together"),
+        ("round,users\n0,0 1\n", ("--privacy", "3"), 1, "no model is recoverable; each user is always summed together"),
+        ("round,users\n0,0 1\n", ("--privacy", "2"), 0, "no model is recoverable; each user is always summed together"),
     ],
 )
 def test_verdicts_and_exit_codes(
@@ -83,7 +83,7 @@ def test_verdicts_and_exit_codes(
     assert (found, err) == (code, "")
     assert verdict in out.splitlines()[0]
     assert ("below --privacy 3: such as users 0, 1\n" in out) == ("3" in arguments)
-    assert ("who never took part is unknown" in out) == ("--users" not in arguments)
+    assert ("users who never took part are unknown" in out) == ("--users" not in arguments)
 
 
 def test_a_log_without_users_says_why_it_fails(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_log_without_users_says_why_it_fails(capsys: pytest.CaptureFixture[str
     assert code == 1
     assert "the strong privacy is 0, below --privacy 2: there is no sum with users\n" in out
     assert "\nlog: 1 round, 4, 1 without survivors: 4; 2 users\n" in out
-    assert "\nstrong privacy: 0, fewest users that are in the same sums: there is no sum with users\n" in out
+    assert "\nstrong privacy: 0, the fewest users that are in the same sums: there is no sum with users\n" in out
 
 
 def test_a_user_is_told_in_full(capsys: pytest.CaptureFixture[str], log: Path) -> None:
@@ -102,13 +102,11 @@ def test_a_user_is_told_in_full(capsys: pytest.CaptureFixture[str], log: Path) -
         "user 1 is recoverable after round 3:\nx[1] =\n  1/2 s[1]\n  + 1/2 s[2]\n  - 1/2 s[3]\noff by at most 3" in out
     )
     assert re.search(
-        r"no sum up to round 2 changes when at once these change: x\[1\] by ([+-])1, x\[0\] by (?!\1)", out
+        r"no sum up to round 2 changes when all of these change together: x\[1\] by ([+-])1, x\[0\] by (?!\1)", out
     )
     _, out, _ = call(capsys, log, "--user", 3)
-    assert (
-        "user 3 is not recoverable:\n  no sum of the log changes when at once these change: x[3] by +1, x[4] by -1"
-        in out
-    )
+    pair = "x[3] by +1, x[4] by -1"
+    assert f"user 3 is not recoverable:\n  no sum of the log changes when all of these change together: {pair}" in out
     _, out, _ = call(capsys, log, "--user", 5, "--users", 6)
     assert "user 5 is not recoverable:\n  no sum of the log has it" in out
 
@@ -157,7 +155,7 @@ def test_many_users_are_cut_and_shown_on_demand(capsys: pytest.CaptureFixture[st
     rows = [np.flatnonzero(random.random(40) < 0.3) for _ in range(60)]
     path.write_text("round,users\n" + "".join(f"{at},{' '.join(map(str, row))}\n" for at, row in enumerate(rows)))
     _, out, _ = call(capsys, path)
-    assert "and 30 more (--all shows them, --user NAME tells one in full)" in out
+    assert "and 30 more (--all shows them, --user NAME shows one in full)" in out
     assert len(re.findall(r"^ +\d+ +\d+ +\S+  .* sums, factors of up to \d+ digits$", out, re.M)) == 10
     _, out, _ = call(capsys, path, "--all")
     assert len(re.findall(r"^ +\d+ +\d+ +\S+  .* sums, factors of up to \d+ digits$", out, re.M)) == 40
@@ -189,7 +187,7 @@ def test_logs_of_cells_are_audited_as_they_are(capsys: pytest.CaptureFixture[str
     code, out, _ = call(capsys, path, "--user", 1)
     assert code == 1
     assert out.startswith("1 of 4 users is recoverable after round 1\n")
-    assert "strong privacy: 1, fewest users that are in the same sums: such as user 0, in segment 1" in out
+    assert "strong privacy: 1, the fewest users that are in the same sums: such as user 0, in segment 1" in out
     assert "no sum of the log, in segment 0 changes" in out
     _, out, _ = call(capsys, path)
     assert "x[0] = s[0]{0, 1, 2, 3} - s[1]{1, 2, 3}" in out
@@ -206,7 +204,7 @@ def test_logs_of_cells_are_audited_as_they_are(capsys: pytest.CaptureFixture[str
             ("log.csv", "--users", "4"),
             "log.csv, line 6, user = '4': must be a user of the roster, a whole number in [0, 4)",
         ),
-        (("log.csv", "--users", "4", "--roster", "log.csv"), "--users and --roster: one of them alone"),
+        (("log.csv", "--users", "4", "--roster", "log.csv"), "--users and --roster: give only one of them"),
         (("log.csv", "--roster", "missing.txt"), "--roster missing.txt: No such file"),
         (("log.csv", "--user", "7"), "--user = '7': must be a user of the roster, one of 5 names (0, 1, 2, …)"),
         (("log.csv", "--privacy", "-1"), "--privacy = '-1': must be"),
@@ -254,6 +252,6 @@ def test_exit_codes_are_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["audit-participation", "--help"])
     printed = capsys.readouterr().out
-    assert "exit codes:\n  0  nobody is recoverable" in printed
+    assert "exit codes:\n  0  no user is recoverable" in printed
     for form in ("round,users", "round,user ", "round,segment,users"):
         assert f"\n  {form}" in printed

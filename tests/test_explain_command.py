@@ -109,7 +109,7 @@ def test_a_clause_is_explained_with_its_versions_also_when_it_is_no_more(
     assert f"since        {first.since}; changed in 0.3.0\n" in explained(capsys, "LSA-09")
     said = " ".join(explained(capsys, "lsa-99").split())
     assert said.startswith(
-        f"LSA-99 withdrawn clause stood in spec/lightsecagg.md since {first.since} until version 0.2.0"
+        f"LSA-99 withdrawn clause was in spec/lightsecagg.md since {first.since} until version 0.2.0"
     )
     assert said.endswith("because LSA-01 says it instead LSA-01")
 

@@ -94,8 +94,8 @@ def test_before_a_release_words_change_and_clauses_come_freely() -> None:
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({**SAID, "AAA-01": "A MUST e."}, "says of AAA-01"),
-        ({**SAID, "CCC-01": "A MAY f."}, "says of CCC-01"),
+        ({**SAID, "AAA-01": "A MUST e."}, "out of date for AAA-01"),
+        ({**SAID, "CCC-01": "A MAY f."}, "out of date for CCC-01"),
         ({id: said for id, said in SAID.items() if id != "AAA-02"}, "AAA-02 vanished"),
     ],
 )
@@ -212,7 +212,7 @@ def test_words_that_came_back_before_the_release_are_no_change() -> None:
 
 def test_a_version_without_a_change_is_noted_too() -> None:
     faults = list(history.faults(_sealed(), text(SAID, "0.2.0")))
-    assert faults == [f"{history.FILE} has not what is to be said of 0.2.0: run {history.COMMAND}"]
+    assert faults == [f"{history.FILE} is out of date for version 0.2.0: run {history.COMMAND}"]
     assert [version.number for version in history.renewed(_sealed(), text(SAID, "0.2.0")).versions] == [
         "0.1.0",
         "0.2.0",
@@ -367,7 +367,7 @@ def test_the_command_tells_version_digest_and_changes(capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(["9.9.9"], "there is no version 9.9.9 of the text"), (["0.1.0", "--regenerate"], "stands alone")],
+    [(["9.9.9"], "there is no version 9.9.9 of the text"), (["0.1.0", "--regenerate"], "takes no version")],
 )
 def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
     code, _, err = shown(capsys, *arguments)

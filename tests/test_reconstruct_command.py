@@ -45,7 +45,7 @@ def test_models_come_out_exactly_under_random_selection() -> None:
     code, out, err = default()
     assert code == 0
     assert err == "… 60 rounds of random selection\n… 60 rounds of batch partitioning\n"
-    assert "random selection: 12 of 12 models come out" in out
+    assert "random selection: 12 of 12 models are recovered" in out
     assert "max |error| of 12 recovered models: 0, exactly" in out
     lines = LINE.findall(out)
     assert [int(line[0]) for line in lines] == list(range(12))
@@ -70,7 +70,7 @@ def test_the_combination_that_is_shown_is_the_user() -> None:
 
 def test_batches_hide_models_and_the_command_says_why(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = call(capsys, "--users", "9", "--per-round", "6", "--privacy", "3", "--rounds", "20")
-    assert "batch partitioning, T = 3: 0 of 9 models come out" in out
+    assert "batch partitioning, T = 3: 0 of 9 models are recovered" in out
     user, one, other = (int(at) for at in re.findall(r"no combination is x_(\d+): users (\d+) and (\d+) are", out)[0])
     assert user in (one, other)
     assert one // 3 == other // 3
@@ -78,7 +78,9 @@ def test_batches_hide_models_and_the_command_says_why(capsys: pytest.CaptureFixt
     models = re.findall(r"^    user +(\d+)   (\(.*?\)) +or else   (\(.*?\))$", out, re.M)
     assert [int(line[0]) for line in models] == [one, other]
     assert (models[0][1], models[0][2]) == (models[1][2], models[1][1])
-    assert re.search(rf"the most that comes out of user {user}, after \d+ rounds:\n    x_\d \+ x_\d \+ x_\d = ", out)
+    assert re.search(
+        rf"the most that is learned about user {user}, after \d+ rounds:\n    x_\d \+ x_\d \+ x_\d = ", out
+    )
 
 
 def test_the_sum_over_a_batch_is_right() -> None:
@@ -103,15 +105,15 @@ def test_with_drift_models_come_out_nearly(capsys: pytest.CaptureFixture[str]) -
 
 def test_few_rounds_tell_no_model(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = call(capsys, "--rounds", "1")
-    assert "random selection: 0 of 12 models come out\n\nbatch" in out
-    assert "not even x_4 + x_5 comes out" in out
+    assert "random selection: 0 of 12 models are recovered\n\nbatch" in out
+    assert "not even x_4 + x_5 can be computed" in out
 
 
 def test_a_user_that_is_in_no_round_is_said_to_be_so() -> None:
     log = np.array([[True, True, True, False, False, False]])
     session = Session(log, np.ones((1, 3), dtype=np.int64), np.ones((6, 3), dtype=np.int64), 0)
     (line,) = _hidden(Parameters(6, 3, 3), session, 4)
-    assert line == "  user 4 is in none of the rounds, so the sums say nothing of it"
+    assert line == "  user 4 is in none of the rounds, so the sums say nothing about it"
 
 
 @pytest.mark.slow

@@ -44,8 +44,8 @@ def test_a_run_says_its_verdict_and_writes_its_files(capsys: pytest.CaptureFixtu
     assert "CONFIRMED: BAS-FIG1, toy: The secure scheme is as accurate as the plain one." in out
     assert "accuracy, secure less plain: -0.001, -0.001, -0.001, -0.001" in out
     assert "mean -0.001, interval [-0.001, -0.001]; claimed >= -0.01" in out
-    assert "training took 16.0 s and aggregation 4.0 s of the processor; the cells, one by one, " in out
-    assert "secure: 4 rounds by the whole protocol, 8 by the sum of quantised updates; 12 numbers moved" in out
+    assert "processor time: training 16.0 s, aggregation 4.0 s; elapsed time, summed over the cells: " in out
+    assert "secure: 4 rounds by the whole protocol, 8 by summing quantised updates; 12 numbers clipped" in out
     assert sorted(path.name for path in (tmp_path / "toy").iterdir()) == [
         "accuracy.png",
         "accuracy.svg",
@@ -73,9 +73,7 @@ def test_cells_that_diverged_and_samples_that_nobody_holds_are_said(
     assert "cells diverged" not in toys(capsys, tmp_path)[1]
     monkeypatch.setattr(results, "document", document)
     said = " ".join(toys(capsys, tmp_path)[1].split())
-    assert (
-        "1 of 8 cells diverged, and count with the accuracy that they had before; the first in round 7: a num" in said
-    )
+    assert "1 of 8 cells diverged, and count with their accuracy before that; the first in round 7: a num" in said
     assert "1,200 training samples are held by no user" in said
 
 
@@ -168,7 +166,7 @@ def test_all_leaves_out_what_has_no_such_preset_and_says_so(
 ) -> None:
     monkeypatch.setattr(catalogue, "MODULES", dict.fromkeys(("toy-fails", "toy"), toy.MODULE))
     code, out, _ = call(capsys, "all", "--preset", "tiny", "--jobs", "1", "--out", str(tmp_path))
-    assert out.splitlines()[0] == "without a preset tiny, and left out: toy-fails"
+    assert out.splitlines()[0] == "left out, since they have no preset tiny: toy-fails"
     assert code == 0
     assert not (tmp_path / "toy-fails").exists()
     code, out, err = call(capsys, "all", "--preset", "paper", "--out", str(tmp_path))
@@ -185,11 +183,11 @@ def test_all_leaves_out_what_has_no_such_preset_and_says_so(
             ("toy", "heterosag-fig12"),
             "heterosag-fig12 is no experiment; HeteroSAg, figure 12 -> secagg-spec reproduce heterosag-fig10",
         ),
-        (("all", "toy"), "name no other one beside it"),
+        (("all", "toy"), "give no other name"),
         (("toy", "--list"), "it takes no name"),
         (("toy", "--preset", "defualt"), "preset of toy = 'defualt': must be one of tiny, default; default is close"),
         (("toy", "--data-dir", "/nowhere"), "--data-dir /nowhere: there is no such folder"),
-        (("toy", "--jobs", "2", "--scheduler", "tcp://127.0.0.1:1"), "give one of them"),
+        (("toy", "--jobs", "2", "--scheduler", "tcp://127.0.0.1:1"), "give only one of them"),
         (("toy", "--out", "/proc/x"), "--out /proc/x/toy/cells: "),
     ],
 )

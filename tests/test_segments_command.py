@@ -52,7 +52,7 @@ def test_it_draws_the_matrix_of_the_paper(capsys: pytest.CaptureFixture[str]) ->
     assert (code, err) == (0, "")
     assert drawn(out) == [["*" if x < 0 else str(x) for x in row] for row in algorithm_1(6)]
     assert "inference robustness 1/2 (0.500); theorem 1 of the paper claims more: (Z - 2)/Z = 2/3" in out
-    assert "the sum of groups 0, 2, 4 in segments 1, 3, 5 is known, 3 of 6 segments" in out
+    assert "the sum of groups 0, 2, 4 in segments 1, 3, 5 is known in 3 of 6 segments" in out
     assert "\x1b" not in out
 
 
@@ -127,9 +127,9 @@ def test_subgroups_are_columns_under_their_groups(capsys: pytest.CaptureFixture[
 def test_without_a_perfect_matrix_cyclic_is_still_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = call(capsys, "--groups", "35")
     assert (code, err) == (0, "")
-    assert "no perfect matrix is known here for 35 groups, so cyclic stands alone\n" in out
+    assert "no perfect matrix is known here for 35 groups, so only cyclic is drawn\n" in out
     assert drawn(out) == printed(segments.cyclic(35))
-    assert "it is there for every number up to 34" in out
+    assert "it exists for every number up to 34" in out
     assert all(len(line) <= 120 for line in out.splitlines())
     for Z in range(2, 35):
         assert len(segments.perfect(Z)) == Z
@@ -206,7 +206,7 @@ def test_colours_move_no_column() -> None:
         (["--subgroups", "2,2", "--dropped", "4"], "dropped = 4: must be a subgroup in [0, 4)"),
         (["--dropped", "-1"], "--dropped"),
         (["--dropped", "x"], "--dropped = 'x': must be whole numbers with commas between"),
-        (["--groups", "4", "--dropped", "0,1,2"], "must be at most 2, so that two groups stay"),
+        (["--groups", "4", "--dropped", "0,1,2"], "must be at most 2: two groups must stay"),
         (["--subgroups", "2,0"], "subgroups[1] = 0: must be an integer in [1, 35]"),
         (["--subgroups", "30,30"], "subgroups in all = 60: must be an integer in [2, 35]"),
         (["--subgroups", "1"], "subgroups in all = 1: must be an integer in [2, 35]"),

@@ -42,7 +42,7 @@ def test_it_prints_a_row_for_each_scheme(capsys: pytest.CaptureFixture[str]) -> 
         ["2", "2", "2"],
     ]
     assert "24 users, 6 in each of 30 rounds, seed 0" in out
-    assert "given to users in random order, each to 12 of them" in out
+    assert "assigned to users at random, 12 users for each" in out
     assert "holds     MRS-THM1P" in out
     assert all(len(line) <= 120 for line in out.splitlines())
 
@@ -56,11 +56,11 @@ def test_the_same_seed_prints_the_same(capsys: pytest.CaptureFixture[str]) -> No
 def test_equal_rates_and_no_partition_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     given = ("--users", "20", "--per-round", "8", "--privacy", "4", "--rounds", "5", "--dropout", "1/4")
     _, out, _ = call(capsys, *given)
-    assert "each user drops out with the probability 0.25, in each round anew" in out
+    assert "each user drops out with probability 0.25, independently in each round" in out
     assert "no partition: 8 does not divide 20" in out
     assert "\nPartition" not in out
     _, out, _ = call(capsys, "--users", "7", "--per-round", "1", "--privacy", "1", "--rounds", "2")
-    assert "each to 1 or 2 of them" in out
+    assert "1 or 2 users for each" in out
 
 
 def test_a_scheme_without_a_round_is_said_to_have_no_sum(capsys: pytest.CaptureFixture[str]) -> None:

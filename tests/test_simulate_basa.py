@@ -145,8 +145,8 @@ def test_several_buffers_take_users_in_turn(capsys: pytest.CaptureFixture[str]) 
     assert len(set(re.findall(r"session ([0-9a-f]{32})", out))) == 3
     users = [row[1] for row in visits(out)]
     assert len(users) == len(set(users)) == 21
-    assert "one buffer: a user waits 10.00 on average, the last one is gone at 21" in out
-    assert " 3 buffers: a user waits 3.00 on average, the last one is gone at 7" in out
+    assert "one buffer: a user waits 10.00 on average, the last one leaves at 21" in out
+    assert " 3 buffers: a user waits 3.00 on average, the last one leaves at 7" in out
 
 
 def test_one_void_buffer_of_several_is_enough_for_a_failure(capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,7 +98,7 @@ def test_bits_are_counted_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_naive_scheme_gives_every_group_away(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = call(capsys, "--matrix", "separate")
-    known = block(out, "in which segments")
+    known = block(out, "segments in which the server")
     assert known[:5] == [f"  group {g}: segments 0 to 4, 5 of 5" for g in range(5)]
     assert "inference robustness 0" in known[5]
     assert "the naive scheme" in out
@@ -107,7 +107,7 @@ def test_the_naive_scheme_gives_every_group_away(capsys: pytest.CaptureFixture[s
 def test_a_lost_group_leaves_others_alone(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, *drop("masked_input", 5, 6, 7, 8, 9))
     assert code == 0
-    known = block(out, "in which segments")
+    known = block(out, "segments in which the server")
     assert known[1] == "  group 1: lost as a whole"
     assert known[0] == "  group 0: segments 0, 4, 2 of 5; before others were lost, segment 4"
     assert known[5] == "  the most: group 0 in segments 0, 4; inference robustness 3/5 (0.600)"

@@ -43,8 +43,8 @@ def _head(book: Ledger) -> str:
     return (
         "# Claims of the papers\n\nWhat the papers claim, in our words, and the verdict that a program reaches. "
         f"Of {len(book.claims)} claims {len(proved)} are decided by {len({claim.proof for claim in proved})} programs; "
-        f"{len(proved) - single} of these are decided by a second method as well, {single} rest on one method. The "
-        f"last section has the results of this project, which no paper has. [How it works]({how}), [what a verdict "
+        f"{len(proved) - single} of these are also decided by a second method, {single} by one method only. The "
+        f"last section has the results of this project, found in no paper. [How it works]({how}), [what a verdict "
         f"is]({text}), [what is wrong in the papers]({errata}), [what each paper numbers]({index}).\n\n"
         "## Summary\n"
     )

@@ -95,7 +95,7 @@ def _sums(content: Mapping[str, Any]) -> str:
     used = [one for one in content["aggregators"] if one["protocol"] + one["shortcut"]]
     parts = [
         f"{one['name']}: {counted(one['protocol'], 'round')} with all messages, {one['shortcut']} by the sum of "
-        f"quantised updates, {counted(one['moved'], 'number')} moved to a bound."
+        f"quantised updates, {counted(one['moved'], 'number')} clipped to a bound."
         for one in used
     ]
     return " ".join(parts)

@@ -22,7 +22,7 @@ from secagg_spec.errors import ParameterError, ProtocolError, UsageError
 
 _HERE = "secagg_spec.commands"
 _LINE = 10_000
-"""How many characters a line on what went wrong may have."""
+"""The longest error line, in characters."""
 COMMANDS = {
     "conform": f"{_HERE}.conform",
     "check": f"{_HERE}.check",
@@ -45,11 +45,11 @@ COMMANDS = {
     "audit-participation": f"{_HERE}.audit",
     "reproduce": f"{_HERE}.reproduce",
 }
-"""The module of each command, which has a function ``add_parser``; only that of the command that is given is loaded."""
+"""The module of each command. It has a function ``add_parser``, and is loaded only when its command is given."""
 
 
 class Terminated(KeyboardInterrupt):
-    """A signal asks to end; like an interrupt from the keyboard, so that connections are closed on the way out."""
+    """A signal asked the process to end. Handled like a keyboard interrupt, to close connections on the way out."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Terminated(KeyboardInterrupt):
 
 
 class _Once(argparse.Action):
-    """Stores what an option is given, and refuses the option when it is given twice: one of the two would be lost."""
+    """Stores the value of an option, and refuses an option that is given twice: one of the two values would be lost."""
 
     given = False
 
@@ -72,7 +72,7 @@ class _Once(argparse.Action):
 
 
 class _Help(argparse.HelpFormatter):
-    """Fills texts to the width of the terminal; lines that are indented, rows and examples, stand as they are."""
+    """Wraps text to the width of the terminal; keeps indented lines (table rows and examples) as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         lines: list[str] = []
@@ -86,7 +86,7 @@ class _Help(argparse.HelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, whose options are written out, and given once, and whose help is filled."""
+    """A parser with one-line errors and wrapped help. Options cannot be abbreviated, and are given at most once."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **{"allow_abbrev": False, "formatter_class": _Help, **options})
@@ -98,10 +98,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _CommandParser(_Parser):
-    """The parser of a command, which itself refuses what it does not know and so points to its own help."""
+    """The parser of one command. It refuses unknown arguments itself, to point to the help of that command."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Return what the arguments mean, and that nothing is left."""
+        """Return the parsed arguments; nothing is left over."""
         found, left = super().parse_known_args(args, namespace)
         if left:
             self.error(f"unrecognized arguments: {' '.join(left)}")
@@ -109,7 +109,7 @@ class _CommandParser(_Parser):
 
 
 def parser(chosen: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
-    """Return the parser of some commands, all of them when none are chosen."""
+    """Return the parser of the chosen commands; of all commands by default."""
     top = _Parser(prog="secagg-spec", description=__doc__)
     top.add_argument("--version", action="version", version=f"secagg-spec {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_CommandParser)
@@ -119,7 +119,7 @@ def parser(chosen: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
 
 
 def _parsed(arguments: list[str]) -> argparse.Namespace:
-    """Return what the arguments mean, by the parser of the command that they begin with."""
+    """Parse the arguments with the parser of the command that comes first."""
     name = arguments[0] if arguments else ""
     if name not in COMMANDS:
         return parser().parse_args(arguments)
@@ -160,21 +160,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_what_is_closed() -> None:
-    """Let what is written go nowhere when standard output or error was closed before the start."""
+    """Open the null device for standard output or error when one was closed before the start."""
     for name in ("stdout", "stderr"):
         if vars(sys)[name] is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _write_no_more() -> None:
-    """Let go of what standard output still holds, which would fail again at the end."""
+    """Discard what standard output still buffers: flushing it at exit would fail again."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextlib.contextmanager
 def _signals() -> Iterator[None]:
-    """Turn the signals that ask to end into `Terminated` meanwhile."""
+    """Raise `Terminated` on SIGTERM and SIGHUP inside this context."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

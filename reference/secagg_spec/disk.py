@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 
 _IN_PLACE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY)
-"""What keeps a file from being replaced in a folder where it may be written."""
+"""Errors of replacing a file that can still be written in place."""
 
 
 def regular(path: Path) -> Path:
@@ -18,7 +18,7 @@ def regular(path: Path) -> Path:
     Raises
     ------
     OSError
-        It cannot be read, or it is a pipe, a socket or a device, which may hold the command up or have no end.
+        The file cannot be read, or it is a pipe, a socket or a device: these may block the command or never end.
     """
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
@@ -27,26 +27,26 @@ def regular(path: Path) -> Path:
 
 
 def replaceable(path: Path) -> bool:
-    """Return whether `write_whole` replaces what is at a path: not a device or a pipe, where each write is added."""
+    """Return whether `write_whole` replaces the file at a path. It appends to a device or a pipe."""
     return path.is_file() or not path.exists()
 
 
 def write_whole(path: Path, data: str | bytes, *, follow: bool = True) -> None:
-    """Write a file so that a reader sees the old content or the new one, even after a kill.
+    """Write a file atomically: a reader sees the old content or the new one, even after a kill.
 
     Parameters
     ----------
     path : Path
-        The file. A device or a pipe is written to as it is.
+        The file. A device or a pipe is written to directly.
     data : str or bytes
         The content; text is written in UTF-8.
     follow : bool
-        Whether a symbolic link in its place is followed; otherwise the file takes the place of the link.
+        Whether to follow a symbolic link at `path`; if not, the file replaces the link.
 
     Raises
     ------
     OSError
-        It cannot be written; what was there is still there.
+        The file cannot be written; the old content is still there.
     """
     content = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
     if follow and not replaceable(path):

@@ -1,9 +1,9 @@
-"""The failures of the reference, in the two kinds that a caller can meet.
+"""The two kinds of errors that the reference raises.
 
-`ParameterError` and its subclasses say that the *caller* gave something that no correct caller gives. `ProtocolError`
-and its subclasses say that *other parties* dropped out or misbehaved. What is impossible is an ``assert``.
+`ParameterError` and its subclasses: the *caller* is wrong, and no correct caller gives such a value. `ProtocolError`
+and its subclasses: *other parties* dropped out or misbehaved. Impossible states are an ``assert``.
 
-`UsageError` is that of the commands: what a person gave them cannot be carried out.
+`UsageError` belongs to the command line: the command cannot do what the user asked for.
 
 Source: spec/conventions.md, section 7 (ERR-01, ERR-02).
 """
@@ -22,7 +22,7 @@ class ParameterError(ValueError):
     parameter : str
         The name of the parameter, as the caller wrote it.
     value : object
-        What was given.
+        The value that was given.
     allowed : str
         What is allowed, in words or as a bound.
     """
@@ -39,7 +39,7 @@ class OutOfRange(ParameterError):
 
 
 class NonCanonical(ParameterError):
-    """A number stands for an element of a ring and is not in ``[0, R)``."""
+    """A number that should be a ring element is not in ``[0, R)``."""
 
 
 class LengthMismatch(ParameterError):
@@ -55,14 +55,14 @@ class UnknownUser(ParameterError):
 
 
 class ProtocolError(Exception):
-    """An expected outcome of a protocol that is not success.
+    """A failure that a protocol expects.
 
     Parameters
     ----------
     message : str
         What happened, with the numbers that matter.
     blamed : iterable of int
-        Parties of whom at least one is at fault; empty when nobody need be.
+        Parties of whom at least one is at fault; empty when possibly nobody is.
     """
 
     def __init__(self, message: str, blamed: Iterable[int] = ()) -> None:
@@ -75,39 +75,39 @@ class Malformed(ProtocolError):
 
 
 class WrongPhase(ProtocolError):
-    """A message or call that this phase does not take.
+    """A message or call that does not belong to this phase.
 
-    Proves a fault of the sender when one is blamed; in BASecAgg it may only be slow, or have asked twice (BSA-12 to
-    BSA-16).
+    If the sender is blamed, it is at fault. In BASecAgg a blamed sender may only be slow, or have asked twice (BSA-12
+    to BSA-16).
     """
 
 
 class Replay(ProtocolError):
-    """Something that is given once was asked for again. Proves a fault of the sender or of the caller."""
+    """A one-time answer was asked for again. Proves a fault of the sender or of the caller."""
 
 
 class InconsistentSets(ProtocolError):
-    """A set of users that cannot be right. Proves a fault of the party that announced it."""
+    """An impossible set of users. Proves a fault of the party that announced it."""
 
 
 class BadShare(ProtocolError):
-    """Shares on no codeword, or that give no secret. Proves that at least one of the blamed sent a wrong one."""
+    """The shares lie on no codeword, or give no secret. Proves that at least one blamed party sent a wrong share."""
 
 
 class DecryptionFailed(ProtocolError):
-    """A payload does not open. Proves that the sender or the server deviated, or that the rosters differ."""
+    """A ciphertext does not decrypt. Proves that the sender or the server deviated, or that the rosters differ."""
 
 
 class WeakKey(ProtocolError):
-    """A public key gives an all-zero shared secret. Proves a fault of whoever advertised the key."""
+    """A public key gives an all-zero shared secret. Proves a fault of the party that advertised the key."""
 
 
 class BadSignature(ProtocolError):
-    """A signature is not valid for what it should be on. Proves a fault of whoever sent or relayed it."""
+    """A signature is not valid for the expected content. Proves a fault of the party that sent or relayed it."""
 
 
 class TooFewSurvivors(ProtocolError):
-    """Too few users are left. Proves nothing about anybody: users drop out."""
+    """Too few users are left. Proves no fault: users drop out."""
 
 
 _SHOWN_BITS = 256
@@ -118,7 +118,7 @@ def _shorten(value: object, limit: int = 60) -> str:
         return f"an integer of {value.bit_length()} bits"
     try:
         text = " ".join(repr(value).split())
-    except ValueError:  # Python writes no integer of more than 4300 digits, inside a container either
+    except ValueError:  # Python writes no integer of more than 4300 digits, even inside a container
         return f"a {type(value).__name__} that holds an integer of thousands of digits"
     return text if len(text) <= limit else text[: limit - 1] + "…"
 

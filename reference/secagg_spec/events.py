@@ -1,8 +1,8 @@
-"""What happens when, as data: arrivals, delays and timeouts of users, in an order that everyone agrees on.
+"""Arrivals, delays and timeouts of users as data, in an unambiguous order.
 
-A `Schedule` is a list of events that is known before: written by hand, drawn from a seed, or read from a deployment's
-own log. An `Agenda` runs one, and takes events that follow from others, such as an answer some time after a question.
-Events of one time come in the order in which they were put in. Nothing here knows a protocol.
+A `Schedule` is a list of events that is known in advance: written by hand, drawn from a seed, or read from the log of
+a deployment. An `Agenda` runs a schedule, and accepts new events while it runs, such as an answer some time after a
+question. Events at the same time come in the order in which they were added. This module knows no protocol.
 
 Why no library does this: docs/decisions/0007-events.md.
 """
@@ -31,14 +31,14 @@ Law: TypeAlias = Literal["exponential", "uniform"]
 
 @dataclass(frozen=True)
 class Event:
-    """Something that a user does, or that happens to it, at a time from 0 on.
+    """Something that a user does, or that happens to a user, at a time of at least 0.
 
     Raises
     ------
     OutOfRange
         The time is negative, NaN or infinite.
     ParameterError
-        The time is no number, the kind no lowercase word, or the user no integer from 0 on.
+        The time is not a number, the kind not a lowercase word, or the user not an integer of at least 0.
     """
 
     time: float
@@ -54,7 +54,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Events of the users 0 to N - 1, none earlier than the one before it.
+    """Events of the users 0 to N - 1, in order of time.
 
     Raises
     ------
@@ -63,7 +63,7 @@ class Schedule:
     UnknownUser
         A user is not below N.
     ParameterError
-        Something is no event, or N no number of users.
+        An item is not an event, or N is not a number of users.
     """
 
     N: int
@@ -78,9 +78,9 @@ class Schedule:
 
 
 def ordered(N: int, events: Iterable[Event]) -> Schedule:
-    """Return the schedule of events that are given in any order; those of one time keep theirs.
+    """Return the schedule of events that are given in any order; events at the same time keep their order.
 
-    What is no event is refused with `ParameterError`, and a user that is not below N with `UnknownUser`.
+    Raises `ParameterError` for an item that is not an event, and `UnknownUser` for a user that is not below N.
     """
     if not isinstance(events, Iterable):
         raise ParameterError("events", type(events).__name__, "events")
@@ -93,14 +93,14 @@ def ordered(N: int, events: Iterable[Event]) -> Schedule:
 def jobs(delays: Sequence[Sequence[float]], *, timeout: float | None = None) -> Schedule:
     """Return the schedule of users that train without a pause: they download, and upload after a delay.
 
-    What is no number, negative or not finite is refused with `ParameterError`.
+    Raises `ParameterError` for a delay or a timeout that is not a number, is negative or is not finite.
 
     Parameters
     ----------
     delays : sequence of N sequences
         The delays of each user, one after the other, at least 0.
     timeout : float, optional
-        A job that takes longer than this ends by a timeout, and without an upload.
+        A job that takes longer than this ends with a timeout and without an upload.
     """
     limit = math.inf if timeout is None else _time("timeout", timeout)
     rows = validate.sequence("delays", delays, "sequences of delays")
@@ -117,16 +117,15 @@ def _jobs_of(user: int, delays: Sequence[float], limit: float) -> Iterator[Event
 
 
 def drawn_delays(seed: bytes, N: int, count: int, law: Law, low: float, high: float) -> list[list[float]]:
-    """Return `count` delays of each of N users that a seed determines.
+    """Return `count` delays for each of N users, drawn from a seed.
 
-    An exponential delay is `low` and an exponential one with the mean ``high - low`` above; a uniform one lies between
-    the two. Exponential ones go through the logarithm of the machine: where the last bits matter, write the schedule
-    down.
+    An exponential delay is `low` plus an exponential variable with the mean ``high - low``. A uniform one lies between
+    `low` and `high`. Exponential delays use the machine's logarithm: if the last bits matter, store the schedule.
 
     Raises
     ------
     ParameterError
-        A number is none, negative or not finite, there is no such law, or `high` is below `low`.
+        A number is not one, is negative or not finite, the law is unknown, or `high` is below `low`.
     """
     low, high = _time("low", low), _time("high", high)
     if law not in ("exponential", "uniform") or high < low:
@@ -137,7 +136,7 @@ def drawn_delays(seed: bytes, N: int, count: int, law: Law, low: float, high: fl
 
 
 class Agenda:
-    """A clock that goes from event to event, the earliest first, and at one time in the order in which they came."""
+    """A clock that runs events in order of time; events at the same time run in the order in which they were added."""
 
     def __init__(self, schedule: Schedule) -> None:
         if not isinstance(schedule, Schedule):
@@ -148,19 +147,19 @@ class Agenda:
             self.add(event)
 
     def add(self, event: Event) -> None:
-        """Take an event; one that is earlier than now is refused with `OutOfRange`: the clock would run backwards."""
+        """Add an event. Raises `OutOfRange` for an event before now: the clock would run backwards."""
         heapq.heappush(self._waiting, (_fitting(event, self.N, self.now).time, self._added, event))
         self._added += 1
 
     def __iter__(self) -> Iterator[Event]:
-        """Go on from event to event until none waits; more may be added meanwhile."""
+        """Yield events until none waits; more events may be added while this runs."""
         while self._waiting:
             self.now, _, event = heapq.heappop(self._waiting)
             yield event
 
 
 def to_csv(schedule: Schedule) -> str:
-    """Return a schedule as lines of time, kind and user, below a line with these words."""
+    """Return a schedule as CSV with the columns time, kind and user, and a header line."""
     out = io.StringIO()
     rows = [[repr(event.time), event.kind, event.user] for event in schedule.events]
     csv.writer(out, lineterminator="\n").writerows([COLUMNS, *rows])
@@ -168,9 +167,9 @@ def to_csv(schedule: Schedule) -> str:
 
 
 def from_csv(text: str, N: int) -> Schedule:
-    """Return the schedule of N users in lines as `to_csv` writes them: a deployment's log, say, in the order of time.
+    """Return the schedule of N users from CSV as `to_csv` writes it, such as a deployment's log, in order of time.
 
-    What is no such line is refused with `ParameterError`, and all that `Event` and `Schedule` refuse.
+    Raises `ParameterError` for other lines, and the errors of `Event` and `Schedule`.
     """
     try:
         head, *rows = csv.reader(io.StringIO(text), strict=True)
@@ -183,7 +182,7 @@ def from_csv(text: str, N: int) -> Schedule:
 
 
 def _fitting(event: object, N: int, clock: float) -> Event:
-    """Return an event of a user below N that is not earlier than the clock."""
+    """Return the event if its user is below N and its time is not before the clock; raise otherwise."""
     if not isinstance(event, Event):
         raise ParameterError("events", event, "an Event")
     validate.users("user", (event.user,), N)

@@ -1,4 +1,4 @@
-"""Says how to install a package that is missing: by the extra that has it, as the project's own metadata say."""
+"""Says how to install a missing package: through the extra that contains it, according to the project's metadata."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from importlib.metadata import PackageNotFoundError, requires
 
 PROJECT = "secagg-spec"
 NAMES = {"PIL": "pillow", "flint": "python-flint", "sklearn": "scikit-learn"}
-"""What modules are called in an index, where it is something else."""
+"""The names of modules in the package index, where they differ."""
 _REQUIREMENT = re.compile(r"([\w.-]+)(?:.*\bextra == ['\"]([\w-]+))?")
 
 
 @cache
 def extras() -> dict[str, frozenset[str]]:
-    """Return what each extra asks for, and under an empty name what the core asks for."""
+    """Return the packages that each extra needs; the empty name holds the packages of the core."""
     found: dict[str, set[str]] = {}
     try:
         asked = requires(PROJECT) or ()
@@ -29,7 +29,7 @@ def extras() -> dict[str, frozenset[str]]:
 
 
 def install(module: str, beside: Iterable[str] = ()) -> str:
-    """Return the command that installs a module; of several extras with it, that with the most of those `beside` it."""
+    """Return the command that installs a module; of several extras, choose the one with most modules in `beside`."""
     wanted, *others = (NAMES.get(name, name.replace("_", "-")) for name in (module, *beside))
     having = [extra for extra, names in extras().items() if wanted in names]
     if not having:

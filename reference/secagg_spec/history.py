@@ -1,8 +1,8 @@
-"""The history of the text: its versions, and what became of each id that was ever given out.
+"""The history of the text: its versions, and the states of each id that was ever assigned.
 
 ``spec/history.toml`` is written by ``secagg-spec text --regenerate`` and read here. The words of a clause may change
-freely until the version that has them is released. The release seals them: from then on another wording is a change
-that stands under the version after it, and an id that was given out stays, if only as withdrawn.
+freely until their version is released. The release seals them. From then on a new wording is a change of the next
+version, and an assigned id stays in the file, at least as withdrawn.
 
 Source: spec/conventions.md, section 1; spec/history.schema.json.
 """
@@ -30,15 +30,15 @@ _HEAD = f"""# The versions of the text, and what became of each id that was ever
 
 
 class HistoryError(Exception):
-    """The history cannot be used, or does not fit the text; the message is one line."""
+    """The history is unusable, or contradicts the text; the message is one line."""
 
 
 @dataclass(frozen=True)
 class Version:
     """A version of the text; only its number is known before it is released and sealed.
 
-    `text` is the digest that a report names, `pages` the words of each page outside its clauses, and `seal` a digest of
-    all that the history says of this version.
+    `text` is the digest that a report names. `pages` holds a digest of the words of each page outside its clauses.
+    `seal` is a digest of everything that the history says about this version.
     """
 
     number: str
@@ -49,13 +49,13 @@ class Version:
 
     @property
     def standing(self) -> str:
-        """Whether it is released, in words."""
+        """Whether the version is released, in words."""
         return f"released on {self.released}" if self.released else "not released"
 
 
 @dataclass(frozen=True)
 class State:
-    """What became of a clause in a version: its page and a digest of its words, or why it was withdrawn."""
+    """The state of a clause from a version on: its page and a digest of its words, or why it was withdrawn."""
 
     since: str
     page: str
@@ -64,7 +64,7 @@ class State:
     instead: tuple[str, ...] = ()
 
     def same(self, other: State) -> bool:
-        """Return whether another state says the same, in whatever version."""
+        """Return whether another state says the same, regardless of the version."""
         return replace(self, since=other.since) == other
 
 
@@ -77,27 +77,27 @@ class History:
 
     @property
     def present(self) -> Version:
-        """The version of the text as it stands."""
+        """The version of the present text."""
         return self.versions[-1]
 
     def changed(self, id: str) -> list[str]:
-        """Return the versions in which the words of a clause became others."""
+        """Return the versions in which the words of a clause changed."""
         pairs = itertools.pairwise(self.clauses[id])
         return [new.since for old, new in pairs if new.words not in ("", old.words)]
 
     def withdrawn(self) -> dict[str, State]:
-        """Return how each clause ended that was withdrawn, by id."""
+        """Return the last state of each withdrawn clause, by id."""
         return {id: states[-1] for id, states in self.clauses.items() if states[-1].withdrawn}
 
     def moved(self) -> dict[str, set[str]]:
-        """Return the pages on which each clause stood before, for those that stood on others."""
+        """Return the earlier pages of each clause that moved between pages."""
         pages = {id: {state.page for state in states} - {states[-1].page} for id, states in self.clauses.items()}
         return {id: found for id, found in pages.items() if found}
 
 
 @dataclass(frozen=True)
 class Text:
-    """The text as it stands: its version, its clauses with page and words, its pages without them, its digest."""
+    """The present text: its version, its clauses with page and words, its pages without clauses, its digest."""
 
     number: str
     clauses: Mapping[str, State]
@@ -107,7 +107,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Changes:
-    """What a version changed: ids by kind, and the pages of which other words changed."""
+    """What a version changed: ids by kind of change, and the pages whose words outside clauses changed."""
 
     added: Sequence[str]
     changed: Sequence[str]
@@ -117,7 +117,7 @@ class Changes:
 
 
 def words(text: str) -> str:
-    """Return a digest of words; line breaks and spaces between them do not count."""
+    """Return a digest of words, ignoring line breaks and repeated spaces."""
     return hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:32]
 
 
@@ -140,7 +140,7 @@ def load() -> History:
     Raises
     ------
     HistoryError
-        The file cannot be used.
+    The file is unusable.
     """
     return read(resources.root("spec") / FILE)
 
@@ -151,7 +151,7 @@ def read(path: Path) -> History:
     Raises
     ------
     HistoryError
-        The file is absent or no TOML, breaks the schema, or contradicts itself.
+        The file is absent or not TOML, breaks the schema, or contradicts itself.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -173,7 +173,7 @@ def _state(entry: Mapping[str, object]) -> State:
 
 
 def order(number: str) -> tuple[int, ...]:
-    """Return what orders versions."""
+    """Return the sort key of a version."""
     return tuple(map(int, number.split(".")))
 
 
@@ -187,7 +187,7 @@ def _contradictions(book: History) -> Iterator[str]:
         yield from (f"{id}: {fault}" for fault in _broken(id, states, [*numbers, __version__], book.clauses))
     for version in book.versions:
         if version.seal and version.seal != seal(book, version):
-            yield f"what is said of {version.number} was altered after its release: put back what the release sealed"
+            yield f"version {version.number} was altered after its release: put back the sealed entries"
 
 
 def _broken(id: str, states: Sequence[State], numbers: Sequence[str], known: Mapping[str, object]) -> Iterator[str]:
@@ -204,7 +204,7 @@ def _broken(id: str, states: Sequence[State], numbers: Sequence[str], known: Map
 
 
 def seal(book: History, version: Version) -> str:
-    """Return the digest of all that a history says of a version."""
+    """Return the digest of everything that a history says about a version."""
     then = {id: _at(states, version.number) for id, states in book.clauses.items()}
     said = {id: [s.since, s.page, s.words, s.withdrawn, *s.instead] for id, s in sorted(then.items()) if s}
     meant = [version.number, version.released, version.text, dict(version.pages), said]
@@ -212,7 +212,7 @@ def seal(book: History, version: Version) -> str:
 
 
 def _at(states: Sequence[State], number: str) -> State | None:
-    """Return what a clause was in a version."""
+    """Return the state of a clause in a version."""
     until = [state for state in states if order(state.since) <= order(number)]
     return until[-1] if until else None
 
@@ -221,7 +221,7 @@ def _at(states: Sequence[State], number: str) -> State | None:
 
 
 def changes(book: History, version: Version, now: Text) -> Changes:
-    """Return what a version changed; `now` is the text, for the version that is not sealed yet."""
+    """Return what a version changed; `now` is the present text, for a version that is not sealed yet."""
     kinds: dict[str, list[str]] = {kind: [] for kind in ("added", "changed", "moved", "withdrawn")}
     for id, states in book.clauses.items():
         for kind in _kinds(states, version.number):
@@ -233,7 +233,7 @@ def changes(book: History, version: Version, now: Text) -> Changes:
 
 
 def _kinds(states: Sequence[State], number: str) -> Iterator[str]:
-    """Yield what a version did to a clause."""
+    """Yield the kinds of change that a version made to a clause."""
     at = next((at for at, state in enumerate(states) if state.since == number), None)
     if at is None:
         return
@@ -251,12 +251,12 @@ def _kinds(states: Sequence[State], number: str) -> Iterator[str]:
 
 
 def renewed(book: History, now: Text) -> History:
-    """Return the history with what the text says as it stands.
+    """Return the history, brought up to date with the present text.
 
     Raises
     ------
     HistoryError
-        An id vanished or is used again, a released version would change, or a version is not the next one.
+        An id vanished or is reused, a released version would change, or a version is not the next one.
     """
     book = opened(book, now.number)
     for fault in _lost(book, now):
@@ -273,7 +273,7 @@ def opened(book: History, number: str) -> History:
     Raises
     ------
     HistoryError
-        It is not the next version.
+    The version is not the next one.
     """
     if number == book.present.number:
         return book
@@ -298,7 +298,7 @@ def _lost(book: History, now: Text) -> Iterator[str]:
 
 
 def _states(old: tuple[State, ...], new: State | None) -> tuple[State, ...]:
-    """Return the states of a clause with the present one, which is none where it says nothing new."""
+    """Return the states of a clause; add the present state only if it says something new."""
     if new is None:
         return old
     kept = tuple(state for state in old if state.since != new.since)
@@ -306,7 +306,7 @@ def _states(old: tuple[State, ...], new: State | None) -> tuple[State, ...]:
 
 
 def _sealed(book: History, now: Text) -> History:
-    """Return the history with its last version sealed, which may be so already."""
+    """Return the history with its last version sealed; that version may be sealed already."""
     last = replace(book.present, text=now.digest, pages=dict(now.pages))
     last = replace(last, seal=seal(book, last))
     if book.present.seal and last != book.present:
@@ -322,7 +322,7 @@ def _late(last: Version) -> str:
 
 
 def faults(book: History, now: Text) -> Iterator[str]:
-    """Yield where the history and the text disagree, each in one line that says what to do."""
+    """Yield each disagreement between the history and the text, in one line that says what to do."""
     try:
         new = renewed(book, now)
     except HistoryError as error:
@@ -330,9 +330,9 @@ def faults(book: History, now: Text) -> Iterator[str]:
         return
     for id, states in new.clauses.items():
         if states != book.clauses.get(id):
-            yield f"{FILE} has not what the text says of {id}: run {COMMAND}"
+            yield f"{FILE} is out of date for {id}: run {COMMAND}"
     if new.versions != book.versions:
-        yield f"{FILE} has not what is to be said of {now.number}: run {COMMAND}"
+        yield f"{FILE} is out of date for version {now.number}: run {COMMAND}"
 
 
 def written(book: History) -> str:
@@ -350,7 +350,7 @@ def _fields(version: Version) -> str:
 
 
 def _list(states: Sequence[State]) -> str:
-    """Return the states of a clause in one line, or where there are several, in a line each."""
+    """Return the states of a clause as TOML: one state on one line, several states on a line each."""
     tables = [f"{{ {', '.join(_pairs(state))} }}" for state in states]
     return f"[{tables[0]}]" if len(tables) == 1 else "[\n" + "".join(f"  {table},\n" for table in tables) + "]"
 

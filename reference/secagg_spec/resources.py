@@ -35,7 +35,7 @@ def root(part: str) -> Path:
     Raises
     ------
     FileNotFoundError
-        Neither a checkout nor package data is there.
+        There is neither a checkout nor package data.
     """
     for candidate in (_PACKAGE / "_data" / part, _PACKAGE.parents[1] / part):
         if candidate.is_dir():
@@ -68,7 +68,7 @@ def clause_pages() -> dict[str, str]:
 
 
 def around(page: str) -> str:
-    """Return the words of a page outside its clauses, with single spaces."""
+    """Return the text of a page outside its clauses, with single spaces."""
     return " ".join(_CLAUSE.sub("", _page(page)).split())
 
 
@@ -86,12 +86,12 @@ def _page(name: str) -> str:
 
 
 def text_digest() -> str:
-    """Return the SHA-256 of the pages of the text: it changes with every word of them."""
+    """Return the SHA-256 of the pages of the text; any changed word changes it."""
     return digest(root("spec") / page for page in PAGES)
 
 
 def digest(paths: Iterable[Path]) -> str:
-    """Return the SHA-256 of the names and contents of files, line ends as in the repository."""
+    """Return the SHA-256 of the names and contents of files, with line ends as in the repository."""
     whole = hashlib.sha256()
     for path in paths:
         content = path.read_bytes().replace(b"\r\n", b"\n")

@@ -1,4 +1,4 @@
-"""JSON Schemas of the files in ``spec/``, and what a file that breaks one is told. Thin over the library jsonschema."""
+"""JSON Schemas of the files in ``spec/``, and the messages for a file that breaks one. Uses the library jsonschema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jsonschema.exceptions import ValidationError
 
 Where: TypeAlias = tuple[str | int, ...]
 _RIGHT = set[bytes]()
-"""Digests of documents, each with its schema, that have no fault: a file is read more often than it is changed."""
+"""Digests of valid documents, each with its schema: a file is read more often than it changes."""
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def faults(document: object, schema: Mapping[str, Any]) -> Iterator[tuple[Where, str]]:
-    """Yield where a document breaks a schema, and how, in the order of the schema's keywords."""
+    """Yield where and how a document breaks a schema, in the order of the schema's keywords."""
     digest = hashlib.sha256(repr((document, schema)).encode()).digest()
     if digest in _RIGHT:
         return
@@ -35,7 +35,7 @@ def faults(document: object, schema: Mapping[str, Any]) -> Iterator[tuple[Where,
 
 
 def _named(error: ValidationError) -> Where:
-    """Return the member that a fault of an object is about, where its path does not name it."""
+    """Return the member that a fault of an object concerns, where the path of the fault does not name it."""
     if error.validator == "required":
         return (next(name for name in error.validator_value if error.message.startswith(repr(name))),)
     if error.validator == "additionalProperties":
@@ -60,7 +60,7 @@ def _count(error: ValidationError) -> str:
 
 
 def _one_of(error: ValidationError) -> str:
-    """Say which members exclude each other, or what is wrong by the choice that fits farthest."""
+    """Say which members exclude each other, or what is wrong under the choice that fits best."""
     if all("required" in choice for choice in error.validator_value):
         names = ", ".join(choice["required"][0] for choice in error.validator_value)
         return f"must have exactly one of the members {names}"

@@ -54,7 +54,7 @@ FAULTS = [
     ("truncated", "operations", "not JSON: '{", "one whole JSON object"),
     ("unknown-code", "refusal", "'because'", "spec/adapter.md, section 5"),
     ("reject-everything", "operations", "rejected this as bad_param", "declare the ranges"),
-    ("state-leak", "same again", "differently than before", "keep nothing but sessions"),
+    ("state-leak", "same again", "differently than before", "keep no state"),
     ("early-exit", "operations", "exit status 0", "must not depend on earlier requests"),
     ("nth-crash", "operations", "exit status 3", "must not depend on earlier requests"),
     ("lies", "unknown", "was answered by result", '{"unsupported": true}'),
@@ -173,7 +173,7 @@ def test_output_that_is_kept_back_is_told_from_silence(tmp_path: Path) -> None:
     assert "the answer comes only when the input ends: flush" in step.hint
     silent = script(tmp_path, "import time\ntime.sleep(60)\n")
     step = unusable(taken(sys.executable, silent, start=0.5), "hello")
-    assert "give --start-timeout" in step.hint
+    assert "raise --start-timeout" in step.hint
 
 
 def test_a_hello_that_lacks_a_member_is_named(tmp_path: Path) -> None:

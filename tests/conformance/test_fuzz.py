@@ -164,7 +164,7 @@ def test_nothing_that_can_run_is_no_success(capsys: pytest.CaptureFixture[str], 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["-k", "nothing-like-this", "--", "x"], "no check has such an id or clause"),
+        (["-k", "nothing-like-this", "--", "x"], "no check has this id or clause"),
         ([], "name a --target"),
         (["--target", "none"], "the targets are"),
         (["--target", "node", "--", "x"], "not both"),

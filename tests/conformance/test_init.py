@@ -122,7 +122,7 @@ def test_nothing_is_written_over(language: str, tmp_path: Path, capsys: pytest.C
 def test_a_link_that_leads_nowhere_is_there_as_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "expectations.toml").symlink_to(tmp_path / "elsewhere.toml")
     assert cli.main(["init", "--lang", "python", "--into", str(tmp_path)]) == 2
-    assert "expectations.toml is there already" in capsys.readouterr().err
+    assert "expectations.toml exists already" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["expectations.toml"]
 
 

@@ -256,4 +256,4 @@ def test_pretty_data_is_the_same_data(value: Any) -> None:
 def test_options_behind_the_adapter_are_pointed_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["conform", "--fuzz", "1", "-k", "field.add/exact", "--repro", str(tmp_path), "--"]
     assert cli.main([*arguments, sys.executable, FAKE, "none", "--html", "report.html"]) == 0
-    assert "note: what stands after -- is given to the adapter: --html" in capsys.readouterr().err
+    assert "note: arguments after -- go to the adapter: --html" in capsys.readouterr().err

@@ -170,8 +170,8 @@ def test_the_steps_of_a_session_become_a_script() -> None:
 @pytest.mark.parametrize(
     ("requests", "said"),
     [
-        ([opening(), step("b")], "of several sessions"),
-        ([opening(), opening()], "of several sessions"),
+        ([opening(), step("b")], "not those of one session"),
+        ([opening(), opening()], "not those of one session"),
         ([opening(), FREE, step()], "after its end"),
         ([opening(), step(), AGAIN, step()], "several rounds"),
         ([opening(protocol="heterosag"), step()], "sessions of heterosag.server have no script"),

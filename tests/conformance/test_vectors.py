@@ -406,8 +406,8 @@ def test_an_adapter_that_cannot_be_used(capsys: pytest.CaptureFixture[str]) -> N
         (["-k", "nothing-like-it"], "no vector has this"),
         (["--target", "nobody"], "the targets are"),
         (["--target", "node", "--", "x"], "not both"),
-        (["--regenerate", "-k", "x"], "stands alone"),
-        (["--renew"], "stands with --regenerate"),
+        (["--regenerate", "-k", "x"], "takes no other option"),
+        (["--renew"], "needs --regenerate"),
     ],
 )
 def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:

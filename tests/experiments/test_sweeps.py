@@ -324,7 +324,7 @@ def test_an_interrupted_run_keeps_what_is_finished(tmp_path: Path, number: signa
     _, err = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert err.splitlines()[-2:] == [
-        f"toy: 3 of 6 cells are kept in {tmp_path / 'out' / 'toy' / 'cells'}; the same command goes on from there",
+        f"toy: 3 of 6 cells are kept in {tmp_path / 'out' / 'toy' / 'cells'}; run the same command to continue",
         said,
     ]
     assert "Traceback" not in err

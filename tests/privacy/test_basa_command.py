@@ -29,7 +29,7 @@ def test_tiny_decides_every_end_of_an_epoch(capsys: pytest.CaptureFixture[str]) 
         assert line_of(out, coalition).endswith("  nothing")
     assert "up to T = 1: exactly the sum over the accepted updates and the coalition's own\n" in out
     assert "closed epochs: the sum and no more in 104 of 104 cases\n" in out
-    assert "before the end: no more than may be known then in 104 of 104 cases\n" in out
+    assert "before the end: no more than is permitted at that time in 104 of 104 cases\n" in out
     assert "epochs that end without a sum: nothing is learned in 1152 of 1152 cases\n" in out
     assert "the server gets the sum, and recover returns it, in every closed epoch (7)\n" in out
     assert "the sum itself can be one honest update: of user 2, for users 0, 1 (T + 1 = 2 users)\n" in out
@@ -46,7 +46,7 @@ def test_the_rule_of_the_paper_is_broken_by_the_server_alone(capsys: pytest.Capt
     assert "    x_2 - x_3 = y_2 - y_3 - …\n" in out
     code, out, _ = call(capsys, "--late", "2")
     assert code == 0
-    assert "no coalition of any size learns more, as far as decided here\n" in out
+    assert "no coalition of any size learns more, among the cases decided here\n" in out
 
 
 def test_one_colluder_that_left_breaks_it_too(capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,7 +65,7 @@ def test_all_of_the_paper_at_tiny(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 1
     assert "ends of an epoch: all 27 (at most one timeout for each position)\n" in out
     assert "closed epochs: the sum and no more in 472 of 1000 cases\n" in out
-    assert "before the end: no more than may be known then in 24 of 24 cases\n" in out
+    assert "before the end: no more than is permitted at that time in 24 of 24 cases\n" in out
     assert max(map(len, out.splitlines())) <= 170
 
 
@@ -73,7 +73,7 @@ def test_void_epochs(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--rule", "void")
     assert code == 0
     assert "closed epochs: the sum and no more in 8 of 8 cases\n" in out
-    assert "nothing is learned in 18 of 28 cases\n  in 10 the sum over all their uploads is" in out
+    assert "nothing is learned in 18 of 28 cases\n  in 10 the sum over all their uploads is learned: " in out
     assert "up to T = 1: exactly the sum over its uploads and the coalition's own\n" in out
     assert "of an epoch beyond the sum over its uploads and their own:\n" in out
     assert "sum over the accepted" not in out
@@ -82,7 +82,7 @@ def test_void_epochs(capsys: pytest.CaptureFixture[str]) -> None:
 def test_of_an_epoch_without_a_sum_no_sum_is_promised(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--late", "0,1,2,3")
     assert code == 0
-    assert "up to T = 1: no epoch is closed: nothing but the coalition's own, as far as decided here\n" in out
+    assert "up to T = 1: no epoch is closed: nothing but the coalition's own, among the cases decided here\n" in out
     assert "exactly the sum" not in out
     assert "closed epoch" not in out
 
@@ -91,7 +91,7 @@ def test_what_more_than_T_users_learn_does_not_break_privacy(capsys: pytest.Capt
     code, out, _ = call(capsys, "--rule", "paper", "--timeout", "2:keyed", "--collude", "1,2")
     assert code == 0
     assert "PRIVACY BROKEN" not in out
-    assert "smallest coalition that learns more, as far as decided here: users 1, 2 (T + 1 = 2 users)\n" in out
+    assert "smallest coalition that learns more, among the cases decided here: users 1, 2 (T + 1 = 2 users)\n" in out
 
 
 @pytest.mark.parametrize(
@@ -155,10 +155,10 @@ def test_broken_privacy_is_exit_code_1(capsys: pytest.CaptureFixture[str], monke
         (("--timeout", ",2:keyed"), "a user with :keyed or :before"),
         (("--timeout", "x:keyed"), "whole numbers"),
         (("--timeout", ":keyed"), "':keyed': must be a user with :keyed or :before"),
-        (("--timeout", "9:keyed"), "users that come before the epoch ends: 0 to 2"),
-        (("--timeout", "9:before"), "users that come before the epoch ends: 0 to 2"),
-        (("--late", "2,2"), "named once, in --timeout or in --late"),
-        (("--late", "2", "--timeout", "2:keyed"), "named once, in --timeout or in --late"),
+        (("--timeout", "9:keyed"), "users that arrive before the epoch ends: 0 to 2"),
+        (("--timeout", "9:before"), "users that arrive before the epoch ends: 0 to 2"),
+        (("--late", "2,2"), "appear once, in --timeout or in --late"),
+        (("--late", "2", "--timeout", "2:keyed"), "appear once, in --timeout or in --late"),
         (("--rule", "void", "--late", "0", "--timeout", "1:keyed"), "before the epoch ends: 0 to 0"),
         (("--rule", "best"), "'settle', 'void', 'paper', 'again', 'bare', 'both-skipped', 'both-accepted'"),
         (("--preset", "large"), "'tiny', 'default', 'paper'"),

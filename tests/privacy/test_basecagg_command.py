@@ -31,17 +31,18 @@ def test_what_is_concluded_from_some_cases() -> None:
     table = "\n".join(command._table(plan, cases))
     assert line_of(table, "user 0").endswith("  nothing")
     assert "2 dimensions a column when users 0 to 2 are buffered: " in line_of(table, "users 3, 4")
-    assert "buffered and 2 honest updates came besides: " in line_of(table, "users 0, 1")
+    assert "buffered and 2 other honest updates came: " in line_of(table, "users 0, 1")
     lines = list(command._conclusions(plan, cases))
     who = "for users 0, 1 (T + 1 = 2 users), when users 0 to 2 are buffered"
+    scope = ", among the cases decided here"
     assert lines[:3] == [
-        "up to T = 1: exactly the weighted sum over the buffer and the coalition's own data, as far as decided here",
+        f"up to T = 1: exactly the weighted sum over the buffer and the coalition's own data{scope}",
         f"the weighted sum can be one honest update: the update of user 2, {who}",
         "the weighted sum itself is learned in every case",
     ]
-    assert "smallest coalition that learns more, as far as decided here: users 3, 4 (T + 1 = 2 users)" in lines
+    assert "smallest coalition that learns more, among the cases decided here: users 3, 4 (T + 1 = 2 users)" in lines
     assert "  elements 0, 2: exactly that in 2 of 2 cases" in lines
-    assert "  each honest update besides adds one more: in 2 of 2 cases" in lines
+    assert "  each other honest update adds one more: in 2 of 2 cases" in lines
 
 
 def test_most_that_is_learned_is_shown() -> None:
@@ -82,7 +83,7 @@ def test_tiny_names_every_coalition_and_what_it_learns(capsys: pytest.CaptureFix
         assert line_of(out, coalition).endswith("  nothing")
     learned = "2 dimensions a column when users 2 to 4 are buffered: x_4[0] + 7*x_4[2]; x_3[0] + 7*x_3[2]"
     assert learned in line_of(out, "users 0, 1")
-    assert "2 honest updates came besides: " in line_of(out, "users 0 to 2")
+    assert "2 other honest updates came: " in line_of(out, "users 0 to 2")
     assert line_of(out, "users 0 to 4").endswith("nothing (all updates are its own)")
     assert len([line for line in out.splitlines() if line.startswith(("  user", "  the server"))]) == 32
     assert "up to T = 1: exactly the weighted sum over the buffer and the coalition's own data\n" in out
@@ -136,11 +137,11 @@ def test_a_larger_preset_says_what_it_leaves_out(capsys: pytest.CaptureFixture[s
     assert "21 or 22 at 2, 16 at 3, … 5 or 6 at tau_max = 10" in out
     assert "coalitions: users 0 to 2; users 0 to 3 (others are NOT decided here)" in out
     assert "buffers: users 0 to 4; users 5 to 9 (others are NOT decided here), with the weights 64, 32, 21," in out
-    assert "one update besides, which stands for all that came" in out
+    assert "one other update stands for all others that came" in out
     assert line_of(out, "users 0 to 2").endswith("nothing")
     assert "5 dimensions a column" in line_of(out, "users 0 to 3")
     assert "2 of 2 buffers, those decided here" in out
-    assert "\n\nup to T = 3: exactly the weighted sum over the buffer and the coalition's own data, as far as" in out
+    assert "\n\nup to T = 3: exactly the weighted sum over the buffer and the coalition's own data, among the" in out
     assert max(map(len, out.splitlines())) <= 175
 
 

@@ -66,7 +66,7 @@ def test_tiny_concludes(tiny: str) -> None:
     assert "up to T = 1: exactly the sum over the survivors and the coalition's own data\n" in tiny
     assert "smallest coalition that learns more: users 0, 1 (T + 1 = 2 users)" in tiny
     assert "elements 0, 2: exactly that in 160 of 160 cases" in tiny
-    assert "element 1: exactly that in 134 of 160 cases, less in 26 (users 1, 4, for one)" in tiny
+    assert "element 1: exactly that in 134 of 160 cases, less in 26 (for example users 1, 4)" in tiny
     assert "NOT decided" not in tiny
 
 
@@ -88,7 +88,7 @@ def test_one_coalition_only(capsys: pytest.CaptureFixture[str]) -> None:
     assert "2 dimensions" in line_of(out, "users 0, 3")
     code, out, _ = call(capsys, "--coalition", "")
     assert code == 0
-    assert "no coalition learns more, as far as decided here" in out
+    assert "no coalition learns more, among the cases decided here" in out
 
 
 def plan_of(coalition: str | None) -> command._Plan:
@@ -113,7 +113,7 @@ def test_what_is_concluded_from_some_cases() -> None:
     fewer = [case for case in cases if len(case.coalition) == 2 and case.excess < case.honest - 1]
     assert {(case.coalition, case.elements) for case in fewer} == {((1, 4), (1,))}
     lines = list(command._conclusions(plan, cases))
-    scope = ", as far as decided here"
+    scope = ", among the cases decided here"
     assert lines[:3] == [
         f"up to T = 1: exactly the sum over the survivors and the coalition's own data{scope}",
         "the sum itself is learned in every case",
@@ -129,7 +129,7 @@ def test_what_is_concluded_from_some_cases() -> None:
     )
     less = len(fewer)
     assert "  elements 0, 2: exactly that in 4 of 4 cases" in lines
-    assert f"  element 1: exactly that in {4 - less} of 4 cases, less in {less} (users 1, 4, for one)" in lines
+    assert f"  element 1: exactly that in {4 - less} of 4 cases, less in {less} (for example users 1, 4)" in lines
 
 
 @pytest.mark.parametrize(("U", "T"), [(2, 1), (3, 1), (4, 1), (4, 2), (4, 3), (5, 2)])
@@ -154,7 +154,7 @@ def test_a_larger_preset_says_what_it_leaves_out(capsys: pytest.CaptureFixture[s
     assert code == 0
     assert "coalitions: users 0 to 2; users 0 to 3 (others are NOT decided here)" in out
     assert "surviving sets: users 0 to 9; users 3 to 9 (others are NOT decided here)" in out
-    assert "\n\nup to T = 3: exactly the sum over the survivors and the coalition's own data, as far as" in out
+    assert "\n\nup to T = 3: exactly the sum over the survivors and the coalition's own data, among the" in out
     assert line_of(out, "users 0 to 2").endswith("nothing")
     assert "5 dimensions a column" in line_of(out, "users 0 to 3")
 
@@ -163,7 +163,7 @@ def test_a_larger_preset_decides_the_user_with_the_point_0_too(capsys: pytest.Ca
     code, out, _ = call(capsys, "--preset", "default", "--points", "5,6,7,8,9,10,11,0,1,2")
     assert code == 1
     assert "IN CLEAR: user 7, whose point is 0" in out
-    assert "smallest coalition that learns more, as far as decided here: user 7 (1 user, T = 3)" in out
+    assert "smallest coalition that learns more, among the cases decided here: user 7 (1 user, T = 3)" in out
 
 
 @pytest.mark.parametrize("preset", ["tiny", "default"])

@@ -40,11 +40,11 @@ def test_a_whole_audit(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
     assert line_of(out, "4 users, K = 2, R = 5 (2 cells)").endswith("  nothing, in 24 cases")
     assert line_of(out, "3 users, K = 2, R = 4 (2 cells)").endswith("  nothing, in 14 cases")
     assert "each of these sums is over at least two honest users, or nobody: in all 38 cases\n" in out
-    assert "what may be known is learned in every case" in out
+    assert "the permitted sums are learned in every case" in out
     assert "  the sum can be one segment: segment 0, subgroup 0: x_2[0] for users 0, 1, when of the cell" in out
     assert "4 dimensions modulo 5 when nobody survives and users 0 to 3 came late: x_0[0]; " in out
     assert "nobody dropped: a share of 1 at most, of subgroup 0 in segments 0, 1; inference robustness 0\n" in out
-    assert "each user drops out with the probability 0, exactly:\n" in out
+    assert "each user drops out with probability 0, exactly:\n" in out
     assert "in any of the 2 subgroups: 0 = 0\n" in out
     assert "BROKEN" not in out
 
@@ -60,10 +60,10 @@ def test_the_odds_are_those_of_all_ways_to_drop_out(T: int, p: Fraction) -> None
     either = sum(chance for chance, left in chances if 1 in left)
     fails = sum(chance for chance, left in chances if any(0 < count < T + 2 for count in left))
     lines = list(command._odds(parameters, p))
-    assert lines[0] == f"each user drops out with the probability {p}, exactly:"
+    assert lines[0] == f"each user drops out with probability {p}, exactly:"
     assert f"which has 5 users: {command._exactly(Fraction(first))}" in lines[1]
     assert lines[2].endswith(f"in any of the 2 subgroups: {command._exactly(Fraction(either))}")
-    assert f"fewer than T + 2 = {T + 2} survivors" in lines[3]
+    assert f"with 1 to T + 1 = {T + 1} survivors" in lines[3]
     assert lines[4].strip() == command._exactly(Fraction(fails))
 
 
@@ -150,14 +150,14 @@ def test_tiny_decides_each_kind_of_cell(capsys: pytest.CaptureFixture[str]) -> N
     assert line_of(out, "4 users, K = 2, R = 5 (2 cells)").endswith("  nothing, in 24 cases")
     assert "up to T = 1: exactly the sums over the survivors of each cell and the coalition's own data\n" in out
     assert "each of these sums is over at least two honest users, or nobody: in all 152 cases\n" in out
-    assert "what may be known is learned in every case, and unmask returns the sum" in out
+    assert "the permitted sums are learned in every case, and unmask returns the sum" in out
     assert "tightness: T + 1 = 2 users learn no more than the sums, and\n  the sum can be one segment: " in out
     assert "t = 3 users learn, segment 0, subgroups 0, 1: 8 dimensions modulo 9" in out
     assert "nobody dropped: a share of 1/3 at most, of subgroups 0, 1 in segment 0; inference robustness 2/3\n" in out
     assert "subgroup 0 dropped: a share of 2/3 at most, of subgroup 1 in segments 0, 1;" in out
     assert "one survivor in subgroup 0, which has 4 users: 9/2500 = 0.0036\n" in out
     assert "in any of the 3 subgroups: 168143229/15625000000 = 0.0108\n" in out
-    assert "T + 2 = 3 survivors in a subgroup:\n    18570964581/125000000000 = 0.149\n" in out
+    assert "1 to T + 1 = 2 survivors in a subgroup:\n    18570964581/125000000000 = 0.149\n" in out
     assert "NOT" not in out
     assert "BROKEN" not in out
 
@@ -168,7 +168,7 @@ def test_default_is_decided_in_whole_too(capsys: pytest.CaptureFixture[str]) -> 
     assert code == 0
     assert "or nobody: in all 862 cases\n" in out
     assert "subgroups 0, 1 dropped: a share of 3/5 at most" in out
-    assert "each user drops out with the probability 1/20, exactly:\n" in out
+    assert "each user drops out with probability 1/20, exactly:\n" in out
 
 
 @pytest.mark.slow
@@ -177,7 +177,7 @@ def test_a_larger_preset_says_what_it_leaves_out(capsys: pytest.CaptureFixture[s
     assert code == 0
     assert "matrix cyclic\n" in out
     assert out.count("NOT decided here") == 2
-    assert "own data, as far as decided here\n" in out
+    assert "own data, among the cases decided here\n" in out
     assert "nobody dropped: a share of 1/2 at most" in out
     assert "in any of the 20 subgroups: 0.00896" in out
 
@@ -242,14 +242,14 @@ def test_rounds_with_and_without_one_user(capsys: pytest.CaptureFixture[str]) ->
     assert code == 0
     assert "  round 0: users 0 to 11 survive: answered\n" in out
     assert "  round 1: users 0 to 10 survive: REFUSED by HSA-18 or HSA-27: with earlier rounds, the sums of" in out
-    assert "in each cell, users who were in the same ones of the sums that were answered are T + 2 or more\n" in out
-    assert "had all requests been answered:\n" in out
-    assert "  segment 0, subgroup 2: companions who are too few: user 11; at least T + 2 = 3 are needed\n" in out
+    assert "in each cell, users who were in the same answered sums are T + 2 or more\n" in out
+    assert "if all requests had been answered:\n" in out
+    assert "  segment 0, subgroup 2: too few companions: user 11; at least T + 2 = 3 are needed\n" in out
     assert "  segment 0, subgroup 2: x_11[0] = (sum of round 0) - (sum of round 1)\n" in out
-    assert "  as it is, the server does not learn that\n" in out
+    assert "  since a request was refused, the server does not learn that\n" in out
     code, out, _ = call(capsys, "--rounds", "0-11;0-10", "--rule", "none")
     assert code == 1
-    assert "PRIVACY BROKEN: the sums that were answered tell fewer than T + 2 users of a cell from the others\n" in out
+    assert "PRIVACY BROKEN: the answered sums tell fewer than T + 2 users of a cell from the others\n" in out
     assert "decided on the masked segments of these rounds, modulo 9: the server learns it\n" in out
     code, out, _ = call(capsys, "--rounds", "0-11;0-7;0-11")
     assert code == 0
@@ -265,7 +265,7 @@ def test_companions_that_are_too_few_without_a_combination(
     found, out, _ = call(capsys, "--preset", "default", "--rounds", "0-2,5-24;1-24", "--rule", rule)
     assert found == code
     assert ("REFUSED" in out) == (rule == "cells")
-    assert "  segment 0, subgroups 0, 1: companions who are too few: user 0; at least T + 2 = 3 are needed\n" in out
+    assert "  segment 0, subgroups 0, 1: too few companions: user 0; at least T + 2 = 3 are needed\n" in out
     assert "  no combination of these sums is about fewer than T + 2 users; inputs of few levels" in out
 
 

@@ -29,10 +29,10 @@ def test_tiny_names_every_coalition_and_what_it_learns(capsys: pytest.CaptureFix
     assert line_of(out, "users 0 to 4").endswith("nothing (all inputs are its own)")
     assert len([line for line in out.splitlines() if line.startswith(("  user", "  the server"))]) == 32
     assert "up to T = 1: exactly the sum over the survivors and the coalition's own data\n" in out
-    assert "what may be known can be one honest input: of user 2, for users 0, 1, when users 0 to 2 survive" in out
+    assert "a permitted sum can be one honest input: of user 2, for users 0, 1, when users 0 to 2 survive" in out
     assert "unmask returns the sum over the survivors" in out
     assert "smallest coalition that learns more: users 0 to 2 (T + 2 = 3 users, t = 3)" in out
-    assert "so it is in 1632 of 1632 cases" in out
+    assert "true in 1632 of 1632 cases" in out
     assert "NOT" not in out
 
 
@@ -43,15 +43,15 @@ def test_one_coalition_and_one_dropout(capsys: pytest.CaptureFixture[str]) -> No
     assert "dropouts: user 2 before masked_input (others are NOT decided here)" in out
     assert "1 dimension an element" in line_of(out, "users 0, 1, 4")
     assert line_of(out, "users 0, 1, 4").endswith("1 honest input came late: x_2[0]")
-    assert "what may be known is learned in every case, and unmask returns the sum over the survivors\n" in out
+    assert "the permitted sums are learned in every case, and unmask returns the sum over the survivors\n" in out
     _, out, _ = call(capsys, "--coalition", "0,1,2", "--drop", "3,4")
     learned = "2 dimensions an element when users 0 to 2 survive and 2 honest inputs came late: x_3[0]; x_4[0]"
     assert line_of(out, "users 0 to 2").endswith(learned)
     code, out, _ = call(capsys, "--coalition", "", "--drop", "")
     assert code == 0
-    assert "\n\nup to T = 1: exactly the sum over the survivors and the coalition's own data, as far as" in out
+    assert "\n\nup to T = 1: exactly the sum over the survivors and the coalition's own data, among the" in out
     assert "dropouts: nobody (" in out
-    assert "no coalition learns more, as far as decided here" in out
+    assert "no coalition learns more, among the cases decided here" in out
 
 
 def test_a_sparse_graph_shows_its_components(capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,7 +73,7 @@ def test_a_sparse_graph_says_when_the_sum_falls_apart(capsys: pytest.CaptureFixt
     assert "NOT CONNECTED in 25 of these 96 cases: more is learned than the sum over the survivors" in out
     assert "  user 0, when users 0 to 2, 4 survive: 2 sums: 1, 2 | 4" in out
     assert "smallest coalition that learns more: users 0, 2 (T + 1 = 2 users, t = 2)" in out
-    assert "so it is in 512 of 512 cases" in out
+    assert "true in 512 of 512 cases" in out
 
 
 def test_a_larger_preset_says_what_it_leaves_out(capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +98,7 @@ def test_broken_privacy_is_exit_code_1(capsys: pytest.CaptureFixture[str], monke
     assert code == 1
     assert "PRIVACY BROKEN: a coalition of at most T = 1 learns more than it may" in out
     assert line_of(out, "the server alone").endswith("x_2[0]")
-    assert "  so it is in 0 of 1 cases\n" in out
+    assert "  true in 0 of 1 cases\n" in out
     code, out, _ = call(capsys, "--coalition", "0", "--drop", "2")
     assert code == 1
     assert "PRIVACY BROKEN" in out
@@ -110,7 +110,7 @@ def test_broken_privacy_is_exit_code_1(capsys: pytest.CaptureFixture[str], monke
         (("--coalition", "0,5"), "a user in [0, 5)"),
         (("--coalition", "0,0"), "named once"),
         (("--coalition", "user 0"), "whole numbers"),
-        (("--drop", "0,1,2"), "such that a round goes on"),
+        (("--drop", "0,1,2"), "a dropout that leaves enough users"),
         (("--drop", "7"), "a user in [0, 5)"),
         (("--drop", "1,1"), "named once"),
         (("--drop", "-1"), "whole numbers"),

@@ -194,8 +194,8 @@ def _sealed(book: History) -> tuple[History, Text]:
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        (_other_words, "has not what the text says of MOD-01: run secagg-spec text --regenerate"),
-        (_new, "has not what the text says of MOD-01: run secagg-spec text --regenerate"),
+        (_other_words, "is out of date for MOD-01: run secagg-spec text --regenerate"),
+        (_new, "is out of date for MOD-01: run secagg-spec text --regenerate"),
         (_lost, "MOD-01 vanished from the text"),
         (_used_again, "MOD-01 was withdrawn in 0.1.0, and an id is never used again"),
         (_sealed, "the text changed after 0.1.0 was released: raise the version"),

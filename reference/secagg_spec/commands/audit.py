@@ -1,4 +1,4 @@
-"""The command ``secagg-spec audit-participation``: whose model the sums of a real deployment tell, and since when."""
+"""The command ``secagg-spec audit-participation``: which models the sums of a real deployment reveal, and when."""
 
 from __future__ import annotations
 
@@ -30,54 +30,54 @@ _EPILOG = """The log is a table of comma-separated values with one of the header
   round,user             one user of a round a line
   round,segment,users    a cell of a segment of a round, of HeteroSAg
 
-or JSON by spec/participation.schema.json. The users of a round are the survivors that the server announced, also when
-the round then failed: it can show their sum in part or in full. A round in which no survivors were announced is a line
-without users; every round between the first and the last has to be there (spec/multi-round.md, section 7). What --json
-writes: spec/audit.schema.json.
+or JSON by spec/participation.schema.json. The users of a round are the survivors that the server announced, even if
+the round then failed: their sum may have been revealed in part or in full. A round without announced survivors is a
+line without users; every round between the first and the last must be present (spec/multi-round.md, section 7).
+The format of --json: spec/audit.schema.json.
 
 exit codes:
-  0  nobody is recoverable, and the strong privacy is at least --privacy
-  1  somebody is recoverable, or the strong privacy is below --privacy
-  2  wrong usage, or a file that is no log"""
+  0  no user is recoverable, and the strong privacy is at least --privacy
+  1  some user is recoverable, or the strong privacy is below --privacy
+  2  wrong usage, or a file that is not a log"""
 
 
 def add_parser(commands: Any) -> None:
     """Add ``audit-participation`` to the commands."""
     parser = commands.add_parser(
         "audit-participation",
-        help="say whose model the sums of many rounds tell, and since which round",
-        description="Read who survived in each round, and say exactly whose model can be worked out from the sums\n"
-        "together if models do not change, after which round, by which combination, and how many stay together.",
+        help="say which models the sums of many rounds reveal, and after which round",
+        description="Read the survivors of each round. Say exactly which models can be computed from all sums if\n"
+        "models do not change, after which round and by which combination, and how many users stay together.",
         epilog=_EPILOG,
     )
     add = parser.add_argument
     add("log", type=Path, metavar="LOG", help="the log, a table or JSON")
     add("--users", metavar="N", help="the users are the numbers 0 to N - 1 (those that the log names)")
     add("--roster", type=Path, metavar="FILE", help="the users are the lines of a file")
-    add("--user", metavar="NAME", help="tell the whole combination of one user, or why there is none")
-    add("--all", action="store_true", help=f"show all recoverable users, not the first {_SHOWN} alone")
-    add("--privacy", metavar="T", help="fail also when fewer than T users are in the same sums")
-    add("--json", type=Path, metavar="FILE", help="write all that is found, with exact fractions")
+    add("--user", metavar="NAME", help="show the whole combination of one user, or why there is none")
+    add("--all", action="store_true", help=f"show all recoverable users, not only the first {_SHOWN}")
+    add("--privacy", metavar="T", help="also fail if fewer than T users are in the same sums")
+    add("--json", type=Path, metavar="FILE", help="write all findings, with exact fractions")
     _add_plan(parser)
     parser.set_defaults(run=main)
 
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group(
-        "a log of survivors of HeteroSAg", "who survived, with the plan of segments"
+        "a log of survivors of HeteroSAg", "a log of survivors, with the plan of segments"
     ).add_argument
     add(
-        "--heterosag", choices=list(PRESETS), metavar="PRESET", help=f"its numbers: {', '.join(PRESETS)}; as changed by"
+        "--heterosag", choices=list(PRESETS), metavar="PRESET", help=f"the parameters: {', '.join(PRESETS)}; changed by"
     )
-    add("--groups", type=int, metavar="G", help="groups, as equal as they can be")
+    add("--groups", type=int, metavar="G", help="number of groups, of sizes as equal as possible")
     add("--subgroups", metavar="L,L,…", help="subgroups of each group, or one number for all")
-    add("--matrix", choices=MATRICES, help="who masks with whom")
+    add("--matrix", choices=MATRICES, help="the segment selection matrix")
     add("--colluders", type=int, metavar="T", help="users that may collude with the server")
     parser.set_defaults(levels=None, dropouts=None, threshold=None, length=MOST)
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; 0 when nobody is recoverable and enough users stay together, else 1."""
+    """Run the command. Exit code 0: no user is recoverable and enough users stay together; else 1."""
     if options.json is not None:
         writable_file("--json", options.json)
     least = None if options.privacy is None else _number("--privacy", options.privacy, 1)
@@ -87,7 +87,7 @@ def main(options: argparse.Namespace) -> int:
     print("\n".join(_told(found, least, shown, user)))
     if options.json is not None:
         _write(options.json, found, shown, user)
-        print(f"\nall of it is in {options.json}")
+        print(f"\nall findings are in {options.json}")
     return int(bool(found.found) or (least is not None and found.strong < least))
 
 
@@ -107,9 +107,9 @@ def _user(roster: Roster, name: str) -> int:
 
 
 def _log(options: argparse.Namespace) -> Log:
-    """Return the log that is asked for, with the cells of a plan where there is one."""
+    """Return the log of the options, with the cells of a HeteroSAg plan if there is one."""
     if options.roster is not None and options.users is not None:
-        raise UsageError("--users and --roster: one of them alone says who the users are")
+        raise UsageError("--users and --roster: give only one of them")
     count = None if options.users is None else _number("--users", options.users, 1)
     roster = None if count is None else Roster(count)
     if options.roster is not None:
@@ -139,7 +139,7 @@ def _opened(path: Path, read: Callable[[Path], _Read], option: str) -> _Read:
         raise UsageError(f"{option}{path}: {error.strerror}") from None
 
 
-# -------------------------------------------------------------------------------------------------- what is told
+# -------------------------------------------------------------------------------------------------- printed text
 
 
 def _told(found: Account, least: int | None, shown: Sequence[int], user: int | None) -> Iterator[str]:
@@ -163,14 +163,14 @@ def _verdict(found: Account) -> str:
         which = "" if len(found.found) == 1 else f"; the first, {_who(roster, (first.user,))},"
         return f"{count}{which} after round {found.log.number(first.at)}"
     if found.smallest is None:
-        return "no user's model comes out: nobody is in a sum"
+        return "no model is recoverable: nobody is in a sum"
     others = found.strong - 1
     if not others:
         alone = _who(roster, found.smallest.users)
-        return f"no user's model comes out, but nobody stays together with {alone} in all sums"
+        return f"no model is recoverable, but nobody stays together with {alone} in all sums"
     each = f"at least {others} other{'' if others == 1 else 's'}"
     rest = " or in no sum" if found.absent or not roster.closed else ""
-    return f"no user's model comes out; each is always summed together with {each}{rest}"
+    return f"no model is recoverable; each user is always summed together with {each}{rest}"
 
 
 def _below(found: Account, least: int | None) -> Iterator[str]:
@@ -179,7 +179,7 @@ def _below(found: Account, least: int | None) -> Iterator[str]:
 
 
 def _fewest(found: Account) -> str:
-    """Return the smallest class in words."""
+    """Return the smallest class as text."""
     if found.smallest is None:
         return "there is no sum with users"
     return "such as " + _who(found.log.roster, found.smallest.users) + _where(found, found.smallest.segment)
@@ -193,12 +193,13 @@ def _about(found: Account) -> Iterator[str]:
     log = found.log
     yield f"log: {_rounds(found)}; {log.roster.count} users" + (f", {len(log.segments)} segments" if log.cells else "")
     if not log.roster.closed:
-        yield "users: those that the log names; who never took part is unknown (give --users or --roster)"
+        yield "users: those that the log names; users who never took part are unknown (give --users or --roster)"
     elif found.absent:
         yield f"in no sum: {_who(log.roster, found.absent)}"
-    yield f"strong privacy: {found.strong}, fewest users that are in the same sums: {_fewest(found)}"
+    yield f"strong privacy: {found.strong}, the fewest users that are in the same sums: {_fewest(found)}"
     low, high = found.weak.low, found.weak.high
-    yield f"weak privacy: {low if low == high else f'between {low} and {high}'}, fewest users in a combination of sums"
+    fewest = low if low == high else f"between {low} and {high}"
+    yield f"weak privacy: {fewest}, the fewest users in a combination of sums"
     taking = log.taking_part
     gap, mean = metrics.fairness_gap(taking), metrics.cardinality(taking)
     yield f"fairness gap: {_size(gap)}, cardinality: {_size(mean)}"
@@ -216,12 +217,12 @@ def _rounds(found: Account) -> str:
 
 
 def _name(roster: Roster, user: int) -> str:
-    """Return the name of a user as a terminal may have it (CNF-70)."""
+    """Return the name of a user, safe to print on a terminal (CNF-70)."""
     return shown(roster.name(user))
 
 
 def _who(roster: Roster, users: Sequence[int], most: int = 8) -> str:
-    """Return users in words."""
+    """Return users as text."""
     word = "user" if len(users) == 1 else "users"
     if roster.names is None:
         return f"{word} {wording.runs(users, most)}"
@@ -230,7 +231,7 @@ def _who(roster: Roster, users: Sequence[int], most: int = 8) -> str:
 
 
 def _size(number: Fraction) -> str:
-    """Return a fraction, and about how much it is where that is not plain."""
+    """Return a fraction, with an approximate value if the fraction is long."""
     exact = written(number)
     if number.denominator == 1 and len(exact) < 12:
         return exact
@@ -246,9 +247,9 @@ def _rough(number: Fraction) -> str:
 
 def _table(found: Account, shown: Sequence[int]) -> Iterator[str]:
     roster, log = found.log.roster, found.log
-    where = "s[t] the sum of round t" + (" over the users beside it" if log.cells else "")
+    where = "s[t] the sum of round t" + (" over the listed users" if log.cells else "")
     yield f"x[i] is the model of user i, {where}; the error is for models that drift by at most 1:"
-    rows = [["user", "round", *(["segment"] if log.cells else []), "error", "how it comes out"]]
+    rows = [["user", "round", *(["segment"] if log.cells else []), "error", "how it is recovered"]]
     for one in found.combined(shown):
         rows.append(
             [
@@ -264,11 +265,11 @@ def _table(found: Account, shown: Sequence[int]) -> Iterator[str]:
         yield "  " + "  ".join([f"{text:>{width}}" for text, width in zip(row[:-1], widths, strict=True)] + row[-1:])
     rest = len(found.found) - len(shown)
     if rest:
-        yield f"  and {rest} more (--all shows them, --user NAME tells one in full)"
+        yield f"  and {rest} more (--all shows them, --user NAME shows one in full)"
 
 
 def _formula(log: Log, one: Combined) -> str:
-    """Return a combination when it is short, else how long it is."""
+    """Return a combination if it is short, else its length."""
     if one.digits < 6 and len(one.terms) <= 20:
         terms = " ".join(_term(log, term, at == 0) for at, term in enumerate(one.terms))
         line = f"x[{_name(log.roster, one.found.user)}] = {terms}"
@@ -297,7 +298,7 @@ def _sum(log: Log, term: Term) -> str:
 
 
 def _one(found: Account, user: int) -> Iterator[str]:
-    """Tell all of one user: the combination, or what shows that there is none."""
+    """Show one user in full: the combination, or the evidence that there is none."""
     log, name = found.log, _name(found.log.roster, user)
     if user in found.found:
         [one] = found.combined([user])
@@ -305,9 +306,9 @@ def _one(found: Account, user: int) -> Iterator[str]:
         yield f"x[{name}] ="
         for at, term in enumerate(one.terms):
             yield f"  {_term(log, term, at == 0)}"
-        yield f"off by at most {_size(one.drift)} times as much as models drift"
+        yield f"off by at most {_size(one.drift)} times the drift of the models"
         if one.found.at:
-            yield "it is not before that round:"
+            yield "not recoverable before that round:"
             yield from _unseen(found, user, one.found.segment, f"up to round {log.number(one.found.at - 1)}")
         return
     yield f"user {name} is not recoverable:"
@@ -330,7 +331,7 @@ def _unseen(found: Account, user: int, segment: int, which: str) -> Iterator[str
     told += [f"x[{_name(roster, other)}] by {_change(change)}" for other, change in list(changes.items())[:_SHOWN]]
     more = len(changes) - _SHOWN
     rest = f", and {more} others (all are in --json)" if more > 0 else ""
-    yield f"  no sum {which} changes when at once these change: {', '.join(told)}{rest}"
+    yield f"  no sum {which} changes when all of these change together: {', '.join(told)}{rest}"
 
 
 def _change(change: int) -> str:

@@ -1,4 +1,4 @@
-"""The command ``secagg-spec check``: whether an adapter can be judged at all, and what to do where it cannot."""
+"""The command ``secagg-spec check``: can an adapter be judged at all, and if not, what to do about it."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from secagg_spec.protocols.steps import SERVER
 
 OK, FAIL, SKIP = "OK", "FAIL", "skip"
 _USAGE = "secagg-spec check [options] -- ./adapter [arguments]"
-_EPILOG = """values are not judged here: that is what secagg-spec conform does
+_EPILOG = """check does not judge values; secagg-spec conform does
 
 exit codes:
   0  the adapter can be judged
   1  a step failed
   2  wrong usage
-  3  the adapter could not be started, or did not answer hello as it must"""
+  3  the adapter could not be started, or did not answer hello correctly"""
 _REQUESTS = 40
-"""How many valid requests are drawn in all; one at least for each operation."""
+"""The total number of valid requests; each operation gets at least one."""
 _MEBIBYTE = 2**20
 _PAUSE_SECONDS = 0.02
 _END_SECONDS = 2.0
@@ -60,8 +60,8 @@ _HINTS = (
 _HINTS_BY_VERDICT = {
     "timeout": _READ,
     "crash": "catch what the implementation raises and answer with an error; the end of standard error says where",
-    "error": "the implementation broke: mend it, or declare the ranges in which it works",
-    "inconsistent": "an answer must not depend on earlier requests: keep nothing but sessions between them",
+    "error": "the implementation failed: fix it, or declare the ranges in which it works",
+    "inconsistent": "an answer must not depend on earlier requests: keep no state between requests except sessions",
     "rejected_valid": "declare the ranges in which the implementation works, or do not declare the operation; where a "
     "request is called malformed, compare the adapter's members and forms with spec/adapter.md, section 4",
     "protocol": "see spec/adapter.md, section 1",
@@ -69,7 +69,7 @@ _HINTS_BY_VERDICT = {
 
 
 class Unusable(Exception):
-    """The adapter does not come as far as `hello`; `hint` says what to do."""
+    """The adapter fails before `hello` succeeds; `hint` says what to do."""
 
     def __init__(self, step: str, message: str, hint: str) -> None:
         super().__init__(message)
@@ -77,7 +77,7 @@ class Unusable(Exception):
 
 
 class Failed(Exception):
-    """A step failed; `hint` says what to do, and `hung` whether it met a time-out."""
+    """A step failed; `hint` says what to do, and `hung` whether it timed out."""
 
     def __init__(self, message: str, hint: str, *, hung: bool = False) -> None:
         super().__init__(message)
@@ -85,7 +85,7 @@ class Failed(Exception):
 
 
 class Skipped(Exception):
-    """A step cannot be taken; the message says why."""
+    """A step cannot be run; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Step:
 
 @dataclass
 class Trial:
-    """An adapter on trial: two processes of it, what it declares, and what it was asked and answered."""
+    """An adapter on trial: two processes of it, its capabilities, and the requests with their answers."""
 
     connection: ProcessConnection
     fresh: ProcessConnection
@@ -135,8 +135,8 @@ def add_parser(commands: Any) -> None:
     """Add ``check`` to the commands."""
     parser = commands.add_parser(
         "check",
-        help="see in a second whether an adapter can be judged, and what to do where it cannot",
-        description="Start an adapter, try its handshake, honesty, framing and determinism, and say what is wrong.",
+        help="see in a second whether an adapter can be judged, and if not, what to do",
+        description="Start an adapter; test its handshake, honesty, framing and determinism; say what is wrong.",
         usage=_USAGE,
         epilog=_EPILOG,
     )
@@ -166,7 +166,7 @@ def conclusion(taken: Sequence[Step], command: Sequence[str]) -> str:
 
 
 def exit_code(taken: Sequence[Step]) -> int:
-    """Return 0, 1 or 3: the adapter could not be used when a step before the last one of the handshake failed."""
+    """Return 0, 1 or 3; 3 if the adapter could not be started, did not answer hello, or could not be restarted."""
     passed = {step.name for step in taken if step.verdict == OK}
     if not {"start", "hello"} <= passed or any(step.said.startswith(_GONE) for step in taken):
         return 3
@@ -177,7 +177,7 @@ _GONE = "the adapter could not be started again"
 
 
 def steps(command: Sequence[str], timeout: float, start_timeout: float) -> Iterator[Step]:
-    """Yield each step as it is done: the handshake, and when that succeeds everything else."""
+    """Yield the result of each step as soon as it is known: first the handshake, then the rest if it succeeds."""
     connection = ProcessConnection(command, timeout, start_timeout)
     fresh = _InPieces(command, timeout, start_timeout)
     try:
@@ -209,14 +209,14 @@ def _about(caps: Capabilities, seconds: float) -> str:
 
 
 def refuse_unstartable(command: Sequence[str]) -> None:
-    """Raise `Unusable` for a command that is absent, is not executable, or begins with a line that names nothing."""
+    """Raise `Unusable` if the command is absent or not executable, or if its #! line has Windows line ends."""
     program = command[0]
     found = shutil.which(program)
     if found is None:
         raise Unusable("start", *_why_not_found(program))
     line = _first_line(Path(found))
     if line.startswith(b"#!") and line.endswith(b"\r\n"):
-        said = f"the first line of {program} ends as on Windows, so that no program has the name behind #!"
+        said = f"the first line of {program} ends as on Windows: no program has the name after #!"
         raise Unusable("start", said, f"write the file with plain line feeds: sed -i 's/\\r$//' {shlex.quote(program)}")
 
 
@@ -225,12 +225,10 @@ def _why_not_found(program: str) -> tuple[str, str]:
     if path.is_dir():
         return f"{program} is a folder", "give the command that starts the adapter, such as: -- node adapter.js"
     if path.is_file() and path.name == program:
-        return f"{program} is not found on the PATH", f"write ./{program}, if the file in this folder is meant"
+        return f"{program} is not found on the PATH", f"write ./{program} if you mean the file in this folder"
     if path.is_file():
         return f"{program} is not executable", f"chmod +x {shlex.quote(program)}, or name its interpreter before it"
-    return f"there is no command {program}", "see whether the name and the folder are right; the current one is " + str(
-        Path.cwd()
-    )
+    return f"there is no command {program}", "check the name and the folder; the current folder is " + str(Path.cwd())
 
 
 def _first_line(path: Path) -> bytes:
@@ -242,7 +240,7 @@ def _first_line(path: Path) -> bytes:
 
 
 def _handshake(connection: ProcessConnection) -> Capabilities:
-    """Say hello; every failure is `Unusable`, with what to do."""
+    """Say hello; raise `Unusable` with a hint for every failure."""
     try:
         answer = connection.ask(HELLO)
     except AdapterUnusable as unusable:
@@ -254,7 +252,7 @@ def _handshake(connection: ProcessConnection) -> Capabilities:
         caps = shake_hands(answer)
         refuse_impossible(caps)
     except AdapterUnusable as unusable:
-        raise Unusable("hello", str(unusable), "see spec/adapter.md, section 2, for what hello holds") from None
+        raise Unusable("hello", str(unusable), "see spec/adapter.md, section 2, for the contents of hello") from None
     return caps
 
 
@@ -263,20 +261,20 @@ def _hello_hint(connection: ProcessConnection, broken: AdapterBroken) -> str:
         return _silence_hint(connection)
     if broken.verdict == "crash":
         by_hand = f"echo '{HELLO.line(1).strip()}' | {shlex.join(connection.command)}"
-        return f"the program ends at once; run it by hand: {by_hand}"
+        return f"the program ends at once; to see why, run it by hand: {by_hand}"
     if "not JSON" in str(broken):
         return "something is printed to standard output: print to standard error instead"
     return _hint("protocol", str(broken))
 
 
 def _silence_hint(connection: ProcessConnection) -> str:
-    """Return what to do about an adapter that does not answer: whether it answers once its input ends tells why."""
+    """Return what to do about a silent adapter. If it answers once its input ends, it reads or writes too late."""
     seconds = min(_AT_END_SECONDS, connection.start_timeout)
     ending = _ThenEnd(connection.command, seconds, seconds)
     try:
         ending.ask(HELLO)
     except (AdapterBroken, AdapterUnusable):
-        return f"{_READ}; if it needs longer to load, give --start-timeout"
+        return f"{_READ}; if it needs longer to load, raise --start-timeout"
     finally:
         ending.close()
     return "the answer comes only when the input ends: flush standard output after each line, and read line by line"
@@ -318,7 +316,7 @@ def _demand(ok: bool, message: str, hint: str) -> None:
 
 def _hello_again(trial: Trial) -> str:
     again = shake_hands(trial.connection.ask(HELLO))
-    _demand(again == trial.caps, "a second hello declares something else", "hello must always answer the same")
+    _demand(again == trial.caps, "a second hello declares something else", "hello must always give the same answer")
     return "a second hello declares the same"
 
 
@@ -343,7 +341,7 @@ def _not_a_request(trial: Trial) -> str:
 def _refusal(trial: Trial) -> str:
     names = [name for name in trial.caps.operations if name in VALID and OPERATIONS[name][0]]
     if not names:
-        raise Skipped("no operation is declared that a request can be made for")
+        raise Skipped("no declared operation takes parameters that can be drawn")
     answer = trial.connection.ask(Request(names[0], {}))
     hint = 'answer {"reject": {"code": "malformed", "message": "…"}} when params lack a member'
     message = f"{names[0]} without its params was answered by {answer.kind} {answer.code}".rstrip()
@@ -355,14 +353,14 @@ def _outside(trial: Trial) -> str:
     checks = [check for check in REGISTRY.values() if check.id.endswith("/outside-range")]
     ready = [check for check in checks if check.runs_on(trial.caps)]
     if not ready:
-        raise Skipped("no moduli are declared that others lie outside of")
+        raise Skipped("the declared moduli leave no others to try")
     _judged(trial, ready, 1)
-    return f"outside the declared moduli of {counted(len(ready), 'operation')}: refused, or right"
+    return f"moduli outside the declared ones, in {counted(len(ready), 'operation')}: refused, or answered correctly"
 
 
 def _long_line(trial: Trial) -> str:
     if not trial.caps.offers("echo"):
-        raise Skipped("declare echo to have a long line tried")
+        raise Skipped("declare echo to test a long line")
     data = "x" * _MEBIBYTE
     answer = trial.connection.ask(Request("echo", {"data": data}))
     hint = "read and write lines of up to 64 MiB: some libraries cut lines at 64 KiB"
@@ -373,26 +371,26 @@ def _long_line(trial: Trial) -> str:
 def _carriage_return(trial: Trial) -> str:
     line = HELLO.line(7).encode().rstrip(b"\n") + b"\r"
     answer = trial.connection.ask_raw(line, 7)
-    hint = "a carriage return before the line feed is white space of JSON: let the JSON library have it"
-    _demand(answer.kind == "result", f"a line that ends as on Windows was answered by {answer.kind}", hint)
+    hint = "a carriage return before the line feed is white space in JSON: leave it to the JSON library"
+    _demand(answer.kind == "result", f"a line with a Windows line end was answered by {answer.kind}", hint)
     return "a carriage return before the line feed does no harm"
 
 
 def _in_pieces(trial: Trial) -> str:
     caps = greet(trial.fresh.ask)
-    _demand(caps == trial.caps, "a fresh process declares something else", "hello must always answer the same")
-    return "a line that arrives in two pieces is one line"
+    _demand(caps == trial.caps, "a fresh process declares something else", "hello must always give the same answer")
+    return "a line that arrives in two pieces is read as one line"
 
 
 def _operations(trial: Trial) -> str:
     checks = [check for check in map(_first_request, OPERATIONS) if check is not None]
     ready = [check for check in checks if check.runs_on(trial.caps)]
     if not ready:
-        raise Skipped("no operation is declared that a request can be made for")
+        raise Skipped("no request can be drawn for any declared operation")
     trial.results.clear()
     _judged(trial, ready, max(1, _REQUESTS // len(ready)), trial.results)
     left = len([name for name in trial.caps.operations if name not in _ASKED_ELSEWHERE])
-    rest = f" ({left - len(ready)} more cannot be asked so)" if left > len(ready) else ""
+    rest = f" (no request can be drawn for {left - len(ready)} more)" if left > len(ready) else ""
     return f"{counted(len(ready), 'declared operation')} of {left} answered valid requests{rest}"
 
 
@@ -400,7 +398,7 @@ _ASKED_ELSEWHERE = ("echo", "session.step", "session.again", "session.free")
 
 
 def _first_request(operation: str) -> Check | None:
-    """Return a check that asks for one valid thing; nothing for operations that another step asks."""
+    """Return a check that asks one valid request; None for operations that another step tests."""
     if operation == "session.new":
         needed = ("session.new", "session.step", "session.free")
         return Check("session.new/first", (), needed, _open_sessions, lambda caps: True, "")
@@ -431,7 +429,7 @@ def _open_sessions(draw: Any, call: Caller) -> None:
 def _judged(
     trial: Trial, checks: Sequence[Check], cases: int, kept: list[tuple[Request, Answer]] | None = None
 ) -> None:
-    """Run checks with a few cases each; raise `Failed` with what they found. `kept` takes what was asked."""
+    """Run checks with a few cases each; raise `Failed` for failures. `kept` collects the requests and answers."""
     listening = _Listening(trial.connection, kept if kept is not None else [])
     found: dict[str, Failure] = {}
     for check in checks:
@@ -457,23 +455,23 @@ def _failed(found: Mapping[str, Failure]) -> Failed:
 
 @dataclass
 class _Listening:
-    """A connection that writes down what is asked and answered."""
+    """A connection that records requests and answers."""
 
     connection: ProcessConnection
     kept: list[tuple[Request, Answer]]
 
     def ask(self, request: Request) -> Answer:
-        """Ask, and write it down."""
+        """Ask, and record the answer."""
         answer = self.connection.ask(request)
         self.kept.append((request, answer))
         return answer
 
     def ask_raw(self, line: bytes, id: int | None) -> Answer:
-        """Send a line as it is."""
+        """Send a line unchanged."""
         return self.connection.ask_raw(line, id)
 
     def restart(self) -> None:
-        """Begin again with a fresh process."""
+        """Start a fresh process."""
         self.connection.restart()
 
     def close(self) -> None:
@@ -481,19 +479,19 @@ class _Listening:
         self.connection.close()
 
     def expect_hang(self, hanging: bool) -> None:
-        """Hand it on."""
+        """Pass the setting on."""
         self.connection.expect_hang(hanging)
 
 
 def _repeatable(trial: Trial) -> list[tuple[Request, Answer]]:
-    """Return what was asked whose answer is fixed: nothing that is drawn by the adapter, and no sessions."""
+    """Return the requests whose answers must repeat: without the adapter's own randomness, and outside sessions."""
     found = [
         (request, answer)
         for request, answer in trial.results
         if request.op in VALID and answer.kind == "result" and (request.op not in DRAWING or request.rand)
     ]
     if not found:
-        raise Skipped("nothing with a fixed answer was answered")
+        raise Skipped("no answer so far has to repeat")
     return found
 
 
@@ -521,8 +519,8 @@ _MOST_FRESH = 12
 
 def _ends(trial: Trial) -> str:
     hint = "end when standard input ends"
-    _demand(trial.connection.finish(_END_SECONDS), f"it runs on {_END_SECONDS:g} s after the end of its input", hint)
-    return "it ends when its input ends"
+    _demand(trial.connection.finish(_END_SECONDS), f"it still runs {_END_SECONDS:g} s after its input ended", hint)
+    return "the adapter ends when its input ends"
 
 
 _STEPS: Mapping[str, Callable[[Trial], str]] = {

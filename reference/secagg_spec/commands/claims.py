@@ -1,4 +1,4 @@
-"""The command ``secagg-spec claims``: what the papers claim, with the verdict on each, and the proofs behind them."""
+"""The command ``secagg-spec claims``: the claims of the papers, the verdict on each, and the proofs behind them."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from secagg_spec.ledger.proofs import Finding, Outcome
 
 _WIDTH = 110
 _EPILOG = """verdicts:
-  confirmed    it holds as it stands
-  conditional  it fails as it stands, and holds under a condition that the
+  confirmed    the claim holds as written
+  conditional  the claim fails as written, and holds under a condition that the
                paper does not state
-  refuted      it fails as it stands: there is a counterexample, and a repair
-  imprecise    what is written has no single meaning, or not the one that holds,
-               which the repair gives
-  unconfirmed  experiments did not confirm all of it at the scale at which they
-               were run
+  refuted      the claim fails as written: there is a counterexample, and a repair
+  imprecise    the claim has no single meaning, or not the one that holds, which
+               the repair gives
+  unconfirmed  experiments at the scale that was run did not confirm all of the
+               claim
   open         not decided
 
 exit codes:
-  0  done; with --verify: every proof finds what the ledger says, where there is
-     one; with --texts: no difference
-  1  a proof fails, or finds something else, or a text has other items than the
-     index
-  2  wrong usage, or a ledger or proof that cannot be used"""
+  0  done; with --verify: every proof agrees with the ledger; with --texts:
+     no difference
+  1  a proof fails or disagrees with the ledger, or a text and its index have
+     different items
+  2  wrong usage, or an unusable ledger or proof"""
 
 
 def add_parser(commands: Any) -> None:
@@ -47,7 +47,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("id", nargs="?", metavar="ID", help="a claim, such as BAS-EQ6")
     parser.add_argument(
-        "--verify", action="store_true", help="run the proof behind the claim, or behind all chosen ones"
+        "--verify", action="store_true", help="run the proof of the claim, or the proofs of all chosen claims"
     )
     parser.add_argument("--all", action="store_true", help="print a table of all claims")
     parser.add_argument(
@@ -56,22 +56,20 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--verdict", choices=entries.VERDICTS, metavar="VERDICT", help="only the claims with this verdict"
     )
-    parser.add_argument(
-        "--errata", action="store_true", help="only the claims of papers that do not hold as they stand"
-    )
+    parser.add_argument("--errata", action="store_true", help="only the claims of papers that fail as written")
     parser.add_argument("--single", action="store_true", help="only the claims that rest on one method")
     parser.add_argument(
         "--list", action="store_true", help="id, verdict, proof, method and second methods, for scripts"
     )
     parser.add_argument(
-        "--index", action="store_true", help="which numbered items of each paper, or of --paper, have claims"
+        "--index", action="store_true", help="the numbered items of each paper, or of --paper, and their claims"
     )
-    parser.add_argument("--texts", metavar="DIR", help="with --index: compare it with the papers' texts in this folder")
+    parser.add_argument("--texts", metavar="DIR", help="with --index: compare it with the texts of the papers in DIR")
     parser.set_defaults(run=main)
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; 0 when done, 1 when a proof or a text disagrees, 2 when something cannot be used."""
+    """Run the command. Exit code 0: done; 1: a proof or a text disagrees; 2: something is unusable."""
     try:
         _check(options)
         return _run(options)
@@ -84,9 +82,9 @@ def _check(options: argparse.Namespace) -> None:
     """Refuse options that do not go together."""
     narrowing = [f"--{name}" for name in ("all", "paper", "verdict", "errata", "single") if getattr(options, name)]
     if options.texts is not None and not options.index:
-        raise LedgerError("--texts is for --index")
+        raise LedgerError("--texts needs --index")
     if options.index and (options.id or options.verify or options.list or set(narrowing) - {"--paper"}):
-        raise LedgerError("--index takes no other options than --paper and --texts, and no ID")
+        raise LedgerError("--index takes no ID, and no options except --paper and --texts")
     if options.errata and options.verdict:
         raise LedgerError(f"--errata and --verdict do not go together: errata are {', '.join(entries.ERRATA)}")
     if options.list and options.verify:
@@ -116,7 +114,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _claim(book: Ledger, name: str) -> Claim:
     if name.upper() in resources.clauses():
-        raise LedgerError(f"{name} is a clause of the text, and no claim: secagg-spec explain {name.upper()}")
+        raise LedgerError(f"{name} is a clause of the text, not a claim: secagg-spec explain {name.upper()}")
     return book.claim(name)
 
 
@@ -142,7 +140,7 @@ def _print(lines: Iterator[str]) -> int:
 
 
 def _summary(book: Ledger) -> Iterator[str]:
-    """Count the claims by paper and verdict, and say what they rest on."""
+    """Count the claims by paper and verdict, and by method."""
     yield "What the papers claim, and the verdicts that programs reach (spec/ledger.md).\n"
     yield from _matrix(book)
     claims = tuple(book.claims.values())
@@ -150,12 +148,12 @@ def _summary(book: Ledger) -> Iterator[str]:
     single = sum(not claim.second for claim in proved)
     programs = len({claim.proof for claim in proved})
     yield f"\n{len(claims)} claims; {len(proved)} are decided by the {programs} programs of proofs/"
-    yield f"{len(proved) - single} are decided by a second method as well, {single} rest on one method (--single)"
-    yield f"{len(book.of(entries.OURS))} are results of this project, which no paper has (--paper {entries.OURS})"
-    yield f"\nthe {len(book.errata())} that do not hold as they stand: secagg-spec claims --errata"
+    yield f"{len(proved) - single} are also decided by a second method, {single} by one method only (--single)"
+    yield f"{len(book.of(entries.OURS))} are results of this project, found in no paper (--paper {entries.OURS})"
+    yield f"\nthe {len(book.errata())} that fail as written: secagg-spec claims --errata"
     yield "all claims, or those of one paper: secagg-spec claims --all, secagg-spec claims --paper basecagg"
     yield "one in full: secagg-spec claims BAS-EQ6; its proof, run now: secagg-spec claims BAS-EQ6 --verify"
-    yield "what each paper numbers: secagg-spec claims --index"
+    yield "the numbered items of each paper: secagg-spec claims --index"
 
 
 def _matrix(book: Ledger) -> Iterator[str]:
@@ -189,7 +187,7 @@ def _table(book: Ledger, claims: Sequence[Claim]) -> Iterator[str]:
         yield ""
     counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in entries.VERDICTS}
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    yield f"{len(claims)} claims: {told}" if claims else "no claim is as asked"
+    yield f"{len(claims)} claims: {told}" if claims else "no claim matches"
     yield "one in full: secagg-spec claims ID; its proof: secagg-spec claims ID --verify"
 
 
@@ -218,12 +216,12 @@ def _in_full(book: Ledger, claim: Claim) -> Iterator[str]:
 
 
 def _wrapped(text: str, first: str, rest: str) -> Iterator[str]:
-    """Yield the lines of a text; an id is never cut at its hyphen."""
+    """Yield the lines of a text; never break an id at its hyphen."""
     yield from textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 
 def _methods(claim: Claim) -> str:
-    """Say how a claim is decided, and whether in a second way."""
+    """Say by which method a claim is decided, and by which second methods."""
     if not claim.method:
         return ""
     first = f"{claim.method}: {proofs.METHODS[claim.method]}"
@@ -243,7 +241,7 @@ def _value(value: object) -> str:
 
 
 def _index(book: Ledger, paper: str | None, texts: str | None) -> int:
-    """Show the index of each paper, or of one, and what the texts have otherwise; 1 where they do."""
+    """Show the index of each paper, or of one, and its differences from the text; return 1 if there are any."""
     indices = _indices(book, paper)
     differences = None if texts is None else _differences(indices, _folder(texts))
     for index in indices:
@@ -251,7 +249,7 @@ def _index(book: Ledger, paper: str | None, texts: str | None) -> int:
         _print(_kinds(index))
         print()
     count = sum(len(index.numbered) for index in indices)
-    print(f"{count} numbered items, each with the claims that judge it or the reason why there is none")
+    print(f"{count} numbered items, each with the claims that judge it or the reason why it has none")
     if differences is None:
         print("compared with the papers' texts: secagg-spec claims --index --texts DIR")
         return 0
@@ -266,7 +264,7 @@ def _indices(book: Ledger, paper: str | None) -> Sequence[Index]:
     if paper is None:
         return tuple(indices.values())
     if paper not in indices:
-        raise LedgerError(f"--index: {paper} is no paper; those with an index are {', '.join(indices)}")
+        raise LedgerError(f"--index: {paper} has no index; the papers that have one are {', '.join(indices)}")
     return (indices[paper],)
 
 
@@ -298,7 +296,7 @@ def _text(folder: Path, index: Index) -> str:
     except OSError as error:
         raise LedgerError(f"--texts {folder}: {index.text} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise LedgerError(f"--texts {folder}: {index.text} is no text in UTF-8") from None
+        raise LedgerError(f"--texts {folder}: {index.text} is not UTF-8 text") from None
 
 
 # ---------------------------------------------------------------------------------------------------- verifying
@@ -335,7 +333,7 @@ def _print_outcome(outcome: Outcome) -> int:
 
 
 def _verify_all(claims: Sequence[Claim]) -> int:
-    """Run each proof once; a line for each claim."""
+    """Run each proof once; print a line for each claim."""
     findings: dict[str, dict[str, Finding] | str] = {}
     for name in dict.fromkeys(claim.proof for claim in claims if claim.proof):
         try:
@@ -355,7 +353,7 @@ def _verify_all(claims: Sequence[Claim]) -> int:
 
 
 def _judged(claim: Claim, findings: Mapping[str, dict[str, Finding] | str]) -> tuple[str, bool]:
-    """Say what became of a claim, and whether that is bad."""
+    """Return the result for a claim, and whether it is bad."""
     if not claim.proof:
         return f"no proof: {claim.no_proof}", False
     found = findings[claim.proof]

@@ -33,14 +33,14 @@ from secagg_spec.errors import UsageError
 _REPRO = Path("repro")
 _CASES = 100
 _FILES = ("json", "html", "markdown", "badge", "junit")
-"""The options that name a file to write."""
+"""The options that name an output file."""
 _USAGE = """secagg-spec conform [options] --target NAME [--target NAME …]
        secagg-spec conform [options] -- ./adapter [arguments]"""
 _EXIT_CODES = """exit codes:
-  0  all that was asked passed, or failed as expected
+  0  every check passed, or failed as expected
   1  a check failed, or an expectation is stale
   2  wrong usage, or a file that cannot be used or written
-  3  an adapter could not be used; or a check was not run, and none failed
+  3  an adapter could not be used; or a check did not run, and none failed
   4  nothing ran"""
 
 
@@ -54,24 +54,26 @@ def add_parser(commands: Any) -> None:
         epilog=_EXIT_CODES,
     )
     parser.add_argument("--target", action="append", default=[], metavar="NAME", help="a known implementation")
-    parser.add_argument("--list-targets", action="store_true", help="list the known implementations, and end")
-    parser.add_argument("--list-checks", action="store_true", help="list the checks, and end")
+    parser.add_argument("--list-targets", action="store_true", help="list the known implementations and exit")
+    parser.add_argument("--list-checks", action="store_true", help="list the checks and exit")
     options.add_pattern(parser)
-    parser.add_argument("--no-vectors", action="store_true", help="only the checks that draw cases, no test vectors")
+    parser.add_argument("--no-vectors", action="store_true", help="run only checks that draw cases, no test vectors")
     parser.add_argument("--fuzz", type=options.count, default=_CASES, metavar="N", help=f"cases per check ({_CASES})")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the cases (0)")
     options.add_timeouts(parser)
     parser.add_argument(
-        "--budget", type=options.seconds, metavar="S", help="seconds for the whole run; checks left then are not run"
+        "--budget", type=options.seconds, metavar="S", help="seconds for the whole run; later checks do not run"
     )
-    parser.add_argument("--jobs", type=options.jobs, default=1, metavar="N", help="processes that judge at once (1)")
+    parser.add_argument("--jobs", type=options.jobs, default=1, metavar="N", help="number of judging processes (1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the whole report as JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as one HTML page")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="add a summary in Markdown to a file")
-    parser.add_argument("--badge", type=Path, metavar="FILE", help="write the data of a badge (shields.io endpoint)")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="append a summary in Markdown to a file")
+    parser.add_argument("--badge", type=Path, metavar="FILE", help="write badge data (shields.io endpoint)")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML")
-    parser.add_argument("--expect", type=Path, metavar="FILE", help="expected failures (TOML); target name: adapter")
-    parser.add_argument("--repro", type=Path, default=_REPRO, metavar="DIR", help="where failing cases go (repro)")
+    parser.add_argument(
+        "--expect", type=Path, metavar="FILE", help="expected failures (TOML); your adapter is named adapter"
+    )
+    parser.add_argument("--repro", type=Path, default=_REPRO, metavar="DIR", help="folder for failing cases (repro)")
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
     parser.set_defaults(run=main)
 
@@ -86,7 +88,7 @@ def main(given: argparse.Namespace) -> int:
         print("\n".join(f"{check.id:<46} {', '.join(check.clauses):<24} {check.text}" for check in settings.chosen()))
         return 0
     for pattern in settings.idle():
-        raise UsageError(f"-k {pattern}: no check or vector has such an id or clause (see --list-checks)")
+        raise UsageError(f"-k {pattern}: no check or vector has this id or clause (see --list-checks)")
     _refuse_unwritable(given)
     _point_out_options(given.adapter)
     defaults.leave_the_folder_alone()
@@ -126,11 +128,11 @@ def _refuse_unwritable(given: argparse.Namespace) -> None:
 
 
 def _point_out_options(adapter: Sequence[str]) -> None:
-    """Say so when an option that this command has stands behind ``--``, where it is the adapter's."""
+    """Print a note if an option of this command stands after ``--``, where it goes to the adapter."""
     known = {f"--{option}" for option in (*_FILES, "expect", "repro", "fuzz", "seed", "jobs")}
     theirs = [word for word in adapter if word.partition("=")[0] in known]
     if theirs:
-        print(f"note: what stands after -- is given to the adapter: {shown(shlex.join(theirs))}", file=sys.stderr)
+        print(f"note: arguments after -- go to the adapter: {shown(shlex.join(theirs))}", file=sys.stderr)
 
 
 # ------------------------------------------------------------------------------------------------------- judging
@@ -143,7 +145,7 @@ def _judge_all(
     settings: Settings,
     given: argparse.Namespace,
 ) -> None:
-    """Judge one implementation after another; what is found goes into `reports` at once, also when the run is ended."""
+    """Judge the implementations one by one. Each finding goes into `reports` at once, to survive an interrupt."""
     with parallel.workers(given.jobs) if given.jobs > 1 else nullcontext() as workers:
         for name, connection in named:
             reports.append(TargetReport(name, options=defaults.waits(given.timeout, given.start_timeout)))
@@ -163,7 +165,7 @@ def _judge(
     settings: Settings,
     workers: parallel.Workers | None,
 ) -> None:
-    """Judge one implementation, and write what is found into its report."""
+    """Judge one implementation, and write the findings into its report."""
     assert isinstance(settings.progress, _Progress)
     report.command = reporting.relative(connection.command)
     settings.progress.begin(report.name)
@@ -185,7 +187,7 @@ def _judge(
 
 
 def _power(report: TargetReport) -> coverage.Reach | None:
-    """Return what the checks that ran would notice; nothing when none ran, or when it is less than they found."""
+    """Return the bugs that this run can detect; None if no check ran, or if the checks found more than that."""
     verdicts = {judged.outcome.check.id: judged.outcome.verdict for judged in report.judged}
     ran = {check for check, verdict in verdicts.items() if verdict not in ("unsupported", "not_run")}
     found = coverage.could_have_caught(report.caps, ran, could_run=verdicts) if report.caps and ran else None
@@ -196,7 +198,7 @@ def _power(report: TargetReport) -> coverage.Reach | None:
 def _outcomes(
     connection: ProcessConnection, caps: Capabilities, settings: Settings, workers: parallel.Workers | None
 ) -> Iterator[Outcome]:
-    """Yield what each check finds, in this process or in several."""
+    """Yield the outcome of each check, computed in this process or in several."""
     checks = settings.chosen()
     if workers is not None:
         connection.close()
@@ -205,7 +207,7 @@ def _outcomes(
 
 
 def _write_repros(report: TargetReport, folder: Path) -> None:
-    """Write the smallest case of each failure; cases of checks that were not run stay as they are."""
+    """Write the smallest case of each failure; keep the stored cases of checks that did not run."""
     judged = {judged.outcome.check.id for judged in report.judged if judged.outcome.verdict != "not_run"}
     try:
         reporting.renew_repros(report, folder, judged)
@@ -226,7 +228,7 @@ def _pieces(reports: Sequence[TargetReport], settings: Settings) -> Iterator[str
         blocks = [reporting.failures(report, expected=is_expected) for report in reports]
         for report, block in zip(reports, blocks, strict=True):
             if block:
-                kind = "failures that are expected" if is_expected else "FAILURES"
+                kind = "expected failures" if is_expected else "FAILURES"
                 yield f"\n{report.name}: {kind}\n{block}"
     for report in reports:
         if by_chance := reporting.chances(report):
@@ -242,7 +244,7 @@ def _pieces(reports: Sequence[TargetReport], settings: Settings) -> Iterator[str
 
 
 class _Files:
-    """The files that were asked for: from the start on they say that the run is not complete (CNF-68)."""
+    """The output files. From the start of the run until its end they say that the run is incomplete (CNF-68)."""
 
     def __init__(self, settings: Settings, given: argparse.Namespace) -> None:
         self._settings = settings
@@ -250,11 +252,11 @@ class _Files:
         self._summary = ""
 
     def begin(self) -> bool:
-        """Write them before anything is judged, in place of those of earlier runs; return whether that is possible."""
+        """Write the files before judging, over those of earlier runs; return whether all can be written."""
         return self._write([], {o: path for o, path in self._paths.items() if replaceable(path)}, complete=False)
 
     def end(self, reports: Sequence[TargetReport], *, complete: bool = True) -> bool:
-        """Write them; return whether all could be written. A report that is not complete has no footer (CNF-09)."""
+        """Write the files; return whether all were written. The report of an incomplete run has no footer (CNF-09)."""
         return self._write(reports, self._paths, complete=complete)
 
     def _write(self, reports: Sequence[TargetReport], paths: Mapping[str, Path], *, complete: bool) -> bool:
@@ -278,7 +280,7 @@ class _Files:
         return True
 
     def _added(self, path: Path, text: str) -> str:
-        """Return what stands in a file with this summary behind it, or in the place of this run's earlier one."""
+        """Return the content of a file plus this summary; the summary replaces an earlier one of this run."""
         there = path.read_text(encoding="utf-8", errors="surrogateescape") if path.is_file() else ""
         head, found, tail = there.rpartition(self._summary) if self._summary else ("", "", there)
         self._summary = text
@@ -286,7 +288,7 @@ class _Files:
 
 
 class _Progress:
-    """Says on standard error which implementation is judged; on a terminal also which check runs."""
+    """Prints the implementation being judged to standard error; on a terminal also the running check."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()

@@ -13,12 +13,12 @@ from secagg_spec.conformance.adapter.plain import shown, visible
 from secagg_spec.conformance.reports import document
 
 _USAGE = "secagg-spec diff [--markdown] OLD.json NEW.json"
-_EPILOG = """worse is a check that passed, or failed as expected, and now fails, is not run, is not offered or is
-absent; one that fails and did not; an expectation that became stale; and a target that is absent or cannot be used now.
+_EPILOG = """Worse are: a check that passed or failed as expected, and now fails, is not run, is not offered or is
+absent; a check that began to fail; an expectation that became stale; a target that is now absent or unusable.
 
 exit codes:
   0  nothing got worse
-  1  something did
+  1  something got worse
   2  wrong usage, or a report that cannot be used"""
 _MESSAGE = 160
 _NOT_RUN, _NOT_OFFERED, _ABSENT = "not_run", "unsupported", "absent"
@@ -26,7 +26,7 @@ _NOT_RUN, _NOT_OFFERED, _ABSENT = "not_run", "unsupported", "absent"
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that differs: of which kind, what it is about, what was before and after."""
+    """One difference: its kind, its subject, and the states before and after."""
 
     kind: str
     what: str
@@ -36,7 +36,7 @@ class Change:
 
 @dataclass
 class Comparison:
-    """What changed in one target, and how much did not."""
+    """What changed in one target, and how many checks stayed the same."""
 
     target: str
     changes: list[Change] = field(default_factory=list)
@@ -47,8 +47,8 @@ def add_parser(commands: Any) -> None:
     """Add ``diff`` to the commands."""
     parser = commands.add_parser(
         "diff",
-        help="say what changed between two reports",
-        description="Compare two reports that secagg-spec conform --json wrote.",
+        help="show what changed between two reports",
+        description="Compare two reports written by secagg-spec conform --json.",
         usage=_USAGE,
         epilog=_EPILOG,
     )
@@ -70,7 +70,7 @@ def main(given: argparse.Namespace) -> int:
 
 
 def differences_of_runs(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Return what was different about the two runs themselves, each in a sentence."""
+    """Return the differences between the two runs themselves, each in a sentence."""
     before, after = old["header"], new["header"]
     notes = [
         f"another {what}: {_short(before.get(name))} before, {_short(after.get(name))} now"
@@ -92,7 +92,7 @@ def _short(value: object) -> str:
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Comparison]:
-    """Return what changed in each target, in the order of the newer report, those that disappeared at the end."""
+    """Return the changes of each target, in the order of the newer report; targets that disappeared come last."""
     before = {target["target"]: target for target in old["targets"]}
     after = {target["target"]: target for target in new["targets"]}
     names = [*after, *(name for name in before if name not in after)]
@@ -160,12 +160,12 @@ def _checks(old: Mapping[str, Any], new: Mapping[str, Any], found: Comparison) -
 
 @dataclass(frozen=True)
 class _State:
-    """What became of a check: its verdict, and whether it is a failure that was expected."""
+    """The state of a check: its verdict, and whether it is an expected failure."""
 
     verdict: str
     expected: bool = False
     weaker: str = ""
-    """In which ways a pass says less than it could, in words."""
+    """The ways in which a pass is weaker than a full pass, in words."""
     note: str = field(default="", compare=False)
 
     @classmethod
@@ -196,7 +196,7 @@ class _State:
 
 
 def _weaker(check: Mapping[str, Any]) -> str:
-    """Return in which ways a pass says less than it could."""
+    """Return the ways in which a pass is weaker than a full pass."""
     ways = {"by relation": check.get("by_relation"), "reason not checked": not check.get("reason_checked", True)}
     return ", ".join(words for words, so in ways.items() if so)
 
@@ -207,7 +207,7 @@ def _changed(name: str, was: _State, now: _State) -> Change:
 
 
 def got_worse(was: _State, now: _State) -> bool:
-    """Return whether a check lost something: it was good and is not, or it began to fail (CNF-48)."""
+    """Return whether a check got worse: it was good and is not, or it began to fail (CNF-48)."""
     return (was.good and not now.good) or (now.failed and not was.failed)
 
 
@@ -262,7 +262,7 @@ def _markdown(notes: Sequence[str], found: Sequence[Comparison]) -> Iterator[str
 
 
 def _cell(text: str) -> str:
-    """Return text that an adapter may have written as it can stand in a table of Markdown."""
+    """Return text that an adapter may have written, escaped for a Markdown table."""
     safe = shown(text, 400).replace("&", "&amp;").replace("<", "&lt;").replace("`", "'")
     return safe.replace("|", "\\|").replace("[", "\\[").replace("*", "\\*")
 

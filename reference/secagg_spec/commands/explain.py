@@ -1,4 +1,4 @@
-"""The command ``secagg-spec explain``: what an id of the text, the kit or the ledger means, and why it matters."""
+"""The command ``secagg-spec explain``: the meaning of an id of the text, the kit or the ledger, and why it matters."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ exit codes:
   2  there is no such id; the nearest ones are named"""
 _CLAUSE = re.compile(r"^- \[([A-Z]+-\d\d)\]", re.MULTILINE)
 _FEW = 3
-"""So many effects of mutants say why a clause matters."""
+"""The number of mutants whose effects say why a clause matters."""
 _HEADING = re.compile(r"^#{2,4} (.+)$", re.MULTILINE)
 _NOT_JUDGED = "not judged: no check and no vector of the kit decides it, so no report says anything about it"
 Lines = Iterator[tuple[str, str]]
-"""What is known of an id: a word, and what stands beside it."""
+"""What is known about an id: labels and their values."""
 
 
 def add_parser(commands: Any) -> None:
@@ -49,10 +49,10 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "explain",
         help="say what a clause, a check, a vector, a mutant or a verdict is, and why it matters",
-        description="Say what an id means, where it stands, what decides it, and which mutants break it.",
+        description="Say what an id means, where to find it, what decides it, and which mutants break it.",
         epilog=_EPILOG,
     )
-    parser.add_argument("id", metavar="ID", help="what stands in a report, a table or the text")
+    parser.add_argument("id", metavar="ID", help="an id from a report, a table or the text")
     parser.set_defaults(run=main)
 
 
@@ -66,12 +66,12 @@ def main(given: argparse.Namespace) -> int:
 
 
 def _known(id: str) -> str:
-    """Return an id as it is written here; case does not matter where only one has the letters.
+    """Return an id in its own spelling; if only one id has these letters, case does not matter.
 
     Raises
     ------
     UsageError
-        There is none.
+        There is no such id.
     """
     ids = names()
     if id in ids:
@@ -83,12 +83,12 @@ def _known(id: str) -> str:
 
 
 def nearest(id: str, ids: Iterable[str]) -> str:
-    """Return which ids are nearest to one that there is not, in words."""
+    """Return a message that names the ids closest to an unknown id."""
     lower = {name.lower(): name for name in ids}
     close = difflib.get_close_matches(id.lower(), lower, n=_NEAR, cutoff=0.6)
     within = [name for name in lower if len(id) > 2 and id.lower() in name and name not in close]
     near = [lower[name] for name in [*close, *sorted(within, key=len)]][:_NEAR]
-    return f"the nearest are {', '.join(near)}" if near else "see secagg-spec explain --help for what there is"
+    return f"the nearest are {', '.join(near)}" if near else "see secagg-spec explain --help for the kinds of ids"
 
 
 def names() -> tuple[str, ...]:
@@ -134,7 +134,7 @@ def _clause(name: str) -> Lines | None:
 
 def _about_clause(name: str) -> Lines:
     yield "says", resources.clauses()[name]
-    yield "stands in", place(name)
+    yield "is in", place(name)
     yield "since", _since(name)
     bugs = _bugs_of(name)
     yield "matters", "; ".join(dict.fromkeys([bug.effect for bug in bugs][:_FEW]))
@@ -152,7 +152,7 @@ def _about_clause(name: str) -> Lines:
 
 
 def _since(clause: str) -> str:
-    """Say since which version of the text a clause is there, and in which its words changed."""
+    """Return the version that introduced a clause, and the versions that changed its words."""
     book = history.load()
     if clause not in book.clauses:
         return ""
@@ -164,7 +164,7 @@ def _withdrawn(name: str) -> Lines | None:
     end = history.load().withdrawn().get(name)
     if end is None:
         return None
-    stood = {"stood in": f"spec/{end.page}", "since": _since(name)}
+    stood = {"was in": f"spec/{end.page}", "since": _since(name)}
     gone = {"until": f"version {end.since}", "because": end.withdrawn, "instead": ", ".join(end.instead) or "nothing"}
     return iter({**stood, **gone}.items())
 
@@ -199,7 +199,7 @@ def _about_vector(vector: Vector) -> Lines:
         yield "suggests", f"{flag} ({known.bug_type}): {known.description} ({known.effect})"
     yield "kills", _listed(name for flag in vector.flags for name in book.flags[flag].mutants)
     yield "presupposes", ", ".join(f"{policy} = {choice}" for policy, choice in vector.policy.items())
-    yield "stands in", f"spec/vectors/{book.name}.json"
+    yield "is in", f"spec/vectors/{book.name}.json"
     yield "judge it", f"secagg-spec conform -k {PREFIX}{vector.id} -- ./adapter"
 
 
@@ -235,7 +235,7 @@ def _about_bug(bug: Mutant) -> Lines:
 
 
 def _killed(bug: Mutant, row: kills.Bug | None) -> Lines:
-    """Yield what kills a mutant, and what an adapter has to declare so that a run would notice it."""
+    """Yield what kills a mutant, and what an adapter must declare for a run to notice it."""
     if row is None:
         yield "killed by", f"not stored yet: secagg-spec power --regenerate -k {bug.name}"
         return
@@ -262,7 +262,7 @@ def _operation(name: str) -> Lines | None:
             ("decides", _listed(clauses)),
             ("checks", _listed(check.id for check in checks)),
             ("vectors", _listed(vector.id for vector in vectors)),
-            ("stands in", "spec/adapter.md, section 4"),
+            ("is in", "spec/adapter.md, section 4"),
         ]
     )
 
@@ -273,13 +273,13 @@ def _code(name: str) -> Lines | None:
     errors = [error for error, code in REJECT_CODES.items() if code == name]
     rules = [row[0] for row in rows("adapter.md", "rule broken") if f"`{name}`" in row[1]]
     about = " ".join((errors[0].__doc__ or "").split()) if errors else "any reason; reported as reason not checked"
-    return iter([("says", about), ("accepted for", "; ".join(rules)), ("stands in", "spec/adapter.md, section 5")])
+    return iter([("says", about), ("accepted for", "; ".join(rules)), ("is in", "spec/adapter.md, section 5")])
 
 
 def _verdict(name: str) -> Lines | None:
     if name not in _verdicts():
         return None
-    return iter([("when", _verdicts()[name]), ("stands in", "spec/adapter.md, section 6")])
+    return iter([("when", _verdicts()[name]), ("is in", "spec/adapter.md, section 6")])
 
 
 def _claim(name: str) -> Lines | None:
@@ -288,7 +288,7 @@ def _claim(name: str) -> Lines | None:
         return None
     claim = claims[name]
     shown = {"says": claim.statement, "verdict": claim.verdict, "condition": claim.condition, "repair": claim.repair}
-    place = {"stands in": f"{_ledger().papers[claim.paper]}, {claim.place}", "clauses": _listed(claim.clauses)}
+    place = {"is in": f"{_ledger().papers[claim.paper]}, {claim.place}", "clauses": _listed(claim.clauses)}
     more = {"in full": f"secagg-spec claims {name}", "proof": claim.proof and f"secagg-spec claims {name} --verify"}
     return iter([*shown.items(), ("matters", claim.matters), *place.items(), *more.items()])
 
@@ -305,7 +305,7 @@ KINDS: Mapping[str, Callable[[str], Lines | None]] = {
     "verdict": _verdict,
     "claim": _claim,
 }
-"""The kinds of ids, each with what tells about one; nothing for an id of another kind."""
+"""The kinds of ids, each with the function that explains one; it returns None for an id of another kind."""
 
 
 # ----------------------------------------------------------------------------------------------------------- sources
@@ -317,7 +317,7 @@ def _page(name: str) -> str:
 
 
 def place(clause: str) -> str:
-    """Return where a clause stands: the page with the heading's anchor, and the heading."""
+    """Return the place of a clause: the page with the heading's anchor, and the heading."""
     for page in resources.PAGES:
         text = _page(page)
         found = next((match for match in _CLAUSE.finditer(text) if match[1] == clause), None)
@@ -331,14 +331,14 @@ def place(clause: str) -> str:
 
 
 def rows(page: str, header: str) -> list[list[str]]:
-    """Return the cells of the table of a page whose first header is this one."""
+    """Return the cells of the table on a page whose first header is `header`."""
     table = _page(page).partition(f"| {header} |")[2].partition("\n\n")[0].splitlines()[2:]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
 
 
 @cache
 def _verdicts() -> Mapping[str, str]:
-    """Return when each verdict is given, by the table of the text."""
+    """Return when each verdict is given, from the table of the text."""
     found: dict[str, str] = {}
     for names, when in rows("adapter.md", "verdict"):
         words = re.findall(r"`([^`]+)`", names) or [names.partition(",")[0]]
@@ -353,7 +353,7 @@ def tests_of(clause: str) -> list[str]:
 
 
 def in_checkout() -> bool:
-    """Return whether the tests are there."""
+    """Return whether this is a checkout with tests."""
     return _tests().is_dir()
 
 
@@ -409,7 +409,7 @@ def _vectors() -> Mapping[str, Vector]:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Return names in a row, the first of them when there are many."""
+    """Return names joined by commas; if there are many, only the first ones."""
     all_names = list(names)
     more = f" … and {len(all_names) - _LISTED} more" if len(all_names) > _LISTED else ""
     return ", ".join(all_names[:_LISTED]) + more

@@ -1,4 +1,4 @@
-"""The command ``secagg-spec fuzz``: the checks again and again with other cases, until the time is over."""
+"""The command ``secagg-spec fuzz``: runs the checks again and again with new cases, until the time is over."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _USAGE = """secagg-spec fuzz [options] --target NAME
        secagg-spec fuzz [options] -- ./adapter [arguments]"""
 _EPILOG = """In round r, from 0, each check has 2**r times 5 cases, at most 2,000, drawn with the seed SEED * 1,000,000
 + r: secagg-spec conform --seed and --fuzz with these numbers draws them again. A check that failed is left out
-of later rounds. An interrupt (Ctrl-C, SIGTERM) ends the command with what was found until then.
+of later rounds. An interrupt (Ctrl-C, SIGTERM) ends the command, and it prints what it found so far.
 
 exit codes:
-  0  no check failed, or all that failed was expected
+  0  no check failed, or all failures were expected
   1  a check failed
   2  wrong usage, or a file that cannot be used or written
   3  the adapter could not be used, or a check could not be run, and none
      failed
   4  nothing ran
-  130, 143  interrupted, and none had failed"""
+  130, 143  interrupted, and no check had failed"""
 _TIME = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
 _UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _CASES, _MOST_CASES, _MOST_DOUBLINGS = 5, 2000, 10
@@ -51,8 +51,8 @@ def add_parser(commands: Any) -> None:
     """Add ``fuzz`` to the commands."""
     parser = commands.add_parser(
         "fuzz",
-        help="ask an implementation new cases until the time is over",
-        description="Run the checks round after round, each with more and other cases, until the time is over.",
+        help="test an implementation with new cases until the time is over",
+        description="Run the checks round after round, each round with more and new cases, until the time is over.",
         usage=_USAGE,
         epilog=_EPILOG,
     )
@@ -63,21 +63,23 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the cases (0)")
     parser.add_argument("--stop", action="store_true", help="end with the first check that fails")
     options.add_timeouts(parser)
-    parser.add_argument("--expect", type=Path, metavar="FILE", help="expected failures (TOML); target name: adapter")
     parser.add_argument(
-        *("--repro", "--out"), type=Path, default=Path("repro"), metavar="DIR", help="where failing cases go (repro)"
+        "--expect", type=Path, metavar="FILE", help="expected failures (TOML); your adapter is named adapter"
+    )
+    parser.add_argument(
+        *("--repro", "--out"), type=Path, default=Path("repro"), metavar="DIR", help="folder for failing cases (repro)"
     )
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
     parser.set_defaults(run=main)
 
 
 def duration(text: str) -> float:
-    """Return a duration in seconds: a number, with s, m or h behind it.
+    """Parse a duration in seconds: a number followed by s, m or h.
 
     Raises
     ------
     argparse.ArgumentTypeError
-        It is none, or not above 0 and below a million seconds.
+        The text is not a duration, or not above 0 and below a million seconds.
     """
     found = _TIME.fullmatch(text)
     seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
@@ -87,13 +89,13 @@ def duration(text: str) -> float:
 
 
 def rounds(text: str) -> int:
-    """Return a number of rounds, as `options.count` does one of cases."""
+    """Parse a number of rounds, as `options.count` parses a number of cases."""
     return options.count(text, "rounds")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How long is fuzzed, and with what: the seed, the checks, the end by rounds, by time, and by the first failure."""
+    """The settings of a fuzzing run: seed, checks, and its end by rounds, by time or by the first failure."""
 
     seed: int = 0
     pattern: str | None = None
@@ -114,7 +116,7 @@ class Plan:
 
 @dataclass
 class Found:
-    """What fuzzing has met so far."""
+    """What fuzzing has found so far."""
 
     total: int = 0
     start: float = field(default_factory=time.monotonic)
@@ -135,7 +137,7 @@ class Found:
         return f"{so_far}, {rate}, {checks}, {failures}"
 
     def keep_pending(self) -> None:
-        """Keep a failure that was met and was still being made smaller (CNF-45)."""
+        """Keep a failure that was found and is still being made smaller (CNF-45)."""
         if self.pending is not None:
             check, failure = self.pending
             message = f"{clip(failure.message, MESSAGE - len(UNCONFIRMED) - 3)} ({UNCONFIRMED})"
@@ -143,7 +145,7 @@ class Found:
             self._keep(Outcome(check, failure.verdict, cases=1, failure=kept))
 
     def take(self, outcome: Outcome) -> None:
-        """Take what a check found in one round."""
+        """Add the outcome of a check in one round."""
         self.pending = None
         self.cases += outcome.cases
         if outcome.cases:
@@ -160,18 +162,18 @@ Listener = Callable[[Found], None]
 
 
 def fuzz(connection: Connection, caps: Capabilities, plan: Plan, found: Found, tell: Listener) -> None:
-    """Fuzz an adapter; what is met goes into `found` at once, so that it is there when the call is interrupted.
+    """Fuzz an adapter; findings go into `found` at once, to survive an interrupt.
 
     Parameters
     ----------
     connection : Connection
-        The adapter, which has answered `hello`.
+        The adapter; it has answered `hello`.
     caps : Capabilities
-        What it declares.
+        The capabilities that it declares.
     plan : Plan
-        How long, and with what.
+        The settings of the run.
     found : Found
-        What is met.
+        Receives the findings.
     tell : function
         Called after each check.
     """
@@ -196,7 +198,7 @@ def fuzz(connection: Connection, caps: Capabilities, plan: Plan, found: Found, t
 
 
 def _one(connection: Connection, caps: Capabilities, check: Check, settings: Settings, found: Found) -> None:
-    """Run one check in one round; what the kit cannot run is kept as such."""
+    """Run one check in one round; if the kit cannot run it, record that."""
     try:
         found.take(run_check(connection, caps, check, settings))
     except AdapterUnusable as unusable:
@@ -232,12 +234,12 @@ def _plan(given: argparse.Namespace) -> Plan:
     seconds = given.time or (None if given.rounds else 60.0)
     plan = Plan(given.seed, options.pattern(given), given.rounds, seconds, given.stop)
     for pattern in plan.settings(0, math.inf).idle():
-        raise UsageError(f"-k {pattern}: no check has such an id or clause (see secagg-spec conform --list-checks)")
+        raise UsageError(f"-k {pattern}: no check has this id or clause (see secagg-spec conform --list-checks)")
     return plan
 
 
 def _fuzzed(name: str, connection: Any, plan: Plan, entries: Sequence[Expectation], given: argparse.Namespace) -> int:
-    """Fuzz one implementation and print what was found, also when it is interrupted; return the exit code."""
+    """Fuzz one implementation and print the findings, even after an interrupt; return the exit code."""
     try:
         caps = begin(connection)
     except AdapterUnusable as unusable:
@@ -275,7 +277,7 @@ def _write(report: reporting.TargetReport, folder: Path, found: Found) -> None:
 
 def _summary(report: reporting.TargetReport, found: Found, plan: Plan) -> str:
     blocks = []
-    for is_expected, title in ((True, "failures that are expected"), (False, "FAILURES")):
+    for is_expected, title in ((True, "expected failures"), (False, "FAILURES")):
         block = reporting.failures(report, expected=is_expected)
         blocks += [f"{report.name}: {title}\n{block}\n"] if block else []
     blocks += [f"NOT RUN  {check}\n         {shown(reason)}" for check, reason in found.not_run.items()]
@@ -292,7 +294,7 @@ def _exit_code(report: reporting.TargetReport, found: Found) -> int:
 
 
 class _Progress:
-    """Says now and then on standard error how far it is."""
+    """Reports progress on standard error from time to time."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()

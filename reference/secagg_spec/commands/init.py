@@ -1,4 +1,4 @@
-"""The command ``secagg-spec init``: the start of an adapter in some language, ready to be judged and to be written."""
+"""The command ``secagg-spec init``: a first adapter in some language, ready to run and to edit."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ STARTERS = Path(__file__).parents[1] / "conformance" / "starters"
 JOB = Path(".github/workflows/secagg.yml")
 _ABOUT = "starter.toml"
 _FIRST = "lightsecagg.mask"
-_EPILOG = """It writes nothing over: where a file is there already, none is written.
+_EPILOG = """init overwrites nothing: if one of its files exists already, it writes none.
 
 exit codes:
   0  done
-  2  wrong usage, a file that is there already, or a folder that cannot be
+  2  wrong usage, a file that exists already, or a folder that cannot be
      written"""
 
 
 @dataclass(frozen=True)
 class Starter:
-    """The start of an adapter in one language (``starter.toml`` in its folder).
+    """A first adapter in one language (``starter.toml`` in its folder).
 
     Attributes
     ----------
     language : str
-        What its `hello` says.
+        The language that its `hello` declares.
     toolchain : list of str
         Commands that must be on the path.
     build, adapter : list of str
-        The commands that build it, if any, and that start it, from its folder.
+        The commands that build the adapter, if any, and that start it, run in its folder.
     edit : str
-        The file to write.
+        The file to edit.
     also : list of str
         Files from elsewhere in the kit, relative to the folder of the starter.
     setup, with_
-        The step of the CI job that gets the toolchain, and what it is given.
+        The step of the CI job that installs the toolchain, and its inputs.
     """
 
     folder: Path
@@ -61,7 +61,7 @@ class Starter:
     given: dict[str, str]
 
     def files(self) -> dict[Path, bytes]:
-        """Return what is to be written, by its path in the new folder."""
+        """Return the files to write, by their path in the new folder."""
         own = [path for path in sorted(self.folder.rglob("*")) if path.is_file() and path.name != _ABOUT]
         copied = {path.relative_to(self.folder): path for path in own if "__pycache__" not in path.parts}
         copied |= {Path(path.name): path for path in (self.folder / name for name in self.also)}
@@ -81,7 +81,7 @@ class Starter:
 
 
 def languages() -> list[str]:
-    """Return the languages that there are starters for."""
+    """Return the languages that have a starter."""
     return sorted(path.parent.name for path in STARTERS.glob(f"*/{_ABOUT}"))
 
 
@@ -91,7 +91,7 @@ def starter(language: str) -> Starter:
     Raises
     ------
     UsageError
-        There is none for it.
+        The language has no starter.
     """
     if language not in languages():
         raise UsageError(f"--lang {shown(language)}: the languages are {', '.join(languages())}")
@@ -106,7 +106,7 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "init",
         help="start an adapter: a small program to edit, its helper, and a CI job",
-        description="Write the start of an adapter into a folder: the adapter to edit, its helper in one file,\n"
+        description="Write a first adapter into a folder: the adapter to edit, its helper in one file,\n"
         f"a file of expectations, and a job for continuous integration, {JOB}.",
         epilog=_EPILOG,
     )
@@ -129,12 +129,12 @@ def main(given: argparse.Namespace) -> int:
 
 
 def write_all(folder: Path, files: Mapping[Path, bytes]) -> None:
-    """Write files, by their paths in a folder, or none of them; nothing that is there is touched.
+    """Write files, by their paths in a folder, or none of them; touch no existing file.
 
     Raises
     ------
     UsageError
-        One of them is there already, or cannot be written; what was written before it is gone again.
+        One of the files exists already or cannot be written; the files written before it are removed.
     """
     _refuse_existing(folder, files)
     with contextlib.ExitStack() as undo:
@@ -146,11 +146,11 @@ def write_all(folder: Path, files: Mapping[Path, bytes]) -> None:
 def _refuse_existing(folder: Path, files: Mapping[Path, bytes]) -> None:
     for place in files:
         if os.path.lexists(folder / place):
-            raise UsageError(f"{folder / place} is there already; nothing was written")
+            raise UsageError(f"{folder / place} exists already; nothing was written")
 
 
 def _write(path: Path, content: bytes, undo: contextlib.ExitStack) -> None:
-    """Write a new file and the folders above it, and say how to undo it."""
+    """Write a new file and its parent folders, and register how to undo it."""
     try:
         for above in [folder for folder in reversed(path.parents) if not folder.exists()]:
             above.mkdir()

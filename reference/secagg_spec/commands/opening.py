@@ -1,4 +1,4 @@
-"""Opens what a command line names: known implementations, or the command that starts an adapter."""
+"""Opens the adapters of a command line: known implementations, or the command that starts an adapter."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from secagg_spec.errors import UsageError
 def connections(
     targets: Sequence[str], command: Sequence[str], timeout: float = 10.0, start_timeout: float = START_SECONDS
 ) -> list[tuple[str, ProcessConnection | str]]:
-    """Return the name of each implementation with its connection, not yet started, or with why it is absent.
+    """Return the name of each implementation with its connection, not yet started, or with the reason it is absent.
 
     Parameters
     ----------
     targets : sequence of str
-        Known implementations, each set up first where it needs an environment; one that is named twice counts once.
+        Known implementations. Each is set up first if it needs an environment; a repeated name counts once.
     command : sequence of str
-        The command of an adapter; empty where targets are named.
+        The command of an adapter; empty if targets are named.
     timeout, start_timeout : float
-        Seconds for an answer, and for that to `hello`.
+        Seconds for an answer, and for the answer to `hello`.
 
     Raises
     ------
     UsageError
-        Both are given or none, or no target has one of the names.
+        Both are given or neither, or a target is unknown.
     """
     if bool(targets) == bool(command):
         raise UsageError("name a --target, or give the command of an adapter after -- (not both)")

@@ -1,4 +1,4 @@
-"""Options that several commands take, and the conditions on them."""
+"""Options that several commands share, and the conditions on their values."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ def add_start_timeout(parser: argparse.ArgumentParser, start: float = START_SECO
         type=seconds,
         default=start,
         metavar="S",
-        help=f"seconds for the answer to hello, in which libraries are loaded ({start:g})",
+        help=f"seconds for the answer to hello, including loading libraries ({start:g})",
     )
 
 
 def add_pattern(parser: argparse.ArgumentParser) -> None:
     """Add ``-k``, which may be given several times."""
-    about = "only checks with such an id or clause, or the one with this whole id; may be given several times"
+    about = "only checks that have this in their id or clauses, or whose whole id this is; repeatable"
     parser.add_argument("-k", dest="patterns", action="append", default=[], metavar="PATTERN", help=about)
 
 
 def pattern(given: argparse.Namespace) -> str | None:
-    """Return the patterns that were given as one; nothing when none was."""
+    """Join the given patterns into one; None if there is none."""
     return ",".join(given.patterns) or None
 
 
 def count(text: str, what: str = "cases") -> int:
-    """Return a number of cases, or of something else.
+    """Parse a number of cases, or of something else.
 
     Raises
     ------
     argparse.ArgumentTypeError
-        It is not a whole number of at least 1.
+        The text is not a whole number of at least 1.
     """
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of {what}, at least 1")
@@ -55,17 +55,17 @@ def count(text: str, what: str = "cases") -> int:
 
 
 def jobs(text: str) -> int:
-    """Return a number of jobs, as `count` does one of cases."""
+    """Parse a number of jobs, as `count` parses a number of cases."""
     return count(text, "jobs")
 
 
 def seconds(text: str) -> float:
-    """Return a number of seconds.
+    """Parse a number of seconds.
 
     Raises
     ------
     argparse.ArgumentTypeError
-        It is not a number above 0 and below a million.
+        The text is not a number above 0 and below a million.
     """
     try:
         value = float(text)
@@ -77,12 +77,12 @@ def seconds(text: str) -> float:
 
 
 def writable_file(option: str, path: Path) -> None:
-    """Refuse a file that cannot be written, before anything has run.
+    """Refuse a file that cannot be written, before anything runs.
 
     Raises
     ------
     UsageError
-        It is a folder, its folder is absent, or the rights are missing.
+        The path is a folder, its parent folder is absent, or permissions are missing.
     """
     if path.is_dir():
         raise UsageError(f"{option} {path}: this is a folder, not a file")
@@ -93,12 +93,12 @@ def writable_file(option: str, path: Path) -> None:
 
 
 def writable_folder(option: str, path: Path) -> None:
-    """Refuse a folder that neither is there nor can be made, or that cannot be written.
+    """Refuse a folder that neither exists nor can be made, or that cannot be written.
 
     Raises
     ------
     UsageError
-        A file stands in its place or above it, or the rights are missing.
+        A file stands in its place or above it, or permissions are missing.
     """
     there = path
     while not there.exists() and there != there.parent:

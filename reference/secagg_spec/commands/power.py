@@ -1,6 +1,6 @@
 """The command ``secagg-spec power``: what kills each mutant, and which of them a run would notice.
 
-The answers come from the stored evidence (`kills`); ``--search`` looks for it anew.
+The answers come from the stored evidence (`kills`); ``--search`` searches again.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ With an adapter: its mutation score. That is how many mutants a run with the ope
 that it declares would notice. The command also says what to declare to notice more. The number is a lower bound: a
 mutant counts only if a vector or a stored case that kills it lies inside what is declared.
 
---search looks for what kills each mutant anew, which takes long. It first tries the vectors that decide a clause of the
-mutant, or have a flag that names it, and all others if none of these kills it. In the same way, it first draws 20 cases
-of each check, and then all.
+--search looks again for what kills each mutant, which takes long. It first tries the vectors that decide a clause of
+the mutant, or have a flag that names it, and all others if none of these kills it. In the same way, it first draws 20
+cases of each check, and then all.
 
 --edits says which mutants no longer fit the source, and why. It takes seconds.
 
@@ -62,7 +62,7 @@ _COLUMNS = (VECTORS, DRAWN, TEST, NOTHING)
 _FUZZ, _SEEDS = 100, 3
 _SHOWN, _NEAR = 8, 5
 _PAUSE = 30.0
-"""Seconds after which a table that is being made is written as far as it goes."""
+"""Seconds after which an unfinished table is written."""
 
 
 def add_parser(commands: Any) -> None:
@@ -78,11 +78,11 @@ def add_parser(commands: Any) -> None:
         "-k", dest="pattern", metavar="PATTERN", help="only mutants with this in their name, clauses, kind or protocol"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the answer as JSON")
-    parser.add_argument("--search", action="store_true", help="look anew for what kills each mutant")
+    parser.add_argument("--search", action="store_true", help="search again for what kills each mutant")
     parser.add_argument("--fuzz", type=options.count, metavar="N", help=f"with --search: cases per check ({_FUZZ})")
     parser.add_argument("--seeds", type=_seeds, metavar="N", help=f"with --search: seeds for each mutant ({_SEEDS})")
     parser.add_argument("--regenerate", action="store_true", help="renew spec/power.json, in a checkout")
-    parser.add_argument("--edits", action="store_true", help="say which mutants no longer fit the source, and no more")
+    parser.add_argument("--edits", action="store_true", help="only say which mutants no longer fit the source")
     parser.add_argument("--anew", action="store_true", help="with --regenerate: keep no row, even if it still holds")
     options.add_start_timeout(parser)
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
@@ -179,7 +179,7 @@ def _declared(command: Sequence[str], start_timeout: float) -> Capabilities:
 
 
 def _write(path: Path | None, body: Any) -> bool:
-    """Write an answer as JSON, where that was asked for; return whether it could be written."""
+    """Write an answer as JSON if asked for; return whether that succeeded."""
     if path is None:
         return True
     try:
@@ -194,7 +194,7 @@ def _write(path: Path | None, body: Any) -> bool:
 
 
 def _summary(chosen: Sequence[Mutant], given: argparse.Namespace) -> int:
-    """Print what kills the mutants by the stored table."""
+    """Print what kills the mutants according to the stored table."""
     table = kills.load()
     rows = [_row(mutant, table) for mutant in chosen]
     strange = [] if given.pattern else [name for name in table if name not in mutants.REGISTRY]
@@ -221,7 +221,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _row(mutant: Mutant, table: Mapping[str, Bug]) -> Bug:
-    """Return the row of a mutant; if the table has none, one without evidence."""
+    """Return the row of a mutant; a row without evidence if the table has none."""
     return table.get(mutant.name) or Bug(**{**vars(kills.described(mutant)), "test": ""})
 
 
@@ -231,7 +231,7 @@ def _plain(bug: Bug) -> dict[str, Any]:
 
 
 def _counts(rows: Iterable[Bug]) -> dict[str, dict[str, int]]:
-    """Return how many mutants are killed in which way, by protocol and by kind."""
+    """Count the mutants by how they are killed, by protocol and by kind."""
     counts: dict[str, dict[str, int]] = {}
     for bug in rows:
         for group in ("all", bug.protocol, bug.kind):
@@ -292,7 +292,7 @@ def _about(bug: Bug) -> Iterator[str]:
 
 def _reach(caps: Capabilities, given: argparse.Namespace) -> int:
     """Print what a run on an adapter would notice."""
-    from secagg_spec.conformance.mutation import coverage  # noqa: PLC0415 - it loads all checks, and the stored table needs none
+    from secagg_spec.conformance.mutation import coverage  # noqa: PLC0415 - loads all checks
 
     found = coverage.could_have_caught(caps)
     print(
@@ -314,7 +314,7 @@ def _reach(caps: Capabilities, given: argparse.Namespace) -> int:
 
 
 def _regenerate(chosen: Sequence[Mutant], anew: bool) -> int:
-    """Renew the rows of some mutants; those that still hold are kept unless all are made anew."""
+    """Renew the rows of some mutants; keep valid rows unless `anew` is set."""
     if not (kills.path().parents[1] / "pyproject.toml").is_file():
         raise UsageError("--regenerate needs a checkout")
     table = {name: bug for name, bug in _old().items() if name in mutants.REGISTRY}
@@ -379,7 +379,7 @@ def _more(names: Sequence[str]) -> str:
 
 
 def _untested(kill: Kill, for_adapter: bool) -> bool:
-    """Return whether a mutant is left to a test that does not run here."""
+    """Return whether only a test kills a mutant, and that test cannot run here."""
     from secagg_spec.conformance.mutation.search import can_test  # noqa: PLC0415 - as above
 
     return bool(kill.mutant.test) and (for_adapter or not can_test())

@@ -1,4 +1,4 @@
-"""The command ``secagg-spec privacy``: what the server and a coalition of users learn beyond what they may."""
+"""The command ``secagg-spec privacy``: what the server and a coalition of users learn beyond the permitted output."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from secagg_spec.commands import privacy_basa, privacy_basecagg, privacy_heterosag, privacy_lightsecagg, privacy_secagg
 
 _EPILOG = """exit codes:
-  0  no decided coalition of up to T users learns more than it may
-  1  one does
+  0  no coalition of up to T users that was decided learns more than it may
+  1  some such coalition does
   2  wrong usage"""
 _PROTOCOLS = {
     "lightsecagg": privacy_lightsecagg.add_arguments,
@@ -25,8 +25,8 @@ def add_parser(commands: Any) -> None:
         "privacy",
         help="decide what a coalition learns beyond the sum",
         description="Decide exactly, on the matrices of the code that runs, what the server and each coalition of "
-        "users learn beyond the sum and their own data. Small presets are decided exhaustively; for the others name a "
-        "coalition, or let the command choose some. The options are those of the protocol: see PROTOCOL --help.",
+        "users learn beyond the sum and their own data. Small presets are decided exhaustively; for larger ones name a "
+        "coalition, or let the command choose some. Each protocol has its own options: see PROTOCOL --help.",
         epilog=_EPILOG,
     )
     protocols = parser.add_subparsers(dest="protocol", required=True, metavar="PROTOCOL")
@@ -34,7 +34,7 @@ def add_parser(commands: Any) -> None:
         add_arguments(
             protocols.add_parser(
                 name,
-                help=f"what is learned in a round of {name}",
+                help=f"what can be learned in a round of {name}",
                 epilog=_EPILOG,
             )
         )

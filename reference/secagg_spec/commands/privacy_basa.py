@@ -17,40 +17,40 @@ from secagg_spec.protocols.basa.cores import PRESETS, Parameters
 _RULES: Mapping[str, Timeouts] = MappingProxyType({**model.RULES, **model.WEAKER})
 _SAYS = MappingProxyType(
     {
-        "settle": "a position whose user had its key and timed out is skipped; self masks; one key of each is released",
-        "void": "a user that had its key and times out ends the epoch",
-        "paper": "a position whose user timed out is given to the next one; no self masks",
-        "again": "WEAKER than settle: a position whose user timed out is given to the next one",
+        "settle": "a position whose user times out with a key is skipped; self masks; one key per position is released",
+        "void": "a user that times out with a key ends the epoch",
+        "paper": "a position whose user times out goes to the next user; no self masks",
+        "again": "WEAKER than settle: a position whose user times out goes to the next user",
         "bare": "WEAKER than settle: no self masks",
-        "both-skipped": "WEAKER than settle: of skipped positions the self key is released too",
-        "both-accepted": "WEAKER than settle: of accepted positions the pair key is released too",
+        "both-skipped": "WEAKER than settle: for skipped positions the self key is released too",
+        "both-accepted": "WEAKER than settle: for accepted positions the pair key is released too",
     }
 )
 _WHEN: Mapping[str, str | None] = MappingProxyType({"keyed": GONE, "before": None})
 _EXHAUSTIVE = 4
 _FEW = 6
 Arrival = tuple[Situation, Users]
-"""What happens, and who the users are that got keys."""
+"""What happens, and the users that got keys."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this protocol."""
-    rules = f"what becomes of timeouts: {', '.join(_RULES)} (that of the preset)"
+    rules = f"what a timeout leads to: {', '.join(_RULES)} (that of the preset)"
     parser.add_argument("--preset", choices=list(PRESETS), default="tiny", help="the parameters (tiny)")
     parser.add_argument("--rule", choices=list(_RULES), metavar="RULE", help=rules)
     parser.add_argument("--collude", metavar="USERS", help="decide one coalition only: 1,3; or '' for the server alone")
     parser.add_argument(
         "--timeout",
         metavar="USER:WHEN",
-        help="who times out, with its key or before: 2:keyed,4:before; or '' for nobody",
+        help="users that time out, with a key or before they get one: 2:keyed,4:before; or '' for nobody",
     )
-    parser.add_argument("--late", metavar="USERS", help="whose upload comes after its timeout: 3; or '' for nobody's")
+    parser.add_argument("--late", metavar="USERS", help="users whose upload comes after the timeout: 3; or ''")
     parser.set_defaults(run=main)
 
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """What is decided, and whether that is everything."""
+    """The cases to decide, and whether they are all cases."""
 
     parameters: Parameters
     rule: Timeouts
@@ -70,7 +70,7 @@ class _Plan:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; 0 when no decided coalition of up to T users learns more than it may, else 1."""
+    """Run the command. Exit code 0: no decided coalition of up to T users learns more than it may; else 1."""
     plan = _plan(options)
     for line in _heading(options.preset, plan):
         print(line)
@@ -117,13 +117,13 @@ def _arrival(parameters: Parameters, rule: Timeouts, positions: int, fates: Mapp
     situation, people = model.arrivals(rule, parameters.K, positions, parameters.T + 2, fates)
     never = [user for user in fates if user > people[-1]]
     if never:
-        allowed = f"users that come before the epoch ends: 0 to {people[-1]}"
+        allowed = f"users that arrive before the epoch ends: 0 to {people[-1]}"
         raise ParameterError("--timeout and --late", never[0], allowed)
     return situation, people
 
 
 def _fates(options: argparse.Namespace) -> dict[int, str | None]:
-    """Return what becomes of users that --timeout and --late name."""
+    """Return the fates of the users that --timeout and --late name."""
     fates: dict[int, str | None] = {}
     for part in (options.timeout or "").split(",") if options.timeout else []:
         user, _, when = part.strip().partition(":")
@@ -137,7 +137,7 @@ def _fates(options: argparse.Namespace) -> dict[int, str | None]:
 
 def _name(fates: dict[int, str | None], option: str, users: Users, fate: str | None) -> None:
     if len(users) != 1 or users[0] in fates:
-        raise ParameterError(option, list(users), "users that are named once, in --timeout or in --late")
+        raise ParameterError(option, list(users), "users that appear once, in --timeout or in --late")
     fates[users[0]] = fate
 
 
@@ -151,7 +151,7 @@ def _coalition(text: str, arrivals: Sequence[Arrival]) -> Users:
 
 
 def _open(plan: _Plan) -> list[Arrival]:
-    """Return what was there before the end: all but the release, or, without one, each prefix when nobody timed out."""
+    """Return the views before the end: all but the release, or, without release, each prefix without timeouts."""
     closed = [(found, people) for found, people in plan.arrivals if found.closed]
     if plan.rule.releases:
         return [(replace(found, closed=False), people) for found, people in closed]
@@ -185,7 +185,7 @@ def _heading(preset: str, plan: _Plan) -> Iterator[str]:
     yield f"BASA, preset {preset}: {numbers}, {plan.positions} positions, d = {p.d}"
     yield f"rule {plan.rule.name}: {_SAYS[plan.rule.name]}"
     yield "decided exactly, on the cores that run: mask_update (its add_masks), recover; one element stands for all"
-    yield "users are numbered as they come; those without a key change nothing"
+    yield "users are numbered as they arrive; users without a key change nothing"
     if plan.every_arrival:
         more = " (at most one timeout for each position)" if plan.rule.again else ""
         yield f"ends of an epoch: all {len(plan.arrivals)}{more}"
@@ -225,7 +225,7 @@ def _order(case: Case) -> tuple[int, Users]:
 
 
 def _worst(cases: Sequence[Case]) -> Case:
-    """Return the case in which most is learned; among equals the one with the fewest timeouts."""
+    """Return the case that reveals most; among equals the one with the fewest timeouts."""
     return max(cases, key=lambda case: (case.verdict.index, -len(case.situation.users)))
 
 
@@ -251,7 +251,7 @@ def _timeouts(case: Case) -> str:
 
 
 def _conclusions(plan: _Plan, cases: Sequence[Case], before: Sequence[Case]) -> Iterator[str]:
-    T, scope = plan.parameters.T, "" if plan.everything else ", as far as decided here"
+    T, scope = plan.parameters.T, "" if plan.everything else ", among the cases decided here"
     small = [case for case in (*cases, *before) if len(case.coalition) <= T]
     if any(not case.verdict.private for case in small):
         yield f"PRIVACY BROKEN: a coalition of at most T = {T} users learns more than the sum"
@@ -276,21 +276,21 @@ def _counts(plan: _Plan, cases: Sequence[Case], before: Sequence[Case]) -> Itera
     if closed:
         yield f"closed epochs: the sum and no more in {private} of {len(closed)} cases"
     if before:
-        yield f"before the end: no more than may be known then in {open_} of {len(before)} cases"
+        yield f"before the end: no more than is permitted at that time in {open_} of {len(before)} cases"
     rest = [case for case in cases if not case.situation.closed]
     if rest:
         told = sum(case.verdict.leak > 1 for case in rest)
         nothing = sum(case.verdict.leak == 1 for case in rest)
         yield f"epochs that end without a sum: nothing is learned in {nothing} of {len(rest)} cases"
         if told and plan.rule.ends:
-            yield f"  in {told} the sum over all their uploads is, since the last one came late or its key was known"
+            yield f"  in {told} the sum over all their uploads is learned: the last one came late, or its key was known"
     epochs = {id(case.epoch): case.epoch for case in closed}.values()
     if epochs and all(model.recovers(epoch) for epoch in epochs):
         yield f"the server gets the sum, and recover returns it, in every closed epoch ({len(epochs)})"
 
 
 def _single(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
-    """Say from how many users on the sum is one honest update."""
+    """Say how many users are needed before the sum is one honest update."""
     alone = [case for case in cases if len(case.contributors) == 1]
     if alone:
         case = min(alone, key=lambda case: len(case.coalition))
@@ -304,5 +304,5 @@ def _smallest(plan: _Plan, case: Case, scope: str) -> Iterator[str]:
     size = wording.size(plan.parameters.T, len(case.coalition))
     yield f"smallest coalition that learns more{scope}: {wording.users(case.coalition)} ({size})"
     yield f"  {_happened(case.situation, case.epoch.people)}"
-    yield "  from the masked updates y, less masks that they know, for each element:"
+    yield "  from the masked updates y, minus known masks, for each element:"
     yield from wording.listed([f"{text} = {text.replace('x_', 'y_')} - …" for text in _functionals(case)])

@@ -30,10 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--weights",
         metavar="A,B,…",
         help="the weights of the K entries of each buffer, by user in ascending order; weights that users refuse are "
-        "allowed here, to see what they break",
+        "allowed here, to see their effect",
     )
     parser.add_argument(
-        "--points", metavar="A,B,…", help="the users' points instead of 1,2,…; 0 is allowed here, to see what it breaks"
+        "--points", metavar="A,B,…", help="the users' points instead of 1,2,…; 0 is allowed here, to see its effect"
     )
     parser.add_argument("--coalition", metavar="USERS", help="decide one coalition only: 0,3; or '' for no user")
     parser.set_defaults(run=main)
@@ -41,9 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """What is decided, and whether that is everything; `refused` says why users refuse the buffers, if they do.
+    """The cases to decide, and whether they are all cases; `refused` says why users refuse the buffers, if they do.
 
-    `few` is whether there are few enough users to decide all sets of them, and `given` whether weights were given.
+    `few` says whether the users are few enough to decide all their sets, `given` whether weights were given.
     """
 
     parameters: Parameters
@@ -61,9 +61,9 @@ class _Plan:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; 0 when no decided coalition of up to T users learns more than it may, else 1.
+    """Run the command. Exit code 0: no decided coalition of up to T users learns more than it may; else 1.
 
-    A weighted sum that is the update of one honest user is more than they may learn.
+    A weighted sum that equals the update of one honest user is more than they may learn.
     """
     plan = _plan(options)
     for line in _heading(options.preset, plan):
@@ -157,7 +157,7 @@ def _heading(preset: str, plan: _Plan) -> Iterator[str]:
     yield f"columns of the code: {'; '.join(wording.elements(kind) for kind in kinds)}{more}"
     if plan.refused:
         yield f"\nREFUSED: no user answers such a buffer: {plan.refused}"
-        yield "  below is what users would give away if they did"
+        yield "  below: what users would reveal if they answered"
     for user, coefficients in lightsecagg.open_shares(plan.code).items():
         point = int(plan.code.points[user])
         yield f"\n{wording.in_clear(user, point, coefficients.tolist(), p.share_length, p.d)}"
@@ -182,8 +182,8 @@ def _joined(weights: Sequence[int]) -> str:
 
 def _for_each(plan: _Plan) -> str:
     if plan.few:
-        return "for each of them: whatever updates came besides, and whoever answers"
-    return "for each of them: whoever answers, and one update besides, which stands for all that came"
+        return "in each case, any other updates may have come, and any users may answer"
+    return "in each case, any users may answer; one other update stands for all others that came"
 
 
 def _table(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
@@ -195,7 +195,7 @@ def _table(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
 
 
 def _worst(cases: Sequence[Case]) -> Case:
-    """Return the case in which most is learned; among equals the one with the most in the buffer, or one update."""
+    """Return the case that reveals most; among equals the one with the most in the buffer, or one update."""
     return max(cases, key=lambda case: (case.verdict.dimension, case.excess, case.handed_over is not None))
 
 
@@ -206,7 +206,7 @@ def _beyond(plan: _Plan, case: Case) -> str:
         everyone = len(case.coalition) == plan.parameters.N
         return "nothing (all updates are its own)" if everyone else "nothing"
     count, n = case.verdict.dimension, case.besides
-    added = f" and {n} honest update{'s' if n > 1 else ''} came besides" if n else ""
+    added = f" and {n} other honest update{'s' if n > 1 else ''} came" if n else ""
     learned = wording.first(_functionals(case))
     return (
         f"{wording.dimensions(count)} a column when {wording.users(case.buffer.users)} are buffered{added}: {learned}"
@@ -218,12 +218,12 @@ def _single(case: Case) -> str:
 
 
 def _functionals(case: Case) -> list[str]:
-    """Return what is learned; each user has one update here, so that stamps are left out."""
+    """Return what is learned. Stamps are left out, since each user has one update here."""
     return [re.sub(r"x\(\d+\)_", "x_", text) for text in case.verdict.functionals]
 
 
 def _conclusions(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
-    T, scope = plan.parameters.T, "" if plan.everything else ", as far as decided here"
+    T, scope = plan.parameters.T, "" if plan.everything else ", among the cases decided here"
     small, large = ([case for case in cases if (len(case.coalition) <= T) == few] for few in (True, False))
     yield from _one_update(plan, small, "HANDED OVER: the weighted sum is")
     if any(not case.verdict.private for case in small):
@@ -249,7 +249,7 @@ def _conclusions(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
 
 
 def _one_update(plan: _Plan, cases: Sequence[Case], words: str) -> Iterator[str]:
-    """Say for how few colluders the weighted sum is one honest update."""
+    """Say how few colluders make the weighted sum one honest update."""
     alone = [case for case in cases if case.handed_over is not None]
     if alone:
         case = min(alone, key=lambda case: len(case.coalition))
@@ -259,7 +259,7 @@ def _one_update(plan: _Plan, cases: Sequence[Case], words: str) -> Iterator[str]
 
 
 def _other_weights(plan: _Plan) -> Iterator[str]:
-    """Say why one choice of weights stands for all, and on how many buffers that was checked."""
+    """Say why one choice of weights stands for all, and how many buffers were checked for it."""
     if plan.refused:
         return
     every = plan.everything and not plan.given
@@ -288,4 +288,4 @@ def _tightness(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
     besides = [case for case in cases if case.besides]
     if besides:
         added = sum(case.verdict.dimension - case.excess == case.besides for case in besides)
-        yield f"  each honest update besides adds one more: in {added} of {len(besides)} cases"
+        yield f"  each other honest update adds one more: in {added} of {len(besides)} cases"

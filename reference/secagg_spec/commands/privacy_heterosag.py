@@ -1,4 +1,4 @@
-"""``secagg-spec privacy heterosag``: what the server and a coalition learn of segments, in one round and in several."""
+"""``secagg-spec privacy heterosag``: what the server and a coalition learn of segments, in one round or several."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from secagg_spec.protocols.heterosag.plan import MATRICES, PRESETS, Cell, Parame
 
 _SAYS = MappingProxyType(
     {
-        "cells": "no answer when a cell would have at least one and fewer than T + 2 survivors, alone or with the past",
+        "cells": "a round is refused if a cell would have 1 to T + 1 survivors, alone or combined with past rounds",
         "none": "WEAKER than cells: users and server do not look at cells",
         "one-stream": "WEAKER than cells: all segments of a user take their masks from one stream",
     }
@@ -37,20 +37,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     users = "as in 0,2,4-7; or '' for nobody"
     parser.add_argument("--preset", choices=list(PRESETS), default="tiny", help="the parameters (tiny)")
     parser.add_argument("--matrix", choices=list(MATRICES), help="the matrix instead of the preset's")
-    parser.add_argument("--rule", choices=list(RULES), default="cells", help="what users check, and streams (cells)")
+    parser.add_argument("--rule", choices=list(RULES), default="cells", help="the checks of users, and streams (cells)")
     parser.add_argument("--collude", metavar="USERS", help=f"decide one coalition only: {users}")
-    parser.add_argument("--absent", metavar="USERS", help=f"who drops out before share_keys: {users}")
-    parser.add_argument("--drop", metavar="USERS", help=f"who drops out before masked_input: {users}")
-    parser.add_argument("--late", metavar="USERS", help=f"whose masked segments come too late: {users}")
+    parser.add_argument("--absent", metavar="USERS", help=f"users who drop out before share_keys: {users}")
+    parser.add_argument("--drop", metavar="USERS", help=f"users who drop out before masked_input: {users}")
+    parser.add_argument("--late", metavar="USERS", help=f"users whose masked segments come too late: {users}")
     parser.add_argument(
-        "--rounds", metavar="SURVIVORS", help="who survives each round, with inputs that do not change: 0-11;0-10"
+        "--rounds", metavar="SURVIVORS", help="the survivors of each round, with constant inputs: 0-11;0-10"
     )
-    parser.add_argument("--odds", metavar="P", help="with what probability each user drops out: 0.1 or 1/10 (1/10)")
+    parser.add_argument("--odds", metavar="P", help="the probability that a user drops out: 0.1 or 1/10 (1/10)")
     parser.set_defaults(run=main)
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; 0 when no decided coalition of up to T users learns more than it may, else 1."""
+    """Run the command. Exit code 0: no decided coalition of up to T users learns more than it may; else 1."""
     plan, p = _plan(options), _probability(options.odds)
     given = any(getattr(options, name) is not None for name in ("collude", "absent", "drop", "late"))
     if options.rounds is not None:
@@ -97,14 +97,14 @@ def _probability(text: str | None) -> Fraction:
 
 
 def _short_number(text: str) -> str:
-    """Return a number that is written with few digits: one with an exponent may be too large to work out."""
+    """Return the text of a number with few digits; refuse exponents, which can be too large to compute."""
     if len(text) > _MOST_DIGITS or "e" in text.lower():
         raise ValueError
     return text
 
 
 def _users(option: str, text: str | None, parameters: Parameters) -> Users:
-    """Return the users in an option's value, ranges such as 4-7 among them."""
+    """Parse the users of an option, with ranges such as 4-7."""
     found: list[int] = []
     for part in text.split(",") if text and text.strip() else []:
         ends = [number for end in part.split("-") for number in wording.numbers(option, end.strip() or "?")]
@@ -165,12 +165,12 @@ def _amount(case: Case) -> str:
 
 
 def _worst(cases: Sequence[Case]) -> Case:
-    """Return the case in which most is learned; among equals the smallest coalition, then most survivors."""
+    """Return the case that reveals most; among equals the smallest coalition, then the most survivors."""
     return max(cases, key=lambda case: (case.verdict.index, -len(case.coalition), len(case.situation.survivors)))
 
 
 def _when(case: Case) -> str:
-    """Say who survives of the cells, and whose segments come late."""
+    """Say which users of the cells survive, and whose segments come late."""
     survivors = sorted({user for cell in case.cells for user in case.survivors(cell)})
     left = f"{wording.users(survivors)} survive{'s' if len(survivors) == 1 else ''}" if survivors else "nobody survives"
     return left + (f" and {wording.users(case.late)} came late" if case.late else "")
@@ -184,7 +184,7 @@ def _leak(case: Case) -> str:
 
 
 def _audit(plan: Plan, p: Fraction) -> _Report:
-    """Decide one cell of each kind in every situation, or, for many users, in some."""
+    """Decide one cell of each kind: in every situation for few users, in some situations for many."""
     few = plan.parameters.N <= _EXHAUSTIVE
     cases = {kind: tuple(_decided(plan, cells[0], few)) for kind, cells in model.kinds(plan.parameters).items()}
     every = [case for group in cases.values() for case in group]
@@ -206,7 +206,7 @@ def _decided(plan: Plan, cell: Cell, few: bool) -> Iterator[Case]:
 
 
 def _some(plan: Plan, cell: Cell) -> Iterator[tuple[Situation, Users]]:
-    """Yield that everybody, T + 2 users or nobody of a cell survives, the others being late; T or T + 1 collude."""
+    """Yield situations where all, T + 2 or no users of a cell survive and the rest are late; T or T + 1 collude."""
     members, T = sorted(cell.members), plan.parameters.T
     for staying in dict.fromkeys((len(members), 0, 1 if not plan.rule.checked else T + 2)):
         happened = model.situation(plan.parameters, late=members[staying:])
@@ -217,10 +217,10 @@ def _some(plan: Plan, cell: Cell) -> Iterator[tuple[Situation, Users]]:
 def _scope(plan: Plan, few: bool) -> Iterator[str]:
     T, t = plan.parameters.T, plan.parameters.t
     if few:
-        yield "of each cell: every number of users who are absent, survive, or come late, with which a round goes on"
-        yield f"coalitions: every number of them in the cell and outside, for 0 to T + 1 = {T + 1} and t = {t} users"
+        yield "of each cell: every number of absent, surviving and late users with which a round goes on"
+        yield f"coalitions: every number of users in the cell and outside, for 0 to T + 1 = {T + 1} and t = {t} users"
     else:
-        yield "of each cell: all, T + 2 or no users survive, the others come late (more is NOT decided here)"
+        yield "of each cell: all, T + 2 or no users survive, the others come late (others are NOT decided here)"
         yield f"coalitions: none, T = {T} and T + 1 = {T + 1} users (others are NOT decided here)"
 
 
@@ -242,7 +242,7 @@ def _kind(kind: Kind, count: int) -> str:
 
 
 def _conclusions(plan: Plan, cases: Sequence[Case], whole: bool) -> Iterator[str]:
-    T, scope = plan.parameters.T, "" if whole else ", as far as decided here"
+    T, scope = plan.parameters.T, "" if whole else ", among the cases decided here"
     small = [case for case in cases if len(case.coalition) <= T]
     if any(not case.verdict.private for case in small):
         yield f"PRIVACY BROKEN: a coalition of at most T = {T} users learns more than the sums"
@@ -255,12 +255,12 @@ def _conclusions(plan: Plan, cases: Sequence[Case], whole: bool) -> Iterator[str
     elif small:
         yield f"each of these sums is over at least two honest users, or nobody: in all {len(small)} cases"
     if all(case.exact and case.verdict.withheld == 1 for case in cases):
-        yield "what may be known is learned in every case, and unmask returns the sum over the survivors of the cell"
+        yield "the permitted sums are learned in every case, and unmask returns the sum over the survivors of the cell"
     yield from _tightness(plan, cases)
 
 
 def _smallest_and_largest(bare: Sequence[Case]) -> list[Case]:
-    """Return a case with the smallest coalition, and, where it is another, one with most survivors in the cell."""
+    """Return a case with the smallest coalition and, if it differs, a case with the most survivors in the cell."""
     few = min(bare, key=lambda case: len(case.coalition))
     many = max(bare, key=lambda case: len(case.survivors(case.cells[0])))
     return [few] if len(many.coalition) == len(few.coalition) else [few, many]
@@ -292,10 +292,10 @@ def _tightness(plan: Plan, cases: Sequence[Case]) -> Iterator[str]:
 
 
 def _robustness(plan: Plan) -> Iterator[str]:
-    """Say how much of a union of subgroups is known, with none, one and two subgroups dropped."""
+    """Say how much is known about a union of subgroups, when none, one or two subgroups dropped out."""
     p, decided = plan.parameters, len(plan.parameters.parts) <= _CELLS_DECIDED
     how = "decided cell by cell, for every union" if decided else "from the matrix alone"
-    yield f"of which sets of subgroups, neither empty nor all, a segment of the sum is known: {how}"
+    yield f"for which sets of subgroups, neither empty nor all, a segment of the sum is known: {how}"
     most = _MOST_DROPPED if decided else 1
     for count in range(min(most, p.count - 2) + 1):
         choices = [gone for gone in combinations(range(p.count), count) if _left(p, gone) >= p.enough]
@@ -314,12 +314,12 @@ def _left(parameters: Parameters, gone: Users) -> int:
 
 
 def _share(plan: Plan, gone: Users) -> Robustness:
-    """Return the inference robustness of the matrix when whole subgroups dropped out."""
+    """Return the inference robustness of the matrix after whole subgroups dropped out."""
     return inference_robustness(plan.parameters.plan, gone)
 
 
 def _share_decided(plan: Plan, gone: Users) -> Robustness:
-    """Return it for the sums that are learned, cell by cell."""
+    """Return the inference robustness from the sums that are learned, cell by cell."""
     dropped = [user for z in gone for user in plan.parameters.members[z]]
     return inference_robustness(plan.rows_shown(model.situation(plan.parameters, dropped=dropped)))
 
@@ -327,10 +327,10 @@ def _share_decided(plan: Plan, gone: Users) -> Robustness:
 def _odds(parameters: Parameters, p: Fraction) -> Iterator[str]:
     sizes, T = [len(users) for users in parameters.members], parameters.T
     one, few = ([odds.few(size, below, p) for size in sizes] for below in (2, T + 2))
-    yield f"each user drops out with the probability {p}, exactly:"
+    yield f"each user drops out with probability {p}, exactly:"
     yield f"  one survivor in subgroup 0, which has {sizes[0]} users: {_exactly(one[0])}"
     yield f"  one survivor in any of the {len(sizes)} subgroups: {_exactly(odds.any_of(one))}"
-    yield f"  a round fails by HSA-17, with at least one and fewer than T + 2 = {T + 2} survivors in a subgroup:"
+    yield f"  a round fails by HSA-17, with 1 to T + 1 = {T + 1} survivors in a subgroup:"
     yield f"    {_exactly(odds.any_of(few))}"
 
 
@@ -343,7 +343,7 @@ def _exactly(chance: Fraction) -> str:
 
 
 def _situations(plan: Plan, options: argparse.Namespace, given: bool) -> _Report:
-    """Decide every cell in the situation that is named, or, for one stream, in some."""
+    """Decide every cell in the named situation; with one stream, in a few situations."""
     p = plan.parameters
     if given:
         sets = {name: _users(f"--{name}", getattr(options, name), p) for name in ("absent", "drop", "late")}
@@ -373,7 +373,7 @@ def _breaks(case: Case, *, answered: bool) -> bool:
 
 
 def _typical(parameters: Parameters) -> Mapping[str, Situation]:
-    """Return what is decided of one stream: nobody drops out, one user is late, one subgroup or two drop out."""
+    """Return the situations for one stream: nobody drops out, one user is late, one or two subgroups drop out."""
     found = {"nobody": model.situation(parameters), "late": model.situation(parameters, late=(0,))}
     for count in range(1, _MOST_DROPPED + 1):
         dropped = [user for z in range(1, count + 1) if z < parameters.count for user in parameters.members[z]]
@@ -404,7 +404,7 @@ def _learned(plan: Plan, cases: Sequence[Case], *, answered: bool) -> Iterator[s
             segments = _segments(sorted({cell.segment for cell in case.cells}))
             yield f"{name}{_amount(case)}, {segments}: {wording.first(case.verdict.functionals)}"
         if len(more) > wording.LINES:
-            yield f"{name}and of {len(more) - wording.LINES} cells more"
+            yield f"{name}and {len(more) - wording.LINES} more cells"
         bare = [case for case in group if case.bare]
         if answered and bare:
             yield f"{name}a sum is one segment: {_bare(bare[0])}"
@@ -416,10 +416,13 @@ def _learned(plan: Plan, cases: Sequence[Case], *, answered: bool) -> Iterator[s
 
 
 def _rounds(plan: Plan, survivors: Sequence[Users]) -> _Report:
-    """Say which requests are answered over rounds with one input, and whom the sums of all or of those tell apart."""
+    """Say which requests are answered over rounds with constant inputs, and which users the sums tell apart.
+
+    The sums are those of all rounds, or of the answered ones.
+    """
     rounds = Rounds(plan, survivors)
     answered = [why is None for why in rounds.refused]
-    lines = ["inputs do not change from round to round; keys and seeds are new in each"]
+    lines = ["inputs stay the same from round to round; keys and seeds are new in each"]
     for number, (chosen, why) in enumerate(zip(survivors, rounds.refused, strict=True)):
         said = "answered" if why is None else f"REFUSED by HSA-18 or HSA-27: {why}"
         lines.append(f"  round {number}: {wording.users(chosen)} survive: {said}")
@@ -427,31 +430,31 @@ def _rounds(plan: Plan, survivors: Sequence[Users]) -> _Report:
     kept = list(_too_few(rounds, numbers, answered))
     lines.append("")
     if kept:
-        lines += ["PRIVACY BROKEN: the sums that were answered tell fewer than T + 2 users of a cell from the others"]
+        lines += ["PRIVACY BROKEN: the answered sums tell fewer than T + 2 users of a cell from the others"]
     else:
-        lines.append("in each cell, users who were in the same ones of the sums that were answered are T + 2 or more")
+        lines.append("in each cell, users who were in the same answered sums are T + 2 or more")
         every = list(_too_few(rounds, range(len(survivors)), [True] * len(survivors)))
-        lines += ["had all requests been answered:", *every] if every else []
+        lines += ["if all requests had been answered:", *every] if every else []
         found = _isolated(rounds, range(len(survivors)))
         if found is not None and not rounds.told(found, answered=answered):
-            lines.append("  as it is, the server does not learn that")
+            lines.append("  since a request was refused, the server does not learn that")
     return _Report((*lines, *kept, wording.PROVES), bool(kept))
 
 
 def _too_few(rounds: Rounds, numbers: Sequence[int], answered: Sequence[bool]) -> Iterator[str]:
-    """Show the fewest companions, and a combination about few users where there is one; nothing if HSA-27 is kept."""
+    """Show the smallest set of companions, and a combination about few users if one exists; nothing if HSA-27 holds."""
     classes = ((cell, rounds.too_few(cell, numbers)) for cell in rounds.plan.parameters.parts)
     small = [(cell, sorted(users)) for cell, users in classes if users]
     if not small:
         return
     cell, users = min(small, key=lambda pair: len(pair[1]))
     least = f"T + 2 = {rounds.plan.parameters.T + 2}"
-    yield f"  {_cell(cell)}: companions who are too few: {wording.users(users)}; at least {least} are needed"
+    yield f"  {_cell(cell)}: too few companions: {wording.users(users)}; at least {least} are needed"
     found = _isolated(rounds, numbers)
     if found is not None:
         yield from _shown(rounds, found, numbers, answered)
     else:
-        yield "  no combination of these sums is about fewer than T + 2 users; inputs of few levels may show even so"
+        yield "  no combination of these sums is about fewer than T + 2 users; inputs of few levels may reveal more"
 
 
 def _isolated(rounds: Rounds, numbers: Sequence[int]) -> Combination | None:
@@ -472,7 +475,7 @@ def _shown(rounds: Rounds, found: Combination, numbers: Sequence[int], answered:
 
 
 def _terms(terms: Iterator[tuple[int | Fraction, str]]) -> str:
-    """Return a sum with coefficients in words."""
+    """Return a sum with coefficients as text."""
     text = ""
     for weight, name in terms:
         sign = "-" if weight < 0 else "+"

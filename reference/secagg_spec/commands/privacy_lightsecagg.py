@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this protocol."""
     parser.add_argument("--preset", choices=list(PRESETS), default="tiny", help="the parameters (tiny)")
     parser.add_argument(
-        "--points", metavar="A,B,…", help="the users' points instead of 1,2,…; 0 is allowed here, to see what it breaks"
+        "--points", metavar="A,B,…", help="the users' points instead of 1,2,…; 0 is allowed here, to see its effect"
     )
     parser.add_argument("--coalition", metavar="USERS", help="decide one coalition only: 0,3; or '' for no user")
     parser.set_defaults(run=main)
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """What is decided, and whether that is everything."""
+    """The cases to decide, and whether they are all cases."""
 
     parameters: Parameters
     code: MaskCode
@@ -41,7 +41,7 @@ class _Plan:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; 0 when no decided coalition of up to T users learns more than the sum, else 1."""
+    """Run the command. Exit code 0: no decided coalition of up to T users learns more than the sum; else 1."""
     plan = _plan(options)
     for line in _heading(options.preset, plan):
         print(line)
@@ -85,7 +85,7 @@ def _first_coalitions(parameters: Parameters, code: MaskCode) -> tuple[Users, ..
 
 
 def _extreme_sets(parameters: Parameters) -> tuple[Users, ...]:
-    """Return two surviving sets: everyone, and the last users of the smallest set that is allowed."""
+    """Return two surviving sets: all users, and the last users, as few as are allowed."""
     everyone = tuple(range(parameters.N))
     smallest = everyone[-max(parameters.U, parameters.T + 2) :]
     return tuple(dict.fromkeys((everyone, smallest)))
@@ -107,7 +107,7 @@ def _heading(preset: str, plan: _Plan) -> Iterator[str]:
         yield f"surviving sets: all {len(plan.surviving)} that may be announced"
     else:
         yield f"surviving sets: {'; '.join(map(wording.users, plan.surviving))} (others are NOT decided here)"
-    yield "for each of them: whatever masked updates came too late, and whoever answers"
+    yield "in each case, any masked updates may be late, and any users may answer"
     kinds = model.columns(p)
     more = "" if len(kinds) == 1 else " (two kinds: one ends in padding)"
     yield f"columns of the code: {'; '.join(wording.elements(kind) for kind in kinds)}{more}"
@@ -126,7 +126,7 @@ def _table(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
 
 
 def _worst(cases: Sequence[Case]) -> Case:
-    """Return the case in which most is learned; among equals the one with the most survivors."""
+    """Return the case that reveals most; among equals the one with the most survivors."""
     return max(cases, key=lambda case: (case.verdict.dimension, len(case.surviving)))
 
 
@@ -145,7 +145,7 @@ def _conclusions(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
     T = plan.parameters.T
     small = [case for case in cases if len(case.coalition) <= T]
     broken = [case for case in small if not case.verdict.private]
-    scope = "" if plan.every_coalition and plan.every_set else ", as far as decided here"
+    scope = "" if plan.every_coalition and plan.every_set else ", among the cases decided here"
     if broken:
         yield f"PRIVACY BROKEN: a coalition of at most T = {T} learns more than the sum"
     elif small:
@@ -181,14 +181,14 @@ def _tightness(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
         text = f"exactly that in {len(group) - len(fewer) - len(other)} of {len(group)} cases"
         for count, word in ((fewer, "less"), (other, "more")):
             if count:
-                text += f", {word} in {len(count)} ({wording.users(count[0].coalition)}, for one)"
+                text += f", {word} in {len(count)} (for example {wording.users(count[0].coalition)})"
         yield f"  {wording.elements(elements)}: {text}"
     if cases:
         yield from _lateness(plan, cases)
 
 
 def _lateness(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
-    """Say what masked updates of honest users outside the surviving set add."""
+    """Say what late masked updates of honest users add."""
     N = plan.parameters.N
     late = [case for case in cases if case.late(N)]
     added = [case for case in late if case.verdict.dimension - case.excess == case.late(N)]

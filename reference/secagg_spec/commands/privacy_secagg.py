@@ -22,19 +22,19 @@ Dropout = tuple[Users, Users]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this protocol."""
     parser.add_argument("--preset", choices=list(PRESETS), default="tiny", help="the parameters (tiny)")
-    parser.add_argument("--neighbours", metavar="K", help="the degree k of the graph instead of the preset's")
-    parser.add_argument("--threshold", metavar="T", help="the threshold t instead of the preset's")
-    parser.add_argument("--order", metavar="USERS", help="all users in the order of the circle: 0,3,1,…; else 0,1,2,…")
+    parser.add_argument("--neighbours", metavar="K", help="the degree k of the graph (that of the preset)")
+    parser.add_argument("--threshold", metavar="T", help="the threshold t (that of the preset)")
+    parser.add_argument("--order", metavar="USERS", help="all users in the order of the circle: 0,3,1,… (0,1,2,…)")
     parser.add_argument("--coalition", metavar="USERS", help="decide one coalition only: 0,3; or '' for no user")
     parser.add_argument(
-        "--drop", metavar="USERS", help="decide one dropout only: who drops out before masked_input; or '' for nobody"
+        "--drop", metavar="USERS", help="decide one dropout only: users who drop out before masked_input; or ''"
     )
     parser.set_defaults(run=main)
 
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """What is decided, and whether that is everything. A dropout is U_2 and U_3."""
+    """The cases to decide, and whether they are all cases. A dropout is the pair U_2, U_3."""
 
     parameters: Parameters
     graph: Graph
@@ -49,7 +49,7 @@ class _Plan:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; 0 when no decided coalition of up to T users learns more than it may, else 1."""
+    """Run the command. Exit code 0: no decided coalition of up to T users learns more than it may; else 1."""
     plan = _plan(options)
     for line in _heading(options.preset, plan):
         print(line)
@@ -76,7 +76,7 @@ def _plan(options: argparse.Namespace) -> _Plan:
     if options.drop is not None:
         dropouts = (_dropout(_set("--drop", options.drop, parameters), parameters, graph),)
     if not dropouts:
-        raise ParameterError("--threshold", parameters.t, "one with which a round can end")
+        raise ParameterError("--threshold", parameters.t, "a threshold with which a round can end")
     every_coalition, every_dropout = few and options.coalition is None, few and options.drop is None
     return _Plan(parameters, graph, coalitions, dropouts, every_coalition, every_dropout)
 
@@ -113,7 +113,7 @@ def _dropout(dropped: Users, parameters: Parameters, graph: Graph) -> Dropout:
     survivors = tuple(user for user in everyone if user not in dropped)
     if not model.goes_on(parameters, graph, everyone, survivors):
         least = f"max(t, T + 2) = {parameters.enough} survivors and t = {parameters.t} of each user's holders"
-        raise ParameterError("--drop", list(dropped), f"such that a round goes on: it needs {least}")
+        raise ParameterError("--drop", list(dropped), f"a dropout that leaves enough users: a round needs {least}")
     return everyone, survivors
 
 
@@ -125,7 +125,7 @@ def _some_coalitions(parameters: Parameters, graph: Graph) -> tuple[Users, ...]:
 
 
 def _some_dropouts(parameters: Parameters, graph: Graph) -> tuple[Dropout, ...]:
-    """Return two dropouts: nobody, and D users spread over the circle, where a round goes on then."""
+    """Return two dropouts: nobody, and D users spread over the circle; only those that leave enough users."""
     N, D, everyone = parameters.N, parameters.D, tuple(range(parameters.N))
     spread = {graph.order[N - 1 - number * N // max(D, 1)] for number in range(D)}
     survivors = tuple(user for user in everyone if user not in spread)
@@ -141,7 +141,7 @@ def _heading(preset: str, plan: _Plan) -> Iterator[str]:
     numbers = ", ".join(f"{name} = {getattr(p, name)}" for name in ("R", "N", "D", "T", "t", "k", "d"))
     yield f"SecAgg, preset {preset}: {numbers}"
     if p.complete:
-        yield "graph: complete, so that the order changes nothing"
+        yield "graph: complete, so the order changes nothing"
     else:
         yield f"graph: sparse, order {wording.runs(plan.graph.order, most=20)}"
     yield "decided exactly, on the cores that run: mask_update, unmask; one element stands for all"
@@ -154,7 +154,7 @@ def _heading(preset: str, plan: _Plan) -> Iterator[str]:
     else:
         told = "; ".join(_dropped(sharers, survivors) for sharers, survivors in plan.dropouts)
         yield f"dropouts: {told} (others are NOT decided here)"
-    yield "for each of them: whatever masked inputs came too late, and whoever answers"
+    yield "in each case, any masked inputs may be late, and any users may answer"
 
 
 def _dropped(sharers: Users, survivors: Users) -> str:
@@ -176,7 +176,7 @@ def _table(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
 
 
 def _worst(cases: Sequence[Case]) -> Case:
-    """Return the case in which most is learned; among equals most components, then most survivors."""
+    """Return the case that reveals most; among equals the most components, then the most survivors."""
     return max(cases, key=lambda case: (case.verdict.index, len(case.parts), len(case.survivors)))
 
 
@@ -206,7 +206,7 @@ def _parts(case: Case) -> str:
 
 
 def _conclusions(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
-    T, scope = plan.parameters.T, "" if plan.everything else ", as far as decided here"
+    T, scope = plan.parameters.T, "" if plan.everything else ", among the cases decided here"
     small = [case for case in cases if len(case.coalition) <= T]
     if any(not case.verdict.private for case in small):
         yield f"PRIVACY BROKEN: a coalition of at most T = {T} learns more than it may"
@@ -216,13 +216,13 @@ def _conclusions(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
     yield from _single(cases)
     wrong = [case for case in cases if not case.exact]
     if not wrong and all(case.verdict.withheld == 1 for case in cases):
-        yield "what may be known is learned in every case, and unmask returns the sum over the survivors"
+        yield "the permitted sums are learned in every case, and unmask returns the sum over the survivors"
     more = [case for case in cases if not case.verdict.private]
     if more:
         fewest = min(len(case.coalition) for case in more)
         smallest = _worst([case for case in more if len(case.coalition) == fewest])
         yield f"smallest coalition that learns more{scope}: {wording.users(smallest.coalition)} ({_size(plan, fewest)})"
-        yield f"  when {wording.users(smallest.survivors)} survive, of each element:"
+        yield f"  when {wording.users(smallest.survivors)} survive, for each element:"
         yield from wording.listed(smallest.verdict.functionals)
     else:
         yield f"no coalition learns more{scope}"
@@ -231,12 +231,12 @@ def _conclusions(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
 
 
 def _components(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
-    """Say whether the sum falls apart for coalitions of up to T users."""
+    """Say whether the sum splits into components for coalitions of up to T users."""
     if plan.parameters.complete or not cases:
         return
     apart = [case for case in cases if len(case.parts) > 1]
     if not apart:
-        yield f"the honest survivors are connected in all {len(cases)} of these cases: that is the sum over them"
+        yield f"the honest survivors are connected in all {len(cases)} of these cases: only their sum is learned"
         return
     case = min(apart, key=lambda case: (len(case.coalition), -len(case.parts)))
     yield f"NOT CONNECTED in {len(apart)} of these {len(cases)} cases: more is learned than the sum over the survivors"
@@ -244,13 +244,13 @@ def _components(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
 
 
 def _single(cases: Sequence[Case]) -> Iterator[str]:
-    """Say from how many users on a sum that may be known is one honest input."""
+    """Say how many users are needed before a permitted sum is one honest input."""
     alone = [case for case in cases if case.verdict.private and any(len(part) == 1 for part in case.parts)]
     if alone:
         case = min(alone, key=lambda case: len(case.coalition))
         [user, *_] = next(part for part in case.parts if len(part) == 1)
         who, when = wording.users(case.coalition), wording.users(case.survivors)
-        yield f"what may be known can be one honest input: of user {user}, for {who}, when {when} survive"
+        yield f"a permitted sum can be one honest input: of user {user}, for {who}, when {when} survive"
 
 
 def _size(plan: _Plan, count: int) -> str:
@@ -259,8 +259,8 @@ def _size(plan: _Plan, count: int) -> str:
 
 
 def _tightness(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
-    """Compare with the figure of section 9: an honest user with t colluding neighbours counts as vanished."""
+    """Compare with section 9: an honest user with t colluding neighbours counts as dropped."""
     t = plan.parameters.t
     right = [case for case in cases if case.verdict.dimension == model.expected_excess(plan.graph, t, case)]
-    yield "tightness: more is learned exactly of honest users with t colluding neighbours, who count as vanished:"
-    yield f"  so it is in {len(right)} of {len(cases)} cases"
+    yield "tightness: more is learned exactly about honest users with t colluding neighbours, who count as dropped:"
+    yield f"  true in {len(right)} of {len(cases)} cases"

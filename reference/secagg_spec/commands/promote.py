@@ -21,8 +21,8 @@ from secagg_spec.schemas import shown
 
 _USAGE = """secagg-spec promote REPRO --id NAME --clause CLAUSE [--clause …]
                            [--comment TEXT] [--into FILE]"""
-_EPILOG = """The outcome is what the reference answers. The vector goes into spec/vectors/findings.json, or into FILE.
-The steps of one session become the script of its party."""
+_EPILOG = """The reference's answer is the outcome. The vector goes into spec/vectors/findings.json, or into FILE.
+The steps of one session become a script of its party."""
 _PRESUPPOSED: Mapping[str, Mapping[str, str]] = {
     "mds.encode": {"mds.code": "vandermonde"},
     "mds.decode": {"mds.code": "vandermonde"},
@@ -44,10 +44,10 @@ def add_parser(commands: Any) -> None:
         usage=_USAGE,
         epilog=_EPILOG,
     )
-    parser.add_argument("repro", type=Path, help="the .jsonl file of the failure, or the .expected.json beside it")
+    parser.add_argument("repro", type=Path, help="the .jsonl file of the failure, or its .expected.json")
     parser.add_argument("--id", required=True, metavar="NAME", help="the id: lowercase words joined by hyphens")
     parser.add_argument("--clause", action="append", required=True, metavar="CLAUSE", help="a clause that decides it")
-    parser.add_argument("--comment", metavar="TEXT", help="what the case is (the finding, when left out)")
+    parser.add_argument("--comment", metavar="TEXT", help="a description of the case (the message of the failure)")
     parser.add_argument("--into", type=Path, metavar="FILE", help="the file of vectors (spec/vectors/findings.json)")
     parser.set_defaults(run=main)
 
@@ -80,9 +80,9 @@ def decided(
     """
     operation, params, rand = request["op"], request["params"], request.get("rand") or {}
     if operation not in OPERATIONS:
-        raise UsageError(f"{operation!r} is no operation of this kit")
+        raise UsageError(f"{operation!r} is not an operation of this kit")
     if OPERATIONS[operation][1] and set(rand) <= {"seed"}:
-        raise UsageError(f"{operation} was asked without explicit randomness: its result is the implementation's own")
+        raise UsageError(f"{operation} was asked without explicit randomness: the result is the implementation's own")
     answer, expected = ask(operation, params, rand), stored.get("expected_of_the_last_answer")
     text = comment or stored["message"]
     described = (id, clauses, (f"Found-{clauses[0]}",), text, operation, params, rand)
@@ -99,7 +99,7 @@ def decided(
 
 
 def _entries(result: Mapping[str, Any], name: str, codes: set[str]) -> dict[str, Any]:
-    """Return the result of a script: a refused entry has the codes that the check demands, where they fit it."""
+    """Return the result of a script; a refused entry gets the codes that the check demands, if they match it."""
     found = {at: entry["reject"]["code"] for at, entry in enumerate(result[name]) if "reject" in entry}
     refused = {at: Refusal(codes if code in codes else {code}) for at, code in found.items()}
     return {name: demanded_entries(result[name], refused)}
@@ -114,7 +114,7 @@ def _check_names(id: str, clauses: list[str]) -> None:
 
 
 def _request(repro: Path) -> dict[str, Any]:
-    """Return the one request of a failure."""
+    """Return the single request of a failure."""
     path = repro.with_suffix("").with_suffix(".jsonl") if repro.suffix == ".json" else repro
     try:
         lines = [
@@ -126,7 +126,7 @@ def _request(repro: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: a line is not JSON") from None
     requests = [line for line in lines if isinstance(line, dict) and line.get("op") != "hello"]
     if not requests or not all(isinstance(request.get("params"), dict) for request in requests):
-        raise UsageError(f"{path}: it holds no request, or one without params")
+        raise UsageError(f"{path}: it holds no request, or a request without params")
     if requests[0].get("op") == _NEW:
         return script(requests)
     if len(requests) != 1:
@@ -135,22 +135,22 @@ def _request(repro: Path) -> dict[str, Any]:
 
 
 def script(requests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the steps of one session as the one request of the script of that party, which a vector can hold.
+    """Turn the steps of one session into one request, the script of that party, which a vector can hold.
 
     Raises
     ------
     UsageError
-        The requests are of several sessions, or more than the opening of one, its steps and its end; or the text has no
-        script for this party.
+        The requests belong to several sessions, or are more than the opening of one, its steps and its end. Or the text
+        has no script for this party.
     """
     opening, *rest = requests
     handle = opening["params"].get("handle")
     if any(request["op"] == _AGAIN for request in rest):
         raise UsageError("the session has several rounds: a script has one, and a vector has one request")
     if any(request["op"] not in (_STEP, _FREE) or request["params"].get("handle") != handle for request in rest):
-        raise UsageError("the requests are of several sessions, or of more than one: a vector has one party's steps")
+        raise UsageError("the requests are not those of one session: a vector has the steps of one party")
     if any(request["op"] == _FREE for request in rest[:-1]):
-        raise UsageError("a session is asked for more after its end: that is no script, and a vector has one request")
+        raise UsageError("the session has requests after its end: that is no script, and a vector has one request")
     given = opening["params"]
     name = f"{given.get('protocol')}.{given.get('role')}"
     operation = name.replace("-", "_")
@@ -171,7 +171,7 @@ def _object(params: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _refuse_known(vector: Vector, books: list[Book]) -> None:
     if vector.id in store.read_index(store.folder()):
-        raise UsageError(f"--id {vector.id}: the id is in use, or was")
+        raise UsageError(f"--id {vector.id}: the id is in use, or was used before")
     for other in (known for book in books for known in book.vectors):
         if vector.id == other.id:
             raise UsageError(f"--id {vector.id}: the id is in use")

@@ -1,4 +1,4 @@
-"""The command ``secagg-spec reconstruct``: single models out of the sums of many rounds, and what prevents it."""
+"""The command ``secagg-spec reconstruct``: recovers single models from the sums of many rounds, or says why not."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ LARGEST = 99
 MOST_USERS, MOST_ROUNDS, MOST_WORK, MOST_DRIFT = 200, 2000, 2**18, 10**6
 _FEW, _TERMS, _WIDTH = 16, 8, 110
 _IMAGE_OPTIONS = ("out", "net", "width", "data_dir")
-_EPILOG = """Without --images users hold three whole numbers each, and the command says from which rounds, by which
-combination, the server has each of them, or shows models of other users that give the same sums. With --images each
-user holds an image; this needs pip install 'secagg-spec[train]', and --out needs 'secagg-spec[plot]'. Images are those
-of scikit-learn, or MNIST where --data-dir or the variable SECAGG_SPEC_DATA names a folder with mnist/*.gz.
+_EPILOG = """Without --images users hold three whole numbers each. For each user the command says which combination of
+rounds gives the server these numbers, or shows models of other users that give the same sums. With --images each
+user holds an image; this needs pip install 'secagg-spec[train]', and --out needs 'secagg-spec[plot]'. The images are
+those of scikit-learn, or MNIST if --data-dir or the variable SECAGG_SPEC_DATA names a folder with mnist/*.gz.
 
 exit codes:
   0  done
-  2  wrong usage, or a package that is missing"""
+  2  wrong usage, or a missing package"""
 
 
 def add_parser(commands: Any) -> None:
     """Add ``reconstruct`` to the commands."""
     parser = commands.add_parser(
         "reconstruct",
-        help="recover models, and images, from the sums of many rounds",
-        description="Play rounds of SecAgg among users that are selected at random, and among whole batches of users,\n"
-        "and recover from the sums of all rounds what can be recovered.",
+        help="recover models and images from the sums of many rounds",
+        description="Play rounds of SecAgg with users selected at random, and rounds with whole batches of users.\n"
+        "Recover what the sums of all rounds reveal.",
         epilog=_EPILOG,
     )
     add = parser.add_argument
@@ -64,17 +64,17 @@ def add_parser(commands: Any) -> None:
     add("--per-round", type=int, default=4, metavar="K", help="users of one round (4)")
     add("--privacy", type=int, default=2, metavar="T", help="users of a batch (2)")
     add("--rounds", type=int, default=60, metavar="J", help="rounds of each session (60)")
-    add("--seed", type=int, default=0, metavar="S", help="everything that is drawn comes from it (0)")
+    add("--seed", type=int, default=0, metavar="S", help="seed of all draws (0)")
     add(
         "--drift",
         type=float,
         default=0.0,
         metavar="X",
-        help="let models drift: by up to X, a whole number, in each round; with --images, since the server trains the "
-        "net with the rate X (0)",
+        help="models drift by up to X in each round, a whole number; with --images, the server trains the net "
+        "with the rate X (0)",
     )
-    add("--images", type=int, metavar="N", help="let users hold images, and show those of N users")
-    add("--net", choices=("conv", "dense"), help="the net that is trained (conv)")
+    add("--images", type=int, metavar="N", help="let users hold images, and show the images of N users")
+    add("--net", choices=("conv", "dense"), help="the net to train (conv)")
     add("--width", type=int, metavar="W", help="channels of conv; of dense, an eighth of the neurons (8)")
     add("--data-dir", type=Path, metavar="DIR", help="a folder with mnist/*.gz")
     add("--out", type=Path, metavar="DIR", help="write the picture of --images there, as SVG and PNG")
@@ -82,7 +82,7 @@ def add_parser(commands: Any) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; 0 when done."""
+    """Run the command and return exit code 0."""
     parameters = _parameters(options)
     lines = _numbers(options, parameters) if options.images is None else _images(options, parameters)
     for line in lines:
@@ -91,7 +91,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _parameters(options: argparse.Namespace) -> Parameters:
-    """Return N, K and T, everything checked that both modes have."""
+    """Return N, K and T; check every parameter that both modes share."""
     N = validate.integer("--users", options.users, LEAST_USERS, MOST_USERS)
     K = validate.integer("--per-round", options.per_round, LEAST_USERS, N)
     T = validate.integer("--privacy", options.privacy, 2, K)
@@ -99,7 +99,7 @@ def _parameters(options: argparse.Namespace) -> Parameters:
     validate.integer("--seed", options.seed, 0, 2**64 - 1)
     work = rounds * K * K
     if work > MOST_WORK:
-        raise ParameterError("rounds * per-round**2", work, f"at most {MOST_WORK}, so fewer --rounds or --per-round")
+        raise ParameterError("rounds * per-round**2", work, f"at most {MOST_WORK}; use fewer --rounds or --per-round")
     for count, option in ((K, "--per-round"), (N, "--users")):
         if divmod(count, T)[1]:
             raise ParameterError("--privacy", T, f"a divisor of {option} = {count}")
@@ -115,7 +115,7 @@ def _say(line: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """Who was in which sum, the sums (J, d), and the models: those that all drift around, (N, d)."""
+    """The users of each sum, the sums (J, d), and the models around which the users' models drift (N, d)."""
 
     log: Log
     sums: Integers
@@ -123,11 +123,11 @@ class Session:
     drift: int
 
     def taken(self, *users: int) -> Combination | None:
-        """Return the combination that the server takes: when models drift, the one in which that matters least."""
+        """Return the combination that the server takes; if models drift, the one with the smallest error."""
         return mildest(self.log, *users) if self.drift else combination(self.log, *users)
 
     def after(self, *users: int) -> int:
-        """Return after how many rounds the sum over some users comes out, or that there is no such number as 0."""
+        """Return after how many rounds the sum over some users can be computed; 0 if it never can."""
         found = combination(self.log, *users)
         return found[-1][0] + 1 if found else 0
 
@@ -162,23 +162,23 @@ def _played(p: Parameters, strategy: str, rounds: int, drift: int, seed: bytes) 
 
 
 def _drawn(source: SeededSource, shape: tuple[int, int], largest: int) -> Integers:
-    """Draw whole numbers of at most `largest` in magnitude."""
+    """Draw integers of at most `largest` in magnitude."""
     drawn = draw_below(source, [2 * largest + 1] * (shape[0] * shape[1]))
     return np.array(drawn, dtype=np.int64).reshape(shape) - largest
 
 
 def _told(p: Parameters, free: Session, held: Session) -> Iterator[str]:
     yield f"{p.N} users, {p.K} of them in each of {len(free.log)} rounds of SecAgg; a model is {LENGTH} whole numbers"
-    yield "the server has the sum s_t of each round t, and who was in it, and nothing else"
+    yield "the server has the sum s_t of each round t, and knows its users, and nothing else"
     yield _drifting(free.drift)
     yield ""
     users = [user for user in range(p.N) if free.after(user)]
-    yield f"random selection: {len(users)} of {p.N} models come out"
+    yield f"random selection: {len(users)} of {p.N} models are recovered"
     yield from _recovered(free, users)
     yield ""
     chosen = _example(free, users) if users else int(np.argmax(held.log.any(axis=0)))
     known = [user for user in range(p.N) if held.after(user)]
-    yield f"batch partitioning, T = {p.T}: {len(known)} of {p.N} models come out"
+    yield f"batch partitioning, T = {p.T}: {len(known)} of {p.N} models are recovered"
     yield from _hidden(p, held, chosen)
 
 
@@ -189,12 +189,12 @@ def _drifting(drift: int) -> str:
 
 
 def _example(session: Session, users: Sequence[int]) -> int:
-    """Return the user that comes out first, of these the one that takes the fewest rounds."""
+    """Return the user that is recovered first; among equals the one that takes the fewest rounds."""
     return min(users, key=lambda user: (session.after(user), len(session.taken(user) or ())))
 
 
 def _recovered(session: Session, users: Sequence[int]) -> Iterator[str]:
-    """Say how models come out: one combination in full, and of all when, how and how far off."""
+    """Show how models are recovered: one combination in full, and for all users when, from what and the error."""
     if not users:
         return
     chosen = _example(session, users)
@@ -204,7 +204,7 @@ def _recovered(session: Session, users: Sequence[int]) -> Iterator[str]:
     yield f"  which is {_vector(recovered(taken, session.sums))}; user {chosen} has {_vector(session.models[chosen])}"
     yield ""
     yield "         after    from"
-    yield "  user   rounds   sums   comes out as               its model             off by     at most"
+    yield "  user   rounds   sums   recovered as               its model             off by     at most"
     worst = [_line(session, user) for user in users]
     yield from (line for line, _ in worst[:_FEW])
     if len(users) > _FEW:
@@ -214,7 +214,7 @@ def _recovered(session: Session, users: Sequence[int]) -> Iterator[str]:
 
 
 def _line(session: Session, user: int) -> tuple[str, Fraction]:
-    """Return the line of a user's model, and how far it is off."""
+    """Return the line of a user's model, and its error."""
     taken = session.taken(user)
     assert taken is not None
     found = recovered(taken, session.sums)
@@ -226,7 +226,7 @@ def _line(session: Session, user: int) -> tuple[str, Fraction]:
 
 
 def formula(taken: Combination) -> str:
-    """Return a combination as it is written: whole numbers times sums over one denominator, or the largest terms."""
+    """Return a combination as text: integers times sums over one denominator, or the largest terms."""
     if len(taken) > _FEW:
         largest = sorted(sorted(taken, key=lambda term: -abs(term[1]))[:_TERMS])
         return f"{_terms([(at, float(number)) for at, number in largest])} and smaller ones, of {len(taken)} rounds"
@@ -236,7 +236,7 @@ def formula(taken: Combination) -> str:
 
 
 def _terms(taken: Sequence[tuple[int, float]]) -> str:
-    """Return numbers times sums, with signs between."""
+    """Return numbers times sums, joined by their signs."""
     written = ""
     for at, number in taken:
         sign = ("-" if number < 0 else "") if not written else (" - " if number < 0 else " + ")
@@ -246,9 +246,9 @@ def _terms(taken: Sequence[tuple[int, float]]) -> str:
 
 
 def _hidden(p: Parameters, session: Session, user: int) -> Iterator[str]:
-    """Show other models that give the same sums, and the most that comes out."""
+    """Show other models that give the same sums, and the most that can be computed."""
     if not session.log[:, user].any():
-        yield f"  user {user} is in none of the rounds, so the sums say nothing of it"
+        yield f"  user {user} is in none of the rounds, so the sums say nothing about it"
         return
     found = witness(session.log, user)
     assert found is not None, "batches hold"
@@ -265,14 +265,14 @@ def _hidden(p: Parameters, session: Session, user: int) -> Iterator[str]:
 
 
 def _most(p: Parameters, session: Session, user: int) -> Iterator[str]:
-    """Show the sum over the user's batch, where it comes out."""
+    """Show the sum over the user's batch, if it can be computed."""
     members = tuple(p.members(p.batch_of(user)))
     taken = session.taken(*members)
     name = " + ".join(f"x_{member}" for member in members)
     if taken is None:
-        yield f"  not even {name} comes out"
+        yield f"  not even {name} can be computed"
         return
-    yield f"  the most that comes out of user {user}, after {session.after(*members)} rounds:"
+    yield f"  the most that is learned about user {user}, after {session.after(*members)} rounds:"
     yield from _wrapped(f"{name} = {formula(taken)}", "    ")
     yield f"    which is {_vector(recovered(taken, session.sums))}"
 
@@ -286,7 +286,7 @@ def _vector(numbers: Any) -> str:
 
 
 def _number(number: Fraction) -> str:
-    """Return a number, whole or with one place."""
+    """Return a number as text, whole or with one decimal place."""
     return str(number) if number.denominator == 1 else f"{float(number):.1f}"
 
 
@@ -317,7 +317,7 @@ def _images(options: argparse.Namespace, p: Parameters) -> Iterator[str]:
 
 
 def _needed(options: argparse.Namespace) -> None:
-    """Refuse what cannot end well, before anything has run."""
+    """Refuse parameters that would fail later, before anything runs."""
     for name in ("torch", "sklearn", *(("matplotlib",) if options.out is not None else ())):
         if find_spec(name) is None:
             raise UsageError(f"{name} is not installed: {install(name)}")
@@ -328,7 +328,7 @@ def _needed(options: argparse.Namespace) -> None:
 
 
 def _data(folder: Path | None) -> digits.Digits:
-    """Return MNIST, where a folder is named that has it, else the images of scikit-learn."""
+    """Return MNIST if a named folder has it, else the images of scikit-learn."""
     if folder is not None:
         return digits.mnist(folder)
     named = os.environ.get("SECAGG_SPEC_DATA")

@@ -16,7 +16,7 @@ _USAGE = """secagg-spec replay FILE [--timeout S] [--start-timeout S]
                           -- ./adapter [arguments]"""
 _EXIT_CODES = """prints FIXED, FAILED or ERROR; exit codes:
   0  FIXED: the case passes now
-  1  FAILED: it fails
+  1  FAILED: the case still fails
   2  wrong usage, or the file cannot be used
   3  ERROR: the adapter could not be used"""
 
@@ -26,11 +26,11 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "replay",
         help="judge a stored failure again",
-        description="Ask an adapter about a stored failing case, and judge its answers.",
+        description="Send a stored failing case to an adapter, and judge the answers.",
         usage=_USAGE,
         epilog=_EXIT_CODES,
     )
-    parser.add_argument("file", type=Path, help="the .jsonl file of the failure, or the .expected.json beside it")
+    parser.add_argument("file", type=Path, help="the .jsonl file of the failure, or its .expected.json")
     options.add_timeouts(parser)
     parser.add_argument("adapter", nargs="+", help="the command that starts the adapter, after --")
     parser.set_defaults(run=main)

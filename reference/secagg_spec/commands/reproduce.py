@@ -1,4 +1,4 @@
-"""The command ``secagg-spec reproduce``: run the papers' experiments, and say whether they confirm what is claimed."""
+"""The command ``secagg-spec reproduce``: runs the papers' experiments, and says whether they confirm the claims."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from secagg_spec.experiments.sweeps import Failure, Sweep, Swept
 from secagg_spec.extras import install
 
 _PACKAGES = ("joblib", "tqdm", "scipy", "threadpoolctl", "torch", "sklearn", "simpy", "PIL")
-"""What an experiment imports, of one extra."""
+"""Packages that experiments import, all in one extra."""
 _WIDTH = 110
 _MOST_SEEDS = 1000
 _MOST_ERRORS = 8
-_EPILOG = """Each finished cell is kept at once in DIR/NAME/cells. A run that was ended goes on from there when it is
-started again.
+_EPILOG = """Each finished cell is stored at once in DIR/NAME/cells. To continue an interrupted run, start it again
+with the same command.
 
 verdicts, on the mean over seeds and its 95 % interval (spec/experiments.md, section 6):
   confirmed                   the whole interval is on the side of the bound
@@ -38,9 +38,9 @@ verdicts, on the mean over seeds and its 95 % interval (spec/experiments.md, sec
   not confirmed at this scale everything else, and too few seeds
 
 exit codes:
-  0    done, whatever the verdicts are
+  0    done, whatever the verdicts
   1    a cell ended with an error; the others are kept
-  2    wrong usage, data or a package that is missing, or a file that cannot be
+  2    wrong usage, a missing data set or package, or a file that cannot be
        written
   130  interrupted; 143 terminated: what was finished is kept"""
 
@@ -49,26 +49,26 @@ def add_parser(commands: Any) -> None:
     """Add ``reproduce`` to the commands."""
     parser = commands.add_parser(
         "reproduce",
-        help="run the papers' experiments, and say whether they confirm what is claimed",
-        description="Run experiments of the papers, and write their numbers and pictures. Statements with their\n"
-        "bounds are said before anything is run.",
+        help="run the papers' experiments, and say whether they confirm the claims",
+        description="Run experiments of the papers, and write their numbers and pictures. The statements and their\n"
+        "bounds are printed before anything runs.",
         epilog=_EPILOG,
     )
     add = parser.add_argument
-    add("name", nargs="*", metavar="NAME", help="experiments, such as basecagg-fig1; or all that have the preset")
+    add("name", nargs="*", metavar="NAME", help="experiments, such as basecagg-fig1; or all: every one with the preset")
     add(
         "--list",
         action="store_true",
-        help="show every figure and table, and each theorem that is run, and what stands for it",
+        help="list every figure, table and tested theorem, and what reproduces it",
     )
     add("--preset", default="default", metavar="NAME", help=f"settings: {', '.join(PRESETS)}; some have more (default)")
     add("--data-dir", type=Path, metavar="DIR", help="a folder with data sets (the variable SECAGG_SPEC_DATA)")
-    add("--out", type=Path, default=Path("reproduced"), metavar="DIR", help="write results there (reproduced)")
-    add("--seeds", type=_seeds, metavar="N", help="run so many seeds (as many as the experiment asks for)")
-    add("--jobs", type=jobs, metavar="N", help="processes at once (one for each core)")
+    add("--out", type=Path, default=Path("reproduced"), metavar="DIR", help="folder for the results (reproduced)")
+    add("--seeds", type=_seeds, metavar="N", help="number of seeds (that of the experiment)")
+    add("--jobs", type=jobs, metavar="N", help="number of processes (one for each core)")
     add("--scheduler", metavar="ADDRESS", help="run on a Dask cluster, such as tcp://127.0.0.1:8786")
-    add("--device", choices=("cpu", "cuda"), default="cpu", help="what trains (cpu)")
-    add("--anew", action="store_true", help="run cells again that are kept")
+    add("--device", choices=("cpu", "cuda"), default="cpu", help="the device that trains (cpu)")
+    add("--anew", action="store_true", help="run stored cells again")
     parser.set_defaults(run=main)
 
 
@@ -79,7 +79,7 @@ def _seeds(text: str) -> int:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; 0 when done, 1 when a cell ended with an error."""
+    """Run the command. Exit code 0: done; 1: a cell ended with an error."""
     if options.list:
         if options.name:
             raise UsageError("--list shows all figures: it takes no name")
@@ -99,7 +99,7 @@ def main(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A run of an experiment, the cells that it has, and the folder of its files."""
+    """A run of an experiment, its cells, and the folder of its files."""
 
     run: Run
     cells: Sequence[Data]
@@ -108,7 +108,7 @@ class _Plan:
 
 
 def _planned(options: argparse.Namespace) -> tuple[_Plan, ...]:
-    """Return what is asked for; whatever cannot be run is refused before anything is."""
+    """Return the runs that were asked for; refuse whatever cannot run before anything runs."""
     names = _names(options.name)
     _refuse(options)
     named = [catalogue.load(name) for name in names]
@@ -116,7 +116,7 @@ def _planned(options: argparse.Namespace) -> tuple[_Plan, ...]:
     plans = tuple(_plan(one, options) for one in chosen or named)
     left_out = [one.name for one in named if one not in chosen]
     if left_out:
-        print(f"without a preset {options.preset}, and left out: {', '.join(left_out)}", flush=True)
+        print(f"left out, since they have no preset {options.preset}: {', '.join(left_out)}", flush=True)
     return plans
 
 
@@ -125,7 +125,7 @@ def _names(given: Sequence[str]) -> tuple[str, ...]:
         raise UsageError("name an experiment, or all; secagg-spec reproduce --list shows them")
     if "all" in given:
         if len(given) > 1:
-            raise UsageError("all stands for every experiment: name no other one beside it")
+            raise UsageError("all stands for every experiment: give no other name")
         return tuple(catalogue.MODULES)
     for name in given:
         _refuse_name(name)
@@ -133,7 +133,7 @@ def _names(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def _refuse_name(name: str) -> None:
-    """Refuse what is no experiment; of a figure that has none of its own, say what stands for it (EXP-29)."""
+    """Refuse a name that is no experiment; for a figure without its own experiment, name its replacement (EXP-29)."""
     known = ("all", *catalogue.MODULES)
     others = {figure.short: figure for figure in figures.load() if figure.short not in known}
     if name in others:
@@ -146,7 +146,7 @@ def _refuse(options: argparse.Namespace) -> None:
         if find_spec(package) is None:
             raise UsageError(f"{package} is not installed: {install(package, _PACKAGES)}")
     if options.jobs is not None and options.scheduler is not None:
-        raise UsageError("--jobs is about processes of this machine, --scheduler about a cluster: give one of them")
+        raise UsageError("--jobs starts processes on this machine, --scheduler uses a cluster: give only one of them")
     if options.data_dir is not None and not options.data_dir.is_dir():
         raise UsageError(f"--data-dir {options.data_dir}: there is no such folder")
     pictures.library()
@@ -166,7 +166,7 @@ def _refuse_device(device: str) -> None:
     import torch  # noqa: PLC0415
 
     if not torch.cuda.is_available():
-        raise UsageError(f"--device {device}: PyTorch finds none on this machine")
+        raise UsageError(f"--device {device}: PyTorch finds no such device on this machine")
 
 
 def _plan(experiment: Experiment, options: argparse.Namespace) -> _Plan:
@@ -187,7 +187,7 @@ def _data(options: argparse.Namespace) -> Path | None:
 
 
 def _hashes(settings: Data, cells: Sequence[Data], folder: Path | None) -> Mapping[str, Mapping[str, str]]:
-    """Return the hashes of the files of each data set that the cells use, which are looked at meanwhile (EXP-01)."""
+    """Return the file hashes of each data set that the cells use; verify the data while reading it (EXP-01)."""
     used = dict.fromkeys(cell.get("data", settings["data"]) for cell in cells)
     return {name: sweeps.hashes(name, folder) for name in used if name != "none"}
 
@@ -218,7 +218,7 @@ def _reproduce(plan: _Plan, options: argparse.Namespace) -> int:
 
 
 def _announced(plan: _Plan) -> Iterator[str]:
-    """Say what is run, on which settings, and what will be decided how, before anything is run (EXP-21)."""
+    """Say what runs, with which settings, and how each statement will be decided, before anything runs (EXP-21)."""
     run = plan.run
     yield f"{run.experiment.name}: {run.experiment.title} ({'; '.join(run.experiment.figures)})"
     yield from _wrapped(run.experiment.about, "  ")
@@ -260,7 +260,7 @@ def _wrapped(text: str, indent: str, further: int | None = None) -> list[str]:
 
 def _to_go_on(plan: _Plan, progress: Progress) -> str:
     kept = f"{progress.done} of {len(plan.cells)} cells are kept in {plan.sweep.folder}"
-    return f"{plan.run.experiment.name}: {kept}; the same command goes on from there"
+    return f"{plan.run.experiment.name}: {kept}; run the same command to continue"
 
 
 # -------------------------------------------------------------------------------------------------------- after it
@@ -273,7 +273,7 @@ def _failed(plan: _Plan, swept: Swept) -> Iterator[str]:
         yield from _wrapped(_blamed(failure), "  ", 4)
     if len(swept.failures) > _MOST_ERRORS:
         yield f"  and {len(swept.failures) - _MOST_ERRORS} more"
-    yield f"{name}: {len(swept.results)} cells are kept in {plan.sweep.folder}; the same command runs the others again"
+    yield f"{name}: {len(swept.results)} cells are kept in {plan.sweep.folder}; the same command runs only the others"
 
 
 def _blamed(failure: Failure) -> str:
@@ -298,7 +298,7 @@ def _exceptions(cells: Sequence[Data]) -> Iterator[str]:
     """Say how many cells diverged (EXP-09), and how many samples no user holds (EXP-03)."""
     diverged = [one["found"] for one in cells if one["found"].get("diverged")]
     if diverged:
-        said = f"{len(diverged)} of {len(cells)} cells diverged, and count with the accuracy that they had before"
+        said = f"{len(diverged)} of {len(cells)} cells diverged, and count with their accuracy before that"
         yield from _wrapped(f"{said}; the first in round {diverged[0]['diverged']}: {diverged[0].get('why')}", "  ", 4)
     left_out = max((one["found"].get("left_out", 0) for one in cells), default=0)
     if left_out:
@@ -306,13 +306,13 @@ def _exceptions(cells: Sequence[Data]) -> Iterator[str]:
 
 
 def _times(seconds: Data) -> str:
-    parts = f"training took {seconds['training']:.1f} s and aggregation {seconds['aggregation']:.1f} s of the processor"
-    return f"{parts}; the cells, one by one, {seconds['cells']:.1f} s of the clock"
+    parts = f"processor time: training {seconds['training']:.1f} s, aggregation {seconds['aggregation']:.1f} s"
+    return f"{parts}; elapsed time, summed over the cells: {seconds['cells']:.1f} s"
 
 
 def _rounds(one: Data) -> str:
-    moved = f"; {one['moved']:,} numbers moved to a bound" if one["moved"] else ""
-    shortcut = f"{one['shortcut']:,} by the sum of quantised updates"
+    moved = f"; {one['moved']:,} numbers clipped to a bound" if one["moved"] else ""
+    shortcut = f"{one['shortcut']:,} by summing quantised updates"
     return f"{one['name']}: {one['protocol']:,} rounds by the whole protocol, {shortcut}{moved}"
 
 
@@ -328,7 +328,7 @@ def _verdict(statement: Data) -> Iterator[str]:
 
 
 def _summed(planned: Sequence[_Plan], codes: Sequence[int]) -> Iterator[str]:
-    """Say how many statements of each experiment have which verdict."""
+    """Count the verdicts of each experiment's statements."""
     width = max(len(plan.run.experiment.name) for plan in planned)
     yield f"{'':{width}}  {'  '.join(VERDICTS)}"
     for plan, code in zip(planned, codes, strict=True):
@@ -341,7 +341,7 @@ def _counts(plan: _Plan) -> str:
 
 
 def _listed() -> Iterator[str]:
-    """Show all figures and tables by paper."""
+    """List all figures and tables by paper."""
     known = figures.load()
     for paper, title in figures.PAPERS.items():
         yield title

@@ -1,4 +1,4 @@
-"""The command ``secagg-spec round``: whole rounds whose parties are played by different implementations."""
+"""The command ``secagg-spec round``: whole rounds in which different implementations play the parties."""
 
 from __future__ import annotations
 
@@ -42,16 +42,17 @@ _USAGE = """secagg-spec round [options] --server IMPL [--server IMPL …]
        secagg-spec round [options] --server -- ./a [arguments]
                          --user -- ./b [arguments]"""
 _EPILOG = f"""IMPL is `{REFERENCE}`, the name of a target, or a command line as one word: --user './b --fast'. In
-the second form a command line stands behind `--` as it is, and ends where the next `--server --` or `--user --`
-begins; options come before. Each server plays with each of the users, and with all of them in turn where there
-are several. A role that is not named is played by the reference; the authority is one of BASA alone. Protocols:
-{", ".join(PROTOCOLS)}. Of the two that are asynchronous a round is a session
-of one or two buffers or epochs, with late updates and timeouts; of the others a round has dropouts.
+the second form a command line follows `--` unquoted, and ends where the next `--server --` or `--user --`
+begins; options come first. Each server plays with each user implementation, and if there are several, also with
+all of them alternating. The reference plays the roles that are not named; only BASA has an authority. Protocols:
+{", ".join(PROTOCOLS)}. In the two asynchronous protocols a round is a session
+of one or two buffers or epochs, with late updates and timeouts; in the others a round has dropouts.
 
 exit codes:
   0  every round went as the text demands
-  1  one did not
-  2  wrong usage: a party that an implementation does not declare, too
+  1  some round did not
+  2  wrong usage, or an implementation does not declare a party that it should
+     play
   3  an implementation could not be used
   4  nothing was played"""
 _SIDES = ("--server", "--user", "--authority")
@@ -64,14 +65,16 @@ def add_parser(commands: Any) -> None:
     """Add ``round`` to the commands."""
     parser = commands.add_parser(
         "round",
-        help="let implementations play whole rounds with one another, and find the first fault",
+        help="let implementations play whole rounds together, and find the first fault",
         description="Play rounds with drawn inputs and dropouts between implementations (spec/adapter.md, sessions).",
         usage=_USAGE,
         epilog=_EPILOG,
     )
-    parser.add_argument("--server", action="append", default=[], metavar="IMPL", help="who plays the server")
-    parser.add_argument("--user", action="append", default=[], metavar="IMPL", help="who plays the users")
-    parser.add_argument("--authority", default=REFERENCE, metavar="IMPL", help="who plays the authority (reference)")
+    parser.add_argument("--server", action="append", default=[], metavar="IMPL", help="implementation of the server")
+    parser.add_argument("--user", action="append", default=[], metavar="IMPL", help="implementation of the users")
+    parser.add_argument(
+        "--authority", default=REFERENCE, metavar="IMPL", help="implementation of the authority (reference)"
+    )
     parser.add_argument(
         *("--protocol", "-p"), action="append", default=[], metavar="NAME", help="a protocol (all that are declared)"
     )
@@ -79,18 +82,18 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of inputs and dropouts (0)")
     options.add_timeouts(parser)
     parser.add_argument(
-        "--repro", type=Path, default=Path("repro"), metavar="DIR", help="where the requests of a fault go (repro)"
+        "--repro", type=Path, default=Path("repro"), metavar="DIR", help="folder for the requests of a fault (repro)"
     )
     parser.set_defaults(run=main)
 
 
 def rounds(text: str) -> int:
-    """Return a number of rounds, as `options.count` does one of cases."""
+    """Parse a number of rounds, as `options.count` parses a number of cases."""
     return options.count(text, "rounds")
 
 
 def joined(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments of the command line with each ``--server -- A x`` of ``round`` as ``--server 'A x'``."""
+    """Rewrite the arguments: each ``--server -- A x`` of ``round`` becomes ``--server 'A x'``."""
     if list(arguments[:1]) != ["round"]:
         return list(arguments)
     begins = [at for at in range(len(arguments) - 1) if arguments[at] in _SIDES and arguments[at + 1] == "--"]
@@ -107,52 +110,52 @@ def joined(arguments: Sequence[str]) -> list[str]:
 
 @dataclass
 class Table:
-    """The adapters of a round as one connection: each request goes to the adapter whose party it concerns."""
+    """The adapters of a round as one connection: each request goes to the adapter that plays its party."""
 
     connections: dict[str, Connection]
     seats: dict[str, str] = field(default_factory=dict)
-    """Which adapter a session belongs to, by its handle."""
+    """The adapter of each session, by the session's handle."""
 
     def ask(self, request: Request) -> Answer:
-        """Return the answer of the adapter whose session is named; all of them are greeted by a `hello`."""
+        """Return the answer of the adapter that owns the session; a `hello` greets all adapters."""
         if request.op == HELLO.op:
             return [connection.ask(request) for connection in self.connections.values()][-1]
         return self.connections[self.owner(request)].ask(request)
 
     def owner(self, request: Request) -> str:
-        """Return the adapter that a request goes to."""
+        """Return the name of the adapter that a request goes to."""
         return self.seats[request.params["handle"]]
 
     def ask_raw(self, line: bytes, id: int | None) -> Answer:
-        """Refuse: no line that is not a request is sent in a round."""
+        """Refuse: a round sends requests only."""
         raise NotImplementedError
 
     def restart(self) -> None:
-        """Begin again with fresh adapters."""
+        """Start fresh adapters."""
         for connection in self.connections.values():
             connection.restart()
 
     def close(self) -> None:
-        """End the adapters."""
+        """Stop the adapters."""
         for connection in self.connections.values():
             connection.close()
 
     def expect_hang(self, hanging: bool) -> None:
-        """Hand it on."""
+        """Pass the setting on."""
         for connection in self.connections.values():
             connection.expect_hang(hanging)
 
 
 @dataclass(frozen=True)
 class _Through:
-    """The way of one adapter through a round, which keeps what was asked."""
+    """One adapter in a round; records its requests and answers."""
 
     table: Table
     name: str
     call: Caller
 
     def ask(self, request: Request) -> Answer:
-        """Return the answer, and write it down; an adapter that breaks is left to the player."""
+        """Return the answer, and record it; the player handles an adapter that breaks."""
         self.table.seats[request.params["handle"]] = self.name
         self.call.asked += 1
         try:
@@ -166,7 +169,7 @@ class _Through:
 
 @dataclass(frozen=True)
 class Fault:
-    """The first fault of a round: what differs, in which round, who sat where, and what was asked until then."""
+    """The first fault of a round: the difference, the round, the adapter of each party, and the requests so far."""
 
     difference: Difference
     deal: Deal
@@ -175,7 +178,7 @@ class Fault:
 
     @property
     def adapter(self) -> str:
-        """Who plays the party at fault."""
+        """The implementation of the party at fault."""
         return self.seating[self.difference.party]
 
     def as_json(self) -> dict[str, Any]:
@@ -198,7 +201,7 @@ class Fault:
 
 @dataclass
 class Pair:
-    """A server and the users that it plays with, one protocol, and what came out."""
+    """A server, the users that it plays with, one protocol, and the results."""
 
     protocol: str
     server: str
@@ -211,22 +214,22 @@ class Pair:
 
     @property
     def names(self) -> set[str]:
-        """Who plays in it."""
+        """The names of the implementations that play."""
         return {self.server, *self.users, *([self.authority] if self.protocol == _WITH_AUTHORITY else [])}
 
     def seating(self, deal: Deal) -> dict[int, str]:
-        """Return who plays each party: the users take turns."""
+        """Return the implementation of each party: user implementations alternate."""
         keys = {AUTHORITY: self.authority} if self.protocol == _WITH_AUTHORITY else {}
         return {SERVER: self.server, **keys, **dict(zip(deal.users, cycle(self.users), strict=False))}
 
 
 def play(pair: Pair, table: Table, caps: Mapping[str, Capabilities], settings: Settings) -> None:
-    """Play rounds of one pair until the first fault, which is made smaller; what came out goes into the pair.
+    """Play rounds of one pair until the first fault, and shrink that fault; store the results in the pair.
 
     Raises
     ------
     AdapterUnusable
-        An adapter could not be started again.
+        An adapter could not be restarted.
     """
 
     def judge(draw: Any, call: Caller) -> None:
@@ -252,7 +255,7 @@ def play(pair: Pair, table: Table, caps: Mapping[str, Capabilities], settings: S
 
 
 def drawn_round(draw: Any, protocol: str) -> tuple[Deal, Dropouts, Act]:
-    """Draw a round of a protocol: its deal, who drops out, and the function that lets players play it."""
+    """Draw a round of a protocol: its deal, its dropouts, and the function that plays it."""
     if protocol == "basecagg":
         played = basecagg_sessions.played(draw)
         trimmed = basecagg_sessions.trimmed(draw, played)
@@ -266,7 +269,7 @@ def drawn_round(draw: Any, protocol: str) -> tuple[Deal, Dropouts, Act]:
 
 
 def pairs(protocols: Sequence[str], servers: Sequence[str], users: Sequence[str], authority: str) -> list[Pair]:
-    """Return each server with each of the users, and with all of them in turn where there are several."""
+    """Return each server with each user implementation, and with all of them alternating if there are several."""
     groups = [(user,) for user in users] + ([tuple(users)] if len(users) > 1 else [])
     return [
         Pair(protocol, server, group, authority) for protocol in protocols for server in servers for group in groups
@@ -274,7 +277,7 @@ def pairs(protocols: Sequence[str], servers: Sequence[str], users: Sequence[str]
 
 
 def missing(pair: Pair, caps: Mapping[str, Capabilities]) -> str:
-    """Return why a pair cannot be played; nothing when it can."""
+    """Return why a pair cannot be played; empty if it can."""
     needed = [(pair.server, f"{pair.protocol}.server"), *((user, f"{pair.protocol}.user") for user in pair.users)]
     needed += [(pair.authority, f"{pair.protocol}.authority")] if pair.protocol == _WITH_AUTHORITY else []
     for name, party in needed:
@@ -283,10 +286,10 @@ def missing(pair: Pair, caps: Mapping[str, Capabilities]) -> str:
             return f"{name} does not declare the party {party} (session.new, parties: {listed})"
     own = [name for name in sorted(pair.names - {REFERENCE}) if _own_code(pair.protocol, caps[name])]
     if own and len(pair.names) > 1:
-        return f"{own[0]} shares masks by a code of its own (policy mds.code), which others do not read"
+        return f"{own[0]} shares masks with its own code (policy mds.code), which others cannot decode"
     own = [name for name in sorted(pair.names - {REFERENCE}) if generators.own(caps[name])]
     if own and len(pair.names) > 1 and pair.protocol in generators.STREAMED:
-        return f"{own[0]} masks by a generator of its own (policy prg.stream), which others do not have"
+        return f"{own[0]} draws masks from its own generator (policy prg.stream), which others do not have"
     return ""
 
 
@@ -303,7 +306,7 @@ def main(given: argparse.Namespace) -> int:
     servers, users = given.server or [REFERENCE], given.user or [REFERENCE]
     names = [name for name in dict.fromkeys([*servers, *users, given.authority]) if name != REFERENCE]
     if not names:
-        raise UsageError("name an implementation with --server or --user: the reference plays with itself in its tests")
+        raise UsageError("name an implementation with --server or --user")
     options.writable_folder("--repro", given.repro)
     connections = {name: _connection(name, given) for name in names}
     table = Table({**connections})
@@ -330,7 +333,7 @@ def main(given: argparse.Namespace) -> int:
 def _protocols(named: Sequence[str]) -> list[str]:
     unknown = [name for name in named if name not in PROTOCOLS]
     if unknown:
-        raise UsageError(f"--protocol {unknown[0]}: the protocols whose rounds are played are {', '.join(PROTOCOLS)}")
+        raise UsageError(f"--protocol {unknown[0]}: the protocols with rounds are {', '.join(PROTOCOLS)}")
     return list(dict.fromkeys(named))
 
 
@@ -347,7 +350,7 @@ def _connection(name: str, given: argparse.Namespace) -> ProcessConnection:
     except ValueError as error:
         raise UsageError(f"{name!r} is not a command line: {error}") from None
     if not command:
-        raise UsageError(f"{name!r} names nobody: `{REFERENCE}`, one of {', '.join(TARGETS)}, or a command line")
+        raise UsageError(f"{name!r} is neither `{REFERENCE}`, nor one of {', '.join(TARGETS)}, nor a command line")
     return ProcessConnection(command, given.timeout, given.start_timeout)
 
 
@@ -359,7 +362,7 @@ def _greeted(name: str, connection: ProcessConnection) -> Capabilities:
 
 
 def _refuse_missing(played: Sequence[Pair], caps: Mapping[str, Capabilities], *, chosen: bool) -> None:
-    """Note why pairs cannot be played; for a protocol that was asked for this is an error."""
+    """Record why pairs cannot be played; an error for a protocol that was asked for."""
     for pair in played:
         pair.missing = missing(pair, caps)
         if pair.missing and chosen:
@@ -367,9 +370,9 @@ def _refuse_missing(played: Sequence[Pair], caps: Mapping[str, Capabilities], *,
 
 
 def _write(pair: Pair, table: Table, folder: Path, number: int) -> list[Path]:
-    """Write what each adapter at fault was asked, and the fault beside it; return the files of requests.
+    """Write the requests to each adapter at fault, and the fault as JSON; return the files of requests.
 
-    The files of an earlier run with the same name, and links in their place, are replaced (CNF-69).
+    These replace files of an earlier run with the same name, and links in their place (CNF-69).
     """
     if pair.fault is None or pair.failure is None:
         return []
@@ -434,6 +437,6 @@ def _fault(pair: Pair, fault: Fault, paths: Sequence[Path]) -> Iterator[str]:
     gone = "; ".join(f"{phase}: {', '.join(map(str, users))}" for phase, users in fault.gone.items() if users)
     yield f"         round:    {len(fault.deal.users)} users, dropouts {gone or 'none'}"
     if fault.adapter == REFERENCE:
-        yield "         this party is the reference's: the fault is in what another one sent to it"
+        yield "         the reference plays this party: the fault is in what it received from another party"
     command = "./adapter" if fault.adapter in (REFERENCE, *TARGETS) else shown(fault.adapter, _VALUE)
     yield from (f"         replay:   {command} < {path}" for path in paths)

@@ -1,4 +1,4 @@
-"""The command ``secagg-spec segments``: who masks which segment with whom, and what that gives away."""
+"""The command ``secagg-spec segments``: which users mask which segment together, and what that reveals."""
 
 from __future__ import annotations
 
@@ -44,40 +44,40 @@ def add_parser(commands: Any) -> None:
     """Add ``segments`` to the commands."""
     parser = commands.add_parser(
         "segments",
-        help="draw who masks which segment of HeteroSAg with whom, and what that gives away",
-        description="Draw the segment selection matrices of HeteroSAg, decide exactly what each gives away, and what\n"
-        "becomes of it when a whole group drops out.",
+        help="draw which users of HeteroSAg mask which segment together, and what that reveals",
+        description="Draw the segment selection matrices of HeteroSAg. Decide exactly what each reveals, also after a\n"
+        "whole group drops out.",
         epilog=_EPILOG,
     )
     add = parser.add_argument
-    add("--groups", metavar="G", help="how many groups (5, or as many as --subgroups names)")
-    add("--subgroups", metavar="L,L,…", help="how many subgroups each group has, as in 1,2,2 (one each)")
+    add("--groups", metavar="G", help="number of groups (5, or as many as --subgroups names)")
+    add("--subgroups", metavar="L,L,…", help="number of subgroups of each group, as in 1,2,2 (one each)")
     add("--matrix", choices=_CHOICES, default="both", help="which matrix to draw (both)")
-    add("--dropped", metavar="A,A,…", help="groups that have dropped out as a whole, subgroups if there are any")
-    add("--svg", type=Path, metavar="FILE", help="write the picture to a file as well")
+    add("--dropped", metavar="A,A,…", help="groups that dropped out as a whole; subgroups if there are any")
+    add("--svg", type=Path, metavar="FILE", help="also write the picture to a file")
     parser.set_defaults(run=main)
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is drawn: how many subgroups each group has, and which of them all have dropped out."""
+    """What to draw: the number of subgroups of each group, and which of all subgroups dropped out."""
 
     subgroups: tuple[int, ...]
     dropped: tuple[int, ...]
 
     @property
     def count(self) -> int:
-        """Z, how many subgroups there are."""
+        """The number of subgroups, Z."""
         return sum(self.subgroups)
 
     @property
     def unit(self) -> str:
-        """What a column is called."""
+        """The word for a column."""
         return "group" if self.group_of is None else "subgroup"
 
     @property
     def group_of(self) -> tuple[int, ...] | None:
-        """The group of each subgroup, when some group has several."""
+        """The group of each subgroup, if some group has several."""
         if max(self.subgroups) == 1:
             return None
         return tuple(group for group, parts in enumerate(self.subgroups) for _ in range(parts))
@@ -85,7 +85,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A matrix, and what it gives away, with what has dropped out."""
+    """A matrix, and what it reveals after the given dropouts."""
 
     name: str
     matrix: Matrix
@@ -93,7 +93,7 @@ class Drawn:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; 0 when done."""
+    """Run the command and return exit code 0."""
     asked = _asked(options)
     if options.svg is not None:
         writable_file("--svg", options.svg)
@@ -107,7 +107,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _asked(options: argparse.Namespace) -> Asked:
-    """Return what is asked for, every number checked."""
+    """Return the checked settings."""
     groups = None if options.groups is None else _whole("groups", options.groups)
     given = (1,) * (groups or 5) if options.subgroups is None else numbers("--subgroups", options.subgroups)
     if groups not in (None, len(given)):
@@ -122,7 +122,7 @@ def _asked(options: argparse.Namespace) -> Asked:
 
 
 def _whole(name: str, text: str) -> int:
-    """Return the number of groups that an option's value is."""
+    """Parse a number of groups."""
     sound = text.isascii() and text.removeprefix("-").isdecimal() and len(text) <= 20
     return validate.integer(name, int(text) if sound else text, 2, MOST)
 
@@ -132,23 +132,21 @@ def _check_dropped(asked: Asked) -> None:
         if at >= asked.count:
             raise ParameterError("dropped", at, f"a {asked.unit} in [0, {asked.count})")
     if len(asked.dropped) > asked.count - 2:
-        raise ParameterError(
-            "dropped", list(asked.dropped), f"at most {asked.count - 2}, so that two {asked.unit}s stay"
-        )
+        raise ParameterError("dropped", list(asked.dropped), f"at most {asked.count - 2}: two {asked.unit}s must stay")
 
 
 def _drawn(asked: Asked, choice: str) -> tuple[list[Drawn], str]:
-    """Return the matrices, and why one of them is missing where nobody asked for it alone."""
+    """Return the matrices, and why one is missing if it was not asked for alone."""
     names = _CHOICES[1:] if choice == "both" else (choice,)
     missing = ""
     if choice == "both" and not _has_perfect(asked.count):
         names = ("cyclic",)
-        missing = f"no perfect matrix is known here for {asked.count} {asked.unit}s, so cyclic stands alone"
+        missing = f"no perfect matrix is known here for {asked.count} {asked.unit}s, so only cyclic is drawn"
     matrices = {name: segments.MATRICES[name](asked.count) for name in names}
     return [Drawn(name, one, inference_robustness(one, asked.dropped)) for name, one in matrices.items()], missing
 
 
-# ------------------------------------------------------------------------------------------------- what is told
+# ------------------------------------------------------------------------------------------------- printed text
 
 
 def _told(asked: Asked, drawn: Sequence[Drawn], missing: str, look: Look) -> Iterator[str]:
@@ -183,7 +181,7 @@ def _robustness(asked: Asked, one: Drawn, look: Look) -> Iterator[str]:
     beside = _before(asked, one) if asked.dropped else _beside_claim(asked, one.found.value)
     yield f"{one.name}: inference robustness {number(one.found.value)}{beside}"
     shown = f"{len(one.found.rows)} of {asked.count} segments"
-    told = f"the sum of {witness(one.found, asked.unit)} is known, {shown}; of no other set more"
+    told = f"the sum of {witness(one.found, asked.unit)} is known in {shown}; no other set is known in more"
     yield from textwrap.wrap(told, look.width - 2, initial_indent="  ", subsequent_indent="    ")
 
 
@@ -200,9 +198,9 @@ def _beside_claim(asked: Asked, value: Fraction) -> str:
 
 
 def _dropping(asked: Asked, drawn: Sequence[Drawn]) -> Iterator[str]:
-    """Tell what becomes of each matrix without one subgroup, or without those that are named."""
+    """Show how each matrix changes without one subgroup, or without the named ones."""
     if not asked.dropped and asked.count > _FEW:
-        yield f"to see what becomes of it when some of so many {asked.unit}s drop out, name them: --dropped 0,3"
+        yield f"to see how it changes when some of these {asked.unit}s drop out, name them: --dropped 0,3"
         return
     sets: list[tuple[int, ...]] = [(at,) for at in asked.dropped or range(asked.count)]
     if asked.dropped:
@@ -228,7 +226,7 @@ def _recommended(asked: Asked) -> Iterator[str]:
     """Say which matrix the text recommends, and why."""
     yield f"the text recommends perfect (spec/heterosag.md, section 4): {_reason(asked)}"
     if asked.count % 2 == 0:
-        yield f"and an odd number of {asked.unit}s: with an even one some segment shows two of them alone"
+        yield f"it also recommends an odd number of {asked.unit}s: with an even one a segment shows two of them alone"
         yield f"in every such matrix, and in perfect one segment, the last, shows the sum of every {asked.unit}"
 
 
@@ -236,8 +234,8 @@ def _reason(asked: Asked) -> str:
     if is_prime(asked.count):
         return f"for a prime number of {asked.unit}s, as here, cyclic is the same"
     if not _has_perfect(asked.count):
-        return f"it is there for every number up to {MOST - 1}"
-    return "no matrix in which each two meet once gives away less"
+        return f"it exists for every number up to {MOST - 1}"
+    return "no matrix in which each pair meets once reveals less"
 
 
 def _has_perfect(count: int) -> bool:

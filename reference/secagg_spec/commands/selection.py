@@ -1,4 +1,4 @@
-"""The command ``secagg-spec selection``: what each way to choose users of many rounds is worth, side by side."""
+"""The command ``secagg-spec selection``: compares schemes that choose the users of many rounds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EPILOG = """Users get the rates of --dropout in random order and as equally as 
 drop out.
 
 privacy, strong: the fewest users who were always summed together. privacy, weak: the fewest users that a combination of
-rounds holds (the paper's figure 4a); a range where it is not known exactly, which it lies in for certain
+rounds isolates (the paper's figure 4a). If it is not known exactly, a range that certainly contains it
 (spec/multi-round.md, section 4).
 
 exit codes:
@@ -36,9 +36,9 @@ def add_parser(commands: Any) -> None:
     """Add ``selection`` to the commands."""
     parser = commands.add_parser(
         "selection",
-        help="run ways to choose users for many rounds side by side: privacy, fairness, cardinality",
-        description="Choose users round by round as Multi-RoundSecAgg does, and as its paper's other schemes do, and\n"
-        "show what the server can tell from all the sums, how fair the choice is, and how many users take part.",
+        help="compare ways to choose users for many rounds: privacy, fairness, cardinality",
+        description="Choose users round by round as Multi-RoundSecAgg does, and as the other schemes of its paper do.\n"
+        "Show what the server learns from all sums, how fair the choice is, and how many users take part.",
         epilog=_EPILOG,
     )
     add = parser.add_argument
@@ -47,15 +47,15 @@ def add_parser(commands: Any) -> None:
     add("--privacy", metavar="T,T,…", default="6,4,3", help="users of a batch, for each scheme with batches (6,4,3)")
     add("--rounds", metavar="J", default="200", help="how many rounds (200)")
     add("--dropout", metavar="P,P,…", default="0.1,0.2,0.3,0.4,0.5", help="probabilities (0.1,0.2,0.3,0.4,0.5)")
-    add("--rule", choices=selection.RULES, help="how batches are chosen (fair, and uniform for one probability)")
-    add("--seed", metavar="S", default="0", help="what all draws come from (0)")
+    add("--rule", choices=selection.RULES, help="how batches are chosen (fair; uniform for a single probability)")
+    add("--seed", metavar="S", default="0", help="seed of all draws (0)")
     add("--out", type=Path, metavar="DIR", help="draw figures 3, 4 and 5 of the paper into a folder, as SVG and PNG")
-    add("--json", type=Path, metavar="FILE", help="write all numbers of all rounds to a file")
+    add("--json", type=Path, metavar="FILE", help="write the numbers of all rounds to a file")
     parser.set_defaults(run=main)
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; 0 when done."""
+    """Run the command and return exit code 0."""
     settings = _settings(options)
     _refuse_unwritable(options)
     bar = _Bar()
@@ -90,7 +90,7 @@ def _whole(name: str, text: str) -> int:
 
 
 def _rate(text: str) -> Fraction:
-    """Return a probability as it is written, exactly."""
+    """Parse a probability exactly."""
     if len(text) <= 20 and text.isascii() and not set("eE_") & set(text):
         try:
             return Fraction(text)
@@ -127,7 +127,7 @@ def _drawn(courses: Sequence[Course], folder: Path) -> tuple[Path, ...]:
 
 
 class _Bar:
-    """Shows on a terminal what is done and how much is left; elsewhere nothing."""
+    """Shows a progress bar on a terminal; elsewhere nothing."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
@@ -143,7 +143,7 @@ class _Bar:
             print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
 
 
-# ------------------------------------------------------------------------------------------------- what is told
+# ------------------------------------------------------------------------------------------------- printed text
 
 
 def _told(settings: Settings, courses: Sequence[Course]) -> Iterator[str]:
@@ -165,12 +165,12 @@ def _told(settings: Settings, courses: Sequence[Course]) -> Iterator[str]:
 def _rates(settings: Settings) -> Iterator[str]:
     shown = ", ".join(f"{float(rate):g}" for rate in settings.rates)
     if settings.equal:
-        yield f"each user drops out with the probability {float(settings.rates[0]):g}, in each round anew"
+        yield f"each user drops out with probability {float(settings.rates[0]):g}, independently in each round"
         return
     few, more = divmod(settings.users, len(settings.rates))
     each = f"{few} or {few + 1}" if more else f"{few}"
-    yield f"each user drops out with its own probability, in each round anew: {shown},"
-    yield f"given to users in random order, each to {each} of them"
+    yield f"each user drops out with its own probability, independently in each round: {shown},"
+    yield f"assigned to users at random, {each} users for each"
 
 
 def _table(courses: Sequence[Course]) -> Iterator[str]:
@@ -198,7 +198,7 @@ def _count(number: int) -> str:
 
 
 def as_json(settings: Settings, courses: Sequence[Course]) -> dict[str, Any]:
-    """Return all numbers as JSON holds them: fractions as strings, series with a member for each round."""
+    """Return all numbers as JSON: fractions as strings, series with one member for each round."""
     return {
         "users": settings.users,
         "per_round": settings.per_round,

@@ -17,18 +17,18 @@ _PROTOCOLS = {
 }
 _DEFAULTS = {"users": "8", "length": "6"}
 _EXIT_CODES = """exit codes:
-  0  each sum was the right one, and each model
-  1  there was no sum, of several rounds in none: too few users were
-     left, or a timeout made the epoch void
+  0  every sum and every model was right
+  1  no round gave a sum: too few users were left, or a timeout made
+     the epoch void
   2  wrong usage, or parameters that the text refuses"""
 
 
 def add_parser(commands: Any) -> None:
-    """Add ``simulate`` to the commands, with the protocols as commands of its own."""
+    """Add ``simulate`` to the commands, with one subcommand for each protocol."""
     parser = commands.add_parser(
         "simulate",
         help="watch a protocol run, step by step",
-        description="Run the reference and show what the parties do, what the server sees, and that the sum is right.",
+        description="Run the reference; show what the parties do and what the server sees; check the sum.",
         epilog=f"secagg-spec simulate PROTOCOL --help shows the options of a protocol\n\n{_EXIT_CODES}",
     )
     protocols = parser.add_subparsers(dest="protocol", metavar="PROTOCOL", required=True)
@@ -45,14 +45,14 @@ def add_parser(commands: Any) -> None:
 
 
 def _add_common(parser: Any, defaults: Mapping[str, str]) -> None:
-    """Add the options of all protocols; the words are those for what holds without an option."""
+    """Add the options that all protocols share; `defaults` holds the default values for the help texts."""
     parser.add_argument(
         "--profile",
         choices=["semi-honest", "active"],
         default="semi-honest",
-        help="what is assumed of the server (semi-honest)",
+        help="the threat model for the server (semi-honest)",
     )
     users, length = defaults["users"], defaults["length"]
     parser.add_argument("--users", type=int, default=8, metavar="N", help=f"users on the roster ({users})")
     parser.add_argument("--length", type=int, default=6, metavar="d", help=f"elements of an update ({length})")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of inputs and sampled values (0)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of inputs and random values (0)")

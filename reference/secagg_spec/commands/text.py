@@ -1,4 +1,4 @@
-"""The command ``secagg-spec text``: which version of the text this is, and what each version changed."""
+"""The command ``secagg-spec text``: the version of the text, and what each version changed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from secagg_spec.history import Changes, History, HistoryError, Text, Version
 
 _WIDTH = 100
 _EPILOG = """examples:
-  secagg-spec text               the version, its digest as a report names it,
+  secagg-spec text               the version, its digest as in a report,
                                  and how much each version changed
-  secagg-spec text 0.1.0         which requirements a version added, changed,
-                                 moved and withdrew
+  secagg-spec text 0.1.0         the requirements that a version added,
+                                 changed, moved and withdrew
   secagg-spec text --regenerate  write spec/history.toml again, in a checkout
 
 exit codes:
   0  done
-  2  wrong usage, or the history of the text cannot be used or would lose
+  2  wrong usage; or the history of the text cannot be used, or would lose
      an id"""
 
 
@@ -30,19 +30,19 @@ def add_parser(commands: Any) -> None:
     """Add ``text`` to the commands."""
     parser = commands.add_parser(
         "text",
-        help="say which version of the text this is, and what each version changed",
-        description="Say which version of the text this is, and what each version changed.",
+        help="print the version of the text, and what each version changed",
+        description="Print the version of the text, and what each version changed.",
         epilog=_EPILOG,
     )
     parser.add_argument("version", nargs="?", metavar="VERSION", help="list the changes of one version")
-    parser.add_argument("--regenerate", action="store_true", help="write spec/history.toml again, and end")
+    parser.add_argument("--regenerate", action="store_true", help="write spec/history.toml again, and exit")
     parser.set_defaults(run=main)
 
 
 def main(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     if options.regenerate and options.version:
-        raise UsageError("--regenerate stands alone")
+        raise UsageError("--regenerate takes no version")
     try:
         lines = _regenerate(_checkout()) if options.regenerate else _shown(history.load(), options.version)
         print("\n".join(lines))
@@ -59,7 +59,7 @@ def _checkout() -> Path:
 
 
 def _regenerate(path: Path) -> Iterator[str]:
-    """Write the history again; nothing is written where an id would be lost."""
+    """Write the history again; write nothing if an id would be lost."""
     now = history.text()
     new = history.renewed(history.read(path), now)
     path.write_text(history.written(new), encoding="utf-8")

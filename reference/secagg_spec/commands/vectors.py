@@ -49,7 +49,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only ids, clauses, flags, operations with this")
     parser.add_argument("--file", type=Path, metavar="FILE", help="another file of vectors")
     arguments.add_timeouts(parser)
-    parser.add_argument("--regenerate", action="store_true", help="write all files of spec/vectors again, and end")
+    parser.add_argument("--regenerate", action="store_true", help="write all files of spec/vectors again, and exit")
     parser.add_argument("--renew", action="store_true", help="with --regenerate: a vector that changed gets a new id")
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
     parser.set_defaults(run=main)
@@ -58,7 +58,7 @@ def add_parser(commands: Any) -> None:
 def main(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     if options.renew and not options.regenerate:
-        raise UsageError("--renew stands with --regenerate")
+        raise UsageError("--renew needs --regenerate")
     if options.regenerate:
         return _regenerate(options)
     books = _chosen(options)
@@ -72,7 +72,7 @@ def main(options: argparse.Namespace) -> int:
 
 def _regenerate(options: argparse.Namespace) -> int:
     if options.target or options.adapter or options.file or options.pattern:
-        raise UsageError("--regenerate stands alone")
+        raise UsageError("--regenerate takes no other option except --renew")
     if not (store.folder().parents[1] / "pyproject.toml").is_file():
         raise UsageError("--regenerate needs a checkout")
     books = vectors.books()
@@ -108,7 +108,7 @@ def _list(books: Sequence[Book]) -> None:
 
 
 def _judge(name: str, connection: ProcessConnection | str, books: Sequence[Book]) -> int:
-    """Run the vectors against one implementation, print what was found, and return its exit code."""
+    """Run the vectors against one implementation, print the results, and return the exit code."""
     if isinstance(connection, str):
         print(f"{name}: not on this machine: {connection}")
         return 4
@@ -131,7 +131,7 @@ def _judge(name: str, connection: ProcessConnection | str, books: Sequence[Book]
 
 
 def _untouched(outcomes: Sequence[Outcome]) -> bool:
-    """Return whether nothing of a file was run."""
+    """Return whether no vector of a file was run."""
     return all(outcome.verdict == UNDECLARED for outcome in outcomes)
 
 

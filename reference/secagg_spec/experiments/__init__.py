@@ -1,1 +1,1 @@
-"""The figures and tables of the papers, one module for each: settings, run, verdict, picture."""
+"""The figures and tables of the papers, one module each: settings, run, verdict, picture."""

@@ -1,4 +1,4 @@
-"""What an aggregator is given and what it returns, and the plain weighted mean, by which all are measured.
+"""The arguments and results of an aggregator, and the plain weighted mean that all aggregators are compared with.
 
 ====================  ==========================================
 text                  here
@@ -32,7 +32,7 @@ LAST_ROUND = 2**32 - 2
 
 
 class Disagreement(Exception):
-    """Two ways to one aggregate do not meet as they must (EXP-13, EXP-14): the run has to stop."""
+    """Two ways to compute one aggregate differ by more than allowed (EXP-13, EXP-14): the run must stop."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,16 +42,16 @@ class Aggregate:
     Parameters
     ----------
     mean : array (d,) of float64
-        The aggregate itself.
+        The aggregate.
     bound : float
-        Each coordinate differs by less than this from the same aggregate without quantisation (EXP-13); 0 where there
-        is no quantiser.
+        Each coordinate differs by less than this from the same aggregate without quantisation (EXP-13); 0 without a
+        quantiser.
     by : {"plain", "protocol", "shortcut"}
-        Whether the whole protocol ran, the sum of quantised updates stood for it, or there is none (EXP-15).
+        Whether there is no protocol, the whole protocol ran, or the sum of quantised updates replaced it (EXP-15).
     moved : int
-        How many numbers were moved to a bound of the quantiser's range (EXP-16).
+        How many numbers were clipped to a bound of the quantiser's range (EXP-16).
     error : float
-        The largest difference that was found (EXP-13).
+        The largest difference found (EXP-13).
     """
 
     mean: RealArray
@@ -62,7 +62,7 @@ class Aggregate:
 
 
 class Aggregator(Protocol):
-    """What gives the aggregate of the updates of a round."""
+    """Computes the aggregate of the updates of a round."""
 
     name: str
 
@@ -83,31 +83,31 @@ class Aggregator(Protocol):
         updates : array (n, d) of float64
             A row for each user, finite numbers.
         weights : sequence of n numbers
-            Whole numbers, at least 0 and not all 0; the plain aggregator takes real ones.
+            Whole numbers, at least 0 and not all 0; the plain aggregator accepts real ones.
         users : sequence of int
-            Whose the rows are: different ones, in ``[0, N)``.
+            The users of the rows, all different, in ``[0, N)``.
         round : int
             The number of the round.
         taus : sequence of int, optional
-            How many rounds old each update is; all are fresh when left out.
+            The age of each update in rounds; 0 by default.
         draws : array (n,) of float64, optional
-            What the weights of a buffer were rounded with: multiples of 2**-53 in ``[0, 1)``; zeros when left out.
+            The draws that rounded the weights of a buffer: multiples of 2**-53 in ``[0, 1)``; zeros by default.
 
         Raises
         ------
         ParameterError
-            An argument is not as said, or the weights are not those that a protocol gives.
+            An argument is not as described, or the weights are not those that the protocol gives.
         OutOfRange
             A number is outside the range of the quantiser (EXP-16), or not finite; the error names the user.
         Disagreement
-            The aggregate is not the one that it must be (EXP-13, EXP-14).
+            The aggregate is not the required one (EXP-13, EXP-14).
         """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """The checked arguments of a round, by ascending user."""
+    """The checked arguments of a round, in ascending order of users."""
 
     updates: RealArray
     weights: tuple[float | int, ...]
@@ -118,17 +118,17 @@ class Given:
 
     @property
     def count(self) -> int:
-        """How many users there are in the round."""
+        """The number of users in the round."""
         return len(self.users)
 
     @property
     def total(self) -> int:
-        """The sum of whole weights."""
+        """The sum of the weights, if they are whole."""
         return int(sum(self.weights))
 
     @property
     def stamps(self) -> tuple[int, ...]:
-        """The round of the model that each update began with."""
+        """The round of the model from which each update started."""
         return tuple(self.round - tau for tau in self.taus)
 
 
@@ -143,12 +143,12 @@ def checked(
     shape: tuple[int, int],
     whole: bool = True,
 ) -> Given:
-    """Return the arguments of a round, sorted by user; `shape` is N and d, and weights have to be whole or may be real.
+    """Return the arguments of a round, sorted by user; `shape` is (N, d), and `whole` requires whole weights.
 
     Raises
     ------
     ParameterError
-        They are not as `Aggregator.aggregate` says.
+        The arguments are not as `Aggregator.aggregate` requires.
     """
     N, d = shape
     names = validate.users("users", users, N)
@@ -164,7 +164,7 @@ def checked(
 
 
 def weighted_mean(rows: RealArray, weights: Sequence[float | int]) -> RealArray:
-    """Return sum of w_i x_i over sum of w_i, for rows x_i (n, d), added one after the other."""
+    """Return the sum of w_i x_i over the sum of w_i, for rows x_i (n, d), added one after the other."""
     total = np.zeros(rows.shape[1])
     for weight, row in zip(weights, rows, strict=True):
         total += weight * row
@@ -172,23 +172,23 @@ def weighted_mean(rows: RealArray, weights: Sequence[float | int]) -> RealArray:
 
 
 def due(every: int, round: int) -> bool:
-    """Return whether the whole protocol runs in a round: in each `every`-th one, in none for 0."""
+    """Return whether the whole protocol runs in a round: in every `every`-th round; never for 0."""
     return every > 0 and divmod(round, every)[1] == 0
 
 
 def agree(name: str, round: int, shortcut: RealArray, protocol: RealArray) -> None:
-    """Refuse a shortcut that is not the aggregate of the whole protocol, bit for bit (EXP-14)."""
+    """Raise `Disagreement` unless a shortcut equals the aggregate of the whole protocol, bit for bit (EXP-14)."""
     if shortcut.tobytes() != protocol.tobytes():
         raise Disagreement(f"{name}, round {round}: the sum of quantised updates is not what the protocol returns")
 
 
 def error_within(name: str, round: int, mean: RealArray, exact: RealArray, bound: float) -> float:
-    """Return the largest difference of an aggregate from the one without quantisation, which is below a bound (EXP-13).
+    """Return the largest difference from the aggregate without quantisation, which must be below `bound` (EXP-13).
 
     Raises
     ------
     Disagreement
-        It is not.
+        The difference is not below the bound.
     """
     error = float(np.abs(mean - exact).max())
     if not error < bound:
@@ -208,7 +208,7 @@ def _rows(updates: RealArray, shape: tuple[int, int], users: Sequence[int], roun
 
 
 def whose(user: int, round: int) -> str:
-    """Return what an error calls the update of a user."""
+    """Return the name of a user's update in an error."""
     return f"update of user {user} in round {round}"
 
 

@@ -1,4 +1,4 @@
-"""The aggregators by their names: the plain one, and five that quantise and run a protocol of this standard.
+"""The aggregators by name: the plain one, and five that quantise and run a protocol of this standard.
 
 Source: spec/experiments.md, section 4 (EXP-13 to EXP-16).
 """
@@ -20,7 +20,7 @@ __all__ = ["NAMES", "Aggregate", "Aggregator", "Disagreement", "Plain", "build"]
 
 
 class Plain:
-    """The weighted mean of the updates themselves, which nothing hides."""
+    """The weighted mean of the updates themselves, without any protection."""
 
     name = "plain"
 
@@ -49,24 +49,24 @@ NAMES = tuple(_KINDS)
 
 
 def build(settings: Mapping[str, Any], users: int, d: int, seed: int) -> Aggregator:
-    """Return the aggregator that settings name.
+    """Return the aggregator that the settings name.
 
     Parameters
     ----------
     settings : mapping
         ``aggregator`` is one of `NAMES`. For all but the plain one, ``every`` says in which rounds the whole protocol
         runs (n: in rounds 0, n, 2n, …; 1, the default: in each; 0: in none), and ``clip`` whether numbers outside the
-        range are moved to its bounds (false). For sums, ``level`` is c_l (2**16), and ``q`` the modulus (2**32 for
+        range are clipped to its bounds (false). For sums, ``level`` is c_l (2**16), and ``q`` the modulus (2**32 for
         secagg and basa, 2**32 - 5 for the others); for buffers, ``c_g`` is the level of the weights (64), ``tau_max``
         the largest staleness (10), and ``staleness`` a function as text, such as ``polynomial:1`` (constant). For
-        those of heterosag see `HeteroSAg`. Other members are not read.
+        those of heterosag see `HeteroSAg`. Other members are ignored.
     users, d, seed : int
-        N, the length of an update, and what draws, keys and masks come from.
+        N, the length of an update, and the seed of draws, keys and masks.
 
     Raises
     ------
     ParameterError
-        There is no such aggregator, and the error names what is close (EXP-29), or a setting is not as said.
+        The aggregator is unknown, and the error names similar ones (EXP-29), or a setting is not as described.
     """
     name = validate.one_of("aggregator", settings.get("aggregator", ""), NAMES)
     return _KINDS[name](settings, users, d, seed)

@@ -1,18 +1,18 @@
-"""HeteroSAg as a drop-in: quantised segments in the cells of subgroups, and mean, median or trimmed mean of the cells.
+"""HeteroSAg as a drop-in: quantised segments in the cells of subgroups; mean, median or trimmed mean of the cells.
 
 ====================  ==========================================
 paper                 here
 ====================  ==========================================
-G, n_g                `groups`, as equal as they can be, of users in ascending order
+G, n_g                `groups`, of sizes as equal as possible, of users in ascending order
 K_g                   `levels`; None for cells of real numbers
 r1, r2, Delta_K       `range` and its steps
 B                     ``matrix``
 ====================  ==========================================
 
-Each cell's mean differs by less than its step from that of the real numbers. Mean, coordinate-wise median and trimmed
-mean grow with each of their arguments, and move with all of them: they change by no more than the largest change of an
-argument. So the aggregate differs by less than the largest step from the same aggregate of cells of real numbers. For
-the mean that is the plain one; the median of cells has no plain counterpart.
+The mean of each cell differs by less than its step from the mean of the real numbers. Mean, coordinate-wise median and
+trimmed mean are monotone in each argument and shift with all of them, so they change by at most the largest change of
+an argument. So the aggregate differs by less than the largest step from the same aggregate of cells of real numbers.
+For the mean, that is the plain mean; the median of cells has no plain counterpart.
 
 Source: HeteroSAg, section 4; spec/experiments.md, section 4 (EXP-13 to EXP-16).
 """
@@ -44,7 +44,7 @@ FEWEST_LEVELS = 2
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """The cells of a segment: its columns, who is in which cell (cells, n), how many, and levels (cells, 1)."""
+    """The cells of a segment: its columns, members (cells, n), numbers of members, and levels (cells, 1)."""
 
     start: int
     stop: int
@@ -53,14 +53,14 @@ class Segment:
     levels: RealArray
 
     def means(self, values: RealArray) -> RealArray:
-        """Return the mean of each cell (cells, L), given numbers (n, d); of integers the sums are exact."""
+        """Return the mean of each cell (cells, L) of numbers (n, d); for integers the sums are exact."""
         result: RealArray = self.members @ values[:, self.start : self.stop] / np.array(self.counts)[:, None]
         return result
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Who is in which cell with which levels, in a round of n users."""
+    """The members and levels of each cell, in a round of n users."""
 
     parameters: Parameters
 
@@ -89,10 +89,10 @@ class Layout:
 
 
 class HeteroSAg(Quantised):
-    """HeteroSAg among the users of a round, who have to have equal weights.
+    """HeteroSAg among the users of a round, who must have equal weights.
 
     The settings are ``groups``, ``levels`` (a number, one for each group, or None), ``range``, ``method``, ``trim`` and
-    ``matrix``; with the levels None, real numbers are averaged in the same cells, and there is no protocol.
+    ``matrix``. With the levels None, real numbers are averaged in the same cells, without a protocol.
     """
 
     name = "heterosag"
@@ -117,7 +117,7 @@ class HeteroSAg(Quantised):
         return not self.bound
 
     def layout(self, n: int) -> Layout:
-        """Return the cells of a round of n users, at positions by ascending user."""
+        """Return the cells of a round of n users; position i is the i-th user in ascending order."""
         if n not in self._layouts:
             sizes = tuple(len(part) for part in np.array_split(np.empty(n, bool), self.groups))
             named: dict[str, Any] = {"range": self.range, "matrix": self.matrix, "subgroups": (1,) * self.groups}
@@ -126,11 +126,11 @@ class HeteroSAg(Quantised):
         return self._layouts[n]
 
     def of(self, given: Given) -> Aggregate:
-        """Return the aggregate of checked arguments; of real numbers in cells where there is no quantiser."""
+        """Return the aggregate of checked arguments; without a quantiser, of real numbers in cells."""
         return Aggregate(self._of_cells(given.updates, given), self.bound, PLAIN) if self.real else super().of(given)
 
     def check(self, given: Given) -> None:
-        """Refuse groups of fewer than three users, and weights that are not equal."""
+        """Refuse groups of fewer than three users, and unequal weights."""
         self.layout(given.count)
         if len(set(given.weights)) > 1:
             raise ParameterError("weights", list(given.weights), "equal in HeteroSAg")
@@ -140,7 +140,7 @@ class HeteroSAg(Quantised):
         return self.range.low, self.range.high
 
     def quantised(self, numbers: RealArray, draws: RealArray, rows: slice, n: int) -> RealArray:
-        """Return the level of each number, by the levels of its cell."""
+        """Return the level of each number, with the levels of its cell."""
         one = len(set(self.levels)) == 1
         return round_levels(numbers, self.levels[0] if one else self.layout(n).levels[rows], self.range, draws)
 
@@ -151,7 +151,7 @@ class HeteroSAg(Quantised):
         return self._combined(means, [segment.counts for segment in segments])
 
     def protocol(self, values: IntArray, given: Given) -> RealArray:
-        """Return the combined sums of the cells, by a round of HeteroSAg with all its messages."""
+        """Return the combined sums of the cells, from a round of HeteroSAg with all its messages."""
         p = self.layout(given.count).parameters
         randomness = secagg.draw_randomness(p, self.sources(given))
         result = heterosag.run_round(
@@ -160,7 +160,7 @@ class HeteroSAg(Quantised):
         return combine(p, result.sums, self.method, self.trim)
 
     def exact(self, numbers: RealArray, given: Given) -> RealArray:
-        """Return the plain mean, or else the same aggregate of cells of real numbers."""
+        """Return the plain mean, or for other methods the same aggregate of cells of real numbers."""
         return super().exact(numbers, given) if self.method == "mean" else self._of_cells(numbers, given)
 
     def _of_cells(self, numbers: RealArray, given: Given) -> RealArray:
@@ -173,7 +173,7 @@ class HeteroSAg(Quantised):
 
 
 def _levels(value: object, groups: int) -> tuple[int, ...]:
-    """Return the levels of each group; the fewest where there is no quantiser, which nothing reads."""
+    """Return the levels of each group; without a quantiser the smallest, which are never used."""
     if value is None:
         return (FEWEST_LEVELS,) * groups
     return tuple(value) if isinstance(value, (list, tuple)) else (validate.integer("levels", value, 2),) * groups

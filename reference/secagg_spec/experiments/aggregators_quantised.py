@@ -1,7 +1,7 @@
-"""What aggregators with a quantiser have in common: range, draws, the whole protocol or its shortcut, the bound.
+"""The common part of aggregators with a quantiser: range, draws, whole protocol or shortcut, error bound.
 
-A round moves or refuses what is outside the range, quantises all updates at once, and sums them. In the rounds that the
-settings name, the whole protocol runs on the same quantised updates as well, and what it returns is compared.
+A round clips or refuses numbers outside the range, quantises all updates at once, and sums them. In the rounds that the
+settings name, the whole protocol also runs on the same quantised updates, and its result is compared.
 
 Source: spec/experiments.md, section 4 (EXP-13 to EXP-16).
 """
@@ -25,7 +25,7 @@ from secagg_spec.learning import streams
 
 MAX_SEED = streams.MOST
 TOGETHER = 2**15
-"""How many numbers are quantised at once: about as many as a cache holds."""
+"""How many numbers are quantised at once: about as many as fit into a cache."""
 
 
 class Quantised(ABC):
@@ -34,9 +34,9 @@ class Quantised(ABC):
     Parameters
     ----------
     settings : mapping
-        Those of `aggregators.build`.
+        The settings of `aggregators.build`.
     users, d, seed : int
-        N, the length of an update, and what draws, keys and masks come from.
+        N, the length of an update, and the seed of draws, keys and masks.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Quantised(ABC):
 
     @abstractmethod
     def check(self, given: Given) -> None:
-        """Refuse users and weights with which the protocol cannot run."""
+        """Refuse users and weights that the protocol cannot run with."""
 
     @abstractmethod
     def limits(self, given: Given) -> tuple[float, float]:
@@ -84,7 +84,7 @@ class Quantised(ABC):
 
     @abstractmethod
     def quantised(self, numbers: RealArray, draws: RealArray, rows: slice, n: int) -> RealArray:
-        """Return the whole numbers that numbers in the range are rounded to with draws: of some of n rows."""
+        """Round numbers in the range to whole numbers with the given draws; `rows` are some of the n rows."""
 
     @abstractmethod
     def shortcut(self, values: RealArray, given: Given) -> RealArray:
@@ -92,10 +92,10 @@ class Quantised(ABC):
 
     @abstractmethod
     def protocol(self, values: IntArray, given: Given) -> RealArray:
-        """Return the aggregate of integers (n, d) by a run of the whole protocol."""
+        """Return the aggregate of integers (n, d) from a run of the whole protocol."""
 
     def exact(self, numbers: RealArray, given: Given) -> RealArray:
-        """Return the aggregate without quantisation of numbers that are in the range."""
+        """Return the aggregate of numbers in the range, without quantisation."""
         return aggregates.weighted_mean(numbers, given.weights)
 
     def key(self, round: int) -> bytes:
@@ -103,12 +103,12 @@ class Quantised(ABC):
         return streams.stream(self.seed, streams.KEYS, round).bytes(32)
 
     def sources(self, given: Given) -> dict[int, SeededSource]:
-        """Return where each of the n users of a round draws its keys and masks from."""
+        """Return the source of keys and masks of each of the n users of a round."""
         key = self.key(given.round)
         return {at: SeededSource(key, f"user {user}") for at, user in enumerate(given.users)}
 
     def _values(self, numbers: RealArray, given: Given) -> RealArray:
-        """Return the whole numbers (n, d) that numbers in the range are rounded to, some rows at a time."""
+        """Round numbers in the range to whole numbers (n, d), some rows at a time."""
         values, at_once = np.empty(numbers.shape), max(1, TOGETHER // self.d)
         for start in range(0, given.count, at_once):
             rows = slice(start, start + at_once)
@@ -117,7 +117,7 @@ class Quantised(ABC):
         return values
 
     def _draws(self, users: Sequence[int], round: int) -> RealArray:
-        """Return d draws of the quantiser for each user: those of a seed, round and user are those of all schemes."""
+        """Return d draws of the quantiser for each user; they depend on seed, round and user, not on the scheme."""
         draws = np.empty((len(users), self.d))
         for row, user in zip(draws, users, strict=True):
             streams.stream(self.seed, streams.QUANTISER, round, user).random(out=row)
@@ -125,12 +125,12 @@ class Quantised(ABC):
 
 
 def within(given: Given, low: float, high: float, clip: bool) -> tuple[RealArray, int]:
-    """Return the updates with the numbers outside a range moved to its bounds, and how many they are (EXP-16).
+    """Return the updates clipped to a range, and how many numbers were outside it (EXP-16).
 
     Raises
     ------
     OutOfRange
-        Some are outside, and are not to be moved.
+        Some numbers are outside, and clipping is off.
     """
     if low <= given.updates.min() and given.updates.max() <= high:
         return given.updates, 0
@@ -148,7 +148,7 @@ def truth(name: str, value: object) -> bool:
     Raises
     ------
     ParameterError
-        It is neither.
+        The setting is neither.
     """
     if not isinstance(value, bool):
         raise ParameterError(name, value, "true or false")

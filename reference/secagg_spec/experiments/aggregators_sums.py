@@ -8,7 +8,7 @@ R, q                  the modulus of `ring`
 w_i                   ``given.weights``
 ====================  ==========================================
 
-The range of the quantiser is where c_l |x| W is at most (R - 1) // 2, with the total weight W that a sum has to carry.
+The range of the quantiser is where c_l |x| W is at most (R - 1) // 2, for the total weight W that a sum must carry.
 
 Source: spec/experiments.md, section 4 (EXP-13 to EXP-16).
 """
@@ -47,7 +47,7 @@ OLDEST = 10
 
 
 class Sums(Quantised):
-    """An aggregator whose protocol gives the sum of w_i v_i modulo R, for integers v_i that c_l x_i is rounded to."""
+    """An aggregator whose protocol gives the sum of w_i v_i modulo R; the integer v_i is c_l x_i, rounded."""
 
     modulus: int
 
@@ -59,15 +59,15 @@ class Sums(Quantised):
 
     @staticmethod
     def ring_of(modulus: int) -> Ring:
-        """Return the ring in which sums are formed."""
+        """Return the ring of the sums."""
         return Ring(modulus)
 
     def carried(self, given: Given) -> int:
-        """Return W, the total weight that a sum has to carry."""
+        """Return W, the total weight that a sum must carry."""
         return given.total
 
     def limits(self, given: Given) -> tuple[float, float]:
-        """Return the largest magnitude whose product with c_l is at most (R - 1) // 2 // W, as a range."""
+        """Return the range [-m, m], where m is the largest number for which c_l m is at most (R - 1) // 2 // W."""
         most = budget(self.ring, self.carried(given))
         if not most:
             raise ParameterError("sum(weights)", self.carried(given), f"at most {(self.ring.modulus - 1) // 2}")
@@ -77,11 +77,11 @@ class Sums(Quantised):
         return -largest, largest
 
     def quantised(self, numbers: RealArray, draws: RealArray, rows: slice, n: int) -> RealArray:
-        """Return what c_l times each number is rounded to, up or down."""
+        """Round c_l times each number, up or down."""
         return stochastic_round(numbers * np.float64(self.level), draws).astype(np.float64)
 
     def shortcut(self, values: RealArray, given: Given) -> RealArray:
-        """Return the sum of w_i v_i over c_l times the sum of w_i: exact, since no sum passes 2**53."""
+        """Return the sum of w_i v_i over c_l times the sum of w_i; exact, since no sum exceeds 2**53."""
         total = np.array(given.weights, np.float64) @ values
         return self.decoded(total.astype(np.int64), given)
 
@@ -96,7 +96,7 @@ class Sums(Quantised):
 
 
 class Weighted(Sums):
-    """An aggregator whose users multiply their integers by their weights before they mask them."""
+    """An aggregator whose users multiply their integers by their weights before masking."""
 
     def protocol(self, values: IntArray, given: Given) -> RealArray:
         """Return the decoded sum of the weighted integers."""
@@ -106,7 +106,7 @@ class Weighted(Sums):
         return self.decoded(self.ring.decode_signed(self.total(weighted, given)), given)
 
     def total(self, elements: UintArray, given: Given) -> UintArray:
-        """Return the sum of the rows in the ring, by a run of the protocol."""
+        """Return the sum of the rows in the ring, from a run of the protocol."""
         raise NotImplementedError
 
 
@@ -121,19 +121,19 @@ class SecAgg(Weighted):
         parameters_of(self.ring.modulus, given.count, self.d)
 
     def total(self, elements: UintArray, given: Given) -> UintArray:
-        """Return the sum by a round of SecAgg, with all its messages."""
+        """Return the sum from a round of SecAgg, with all its messages."""
         return secure_elements(elements, self.ring, self.key(given.round), given.round)
 
 
 class LightSecAgg(Weighted):
-    """LightSecAgg among the users of the round; a quarter of them may collude, and as many drop out."""
+    """LightSecAgg among the users of the round; a quarter of them may collude, and a quarter may drop out."""
 
     name = "lightsecagg"
     modulus = DEFAULT_PRIME
 
     @staticmethod
     def ring_of(modulus: int) -> Ring:
-        """Return the field in which sums are formed."""
+        """Return the field of the sums."""
         return PrimeField(modulus)
 
     def check(self, given: Given) -> None:
@@ -141,13 +141,13 @@ class LightSecAgg(Weighted):
         self.parameters(given.count)
 
     def parameters(self, n: int) -> lightsecagg.Parameters:
-        """Return the numbers of a round of n users."""
+        """Return the parameters of a round of n users."""
         T = max(1, n // 4)
         D = max(0, min(n // 4, n - T - 2))
         return lightsecagg.Parameters(q=self.ring.modulus, N=n, D=D, U=n - D, T=T, d=self.d)
 
     def total(self, elements: UintArray, given: Given) -> UintArray:
-        """Return the sum by a round of LightSecAgg, with all its messages in sealed channels."""
+        """Return the sum from a round of LightSecAgg, with all its messages in sealed channels."""
         p, sources = self.parameters(given.count), self.sources(given)
         keys = {at: source.take(KEY_BYTES) for at, source in sources.items()}
         channel = sealed_links(lightsecagg.sealing_context(p, bytes(16), given.round), keys)
@@ -159,7 +159,7 @@ class LightSecAgg(Weighted):
 
 
 class Buffered(Sums):
-    """An aggregator of a buffer, in which the weights are those of staleness, rounded with the draws that are given."""
+    """An aggregator of a buffer; its weights are those of staleness, rounded with the given draws."""
 
     modulus = DEFAULT_PRIME
 
@@ -174,7 +174,7 @@ class Buffered(Sums):
         return given.count * self.c_g
 
     def check(self, given: Given) -> None:
-        """Refuse weights that the staleness and the draws do not give, and numbers that the protocol does not take."""
+        """Refuse weights that do not follow from staleness and draws, and parameters that the protocol refuses."""
         self.parameters(given.count)
         validate.integer("max(taus)", max(given.taus), 0, self.tau_max)
         realised = tuple(
@@ -185,28 +185,28 @@ class Buffered(Sums):
             raise ParameterError("weights", list(given.weights), f"{list(realised)}, by staleness and draws, by user")
 
     def parameters(self, K: int) -> Any:
-        """Return the numbers of a session with K updates in a buffer."""
+        """Return the parameters of a session with K updates in a buffer."""
         raise NotImplementedError
 
     @property
     def levels(self) -> dict[str, Any]:
-        """The members that the two protocols have in common."""
+        """The parameters that the two protocols share."""
         named = {"c_l": self.level, "c_g": self.c_g, "tau_max": self.tau_max, "staleness": self.staleness}
         return {"N": self.N, "d": self.d, **named}
 
 
 class BASecAgg(Buffered):
-    """One buffer of BASecAgg, of K of the N users; a quarter of the N may drop out."""
+    """One buffer of BASecAgg, with K of the N users; a quarter of the N may drop out."""
 
     name = "basecagg"
 
     @staticmethod
     def ring_of(modulus: int) -> Ring:
-        """Return the field in which sums are formed."""
+        """Return the field of the sums."""
         return PrimeField(modulus)
 
     def parameters(self, K: int) -> basecagg.Parameters:
-        """Return the numbers of a session with K updates in a buffer."""
+        """Return the parameters of a session with K updates in a buffer."""
         T = max(1, min(self.N // 4, K - 2))
         D = max(0, min(self.N // 4, self.N - T - 1))
         return basecagg.Parameters(q=self.ring.modulus, D=D, U=self.N - D, T=T, K=K, **self.levels)
@@ -214,7 +214,7 @@ class BASecAgg(Buffered):
     def protocol(self, values: IntArray, given: Given) -> RealArray:
         """Return the average of a buffer, with all messages in sealed channels.
 
-        The server comes to the rounds of the stamps one after the other, as if others had filled the buffers between.
+        The server goes through the rounds of the stamps in order, as if other users had filled the buffers between.
         """
         p = self.parameters(given.count)
         play = self._play(p, self.elements(values), given)
@@ -240,13 +240,13 @@ class BASecAgg(Buffered):
 
 
 class BASA(Buffered):
-    """One buffer of BASA, which the users pass in ascending order; nobody times out."""
+    """One buffer of BASA. The users pass it in ascending order, and nobody times out."""
 
     name = "basa"
     modulus = MAX_MODULUS
 
     def parameters(self, K: int) -> basa_cores.Parameters:
-        """Return the numbers of a session with K updates in a buffer."""
+        """Return the parameters of a session with K updates in a buffer."""
         T = max(1, min(K // 3, K - 2))
         return basa_cores.Parameters(R=self.ring.modulus, K=K, S=0, T=T, **self.levels)
 
@@ -265,7 +265,7 @@ class BASA(Buffered):
 
 
 def function_of(value: Staleness | str) -> Staleness:
-    """Return a function of staleness, given itself or as text such as ``polynomial:1``."""
+    """Return a function of staleness from the function itself or from text such as ``polynomial:1``."""
     return value if isinstance(value, Staleness) else staleness.read("staleness", value)
 
 

@@ -1,4 +1,4 @@
-"""Figure 3 of BASA: how long a user is at work, against the users there are, and against the size of the buffer.
+"""Figure 3 of BASA: the computing time of a user against the number of users, and against the size of the buffer.
 
 ========================  ==========================================================
 paper                     here
@@ -83,7 +83,7 @@ def _cells(settings: Data) -> list[Data]:
 
 
 def _run(cell: Data, context: Context) -> Data:
-    """Return the seconds of a user for each size: the least of several runs, in which the sizes take turns."""
+    """Return the seconds of a user for each size: the minimum over several runs, in which the sizes alternate."""
     timed = [_user(cell, size) for size in cell["sizes"]]
     runs = []
     for repeat in range(cell["repeats"]):
@@ -93,7 +93,7 @@ def _run(cell: Data, context: Context) -> Data:
 
 
 def _user(cell: Data, size: int) -> Callable[[], float]:
-    """Return what times a user of a cell once."""
+    """Return a function that times a user of a cell once."""
     N, K = (size, cell["buffer"]) if cell["axis"] == "users" else (size, size)
     if cell["protocol"] == LSA:
         return partial(_next_round, UserOfBASecAgg(buffered_parameters(N, K, cell["length"])))
@@ -180,9 +180,9 @@ def _seconds(results: Sequence[Result], **wanted: Any) -> list[Sequence[float]]:
 
 
 def slope(sizes: Sequence[int], seconds: Sequence[float]) -> float:
-    """Return the slope of log(T(K) - T(K_0)) against log(K - K_0) by least squares: 1 where T is linear.
+    """Return the slope of log(T(K) - T(K_0)) against log(K - K_0) by least squares: 1 if T is linear.
 
-    Where a time is not above the first one there is no such logarithm, and the slope is 0: T does not grow.
+    If a time is not above the first one, this logarithm does not exist and the slope is 0: T does not grow.
     """
     above = np.asarray(seconds[1:]) - seconds[0]
     if (above <= 0).any():
@@ -190,7 +190,7 @@ def slope(sizes: Sequence[int], seconds: Sequence[float]) -> float:
     return float(np.polyfit(np.log(np.asarray(sizes[1:]) - sizes[0]), np.log(above), 1)[0])
 
 
-# ------------------------------------------------------------------------------------------------------- what is shown
+# ------------------------------------------------------------------------------------------------ rows and pictures
 
 
 def _rows(settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any]]:
@@ -218,7 +218,7 @@ def _draw(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, A
 
 
 def _line(axes: Any, sizes: Sequence[int], results: Sequence[Result], at: int, **wanted: Any) -> None:
-    """Draw the mean of all seeds with a band from the least to the largest; each length has a mark of its own."""
+    """Draw the mean over seeds, with a band from minimum to maximum; each length has its own marker."""
     colour, line = _LOOKS[wanted["protocol"]]
     mark = _MARKS[divmod(at, len(_MARKS))[1]]
     label = f"{wanted['protocol']}, {_of(wanted['length'])}"

@@ -1,4 +1,4 @@
-"""Table 1 and figures 2 and 4 of BASA: after which time a model is good enough, synchronously and not.
+"""Table 1 and figures 2 and 4 of BASA: the time until a model is good enough, synchronous and asynchronous.
 
 ========================  ==========================================================
 paper                     here
@@ -11,9 +11,9 @@ beta                      `beta`, the mean of the exponential delays
 concurrent users          `at_once`
 ========================  ==========================================================
 
-A cell measures what its protocol costs, plays its clock, and trains on the users and the staleness that the clock
-gives. A synchronous course is the same for all beta: it is trained once, and timed for each. In AFL each beta has its
-own, and each scheme, since the order in which updates come in depends on what the protocol costs.
+A cell measures the cost of its protocol, runs its clock, and trains with the users and the staleness from the clock.
+A synchronous course is the same for all beta: it is trained once, and timed for each beta. In AFL each beta and each
+scheme has its own course, since the order of the updates depends on the cost of the protocol.
 
 Source: BASA, sections 4.2 and 4.3, appendices B and C.1; spec/experiments.md, section 5.
 """
@@ -38,12 +38,12 @@ SHORTEST, OVERHEAD, NO_DELAY, GROWS, AT_ONCE = "BASA-RUN1", "BASA-RUN2", "BASA-R
 NO_SA, BASA, BY_POSITION = "No SA (AFL)", "BASA (AFL)", "BASA by position (AFL)"
 SECAGG, LSA_SFL, LSA_AFL = "SecAgg (SFL)", "LSA (SFL)", "LSA (AFL)"
 HELD = 3
-"""A target is held at a step when the accuracy is not below it at so many steps, this one and those after it."""
+"""A target is held at a step if the accuracy is at least the target at this many steps, from this one on."""
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """A row of the table: the aggregator, the protocol whose costs are measured, and how it looks."""
+    """A row of the table: the aggregator, the protocol whose costs are measured, and its line style."""
 
     aggregator: str
     protocol: str
@@ -136,7 +136,7 @@ _TABLE = (NO_SA, BASA, BY_POSITION, SECAGG, LSA_SFL, LSA_AFL)
 
 
 def cells(settings: Data) -> list[Data]:
-    """Return a cell for each seed, scheme and number of users at once; in AFL one for each beta as well."""
+    """Return a cell for each seed, scheme and number of concurrent users; in AFL also for each beta."""
     shared = {name: value for name, value in settings.items() if name not in {"schemes", "betas", "at_once", "seeds"}}
     return [
         {"seed": seed, "scheme": scheme, "at_once": at_once, "betas": betas, **shared}
@@ -148,12 +148,12 @@ def cells(settings: Data) -> list[Data]:
 
 
 def _together(scheme: str, betas: list[float]) -> list[list[float]]:
-    """Return the scales of delays that one training serves."""
+    """Return the scales of delays that share one training."""
     return [[beta] for beta in betas] if SCHEMES[scheme].buffered else [betas]
 
 
 def run(cell: Data, context: Context) -> Data:
-    """Train with one scheme, and return its course, its costs (EXP-20), and the time of each step for each beta."""
+    """Train with one scheme; return its course, its costs (EXP-20), and the time of each step for each beta."""
     task = runs.task(cell, context)
     scheme = SCHEMES[cell["scheme"]]
     in_a_sum = cell["buffer"] if scheme.buffered else cell["at_once"]
@@ -214,18 +214,18 @@ def _age(steps: Sequence[ServerStep]) -> float:
 
 
 def reached(accuracy: Sequence[float], target: float) -> int | None:
-    """Return the first step at which the target is held (`HELD`), from 1, or nothing.
+    """Return the first step at which the target is held (`HELD`), from 1, or None.
 
-    The accuracy of number 0 is that of the first model, before all steps.
+    Entry 0 of the accuracy is that of the first model, before all steps.
     """
     enough = [value >= target for value in accuracy]
     return next((at for at in range(1, len(enough) - HELD + 1) if all(enough[at : at + HELD])), None)
 
 
 def time_to(found: Data, target: float, which: int) -> float:
-    """Return the simulated seconds until the target is held, by the clock of one beta.
+    """Return the simulated seconds until the target is held, on the clock of one beta.
 
-    A run that does not get there counts with the time of its last step (EXP-24).
+    A run that never holds the target counts with the time of its last step (EXP-24).
     """
     times, at = found["times"][which], reached(found["accuracy"], target)
     return float(times[-1] if at is None else times[at - 1])
@@ -242,7 +242,7 @@ def times_of(settings: Data, results: Sequence[Result], scheme: str, beta: float
 
 
 def _ratio(settings: Data, results: Sequence[Result], one: str, beta: float, at_once: int) -> list[float]:
-    """Return the times of a scheme over those of BASA, one number of each seed."""
+    """Return the times of a scheme over those of BASA, one number for each seed."""
     pair = (times_of(settings, results, scheme, beta, at_once) for scheme in (one, BASA))
     return [a / b for a, b in zip(*pair, strict=True)]
 
@@ -252,7 +252,7 @@ def _over(one: str) -> str:
 
 
 def table_statements(settings: Data) -> tuple[Statement, ...]:
-    """Return what section 4.2 says of table 1."""
+    """Return the statements of section 4.2 about table 1."""
     overhead = f"time of {BASA} over that of {NO_SA}"
     delays = [beta for beta in settings["betas"] if beta > 0]
     shortest = [
@@ -290,7 +290,7 @@ def _shorter(scheme: str, beta: float) -> str:
 
 
 def table_numbers(settings: Data, results: Sequence[Result]) -> Mapping[str, Sequence[float]]:
-    """Return one number of each seed for each statement of table 1."""
+    """Return one number for each seed, for each statement of table 1."""
     [at_once] = settings["at_once"]
     delays = [beta for beta in settings["betas"] if beta > 0]
     found = {
@@ -304,7 +304,7 @@ def table_numbers(settings: Data, results: Sequence[Result]) -> Mapping[str, Seq
 
 
 def delay_statements(settings: Data) -> tuple[Statement, ...]:
-    """Return what section 4.3 says of figure 2."""
+    """Return the statement of section 4.3 about figure 2."""
     betas = settings["betas"]
     text = "BASA gains on SecAgg in SFL as delays become longer"
     measure = f"{_over(SECAGG)}: for beta = {betas[-1]:g} minus for beta = {betas[0]:g}"
@@ -312,14 +312,14 @@ def delay_statements(settings: Data) -> tuple[Statement, ...]:
 
 
 def delay_numbers(settings: Data, results: Sequence[Result]) -> Mapping[str, Sequence[float]]:
-    """Return one number of each seed for the statement of figure 2."""
+    """Return one number for each seed, for the statement of figure 2."""
     [at_once], betas = settings["at_once"], settings["betas"]
     first, last = (_ratio(settings, results, SECAGG, beta, at_once) for beta in (betas[0], betas[-1]))
     return {"gain grows": [after - before for before, after in zip(first, last, strict=True)]}
 
 
 def concurrency_statements(settings: Data) -> tuple[Statement, ...]:
-    """Return what appendix C.1 says of figure 4."""
+    """Return the statements of appendix C.1 about figure 4."""
     return tuple(
         Statement(
             AT_ONCE,
@@ -338,16 +338,16 @@ def _with(at_once: int) -> str:
 
 
 def concurrency_numbers(settings: Data, results: Sequence[Result]) -> Mapping[str, Sequence[float]]:
-    """Return one number of each seed for each statement of figure 4."""
+    """Return one number for each seed, for each statement of figure 4."""
     [beta] = settings["betas"]
     return {_with(at_once): _ratio(settings, results, SECAGG, beta, at_once) for at_once in settings["at_once"]}
 
 
-# ------------------------------------------------------------------------------------------------------- what is shown
+# ------------------------------------------------------------------------------------------------ rows and pictures
 
 
 def rows(settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any]]:
-    """Return a row for each seed, scheme, number of users at once and beta."""
+    """Return a row for each seed, scheme, number of concurrent users and beta."""
     for one in results:
         step, measured = reached(one.found["accuracy"], settings["target"]), one.found["costs"]
         for which, beta in enumerate(one.cell["betas"]):
@@ -385,7 +385,7 @@ def _delayed(beta: float) -> str:
 
 
 def _bar(axes: Any, at: int, scheme: str, times: Sequence[float]) -> None:
-    """Draw the mean of all seeds as a bar, with a line from the least to the largest."""
+    """Draw the mean over seeds as a bar, with a line from minimum to maximum."""
     mean = float(np.mean(times))
     axes.bar(at, mean, 0.9, color=SCHEMES[scheme].look[0], label=scheme)
     axes.plot([at, at], [min(times), max(times)], color="black", linewidth=1)
@@ -424,7 +424,7 @@ def draw_delays(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[
 
 
 def draw_concurrency(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, Any]:
-    """Draw the times against the number of users at once."""
+    """Draw the times against the number of concurrent users."""
     [beta], sizes = settings["betas"], settings["at_once"]
     figure = _lines(plt, settings, sizes, lambda scheme, size: times_of(settings, results, scheme, beta, size))
     figure.axes[0].set(xlabel=f"users at once, {_delayed(beta)}")
@@ -432,7 +432,7 @@ def draw_concurrency(plt: Any, settings: Data, results: Sequence[Result]) -> Map
 
 
 def _lines(plt: Any, settings: Data, x: Sequence[Any], times: Callable[[str, Any], list[float]]) -> Any:
-    """Draw for each scheme the mean of all seeds with a band from the least to the largest."""
+    """Draw for each scheme the mean over seeds, with a band from minimum to maximum."""
     figure, axes = plt.subplots(figsize=(7.2, 4.8), layout="constrained")
     for scheme in settings["schemes"]:
         colour, line, mark = SCHEMES[scheme].look

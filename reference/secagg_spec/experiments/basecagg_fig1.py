@@ -1,4 +1,4 @@
-"""Figure 1 of BASecAgg: its accuracy beside that of FedBuff, with two functions of staleness.
+"""Figure 1 of BASecAgg: its accuracy next to that of FedBuff, with two functions of staleness.
 
 ====================  ==========================================
 paper                 here
@@ -9,8 +9,8 @@ c_l, c_g              ``level``, ``c_g``
 eta_g                 1
 ====================  ==========================================
 
-FedBuff averages the updates themselves with weights s(tau); BASecAgg quantises both. FedAsync and FedAvg are drawn
-beside them, and no statement is about them.
+FedBuff averages the updates themselves with weights s(tau); BASecAgg quantises both. FedAsync and FedAvg are also
+drawn, without statements about them.
 
 Source: BASecAgg, section 4 and appendix C; claim BAS-FIG1.
 """
@@ -40,7 +40,7 @@ _LOOKS = {
     ("FedAsync", "polynomial"): ("#cc79a7", ":"),
     ("FedAvg", None): ("#444444", "-."),
 }
-"""The schemes with their weightings, and how they look."""
+"""The schemes with their weightings, and their line styles."""
 
 
 def cells(settings: Data) -> list[Data]:
@@ -64,7 +64,7 @@ def run(cell: Data, context: Context) -> Data:
 
 
 def buffered(cell: Data, task: runs.Task, context: Context, aggregator: Any, c_g: int | None) -> Data:
-    """Return the course of FedBuff with an aggregator, and with whole weights where there is a c_g."""
+    """Return the course of FedBuff with an aggregator; with whole weights if there is a c_g."""
     return runs.run_buffered(
         task,
         aggregator,
@@ -90,7 +90,7 @@ def _function(cell: Data) -> staleness.Staleness:
 
 
 def _fedavg(cell: Data, task: runs.Task, context: Context) -> Data:
-    """Return the course of FedAvg with K users in a round, none of them late."""
+    """Return the course of FedAvg with K users in a round and no stale updates."""
     return runs.run_synchronous(
         task,
         aggregators.build({"aggregator": "plain"}, cell["users"], task.model.d, cell["seed"]),
@@ -102,7 +102,7 @@ def _fedavg(cell: Data, task: runs.Task, context: Context) -> Data:
 
 
 def _fedasync(cell: Data, task: runs.Task, context: Context) -> Data:
-    """Return the course of FedAsync, with K uploads counted as a round."""
+    """Return the course of FedAsync, counting K uploads as a round."""
     K = cell["buffer"]
     found = runs.run_fedasync(
         task,
@@ -120,7 +120,7 @@ def _fedasync(cell: Data, task: runs.Task, context: Context) -> Data:
 
 
 def statements(settings: Data) -> tuple[Statement, ...]:
-    """Return what section 4 says for each function of staleness: the two accuracies are almost the same."""
+    """Return the statements of section 4: for each function of staleness the two accuracies are almost the same."""
     return tuple(statement for weighting in WEIGHTINGS for statement in _statements(weighting))
 
 
@@ -155,7 +155,7 @@ def rows(settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any
 
 
 def draw(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, Any]:
-    """Draw the accuracy against the rounds, a panel for each function of staleness."""
+    """Draw the accuracy against the rounds, with a panel for each function of staleness."""
     figure, panels = plt.subplots(1, 2, figsize=(10.4, 4.4), layout="constrained", sharey=True)
     for axes, weighting in zip(panels, WEIGHTINGS, strict=True):
         for (scheme, function), (colour, line) in _LOOKS.items():

@@ -5,12 +5,12 @@ paper                 here
 ====================  ==========================================
 c_l = 2**c_bit        2 to the power of ``bits``
 q                     `FIELD`, 2**32 - 5
-K c_g                 the weight that a sum has to carry
+K c_g                 the weight that a sum must carry
 ====================  ==========================================
 
-With few levels rounding is noise; with many a sum leaves the field and comes out on its other side. The paper lets
-that happen, and so does `Wrapping`; this standard refuses a number which a sum might not carry (QNT-04), and the share
-of such updates is drawn as well.
+With few levels, rounding is noise. With many, a sum wraps around modulo q. The paper lets that happen, and so does
+`Wrapping`. This standard refuses a number that a sum might not carry (QNT-04); the share of refused updates is drawn as
+well.
 
 Source: BASecAgg, section 4, eq. (7) to (14); claim BAS-FIG2.
 """
@@ -37,23 +37,23 @@ from secagg_spec.protocols.fedbuff.round import EXACT
 
 FIELD = PrimeField(2**32 - 5)
 BITS = tuple(range(0, 36, 4))
-"""From the least level to the largest that a quantiser of this standard takes (QNT-08)."""
+"""From the smallest level to the largest that a quantiser of this standard accepts (QNT-08)."""
 CHOSEN = 16
 """c_bit of the paper's other experiments."""
 WORSE, CLOSE = 0.05, 0.01
 _COLOURS = ("#0072b2", "#d55e00", "#444444")
-"""Of BASecAgg, of what the standard refuses, and of FedBuff."""
+"""The colours of BASecAgg, of what the standard refuses, and of FedBuff."""
 
 
 class Wrapping:
-    """BASecAgg's average of a buffer where nothing is refused, so that sums may wrap around modulo q.
+    """BASecAgg's average of a buffer that refuses nothing, so sums may wrap around modulo q.
 
     Parameters
     ----------
     level, c_g, buffer : int
         c_l, c_g and K.
     seed : int
-        What the draws of the quantiser come from.
+        The seed of the quantiser's draws.
     """
 
     name = "basecagg that wraps around"
@@ -89,11 +89,11 @@ class Wrapping:
         return Aggregate(total / (self.level * sum(weights)), np.inf, SHORTCUT)
 
     def shares(self) -> dict[str, float]:
-        """Return which share of the updates the standard refuses, and which share of the sums wraps around."""
+        """Return the share of updates that the standard refuses, and the share of sums that wrap around."""
         return {"refused": self.refused / max(1, self.updates), "wrapped": self.wrapped / max(1, self.sums)}
 
     def _quantised(self, update: RealArray, user: int, number: int) -> IntArray:
-        """Return c_l Q(x) of an update, with the draws that all schemes have."""
+        """Return c_l Q(x) of an update, with the draws that all schemes share."""
         scaled = update * np.float64(self.level)
         largest = float(np.abs(scaled).max())
         if largest * max(1, FIELD.modulus // 2 // self.bound) >= EXACT:
@@ -104,7 +104,7 @@ class Wrapping:
 
 
 def wrapped_sum(values: IntArray, weights: Sequence[float | int]) -> IntArray:
-    """Return the signed integers that the weighted sum of integers (n, d) modulo q stands for (BASecAgg eq. 13)."""
+    """Return the signed integers that the weighted sum modulo q of integers (n, d) represents (BASecAgg eq. 13)."""
     elements = np.remainder(values, FIELD.modulus).astype(np.uint64)
     total = FIELD.weighted_sum(np.array(weights, np.uint64), elements)
     return FIELD.decode_signed(total)
@@ -136,7 +136,7 @@ def run(cell: Data, context: Context) -> Data:
 
 
 def statements(settings: Data) -> tuple[Statement, ...]:
-    """Return what figure 2 shows: too few and too many levels cost accuracy, and 2**16 are about the best."""
+    """Return what figure 2 shows: too few and too many levels cost accuracy, and 2**16 is about the best."""
     few, many = min(settings["levels"]), max(settings["levels"])
     return tuple(statement for weighting in WEIGHTINGS for statement in _statements(weighting, few, many))
 
@@ -169,7 +169,7 @@ def _accuracies(results: Sequence[Result], weighting: str, bits: int | None) -> 
 
 
 def rows(settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any]]:
-    """Yield the accuracy of each cell, and the shares of updates that are refused and of sums that wrap around."""
+    """Yield the accuracy of each cell, and the shares of refused updates and of sums that wrap around."""
     for result in results:
         scheme = "FedBuff" if result.cell["bits"] is None else "BASecAgg"
         found = {name: result.found.get(name) for name in ("refused", "wrapped", "diverged")}

@@ -1,4 +1,4 @@
-"""Theorem 1 of BASecAgg: the mean squared gradient of runs, beside the printed bound and the one that is proved here.
+"""Theorem 1 of BASecAgg: the mean squared gradient of runs, next to the printed bound and the bound proved here.
 
 ====================  ==============================================================================
 paper                 here
@@ -10,8 +10,8 @@ F^*, L                `Step.gap`, `Step.smoothness`
 G as printed          `Largest.off`; the repaired bound has `Largest.steep`
 ====================  ==============================================================================
 
-eta_l is 1/(L K E), the largest that the theorem allows. Each place of a buffer has a user that is drawn on its own,
-and is a participant of the protocol.
+eta_l is 1/(L K E), the largest that the theorem allows. Each place of a buffer has an independently drawn user, which
+is a participant of the protocol.
 
 Source: BASecAgg, section 3, eq. (16) and (17); proofs/convergence_bound.py; claims BAS-THM1R, UNI-CONVRUNS.
 """
@@ -33,7 +33,7 @@ from secagg_spec.protocols.fedbuff import round as fedbuff
 
 @dataclass(frozen=True)
 class Step:
-    """What both bounds have in common: L, eta_l, K, E, tau_max, the rounding d/(4 c_l^2), and F^*."""
+    """The part that both bounds share: L, eta_l, K, E, tau_max, the rounding d/(4 c_l^2), and F^*."""
 
     smoothness: float
     local: float
@@ -60,7 +60,7 @@ class Step:
 
 
 def run(cell: Data, context: Context) -> Data:
-    """Run a cell: the mean over runs of the squared gradients, and both bounds."""
+    """Run a cell: return the mean over runs of the squared gradients, and both bounds."""
     users, work = convergence.users(cell, context), runs.Work()
     seen, step = Largest.of(users, cell["batch"]), _step(cell, users)
     aggregator = aggregators.build(cell["aggregator"], cell["buffer"], users.problem.d, cell["seed"])
@@ -80,7 +80,7 @@ def _step(cell: Data, users: Users) -> Step:
 
 
 def _gap(users: Users, first: RealArray) -> float:
-    """Return F^*, and at least it where the minimum is not known: losses are not below 0."""
+    """Return F^*, or an upper bound for it if the minimum is unknown: losses are not below 0."""
     problem, loss = users.problem, users.problem.loss(first, users.whole)
     if not isinstance(problem, Regression):
         return loss
@@ -89,7 +89,7 @@ def _gap(users: Users, first: RealArray) -> float:
 
 @dataclass(frozen=True)
 class Play:
-    """What plays the rounds of runs."""
+    """Plays the rounds of runs."""
 
     users: Users
     cell: Data

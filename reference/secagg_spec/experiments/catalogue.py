@@ -1,4 +1,4 @@
-"""All experiments by name, each in a module that is imported when it is asked for.
+"""All experiments by name. The module of an experiment is imported on demand.
 
 Source: spec/experiments.md, section 1 (EXP-29).
 """
@@ -38,7 +38,7 @@ MODULES: Mapping[str, str] = MappingProxyType(
         "multi-round-theorem2": f"{_HERE}.multi_round_theorem2",
     }
 )
-"""The module of each experiment, whose ``EXPERIMENTS`` holds it."""
+"""The module of each experiment; its ``EXPERIMENTS`` holds the experiment."""
 
 
 def load(name: str) -> Experiment:
@@ -47,7 +47,7 @@ def load(name: str) -> Experiment:
     Raises
     ------
     ParameterError
-        There is none of this name; the message names what is close (EXP-29).
+        No experiment has this name; the message names similar ones (EXP-29).
     """
     return found_in(MODULES[validate.one_of("experiment", name, tuple(MODULES))], name)
 
@@ -64,6 +64,6 @@ def settings(experiment: Experiment, preset: str) -> Data:
     Raises
     ------
     ParameterError
-        There is none of this name; the message names what is close (EXP-29).
+        No preset has this name; the message names similar ones (EXP-29).
     """
     return experiment.presets[validate.one_of(f"preset of {experiment.name}", preset, tuple(experiment.presets))]

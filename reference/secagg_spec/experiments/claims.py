@@ -1,4 +1,4 @@
-"""From the stored results of experiments to the verdict on a claim of a paper.
+"""Derives the verdict on a claim of a paper from the stored results of experiments.
 
 Source: spec/experiments.md, section 8 (EXP-31).
 """
@@ -20,7 +20,7 @@ _TOLD = ("data", "model", "users", "rounds", "seeds")
 
 @dataclass(frozen=True)
 class Stated:
-    """A statement of an experiment, judged again from stored numbers, and what the file says of it."""
+    """A statement of an experiment, judged again from stored numbers, and the stored verdict."""
 
     experiment: str
     preset: str
@@ -30,7 +30,7 @@ class Stated:
 
     @property
     def follows(self) -> bool:
-        """Whether the stored verdict and interval are those that the stored numbers give (EXP-28)."""
+        """Whether the stored verdict and interval follow from the stored numbers (EXP-28)."""
         return follows(self.stored, self.judged)
 
     @property
@@ -41,7 +41,7 @@ class Stated:
 
 
 def stored(folder: Path | None = None) -> tuple[Stated, ...]:
-    """Return all statements of stored results, by file; those of ``spec/experiments`` when left out."""
+    """Return all statements of stored results, by file; of ``spec/experiments`` by default."""
     folder = resources.root("spec") / "experiments" if folder is None else folder
     found: list[Stated] = []
     for path in sorted(folder.glob("*.json")):

@@ -1,4 +1,4 @@
-"""Runs beside the bounds of a theorem: users, the constants that are seen on the way, statements, and the picture.
+"""Runs next to the bounds of a theorem: users, the constants measured on the way, statements, and the picture.
 
 ====================  ==============================================================================
 text                  here
@@ -9,9 +9,9 @@ x^(t), J              models of `Users`; ``rounds`` of settings
 sigma_l^2, sigma_g^2  `Largest.noise`, `Largest.apart`
 ====================  ==============================================================================
 
-A variant of an experiment is a problem with some settings, and the bounds that it is judged by. What a theorem bounds
-is an expectation: the mean of some runs with one partition and one first model, which draw all else afresh. Their
-rounds are numbered on from run to run, so that no number is drawn twice.
+A variant of an experiment is a problem with some settings, and the bounds that judge it. A theorem bounds an
+expectation; here it is the mean of some runs with one partition and one first model, which draw everything else afresh.
+The rounds are numbered consecutively over all runs, so no number is drawn twice.
 
 Source: spec/experiments.md, section 6.
 """
@@ -36,11 +36,11 @@ from secagg_spec.learning.streams import BATCHES, MODEL, PARTITION, stream
 ALL = "all"
 """The partition in which each user holds all samples."""
 ROOM = 4
-"""How many times as curved as at the first model a network may become."""
+"""How much larger than at the first model the curvature of a network may become."""
 _LOOKS = (("#d55e00", "--"), ("#009e73", "-."), ("#cc79a7", ":"))
 _LEFT = ("#0072b2", "-")
 _SQUARE = 4
-"""So many panels are drawn in two columns."""
+"""With this many panels, they are drawn in two columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Users:
-    """What users learn, from parts of the data: one for each of them, or one for all."""
+    """What users learn, from parts of the data: one part for each user, or one for all."""
 
     problem: Regression | Network
     parts: tuple[Points, ...]
@@ -85,13 +85,13 @@ class Users:
         return self.problem.initial(stream(self.seed, MODEL))
 
     def seen(self, model: RealArray) -> Seen:
-        """Return what is known of all users at a model."""
+        """Return the gradients and noise of all users at a model."""
         gradients, noise = self.problem.moments(model, self.whole, [len(part.y) for part in self.parts])
         shape = (self.count, self.problem.d)
         return Seen(np.broadcast_to(gradients, shape), np.broadcast_to(noise, shape[:1]))
 
     def smoothness(self, model: RealArray) -> float:
-        """Return L: certain for a regression, else an estimate at a model, times `ROOM`."""
+        """Return L: a proven bound for a regression, else an estimate at a model times `ROOM`."""
         if isinstance(self.problem, Regression):
             return max(self.problem.smoothness(part) for part in self.parts)
         return ROOM * self.estimated(model)
@@ -109,9 +109,9 @@ def users(cell: Data, context: Context) -> Users:
     ----------
     cell : mapping
         With the members ``seed``, ``data``, ``problem``, ``decay``, ``users`` and ``partition``, which may be `ALL`,
-        and ``alpha`` where the partition has one.
+        and ``alpha`` if the partition has one.
     context : Context
-        Where the data lie.
+        The location of the data.
     """
     dataset = datasets.load(cell["data"], context.data)
     parts = tuple(Points.of(dataset.train, part) for part in _split(cell, dataset))
@@ -127,25 +127,25 @@ def _split(cell: Data, dataset: datasets.Dataset) -> tuple[problems.IntArray, ..
     )
 
 
-# ----------------------------------------------------------------------------------------------------- what is measured
+# ----------------------------------------------------------------------------------------------------- measurements
 
 
 @dataclass
 class Largest:
-    """The largest numbers of their kind that were seen at the models of runs, with batches of B samples.
+    """The maxima of several quantities over the models of runs, with batches of B samples.
 
     Parameters
     ----------
     batch : int
         B.
     noise : array (N,)
-        For each user the expected squared distance of a batch's gradient from the user's.
+        For each user, the expected squared distance between the gradient of a batch and that of the user.
     steep : float
         The squared length of a user's gradient.
     moment : float
         The expected squared length of the gradient of a user's batch.
     apart, off : float
-        The mean, and the largest, squared distance of users' gradients from their mean.
+        The mean, and the largest, squared distance between users' gradients and their mean.
     """
 
     batch: int
@@ -157,24 +157,24 @@ class Largest:
 
     @classmethod
     def of(cls, users: Users, batch: int) -> Largest:
-        """Return what was seen before the first run: nothing."""
+        """Return the state before the first run, in which nothing was seen."""
         return cls(batch, np.zeros(users.count))
 
     def at_all(self, seen: Seen) -> None:
-        """Take in what is seen of all users at one model."""
+        """Include the gradients and noise of all users at one model."""
         for user in range(len(self.noise)):
             self.at_one(user, seen.gradients[user], float(seen.noise[user]))
         distances = np.square(seen.gradients - seen.mean).sum(axis=1)
         self.apart, self.off = max(self.apart, float(distances.mean())), max(self.off, float(distances.max()))
 
     def at_one(self, user: int, gradient: RealArray, noise: float) -> None:
-        """Take in the gradient of a user, and the noise of one sample."""
+        """Include the gradient of a user, and the noise of one sample."""
         square, noise = float(gradient @ gradient), noise / self.batch
         self.noise[user] = max(self.noise[user], noise)
         self.steep, self.moment = max(self.steep, square), max(self.moment, square + noise)
 
     def told(self) -> dict[str, float]:
-        """Return the numbers as plain data, of the noise the largest and the mean over users."""
+        """Return the numbers as plain data; for the noise, the maximum and the mean over users."""
         named = {name: getattr(self, name) for name in ("steep", "moment", "apart", "off")}
         return {"noise": float(self.noise.max()), "mean noise": float(self.noise.mean()), **named}
 
@@ -189,7 +189,7 @@ class Local:
     rate_of: Callable[[int], float] = field(repr=False)
 
     def moved(self, user: int, start: RealArray, rng: np.random.Generator) -> RealArray:
-        """Return the update of a user: the model that it begins with minus that which it ends with."""
+        """Return the update of a user: its first model minus its last one."""
         problem, part, model = self.users.problem, self.users.part(user), start
         for step in range(self.steps):
             if step:
@@ -200,14 +200,14 @@ class Local:
         return start - model
 
     def updates(self, who: Sequence[int], starts: RealArray, number: int) -> RealArray:
-        """Return the updates of users in a round; who comes twice draws its batches twice."""
+        """Return the updates of users in a round; a user that appears twice draws its batches twice."""
         rngs = (stream(self.users.seed, BATCHES, number, place) for place in range(len(who)))
         return np.stack([self.moved(*each) for each in zip(who, starts, rngs, strict=True)])
 
 
 @dataclass
 class Watch:
-    """Looks at the models of runs; every so many rounds the curvature of a network is estimated."""
+    """Looks at the models of runs; estimates the curvature of a network at regular intervals."""
 
     users: Users
     largest: Largest
@@ -215,7 +215,7 @@ class Watch:
     curvatures: list[float] = field(default_factory=list)
 
     def look(self, model: RealArray, t: int) -> float:
-        """Take in what is seen at the model of round t, and return the squared length of the gradient of F."""
+        """Record the model of round t, and return the squared length of the gradient of F."""
         seen = self.users.seen(model)
         self.largest.at_all(seen)
         if not isinstance(self.users.problem, Regression) and not divmod(t, self.every)[1]:
@@ -223,12 +223,12 @@ class Watch:
         return seen.square
 
     def told(self, L: float) -> dict[str, float]:
-        """Return what was seen: the largest numbers, L, and the largest estimate of the curvature of a network.
+        """Return the recorded values: the maxima, L, and the largest estimate of the curvature of a network.
 
         Raises
         ------
         OutOfRange
-            That is above L: then the steps were not those of the theorem.
+            The curvature is above L: the steps were not those of the theorem.
         """
         curvature = max(self.curvatures, default=0.0)
         if curvature > L:
@@ -237,9 +237,9 @@ class Watch:
 
 
 def repeated(cell: Data, context: Context, fill: Callable[[RealArray, int], None]) -> tuple[RealArray, RealArray]:
-    """Return J of each round (rounds,), and what is bounded in each round of each run (repeats, rounds).
+    """Return J of each round (rounds,), and the bounded quantity in each round of each run (repeats, rounds).
 
-    `fill` plays the run of a number, and writes a row.
+    `fill` plays the run with a given number, and writes a row.
     """
     rows = np.empty((cell["repeats"], cell["rounds"]))
     for repeat, row in enumerate(rows):
@@ -253,7 +253,7 @@ def repeated(cell: Data, context: Context, fill: Callable[[RealArray, int], None
 
 @dataclass(frozen=True)
 class Bound:
-    """The right side of a theorem: its name, the claim that statements about it are hooked to, and what is said."""
+    """The right side of a theorem: its name, the claim that its statements belong to, and their text."""
 
     name: str
     claim: str
@@ -262,7 +262,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Variant:
-    """A case of an experiment: its name, members of its cells, the bounds that it is judged by, what is bounded."""
+    """A case of an experiment: its name, members of its cells, the bounds that judge it, and the bounded quantity."""
 
     name: str
     settings: Data
@@ -272,9 +272,9 @@ class Variant:
 
 @dataclass(frozen=True)
 class Theorem:
-    """An experiment that stands for a theorem: its variants, and the rest as in `Experiment`.
+    """An experiment for a theorem: its variants, and the rest as in `Experiment`.
 
-    `run` gives for each J from 1 on ``left``, and ``bounds`` by name.
+    `run` gives ``left`` for each J from 1 on, and ``bounds`` by name.
     """
 
     name: str
@@ -304,7 +304,7 @@ class Theorem:
         return tuple(_statement(variant, bound) for variant in self.variants for bound in variant.bounds)
 
     def numbers(self, settings: Data, results: Sequence[Result]) -> Mapping[str, Sequence[float]]:
-        """Return for each statement the least ratio of each seed."""
+        """Return for each statement the smallest ratio of each seed."""
         return {
             f"{variant.name}: {bound.name}": [least(one, bound.name) for one in found_of(results, variant.name)]
             for variant in self.variants
@@ -312,7 +312,7 @@ class Theorem:
         }
 
     def rows(self, settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any]]:
-        """Yield what is bounded, and the bounds, for each J."""
+        """Yield the bounded quantity and the bounds for each J."""
         names = self.names
         for one in results:
             for at, left in enumerate(one.found["left"]):
@@ -321,7 +321,7 @@ class Theorem:
                 yield {**told, "left": left, **dict.fromkeys(names, ""), **bounds}
 
     def draw(self, plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, Any]:
-        """Draw what is bounded and the bounds against J, a panel for each variant."""
+        """Draw the bounded quantity and the bounds against J, with a panel for each variant."""
         columns = 2 if len(self.variants) == _SQUARE else 3
         rows = -(-len(self.variants) // columns)
         shape = {"figsize": (4.4 * columns, 3.9 * rows), "layout": "constrained", "squeeze": False}
@@ -334,7 +334,7 @@ class Theorem:
 
     @property
     def experiment(self) -> Experiment:
-        """The experiment."""
+        """The `Experiment` of this theorem."""
         named = {name: getattr(self, name) for name in ("cells", "run", "statements", "numbers", "rows", "draw")}
         return Experiment(self.name, self.title, (self.figure,), self.about, self.presets, **named)
 
@@ -345,7 +345,7 @@ def preset(settings: Mapping[str, Any], **others: Any) -> Data:
     Raises
     ------
     ParameterError
-        There is no such setting.
+        A setting is unknown.
     """
     strange = sorted(set(others) - set(settings))
     if strange:
@@ -359,12 +359,12 @@ def _statement(variant: Variant, bound: Bound) -> Statement:
 
 
 def least(found: Data, name: str) -> float:
-    """Return the least ratio of a bound to what it bounds, over all J; it is below 0 where the bound is.
+    """Return the smallest ratio of a bound to the bounded quantity, over all J; negative if the bound is.
 
     Raises
     ------
     OutOfRange
-        What is bounded is not above 0.
+        The bounded quantity is not above 0.
     """
     left = np.array(found["left"])
     if not (left > 0).all():
@@ -373,7 +373,7 @@ def least(found: Data, name: str) -> float:
 
 
 def found_of(results: Sequence[Result], variant: str) -> list[Data]:
-    """Return what the cells of a variant gave, by seed."""
+    """Return the results of the cells of a variant, by seed."""
     of = {one.cell["seed"]: one.found for one in results if one.cell["variant"] == variant}
     return [of[seed] for seed in sorted(of)]
 
@@ -387,7 +387,7 @@ def _panel(axes: Any, variant: Variant, found: Sequence[Data], looks: Mapping[st
 
 
 def _curve(axes: Any, values: RealArray, colour: str, line: str, label: str) -> None:
-    """Draw a bound of all seeds (seeds, J) where it is above 0, which a logarithmic axis can show."""
+    """Draw a bound of all seeds (seeds, J) where it is above 0, as a logarithmic axis requires."""
     shown = np.flatnonzero((values > 0).all(axis=0))
     if shown.size:
         band(axes, (shown + 1).tolist(), values[:, shown].tolist(), colour, line, label)

@@ -1,4 +1,4 @@
-"""What protocols cost: the steps of users, server and authority, timed one by one while a protocol runs.
+"""The cost of protocols: the steps of users, server and authority, timed one by one while a protocol runs.
 
 ========================  ==========================================================
 papers                    here
@@ -7,8 +7,8 @@ N, K, d                   `users`, `buffer`, `length`
 (none)                    `sending`, `after`, `visits`, as in `learning.clock.Costs`
 ========================  ==========================================================
 
-Times are seconds of the processor, so that other programs of the machine do not count; each is the least of several
-runs, and that of a user the median over users. Messages arrive at once: what a network costs is not in here. Users talk
+Times are seconds of processor time, so other programs on the machine do not count. Each is the minimum over several
+runs; a user's time is the median over users. Messages arrive at once: network costs are not included. Users communicate
 through sealed channels.
 
 Source: spec/experiments.md, section 5 (EXP-20, EXP-32).
@@ -52,12 +52,12 @@ _C_L, _C_G, _TAU_MAX, _SLOWLY = 2**16, 64, 10, Staleness.polynomial(1)
 
 @dataclass(frozen=True)
 class Setting:
-    """What is measured: a protocol, with N users in all, K of them in a sum, and d numbers in an update.
+    """The measured case: a protocol with N users in all, K of them in a sum, and d numbers in an update.
 
     Raises
     ------
     ParameterError
-        There is no such protocol.
+        The protocol is unknown.
     """
 
     protocol: str
@@ -71,45 +71,45 @@ class Setting:
 
 
 def measure(setting: Setting, repeats: int = 3) -> Times:
-    """Return what the parties of a protocol spend, as plain data (EXP-20).
+    """Return the time that the parties of a protocol spend, as plain data (EXP-20).
 
     Parameters
     ----------
     setting : Setting
     repeats : int
-        How many runs there are, of which the least times are taken; at least 1.
+        The number of runs, at least 1; the result is their minimum.
 
     Returns
     -------
     dict
-        ``protocol``, ``users``, ``buffer``, ``length`` and ``repeats``; ``user``, ``server`` and ``authority``, what a
-        user spends for one update and the other two for one sum; ``sending``, ``after`` and ``visits`` as in `Costs`.
+        ``protocol``, ``users``, ``buffer``, ``length`` and ``repeats``; ``user``: the time of a user for one update;
+        ``server`` and ``authority``: their time for one sum; ``sending``, ``after`` and ``visits`` as in `Costs`.
     """
     validate.integer("repeats", repeats, 1)
     return dict(_measured(setting, repeats))
 
 
 def costs(times: Mapping[str, Any]) -> Costs:
-    """Return the costs that a clock counts from what `measure` returned."""
+    """Convert the result of `measure` to the costs that a clock counts."""
     return Costs(times["sending"], times["after"], tuple(times["visits"]))
 
 
 @lru_cache(maxsize=64)
 def _measured(setting: Setting, repeats: int) -> Mapping[str, Any]:
-    """Measure once in a process: cells of one setting rest on the same costs."""
+    """Measure once in a process: cells with the same setting share their costs."""
     runs = [_run(setting) for _ in range(repeats)]
     named = {"protocol": setting.protocol, "users": setting.users, "buffer": setting.buffer, "length": setting.length}
     return {**named, "repeats": repeats, **{name: _least([run[name] for run in runs]) for name in runs[0]}}
 
 
 def _run(setting: Setting) -> Times:
-    """Return the times of one run, whose parties have computed nothing yet (EXP-32)."""
+    """Return the times of one run; it starts with cold caches (EXP-32)."""
     kept.forget()
     return PROTOCOLS[setting.protocol](setting)
 
 
 def _least(values: Sequence[Any]) -> Any:
-    """Return the least of numbers, or of lists of numbers the least at each place."""
+    """Return the minimum of numbers, or the elementwise minimum of lists."""
     return [min(at) for at in zip(*values, strict=True)] if isinstance(values[0], list) else min(values)
 
 
@@ -118,7 +118,7 @@ def _least(values: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True)
 class Spent:
-    """One step: its phase, who took it, and the seconds of the processor."""
+    """One step: its phase, its party, and the seconds of processor time."""
 
     phase: str
     party: int
@@ -128,15 +128,16 @@ class Spent:
 
 @dataclass(eq=False)
 class Timed(Network):
-    """A network that times the steps that are taken on it.
+    """A network that times its steps.
 
-    What a party would find only because another one of the same process has computed it is forgotten before each.
+    Before each step it clears cached values that a party would only find because another party of the same process
+    computed them.
     """
 
     spent: list[Spent] = field(default_factory=list)
 
     def take_on(self, received: Outbox, step: Step[Any], party: int, randomness: Randomness | None = None) -> Event:
-        """Let `party` take `step`, and keep how long it took."""
+        """Let `party` take `step`, and record the time."""
 
         def timed(*state_and_inbox: Any, **sampled: Any) -> Any:
             begun = time.process_time()
@@ -149,17 +150,17 @@ class Timed(Network):
 
 
 def _timed(network: Network) -> Timed:
-    """Return a network in the same state as another one, which is not used any more."""
+    """Return a timed network in the same state as another one, which must not be used any more."""
     return Timed(network.table, network.states, network.waiting, network.transcript)
 
 
 def _total(spent: Iterable[Spent], role: Role, *phases: str) -> float:
-    """Return what a role spent in some phases, or in all where none is named."""
+    """Return the time of a role in some phases, or in all phases if none is named."""
     return sum(one.seconds for one in spent if one.role is role and (not phases or one.phase in phases))
 
 
 def _each(spent: Iterable[Spent], *phases: str) -> float:
-    """Return what a user spends in some phases, each taken once: the sum of the medians over users."""
+    """Return the time of a user in some phases, each taken once: the sum of the medians over users."""
     times: dict[str, list[float]] = {phase: [] for phase in phases}
     for one in spent:
         if one.role is Role.USER and one.phase in times:
@@ -189,7 +190,7 @@ def _secagg(setting: Setting) -> Times:
 
 
 def _lightsecagg(setting: Setting) -> Times:
-    """Return the times of a round of LightSecAgg among the K users of a sum; shares of two thirds of them suffice."""
+    """Return the times of a round of LightSecAgg among the K users of a sum; two thirds of their shares suffice."""
     K = setting.buffer
     p = lightsecagg.Parameters(DEFAULT_PRIME, K, 0, max(2, 2 * K // 3), max(1, K // 3), setting.length)
     link = sealed_links(lightsecagg.sealing_context(p, _SESSION, 0), _privates(K))
@@ -226,7 +227,7 @@ def _sources(count: int) -> dict[int, SeededSource]:
 
 
 def buffered_parameters(N: int, K: int, d: int) -> basecagg.Parameters:
-    """Return numbers of BASecAgg in which K - 2 users may collude, and the shares of 70 % of the users suffice."""
+    """Return parameters of BASecAgg: K - 2 users may collude, and the shares of 70 % of the users suffice."""
     T = max(1, min(K - 2, N // 2))
     U = max(T + 1, 7 * N // 10)
     return basecagg.Parameters(DEFAULT_PRIME, N, N - U, U, T, d, K, _C_L, _weight_level(K), _TAU_MAX, _SLOWLY)
@@ -239,8 +240,8 @@ def _weight_level(K: int) -> int:
 def _basecagg(setting: Setting) -> Times:
     """Return the times of a buffer of BASecAgg, which is LightSecAgg in asynchronous learning.
 
-    While a user is at work it also holds the shares that others send; nobody waits for that. It is the second buffer of
-    a session, in which users have agreed on keys already.
+    While a user computes, it also stores the shares of others; nobody waits for that. The buffer is the second one of a
+    session, so the users already share keys.
     """
     p = buffered_parameters(setting.users, setting.buffer, setting.length)
     links = basecagg_runs.sealed_channels(basecagg.sealing_context(p, _SESSION), _privates(p.N))
@@ -274,7 +275,7 @@ def _of_buffer(spent: Sequence[Spent], K: int) -> Times:
 
 
 def position_parameters(N: int, K: int, d: int) -> basa_cores.Parameters:
-    """Return numbers of BASA as in the paper: no spare positions, and an epoch ends with a timeout."""
+    """Return parameters of BASA as in the paper: no spare positions, and a timeout ends the epoch."""
     return replace(basa_cores.PRESETS["paper"], N=max(N, K), T=1, d=d, K=K, c_g=_weight_level(K))
 
 
@@ -293,9 +294,9 @@ def attribute_ring() -> KeyRing:
 
 
 def _basa(setting: Setting, ring: KeyRing) -> Times:
-    """Return the times of an epoch of BASA, with the opening of the next one.
+    """Return the times of an epoch of BASA, including the opening of the next one.
 
-    A visit lasts as long as all its steps, from the request to when the authority and the server have settled it.
+    A visit lasts from the request until the authority and the server have settled it.
     """
     p = position_parameters(setting.users, setting.buffer, setting.length)
     run = basa_runs.Run(p, SeededSource(_SEED, "basa"), session=_SESSION, ring=ring, round=0)

@@ -1,4 +1,4 @@
-"""A line of means with a band of seeds: what the pictures of training have in common."""
+"""A line of means with a band over seeds, for the pictures of training."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy as np
 def band(
     axes: Any, x: Sequence[float], runs: Sequence[Sequence[float]], colour: str, line: str = "-", label: str = ""
 ) -> None:
-    """Draw the mean of the runs of all seeds against x, and a band from the least to the largest.
+    """Draw the mean over seeds against x, and a band from minimum to maximum.
 
-    A run that ended early has fewer numbers; from its end on the others are drawn without it, and a cross marks it.
+    A run that ended early has fewer numbers: a cross marks its end, and the mean goes on without it.
 
     Parameters
     ----------
     axes : matplotlib axes
     x : sequence of float
-        At least as many as the longest run has numbers.
+        At least as many as the numbers of the longest run.
     runs : sequence of sequences of float
         One for each seed.
     colour, line, label : str
-        How the line looks, and what the legend calls it.
+        The style of the line, and its name in the legend.
     """
     longest = max(map(len, runs))
     padded = np.full((len(runs), longest), np.nan)
@@ -38,9 +38,9 @@ def band(
 
 
 def accuracies(axes: Any, found: Sequence[Mapping[str, Any]], colour: str, line: str, label: str) -> None:
-    """Draw the accuracies of the courses of all seeds against their rounds, of which a run that ended early has fewer.
+    """Draw the accuracies of all seeds against their rounds; a run that ended early has fewer rounds.
 
-    Parameters are those of `band`; `found` has what `runs` gave for each seed.
+    Parameters are those of `band`; `found` has the result of `runs` for each seed.
     """
     longest = max((one["rounds"] for one in found), key=len)
     band(axes, longest, [one["accuracy"] for one in found], colour, line, label)

@@ -1,7 +1,7 @@
-"""What an experiment is: settings, cells, a run, statements that were fixed before, and pictures.
+"""The definition of an experiment: settings, cells, a run, statements that are fixed beforehand, and pictures.
 
-An experiment is one figure, table or theorem of a paper, a module of this package. Its settings, its cells and what a
-cell gives are plain data, which JSON holds, so that cells can be kept, sent to other processes, and judged again.
+An experiment is one figure, table or theorem of a paper, and a module of this package. Its settings, its cells and the
+results of its cells are plain data that JSON can hold, so cells can be stored, sent to processes, and judged again.
 
 Source: spec/experiments.md, sections 1, 6 and 7 (EXP-21 to EXP-29).
 """
@@ -22,7 +22,7 @@ PRESETS = ("tiny", "default", PAPER)
 
 @dataclass(frozen=True)
 class Statement:
-    """What a paper says, as an inequality: the mean of `measure`, a number of each seed, is >= or <= `bound`."""
+    """A statement of a paper as an inequality: the mean of `measure`, one number for each seed, is >= or <= `bound`."""
 
     claim: str
     name: str
@@ -44,11 +44,14 @@ class Judged:
 
 @dataclass(frozen=True)
 class Context:
-    """Where data lie, what trains, and who is told which share of a cell is done."""
+    """The location of the data, the device that trains, and a callback for the finished share of a cell."""
 
     data: Path | None = None
     device: str = "cpu"
     tell: Callable[[float], None] = field(default=lambda share: None, compare=False)
+
+
+"""A cell, and the result of its run."""
 
 
 @dataclass(frozen=True)
@@ -61,31 +64,31 @@ class Result:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One figure, table or theorem of a paper, or several that are one run.
+    """One figure, table or theorem of a paper, or several that share a run.
 
     Parameters
     ----------
     name, title : str
-        Such as ``basecagg-fig1``, and one line on what is shown.
+        Such as ``basecagg-fig1``, and one line about its content.
     figures : tuple of str
-        The figures, tables and theorems that it stands for, such as ``BASecAgg, figure 1``.
+        The figures, tables and theorems that it reproduces, such as ``BASecAgg, figure 1``.
     about : str
-        What is trained or measured, and where this departs from the paper.
+        What is trained or measured, and the differences from the paper.
     presets : mapping
-        The settings by the name of the preset, of which `PAPER` is left out where a paper has no numbers; each has
-        ``data`` (a data set, or ``none``), and ``seeds``.
+        The settings by name of the preset; without `PAPER` if the paper has no numbers. Each has ``data`` (a data set,
+        or ``none``), and ``seeds``.
     cells : callable
-        Gives the cells of settings; each has ``seed``, and all that its run needs.
+        Returns the cells of settings; each has ``seed`` and everything that its run needs.
     run : callable
         Runs one cell.
     statements : callable
-        Gives the statements of settings, before anything is run (EXP-21).
+        Returns the statements of settings, before anything runs (EXP-21).
     numbers : callable
-        Gives for each statement, by its name, one number of each seed.
+        Returns for each statement, by name, one number for each seed.
     rows : callable
-        Gives the rows of the CSV file.
+        Returns the rows of the CSV file.
     draw : callable
-        Given matplotlib's pyplot, settings and results, gives figures by the name of their file.
+        Takes matplotlib's pyplot, settings and results; returns figures by file name.
     """
 
     name: str
@@ -102,11 +105,11 @@ class Experiment:
 
     @property
     def claims(self) -> tuple[str, ...]:
-        """The claims that its statements are about, each once."""
+        """The claims of its statements, each once."""
         return tuple(dict.fromkeys(s.claim for s in self.statements(self.presets["default"])))
 
     def judge(self, settings: Data, results: Sequence[Result], asked: int | None = None) -> tuple[Judged, ...]:
-        """Return each statement with its verdict; `asked` are the seeds of the preset, where others were run."""
+        """Return each statement with its verdict; `asked` is the preset's number of seeds, if another was run."""
         numbers = self.numbers(settings, results)
         seeds = settings["seeds"] if asked is None else asked
         return tuple(judged(s, numbers[s.name], seeds) for s in self.statements(settings))
@@ -119,7 +122,7 @@ def judged(statement: Statement, numbers: Sequence[float], seeds: int) -> Judged
 
 
 def by_seed(results: Sequence[Result], **wanted: Any) -> dict[int, Data]:
-    """Return what the cells with these members gave, by seed."""
+    """Return the results of the cells with these members, by seed."""
     return {
         r.cell["seed"]: r.found for r in results if all(r.cell.get(name) == value for name, value in wanted.items())
     }
@@ -128,7 +131,7 @@ def by_seed(results: Sequence[Result], **wanted: Any) -> dict[int, Data]:
 def accuracy(found: Data) -> float:
     """Return the accuracy of a run: the mean over the last tenth of its evaluated rounds, at least one.
 
-    A run that diverged has the accuracy of the last round that was kept (EXP-24).
+    A run that diverged has the accuracy of the last stored round (EXP-24).
     """
     values = found["accuracy"]
     last = values[-1:] if found.get("diverged") else values[-max(1, len(values) // 10) :]

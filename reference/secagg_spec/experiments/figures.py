@@ -1,4 +1,4 @@
-"""The list of all figures and tables of the papers, with the theorems that are run, and what stands for each.
+"""The list of all figures, tables and tested theorems of the papers, and what reproduces each.
 
 Source: spec/experiments.md, section 8 (EXP-30); spec/figures.toml, spec/figures.schema.json.
 """
@@ -18,12 +18,12 @@ PAPERS = {
     "heterosag": "HeteroSAg",
     "multi-round": "Multi-RoundSecAgg",
 }
-"""How each paper is called, by its name in spec/claims."""
+"""The name of each paper, by its file name in spec/claims."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure, table or theorem, with one thing that stands for it; the others are empty."""
+    """A figure, table or theorem, with exactly one of the fields that say what reproduces it."""
 
     paper: str
     number: str
@@ -35,24 +35,24 @@ class Figure:
 
     @property
     def name(self) -> str:
-        """Paper and number, as an experiment names it."""
+        """Paper and number, as an experiment writes them."""
         return f"{PAPERS[self.paper]}, {self.number}"
 
     @property
     def short(self) -> str:
-        """The name that an experiment of its own has, or would have, such as basecagg-fig1."""
+        """The name that its own experiment has, or would have, such as basecagg-fig1."""
         return f"{self.paper}-{self.number.replace('figure ', 'fig').replace(' ', '')}"
 
     @property
     def stands(self) -> str:
-        """What stands for it: something to run, or the reason why there is nothing."""
+        """What reproduces it: a command, or the reason why there is none."""
         if self.experiment:
             return f"secagg-spec reproduce {self.experiment}"
         return self.command or self.reason or _verified(*self.claims)
 
 
 def _verified(first: str, *others: str) -> str:
-    """Return a command that can be typed, and the claims for which there is one like it."""
+    """Return a command to type, and the claims that have a similar one."""
     return f"secagg-spec claims {first} --verify" + (f", likewise {', '.join(others)}" if others else "")
 
 

@@ -4,7 +4,7 @@
 paper                 here
 ====================  ==========================================
 N, G, n               `users`, `groups`, N / G
-B                     `byzantine`: so many users attack, each in a group of its own
+B                     `byzantine`: the number of users that attack, each in its own group
 alpha                 `alpha` of Dirichlet's distribution, None for equal shares
 sigma = 5, -5, 30     `learning.attacks`, `LABEL_SCALE`
 ====================  ==========================================
@@ -34,7 +34,7 @@ from secagg_spec.learning.streams import ATTACK, stream
 MEDIANS, MEANS = "HET-EXP2", "HET-EXP2F"
 LABEL_SCALE = 30.0
 LOSS, GAP = -0.02, 0.3
-"""The largest loss of accuracy of a median that withstands an attack, and the least gain over the mean."""
+"""The largest loss of accuracy of a median that withstands an attack, and the smallest gain over the mean."""
 NONE, GAUSSIAN, SIGN_FLIP, LABEL_FLIP, MODEL_FLIP = "none", "gaussian", "sign-flip", "label-flip", "model-sign-flip"
 MEAN, MEDIAN = "mean", "median"
 BOUND = 64.0
@@ -67,7 +67,7 @@ samples. The preset paper has CIFAR-10 as JPEG copies. The paper's rate is kept;
 
 
 Attack = Callable[[RealArray, RealArray, np.random.Generator], RealArray]
-"""Takes the model that a user began with, the one that it trained, and draws; returns the one that it claims."""
+"""Maps the model that a user started from, the model that it trained, and draws to the model that it claims."""
 
 
 def _gaussian(start: RealArray, trained: RealArray, rng: np.random.Generator) -> RealArray:
@@ -96,7 +96,7 @@ ATTACKS: Mapping[str, Attack] = {
 
 @dataclass(frozen=True, eq=False)
 class AttackedTask(Task):
-    """A task in which some users send what an attack makes of their training."""
+    """A task in which an attack changes the training results of some users."""
 
     attack: Attack
     byzantine: frozenset[int]
@@ -104,7 +104,7 @@ class AttackedTask(Task):
     def updates(
         self, users: Sequence[int], starts: RealArray, number: int, work: Work, rate: float | None = None
     ) -> RealArray:
-        """Return what users send as their updates in a round; the noise is that of seed, round and user."""
+        """Return what users send as their updates in a round; seed, round and user determine the noise."""
         sent = super().updates(users, starts, number, work, rate)
         for at, user in enumerate(users):
             if user in self.byzantine:
@@ -114,7 +114,7 @@ class AttackedTask(Task):
 
 
 def byzantine_users(seed: int, users: int, groups: int, count: int) -> frozenset[int]:
-    """Return who attacks: the first user of each of `count` groups, which are drawn; more of them hold all of fewer."""
+    """Return the attackers: the first user of each of `count` drawn groups; a larger set includes a smaller one."""
     count = validate.integer("byzantine", count, 0, groups)
     first = [int(part[0]) for part in np.array_split(np.arange(users), groups)]
     return frozenset(first[group] for group in stream(seed, ATTACK).permutation(groups)[:count])
@@ -133,7 +133,7 @@ def attacked(task: Task, attack: str, byzantine: frozenset[int]) -> Task:
 
 
 def flipped(samples: Samples, places: IntArray, classes: int) -> Samples:
-    """Return samples of which those at some places have the opposite labels."""
+    """Return samples in which those at some places have the opposite labels."""
     labels = samples.y.copy()
     labels[places] = attacks.label_flip(labels[places], classes)
     return Samples(samples.x, labels)
@@ -181,7 +181,7 @@ def _run(cell: Data, context: Context) -> Data:
 
 
 def _aggregator(cell: Data) -> Data:
-    """Return the settings of SecAgg, or of the median of HeteroSAg, with one step; the shortcut stands for both."""
+    """Return the settings of SecAgg, or of the median of HeteroSAg, with one step; both run as the shortcut."""
     if cell["method"] == MEAN:
         return {"aggregator": "secagg", "level": 2**16, "clip": True, "every": 0}
     cells = {"groups": cell["groups"], "levels": LEVELS, "range": (-BOUND, BOUND), "method": MEDIAN}
@@ -230,7 +230,7 @@ def _accuracies(results: Sequence[Result], *scheme: Any) -> dict[int, float]:
     return {seed: accuracy(found) for seed, found in _of(results, *scheme).items()}
 
 
-# ------------------------------------------------------------------------------------------------------- what is shown
+# ------------------------------------------------------------------------------------------------ rows and pictures
 
 
 def _rows(settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any]]:

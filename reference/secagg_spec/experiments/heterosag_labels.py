@@ -1,14 +1,14 @@
-"""Figures 10 and 12 of HeteroSAg: which labels users hold when their shares are drawn from Dirichlet's distribution.
+"""Figures 10 and 12 of HeteroSAg: the labels that users hold when their shares follow Dirichlet's distribution.
 
 ====================  ==========================================================================
 paper                 here
 ====================  ==========================================================================
 N, alpha              `users`, `alpha` of a cell
-label distribution    `counts` (N, classes): the samples of each label that each user holds, of the first seed
+label distribution    `counts` (N, classes): the samples of each label that each user holds, for the first seed
 ====================  ==========================================================================
 
-The *distance* of a user is the total variation distance of its shares of labels from those of all the data; a label is
-*scarce* for a user with less than a hundredth of its samples.
+The *distance* of a user is the total variation distance between its shares of labels and those of all the data. A label
+is *scarce* for a user if less than a hundredth of its samples have it.
 
 Source: HeteroSAg, appendices J.2 and J.3; spec/experiments.md, section 2 (EXP-05).
 """
@@ -77,12 +77,12 @@ def _run(cell: Data, context: Context) -> Data:
 
 
 def shares(counts: datasets.IntArray) -> RealArray:
-    """Return the shares of labels of each user, (N, classes), of counts of that shape."""
+    """Return the shares of labels of each user, (N, classes), from counts of the same shape."""
     return np.asarray(counts / counts.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
 def distance(counts: datasets.IntArray) -> float:
-    """Return the mean over users of the total variation distance of their labels from those of all users, in [0, 1]."""
+    """Return the mean over users of the total variation distance between their labels and all labels, in [0, 1]."""
     everyone = counts.sum(axis=0) / counts.sum()
     return float(np.abs(shares(counts) - everyone).sum(axis=1).mean() / 2)
 
@@ -130,7 +130,7 @@ def _numbers(settings: Data, results: Sequence[Result]) -> Mapping[str, Sequence
     return found
 
 
-# ------------------------------------------------------------------------------------------------------- what is shown
+# ------------------------------------------------------------------------------------------------ rows and pictures
 
 
 def _rows(settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any]]:
@@ -144,7 +144,7 @@ def _draw(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, A
 
 
 def _figure(plt: Any, settings: Data, results: Sequence[Result], users: int) -> Any:
-    """Draw one panel for each alpha, of the first seed: a bar for each user."""
+    """Draw one panel for each alpha, for the first seed: a bar for each user."""
     alphas = settings["alphas"]
     figure, panels = plt.subplots(len(alphas), 1, figsize=(11, 2.6 * len(alphas)), sharex=True, layout="constrained")
     for letter, axes, alpha in zip("abcdefgh", panels, alphas, strict=False):

@@ -9,7 +9,7 @@ r1, r2                ``-range``, ``range``
 rates of the groups   `RATES`, in Mb/s
 ====================  ==========================================
 
-The three schemes see the same users, batches and draws. Time is what a user of each group needs to send its masked
+The three schemes use the same users, batches and draws. Time is how long a user of each group needs to send its masked
 segments, by the formula of appendix J.1; a round lasts until the slowest group has sent.
 
 Source: HeteroSAg, section 5.1, appendices J.1 and J.2; claims HET-EXP1, HET-TAB4, HET-TAB4B.
@@ -33,7 +33,7 @@ from secagg_spec.protocols.heterosag.plan import Parameters, cells_of
 
 LEVELS = (2, 6, 8, 10, 12)
 FLOAT = 2**32
-"""K of numbers that are sent as they are, 32 bits each, as the paper counts them."""
+"""K of numbers that are sent unquantised, with 32 bits each, as the paper counts them."""
 SCHEMES: Mapping[str, tuple[int, ...] | None] = MappingProxyType(
     {"heterogeneous": LEVELS, "two levels": (2,) * 5, "no quantisation": None}
 )
@@ -41,7 +41,7 @@ RATES = (1.0, 2.0, 2.0, 2.0, 2.0)
 """Mb/s of each group: group 0 are the stragglers."""
 CLOSE, BETTER = -0.03, 0.15
 SLOWER = 150
-"""From this round on the learning rate of figure 11 falls."""
+"""The round from which the learning rate of figure 11 falls."""
 _LOOKS = {"heterogeneous": ("#009e73", "-"), "two levels": ("#d55e00", "--"), "no quantisation": ("#0072b2", "-.")}
 
 _SORTED: Data = {
@@ -120,7 +120,7 @@ def _bits_of_floats(plan: Parameters, user: int) -> int:
 
 
 def seconds(found: Data) -> float:
-    """Return how long a round takes to send: the slowest group's megabits over its rate."""
+    """Return the sending time of a round: the slowest group's megabits over its rate."""
     return max(float(bits) / rate for bits, rate in zip(found["megabits"], RATES, strict=True))
 
 
@@ -128,7 +128,7 @@ def seconds(found: Data) -> float:
 
 
 def statements(settings: Data) -> tuple[Statement, ...]:
-    """Return what section 5.1 and appendix J.2 say, for each distribution of the labels."""
+    """Return the statements of section 5.1 and appendix J.2, for each distribution of the labels."""
     return tuple(statement for alpha in settings["alphas"] for statement in _statements(alpha))
 
 
@@ -158,7 +158,7 @@ def numbers(settings: Data, results: Sequence[Result]) -> Mapping[str, Sequence[
 
 
 def rows(settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any]]:
-    """Yield the accuracy of each evaluated round of each cell, and the time that was spent on sending by then."""
+    """Yield the accuracy of each evaluated round of each cell, and the time spent on sending so far."""
     for result in results:
         chosen = {name: result.cell[name] for name in ("scheme", "alpha", "seed")}
         for round, value in zip(result.found["rounds"], result.found["accuracy"], strict=True):

@@ -1,4 +1,4 @@
-"""Theorem 2 of HeteroSAg: the loss of the mean model of runs, beside the printed bound and the one that is proved here.
+"""Theorem 2 of HeteroSAg: the loss of the mean model of runs, next to the printed bound and the bound proved here.
 
 ====================  ==============================================================================
 paper                 here
@@ -9,8 +9,8 @@ sigma^2               `Step.rounding`
 s_i^2 of the repair   `Largest.noise`
 ====================  ==============================================================================
 
-All users send the gradient of a batch in each round. An entry outside [r1, r2] ends a run. Without convexity the mean
-squared gradient takes the place of the loss: this is what is left of the theorem for a network.
+In each round all users send the gradient of a batch. An entry outside [r1, r2] ends a run. Without convexity the mean
+squared gradient replaces the loss: only this part of the theorem holds for a network.
 
 Source: HeteroSAg, theorem 2, eq. (11); proofs/quantised_descent.py; claims HET-THM2R, UNI-CONVRUNS.
 """
@@ -34,7 +34,7 @@ from secagg_spec.protocols.heterosag.costs import error_bound
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What the bounds have in common: eta, sigma^2, the first model, its squared distance, F^*, F(theta_0) - F^*."""
+    """The part that the bounds share: eta, sigma^2, the first model, its squared distance, F^*, F(theta_0) - F^*."""
 
     rate: float
     rounding: float
@@ -61,7 +61,7 @@ class Step:
 
 
 def run(cell: Data, context: Context) -> Data:
-    """Run a cell: the mean over runs of what is bounded, and the bounds of its variant."""
+    """Run a cell: return the mean over runs of the bounded quantity, and the bounds of its variant."""
     users, work = convergence.users(cell, context), runs.Work()
     aggregator = HeteroSAg(cell["aggregator"], users.count, users.problem.d, cell["seed"])
     seen, step = Largest.of(users, cell["batch"]), _step(cell, users, aggregator)
@@ -88,7 +88,7 @@ def _step(cell: Data, users: Users, aggregator: HeteroSAg) -> Step:
 
 @dataclass(frozen=True)
 class Play:
-    """What plays the rounds of runs."""
+    """Plays the rounds of runs."""
 
     users: Users
     step: Step
@@ -98,7 +98,7 @@ class Play:
     work: runs.Work
 
     def fill(self, row: RealArray, repeat: int) -> None:
-        """Write what is bounded after each round of one run."""
+        """Write the bounded quantity after each round of one run."""
         model, total, squares = self.step.start, np.zeros(self.users.problem.d), 0.0
         everybody = range(self.users.count)
         for t in range(len(row)):

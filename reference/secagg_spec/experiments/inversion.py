@@ -1,8 +1,9 @@
-"""Figure 1 of Multi-RoundSecAgg: images out of the sums of many rounds, under two ways to choose the users.
+"""Figure 1 of Multi-RoundSecAgg: images recovered from the sums of many rounds, under two ways to choose the users.
 
 Each user holds one image, and its update is the gradient of one step on it (FedSGD), quantised. The server has the sums
-that SecAgg tells. Under random selection it combines them to single updates and inverts these; under batch partitioning
-no combination is a single update, so it inverts the sum over a batch: as if it were one user's, and as that of T users.
+that SecAgg reveals. Under random selection it combines them to single updates and inverts these. Under batch
+partitioning no combination is a single update, so it inverts the sum over a batch: once as if it were the update of one
+user, and once as the sum of T updates.
 
 ====================  ==========================================
 paper                 here
@@ -60,9 +61,9 @@ Say: TypeAlias = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """N users of whom K are in a round, in batches of T in the one case; a net, and how hard the server tries.
+    """N users, K of them in a round, in batches of T under batch partitioning; a net; and the server's effort.
 
-    `rate` is that of the steps that the server takes between rounds; with 0 the net stays, and so do the updates.
+    `rate` is the learning rate of the server's steps between rounds; with 0 the net and the updates stay the same.
 
     Raises
     ------
@@ -98,13 +99,13 @@ class Settings:
 
     @property
     def level(self) -> int:
-        """The quantiser's level: 2**20, or less where the sum of K updates would not fit."""
+        """The quantiser's level: 2**20, or less if the sum of K updates would not fit."""
         return 1 << (26 - max(6, (self.parameters.K - 1).bit_length()))
 
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """A session: who was in which sum, the sums, the updates (rounds, N, d), and the net of the round `middle`."""
+    """A session: the users of each sum, the sums, the updates (rounds, N, d), and the net of the round `middle`."""
 
     log: Log
     sums: Integers
@@ -113,22 +114,22 @@ class Played:
     middle: int
 
     def drift(self) -> int:
-        """How far an entry of an update is from that of the round `middle`, at most."""
+        """Return the largest difference between an entry of an update and that of the round `middle`."""
         return max(int(np.abs(each - self.updates[self.middle]).max()) for each in self.updates)
 
     def after(self, *users: int) -> int | None:
-        """After how many rounds the sum over some users comes out, or None."""
+        """Return the number of rounds after which the sum over some users can be computed, or None."""
         found = combination(self.log, *users)
         return None if found is None else found[-1][0] + 1
 
     def taken(self, *users: int) -> Combination | None:
-        """Return the combination that the server takes: when updates drift, the one in which that matters least."""
+        """Return the combination that the server takes; if updates drift, the one with the smallest error."""
         return mildest(self.log, *users) if self.drift() else combination(self.log, *users)
 
 
 @dataclass(frozen=True)
 class Recovery:
-    """After how many rounds each sum in question comes out, how far it is off, and how far it can be, at most."""
+    """For each sum in question, after how many rounds it can be computed; the error, and an upper bound for it."""
 
     after: tuple[int | None, ...]
     error: Fraction
@@ -137,9 +138,9 @@ class Recovery:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Images (n, side, side) that came out, and how near the nearest of them is to a user's, in decibels.
+    """Recovered images (n, side, side), and the similarity of the nearest one to a user's image, in decibels.
 
-    `nearer` is how many images of the data are nearer to it than the user's own.
+    `nearer` is the number of images of the data that are nearer to it than the user's own.
     """
 
     images: RealArray
@@ -149,7 +150,7 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """What the server has of one user's image: None where the sum that it takes does not come out."""
+    """What the server has of one user's image: None if it cannot compute the sum that it needs."""
 
     user: int
     original: RealArray
@@ -160,7 +161,7 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """All that comes of it; `data` names the images, `pool` says how many there are, `guess` is their mean."""
+    """The whole result; `data` names the images, `pool` is their number, `guess` is their mean image."""
 
     settings: Settings
     data: str
@@ -174,12 +175,12 @@ class Result:
 
 
 def run(settings: Settings, data: Digits, say: Say = lambda line: None) -> Result:
-    """Play both sessions, and invert what comes out of them.
+    """Play both sessions, and invert what the server can compute from them.
 
     Raises
     ------
     ParameterError
-        There are fewer images than users, or more numbers than can be kept.
+        There are fewer images than users, or more numbers than can be stored.
     """
     torch.set_num_threads(1)
     images, labels = _held(settings, data)
@@ -216,7 +217,7 @@ def _held(settings: Settings, data: Digits) -> tuple[RealArray, Tensor]:
 
 
 def _shown(settings: Settings) -> list[int]:
-    """Return the users whose updates are inverted: of different batches, while there are such."""
+    """Return the users whose updates are inverted: from different batches, as long as there are enough."""
     p = settings.parameters
     order = sorted(range(p.N), key=lambda user: (user - p.members(p.batch_of(user))[0], user))
     return sorted(order[: settings.shown])
@@ -254,7 +255,7 @@ def gradient(net: nn.Sequential, images: Tensor, targets: Tensor, *, graph: bool
 def _play(
     settings: Settings, p: Parameters, strategy: str, net: nn.Sequential, images: RealArray, labels: Tensor
 ) -> Played:
-    """Play a session, in which the server trains the net when there is a rate."""
+    """Play a session; if there is a rate, the server trains the net."""
     log = draw_log(p, strategy, settings.rounds, settings.entropy)
     net, middle = copy.deepcopy(net), settings.rounds // 2 if settings.rate else 0
     source = SeededSource(settings.entropy, f"rounding {strategy}")
@@ -286,7 +287,7 @@ def _updates(
 
 
 def _step(net: nn.Sequential, change: RealArray) -> None:
-    """Take a change off the numbers of a net."""
+    """Subtract a change from the parameters of a net."""
     with torch.no_grad():
         for weights, part in zip(net.parameters(), _parts(net, change), strict=True):
             weights.sub_(part)
@@ -301,7 +302,7 @@ def _parts(net: nn.Sequential, numbers: RealArray) -> Update:
 
 
 def _recovery(settings: Settings, played: Played, sets: Sequence[tuple[int, ...]]) -> Recovery:
-    """Return how well the sums over some sets of users come out, those that do."""
+    """Return the rounds and the errors of the sums over some sets of users that can be computed."""
     error, bound, drift = Fraction(0), Fraction(0), Fraction(played.drift(), settings.level)
     for users in sets:
         taken = played.taken(*users)
@@ -317,7 +318,7 @@ def _recovery(settings: Settings, played: Played, sets: Sequence[tuple[int, ...]
 
 
 def _row(settings: Settings, free: Played, held: Played, own: tuple[Digits, RealArray], user: int, say: Say) -> Row:
-    """Return what comes out of a user's update, where the server has it, and of the sum over its batch."""
+    """Return the images from a user's update, if the server has it, and from the sum over its batch."""
     say(f"images of user {user}")
     members = tuple(settings.parameters.members(settings.parameters.batch_of(user)))
     single, batch = _known(settings, free, (user,)), _known(settings, held, members)
@@ -333,13 +334,13 @@ def _row(settings: Settings, free: Played, held: Played, own: tuple[Digits, Real
 
 
 def _found(images: RealArray, data: Digits, original: RealArray) -> Found:
-    """Return images that came out, with how near they are to the user's own."""
+    """Return recovered images, with their similarity to the user's own."""
     near = max(images, key=lambda image: similarity(image, original))
     return Found(images, similarity(near, original), int((data.squares(near) < np.square(near - original).sum()).sum()))
 
 
 def _known(settings: Settings, played: Played, users: tuple[int, ...]) -> Update | None:
-    """Return the sum over some users as the server has it, None when it has not."""
+    """Return the sum over some users as the server computes it; None if it cannot."""
     taken = played.taken(*users)
     if taken is None:
         return None
@@ -349,17 +350,17 @@ def _known(settings: Settings, played: Played, users: tuple[int, ...]) -> Update
 
 @dataclass(frozen=True, eq=False)
 class Inverter:
-    """Makes images of updates: the net is known, and the images are as high and wide as `side`."""
+    """Recovers images from updates; it knows the net, and `side` is the height and width of the images."""
 
     settings: Settings
     net: nn.Sequential
     side: int
 
     def together(self, update: Update, count: int) -> RealArray:
-        """Return `count` images whose updates sum to an update, (count, side, side): of some starts the closest.
+        """Return `count` images whose updates sum to an update, (count, side, side): the closest result of some starts.
 
-        Of a dense net and one image nothing has to be searched: the image is the gradient of a neuron's weights
-        divided by that of its offset.
+        For a dense net and one image no search is needed: the image is the gradient of a neuron's weights divided by
+        that of its bias.
         """
         if self.settings.net == "dense" and count == 1:
             best = int(update[1].abs().argmax())
@@ -369,10 +370,10 @@ class Inverter:
         return min(tries, key=lambda found: found[1])[0]
 
     def as_one(self, update: Update, original: RealArray) -> RealArray:
-        """Return the image nearest to a user's that comes of taking a batch's sum for that user's update.
+        """Return the image nearest to a user's that results from treating a batch's sum as that user's update.
 
-        Every label is tried, those that the batch seems to have and their mixture from all starts; of a dense net,
-        every neuron. Which try is nearest the server cannot know: this is more than it can do.
+        Every label is tried; the labels that the batch seems to have, and their mixture, from all starts. For a dense
+        net, every neuron is tried. The server cannot know which try is nearest, so this is more than it can do.
         """
         if self.settings.net == "dense":
             tries = list(quotients(update))
@@ -385,7 +386,7 @@ class Inverter:
         return max(tries, key=lambda image: similarity(image, original))
 
     def searched(self, update: Update, labels: Tensor, start: int) -> tuple[RealArray, float]:
-        """Return images whose update has nearly the direction of the given one, and how far it is from it."""
+        """Return images whose update has nearly the direction of the given one, and the distance between the two."""
         generator = torch.Generator().manual_seed(start)
         shape = (len(labels), self.side, self.side)
         images = torch.rand(shape, generator=generator, dtype=torch.float64).requires_grad_()
@@ -404,7 +405,7 @@ class Inverter:
 
 
 def quotients(update: Update) -> RealArray:
-    """Return, for each neuron of a first dense layer, the gradient of its weights over its offset's, as an image."""
+    """Return, for each neuron of a first dense layer, the gradient of its weights over its bias's, as an image."""
     weights, offsets = update[:2]
     side = round(weights.shape[1] ** 0.5)
     sound = torch.where(offsets == 0, torch.ones_like(offsets), offsets)
@@ -412,7 +413,7 @@ def quotients(update: Update) -> RealArray:
 
 
 def labels_of(update: Update, count: int) -> Tensor:
-    """Return the labels that `count` images seem to have, (count, 10): each lowers the last layer's offset by 1."""
+    """Return the labels that `count` images seem to have, (count, 10): each lowers the last layer's bias by 1."""
     rest, labels = update[-1].clone(), torch.zeros(count, CLASSES, dtype=torch.float64)
     for row in labels:
         lowest = int(rest.argmin())
@@ -432,7 +433,7 @@ def _length(update: Update) -> Tensor:
 
 
 def _variation(images: Tensor) -> Tensor:
-    """Return the mean difference of pixels side by side, and one below the other."""
+    """Return the mean difference of horizontally and of vertically adjacent pixels."""
     return images.diff(dim=1).abs().mean() + images.diff(dim=2).abs().mean()
 
 

@@ -1,4 +1,4 @@
-"""What `inversion` found, in words, numbers and a picture."""
+"""Prints and draws the results of `inversion`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _drifting(rate: float) -> str:
 
 
 def _out(strategy: str, what: str, found: Recovery, level: int) -> str:
-    """Say how many sums came out, after how many rounds, and how far they are off."""
+    """Say how many sums can be computed, after how many rounds, and with what error."""
     after = [count for count in found.after if count is not None]
     if not after:
         return f"{strategy} 0 of {len(found.after)} {what} come out"
@@ -137,7 +137,7 @@ def draw(result: Result, folder: Path) -> list[Path]:
 
 
 def figure_of(rows: Sequence[Row], T: int, pool: int) -> Any:
-    """Return the picture of some users' images and of what comes out, in batches of T; the data have `pool` images."""
+    """Return the picture of some users' images and the recovered ones, in batches of T; the data have `pool` images."""
     from matplotlib.figure import Figure  # noqa: PLC0415
     from matplotlib.layout_engine import ConstrainedLayoutEngine  # noqa: PLC0415
 
@@ -182,7 +182,7 @@ def _image(axes: Any, image: RealArray | None, below: str, colour: str) -> None:
 
 
 def tiled(images: RealArray) -> RealArray:
-    """Return images (n, side, side) as one, black on white, in rows as long as those of a square that holds them."""
+    """Return images (n, side, side) as one, black on white, in rows of a square that is large enough."""
     across = isqrt(len(images) - 1) + 1
     scale = max(1, _TILE // images.shape[1])
     size = images.shape[1] * scale + _GAP

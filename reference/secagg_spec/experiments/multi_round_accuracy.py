@@ -8,8 +8,8 @@ p_i                   `rates`, written as fractions
 beta                  `alpha` of a cell
 ====================  ==========================================================================
 
-Who is in the sum of a round is chosen by `experiments.selection`; a round that cannot take place leaves the model as it
-is, and counts.
+`experiments.selection` chooses who is in the sum of a round. A round that cannot take place leaves the model unchanged,
+and counts.
 
 Source: Multi-RoundSecAgg, section 6; spec/multi-round.md; spec/experiments.md; claims MRS-ACC, MRS-ACC2, MRS-ACC3.
 """
@@ -29,7 +29,7 @@ SETTINGS: Mapping[str, Data] = {
     "non-IID": {"partition": "dirichlet", "alpha": 0.5},
 }
 COMPARABLE = 0.02
-"""How much less accurate is comparable."""
+"""The largest difference of accuracies that counts as comparable."""
 _LOOKS = ("#0072b2", "#56b4e9", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#444444")
 _ABOUT = """Rounds of FedAvg, in which all users count the same, with SecAgg as aggregator; every twentieth round it is
 run whole, and the sum of quantised updates stands for the others. Users drop out as in the paper. CIFAR-100 is not
@@ -103,7 +103,7 @@ def _run(cell: Data, context: Context) -> Data:
 
 
 def chosen(cell: Data) -> list[list[int]]:
-    """Return who is in the sum of each round of a cell: nobody, where the round cannot take place."""
+    """Return the users in the sum of each round of a cell; none if the round cannot take place."""
     settings = selection.Settings(
         cell["users"],
         cell["per_round"],
@@ -163,7 +163,7 @@ def _accuracies(results: Sequence[Result], setting: str, scheme: str) -> list[fl
     return [accuracy(of[seed]) for seed in sorted(of)]
 
 
-# ------------------------------------------------------------------------------------------------------- what is shown
+# ------------------------------------------------------------------------------------------------ rows and pictures
 
 
 def _rows(settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any]]:

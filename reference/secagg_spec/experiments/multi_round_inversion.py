@@ -1,4 +1,4 @@
-"""Figure 1 of Multi-RoundSecAgg, over several seeds: whether images are found in what sums of many rounds tell.
+"""Figure 1 of Multi-RoundSecAgg, over several seeds: whether the sums of many rounds reveal the users' images.
 
 ====================  ==========================================================================
 paper                 here
@@ -6,8 +6,8 @@ paper                 here
 N, K, T               `users`, `per_round`, `privacy` of settings
 ====================  ==========================================================================
 
-The attack is that of `experiments.inversion`. An image is *found* when none of the data is nearer to what comes out
-than the user's own.
+The attack is that of `experiments.inversion`. An image is *found* if no image of the data is nearer to the recovered
+one than the user's own.
 
 Source: Multi-RoundSecAgg, figure 1; claims MRS-FIG1 and UNI-INVERT.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from secagg_spec.experiments.inversion import Found, Row
 
 WORSE = 20.0
-"""By how many decibels a smear is further from an image than what an inversion shows."""
+"""By how many decibels a smear is further from an image than the result of an inversion."""
 _ABOUT = """Each user holds one image, and its update is the gradient of one step on it. The server has sums of SecAgg
 of many rounds, under random selection and with whole batches, and inverts what it can combine of them. The paper shows
 one picture, and its appendix on the attack was not read: images, networks and numbers of users are decided here. Taken
@@ -95,7 +95,7 @@ def _run(cell: Data, context: Context) -> Data:
 
 @dataclass
 class _Said:
-    """Tells which share is done, each time that something is said."""
+    """Reports the finished share whenever a line is printed."""
 
     context: Context
     steps: int
@@ -107,7 +107,7 @@ class _Said:
 
 
 def images(data: str, folder: Path | None) -> digits.Digits:
-    """Return the images that users hold: the bundled digits, or MNIST whose files have the hashes of the table.
+    """Return the images that users hold: the bundled digits, or MNIST files whose hashes are those of the table.
 
     Raises
     ------
@@ -124,12 +124,12 @@ def images(data: str, folder: Path | None) -> digits.Digits:
 
 
 def _out(after: Sequence[int | None]) -> int:
-    """Return how many sums come out."""
+    """Return how many sums can be computed."""
     return sum(count is not None for count in after)
 
 
 def _as_json(row: Row, guess: RealArray) -> dict[str, Any]:
-    """Return a user's image, what came out of it, and how near to it the mean image of the data is."""
+    """Return a user's image, its recovered image, and the similarity of the data's mean image to it."""
     from secagg_spec.experiments.inversion import similarity  # noqa: PLC0415
 
     ways = zip(_WAYS, (row.alone, row.as_one, row.together), strict=True)
@@ -203,16 +203,16 @@ def _numbers(settings: Data, results: Sequence[Result]) -> Mapping[str, Sequence
 
 
 def _share(users: Sequence[Data], way: str) -> float:
-    """Return for how many of some users the image is found; it is not where nothing comes out."""
+    """Return the share of some users whose image is found; it is not found if the sum cannot be computed."""
     return sum(user[way] is not None and not user[way]["nearer"] for user in users) / len(users)
 
 
 def _score(users: Sequence[Data], way: str) -> float:
-    """Return the mean decibels of some users; where nothing comes out, those of the mean image of the data."""
+    """Return the mean decibels of some users; a sum that cannot be computed counts with the data's mean image."""
     return float(np.mean([user["guess"] if user[way] is None else user[way]["score"] for user in users]))
 
 
-# ------------------------------------------------------------------------------------------------------- what is shown
+# ------------------------------------------------------------------------------------------------ rows and pictures
 
 
 def _rows(settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any]]:

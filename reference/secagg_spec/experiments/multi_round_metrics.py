@@ -5,11 +5,11 @@ paper                 here
 ====================  ==========================================================================
 N, K, T               `users`, `per_round`, `privacy` of settings
 p_i                   `rates`, written as fractions
-T(t), F(t), C(t)      ``weak``, ``fairness_gap``, ``cardinality`` of what a cell gives
+T(t), F(t), C(t)      ``weak``, ``fairness_gap``, ``cardinality`` of the result of a cell
 R                     ``family``
 ====================  ==========================================================================
 
-What is chosen and measured is that of `experiments.selection`; nothing is trained.
+`experiments.selection` chooses and measures; nothing is trained.
 
 Source: Multi-RoundSecAgg, section 6; claims MRS-OBS1, MRS-OBS2, MRS-FIG3, MRS-FIG4, MRS-TAB1, MRS-THM1C, MRS-REM5.
 """
@@ -98,7 +98,7 @@ def _cells_of_figure_5(settings: Data) -> list[Data]:
 
 
 def _run(cell: Data, context: Context) -> Data:
-    """Run one scheme, and keep what is measured after each round, or only that after all of them."""
+    """Run one scheme; keep the measurements after each round, or only those after the last one."""
     settings = _settings(cell, cell["privacy"])
     scheme = next(one for one in selection.schemes(settings) if one.name == cell["scheme"])
     rates = selection.rates_of_users(settings)
@@ -124,12 +124,12 @@ def _last(found: Data, name: str) -> float:
 
 
 def _more_private(found: Mapping[str, Data], scheme: str, *others: str) -> float:
-    """Return by how many users a combination of rounds holds more with a scheme than with the best of others."""
+    """Return how many more users a combination of rounds holds with a scheme than with the best of the others."""
     return float(_low(found[scheme]) - max(_high(found[other]) for other in others))
 
 
 def _by_scheme(settings: Data, results: Sequence[Result]) -> list[dict[str, Data]]:
-    """Return what each seed gave, by scheme."""
+    """Return the results of each seed, by scheme."""
     of = {scheme: by_seed(results, scheme=scheme) for scheme in _schemes(settings)}
     return [{scheme: found[seed] for scheme, found in of.items()} for seed in sorted(of[RANDOM])]
 
@@ -191,7 +191,7 @@ def _numbers_of_figure_4(settings: Data, results: Sequence[Result]) -> Mapping[s
 
 
 def _of_seed(settings: Data, found: Mapping[str, Data]) -> dict[str, float]:
-    """Return the number of each statement of figure 4."""
+    """Return the number for each statement of figure 4."""
     others = [scheme for scheme in found if scheme != PARTITION]
     least = min(_last(found[scheme], "cardinality") for scheme in others)
     numbers = {
@@ -207,7 +207,7 @@ def _of_seed(settings: Data, found: Mapping[str, Data]) -> dict[str, float]:
 
 
 def _small(settings: Data) -> list[int]:
-    """Return the two smallest T, which are 4 and 3 in the paper."""
+    """Return the two smallest T: 4 and 3 in the paper."""
     return sorted(settings["privacy"])[:2]
 
 
@@ -316,7 +316,7 @@ def _cells_of_figure_3(settings: Data) -> list[Data]:
 
 
 def _run_figure_3(cell: Data, context: Context) -> Data:
-    """Run batches of each size with one rate, and measure what theorem 1 is about."""
+    """Run batches of each size with one rate, and measure the quantity of theorem 1."""
     pairs = selection.trade_off(cell["users"], cell["per_round"], Fraction(cell["rates"][0]))
     settings = _settings(cell, [T for T, _ in pairs], "uniform")
     there = selection.available(settings, selection.rates_of_users(settings))
@@ -414,7 +414,7 @@ def _cells_of_table_1(settings: Data) -> list[Data]:
 
 
 def _run_table_1(cell: Data, context: Context) -> Data:
-    """Count a family; one that is small enough is listed set by set."""
+    """Count a family; list a small one set by set."""
     parameters = Parameters(cell["users"], cell["per_round"], cell["privacy"])
     size = family_size(parameters)
     listed = len(set(family(parameters))) if size <= _MOST_LISTED else None

@@ -1,4 +1,4 @@
-"""Theorem 2 of Multi-RoundSecAgg: the loss of runs, beside the printed bound and the one that is proved here.
+"""Theorem 2 of Multi-RoundSecAgg: the loss of runs, next to the printed bound and the bound proved here.
 
 ====================  ==============================================================================
 paper                 here
@@ -10,8 +10,8 @@ sigma_i^2, G^2        `Largest.noise`, `Largest.moment`
 L^* - sum L_i^*       `Step.summed`; with their mean `Step.mean`
 ====================  ==============================================================================
 
-The step is 2/(mu (gamma + t)), that of the work that the theorem rests on; t counts the local steps of the rounds
-before that took place, or of all rounds before.
+The step is 2/(mu (gamma + t)), as in the work that the theorem is based on; t counts the local steps of the earlier
+rounds that took place, or of all earlier rounds.
 
 Source: Multi-RoundSecAgg, theorem 2, eq. (8); proofs/effective_rounds.py; claims MRS-THM2R, UNI-CONVRUNS.
 """
@@ -37,7 +37,7 @@ from secagg_spec.selection.batches import Parameters
 
 @dataclass(frozen=True)
 class Step:
-    """What the bounds have in common: N, K, T, C/K, E, rho, mu, the squared distance, and Gamma in both readings."""
+    """The part that the bounds share: N, K, T, C/K, E, rho, mu, the squared distance, and Gamma in both readings."""
 
     chosen: Parameters
     share: float
@@ -50,7 +50,7 @@ class Step:
 
     @property
     def gamma(self) -> float:
-        """The least t of the learning rate."""
+        """The smallest t of the learning rate."""
         return max(8 * self.smoothness / self.convexity, self.steps)
 
     def rate(self, t: int) -> float:
@@ -58,7 +58,7 @@ class Step:
         return 2 / (self.convexity * (self.gamma + t))
 
     def printed(self, seen: Largest, J: RealArray) -> RealArray:
-        """Return the right side of (8) for each J, which may be below 0."""
+        """Return the right side of (8) for each J, which may be negative."""
         return self._over(self._scale(seen, self.summed, self.chosen.N, self.chosen.K), self.steps * J - 1 / self.share)
 
     def read(self, seen: Largest, J: RealArray) -> RealArray:
@@ -74,7 +74,7 @@ class Step:
         return scale / (self.gamma + self.share * count)
 
     def _scale(self, seen: Largest, Gamma: float, among: int, chosen: int) -> float:
-        """Return A, where beta is for some chosen among all, users or batches."""
+        """Return A; in beta, `chosen` of `among` are selected, users or batches."""
         E, mu = self.steps, self.convexity
         alpha = float(seen.noise.mean()) + 6 * self.smoothness * Gamma + 8 * (E - 1) ** 2 * seen.moment
         beta = 4 * (among - chosen) * E**2 * seen.moment / (chosen * (among - 1))
@@ -103,7 +103,7 @@ def _settings(cell: Data) -> selection.Settings:
 
 
 def chosen(cell: Data) -> list[list[int]]:
-    """Return who is in the sum of each round of all runs of a cell: nobody, where it does not take place."""
+    """Return the users in the sum of each round of all runs of a cell; none if the round does not take place."""
     settings = _settings(cell)
     there = selection.available(settings, selection.rates_of_users(settings))
     return [[int(user) for user in row.nonzero()[0]] for row in selection.take_rounds(settings, _scheme(cell), there)]
@@ -114,7 +114,7 @@ def _scheme(cell: Data) -> selection.Scheme:
 
 
 def _step(cell: Data, users: Users) -> tuple[Step, float]:
-    """Return what the bounds have in common, and L^*: for a network, of which neither is known, 0 stands for it."""
+    """Return the part that the bounds share, and L^*. For a network neither is known, and 0 stands for L^*."""
     parameters, first, problem = _scheme(cell).parameters, users.first(), users.problem
     share = float(metrics.expected_cardinality(parameters, Fraction(cell["dropout"])) / parameters.K)
     step = Step(parameters, share, cell["steps"], users.smoothness(first), cell["decay"])
@@ -129,7 +129,7 @@ def _step(cell: Data, users: Users) -> tuple[Step, float]:
 
 @dataclass(frozen=True)
 class Play:
-    """What plays the rounds of runs."""
+    """Plays the rounds of runs."""
 
     users: Users
     cell: Data

@@ -1,6 +1,6 @@
-"""One user of a protocol alone: it is sent what a whole run would send it, and its own steps are timed.
+"""A single user of a protocol: it receives the messages of a whole run, and its own steps are timed.
 
-A whole run has as much work as all its users together; with a thousand users one of them is enough to be measured.
+A whole run costs as much as all its users together. With a thousand users it is enough to measure one of them.
 
 Source: spec/experiments.md, section 5 (EXP-20); BASA, section 4.4.
 """
@@ -35,7 +35,7 @@ _SESSION, _SEED = bytes(16), b"one user"
 
 @dataclass(frozen=True, eq=False)
 class Alone:
-    """A user before its first step, the messages that it will get, and the phases that it goes through."""
+    """A user before its first step, the messages that it will receive, and the phases that it goes through."""
 
     table: Table
     user: int
@@ -44,7 +44,7 @@ class Alone:
     phases: Mapping[str, Randomness]
 
     def seconds(self) -> float:
-        """Return the seconds of the processor that its steps take; the steps change nothing here."""
+        """Return the processor time of its steps, in seconds; the steps change no state here."""
         network = Timed(self.table, {self.user: self.state}, {self.user: list(self.mail)})
         rows = {step.phase: step for step in self.table if step.role is Role.USER}
         for phase, sampled in self.phases.items():
@@ -56,7 +56,7 @@ class Alone:
 
 
 def user_of_basa(p: basa_cores.Parameters, ring: KeyRing, at: int) -> Alone:
-    """Return the user at a position, to which those before it sealed boxes; user k is at position k."""
+    """Return the user at a position, for which earlier users sealed boxes; user k is at position k."""
     source = SeededSource(_SEED, f"visit {at}")
     network = open_session(p, draw_signing_keys(p, source), session=_SESSION, ring=ring, round=0)
     rows = {(step.phase, step.role): step for step in network.table}
@@ -78,7 +78,7 @@ def _of_position(
     at: int,
     source: SeededSource,
 ) -> tuple[Message, ...]:
-    """Return the offer of a position and its key; predecessors only sealed their boxes to it."""
+    """Return the offer of a position and its key; the predecessors only sealed their boxes to this key."""
     session, encryption = state.session, state.ring.encryption
     upload, before = rows["upload", Role.USER], np.arange(at, dtype=np.uint64)
     sampled = [draw_hidden(p, upload, source)[encryption.samples] for _ in range(at)]
@@ -97,9 +97,9 @@ def _of_position(
 
 
 class UserOfBASecAgg:
-    """User 0, which shares its mask, holds the shares of the other K - 1 users of a buffer, uploads and answers.
+    """User 0: it shares its mask, stores the shares of the other K - 1 users of a buffer, uploads and answers.
 
-    Keys between users are agreed on once in a session, so the first of several runs takes longer than the others.
+    Users agree on keys once in a session, so the first of several runs takes longer than the others.
     """
 
     def __init__(self, p: basecagg.Parameters) -> None:

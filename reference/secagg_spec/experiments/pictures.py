@@ -1,4 +1,4 @@
-"""The pictures of the experiments, as SVG and PNG. matplotlib is brought in when something is drawn, and not before."""
+"""The pictures of the experiments, as SVG and PNG. matplotlib is imported only when something is drawn."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def library() -> ModuleType:
     Raises
     ------
     ParameterError
-        It is not installed.
+        matplotlib is not installed.
     """
     try:
         import matplotlib as mpl  # noqa: PLC0415
@@ -65,7 +65,7 @@ def _figures(plt: Any, courses: Sequence[Course]) -> dict[str, Any]:
 
 
 def write(drawing: Callable[[Any], Mapping[str, Any]], folder: Path) -> tuple[Path, ...]:
-    """Write what is drawn with pyplot in the style of the project, by name, as SVG and PNG; return the files.
+    """Write the figures of a drawing function in the style of the project, by name, as SVG and PNG; return the files.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def figure_5(plt: Any, courses: Sequence[Course]) -> Any:
 
 
 def figure_3(plt: Any, parameters: Parameters) -> Any:
-    """Draw theorem 1 for each rate: the paper's figure has one of them and does not say which."""
+    """Draw theorem 1 for each rate; the paper's figure shows one rate without naming it."""
     figure, axes = plt.subplots(figsize=(7.6, 4.6), layout="constrained")
     for rate, colour in zip(_RATES, plt.get_cmap("viridis")([0.0, 0.22, 0.44, 0.66, 0.86]), strict=True):
         pairs = trade_off(parameters.N, parameters.K, rate)

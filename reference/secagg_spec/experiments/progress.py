@@ -1,7 +1,7 @@
-"""Shows how much of a run is done, and how long the rest will take.
+"""Shows the progress of a run, and how long the rest will take.
 
-A cell says in a file which share of it is done, since it runs in another process. On a terminal there is a bar, which
-moves once a second; elsewhere a line now and then, the rarer the longer a run takes. Both are on standard error.
+A cell runs in another process, so it writes its finished share to a file. On a terminal a bar moves once a second;
+elsewhere lines are printed, less often the longer a run takes. Both go to standard error.
 
 Source: spec/experiments.md, section 7.
 """
@@ -23,7 +23,7 @@ _BAR = "{desc}: {percentage:3.0f}%|{bar}| {n:.1f} of {total} cells [{elapsed}<{r
 
 
 class Share:
-    """Writes to a file which share of a cell is done, once a second at most; where it cannot be written, nothing."""
+    """Writes the finished share of a cell to a file, at most once a second; ignores a file that cannot be written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -43,7 +43,7 @@ class Share:
 
 
 def total(paths: Sequence[Path]) -> float:
-    """Return the sum of the shares in files, of those that are there."""
+    """Return the sum of the shares in those files that exist."""
     return sum(map(_share, paths))
 
 
@@ -55,7 +55,7 @@ def _share(path: Path) -> float:
 
 
 class Progress:
-    """What is shown of a run; `done` counts the cells that are through."""
+    """Shows the progress of a run; `done` counts the finished cells."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -67,7 +67,7 @@ class Progress:
         self._start = self._last = time.monotonic()
 
     def begin(self, cells: int, kept: int, under_way: Callable[[], float]) -> None:
-        """Show that a run begins; `under_way` gives the sum of the shares of the cells that are not through."""
+        """Show that a run begins; `under_way` returns the sum of the shares of the unfinished cells."""
         self.cells, self.kept, self.done, self._under_way = cells, kept, kept, under_way
         if kept:
             self._say(f"{kept} of {cells} cells are kept from before")
@@ -82,16 +82,16 @@ class Progress:
         self._ticking.start()
 
     def finished(self) -> None:
-        """Show that one more cell is through."""
+        """Show that one more cell is finished."""
         self.done += 1
         self._show()
 
     def damaged(self, path: Path) -> None:
-        """Say that a kept cell is run again."""
+        """Say that a stored cell is run again."""
         self._say(f"{path} is damaged: its cell is run again")
 
     def end(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self._ended.set()
         if self._ticking.is_alive():
             self._ticking.join()
@@ -116,7 +116,7 @@ class Progress:
             self._say(f"{through:.1f} of {self.cells} cells{told}")
 
     def _is_due(self) -> bool:
-        """Return whether it is time for a line: every ten seconds, later every tenth of the time so far."""
+        """Return whether a line is due: every ten seconds, later every tenth of the elapsed time."""
         now = time.monotonic()
         return now - self._last >= max(_LINE_SECONDS, (self._last - self._start) / _RARER)
 

@@ -1,4 +1,4 @@
-"""The result of an experiment: a JSON document, rows of a CSV file, pictures; and verdicts that follow from it again.
+"""The result of an experiment: a JSON document, rows of a CSV file, and pictures; its verdicts can be recomputed.
 
 Source: spec/experiments.md, sections 6 and 7 (EXP-27, EXP-28); spec/experiment.schema.json.
 """
@@ -29,7 +29,7 @@ _PACKAGES = ("numpy", "torch", "scikit-learn", "scipy")
 
 @dataclass(frozen=True)
 class Run:
-    """One run of an experiment: its preset, the settings that were used, and the seeds that the preset asks for."""
+    """One run of an experiment: its preset, its settings, and the seeds that the preset asks for."""
 
     experiment: Experiment
     preset: str
@@ -40,7 +40,7 @@ class Run:
 
 
 def document(run: Run, swept: Swept) -> dict[str, Any]:
-    """Return the whole result of a run in which no cell failed, as `spec/experiment.schema.json` has it (EXP-27)."""
+    """Return the whole result of a run without failed cells, in the form of `spec/experiment.schema.json` (EXP-27)."""
     return {
         "schema": SCHEMA,
         "version": __version__,
@@ -88,7 +88,7 @@ def _seconds(results: Sequence[Result]) -> dict[str, float]:
 
 
 def aggregators(results: Sequence[Result]) -> list[dict[str, Any]]:
-    """Return for each aggregator its rounds by the whole protocol and by the shortcut, and what was moved (EXP-15)."""
+    """Return for each aggregator its rounds by the whole protocol and by the shortcut, and what it clipped (EXP-15)."""
     found: dict[str, dict[str, Any]] = {}
     for one in results:
         for told in _members(one.found, "aggregator"):
@@ -100,7 +100,7 @@ def aggregators(results: Sequence[Result]) -> list[dict[str, Any]]:
 
 
 def _members(found: object, name: str) -> Iterator[Any]:
-    """Yield the members of this name, wherever they are in plain data."""
+    """Yield the members of this name, anywhere in plain data."""
     if isinstance(found, Mapping):
         for key, value in found.items():
             if key == name:
@@ -121,7 +121,7 @@ def read(path: Path) -> dict[str, Any]:
     Raises
     ------
     ParameterError
-        It is no such document, or a verdict is another one than its numbers give (EXP-28).
+        The file holds no such document, or a verdict does not follow from its numbers (EXP-28).
     """
     try:
         content = json.loads(disk.regular(path).read_text(encoding="utf-8"))
@@ -134,7 +134,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def check(content: Data) -> None:
-    """Refuse a document with a verdict or an interval that its numbers do not give (EXP-28)."""
+    """Refuse a document with a verdict or an interval that does not follow from its numbers (EXP-28)."""
     for stated, again in zip(content["statements"], judge_again(content), strict=True):
         if not follows(stated, again):
             allowed = f"what its numbers give, {again.verdict} with {again.interval}"
@@ -142,7 +142,7 @@ def check(content: Data) -> None:
 
 
 def follows(stated: Data, again: Judged) -> bool:
-    """Return whether a stored verdict and interval are those of the judgement again, but for the last bits.
+    """Return whether a stored verdict and interval equal the recomputed ones, except for the last bits.
 
     Versions of SciPy may differ in the last bits of the quantile.
     """
@@ -152,7 +152,7 @@ def follows(stated: Data, again: Judged) -> bool:
 
 
 def judge_again(content: Data) -> tuple[Judged, ...]:
-    """Return the statements of a document with the verdicts on the numbers that it holds (EXP-28)."""
+    """Return the statements of a document, judged again on its stored numbers (EXP-28)."""
     return tuple(
         judged(
             Statement(**{name: stated[name] for name in Statement.__dataclass_fields__}),
@@ -191,7 +191,7 @@ def write(run: Run, content: Data, folder: Path) -> tuple[Path, ...]:
 
 
 def table(rows: Iterator[Mapping[str, Any]]) -> str:
-    """Return rows as CSV: columns in the order in which they come up, nothing where a row has no such member."""
+    """Return rows as CSV: columns in order of appearance, empty cells where a row lacks a member."""
     kept = list(rows)
     columns = list(dict.fromkeys(name for row in kept for name in row))
     text = io.StringIO()

@@ -1,18 +1,18 @@
-"""Training with an aggregator in it: rounds of FedAvg, of FedBuff, or of FedAsync, and what is kept of them.
+"""Training with an aggregator: rounds of FedAvg, of FedBuff or of FedAsync, and their stored results.
 
 ====================  ==========================================================================
 spec                  here
 ====================  ==========================================================================
 eta_g                 `server_rate`
-n_i                   the samples of a user, where `weighted`
+n_i                   the samples of a user, if `weighted`
 K                     `buffer`
 t, tau                `number`, and `taus` of the updates in a buffer
-c_g                   `c_g`: the level of whole weights; without one they are the numbers s(tau)
+c_g                   `c_g`: the level of whole weights; without it the weights are the numbers s(tau)
 alpha                 `mixing`
 ====================  ==========================================================================
 
-Rounds are numbered from 0 while they run, as t is in the papers; in a result a round's number is how many rounds are
-done after it, so that round 0 is the first model.
+Rounds are numbered from 0 while they run, as t in the papers. In a result, the number of a round is how many rounds are
+done after it, so round 0 is the first model.
 
 Source: spec/experiments.md, sections 3 and 4 (EXP-08 to EXP-13, EXP-24).
 """
@@ -47,16 +47,16 @@ _DRAWS = 2**53
 Tell = Callable[[float], None]
 Arrivals = Callable[[int], tuple[Sequence[int], Sequence[int]]]
 Step = Callable[[int, RealArray], RealArray]
-"""Takes the number of a round and the model, and returns the next model."""
+"""Takes the number of a round and the model; returns the next model."""
 
 
 class Diverged(Exception):
-    """A number is not finite, or outside the range of a quantiser; the message says which."""
+    """A number is not finite, or outside the range of a quantiser; the message names it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is learnt, by whom and how: the same for all schemes with one seed."""
+    """What is learnt, by whom and how; the same for all schemes with one seed."""
 
     dataset: Dataset
     parts: tuple[IntArray, ...]
@@ -66,7 +66,7 @@ class Task:
 
     @property
     def left_out(self) -> int:
-        """How many training samples no user holds (EXP-03)."""
+        """The number of training samples that no user holds (EXP-03)."""
         from secagg_spec.learning import partitions  # noqa: PLC0415
 
         return partitions.left_out(self.dataset, self.parts)
@@ -78,7 +78,7 @@ class Task:
     def updates(
         self, users: Sequence[int], starts: RealArray, number: int, work: Work, rate: float | None = None
     ) -> RealArray:
-        """Return what users' training moves away from the models (U, d) that they begin with, in a round (EXP-06).
+        """Return users' updates in a round: the models (U, d) that they start from minus the trained ones (EXP-06).
 
         Raises
         ------
@@ -101,14 +101,14 @@ def task(cell: Data, context: Context) -> Task:
     ----------
     cell : mapping
         With the members ``seed``, ``data``, ``partition`` and ``users``, ``model``, ``epochs``, ``batch`` and ``rate``,
-        and, where they are wanted, ``alpha`` of the partition, ``momentum`` and ``decay``.
+        and optionally ``alpha`` of the partition, ``momentum`` and ``decay``.
     context : Context
-        Where the data lie, and what trains.
+        The location of the data, and the device that trains.
 
     Raises
     ------
     ParameterError
-        A member is out of its range, or the data are not there.
+        A member is out of its range, or the data are missing.
     """
     from secagg_spec.learning import datasets, models, partitions, training  # noqa: PLC0415
 
@@ -121,19 +121,19 @@ def task(cell: Data, context: Context) -> Task:
     return Task(dataset, parts, model, training.Trainer(model, dataset.train, sgd, device=context.device), seed)
 
 
-# ------------------------------------------------------------------------------------------------------ what is counted
+# -------------------------------------------------------------------------------------------------------- measurements
 
 
 @dataclass
 class Work:
-    """The seconds of the processor that training and aggregation took, and what the aggregator said."""
+    """The processor time of training and aggregation in seconds, and the reports of the aggregator."""
 
     seconds: dict[str, float] = field(default_factory=lambda: {"training": 0.0, "aggregation": 0.0})
     told: dict[str, Any] = field(default_factory=dict)
 
     @contextmanager
     def training(self) -> Iterator[None]:
-        """Count what is done in here as training."""
+        """Count the time inside this context as training."""
         with self._counted("training"):
             yield
 
@@ -153,7 +153,7 @@ class Work:
         Diverged
             A number is outside the range of the quantiser.
         Disagreement
-            The aggregate is too far from the plain one (EXP-13), or not that of the protocol (EXP-14).
+            The aggregate is too far from the plain one (EXP-13), or differs from that of the protocol (EXP-14).
         """
         try:
             with self._counted("aggregation"), np.errstate(over="ignore", invalid="ignore"):
@@ -176,10 +176,10 @@ class Work:
 
 
 def begun(name: str) -> dict[str, Any]:
-    """Return what a result says of an aggregator that has not done anything yet.
+    """Return the entry of a result for an aggregator that has done nothing yet.
 
-    ``protocol`` and ``shortcut`` are numbers of rounds; ``largest_error`` is the largest difference of an aggregate
-    from the plain one, and ``bound`` the largest bound of one, 0 where nothing bounds it.
+    ``protocol`` and ``shortcut`` are numbers of rounds; ``largest_error`` is the largest difference from the plain
+    aggregate, and ``bound`` the largest bound, or 0 if there is none.
     """
     return {
         "name": name,
@@ -196,9 +196,9 @@ def begun(name: str) -> dict[str, Any]:
 
 @dataclass
 class Course:
-    """Runs rounds, evaluates some of them, and stops where numbers are no longer finite (EXP-09).
+    """Runs rounds, evaluates some of them, and stops when numbers are no longer finite (EXP-09).
 
-    `evaluate` says after how many rounds there is an evaluation; the first model and the last one have theirs as well.
+    The model is evaluated every `evaluate` rounds; the first and the last model are always evaluated.
     """
 
     task: Task
@@ -213,7 +213,7 @@ class Course:
         validate.integer("evaluate", self.evaluate, 1)
 
     def run(self, step: Step) -> dict[str, Any]:
-        """Return what becomes of the first model, round by round."""
+        """Run the rounds from the first model, and return the course."""
         model, diverged, why = self.task.first(), None, None
         self._note(0, model)
         for number in range(self.rounds):
@@ -232,12 +232,12 @@ class Course:
         return {"aggregator": self.work.told or begun("none")}
 
     def _checked(self, done: int, model: RealArray) -> RealArray:
-        """Return a model of finite numbers, evaluated where that is due.
+        """Return a model of finite numbers, evaluated if an evaluation is due.
 
         Raises
         ------
         Diverged
-            A number of it, or its mean loss, is not finite.
+            A parameter, or the mean loss, is not finite.
         """
         if not np.isfinite(model).all():
             raise Diverged("a parameter of the model is not a finite number")
@@ -251,7 +251,7 @@ class Course:
         Raises
         ------
         Diverged
-            Its mean loss is not finite.
+            The mean loss is not finite.
         """
         accuracy, loss = self.task.model.evaluate(model, self.task.dataset.test, self.task.trainer.device)
         if not math.isfinite(loss):
@@ -260,7 +260,7 @@ class Course:
             self.found[name].append(value)
 
     def _keep(self, done: int, model: RealArray) -> None:
-        """Evaluate the last model that was kept, unless it is, or its loss is not finite either (EXP-24)."""
+        """Evaluate the last stored model, unless it is evaluated already or its loss is not finite either (EXP-24)."""
         if self.found["rounds"][-1] != done:
             try:
                 self._note(done, model)
@@ -288,30 +288,30 @@ def run_synchronous(
     Parameters
     ----------
     task : Task
-        What is learnt.
+        The learning task.
     aggregator : Aggregator
-        What aggregates.
+        The aggregator of each round.
     rounds : int
-        How many rounds there are.
+        The number of rounds.
     choose : callable
-        Gives the users in the sum of a round; nothing changes in a round without users.
+        Returns the users in the sum of a round; a round without users changes nothing.
     server_rate : float
         eta_g.
     weighted : bool
-        Whether a user counts as much as it has samples; else all count the same.
+        Whether a user is weighted by its number of samples; else all users count the same.
     rate_of : callable, optional
-        Gives the users' learning rate in a round.
+        Returns the users' learning rate in a round.
     evaluate : int
-        After how many rounds the model is evaluated.
+        The number of rounds between evaluations.
     tell : callable
-        Is told which share is done.
+        Receives the finished share.
 
     Returns
     -------
     dict
-        ``rounds``, ``accuracy`` and ``loss`` of the evaluated rounds; ``diverged``, the round that did not get through,
-        with ``why``, or nothing; ``seconds`` of training and aggregation; ``left_out``, the samples that no user holds;
-        and what `begun` says of the aggregator.
+        ``rounds``, ``accuracy`` and ``loss`` of the evaluated rounds; ``diverged``, the round that failed, with
+        ``why``, or None; ``seconds`` of training and aggregation; ``left_out``, the samples that no user holds;
+        and the entry of `begun` for the aggregator.
     """
     work = Work()
 
@@ -354,15 +354,15 @@ def run_buffered(
     staleness : Staleness
         s.
     c_g : int or None
-        The level of whole weights, drawn as in STL-05; without one the weights are s(tau).
+        The level of whole weights, drawn as in STL-05; without it the weights are s(tau).
     arrivals : callable, optional
-        Gives the users of a round and the staleness of each, at most tau_max, where a clock has played them; without
-        it both are drawn.
+        Returns the users of a round and the staleness of each, at most tau_max, if a clock simulated them; by default
+        both are drawn.
 
     Returns
     -------
     dict
-        As of `run_synchronous`.
+        As for `run_synchronous`.
     """
     validate.integer("buffer", buffer, 1, len(task.parts))
     work, past = Work(), Past(tau_max)
@@ -391,19 +391,19 @@ def run_fedasync(
     evaluate: int = 1,
     tell: Tell = lambda share: None,
 ) -> dict[str, Any]:
-    """Return the course of FedAsync, in which each round is one upload, and nothing is hidden (EXP-12).
+    """Return the course of FedAsync: each round is one upload, and nothing is hidden (EXP-12).
 
     Parameters
     ----------
     task, rounds, tau_max, staleness, evaluate, tell
         As in `run_buffered`.
     mixing : float
-        alpha in (0, 1]: how much of the model an upload without staleness replaces.
+        alpha in (0, 1]: the share of the model that an upload without staleness replaces.
 
     Returns
     -------
     dict
-        As of `run_synchronous`; the aggregator is called ``none``.
+        As for `run_synchronous`; the aggregator is called ``none``.
     """
     if not 0 < mixing <= 1:
         raise OutOfRange("mixing", mixing, "in (0, 1]")
@@ -426,7 +426,7 @@ class Past:
         self._kept: deque[RealArray] = deque(maxlen=validate.integer("tau_max", tau_max, 0) + 1)
 
     def add(self, model: RealArray) -> None:
-        """Keep the model of a round that begins."""
+        """Store the model of a round that begins."""
         self._kept.append(model)
 
     def models(self, taus: Sequence[int]) -> RealArray:
@@ -463,17 +463,17 @@ def _weights(
 
 
 def _choice(task: Task, number: int, count: int) -> list[int]:
-    """Return different users, in the order in which their updates come."""
+    """Return different users, in the order in which their updates arrive."""
     return [int(user) for user in stream(task.seed, CHOICE, number).choice(len(task.parts), count, replace=False)]
 
 
 def _moved(model: RealArray, mean: RealArray, server_rate: float) -> RealArray:
-    """Return the model moved against the mean of the updates, whatever numbers that gives."""
+    """Return the model moved against the mean of the updates; the result may be infinite or NaN."""
     with np.errstate(over="ignore", invalid="ignore"):
         return fedbuff.moved(model, mean, server_rate)
 
 
 def uniform(task: Task, count: int) -> Callable[[int], Sequence[int]]:
-    """Return what chooses so many of all users in each round, uniformly at random."""
+    """Return a function that chooses `count` of all users in each round, uniformly at random."""
     validate.integer("count", count, 1, len(task.parts))
     return lambda number: _choice(task, number, count)

@@ -1,4 +1,4 @@
-"""Figures 3, 4 and 5 and table 1 of Multi-RoundSecAgg: what each way to choose users is worth, side by side.
+"""Figures 3, 4 and 5 and table 1 of Multi-RoundSecAgg: a comparison of the ways to choose users.
 
 ====================  ==========================================
 paper                 here
@@ -35,17 +35,17 @@ MOST_USERS = 1000
 MOST_ROUNDS = 10_000
 MOST_SEED = 2**32 - 1
 ALMOST = Fraction(98, 100)
-"""How much of a cardinality is almost the same."""
+"""The ratio of cardinalities that counts as almost the same."""
 RULES = ("fair", "least", "uniform")
 Tell = Callable[[str, float], None]
-"""Takes what is done next, and which share of all is done."""
+"""Receives the name of the next step, and the finished share."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """N users, K of them in one round, the T of each scheme with batches, rounds, and rates of dropping out.
+    """N users, K of them in one round, the T of each scheme with batches, rounds, and dropout rates.
 
-    `rule` is how batches are chosen, the paper's when left out: ``uniform`` for equal rates, else ``fair``.
+    `rule` is how batches are chosen, by default as in the paper: ``uniform`` for equal rates, else ``fair``.
 
     Raises
     ------
@@ -104,7 +104,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Scheme:
-    """A way to choose, as the paper calls it."""
+    """A way to choose users, with the paper's name."""
 
     name: str
     strategy: str
@@ -113,7 +113,7 @@ class Scheme:
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """What became of a scheme, round by round; `expected` is the cardinality of all rounds to come."""
+    """The results of a scheme, round by round; `expected` is the expected cardinality of later rounds."""
 
     scheme: Scheme
     log: Log
@@ -136,7 +136,7 @@ class Verdict:
 
 
 def schemes(settings: Settings) -> tuple[Scheme, ...]:
-    """Return the schemes in the order of the paper; the partition only where K divides N."""
+    """Return the schemes in the order of the paper; the partition only if K divides N."""
     N, K = settings.users, settings.per_round
     found = [
         Scheme("Random", "random", Parameters(N, K, 1)),
@@ -150,19 +150,19 @@ def schemes(settings: Settings) -> tuple[Scheme, ...]:
 
 
 def rates_of_users(settings: Settings) -> tuple[Fraction, ...]:
-    """Return the rate of each user: in random order, and each rate as often as any other, or once more."""
+    """Return the rate of each user: in random order, with each rate equally often, or once more."""
     order = np.random.default_rng([settings.seed, 0]).permutation(settings.users)
     return tuple(settings.rates[divmod(int(place), len(settings.rates))[1]] for place in order)
 
 
 def available(settings: Settings, rates: Sequence[Fraction]) -> Log:
-    """Return who is available in each round: each user independently, and the same for all schemes."""
+    """Return the available users of each round: each user independently, and the same for all schemes."""
     drawn = np.random.default_rng([settings.seed, 1]).random((settings.rounds, settings.users))
     return drawn >= np.array([float(rate) for rate in rates])
 
 
 def take_rounds(settings: Settings, scheme: Scheme, there: Log) -> Log:
-    """Return who is in the sum of each round."""
+    """Return the users in the sum of each round."""
     source = SeededSource(settings.seed.to_bytes(4, "little"), f"{scheme.name}, T = {scheme.parameters.T}")
     log, seen = np.zeros_like(there), np.zeros(settings.users, dtype=np.int64)
     for row, users in zip(log, there, strict=True):
@@ -174,7 +174,7 @@ def take_rounds(settings: Settings, scheme: Scheme, there: Log) -> Log:
 
 
 def run(settings: Settings, tell: Tell = lambda what, share: None, *, effort: int = EFFORT) -> tuple[Course, ...]:
-    """Run all schemes; `effort` is what is spent on each bound of the weak privacy."""
+    """Run all schemes; `effort` limits the work on each bound of the weak privacy."""
     rates = rates_of_users(settings)
     there = available(settings, rates)
     return tuple(_courses(settings, rates, there, tell, effort))
@@ -190,7 +190,7 @@ def _courses(settings: Settings, rates: Sequence[Fraction], there: Log, tell: Te
 
 
 def course(scheme: Scheme, log: Log, rates: Sequence[Fraction], weak: tuple[Bounds, ...]) -> Course:
-    """Return what became of a scheme, of who was in the sum of each round and bounds of the weak privacy."""
+    """Return the results of a scheme from the users of each sum and bounds of the weak privacy."""
     return Course(
         scheme,
         log,
@@ -204,7 +204,7 @@ def course(scheme: Scheme, log: Log, rates: Sequence[Fraction], weak: tuple[Boun
 
 
 def as_json(course: Course) -> dict[str, Any]:
-    """Return a course as JSON holds it, without its log: fractions as strings, series with a member for each round."""
+    """Return a course as JSON, without its log: fractions as strings, series with a member for each round."""
     return {
         "name": course.scheme.name,
         "strategy": course.scheme.strategy,
@@ -219,7 +219,7 @@ def as_json(course: Course) -> dict[str, Any]:
 
 
 def of_json(found: Mapping[str, Any], users: int, per_round: int) -> Course:
-    """Return the course of what `as_json` gave: with no log, bounds that name no users, and `expected` as a double."""
+    """Return the course from the result of `as_json`: without log, without users in bounds, `expected` as a double."""
     return Course(
         Scheme(found["name"], found["strategy"], Parameters(users, per_round, found["batch"])),
         np.zeros((0, users), dtype=bool),
@@ -232,17 +232,17 @@ def of_json(found: Mapping[str, Any], users: int, per_round: int) -> Course:
     )
 
 
-# ------------------------------------------------------------------------------------------------- what is to be seen
+# ------------------------------------------------------------------------------------------------- results
 
 
 def trade_off(users: int, per_round: int, rate: Fraction) -> tuple[tuple[int, Fraction], ...]:
-    """Return each T that divides N and K, and the expected cardinality with it (figure 3, theorem 1)."""
+    """Return each T that divides N and K, and its expected cardinality (figure 3, theorem 1)."""
     settings = Settings(users, per_round, (1,), 1, (rate,))
     return tuple((T, metrics.expected_cardinality(Parameters(users, per_round, T), rate)) for T in settings.allowed())
 
 
 def verdicts(courses: Sequence[Course]) -> tuple[Verdict, ...]:
-    """Return whether what the paper says of these figures holds in a run."""
+    """Return whether the paper's statements about these figures hold in a run."""
     return tuple(_verdicts({course.scheme.name: course for course in courses}, courses))
 
 

@@ -15,12 +15,12 @@ CONFIRMED, REFUTED, UNCONFIRMED = "confirmed", "refuted", "not confirmed at this
 VERDICTS = (CONFIRMED, REFUTED, UNCONFIRMED)
 LEVEL = 0.95
 FEWEST = 3
-"""With fewer seeds nothing is confirmed or refuted."""
+"""The fewest seeds with which anything is confirmed or refuted."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """The mean of `count` numbers, and the two ends of the interval for it: that number itself where all are equal."""
+    """The mean of `count` numbers, and both ends of its interval, which equal the mean if all numbers are equal."""
 
     mean: float
     low: float
@@ -34,7 +34,7 @@ def interval(numbers: Sequence[float]) -> Interval:
     Raises
     ------
     ParameterError
-        There is no number.
+        The list is empty.
     OutOfRange
         A number is not finite.
     """
@@ -52,7 +52,7 @@ def interval(numbers: Sequence[float]) -> Interval:
 
 
 def verdict(found: Interval, relation: str, bound: float, seeds: int) -> str:
-    """Return the verdict on "the mean is `relation` `bound`", of an experiment that asks for so many seeds (EXP-23)."""
+    """Return the verdict on "the mean is `relation` `bound`", for an experiment with so many seeds (EXP-23)."""
     if found.count < max(FEWEST, seeds):
         return UNCONFIRMED
     low, high = (found.low, found.high) if relation == ">=" else (-found.high, -found.low)

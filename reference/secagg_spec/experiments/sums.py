@@ -1,4 +1,4 @@
-"""A session as its server sees it: who is in which round, and the sums that SecAgg tells, nothing else.
+"""A session as its server sees it: the users of each round, and the sums that SecAgg reveals, nothing else.
 
 Source: spec/multi-round.md, sections 3 and 6.
 """
@@ -26,7 +26,7 @@ LEAST_USERS = 3
 
 
 def draw_log(parameters: Parameters, strategy: str, rounds: int, seed: bytes) -> Log:
-    """Return who is in which of some rounds to which all users are available, (rounds, N)."""
+    """Return the users of each of some rounds, if all users are always available, (rounds, N)."""
     source = SeededSource(seed, f"selection {strategy}")
     available = np.ones(parameters.N, dtype=bool)
     log = np.zeros((validate.integer("rounds", rounds, 0), parameters.N), dtype=bool)
@@ -40,7 +40,7 @@ def draw_log(parameters: Parameters, strategy: str, rounds: int, seed: bytes) ->
 
 
 def secure_sum(models: Integers, *, seed: bytes, round: int) -> Integers:
-    """Return the sum of the integer models (K, d) of a round's users, by a round of SecAgg modulo 2**32.
+    """Return the sum of the integer models (K, d) of a round's users, from a round of SecAgg modulo 2**32.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def secure_sum(models: Integers, *, seed: bytes, round: int) -> Integers:
 
 
 def secure_elements(models: UintArray, ring: Ring, seed: bytes, round: int) -> UintArray:
-    """Return the sum in a ring of the models (K, d) of a round's users, by a round of SecAgg."""
+    """Return the sum in a ring of the models (K, d) of a round's users, from a round of SecAgg."""
     K, d = models.shape
     p = parameters_of(ring.modulus, K, d)
     sources = {user: SeededSource(seed, f"round {round}, user {user}") for user in range(K)}
@@ -66,5 +66,5 @@ def secure_elements(models: UintArray, ring: Ring, seed: bytes, round: int) -> U
 
 @cache
 def parameters_of(modulus: int, K: int, d: int) -> secagg.Parameters:
-    """Return the numbers of a round in which K users take part and none may drop out."""
+    """Return the parameters of a round in which K users take part and none may drop out."""
     return secagg.Parameters(R=modulus, N=K, D=0, T=1, t=LEAST_USERS, k=K - 1, d=d)

@@ -1,8 +1,8 @@
-"""Runs the cells of an experiment on all cores or on a cluster, keeps each at once, and goes on where a run stopped.
+"""Runs the cells of an experiment on all cores or on a cluster, stores each at once, and continues stopped runs.
 
-A cell is kept in a file of its own. Its name is the SHA-256 of what the cell depends on: the experiment, the cell, the
-data with their hashes, the device, and the version of the harness. Cells are finished in any order, and returned in the
-order of the experiment.
+Each cell is stored in its own file. Its name is the SHA-256 of everything that the cell depends on: the experiment, the
+cell, the data with their hashes, the device, and the version of the harness. Cells finish in any order, and are
+returned in the order of the experiment.
 
 Source: spec/experiments.md, section 7 (EXP-25, EXP-26).
 """
@@ -34,15 +34,15 @@ from secagg_spec.extras import install
 from secagg_spec.learning import datasets, files
 
 Outcomes: TypeAlias = Generator[tuple[int, "Finished | str"], None, None]
-"""Places of cells with what came of each."""
+"""Places of cells with their outcomes."""
 FORMAT = 1
-"""The number of the form of a kept cell: another one is never used."""
+"""The version of the format of a stored cell; other versions are ignored."""
 _CONNECT_SECONDS = 10
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """The cells of an experiment, which a module has, with all that they depend on, and the folder of those kept.
+    """The cells of an experiment in a module, everything that they depend on, and the folder of stored cells.
 
     `hashes` has the hashes of the files of each data set, by its name.
     """
@@ -55,7 +55,7 @@ class Sweep:
     folder: Path
 
     def key(self, cell: Data) -> str:
-        """Return the SHA-256 of what a cell's result depends on (EXP-25)."""
+        """Return the SHA-256 of everything that a cell's result depends on (EXP-25)."""
         whole = {
             "format": FORMAT,
             "version": __version__,
@@ -69,7 +69,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Finished:
-    """What a cell gave, and how many seconds its run took."""
+    """The result of a cell, and the duration of its run in seconds."""
 
     found: Data
     seconds: float
@@ -85,7 +85,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Swept:
-    """The results of cells, in their order, with the seconds of each; and those that failed."""
+    """The results of cells, in their order, with the seconds of each; and the failed cells."""
 
     results: tuple[Result, ...]
     seconds: tuple[float, ...]
@@ -93,33 +93,33 @@ class Swept:
 
 
 class Told(Protocol):
-    """Who is told what a sweep does: what was kept before, each finished cell, and a kept file that is damaged."""
+    """Receives the progress of a sweep: the stored cells, each finished cell, and each damaged file."""
 
     def begin(self, cells: int, kept: int, under_way: Callable[[], float]) -> None:
-        """Hear how many cells there are, how many of them were kept, and what gives the shares of those under way."""
+        """Receive the numbers of all and of stored cells, and a function for the shares of unfinished cells."""
 
     def finished(self) -> None:
-        """Hear that one more cell is through."""
+        """Receive that one more cell is finished."""
 
     def damaged(self, path: Path) -> None:
-        """Hear that a kept cell cannot be used, and is run again."""
+        """Receive that a stored cell cannot be used, and is run again."""
 
 
 def run(sweep: Sweep, tell: Told, *, jobs: int = -1, scheduler: str | None = None, anew: bool = False) -> Swept:
-    """Run the cells that are not kept.
+    """Run the cells that are not stored yet.
 
     Parameters
     ----------
     sweep : Sweep
-        What is run.
+        The cells to run.
     tell : Told
-        Hears what is done.
+        Receives the progress.
     jobs : int
-        Processes; -1 for as many as there are cores.
+        The number of processes; -1 for one per core.
     scheduler : str, optional
         The address of the scheduler of a Dask cluster, which runs the cells instead.
     anew : bool
-        Whether cells that are kept are run again.
+        Whether to run stored cells again.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def run(sweep: Sweep, tell: Told, *, jobs: int = -1, scheduler: str | None = Non
 
 
 def run_cell(module: str, name: str, cell: Data, context: Context, shares: Path) -> Finished | str:
-    """Run one cell, on one thread; return what it gave as JSON holds it, or its error in one line."""
+    """Run one cell on one thread; return its result as JSON can hold it, or its error in one line."""
     from threadpoolctl import threadpool_limits  # noqa: PLC0415
 
     start, share = time.perf_counter(), Share(shares)
@@ -163,7 +163,7 @@ def run_cell(module: str, name: str, cell: Data, context: Context, shares: Path)
         with threadpool_limits(1):
             found = catalogue.found_in(module, name).run(cell, replace(context, tell=share))
         return Finished(json.loads(canonical(found)), time.perf_counter() - start)
-    except Exception as error:  # whatever a cell raises: the others go on
+    except Exception as error:  # any error of a cell: the others go on
         return _line(error)
     finally:
         share.end()
@@ -179,7 +179,7 @@ def _line(error: Exception) -> str:
 
 
 def _outcomes(sweep: Sweep, todo: Sequence[int], jobs: int, scheduler: str | None) -> Outcomes:
-    """Yield the places of the cells that are through, with what came of each, as soon as they are."""
+    """Yield the places of finished cells with their outcomes, as soon as they are known."""
     if todo:
         yield from _local(sweep, todo, jobs) if scheduler is None else _remote(sweep, todo, scheduler)
 
@@ -199,7 +199,7 @@ def _shares(sweep: Sweep, key: str) -> Path:
 
 @contextmanager
 def _removed(paths: Sequence[Path]) -> Iterator[None]:
-    """Remove files that a run which was killed left behind, and in the end those of this one."""
+    """Remove files that a killed run left behind, and at the end those of this run."""
     for path in paths:
         path.unlink(missing_ok=True)
     try:
@@ -210,7 +210,7 @@ def _removed(paths: Sequence[Path]) -> Iterator[None]:
 
 
 def _local(sweep: Sweep, todo: Sequence[int], jobs: int) -> Outcomes:
-    """Run cells in processes of this machine; what is left when one of them is ended from outside is not yielded."""
+    """Run cells in processes on this machine; if a process is killed, the remaining cells are not yielded."""
     try:
         from joblib import Parallel, delayed  # noqa: PLC0415
     except ImportError:
@@ -230,11 +230,11 @@ def _local(sweep: Sweep, todo: Sequence[int], jobs: int) -> Outcomes:
 
 
 def _start_janitor() -> None:
-    """Start the process in which loky removes what ended processes leave.
+    """Start the process in which loky removes what ended processes leave behind.
 
-    Its start lets interrupts through again, so that it comes before `_deaf`; it ignores them itself, but not before it
-    has imported what it needs. What it says after an interrupt, of things that somebody else has removed already, is of
-    no use to anybody.
+    Its start enables interrupts again, so it comes before `_deaf`. The process ignores interrupts itself, but only
+    after it has imported what it needs. Its messages after an interrupt, about files that are already removed, are
+    useless.
     """
     from joblib.externals.loky.backend import resource_tracker  # noqa: PLC0415
 
@@ -253,7 +253,7 @@ def _start_janitor() -> None:
 
 @contextmanager
 def _ignoring_interrupts() -> Iterator[None]:
-    """Ignore interrupts from the keyboard, as does a program from its first moment on that is started meanwhile."""
+    """Ignore keyboard interrupts; programs started in this context ignore them from their first moment on."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -266,7 +266,7 @@ def _ignoring_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """Let processes that begin meanwhile hear no interrupt from the keyboard: the one that began them ends them."""
+    """Let processes that start in this context ignore keyboard interrupts: the process that started them ends them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -291,10 +291,10 @@ def _remote(sweep: Sweep, todo: Sequence[int], address: str) -> Outcomes:
 
 
 def _received(future: Any) -> Finished | str:
-    """Return what came of a cell, or in one line what became of the worker or the scheduler."""
+    """Return the outcome of a cell, or in one line what happened to the worker or the scheduler."""
     try:
         outcome: Finished | str = future.result()
-    except Exception as error:  # the errors of distributed have no class in common
+    except Exception as error:  # the errors of distributed share no base class
         return _line(error)
     return outcome
 
@@ -317,12 +317,12 @@ def _client(address: str) -> tuple[Any, Callable[..., Any]]:
 
 
 def hashes(dataset: str, folder: Path | None) -> dict[str, str]:
-    """Return the hashes of the files of a data set, each of which is read and has its hash.
+    """Return the hashes of the files of a data set, after reading and checking each file.
 
     Raises
     ------
     ParameterError
-        There is no such data set, or a file is missing or damaged (EXP-01, EXP-29).
+        The data set is unknown, or a file is missing or damaged (EXP-01, EXP-29).
     """
     validate.one_of("data set", dataset, tuple(files.SETS))
     if dataset == "digits":
@@ -342,7 +342,7 @@ def canonical(data: object) -> str:
     Raises
     ------
     ValueError, TypeError
-        JSON does not hold it; NaN and infinite numbers neither.
+        JSON cannot hold the data; this includes NaN and infinite numbers.
     """
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -357,7 +357,7 @@ def _file(folder: Path, key: str) -> Path:
 
 
 def _kept(sweep: Sweep, keys: Sequence[str], tell: Told) -> dict[str, Finished]:
-    """Return the cells that are kept and whole, by key; say of the others that they are damaged (EXP-25)."""
+    """Return the stored and intact cells, by key; report the others as damaged (EXP-25)."""
     found = {}
     for key in keys:
         path = _file(sweep.folder, key)
@@ -371,7 +371,7 @@ def _kept(sweep: Sweep, keys: Sequence[str], tell: Told) -> dict[str, Finished]:
 
 
 def _read(path: Path, key: str) -> Finished | None:
-    """Return a kept cell, or nothing when its file is not the one that was written."""
+    """Return a stored cell, or None if its file is not the one that was written."""
     try:
         content = json.loads(disk.regular(path).read_text(encoding="utf-8"))
         sealed = content.pop("digest")
@@ -383,18 +383,18 @@ def _read(path: Path, key: str) -> Finished | None:
 
 
 def _keep(folder: Path, key: str, cell: Data, finished: Finished) -> None:
-    """Write a cell to its file, all of it or nothing."""
+    """Write a cell to its file atomically."""
     content = {"key": key, "cell": cell, "found": finished.found, "seconds": finished.seconds}
     write_whole(_file(folder, key), canonical({**content, "digest": digest(content)}) + "\n")
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file so that whoever reads it meanwhile, or after a kill, has the old text or the new one.
+    """Write a file atomically: a reader sees the old text or the new one, even after a kill.
 
     Raises
     ------
     ParameterError
-        It cannot be written.
+        The file cannot be written.
     """
     beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:

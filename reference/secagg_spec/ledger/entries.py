@@ -26,9 +26,9 @@ from secagg_spec.ledger.files import Data, EntryFile, read
 
 VERDICTS = ("confirmed", "conditional", "refuted", "imprecise", "unconfirmed", "open")
 ERRATA = ("refuted", "conditional", "imprecise")
-"""The verdicts on what is wrong in a paper as it stands."""
+"""The verdicts on claims of a paper that fail as written."""
 OURS = "derived"
-"""The file of the results that no paper has."""
+"""The file of this project's own results, which no paper has."""
 _TEXTS = ("place", "statement", "condition", "repair", "matters", "note", "method", "scope", "new")
 _NAME = re.compile(r"\b[A-Z]{2,}-[A-Z0-9]+\b")
 _NEARLY = 0.8
@@ -37,9 +37,9 @@ _FILE = re.compile(r"\b(?:proofs|spec|docs|reference|tests)/[\w./-]*\w")
 
 @dataclass(frozen=True)
 class Claim:
-    """One entry of the ledger; texts that are not given are empty.
+    """One entry of the ledger; omitted texts are empty.
 
-    `proof` is the name of the proof that decides it; where there is none, `no_proof` says why.
+    `proof` names the proof that decides the claim; without a proof, `no_proof` says why.
     """
 
     id: str
@@ -76,7 +76,7 @@ class Ledger:
         Raises
         ------
         UnknownClaim
-            There is none with this id; the message names those that are close.
+            No claim has this id; the message names ids that are close.
         """
         if identifier not in self.claims:
             raise UnknownClaim(f"there is no claim {identifier!r}; {close_to(identifier, self.claims)}")
@@ -95,7 +95,7 @@ class Ledger:
         return tuple(claim for claim in self.claims.values() if claim.paper == paper)
 
     def errata(self) -> tuple[Claim, ...]:
-        """Return the claims of papers that do not hold as they stand."""
+        """Return the claims of papers that fail as written."""
         return tuple(claim for claim in self.claims.values() if claim.verdict in ERRATA and claim.paper != OURS)
 
 
@@ -105,14 +105,14 @@ def load(folder: Path | None = None, proofs: Path | None = None) -> Ledger:
     Parameters
     ----------
     folder : Path, optional
-        Holds the TOML files; ``spec/claims`` when left out.
+        Folder of the TOML files; ``spec/claims`` by default.
     proofs : Path, optional
-        Holds the proofs that entries name; ``proofs`` when left out.
+        Folder of the proofs that entries name; ``proofs`` by default.
 
     Raises
     ------
     LedgerError
-        The first fault that is found, as one of its subclasses (CLM-01 to CLM-04).
+        The first fault found, as one of its subclasses (CLM-01 to CLM-04).
     """
     folder = resources.root("spec") / "claims" if folder is None else folder
     proofs = resources.root("proofs") if proofs is None else proofs
@@ -157,7 +157,7 @@ def _check_once(file: EntryFile, number: int, claims: Mapping[str, Claim]) -> No
 
 
 def _check_names(file: EntryFile, number: int, claim: Claim, proofs: Path) -> None:
-    """Check that the clauses and the proof of an entry are there."""
+    """Check that the clauses and the proof of an entry exist."""
     for clause in claim.clauses:
         if clause not in resources.clauses():
             near = close_to(clause, resources.clauses())
@@ -168,7 +168,7 @@ def _check_names(file: EntryFile, number: int, claim: Claim, proofs: Path) -> No
 
 
 def check_links(file: EntryFile, number: int, claims: Collection[str]) -> None:
-    """Refuse an entry of a file, or an item of an index, a text of which names what is not there (CLM-03)."""
+    """Refuse an entry of a file, or an item of an index, if one of its texts names something absent (CLM-03)."""
     for field, value in file.entries[number].items():
         for text in _texts(value):
             for name in _dead(text, claims):
@@ -176,7 +176,7 @@ def check_links(file: EntryFile, number: int, claims: Collection[str]) -> None:
 
 
 def _check_kind(file: EntryFile, number: int, claim: Claim) -> None:
-    """Check that a second method is another one, and that our own results are told apart."""
+    """Check that a second method differs from the first, and that only our own results are marked as new."""
     if claim.method in claim.second:
         raise BrokenEntry(f"{file.place(number, 'second')}: {claim.method} is the method itself, and no second one")
     if bool(claim.new) != (claim.paper == OURS):
@@ -185,7 +185,7 @@ def _check_kind(file: EntryFile, number: int, claim: Claim) -> None:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield the texts of a field, those in tables and lists included."""
+    """Yield the texts of a field, including those in tables and lists."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -196,7 +196,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _dead(text: str, claims: Collection[str]) -> Iterator[str]:
-    """Yield what a text names and is not there: claims, clauses, and files of the project."""
+    """Yield the absent claims, clauses and project files that a text names."""
     for name in _NAME.findall(text):
         if name in claims or name in resources.clauses():
             continue
@@ -210,7 +210,7 @@ def _dead(text: str, claims: Collection[str]) -> Iterator[str]:
 
 
 def _meant(name: str, known: Collection[str]) -> bool:
-    """Whether a name is meant for a claim or a clause: it begins as some do, or nearly is one (HETT-1 for HET-1)."""
+    """Whether a name is meant as a claim or clause: it begins like one, or nearly is one (HETT-1 for HET-1)."""
     prefixes = {entry.partition("-")[0] for entry in known}
     return name.partition("-")[0] in prefixes or bool(difflib.get_close_matches(name, known, n=1, cutoff=_NEARLY))
 
@@ -221,7 +221,7 @@ def proof_names(folder: Path | None = None) -> tuple[str, ...]:
 
 
 def close_to(name: str, known: Collection[str]) -> str:
-    """Say which of the known names are close, or how many there are."""
+    """Name the known names that are close, or say how many names there are."""
     by_capitals = {entry.upper(): entry for entry in known}
     found = [by_capitals[match] for match in difflib.get_close_matches(name.upper(), by_capitals, n=4, cutoff=0.6)]
     return f"close to it: {', '.join(found)}" if found else f"none of the {len(known)} is close to it"

@@ -1,14 +1,14 @@
-"""What can be wrong with the ledger, the index of a paper, or a proof."""
+"""The faults of the ledger, of the index of a paper, or of a proof."""
 
 from __future__ import annotations
 
 
 class LedgerError(ValueError):
-    """The ledger or a proof cannot be used; the message is one line that names the file, the entry and the fault."""
+    """The ledger or a proof is unusable; the message is one line that names the file, the entry and the fault."""
 
 
 class BrokenFile(LedgerError):
-    """A file of the ledger or of the index is not TOML, or is not there."""
+    """A file of the ledger or of the index is absent or not TOML."""
 
 
 class BrokenEntry(LedgerError):
@@ -16,7 +16,7 @@ class BrokenEntry(LedgerError):
 
 
 class DuplicateClaim(LedgerError):
-    """Two entries have one id, or two items of an index one name."""
+    """Two entries have the same id, or two items of an index the same name."""
 
 
 class UnknownClause(LedgerError):
@@ -24,11 +24,11 @@ class UnknownClause(LedgerError):
 
 
 class DeadLink(LedgerError):
-    """An entry, or an item of an index, names a claim, a clause or a file of the project that is not there."""
+    """An entry, or an item of an index, names a claim, a clause or a project file that does not exist."""
 
 
 class MissingEvidence(LedgerError):
-    """An entry names neither a proof that exists nor the reason why there is none."""
+    """An entry names neither an existing proof nor the reason why there is none."""
 
 
 class UnknownClaim(LedgerError):
@@ -36,11 +36,11 @@ class UnknownClaim(LedgerError):
 
 
 class Incomplete(LedgerError):
-    """An index and the ledger, or an index and the text of its paper, do not have the same items."""
+    """An index and the ledger, or an index and the text of its paper, have different items."""
 
 
 class BrokenProof(LedgerError):
-    """A file in ``proofs/`` is no proof: it cannot be read, or it lacks a part."""
+    """A file in ``proofs/`` is not a proof: it cannot be read, or it lacks a part."""
 
 
 class PackageMissing(LedgerError):

@@ -22,12 +22,12 @@ from secagg_spec.ledger.errors import BrokenProof, ProofFailed
 T = TypeVar("T")
 Say: TypeAlias = Callable[[str], None]
 HOLDS: Mapping[str, int] = MappingProxyType({"check": 0, "add": 1, "agree": 2})
-"""The methods that take what holds, and where it stands among their arguments."""
+"""The methods that take a condition, and the position of the condition among their arguments."""
 _REACHED, _SOME, _ENTRIES = "reached__", "some__", "entries__"
 _GOES_THROUGH = ("all", "any", "sum", "min", "max")
-"""The functions that go through their first argument, by their own name or as functions of arrays."""
+"""The functions that iterate over their first argument, under their own name or as functions of arrays."""
 _COMPARES = ("array_equal", "allclose", "isclose", "array_equiv")
-"""The functions of numpy that compare two arrays, and hold for empty ones."""
+"""The functions of numpy that compare two arrays, and are true for empty ones."""
 
 
 # ------------------------------------------------------------------------------------------ what checks compare
@@ -35,25 +35,25 @@ _COMPARES = ("array_equal", "allclose", "isclose", "array_equiv")
 
 @dataclass
 class Watch:
-    """The places of a file where something is checked or gone through, and the numbers of those that had something."""
+    """The places of a file that check something or iterate, and the numbers of those that were not empty."""
 
     places: list[str] = field(default_factory=list)
     seen: set[int] = field(default_factory=set)
 
     def compiled(self, text: bytes, path: str) -> Any:
-        """Return the code of a proof, which notes in `seen` what its checks, its loops, `all` and `any` go through.
+        """Return the code of a proof; it records in `seen` the places whose checks, loops, `all` and `any` had items.
 
         Raises
         ------
         BrokenProof
-            A check is of a constant, or of whether something equals itself, or is named and not called.
+            A check tests a constant, or whether something equals itself, or is named without being called.
         """
         tree = ast.parse(text, path)
         return compile(ast.fix_missing_locations(_Watching(self.places, constants(tree)).visit(tree)), path, "exec")
 
     @property
     def names(self) -> Mapping[str, object]:
-        """The functions that the code calls."""
+        """The functions that the instrumented code calls."""
         return {_REACHED: self._reached, _SOME: self._some, _ENTRIES: self._entries}
 
     @property
@@ -80,7 +80,7 @@ class Watch:
 
 
 class _Watching(ast.NodeTransformer):
-    """Puts a note around each check, around what each loop, `all` and `any` goes through, and what is compared."""
+    """Wraps each check, each iterable of a loop, of `all` and of `any`, and each compared value, to record its use."""
 
     def __init__(self, places: list[str], constants: frozenset[str]) -> None:
         self.places, self.constants = places, constants
@@ -117,7 +117,7 @@ class _Watching(ast.NodeTransformer):
         return node
 
     def _watch_check(self, node: ast.Call, name: str) -> None:
-        """Put a note around what a check holds to be true, and around what it compares."""
+        """Wrap the condition of a check, and the values that it compares."""
         at = HOLDS.get(name)
         keyword = next((each for each in node.keywords if each.arg == "holds"), None)
         if at is None or not (keyword or len(node.args) > max(at, 1)):
@@ -138,14 +138,14 @@ class _Watching(ast.NodeTransformer):
 
 
 def _is_empty(node: ast.expr) -> bool:
-    """Return whether an expression is written as something empty: that nothing is left may be what a check is of."""
+    """Return whether an expression is written as empty: a check may test that nothing is left."""
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Name) and not node.args
     return not (getattr(node, "elts", True) and getattr(node, "keys", True) and getattr(node, "value", True) != "")
 
 
 def constants(tree: ast.AST) -> frozenset[str]:
-    """Return the names of a file that stand for a constant wherever they are set."""
+    """Return the names of a file that are constant wherever they are assigned."""
     fixed: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
@@ -155,7 +155,7 @@ def constants(tree: ast.AST) -> frozenset[str]:
 
 
 def check_constant(node: ast.expr, constants: frozenset[str] = frozenset()) -> None:
-    """Refuse to check what computes nothing, or compares a value with itself; two calls may differ (CLM-15)."""
+    """Refuse a check that computes nothing, or compares a value with itself; two calls may differ (CLM-15)."""
     parts = tuple(ast.walk(node))
     names = {part.id for part in parts if isinstance(part, ast.Name)}
     calls = any(isinstance(part, ast.Call) for part in parts)
@@ -170,16 +170,16 @@ def check_constant(node: ast.expr, constants: frozenset[str] = frozenset()) -> N
 
 
 def apart(who: str, work: Callable[[Say], T], say: Say) -> T:
-    """Run something in a process of its own, and return what its closing record holds (CLM-16).
+    """Run something in its own process, and return the content of its closing record (CLM-16).
 
-    Where processes cannot be forked it is run in this one.
+    If processes cannot be forked, it runs in this one.
 
     Parameters
     ----------
     who : str
-        What is run: for the error.
+        The name of the work, for the error.
     work : callable
-        Is given a function that takes lines for `say`. What it returns or raises is the record.
+        Receives a function that takes lines for `say`. The record holds what it returns or raises.
 
     Raises
     ------
@@ -213,7 +213,7 @@ def apart(who: str, work: Callable[[Say], T], say: Say) -> T:
 
 
 def closed(who: str, record: tuple[str, Any] | None, status: int) -> Any:
-    """Return what a closing record holds, or raise the error in it (CLM-16)."""
+    """Return the content of a closing record, or raise the error in it (CLM-16)."""
     if record is None:
         raise ProofFailed(f"{who} broke: its process ended with status {status} and without its closing record")
     kind, content = record

@@ -1,4 +1,4 @@
-"""Reads a TOML file that is a list of entries, and says of each fault in which line it stands.
+"""Reads a TOML file that is a list of entries, and names the line of each fault.
 
 Source: spec/ledger.md (CLM-01, CLM-04).
 """
@@ -24,9 +24,9 @@ _AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
 
 @dataclass(frozen=True)
 class EntryFile:
-    """A file of entries: its name, what it holds, and its lines.
+    """A file of entries: its name, its content, and its lines.
 
-    `table` is what an entry is called in the file, such as ``claim``; `label` is the field that names an entry.
+    `table` is the name of an entry's table in the file, such as ``claim``; `label` is the field that names an entry.
     """
 
     name: str
@@ -42,7 +42,7 @@ class EntryFile:
         return entries
 
     def place(self, entry: int, field: str = "") -> str:
-        """Return file, line, entry and field, as messages begin."""
+        """Return file, line, entry and field: the beginning of a message."""
         lines = self.lines[entry] if entry < len(self.lines) else {}
         line = lines.get(field, lines.get("", 1))
         found = self.content[self.table][entry]
@@ -57,7 +57,7 @@ def read(path: Path, schema: str, table: str, label: str) -> EntryFile:
     Raises
     ------
     BrokenFile, BrokenEntry, MissingEvidence
-        It is not TOML, or it breaks the schema; only the first fault is told.
+        The file is not TOML, or breaks the schema; only the first fault is reported.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -94,7 +94,7 @@ def _check_form(source: EntryFile, head: Mapping[str, int], schema: str) -> None
 
 
 def _check_plain(source: EntryFile, number: int, field: str, value: object) -> None:
-    """Refuse what JSON has no form for: dates, times, NaN and the infinities."""
+    """Refuse values that JSON lacks: dates, times, NaN and the infinities."""
     if isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             _check_plain(source, number, field, inner)
@@ -103,7 +103,7 @@ def _check_plain(source: EntryFile, number: int, field: str, value: object) -> N
 
 
 def _fault(source: EntryFile, head: Mapping[str, int], where: Sequence[str | int], fault: str) -> LedgerError:
-    """Name the entry by its label where it has one, and the field."""
+    """Build the error; it names the entry by its label if it has one, and the field."""
     if len(where) >= 2 and where[0] == source.table and isinstance(where[1], int):
         field, *rest = [str(part) for part in where[2:]] or [""]
         parts = [source.place(where[1], field), *rest]
@@ -117,7 +117,7 @@ def _fault(source: EntryFile, head: Mapping[str, int], where: Sequence[str | int
 def line_numbers(text: str, table: str) -> tuple[Mapping[str, int], tuple[Mapping[str, int], ...]]:
     """Return the lines, from 1, of the fields before the first entry, and of the fields of each entry.
 
-    The line in which an entry begins stands under the empty name.
+    The first line of an entry is under the empty name.
     """
     head: dict[str, int] = {}
     entries: list[dict[str, int]] = []

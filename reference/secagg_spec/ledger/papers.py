@@ -1,4 +1,4 @@
-"""The index of each paper: what it numbers, with the claims that judge it, and how that compares with its text.
+"""The index of each paper: its numbered items, the claims that judge them, and the comparison with its text.
 
 Source: spec/ledger.md, section 4 (CLM-10 to CLM-12); spec/papers/schema.json.
 """
@@ -20,7 +20,7 @@ SECTION = "section"
 
 @dataclass(frozen=True)
 class Item:
-    """Something that a paper numbers, such as ``equation 6``: the claims that judge it, or why there is none."""
+    """A numbered item of a paper, such as ``equation 6``: the claims that judge it, or why there is none."""
 
     name: str
     claims: tuple[str, ...]
@@ -28,15 +28,15 @@ class Item:
 
     @property
     def kind(self) -> str:
-        """What it is: equation, theorem, section, and so on."""
+        """The kind of item: equation, theorem, section, and so on."""
         return self.name.partition(" ")[0]
 
 
 @dataclass(frozen=True)
 class Index:
-    """The items of a paper, in its order, and how they are found in its text.
+    """The items of a paper in its order, and the patterns that find them in its text.
 
-    `text` is how a file with the text is called; each pattern is a kind and a regular expression.
+    `text` is the name of a file with the text; each pattern is a kind and a regular expression.
     """
 
     paper: str
@@ -46,16 +46,16 @@ class Index:
 
     @property
     def numbered(self) -> tuple[Item, ...]:
-        """The items that the paper numbers, without the sections in which claims of running text stand."""
+        """The items that the paper numbers, without the sections that only hold claims of running text."""
         return tuple(item for item in self.items if item.kind != SECTION)
 
     def found_in(self, text: str) -> set[str]:
-        """Return the names of the numbered items that a text of the paper has."""
+        """Return the names of the numbered items in a text of the paper."""
         found = ((kind, match[1]) for kind, pattern in self.patterns for match in pattern.finditer(text))
         return {f"{kind} {number}" for kind, number in found if number is not None}
 
     def differences(self, text: str) -> Iterator[str]:
-        """Yield what only the text, or only the index has (CLM-12)."""
+        """Yield the items that only the text or only the index has (CLM-12)."""
         found, listed = self.found_in(text), {item.name for item in self.numbered}
         yield from (f"{self.paper}: {name} is in the text, and not in the index" for name in _in_order(found - listed))
         yield from (f"{self.paper}: {name} is in the index, and not in the text" for name in _in_order(listed - found))
@@ -74,12 +74,12 @@ def load(book: Ledger, folder: Path | None = None) -> Mapping[str, Index]:
     book : Ledger
         The claims.
     folder : Path, optional
-        Holds the TOML files; ``spec/papers`` when left out.
+        Folder of the TOML files; ``spec/papers`` by default.
 
     Raises
     ------
     LedgerError
-        A file is broken, names an item twice, names a claim that is not there or of another paper, or leaves out a
+        A file is broken, names an item twice, names a claim that does not exist or belongs to another paper, or omits a
         paper or a claim (CLM-04, CLM-10, CLM-11).
     """
     folder = resources.root("spec") / "papers" if folder is None else folder
@@ -109,7 +109,7 @@ def _index(path: Path, book: Ledger) -> Index:
 
 
 def _pattern(path: Path, entry: Data) -> tuple[str, re.Pattern[str]]:
-    """Return the kind of items and the expression that finds them; the number is its one group."""
+    """Return the kind of items and the expression that finds them; its one group is the number."""
     expression = entry["expression"]
     lines = path.read_text(encoding="utf-8").splitlines()
     line = next((number for number, text in enumerate(lines, 1) if expression in text), 1)

@@ -1,4 +1,4 @@
-"""Proofs: what a program finds about claims, by which methods, and whether that is what the ledger says.
+"""Proofs: what a program finds about claims, by which methods, and whether the ledger says the same.
 
 Source: spec/ledger.md, sections 2 and 3 (CLM-05 to CLM-09, CLM-14 to CLM-16).
 """
@@ -26,7 +26,7 @@ from secagg_spec.ledger.evidence import Watch, apart
 from secagg_spec.ledger.files import Data
 
 COMPUTED_WITH = ("scipy", "sympy")
-"""The packages that proofs compute with beside those of the core: of one extra."""
+"""The packages that proofs need besides the core; all in one extra."""
 METHODS: Mapping[str, str] = MappingProxyType(
     {
         "symbolic": "computer algebra, for all values",
@@ -40,15 +40,15 @@ METHODS: Mapping[str, str] = MappingProxyType(
         "library": "a library that this project has no part in",
     }
 )
-"""How a proof decides a claim; ``library`` only as a second method."""
+"""How a proof decides a claim; ``library`` is allowed only as a second method."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a proof found about one claim: the verdict that it reached, and the data behind it.
+    """What a proof found about one claim: the verdict, and the data behind it.
 
-    `found` is a sentence for readers; all others are compared with the entry. `method` and `second` are not for a proof
-    to give: `run` sets them, from ``CLAIMS`` and from what was checked with `Report.agree`.
+    `found` is a sentence for readers; all other fields are compared with the entry. A proof does not set `method` and
+    `second`: `run` sets them, from ``CLAIMS`` and from the checks by `Report.agree`.
     """
 
     verdict: str
@@ -63,8 +63,8 @@ class Finding:
 class Tally:
     """Counts cases of a claim, and reaches a verdict.
 
-    A case is one in which the extra condition holds, or not, and in which the claim holds, or not. Without an extra
-    condition every case counts as one in which it holds.
+    In each case the extra condition holds or not, and the claim holds or not. Without an extra condition, it counts as
+    holding in every case.
     """
 
     cases: int = 0
@@ -76,12 +76,12 @@ class Tally:
     odd: str = ""
 
     def add(self, data: Data, holds: bool, *, condition: bool = True) -> None:
-        """Count a case; `data` describes it, and is kept when it is the first in which the claim fails.
+        """Count a case; `data` describes the case, and is kept for the first case in which the claim fails.
 
         Raises
         ------
         ProofFailed
-            `holds` or `condition` is neither true nor false. There is no verdict then (CLM-14).
+            `holds` or `condition` is not a truth value. There is no verdict then (CLM-14).
         """
         for value in (holds, condition):
             if not _is_truth(value):
@@ -99,7 +99,7 @@ class Tally:
     def verdict(self) -> str:
         """Confirmed: always held. Conditional: held wherever the condition holds. Refuted: failed even there.
 
-        Open: there was no case, or none in which the condition holds, and yet the claim held in some.
+        Open: there was no case; or the condition held in none, and the claim held in some.
         """
         if self.odd:
             raise ProofFailed(self.odd)
@@ -107,12 +107,12 @@ class Tally:
 
     @property
     def exact(self) -> bool:
-        """Whether the claim held in exactly the cases in which the condition does."""
+        """Whether the claim held in exactly the cases in which the condition holds."""
         return not self.breaches and not self.spared
 
 
 def _verdict(cases: int, held: int, breaches: int, met: int) -> str:
-    """Return the verdict on a claim of which so many cases were run; open without any (CLM-07)."""
+    """Return the verdict on a claim from the counts of its cases; open without cases (CLM-07)."""
     if breaches or cases > held == 0:
         return "refuted"
     if not cases:
@@ -127,12 +127,12 @@ def _is_truth(value: object) -> bool:
 
 
 class Report:
-    """What a proof says and checks on its way.
+    """What a proof reports and checks while it runs.
 
     Parameters
     ----------
     say : callable
-        Takes each line that the proof reports.
+        Receives each line that the proof reports.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -142,12 +142,12 @@ class Report:
         self.failed: list[str] = []
 
     def check(self, holds: bool, statement: str) -> None:
-        """Go on when a statement holds.
+        """Check a statement; return if it holds.
 
         Raises
         ------
         ProofFailed
-            It does not. This is kept in `failed`, so that a proof that catches the error fails all the same (CLM-14).
+            The statement fails. `failed` keeps it, so a proof that catches the error still fails (CLM-14).
         """
         self.checks += 1
         if not _is_truth(holds):
@@ -157,47 +157,47 @@ class Report:
         check_failed(self.failed)
 
     def agree(self, claims: str | Sequence[str], method: str, holds: bool, statement: str) -> None:
-        """Go on when a second method comes to the same result on a claim, or on several (CLM-08).
+        """Check that a second method gives the same result for one claim or several (CLM-08).
 
         Parameters
         ----------
         claims : str or sequence of str
             Ids of claims of this proof.
         method : str
-            One of `METHODS`, and not that of the claims.
+            One of `METHODS`, different from the method of the claims.
         holds : bool
-            Whether it comes to the same result.
+            Whether it gives the same result.
         statement : str
             What the second method finds.
 
         Raises
         ------
         ProofFailed
-            It does not.
+            It gives another result.
         """
         self.check(holds, f"by a second method, {method}: {statement}")
         self.agreed += [(claim, method) for claim in ((claims,) if isinstance(claims, str) else claims)]
 
 
 def check_failed(failed: Sequence[str]) -> None:
-    """Refuse to go on after a check that failed, or to end after it (CLM-14).
+    """Raise if a check failed, to stop a proof that goes on or ends after it (CLM-14).
 
     Raises
     ------
     ProofFailed
-        There is one.
+        A check failed.
     """
     if failed:
         raise ProofFailed(failed[0])
 
 
 def package(name: str) -> Any:
-    """Return an optional package that a proof computes with.
+    """Return an optional package that a proof needs.
 
     Raises
     ------
     PackageMissing
-        It is not installed.
+        The package is not installed.
     """
     try:
         return importlib.import_module(name)
@@ -206,7 +206,7 @@ def package(name: str) -> Any:
 
 
 def rank_of_flint(rows: Iterable[Iterable[SupportsInt]], q: int | None = None) -> int:
-    """Return the rank of a matrix of integers that FLINT finds: modulo a prime, or over the rationals without one.
+    """Return the rank of an integer matrix from FLINT: modulo a prime, or over the rationals without one.
 
     Raises
     ------
@@ -220,7 +220,7 @@ def rank_of_flint(rows: Iterable[Iterable[SupportsInt]], q: int | None = None) -
 
 @dataclass(frozen=True)
 class Proof:
-    """A file of ``proofs/``; `claims` gives the method of each claim that it decides, `watch` what it went through."""
+    """A file of ``proofs/``; `claims` gives the method for each decided claim; `watch` records the checks."""
 
     name: str
     text: str
@@ -230,7 +230,7 @@ class Proof:
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Compiles a file anew for a `Watch`, and leaves nothing beside it: the folder may be read-only, or packed."""
+    """Compiles a file for a `Watch` without a cached copy: the folder may be read-only, or packed."""
 
     def __init__(self, name: str, path: str, watch: Watch) -> None:
         super().__init__(name, path)
@@ -247,8 +247,7 @@ def load_proof(name: str, folder: Path | None = None) -> Proof:
     Raises
     ------
     BrokenProof
-        There is no such file, it is not Python, it lacks ``CLAIMS`` or ``prove``, a method of it is unknown, or it
-        checks a constant.
+        The file is absent or not Python, lacks ``CLAIMS`` or ``prove``, names an unknown method, or checks a constant.
     """
     path = (folder or resources.root("proofs")) / f"{name}.py"
     try:
@@ -281,17 +280,17 @@ def _allowed() -> str:
 
 
 def run(proof: Proof, say: Callable[[str], None] = lambda line: None) -> dict[str, Finding]:
-    """Run a proof in a process of its own, and return its finding on each of its claims.
+    """Run a proof in its own process, and return its finding on each of its claims.
 
     Raises
     ------
     ProofFailed
-        A statement that it checks does not hold, it broke, or its process ended before it did.
+        A checked statement does not hold, the proof raised another error, or its process ended early.
     PackageMissing
-        It needs a package that is not installed.
+        The proof needs a package that is not installed.
     BrokenProof
-        It returned findings on other claims than those that it names, none that it checked, or a second method that
-        is none; or it has a check that it never came to, or something to go through that was always empty.
+        The proof returned findings on other claims than it names, checked none, or used an unknown second method. Or
+        one of its checks never ran, or one of its loops never had an item.
     """
     return apart(f"proofs/{proof.name}.py", lambda tell: _run(proof, tell), say)
 
@@ -313,7 +312,7 @@ def _run(proof: Proof, say: Callable[[str], None]) -> dict[str, Finding]:
 
 
 def _check_evidence(proof: Proof, report: Report, findings: Mapping[str, Finding]) -> None:
-    """Refuse what is no evidence (CLM-06)."""
+    """Refuse findings without evidence (CLM-06)."""
     if set(findings) != set(proof.claims):
         raise BrokenProof(f"proofs/{proof.name}.py finds {sorted(findings)} and names {sorted(proof.claims)}")
     if not report.checks:
@@ -325,7 +324,7 @@ def _check_evidence(proof: Proof, report: Report, findings: Mapping[str, Finding
 
 
 def _check_seen(proof: Proof) -> None:
-    """Refuse checks that were never made, and loops that never had anything (CLM-15)."""
+    """Refuse checks that never ran, and loops that never had an item (CLM-15)."""
     if proof.watch.idle:
         raise BrokenProof(f"proofs/{proof.name}.py compared nothing in {proof.watch.idle[0]}")
 
@@ -344,14 +343,14 @@ def _second(proof: Proof, agreed: Sequence[tuple[str, str]]) -> dict[str, tuple[
 
 @dataclass(frozen=True)
 class Outcome:
-    """A claim beside what its proof found."""
+    """A claim next to the finding of its proof."""
 
     claim: Claim
     finding: Finding
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """What the entry says otherwise than the proof; empty when they agree."""
+        """The differences between the entry and the proof; empty if they agree."""
         fields = ("verdict", "counterexample", "numbers", "method", "second")
         pairs = ((name, _plain(getattr(self.claim, name)), _plain(getattr(self.finding, name))) for name in fields)
         return tuple(
@@ -369,7 +368,7 @@ def verify(claim: Claim, *, proofs: Path | None = None, say: Callable[[str], Non
     MissingEvidence
         The claim has no proof; the message says why.
     BrokenProof
-        Its proof does not decide it, or is no proof.
+        The proof does not decide the claim, or is not a proof.
     ProofFailed, PackageMissing
         See `run`.
     """
@@ -382,5 +381,5 @@ def verify(claim: Claim, *, proofs: Path | None = None, say: Callable[[str], Non
 
 
 def _plain(data: object) -> str:
-    """Return data in one form, so that tuples and lists, and orders of keys, do not differ."""
+    """Return data in a normal form: tuples equal lists, and the order of keys does not matter."""
     return data if isinstance(data, str) else json.dumps(data, sort_keys=True, ensure_ascii=False, default=str)

@@ -1,1 +1,1 @@
-"""Runs of the reference, step by step, as a person would follow them."""
+"""Step-by-step runs of the reference for a person to follow."""

@@ -1,7 +1,7 @@
-"""Training without common rounds, small enough to be followed: who trains when, on what, and how far it leads.
+"""Training without common rounds, small enough to follow: who trains when, on what, and how far the model gets.
 
-Each user pulls the model towards a point of its own, so that the best model is the mean of these points. When a user
-begins, how long it trains, and who is away, is drawn from a seed.
+Each user pulls the model towards its own point, so the best model is the mean of these points. A seed determines when
+a user begins, how long it trains, and who is away.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PULL = 0.4
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """The users' task: `points` (N, d) in [-1, 1], and how slow each user is, a factor in [1, 4]."""
+    """The users' task: `points` (N, d) in [-1, 1], and the slowness of each user, a factor in [1, 4]."""
 
     points: RealArray
     slowness: RealArray
@@ -32,14 +32,14 @@ class Training:
         return cls(points, 1 + 3 * draw_rounding(source, N) ** 2, source)
 
     def trained(self, user: int, model: RealArray) -> RealArray:
-        """Return the model that a user makes of the one that it downloaded."""
+        """Return the model that a user trains from the model that it downloaded."""
         result: RealArray = model - _PULL * (model - self.points[user])
         return result
 
     def delay(self, user: int) -> float:
-        """Return how long a user trains this time: exponential, and longer for slow users."""
+        """Return the duration of this training: exponential, with a larger mean for slow users."""
         return -math.log1p(-float(draw_rounding(self.source, 1)[0])) * float(self.slowness[user])
 
     def distance(self, model: RealArray) -> float:
-        """Return how far a model is from the best one."""
+        """Return the distance of a model from the best one."""
         return math.dist(model, self.points.mean(axis=0))

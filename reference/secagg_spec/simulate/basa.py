@@ -40,7 +40,7 @@ _DRAWN = 3
 
 
 def add_options(parser: Any) -> None:
-    """Add what this protocol has beyond the options of all."""
+    """Add the options that only this protocol has."""
     add = parser.add_argument
     add("--buffer", type=int, default=6, metavar="K", help="updates in a full buffer (6)")
     add("--spares", type=int, metavar="S", help="spare positions (one for each --timeout that takes a position)")
@@ -49,8 +49,8 @@ def add_options(parser: Any) -> None:
         action="append",
         default=[],
         metavar="POSITION[:WHEN]",
-        help="the user at a position times out: before it has the key (3:before), when it has it (3:key, or 3), or so "
-        "that its upload comes late (3:late); may be given several times",
+        help="the user at a position times out: before it has the key (3:before), with the key (3:key, or 3), or "
+        "it uploads late (3:late); may be given several times",
     )
     add(
         "--timeouts",
@@ -64,14 +64,14 @@ def add_options(parser: Any) -> None:
         default=ENCRYPTIONS[0],
         help="how boxes are sealed: to one key for each position, or to attributes (per-position)",
     )
-    add("--buffers", type=int, default=1, metavar="n", help="buffers side by side, all users come at once (1)")
+    add("--buffers", type=int, default=1, metavar="n", help="number of buffers; all users come at once (1)")
     add("--colluders", type=int, metavar="T", help="users that may collude with the server (K // 3, at least 1)")
     add("--modulus", type=int, default=DEFAULT_PRIME, metavar="R", help="the modulus of updates (2**32 - 5)")
     parser.set_defaults(users=None)
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; 0 when every buffer gave the right sum, 1 when an epoch ended without one."""
+    """Run the command. Exit code 0: every buffer gave the right sum; 1: an epoch ended without one."""
     if options.profile != "semi-honest":
         raise ParameterError("--profile", options.profile, "left out: the profiles of BASA are those of --timeouts")
     fates, count = _fates(options.timeout), validate.integer("buffers", options.buffers, 1, 64)
@@ -99,7 +99,7 @@ def _attribute_keys(seed: bytes) -> KeyRing:
 
 
 def _fates(given: Sequence[str]) -> dict[int, str]:
-    """Return what becomes of the users at some positions."""
+    """Return the fates of the users at some positions."""
     fates: dict[int, str] = {}
     for entry in given:
         position, colon, when = entry.partition(":")
@@ -132,7 +132,7 @@ def _parameters(options: argparse.Namespace, fates: Mapping[int, str], buffers: 
 
 
 def _level(modulus: int, K: int) -> int:
-    """Return the largest power of two up to 2**16 at which numbers in [-1, 1] can be carried."""
+    """Return the largest power of two up to 2**16 at which numbers in [-1, 1] fit the modulus."""
     bound = (validate.integer("modulus", modulus, 2, 2**32) - 1) // 2 // (K * _WEIGHTS)
     if bound < 1:
         raise ParameterError("modulus", modulus, f"at least {2 * K * _WEIGHTS + 1}, to carry weights up to {_WEIGHTS}")
@@ -144,7 +144,7 @@ def _level(modulus: int, K: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Bag:
-    """What a user comes with: reals in [-1, 1], the update made of them, its stamp and the draw of its weight."""
+    """What a user brings: reals in [-1, 1], the update made from them, its stamp, and the draw for its weight."""
 
     reals: RealArray
     update: UintArray
@@ -153,7 +153,7 @@ class Bag:
 
 
 class Crowd:
-    """The users in the order in which they finish training; each has something else in its bag."""
+    """The users in the order in which they finish training; each brings different data."""
 
     def __init__(self, parameters: Parameters, seed: bytes) -> None:
         self.parameters, self.seed = parameters, seed
@@ -161,7 +161,7 @@ class Crowd:
         self.order = [int(user) for user in np.argsort(shuffled, kind="stable")]
 
     def bag(self, user: int, epoch: int) -> Bag:
-        """Return what a user comes with to an epoch."""
+        """Return what a user brings to an epoch."""
         p, source = self.parameters, SeededSource(self.seed, f"user {user}")
         reals = np.round(draw_rounding(source, p.d) * 2 - 1, 3)
         update = encode_update(p, reals, draw_rounding(source, p.d))
@@ -174,14 +174,14 @@ class Crowd:
 
 @dataclass
 class Told:
-    """What was told of one buffer: who was in it with what, and which positions became free again."""
+    """What was printed about one buffer: its users with their bags, and the positions that became free again."""
 
     bags: dict[int, Bag] = field(default_factory=dict)
     freed: set[int] = field(default_factory=set)
 
 
 def _pass(run: Run, crowd: Crowd, turns: Sequence[int], fates: Mapping[int, str]) -> int:
-    """Let users pass a buffer until it is full or void, and tell it; 0 when the sum is right, 1 without one."""
+    """Let users pass a buffer until it is full or void, and print each step; return 0 for a right sum, 1 for none."""
     told = Told()
     print("\n".join(_opening(run)))
     for turn in turns:
@@ -207,12 +207,12 @@ def _opening(run: Run) -> list[str]:
 
 
 def _width(p: Parameters) -> int:
-    """Return how wide the column of the users is."""
+    """Return the width of the column of users."""
     return max(4, len(str(p.N - 1)))
 
 
 def _visit(run: Run, crowd: Crowd, user: int, fates: Mapping[int, str], told: Told) -> str:
-    """Let one user pass, and return the line on it."""
+    """Let one user pass, and return the line about the visit."""
     position, epoch = len(run.server.places), run.server.epoch
     assert epoch is not None
     seen = {entry.position for entry in run.server.entries}
@@ -244,7 +244,7 @@ def _became(run: Run, fate: str) -> str:
 
 
 def _waiting(run: Run) -> str:
-    """Return how many boxes wait at each position that is to come."""
+    """Return the number of waiting boxes at each later position."""
     p, state = run.parameters, run.server
     settled, width = len(state.places), len(str(p.K))
     told = ["."] * settled + [str(len(state.entries))] * (p.positions - settled)
@@ -306,7 +306,7 @@ def _sums(p: Parameters, done: Recovered, bags: Mapping[int, Bag]) -> list[str]:
 
 
 def _side_by_side(runs: Sequence[Run], crowd: Crowd, p: Parameters, fates: Mapping[int, str]) -> int:
-    """Let everybody come at once to several buffers; tell who was where, and how long they waited."""
+    """Let all users come to several buffers at once; print who was where, and the waiting times."""
     alone = list(visits(Dispatcher([run.server.session.id for run in runs[:1]]), _at_once(crowd), lambda user: 1.0))
     spread = list(visits(Dispatcher([run.server.session.id for run in runs]), _at_once(crowd), lambda user: 1.0))
     code = 0
@@ -317,7 +317,7 @@ def _side_by_side(runs: Sequence[Run], crowd: Crowd, p: Parameters, fates: Mappi
     print(f"\nall {p.N} users come at once, and a visit takes one unit of time:")
     for name, told in (("one buffer", alone), (f"{len(runs)} buffers", spread)):
         wait, last = np.mean([visit.began - visit.came for visit in told]), max(visit.ended for visit in told)
-        print(f"  {name:>10}: a user waits {wait:.2f} on average, the last one is gone at {last:g}")
+        print(f"  {name:>10}: a user waits {wait:.2f} on average, the last one leaves at {last:g}")
     return code
 
 
@@ -325,7 +325,7 @@ def _at_once(crowd: Crowd) -> Schedule:
     return Schedule(crowd.parameters.N, tuple(Event(0.0, ARRIVE, user) for user in crowd.order))
 
 
-# ------------------------------------------------------------------------------------------------- what is told
+# ------------------------------------------------------------------------------------------------- printed text
 
 
 def _heading(p: Parameters, encryption: str, fates: Mapping[int, str]) -> str:

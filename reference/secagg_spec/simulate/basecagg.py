@@ -1,4 +1,4 @@
-"""``secagg-spec simulate basecagg``: buffered asynchronous training with BASecAgg, beside plain FedBuff."""
+"""``secagg-spec simulate basecagg``: buffered asynchronous training with BASecAgg, next to plain FedBuff."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _START = 3.0
 
 
 def add_options(parser: Any) -> None:
-    """Add what this protocol has beyond the options of all."""
+    """Add the options that only this protocol has."""
     add = parser.add_argument
     add("--buffer", type=int, default=5, metavar="K", help="updates in a buffer (5)")
     add("--rounds", type=int, default=6, metavar="n", help="buffers to recover (6)")
-    add("--max-staleness", type=int, default=10, metavar="TAU", help="the largest staleness that is taken (10)")
+    add("--max-staleness", type=int, default=10, metavar="TAU", help="the largest accepted staleness (10)")
     add(
         "--staleness",
         default="polynomial:1",
@@ -49,15 +49,15 @@ def add_options(parser: Any) -> None:
     )
     add("--weight-level", type=int, default=64, metavar="c_g", help="level of the weights (64)")
     add("--update-level", type=int, default=2**16, metavar="c_l", help="level of the updates (2**16)")
-    add("--learning-rate", type=float, default=1.0, metavar="ETA", help="of the server (1.0)")
+    add("--learning-rate", type=float, default=1.0, metavar="ETA", help="learning rate of the server (1.0)")
     add("--colluders", type=int, metavar="T", help="users that may collude (N // 4, at least 1, at most K - 2)")
     add("--dropouts", type=int, metavar="D", help="users that are away when a buffer is recovered (N // 4)")
-    add("--answers", type=int, metavar="U", help="answers that are needed (N - D)")
+    add("--answers", type=int, metavar="U", help="number of answers needed (N - D)")
     add(
         "--signatures",
         type=int,
         metavar="W",
-        help="active profile: signatures that a user demands (least that is safe)",
+        help="active profile: signatures that a user demands (the smallest safe number)",
     )
     add("--modulus", type=int, default=2**32 - 5, metavar="q", help="the field's prime (2**32 - 5)")
     add(
@@ -66,16 +66,16 @@ def add_options(parser: Any) -> None:
         metavar="FILE",
         help="replay the downloads, uploads and timeouts of a CSV file: time,kind,user",
     )
-    add("--write-log", type=Path, metavar="FILE", help="write the events of the run as such a file")
+    add("--write-log", type=Path, metavar="FILE", help="write the events of the run to such a file")
     add(
         "--by",
         choices=["messages", "cores"],
-        help="exchange and seal all messages, or run the pure cores alone (messages, unless there would be many)",
+        help="exchange and seal all messages, or run only the pure cores (messages, unless there would be many)",
     )
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; 0 when every model was that of plain FedBuff, 1 when one was not."""
+    """Run the command. Exit code 0: every model was that of plain FedBuff; 1: some model was not."""
     rounds = validate.integer("rounds", options.rounds, 1, MOST_ROUNDS)
     parameters, seed = _parameters(options), seed_bytes(options.seed)
     yardstick = _yardstick(parameters, options.learning_rate)
@@ -105,7 +105,7 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-# ----------------------------------------------------------------------------------------------- what is run, on what
+# ----------------------------------------------------------------------------------------------- settings
 
 
 def _parameters(options: argparse.Namespace) -> Parameters:
@@ -132,7 +132,7 @@ def _parameters(options: argparse.Namespace) -> Parameters:
 
 
 def _read_log(path: Path | None, N: int) -> Schedule | None:
-    """Return the events of a log; nothing without one."""
+    """Return the events of a log; None without one."""
     if path is None:
         return None
     try:
@@ -159,7 +159,7 @@ def _yardstick(p: Parameters, eta_g: float) -> fedbuff.ServerState:
 
 
 def _by(options: argparse.Namespace, p: Parameters, rounds: int) -> str:
-    """Return the way to run it: the one that was asked for, or messages where they are not too many to wait for."""
+    """Return the way to run: the one that was asked for, else messages unless they would take too long."""
     active, many = options.profile == "active", (rounds * p.K + p.N) * 2 * p.N > MOST_MESSAGES
     if active and options.by == "cores":
         raise ParameterError("--by", "cores", "messages in the active profile, which signs them")
@@ -188,11 +188,11 @@ def _engine(p: Parameters, seed: bytes, by: str) -> Engine:
     )
 
 
-# ------------------------------------------------------------------------------------------------- what is told
+# ------------------------------------------------------------------------------------------------- printed text
 
 
 def _origin(logged: bool) -> str:
-    return "who comes when is in the log, who is away comes" if logged else "who is slow, late or away comes"
+    return "arrivals are from the log, absences" if logged else "slow, late and absent users are"
 
 
 def _heading(p: Parameters, logged: bool, by: str) -> str:
@@ -201,7 +201,7 @@ def _heading(p: Parameters, logged: bool, by: str) -> str:
         f"q = {p.q}, updates of d = {p.d} elements, each up to {p.budget / p.c_l:.6g}; shares of L = {p.share_length}",
         f"updates at level c_l = {p.c_l}, weights at level c_g = {p.c_g}",
         f"staleness weight {_function(p.staleness)}, staleness up to tau_max = {p.tau_max}",
-        f"each user pulls the model towards a point of its own; {_origin(logged)} from the seed",
+        f"each user pulls the model towards its own point; {_origin(logged)} from the seed",
     ]
     if by == "cores":
         lines.append("run by the pure cores alone, equal bit for bit; --by messages exchanges and seals all messages")
@@ -223,14 +223,14 @@ def _function(s: Staleness) -> str:
 
 
 def _told(p: Parameters, report: Report) -> str:
-    """Tell a round: the buffer as it fills, the recovery, the step."""
+    """Describe a round: the buffer as it fills, the recovery, and the step of the model."""
     weights = {entry.user: entry.weight for entry in report.recovered.entries}
     told = _arrivals(p, report.arrivals, weights)
     return "\n".join([f"\nround {report.recovered.round}", *told, *_recovery(p, report)])
 
 
 def _arrivals(p: Parameters, arrivals: Sequence[Arrival], weights: Mapping[int, int]) -> list[str]:
-    """Tell what came to the server; what it weighs is known when the buffer is closed."""
+    """Describe the uploads at the server; their weights are known once the buffer is closed."""
     lines, filled = ["     time   user  stamp  staleness  weight  buffer"], 0
     for one in arrivals:
         filled += not one.refused
@@ -242,7 +242,7 @@ def _arrivals(p: Parameters, arrivals: Sequence[Arrival], weights: Mapping[int, 
 
 
 def _recovery(p: Parameters, report: Report) -> list[str]:
-    """Tell what came of a full buffer."""
+    """Describe the recovery of a full buffer."""
     done = report.recovered
     weights = [entry.weight for entry in done.entries]
     away = users_in_words(report.away) if len(report.away) <= _TOLD else f"{len(report.away)} users"
@@ -258,7 +258,7 @@ def _recovery(p: Parameters, report: Report) -> list[str]:
 
 
 def _comparison(p: Parameters, report: Report) -> str:
-    """Say in how many elements the model is that of plain FedBuff."""
+    """Say in how many elements the model equals that of plain FedBuff."""
     return (
         f"plain FedBuff with the same quantised weights has this model: {report.equal} of {p.d} elements, bit for bit"
     )

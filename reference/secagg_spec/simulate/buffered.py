@@ -1,4 +1,4 @@
-"""Buffered training that a person can follow: BASecAgg with all its messages or by its cores, beside plain FedBuff."""
+"""Buffered training for a person to follow: BASecAgg by messages or by its cores, next to plain FedBuff."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from secagg_spec.simulate.asynchronous import Training
 
 
 class Engine(Protocol):
-    """What carries the turns out: with messages, or by the pure cores."""
+    """Runs the turns, with messages or with the pure cores."""
 
     def start(self, user: int) -> None:
         """Let a user take its stamp and share a mask."""
@@ -111,7 +111,7 @@ class ByCores:
 
 @dataclass(frozen=True)
 class Arrival:
-    """What came to the server: when, from whom, under which stamp; `refused` says why it was not taken."""
+    """An upload or a request at the server: time, user and stamp; `refused` says why it was not accepted."""
 
     time: float
     user: int
@@ -122,7 +122,7 @@ class Arrival:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What happened in a round; `equal` is in how many elements the model is that of plain FedBuff."""
+    """The events of a round; `equal` is the number of elements in which the model equals that of plain FedBuff."""
 
     time: float
     arrivals: tuple[Arrival, ...]
@@ -138,8 +138,8 @@ class Report:
 class Simulation:
     """Users that come, train and upload; the model, and that of plain FedBuff on the same quantised updates.
 
-    `log` says who downloads, uploads and times out when. Without one, users come from the seed, and begin again as soon
-    as they may.
+    `log` holds the downloads, uploads and timeouts. Without a log, the seed determines them, and users begin again as
+    soon as they may.
     """
 
     parameters: Parameters
@@ -165,7 +165,7 @@ class Simulation:
         self._events = iter(self._agenda)
 
     def next_round(self) -> Report | None:
-        """Go on until the next buffer is recovered; nothing, when the log ends before."""
+        """Run until the next buffer is recovered; return None if the log ends before."""
         self.waiting: list[Arrival] = []
         for event in self._events:
             self.done.append(event)
@@ -175,12 +175,12 @@ class Simulation:
         return None
 
     def _add(self, delay: float, kind: str, user: int) -> None:
-        """Enter what follows from what happened, unless there is a log."""
+        """Schedule a consequence of an event, unless there is a log."""
         if self.log is None:
             self._agenda.add(Event(self._agenda.now + delay, kind, user))
 
     def _happen(self, event: Event) -> list[Arrival]:
-        """Let an event happen, and return what came of it at the server, as far as a buffer is concerned."""
+        """Run an event, and return its arrivals at the server that concern a buffer."""
         user = event.user
         if event.kind == DOWNLOAD:
             why = self._why_not(user)
@@ -209,7 +209,7 @@ class Simulation:
         self._add(self.training.delay(user), UPLOAD, user)
 
     def _arrive(self, time: float, user: int, timeout: bool) -> Arrival:
-        """Take an update, or let the user give up where it ran out of time or is too late."""
+        """Accept an update, or let the user give up if it timed out or is too late."""
         stamp, model = self._downloads.pop(user)
         tau, most = self.round - stamp, self.parameters.tau_max
         if timeout or tau > most:

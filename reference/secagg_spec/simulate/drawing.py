@@ -1,4 +1,4 @@
-"""A segment selection matrix as a picture: SVG that needs no other file, for light and dark surroundings."""
+"""A segment selection matrix as a picture: a self-contained SVG, for light and dark backgrounds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIRST, _GOLDEN = 205, 137.508
 
 @dataclass(frozen=True)
 class Panel:
-    """One matrix of a picture: its title, the set that shows the most, and lines that are written below it."""
+    """One matrix of a picture: its title, the set that shows the most, and the lines below it."""
 
     title: str
     matrix: Matrix
@@ -26,7 +26,7 @@ class Panel:
 
     @property
     def width(self) -> int:
-        """How wide the panel is: the table, or what is written below it."""
+        """The width of the panel: the maximum of table and lines."""
         written = max(len(text) for text in (self.title, *self.notes)) * 7
         return max(GUTTER + SIDE * len(self.matrix), written) + MARGIN
 
@@ -38,7 +38,7 @@ def picture(panels: Sequence[Panel], *, group_of: Sequence[int] | None = None, d
     ----------
     panels : sequence of Panel
     group_of : sequence of int
-        The group of each subgroup, where groups have several.
+        The group of each subgroup, if groups have several.
     dropped : collection of int
         Subgroups without survivors.
     """
@@ -102,7 +102,7 @@ def _text(x: int, y: int, text: str, kind: str) -> str:
 
 
 def _style(count: int) -> str:
-    """Return the style: light colours, and dark ones for who prefers them; each number has a hue of its own."""
+    """Return the style: light colours, and dark ones for dark mode; each number has its own hue."""
     hues = [round(_FIRST + number * _GOLDEN) % 360 for number in range(count)]
     light = "".join(f".c{at}{{fill:hsl({hue},70%,84%)}}" for at, hue in enumerate(hues))
     dark = "".join(f".c{at}{{fill:hsl({hue},45%,27%)}}" for at, hue in enumerate(hues))

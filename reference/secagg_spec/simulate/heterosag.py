@@ -25,31 +25,36 @@ from secagg_spec.simulate.narration import narrate, traffic
 
 DEFAULTS = {"users": "those of the preset", "length": "that of the preset"}
 _SHARE_ELEMENTS = 37
-"""What one pair of shares weighs against elements of a vector, in bytes."""
+"""The bytes of one pair of shares, in units of one vector element."""
 
 
 def add_options(parser: Any) -> None:
-    """Add what this protocol has beyond the options of all."""
+    """Add the options that only this protocol has."""
     add = parser.add_argument
     masked = "who masks with whom; separate is the naive scheme, each group by itself (perfect)"
-    add("--preset", choices=[*PRESETS], default="default", help="the numbers that are not given (default)")
-    add("--groups", type=int, metavar="G", help="groups, as equal as they can be (5, or as many as --levels names)")
+    add("--preset", choices=[*PRESETS], default="default", help="default values of the other options (default)")
+    add(
+        "--groups",
+        type=int,
+        metavar="G",
+        help="number of groups of almost equal size (5, or as many as --levels names)",
+    )
     add("--levels", metavar="K,K,…", help="levels of each group, ascending, or one number for all (2,6,8,10,12)")
     add("--subgroups", metavar="L,L,…", help="subgroups of each group, or one number for all (1)")
     add("--matrix", choices=MATRICES, help=masked)
     add("--colluders", type=int, metavar="T", help="users that may collude with the server (1)")
     add("--dropouts", type=int, metavar="D", help="users that may drop out (N // 5)")
-    add("--threshold", type=int, metavar="t", help="shares that are needed (a majority)")
+    add("--threshold", type=int, metavar="t", help="number of shares needed (a majority)")
     add_drop(parser, "masked_input")
-    add("--byzantine", type=int, default=0, metavar="B", help="users that attack, in as many groups as there are (0)")
-    add("--attack", choices=[*ATTACKS], default="gaussian", help="what these do to their inputs (gaussian)")
-    add("--trim", type=int, metavar="b", help="show the trimmed mean too, without the b largest and b smallest")
-    add("--show", choices=["messages"], help="tell every step, who sends what to whom")
+    add("--byzantine", type=int, default=0, metavar="B", help="users that attack, spread over all groups (0)")
+    add("--attack", choices=[*ATTACKS], default="gaussian", help="what attackers do to their inputs (gaussian)")
+    add("--trim", type=int, metavar="b", help="also show the trimmed mean, without the b largest and b smallest")
+    add("--show", choices=["messages"], help="print every step: who sends what to whom")
     parser.set_defaults(users=None, length=None)
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; 0 when the round gave the right sums, 1 when it ended without them."""
+    """Run the command. Exit code 0: the round gave the right sums; 1: it ended without them."""
     if options.profile != "semi-honest":
         raise ParameterError("--profile", options.profile, "semi-honest: the text has no other profile of HeteroSAg")
     p = read_parameters(options)
@@ -65,7 +70,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _round(p: Parameters, inputs: Inputs, dropouts: Mapping[str, Sequence[int]], options: argparse.Namespace) -> int:
-    """Run the round with all its messages, and tell what comes of it."""
+    """Run the round with all its messages, and print the result."""
     network = heterosag.open_round(p, inputs.updates, session=bytes(16), round=0)
     sources = {user: SeededSource(seed_bytes(options.seed), f"user {user}") for user in range(p.N)}
     ended = ""
@@ -107,7 +112,7 @@ def _compare(p: Parameters, inputs: Inputs, sums: Sequence[CellSum], survivors: 
 
 
 def read_parameters(options: argparse.Namespace, run: bool = True) -> Parameters:
-    """Return those of the preset, but for what the options say; refuse those too large for a round to be run."""
+    """Return the preset's parameters as changed by the options; if `run`, refuse those too large to run."""
     base = PRESETS[options.preset]
     N = base.N if options.users is None else validate.integer("users", options.users, 3, 2**16)
     levels, subgroups = (_list(name, getattr(options, name)) for name in ("levels", "subgroups"))
@@ -137,7 +142,7 @@ def _list(name: str, text: str | None) -> tuple[int, ...] | None:
 
 
 def _groups(given: int | None, base: Parameters, *lists: tuple[int, ...] | None) -> int:
-    """Return how many groups there are: the number given, or as many as a list names."""
+    """Return the number of groups: as given, or the length of a list."""
     if given is not None:
         return validate.integer("groups", given, 1, MOST)
     named = [len(one) for one in lists if one is not None and len(one) > 1]
@@ -145,7 +150,7 @@ def _groups(given: int | None, base: Parameters, *lists: tuple[int, ...] | None)
 
 
 def _sizes(base: Parameters, N: int, groups: int) -> tuple[int, ...]:
-    """Return how many users each group has: those of the preset, or all users as evenly as they go."""
+    """Return the number of users of each group: that of the preset, or all users spread evenly."""
     if (base.N, len(base.sizes)) == (N, groups):
         return base.sizes
     return tuple(len(part) for part in np.array_split(np.empty(N, bool), groups))

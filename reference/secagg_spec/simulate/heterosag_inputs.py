@@ -1,4 +1,4 @@
-"""What the users of a simulated round of HeteroSAg come with, what Byzantine users make of it, and the plain sums."""
+"""The inputs of a simulated round of HeteroSAg, the attacks of Byzantine users, and the plain sums."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COMMON, _OWN = 0.4, 0.2
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Real inputs (N, d), as honest users have them and as they are sent, and the draws that round them."""
+    """Real inputs (N, d), the honest ones and those that are sent, and the draws that round them."""
 
     parameters: Parameters
     honest: RealArray
@@ -36,11 +36,11 @@ class Inputs:
 
     @property
     def updates(self) -> UintArray:
-        """What the users mask, (N, d): the numbers that are sent, quantised."""
+        """What the users mask, (N, d): the sent inputs, quantised."""
         return self._quantized(self.sent)
 
     def unharmed(self) -> UintArray:
-        """Return what the users would mask if the Byzantine ones were honest, with the same draws."""
+        """Return what the users would mask if all were honest, with the same draws."""
         return self._quantized(self.honest)
 
     def _quantized(self, reals: RealArray) -> UintArray:
@@ -49,19 +49,19 @@ class Inputs:
         return np.stack([quantize_update(p, user, x, rounding=draws) for user, x, draws in rows])
 
     def mean(self, survivors: Collection[int]) -> RealArray:
-        """Return the plain mean of the honest users among some."""
+        """Return the plain mean of the honest users among some users."""
         honest = sorted(set(survivors) - set(self.byzantine))
         return np.asarray(self.honest[honest].mean(axis=0), np.float64)
 
 
 def byzantine_users(parameters: Parameters, count: int) -> tuple[int, ...]:
-    """Return as many users, the first of each subgroup, then the second of each: no cell has two before it must."""
+    """Return `count` users: the first of each subgroup, then the second of each, to spread them over cells."""
     columns = zip_longest(*parameters.members)
     return tuple(user for column in columns for user in column if user is not None)[:count]
 
 
 def draw_inputs(parameters: Parameters, byzantine: Sequence[int], attack: str, seed: bytes) -> Inputs:
-    """Draw inputs that users have in common for the most part, and let the Byzantine ones attack."""
+    """Draw inputs with a large common part, and apply the attack of the Byzantine users."""
     p, source = parameters, SeededSource(seed, "simulate")
     middle, half = (p.range.low + p.range.high) / 2, (p.range.high - p.range.low) / 2
     common = draw_rounding(source, p.d) * 2 - 1
@@ -82,7 +82,7 @@ def _attacked(attack: str, x: RealArray, source: SeededSource) -> RealArray:
 
 
 def plain_sums(parameters: Parameters, updates: UintArray, survivors: Collection[int]) -> tuple[CellSum, ...]:
-    """Return the sums of all cells with survivors, from the quantised inputs themselves."""
+    """Return the sums of all cells with survivors, computed from the quantised inputs."""
     found = []
     for cell in parameters.parts:
         present = tuple(sorted(cell.members & set(survivors)))
@@ -94,9 +94,9 @@ def plain_sums(parameters: Parameters, updates: UintArray, survivors: Collection
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
-    """One way to average: its name, what it gives, and how far that is from the mean of the honest users.
+    """One way to average: its name, its result, and the distance from the mean of the honest users.
 
-    The figures are root mean squares over the elements: with the attack, if all users were honest, and between the two.
+    The distances are root mean squares over the elements: with the attack, without it, and between these two.
     """
 
     name: str
@@ -109,7 +109,7 @@ class Aggregate:
 def aggregates(
     inputs: Inputs, sums: Sequence[CellSum], survivors: Collection[int], trim: int | None
 ) -> list[Aggregate]:
-    """Compare the ways to average the sums of a round; `trim` is b of the trimmed mean, where it is wanted."""
+    """Compare the ways to average the sums of a round; `trim` is b of the trimmed mean, or None to omit it."""
     others = plain_sums(inputs.parameters, inputs.unharmed(), survivors)
     methods = [("mean", "mean", 0), ("median", "median", 0)]
     methods += [] if trim is None else [(f"trimmed, b = {trim}", "trimmed", trim)]

@@ -1,4 +1,4 @@
-"""What a round of HeteroSAg looks like to a person: plan, bits, what the server can decode, and averages."""
+"""Prints a round of HeteroSAg: the plan, bits, what the server can decode, and averages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLANS = {
 
 
 def unit(p: Parameters) -> str:
-    """Return what a column of the matrix is called."""
+    """Return the word for a column of the matrix."""
     return "group" if max(p.subgroups) == 1 else "subgroup"
 
 
@@ -31,7 +31,7 @@ def unit(p: Parameters) -> str:
 
 
 def heading(p: Parameters, dropouts: Mapping[str, Sequence[int]]) -> list[str]:
-    """Say what the round is with."""
+    """Describe the parameters of the round."""
     groups = counted(len(p.sizes), "group") + ("" if unit(p) == "group" else f" with {p.count} subgroups")
     promised = f"t = {p.t} shares needed, T = {p.T} may collude, D = {p.D} may drop out"
     return [
@@ -43,7 +43,7 @@ def heading(p: Parameters, dropouts: Mapping[str, Sequence[int]]) -> list[str]:
 
 
 def matrix(p: Parameters, look: Look) -> list[str]:
-    """Draw the matrix, and say of each segment who masks it with whom."""
+    """Draw the matrix, and list who masks each segment with whom."""
     one = unit(p)
     lines = ["who masks which segment with whom:", *table(p.plan, group_of=_group_of(p), look=look)]
     lines += [f"  {line}" for line in legend(one, ())] + [""]
@@ -51,7 +51,7 @@ def matrix(p: Parameters, look: Look) -> list[str]:
 
 
 def _cells(p: Parameters) -> list[str]:
-    """Tell the cells of each segment; of many segments only those of the first and the last."""
+    """List the cells of each segment; if there are many segments, only of the first and the last."""
     rows, few = _rows(p), p.count <= _FEW
     shown_rows = range(p.count) if few else (0, p.count - 1)
     width, number_width = max(len(_cell(cell)) for cell in p.parts) + 3, len(str(p.count - 1))
@@ -75,12 +75,12 @@ def _cell(cell: Cell) -> str:
 
 
 def bits(p: Parameters) -> list[str]:
-    """Compare what users send and expand with what they would in SecAgg among all of them."""
+    """Compare what users send and expand with what SecAgg among all of them would need."""
     width = max(len(str(number)) for number in (p.count - 1, *(packing.bits_of(cell.ring.modulus) for cell in p.parts)))
     names = "".join(f"{at:>{width + 1}}" for at in range(p.count))
     users = max(5, *(len(_users(members)) for members in p.members))
     return [
-        "bits of each element that a user sends, by segment, and of all elements; beside it what SecAgg among all",
+        "bits of each element that a user sends, by segment, and over all elements; next to it what SecAgg among all",
         f"{p.N} users would take, with the levels of this group for everybody; and the elements of masks to expand",
         f"  {unit(p):>8}  {'users':>{users}}  {'K':>5} {names}   of all   SecAgg   of all   ratio    masks   SecAgg",
         *(_bits_of(p, at, width + 1, users) for at in range(p.count)),
@@ -117,13 +117,11 @@ def sums(found: Sequence[CellSum]) -> list[str]:
 
 
 def decodable_segments(p: Parameters, survivors: Collection[int]) -> list[str]:
-    """Say of each subgroup, and of the worst set, in which segments the server knows the sum."""
+    """Say for each subgroup, and for the worst set, in which segments the server knows the sum."""
     one = unit(p)
     gone = tuple(at for at, members in enumerate(p.members) if not set(members) & set(survivors))
     best = inference_robustness(p.plan, gone)
-    lines = [
-        f"in which segments the server knows the sum of one {one} by itself, and of the set of which it knows most:"
-    ]
+    lines = [f"segments in which the server knows the sum of one {one} by itself, and the set of which it knows most:"]
     lines += [_known(p, at, gone) for at in range(p.count)]
     lines.append(f"  the most: {witness(best, one)}; inference robustness {number(best.value)}")
     if not gone:
@@ -156,7 +154,7 @@ def attack(inputs: Inputs, name: str, survivors: Collection[int]) -> list[str]:
 
 
 def _against_bound(inputs: Inputs, survivors: Collection[int]) -> str:
-    """Say whether the Byzantine users are few enough for the median, and where they spoil the most."""
+    """Say whether the Byzantine users are few enough for the median, and where they do most harm."""
     p, there, count = inputs.parameters, set(inputs.byzantine) & set(survivors), len(inputs.byzantine)
     rows = _rows(p, survivors)
     spoiled = [sum(bool(cell.members & there) for cell in row) for row in rows]
@@ -185,7 +183,7 @@ def averages(inputs: Inputs, found: Sequence[CellSum], survivors: Collection[int
     wanted = f"plain mean of the {counted(len(honest), 'honest user')}"
     done, width = aggregates(inputs, found, survivors, trim), len(wanted)
     return [
-        "the aggregate, beside what it should be:",
+        "the aggregate, next to what it should be:",
         f"  {wanted}  {shown(inputs.mean(survivors))}",
         *(f"  {one.name:{width}}  {shown(one.vector)}" for one in done),
         *_errors(done, attacked=bool(inputs.byzantine)),
@@ -199,5 +197,5 @@ def _errors(done: Sequence[Aggregate], attacked: bool) -> list[str]:
     return [
         f"  {'root mean square':22}{'error':>8}{'if all were honest':>24}{'moved by the attack':>22}",
         *rows,
-        "  what is left without the attack comes from the quantiser and, for the median, from the users' differences",
+        "  without the attack, the error comes from the quantiser and, for the median, from the users' differences",
     ]

@@ -1,4 +1,4 @@
-"""What goes into a simulated round, and what comes of it: real inputs, quantised, and who drops out when."""
+"""The inputs of a simulated round (reals, quantised), its dropouts, and its result."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _LEVEL = 2**16
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Real inputs in [-1, 1] and their updates, (N, d); only updates where the modulus is too small to carry N inputs.
+    """Real inputs in [-1, 1] and their updates, (N, d); only updates if the modulus is too small to carry N inputs.
 
-    `name` is what the protocol calls the modulus.
+    `name` is the protocol's symbol for the modulus.
     """
 
     ring: Ring
@@ -32,7 +32,7 @@ class Inputs:
     reals: RealArray | None
 
     def conclusion(self, chosen: Sequence[int], aggregate: UintArray) -> str:
-        """Say what was summed, and that it is right."""
+        """Say what was summed, and that the sum is right."""
         plain = self.ring.sum(self.updates[list(chosen)])
         assert np.array_equal(aggregate, plain), "the round did not give the plain sum"
         return (
@@ -83,7 +83,7 @@ def seed_bytes(seed: int) -> bytes:
 
 
 def add_drop(parser: Any, example: str) -> None:
-    """Add the option ``--drop``, for protocols that go phase by phase."""
+    """Add the option ``--drop``, for protocols that run phase by phase."""
     parser.add_argument(
         "--drop",
         action="append",
@@ -105,12 +105,12 @@ def read_dropouts(given: Sequence[str], phases: Sequence[str]) -> dict[str, list
 
 
 def told_dropouts(dropouts: Mapping[str, Sequence[int]]) -> str:
-    """Say who drops out when."""
+    """Say which users drop out in which phase."""
     return "; ".join(f"{users_in_words(users)} before {phase}" for phase, users in dropouts.items()) or "nobody"
 
 
 def refuse_large(what: str, elements: int) -> None:
-    """Refuse a round that is too large to be followed."""
+    """Refuse a round that is too large to follow."""
     if elements > MOST_ELEMENTS:
         wanted = f"at most {MOST_ELEMENTS} elements; give fewer --users or a smaller --length"
         raise ParameterError(what, elements, wanted)

@@ -22,22 +22,22 @@ _PROFILES = {"semi-honest": lightsecagg, "active": lightsecagg_active}
 
 
 def add_options(parser: Any) -> None:
-    """Add what this protocol has beyond the options of all."""
+    """Add the options that only this protocol has."""
     add_drop(parser, "upload")
     parser.add_argument("--colluders", type=int, metavar="T", help="users that may collude (N // 4, at least 1)")
-    parser.add_argument("--answers", type=int, metavar="U", help="answers that are needed (N minus dropouts allowed)")
+    parser.add_argument("--answers", type=int, metavar="U", help="number of answers needed (N minus allowed dropouts)")
     parser.add_argument("--dropouts", type=int, metavar="D", help="users that may drop out (N // 4)")
     parser.add_argument(
         "--signatures",
         type=int,
         metavar="W",
-        help="active profile: signatures that a user demands (least that is safe)",
+        help="active profile: signatures that a user demands (the smallest safe number)",
     )
     parser.add_argument("--modulus", type=int, default=2**32 - 5, metavar="q", help="the field's prime (2**32 - 5)")
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; 0 when the round gave the right sum, 1 when too few users were left."""
+    """Run the command. Exit code 0: the round gave the right sum; 1: too few users were left."""
     parameters, profile = _parameters(options), _PROFILES[options.profile]
     dropouts = read_dropouts(options.drop, profile.PHASES)
     check_dropouts(profile.TABLE, range(parameters.N), dropouts)
@@ -56,7 +56,7 @@ def _result(state: Any) -> tuple[Sequence[int], UintArray]:
 
 
 def network_of(parameters: lightsecagg.Parameters, updates: UintArray, seed: bytes) -> Network:
-    """Return the round before its first step, with the users' keys from the seed."""
+    """Return the round before its first step; the seed determines the users' keys."""
     users = range(parameters.N)
     privates = {user: SeededSource(seed, f"key of user {user}").take(KEY_BYTES) for user in users}
     if isinstance(parameters, lightsecagg_active.Parameters):
@@ -94,12 +94,10 @@ def _fewest_signers(N: int, T: int) -> int:
 
 
 def _signatures(options: argparse.Namespace, p: lightsecagg.Parameters) -> int:
-    """Return W: the one that was given, or the smallest that LSA-19 allows."""
+    """Return W: the given one, or the smallest that LSA-19 allows."""
     fewest = _fewest_signers(p.N, p.T)
     if fewest > p.N - p.D:
-        wanted = (
-            f"at most {p.N - fewest} in the active profile, since 2W > N + T asks for W = {fewest} signatures or more"
-        )
+        wanted = f"at most {p.N - fewest} in the active profile: 2W > N + T needs W = {fewest} signatures or more"
         raise ParameterError("dropouts", p.D, wanted)
     return fewest if options.signatures is None else int(options.signatures)
 

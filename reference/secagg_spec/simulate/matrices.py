@@ -1,4 +1,4 @@
-"""A segment selection matrix in the terminal, and in words what its cells give away.
+"""Prints a segment selection matrix, and what its cells reveal.
 
 Source: HeteroSAg, definition 1, theorems 1 and 4; spec/heterosag.md, section 4.
 """
@@ -17,7 +17,7 @@ from secagg_spec.arithmetic.segments import Cell, Matrix, Robustness, Row
 from secagg_spec.privacy.wording import runs
 
 MOST = 35
-"""How many subgroups a line holds."""
+"""The number of subgroups in a line."""
 GONE, LEFT, ALONE = ".", "!", "*"
 _WIDTH = 110
 _BETWEEN = 6
@@ -27,21 +27,21 @@ _STYLES = {GONE: 2, LEFT: 31, ALONE: 1}
 
 @dataclass(frozen=True)
 class Look:
-    """How matrices are shown: in colours or not, in lines of how many columns."""
+    """How matrices are shown: with colours or without, and the columns of a line."""
 
     colours: bool = False
     width: int = _WIDTH
 
     @classmethod
     def of_terminal(cls) -> Look:
-        """Return what standard output takes: colours on a terminal only, unless ``NO_COLOR`` is set."""
+        """Return the look for standard output: colours only on a terminal, and only if ``NO_COLOR`` is not set."""
         there = sys.stdout.isatty()
         plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
         return cls(there and not plain, shutil.get_terminal_size((_WIDTH, 24)).columns if there else _WIDTH)
 
 
 def entries(row: Row, dropped: Collection[int] = ()) -> list[str]:
-    """Return what a row of the table B holds for each subgroup: `ALONE`, `LEFT` alone by others, `GONE`, or a number.
+    """Return the entries of a row of the table B: `ALONE`, `LEFT` (alone after dropouts), `GONE`, or a number.
 
     The number is the smaller subgroup of the cell.
     """
@@ -71,7 +71,7 @@ def table(
     ----------
     matrix : Matrix
     group_of : sequence of int
-        The group of each subgroup, shown above where groups have several; without it, subgroups are groups.
+        The group of each subgroup, shown in a row above if groups have several. Without it, subgroups are groups.
     dropped : collection of int
         Subgroups without survivors.
     look : Look
@@ -97,7 +97,7 @@ def _painted(text: str, width: int, look: Look | None) -> str:
 
 
 def legend(unit: str, dropped: Collection[int]) -> list[str]:
-    """Say what the entries stand for; `unit` is what a column is, a group or a subgroup."""
+    """Explain the entries; `unit` is the word for a column, a group or a subgroup."""
     lines = [f"a number is the smaller {unit} of the two that mask the segment together, {ALONE} masks it alone"]
     if dropped:
         lines.append(f"{GONE} has dropped out, {LEFT} is left alone by it")

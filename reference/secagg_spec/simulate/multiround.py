@@ -30,15 +30,15 @@ DEFAULTS = {"users": "24"}
 _PROTOCOLS = {base.name: kind for kind, base in BASES.items()}
 _TITLES = {"secagg": "SecAgg", "lightsecagg": "LightSecAgg"}
 _STRATEGIES = [name for name in strategies.STRATEGIES if name not in {"random", "weighted"}]
-"""Those with batches: without, there is nothing that a user could hold the server to (MRA-17)."""
+"""The strategies with batches: without batches a user has nothing to check (MRA-17)."""
 _NAMED = 12
-"""How many users that are away are named; of more, their number is told."""
+"""The most absent users that are listed by name; beyond that, only their number is printed."""
 _SHARE_ELEMENTS = 37
-"""What one pair of shares weighs against elements of a vector, in bytes."""
+"""The bytes of one pair of shares, in units of one vector element."""
 
 
 def add_options(parser: Any) -> None:
-    """Add what this protocol has beyond the options of all."""
+    """Add the options that only this protocol has."""
     add = parser.add_argument
     add("--chosen", type=int, default=12, metavar="K", help="users of one round (12)")
     add("--batch", type=int, default=4, metavar="T", help="users of a batch (4)")
@@ -52,13 +52,15 @@ def add_options(parser: Any) -> None:
         help=f"how users are chosen: {', '.join(_STRATEGIES)} (fair)",
     )
     add("--protocol", dest="base", choices=[*_PROTOCOLS], default="secagg", help="the protocol of a round (secagg)")
-    add("--away", type=float, default=0.03, metavar="p", help="how likely a user is not available in a round (0.03)")
-    add("--lost", type=float, default=0.03, metavar="p", help="how likely a chosen user drops out in a round (0.03)")
+    add(
+        "--away", type=float, default=0.03, metavar="p", help="probability that a user is unavailable in a round (0.03)"
+    )
+    add("--lost", type=float, default=0.03, metavar="p", help="probability that a chosen user drops out (0.03)")
     parser.set_defaults(users=24)
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; 0 when all sums were right and users refused the lie, 1 when no round had a sum."""
+    """Run the command. Exit code 0: all sums were right and users refused the lie; 1: no round had a sum."""
     if options.profile != "semi-honest":
         raise ParameterError("--profile", options.profile, "semi-honest: the text has no other profile of sessions")
     p, seed = _parameters(options), seed_bytes(options.seed)
@@ -109,7 +111,7 @@ def _ring(p: Parameters) -> Ring:
 
 
 def _turn(p: Parameters, source: SeededSource, chances: Mapping[str, float]) -> Turn:
-    """Draw the inputs of a round, who is available, and who drops out in which phase."""
+    """Draw the inputs of a round, the available users, and the dropouts of each phase."""
     N, phases = p.selection.N, p.base.phases
     updates = draw_elements(source, _ring(p), (N, p.round.d))
     away, lost, when = (draw_rounding(source, N) for _ in range(3))
@@ -118,7 +120,7 @@ def _turn(p: Parameters, source: SeededSource, chances: Mapping[str, float]) -> 
     return Turn(updates, available, {name: [user for user in fates if fates[user] == name] for name in phases})
 
 
-# ------------------------------------------------------------------------------------------------- what is told
+# ------------------------------------------------------------------------------------------------- printed text
 
 
 def _heading(p: Parameters, strategy: str) -> list[str]:
@@ -136,7 +138,7 @@ def _count(number: int) -> str:
 
 
 def _family(s: batches.Parameters) -> str:
-    """Return how many sets there are; of many, the power of ten."""
+    """Return the number of sets; if large, as a power of ten."""
     if s.batches <= 100:
         size = batches.family_size(s)
         return "1 set" if size == 1 else f"{size:,} sets"
@@ -145,7 +147,7 @@ def _family(s: batches.Parameters) -> str:
 
 
 def _told(p: Parameters, number: int, turn: Turn, outcome: Outcome) -> list[str]:
-    """Tell one round: who was away, who was chosen, who dropped out, whose sum it is."""
+    """Describe one round: the absent, the chosen, the dropouts, and the users in the sum."""
     away = sorted(set(range(p.selection.N)) - set(turn.available))
     missing = users_in_words(away) if len(away) <= _NAMED else f"{len(away)} users"
     lines = [f"round {number}: {f'not available: {missing}' if away else 'everybody is available'}"]
@@ -154,7 +156,7 @@ def _told(p: Parameters, number: int, turn: Turn, outcome: Outcome) -> list[str]
     lines.append(f"  chosen: {_batches(p, outcome.chosen)}")
     for phase, users in turn.dropouts.items():
         gone = sorted(set(users) & set(outcome.chosen))
-        lines += [f"  before {phase} there drop out: {users_in_words(gone)}"] if gone else []
+        lines += [f"  dropped out before {phase}: {users_in_words(gone)}"] if gone else []
     if outcome.aggregate is None:
         few = "  too few users are left: no sum"
         kept = f"{few}; {_batches(p, outcome.survivors)} had been announced and are in the log"
@@ -178,7 +180,7 @@ def _compare(p: Parameters, turn: Turn, outcome: Outcome) -> None:
 
 
 def _log(p: Parameters, outcomes: Sequence[Outcome]) -> list[str]:
-    """Say what all the sums tell together; a round that failed after its survivors were announced counts (MRA-27)."""
+    """Say what all sums reveal together; a round that failed after announcing its survivors counts (MRA-27)."""
     sets = [frozenset(outcome.survivors) for outcome in outcomes]
     failed = sum(bool(outcome.survivors) and outcome.aggregate is None for outcome in outcomes)
     together = companions(sets)
@@ -195,7 +197,7 @@ def _log(p: Parameters, outcomes: Sequence[Outcome]) -> list[str]:
     fewest = min(map(len, together))
     return [
         *lines,
-        f"whatever the server makes of the sums, at least {fewest} users are always together (T = {p.selection.T});",
+        f"however the server combines the sums, at least {fewest} users are always together (T = {p.selection.T});",
         f"with {p.numbers.c} of them on its side, {fewest - p.numbers.c} are",
     ]
 
@@ -205,7 +207,7 @@ def _log(p: Parameters, outcomes: Sequence[Outcome]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Lie:
-    """A round in which the server asks for the survivors but one."""
+    """A round in which the server asks for all survivors but one."""
 
     p: Parameters
     network: Network
@@ -216,7 +218,7 @@ class _Lie:
         return self.network.take(step, party, {name: sampled[party][name] for name in step.randomness})
 
     def refusals(self, row: int) -> list[str]:
-        """Return what each user says when it is asked for all but user 0 of the round, or for all but user 1."""
+        """Return the refusal of each user that is asked for all but user 0 of the round, or for all but user 1."""
         found = []
         for user in range(self.p.selection.K):
             [request] = self.network.mail(self.network.table[row], user)
@@ -237,7 +239,7 @@ class _Lie:
 
 
 def _lie(p: Parameters, chosen: tuple[int, ...], number: int, turn: Turn, source: SeededSource) -> list[str]:
-    """Play one more round, in which everybody takes part and the server leaves one user out of what it asks for."""
+    """Play one more round: all users take part, and the server leaves one user out of its request."""
     lie = _Lie(p, multi_round.open_round(p, chosen, turn.updates[list(chosen)], round=number, session=bytes(16)))
     sampled = multi_round.draw_randomness(p, dict.fromkeys(range(len(chosen)), source))
     rows = [(step.phase, step.role) for step in p.base.table].index((p.base.releases, Role.USER))
@@ -250,7 +252,7 @@ def _lie(p: Parameters, chosen: tuple[int, ...], number: int, turn: Turn, source
     refused = f"{len(said)} of {len(chosen)} users refuse and blame the server."
     return [
         f"one more round, of {_batches(p, chosen)}: all inputs come, and the server asks for the sum without one user,",
-        f"user {first} (and of this one for that without user {second}), which beside that of all tells a model:",
+        f"user {first} (and this one for the sum without user {second}); with the sum of all, that reveals a model:",
         *wrap(
             f"{refused} User {chosen[-1]}, in numbers of the round: {said[-1]}",
             110,

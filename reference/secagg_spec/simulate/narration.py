@@ -1,4 +1,4 @@
-"""What a round looks like to a person: per step who sends what to whom, and what the server then has."""
+"""Prints a round: who sends what to whom in each step, and what the server learns."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from secagg_spec.protocols.steps import AUTHORITY, SERVER, Event, Network, Rando
 
 _SKIPPED = {"parameters", "session", "round", "phase", "ballot", "roster", "signatures"}
 _NAMES = {"past": "remembered requests"}
-"""What is told of a state otherwise than by its name."""
+"""States with another name in the printed text."""
 
 
 class Conclusion(Protocol):
-    """What knows whether a sum is right."""
+    """Knows whether a sum is right."""
 
     def conclusion(self, chosen: Sequence[int], aggregate: UintArray) -> str:
-        """Say what was summed, and that it is right."""
+        """Say what was summed, and that the sum is right."""
         ...
 
 
@@ -35,7 +35,7 @@ def play(
     result: Callable[[Any], tuple[Sequence[int], UintArray]],
     opened: Callable[[Any], str] | None = None,
 ) -> int:
-    """Run a round and tell it; `result` reads contributors and sum from the server's state, and `opened` says more.
+    """Run a round and print it; `result` reads contributors and sum from the server's state, `opened` adds a line.
 
     Return 0 when the round gave the right sum, 1 when too few users were left.
     """
@@ -56,7 +56,7 @@ def play(
 
 
 def narrate(transcript: Sequence[Event], N: int) -> Iterator[str]:
-    """Tell a transcript: per step who sends what to whom, how many bytes, and what the server has then, and had not."""
+    """Describe a transcript: who sends what to whom in each step, how many bytes, and what the server learns."""
     told: dict[str, str] = {}
     for step in dict.fromkeys(event.step for event in transcript):
         events = [event for event in transcript if event.step is step]
@@ -74,7 +74,7 @@ def narrate(transcript: Sequence[Event], N: int) -> Iterator[str]:
 
 
 def traffic(transcript: Sequence[Event]) -> list[str]:
-    """Say what was sent, by kind of message."""
+    """Return the traffic by kind of message."""
     sent: dict[str, list[int]] = {}
     for event in transcript:
         for message in event.sent:
@@ -92,7 +92,7 @@ def _sent(events: Sequence[Event]) -> Iterator[str]:
 
 
 def _known(state: Any) -> Iterator[tuple[str, str]]:
-    """Yield what a state holds, by name, in words."""
+    """Yield what a state holds, by name, as text."""
     assert is_dataclass(state)
     for entry in fields(state):
         value = getattr(state, entry.name)
@@ -103,7 +103,7 @@ def _known(state: Any) -> Iterator[tuple[str, str]]:
 
 
 def _told(name: str, value: Any) -> tuple[str, str]:
-    """Return the name and the words for what a state holds: users, one vector or several, or anything else."""
+    """Return the name and the text for what a state holds: users, one vector or several, or anything else."""
     if not isinstance(value, tuple):
         return name, shown(value)
     if isinstance(value[0], int):
@@ -113,7 +113,7 @@ def _told(name: str, value: Any) -> tuple[str, str]:
 
 
 def message_in_words(message: Message) -> str:
-    """Return who sends what to whom, shortened."""
+    """Return sender, receiver and content of a message, shortened."""
     header = ("session", "round", "sender", "receiver")
     parts = [f"{f.name} = {_field(getattr(message, f.name))}" for f in fields(message) if f.name not in header]
     way = f"{_party(message.sender)} -> {_party(message.receiver)}"
@@ -148,12 +148,12 @@ def _parties(parties: Any) -> str:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """Return a number of things in words: ``1 box``, ``2 boxes``; ``many`` is ``one`` with an s when left out."""
+    """Return a number with its noun: ``1 box``, ``2 boxes``; ``many`` defaults to ``one`` plus an s."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def users_in_words(users: Sequence[int]) -> str:
-    """Return users in words, runs joined: ``users 0 to 3, 5``."""
+    """Return users as text, with runs joined: ``users 0 to 3, 5``."""
     ordered, runs = sorted(users), list[list[int]]()
     for user in ordered:
         if runs and user == runs[-1][-1] + 1:

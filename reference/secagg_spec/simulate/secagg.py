@@ -20,11 +20,11 @@ from secagg_spec.simulate.narration import play, users_in_words
 
 _PROFILES = {"semi-honest": secagg, "active": secagg_active}
 _SHARE_ELEMENTS = 37
-"""What one pair of shares weighs against elements of a vector, in bytes."""
+"""The bytes of one pair of shares, in units of one vector element."""
 
 
 def add_options(parser: Any) -> None:
-    """Add what this protocol has beyond the options of all."""
+    """Add the options that only this protocol has."""
     add_drop(parser, "masked_input")
     parser.add_argument("--colluders", type=int, metavar="T", help="users that may collude (N // 4, at least 1)")
     parser.add_argument("--dropouts", type=int, metavar="D", help="users that may drop out (N // 4)")
@@ -32,14 +32,14 @@ def add_options(parser: Any) -> None:
         "--threshold",
         type=int,
         metavar="t",
-        help="shares that are needed (a majority of the holders, and no fewer than is safe)",
+        help="number of shares needed (a majority of the holders, and at least the smallest safe number)",
     )
     parser.add_argument("--neighbours", type=int, metavar="k", help="neighbours of each user (N - 1: all others)")
     parser.add_argument("--modulus", type=int, default=2**32, metavar="R", help="the modulus of updates (2**32)")
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; 0 when the round gave the right sum, 1 when too few users were left."""
+    """Run the command. Exit code 0: the round gave the right sum; 1: too few users were left."""
     parameters, profile = _parameters(options), _PROFILES[options.profile]
     dropouts = read_dropouts(options.drop, profile.PHASES)
     check_dropouts(profile.TABLE, range(parameters.N), dropouts)
@@ -59,7 +59,7 @@ def _result(state: Any) -> tuple[Sequence[int], UintArray]:
 
 
 def _opened(state: Any) -> str:
-    """Say which secrets the server has recovered, and what it took out of the sum with them."""
+    """Say which secrets the server recovered, and so which masks it removed from the sum."""
     server = state.base if isinstance(state, secagg_active.ServerState) else state
     told = f"it recovered the self seeds of {users_in_words(server.survivors)}"
     if not server.dropped:
@@ -68,7 +68,7 @@ def _opened(state: Any) -> str:
 
 
 def network_of(p: secagg.Parameters, updates: UintArray, order: Sequence[int] | None, seed: bytes) -> Network:
-    """Return the round before its first step, with the users' signing keys from the seed."""
+    """Return the round before its first step; the seed determines the users' signing keys."""
     if isinstance(p, secagg_active.Parameters):
         signing = {user: SeededSource(seed, f"signing key of user {user}").take(KEY_BYTES) for user in range(p.N)}
         return secagg_active.open_round(p, updates, signing=signing, session=bytes(16), round=0)
@@ -91,7 +91,7 @@ def _parameters(options: argparse.Namespace) -> secagg.Parameters:
     numbers = {"R": options.modulus, "N": N, "D": D, "T": T, "t": t, "k": k, "d": options.length}
     if options.threshold is None and complete and t > N - D:
         why = "2t > N + T" if active else "t >= T + 2"
-        raise ParameterError("dropouts", D, f"at most {N - least}, since {why} asks for t = {least} shares or more")
+        raise ParameterError("dropouts", D, f"at most {N - least}: {why} needs t = {least} shares or more")
     return secagg_active.Parameters(**numbers) if active else secagg.Parameters(**numbers)
 
 

@@ -1,4 +1,4 @@
-"""When users come to buffers that serve one of them at a time, and when they are gone.
+"""Visits of users to buffers that serve one user at a time: arrival, start and end.
 
 Source: BASA, section 4.2; spec/basa.md, section 9.
 """
@@ -17,7 +17,7 @@ ARRIVE, LEAVE = "arrive", "leave"
 
 @dataclass(frozen=True)
 class Visit:
-    """The visit of a user: which buffer it was sent to, when it came, when it was served, when it was gone."""
+    """The visit of a user: its buffer, and the times of arrival, start and end."""
 
     user: int
     buffer: int
@@ -33,18 +33,18 @@ def visits(dispatcher: Dispatcher, arrivals: Schedule, duration: Callable[[int],
     ----------
     dispatcher : Dispatcher
     arrivals : Schedule
-        When users come; the kinds of its events are not read.
+        When users come; the kinds of its events are ignored.
     duration : function from user to float
-        How long a user is served.
+        The service time of a user.
 
     Raises
     ------
     ParameterError
-        The arrivals are no schedule.
+        The arrivals are not a schedule.
     OutOfRange
         A duration is negative, NaN or infinite.
     WrongPhase
-        A user comes again before its visit is over, or in the moment in which it is (BAA-48).
+        A user comes again before its visit is over, or at the moment in which it ends (BAA-48).
     """
     if not isinstance(arrivals, Schedule):
         raise ParameterError("arrivals", type(arrivals).__name__, "a Schedule")
