@@ -7,9 +7,9 @@ from typing import Any
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import basa_sessions
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sessions.basa_acts import Director, Part, part_of
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
 USER, SERVED, KEYS = "basa.user", "basa.server", "basa.authority"

@@ -14,9 +14,9 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import basa_functions as scenes
 from secagg_spec.conformance.cases import lightsecagg_parties, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sessions.basa_positions import members
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.protocols.basa.cores import Parameters
 
 EPOCHS = "basa.epochs"

@@ -19,9 +19,9 @@ from secagg_spec.arithmetic.staleness import Staleness, floor_weight
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import basecagg_sessions, lightsecagg_parties, strategies
 from secagg_spec.conformance.cases.basecagg_sessions import FUNCTIONS
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.sessions.basa_acts import Act, Director, Tamper, positions, same, verifying
 from secagg_spec.conformance.sessions.basa_stage import opened_stage
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.protocols.steps import AUTHORITY, SERVER

@@ -15,9 +15,9 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid, encode, shares_length
 from secagg_spec.conformance.sessions.basecagg_buffers import Buffer, Entry, Recovery, half, weighted
+from secagg_spec.conformance.sessions.choices import among
 
 ENCODE, MASK = "basecagg.encode", "basecagg.mask"
 COMBINE, RECOVER = "basecagg.combine", "basecagg.recover"

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.staleness import admissible_weights
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import basecagg_sessions, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sessions.basecagg_stage import Stage, staleness_of
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.conformance.sessions.scenes import Scene
 from secagg_spec.conformance.targets.reference.messages import parse

@@ -13,8 +13,8 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import basecagg_sessions, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
 
 ROUNDS = "basecagg.rounds"

@@ -18,8 +18,8 @@ from secagg_spec.arithmetic.staleness import Staleness, floor_weight
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import lightsecagg_parties, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.sessions.basecagg_stage import Key, Stage, Turn, opened_stage
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.protocols.steps import SERVER

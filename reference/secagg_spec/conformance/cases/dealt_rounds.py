@@ -18,7 +18,7 @@ from secagg_spec.conformance.cases import (
     lightsecagg_parties,
     strategies,
 )
-from secagg_spec.conformance.cases.choices import among
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.deals import NOBODY, Deal, Dropouts
 from secagg_spec.conformance.sessions.scenes import Scene
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters

@@ -16,9 +16,9 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import heterosag_oracles as oracles
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_sessions import RANGES, parameters
 from secagg_spec.conformance.cases.requests import Valid, one_of
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.heterosag_numbers import members, packed_range
 from secagg_spec.protocols.heterosag.plan import Parameters
 

@@ -16,8 +16,8 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import heterosag_rounds, lightsecagg_parties, neighbours, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.heterosag_cells import MASK, ROUND, UNMASK, Masked
 from secagg_spec.conformance.sessions.heterosag_numbers import members, totals
 from secagg_spec.crypto.entropy import SeededSource

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import heterosag_rounds
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.dealt_rounds import played
 from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.deals import Deal, Dropouts
 from secagg_spec.conformance.sessions.scenes import Scene
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import heterosag_sessions, lightsecagg_parties, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import one_of
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.deals import Deal, Dropouts
 from secagg_spec.conformance.sessions.heterosag_numbers import members
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters

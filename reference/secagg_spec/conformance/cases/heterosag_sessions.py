@@ -13,8 +13,8 @@ from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import one_of
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.heterosag_numbers import packed_range
 from secagg_spec.errors import ParameterError
 from secagg_spec.protocols.heterosag.plan import Parameters

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import lightsecagg_parties, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_parties import ServerScene, Session, UserScene, public_keys
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.scenes import written
 from secagg_spec.conformance.targets.reference.active import active_end
 from secagg_spec.conformance.targets.reference.scripts import Call, play

@@ -14,8 +14,8 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid, recovery, shares_length, vandermonde
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.scenes import written
 from secagg_spec.conformance.targets.reference.scripts import Call, play, server_end
 from secagg_spec.crypto.channels import Channel, PlainChannel

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import multi_round_oracles as oracles
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_parties import ROUNDS, session_id
 from secagg_spec.conformance.cases.multi_round_oracles import STRATEGIES, Numbers
 from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.sessions.choices import among
 
 FAMILY, BATCH, SESSION = "select.family", "select.batch", "select.session"
 COMPLETE, REQUEST = "select.complete", "select.request"

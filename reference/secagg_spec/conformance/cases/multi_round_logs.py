@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.sessions.choices import among
 
 AUDIT = "audit.privacy"
 FEW_USERS = 12

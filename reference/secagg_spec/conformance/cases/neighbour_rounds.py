@@ -14,10 +14,10 @@ from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import neighbours, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.neighbours import AVERAGE, RECOVERY, UNMASKING, Roster, Scale
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.protocols.secagg.graph import Graph
 
 EARLY, LATE = ROUND_PHASES[:2], ROUND_PHASES[2:]

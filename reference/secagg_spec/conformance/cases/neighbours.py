@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.quantizer import MAX_LEVEL
 from secagg_spec.conformance.adapter.capabilities import Capabilities, Range, graph_allows
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
+from secagg_spec.conformance.sessions.choices import among
 
 X = TypeVar("X")
 

@@ -16,9 +16,9 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.strategies import Verbatim, decimal
 from secagg_spec.conformance.sdk.secagg_adapter import form
+from secagg_spec.conformance.sessions.choices import among
 
 X = TypeVar("X")
 

@@ -14,8 +14,8 @@ from secagg_spec.arithmetic.staleness import MAX_TAU, Staleness, floor_weight
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.sessions.choices import among
 
 WEIGHT = "staleness.weight"
 DRAWS = 2**53

@@ -23,8 +23,8 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.adapter.capabilities import DECIMAL_RANGES, UNRANGED, Capabilities, Range
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
 from secagg_spec.conformance.cases import neighbours
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
 
 X = TypeVar("X")

@@ -30,8 +30,8 @@ from secagg_spec.conformance.cases import (
     staleness,
     strategies,
 )
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto import signatures
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
 from secagg_spec.crypto.keys import Roster, hash_parameters

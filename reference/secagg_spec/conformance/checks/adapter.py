@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities, shake_hands
 from secagg_spec.conformance.adapter.wire import AdapterUnusable, Answer
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import can_request
 from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks import arithmetic, basecagg, crypto, lightsecagg, mds, quantizer
@@ -22,6 +21,7 @@ from secagg_spec.conformance.checks.base import (
     check,
 )
 from secagg_spec.conformance.sdk.secagg_adapter import DRAWING, MAX_LINE, OPERATIONS
+from secagg_spec.conformance.sessions.choices import among
 
 _MEBIBYTE = 2**20
 _MARGIN = 1024

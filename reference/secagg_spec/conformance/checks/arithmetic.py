@@ -14,7 +14,6 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import MOST_SPOILED, OWN_CODE, Place, can_request, one_of, places, put
 from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks.base import (
@@ -29,6 +28,7 @@ from secagg_spec.conformance.checks.base import (
     same,
 )
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, form
+from secagg_spec.conformance.sessions.choices import among
 
 _PRIME_ONLY = tuple(
     name for name in VALID if name.startswith(("field.inverse", "mds.", "seal.", "lightsecagg", "basecagg"))

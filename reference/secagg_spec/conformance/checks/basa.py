@@ -14,7 +14,6 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import basa_functions as scenes
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import one_of, place_of
 from secagg_spec.conformance.checks.base import (
     BAD_CIPHERTEXT,
@@ -35,6 +34,7 @@ from secagg_spec.conformance.checks.base import (
 from secagg_spec.conformance.checks.crypto import WEAK_KEY, altered, low_order
 from secagg_spec.conformance.checks.streams import standard
 from secagg_spec.conformance.sessions.basa_positions import MASK, OPEN, RECOVER, SEAL, Box, Buffer, digest, epoch_of
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto import boxes
 from secagg_spec.crypto.boxes import PAIR, SELF, Address
 from secagg_spec.errors import DecryptionFailed

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.cases import basa_sessions, strategies
 from secagg_spec.conformance.cases.basa_parties import KEYS, PARTS, begun
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.basa_faults import (
@@ -29,6 +28,7 @@ from secagg_spec.conformance.checks.basa_faults import (
 from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, Caller, check
 from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults
 from secagg_spec.conformance.sessions.basa_acts import Director, Moment, Part, positions
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.scenes import call
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.codec import Message

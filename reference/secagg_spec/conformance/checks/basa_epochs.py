@@ -12,7 +12,6 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import basa_functions as scenes
 from secagg_spec.conformance.cases.basa_schedules import EPOCHS, Opened, Plan, Session, plan, session, valid
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.checks.basa import ELSEWHERE, UPDATE
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
@@ -27,6 +26,7 @@ from secagg_spec.conformance.checks.base import (
     same,
 )
 from secagg_spec.conformance.checks.crypto import AGAIN
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.protocols.basa.cores import SETTLE
 
 NOT_NOW = AGAIN | MALFORMED

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import basa_sessions
 from secagg_spec.conformance.cases.basa_parties import KEYS, PARTIES, PARTS, SERVED, USER, begun
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_parties import exchanged
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.checks import playing
@@ -20,6 +19,7 @@ from secagg_spec.conformance.checks.crypto import EQUAL_KEYS, KEY_LENGTH
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
 from secagg_spec.conformance.checks.scripts import OUT_OF_RANGE, SECOND, STRANGER, Fault, broken_bytes
 from secagg_spec.conformance.sessions.basa_acts import Part
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.scenes import call
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.staleness import admissible_weights
 from secagg_spec.conformance.cases import basa_sessions, strategies
 from secagg_spec.conformance.cases.basa_parties import PARTS, SERVED
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import one_of, too_large
 from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.basa_authorities import BAD_SIGNATURE
@@ -33,6 +32,7 @@ from secagg_spec.conformance.sessions import basa_stage
 from secagg_spec.conformance.sessions.basa_acts import Director, Moment, Part, part_of, positions
 from secagg_spec.conformance.sessions.basa_cast import Cast
 from secagg_spec.conformance.sessions.basecagg_stage import staleness_of
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.conformance.sessions.scenes import call
 from secagg_spec.conformance.targets.reference.scripts import Call

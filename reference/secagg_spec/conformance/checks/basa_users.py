@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import basa_sessions, strategies
 from secagg_spec.conformance.cases.basa_parties import PARTS, USER, begun
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import one_of, too_large
 from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.basa_authorities import BAD_SIGNATURE
@@ -35,6 +34,7 @@ from secagg_spec.conformance.checks.lightsecagg_scripts import take_prefix
 from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults, taken
 from secagg_spec.conformance.sessions.basa_acts import Part, budget
 from secagg_spec.conformance.sessions.basa_cast import BOX
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.scenes import call
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.basa.messages import PositionKey, PositionOffer

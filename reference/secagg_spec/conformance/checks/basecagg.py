@@ -18,7 +18,6 @@ from secagg_spec.conformance.adapter.wire import pack, pack_reals, unpack
 from secagg_spec.conformance.cases import basecagg_functions as scenes
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.basecagg_functions import COMBINE, ENCODE, MASK, RECOVER, Levels
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import (
     exchanged_element,
     inserted,
@@ -45,6 +44,7 @@ from secagg_spec.conformance.checks.base import (
 )
 from secagg_spec.conformance.checks.lightsecagg import NO_ELEMENTS
 from secagg_spec.conformance.sessions.basecagg_buffers import Buffer, Recovery, half, weighted
+from secagg_spec.conformance.sessions.choices import among
 
 WRONG_BUFFER = frozenset({"inconsistent_sets", "out_of_range"})
 ANOTHER_COUNT = frozenset({"inconsistent_sets", "below_threshold", "length_mismatch", "malformed"})

@@ -13,7 +13,6 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import basecagg_sessions, strategies
 from secagg_spec.conformance.cases.basecagg_schedules import ROUNDS, Buffer, Plan, Session, plan, session, valid
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import too_large
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
@@ -33,6 +32,7 @@ from secagg_spec.conformance.checks.base import (
 from secagg_spec.conformance.checks.crypto import AGAIN
 from secagg_spec.conformance.checks.scripts import NOTHING_CAME
 from secagg_spec.conformance.sessions.basecagg_stage import staleness_of, weighted_sum
+from secagg_spec.conformance.sessions.choices import among
 
 NOT_NOW = AGAIN | NOTHING_CAME
 NOBODY = OUTSIDE | BAD_PARAM | NOT_NOW

@@ -23,7 +23,6 @@ from secagg_spec.conformance.cases.basecagg_parties import (
     share,
     user_scene,
 )
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_parties import exchanged
 from secagg_spec.conformance.cases.requests import exchanged_element, one_of, too_large
 from secagg_spec.conformance.checks import playing
@@ -57,6 +56,7 @@ from secagg_spec.conformance.checks.scripts import (
     taken,
 )
 from secagg_spec.conformance.sessions import basecagg_stage
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.conformance.sessions.scenes import Scene, call
 from secagg_spec.conformance.targets.reference.messages import parse

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import lightsecagg_parties, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.valid import VALID, channel, key
 from secagg_spec.conformance.checks import pairs
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_PARAM, LENGTH, Caller, check, fail, same
 from secagg_spec.conformance.checks.streams import standard, stream
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto import keys, prg, sealing
 from secagg_spec.crypto.sealing import SealedChannel
 

@@ -10,7 +10,6 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import MOST_SPOILED, Place, can_request, one_of, places, put
 from secagg_spec.conformance.cases.strategies import decimal
 from secagg_spec.conformance.cases.valid import VALID
@@ -24,6 +23,7 @@ from secagg_spec.conformance.checks.base import (
     check,
 )
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, form
+from secagg_spec.conformance.sessions.choices import among
 
 DECIMAL = MALFORMED | {"bad_param"}
 _HELLO = b'{"id": 7, "op": "hello", "params": {"protocol": [1, 0]}'

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.wire import unpack
 from secagg_spec.conformance.cases import heterosag_oracles as oracles
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_functions import AVERAGE, Row, row
 from secagg_spec.conformance.cases.heterosag_sessions import bits, wrong_ranges
 from secagg_spec.conformance.cases.requests import place_of
@@ -27,6 +26,7 @@ from secagg_spec.conformance.checks.base import (
     fail,
 )
 from secagg_spec.conformance.checks.heterosag_levels import BAD_RANGE
+from secagg_spec.conformance.sessions.choices import among
 
 BAD_ROW = BAD_PARAM | MALFORMED | LENGTH
 TOO_LARGE = MALFORMED | NONCANONICAL | BAD_SHARE

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.levels import MAX_LEVELS, Range
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import heterosag_oracles as oracles
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_functions import FEW_LEVELS, QUANTIZE, Quantised, quantised
 from secagg_spec.conformance.cases.heterosag_sessions import RANGES, bits, wrong_ranges
 from secagg_spec.conformance.cases.requests import one_of, place_of
 from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, MALFORMED, NOT_FINITE, TOO_FEW, Caller, check, fail
+from secagg_spec.conformance.sessions.choices import among
 
 OUTSIDE_RANGE = NOT_FINITE | {"bad_param"}
 BAD_RANGE = BAD_PARAM | LENGTH | MALFORMED | TOO_FEW

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.cases import heterosag_sessions, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_masking import arrival, masked, sender, sent
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.checks.base import TOO_FEW, Caller, CheckFailed, check, fail, same
@@ -26,6 +25,7 @@ from secagg_spec.conformance.checks.heterosag_steps import (
 )
 from secagg_spec.conformance.checks.scripts import OUT_OF_RANGE
 from secagg_spec.conformance.checks.streams import standard
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.heterosag_cells import MASK, UNMASK, Masked
 from secagg_spec.errors import ParameterError
 from secagg_spec.protocols.heterosag.plan import Cell, cells_of

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.cases import heterosag_oracles as oracles
 from secagg_spec.conformance.cases import heterosag_sessions as scenes
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_functions import PLAN
 from secagg_spec.conformance.checks.base import Caller, check, fail
 from secagg_spec.conformance.checks.heterosag_levels import BAD_RANGE
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.heterosag_numbers import members
 from secagg_spec.protocols.heterosag.plan import Parameters
 

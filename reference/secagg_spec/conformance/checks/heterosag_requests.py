@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_functions import REQUEST, Asked, asked, few_of
 from secagg_spec.conformance.cases.heterosag_oracles import members
 from secagg_spec.conformance.cases.heterosag_sessions import wrong_numbers
 from secagg_spec.conformance.checks.base import TOO_FEW, Caller, CheckFailed, check
 from secagg_spec.conformance.checks.heterosag_levels import BAD_RANGE
+from secagg_spec.conformance.sessions.choices import among
 
 
 @check("heterosag.request/answered", "HSA-18", "HSA-27", operations=(REQUEST,), examples=25)

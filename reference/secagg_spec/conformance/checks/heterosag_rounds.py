@@ -15,7 +15,6 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.wire import pack_reals, unpack
 from secagg_spec.conformance.cases import heterosag_oracles as oracles
 from secagg_spec.conformance.cases import heterosag_rounds, heterosag_sessions, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_masking import Reals, dropping, reals
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
@@ -33,6 +32,7 @@ from secagg_spec.conformance.checks.base import (
 from secagg_spec.conformance.checks.heterosag_masks import judge_sums
 from secagg_spec.conformance.checks.heterosag_steps import BAD_NUMBERS
 from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.heterosag_cells import ROUND
 
 _BEFORE = ROUND_PHASES[:-1]

@@ -14,7 +14,6 @@ from secagg_spec.arithmetic.packing import bits_of, packed_bytes
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import heterosag_parties, heterosag_rounds, heterosag_sessions, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_parties import ROLES, SERVED, USER, numbers
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.checks import playing
@@ -33,6 +32,7 @@ from secagg_spec.conformance.checks.base import (
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS, moved
 from secagg_spec.conformance.checks.scripts import Fault
 from secagg_spec.conformance.checks.secagg import ROUND_CLAUSES, ROUND_FAULTS
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.scenes import Scene, call
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters
 from secagg_spec.protocols.codec import encode

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.cases import dealt_rounds, heterosag_rounds
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import LAST, LENGTH, Caller, CheckFailed, check
 from secagg_spec.conformance.checks.playing import AGAIN, SESSIONS
 from secagg_spec.conformance.checks.sessions import played
 from secagg_spec.conformance.sessions import mixed
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.deals import Deal, Dropouts, called
 from secagg_spec.conformance.sessions.mixed import Difference, Remote
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters

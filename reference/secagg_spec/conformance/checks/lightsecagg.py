@@ -12,7 +12,6 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import requests, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import (
     VALID,
     Valid,
@@ -36,6 +35,7 @@ from secagg_spec.conformance.checks.base import (
     check,
     same,
 )
+from secagg_spec.conformance.sessions.choices import among
 
 NO_ELEMENTS = BAD_PARAM | LENGTH
 """The codes for an empty vector: the table of spec/adapter.md, section 5."""

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import lightsecagg_active_parties, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_active_parties import SERVED, USER, ActiveServer, ActiveUser
 from secagg_spec.conformance.cases.lightsecagg_parties import exchanged, session_id
 from secagg_spec.conformance.cases.requests import inserted
@@ -50,6 +49,7 @@ from secagg_spec.conformance.checks.scripts import (
     too_early,
     twice,
 )
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.targets.reference.messages import named
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto import signatures

@@ -15,7 +15,6 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import lightsecagg_parties, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_parties import ServerScene, UserScene, exchanged
 from secagg_spec.conformance.cases.requests import exchanged_element, inserted, too_large, vandermonde
 from secagg_spec.conformance.checks.base import (
@@ -64,6 +63,7 @@ from secagg_spec.conformance.checks.scripts import (
     taken,
     with_faults,
 )
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.errors import ParameterError, ProtocolError

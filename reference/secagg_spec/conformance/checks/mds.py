@@ -11,7 +11,6 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import (
     VALID,
     encode,
@@ -33,6 +32,7 @@ from secagg_spec.conformance.checks.base import (
     check,
     same,
 )
+from secagg_spec.conformance.sessions.choices import among
 
 _BOTH = ("mds.encode", "mds.decode")
 

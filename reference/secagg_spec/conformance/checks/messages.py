@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.cases import valid
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks.base import MALFORMED, Caller, check, fail
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.protocols.codec import encode
 
 FIELDS = frozenset({"malformed", "out_of_range", "length_mismatch", "bad_param"})

@@ -12,11 +12,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.cases import multi_round_logs as logs
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.multi_round_logs import AUDIT, FEW_USERS, Log
 from secagg_spec.conformance.cases.requests import inserted
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
 from secagg_spec.conformance.checks.multi_round_choices import USERS
+from secagg_spec.conformance.sessions.choices import among
 
 _INTEGER, _ABOVE_ZERO = re.compile("0|-?[1-9][0-9]*"), re.compile("[1-9][0-9]*")
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import multi_round_oracles as oracles
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.multi_round_functions import (
     BATCH,
     Choice,
@@ -37,6 +36,7 @@ from secagg_spec.conformance.checks.base import (
     fail,
 )
 from secagg_spec.conformance.checks.counting import demand_shares
+from secagg_spec.conformance.sessions.choices import among
 
 NUMBERS = BAD_PARAM | MALFORMED
 DRAWS = FREQUENCIES = BAD_PARAM | LENGTH

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.cases import multi_round_oracles as oracles
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_parties import ROUNDS, session_id
 from secagg_spec.conformance.cases.multi_round_functions import (
     COMPLETE,
@@ -37,6 +36,7 @@ from secagg_spec.conformance.checks.base import (
     fail,
 )
 from secagg_spec.conformance.checks.multi_round_choices import NUMBERS, USERS
+from secagg_spec.conformance.sessions.choices import among
 
 CHOICE = BAD_PARAM | OUTSIDE | TWICE | TOO_FEW
 HEADER = BAD_PARAM | LENGTH

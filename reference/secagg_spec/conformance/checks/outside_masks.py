@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.cases import basa_functions, heterosag_rounds, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_masking import masked
 from secagg_spec.conformance.checks import basa
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
@@ -28,6 +27,7 @@ from secagg_spec.conformance.checks.streams import standard
 from secagg_spec.conformance.outside import chance, leaks, spread
 from secagg_spec.conformance.sessions.basa_positions import MASK as POSITION
 from secagg_spec.conformance.sessions.basa_positions import Buffer
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.heterosag_cells import MASK as SEGMENTS
 from secagg_spec.protocols.heterosag.plan import cells_of
 

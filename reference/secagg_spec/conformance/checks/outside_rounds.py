@@ -21,7 +21,6 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import dealt_rounds, neighbours, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_parties import ROUNDS, Session, UserScene, user_scene
 from secagg_spec.conformance.cases.neighbour_rounds import unmasking
 from secagg_spec.conformance.cases.neighbours import UNMASKING
@@ -45,6 +44,7 @@ from secagg_spec.conformance.outside import leaks
 from secagg_spec.conformance.outside.probing import everything
 from secagg_spec.conformance.outside.views import LightRound
 from secagg_spec.conformance.sessions import scenes
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.conformance.sessions.scenes import Scene

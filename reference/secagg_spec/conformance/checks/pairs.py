@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, Caller, CheckFailed, check, fail
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto.sealing import OVERHEAD
 
 _AGREE, _SEAL = "pair.agree", "pair.seal"

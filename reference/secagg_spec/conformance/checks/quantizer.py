@@ -15,9 +15,9 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.adapter.capabilities import EVERYTHING, Capabilities
 from secagg_spec.conformance.adapter.wire import pack, pack_reals, unpack
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import VALID
 from secagg_spec.conformance.checks.base import BAD_PARAM, NOT_FINITE, Caller, check, fail, same
+from secagg_spec.conformance.sessions.choices import among
 
 _QUANTIZE, _DEQUANTIZE = "quantizer.quantize", "quantizer.dequantize"
 

@@ -23,13 +23,13 @@ from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack_reals, unpack
 from secagg_spec.conformance.cases import basecagg_functions, heterosag_rounds, neighbours, staleness, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.heterosag_masking import reals
 from secagg_spec.conformance.cases.neighbour_rounds import Average
 from secagg_spec.conformance.checks.base import Caller, check, fail
 from secagg_spec.conformance.checks.counting import ALARM_BITS, demand_shares
 from secagg_spec.conformance.checks.heterosag_rounds import between
 from secagg_spec.conformance.checks.outside_chance import own_draws, roundable
+from secagg_spec.conformance.sessions.choices import among
 
 _QUANTIZE, _ENCODE, _WEIGHT, _ROUND = "quantizer.quantize", "basecagg.encode", "staleness.weight", "heterosag.round"
 _AVERAGE = neighbours.AVERAGE

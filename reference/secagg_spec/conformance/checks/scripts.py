@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_parties import exchanged
 from secagg_spec.conformance.checks.base import (
     REGISTRY,
@@ -23,6 +22,7 @@ from secagg_spec.conformance.checks.crypto import (
     AGAIN,
 )
 from secagg_spec.conformance.sessions import broken
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.targets.reference.messages import named
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.codec import Message, encode

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.shamir import ELEMENT_BYTES
 from secagg_spec.conformance.cases import dealt_rounds, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.lightsecagg_parties import exchanged, key_of, without
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.checks import playing
@@ -45,6 +44,7 @@ from secagg_spec.conformance.checks.scripts import (
     twice,
 )
 from secagg_spec.conformance.sessions import scenes
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.scenes import Scene
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call

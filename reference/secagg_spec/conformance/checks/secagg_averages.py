@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack_reals, unpack
 from secagg_spec.conformance.cases import neighbours
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.neighbour_rounds import EARLY, LATE, Average, altered, average, dropping
 from secagg_spec.conformance.cases.neighbours import AVERAGE, RECOVERY, UNMASKING, Scale
 from secagg_spec.conformance.cases.requests import place_of
@@ -33,6 +32,7 @@ from secagg_spec.conformance.checks.base import (
     fail,
 )
 from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
+from secagg_spec.conformance.sessions.choices import among
 
 _FORBIDDEN = BAD_PARAM | TOO_FEW | LENGTH
 

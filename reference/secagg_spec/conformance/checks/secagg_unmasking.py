@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.cases import neighbours
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.neighbour_rounds import EARLY, Unmasking, unmasking
 from secagg_spec.conformance.cases.neighbours import UNMASKING
 from secagg_spec.conformance.cases.requests import inserted
@@ -24,6 +23,7 @@ from secagg_spec.conformance.checks.base import (
     CheckFailed,
     check,
 )
+from secagg_spec.conformance.sessions.choices import among
 
 _SETS = frozenset({"inconsistent_sets", "unknown_peer", "duplicate_id"})
 _AGAIN = frozenset({"replay", "wrong_phase"})

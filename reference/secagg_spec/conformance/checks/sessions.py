@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import dealt_rounds, strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import vandermonde
 from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import (
@@ -25,6 +24,7 @@ from secagg_spec.conformance.checks.base import (
 from secagg_spec.conformance.checks.playing import AGAIN, FREE, NEW, SESSIONS, STEP
 from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, REMEMBERED, WITHOUT_ROUNDS
 from secagg_spec.conformance.sessions import mixed
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.errors import TooFewSurvivors

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic import shamir
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.requests import inserted, own_field, place_of
 from secagg_spec.conformance.cases.valid import VALID, coefficients, random_coefficients, secret
 from secagg_spec.conformance.checks.base import (
@@ -30,6 +29,7 @@ from secagg_spec.conformance.checks.base import (
     check,
     fail,
 )
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
 
 _SHARE, _BACK = "shamir.share", "shamir.reconstruct"

@@ -14,9 +14,9 @@ from secagg_spec.arithmetic.staleness import MAX_TAU, admissible_weights, realis
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import staleness as scenes
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.staleness import DRAWS, WEIGHT, Late
 from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, NOT_FINITE, Caller, CheckFailed, check, fail
+from secagg_spec.conformance.sessions.choices import among
 
 
 def _explicit(caps: Capabilities) -> bool:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.cases.valid import VALID, key
 from secagg_spec.conformance.checks.base import LENGTH, Caller, CheckFailed, check, fail, same
 from secagg_spec.conformance.checks.counting import demand_shares
+from secagg_spec.conformance.sessions.choices import among
 
 _EXPAND = "prg.expand"
 _SMALL = 64

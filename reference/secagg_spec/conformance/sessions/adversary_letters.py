@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.cases.choices import among
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.targets.reference.messages import KINDS, parse
 from secagg_spec.errors import ProtocolError
 from secagg_spec.protocols.codec import Message, OpaqueBytes, Unsigned, Words, encode, field_codecs

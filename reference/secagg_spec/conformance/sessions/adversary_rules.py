@@ -13,9 +13,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.cases.choices import among
 from secagg_spec.conformance.sessions.adversary import TURNED, Act, Engine
 from secagg_spec.conformance.sessions.adversary_letters import Letter, changes, lies, user_lists
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.protocols.steps import SERVER
 
