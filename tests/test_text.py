@@ -219,6 +219,18 @@ def test_ids_in_the_reference_are_clauses() -> None:
 
 
 @pytest.mark.requirement("ERR-02")
+def test_files_that_the_reference_cites_are_there() -> None:
+    cited = re.compile(r"\b(?:docs|spec|proofs)/[a-z][\w./-]*\.(?:md|toml|json|py)\b")
+    written_when_needed = {"spec/vectors/findings.json"}
+    found = {(file, path) for path in LIBRARY.rglob("*.py") for file in cited.findall(path.read_text(encoding="utf-8"))}
+    assert found
+    assert {
+        (file, path.name)
+        for file, path in found
+        if file not in written_when_needed and not (SPEC.parent / file).is_file() and "NAME" not in file
+    } == set()
+
+
 def test_the_table_of_errors_is_that_of_the_reference() -> None:
     table = rows(page("conventions.md"), "reference", "reject code")
     stated = [(code(reference)[0], code(reject)[0]) for reference, reject, _, _ in table]

@@ -1,7 +1,7 @@
 """Find what kills a mutant: which vectors, which fuzzing checks, or its own test.
 
 Vectors have fixed outcomes, so they run on the mutant in this process. Checks compare with the reference, so the
-mutant runs in its own process (docs/decisions/0005-oracle-and-conformance.mutants.catalogue.md). Several processes
+mutant runs in its own process (docs/decisions/0005-oracle-and-mutants.md). Several processes
 search at the same time, each for one mutant.
 """
 

@@ -78,7 +78,7 @@ def _trained(step: Step[Any]) -> Step[Any]:
 
 @dataclass(frozen=True)
 class Stamped:
-    """The interface of BASecAgg for sessions; `reference_sessions.Protocol` is the interface of other protocols."""
+    """The interface of BASecAgg for sessions; `sessions.Protocol` is the interface of other protocols."""
 
     @property
     def table(self) -> Table:
