@@ -50,7 +50,7 @@ def clauses() -> dict[str, str]:
     for page, on_page in clauses_by_page().items():
         for identifier, sentence in on_page.items():
             if identifier in found:
-                raise ValueError(f"{page}: the clause {identifier} stands twice in the text")
+                raise ValueError(f"{page}: the clause {identifier} is in the text twice")
             found[identifier] = sentence
     return found
 

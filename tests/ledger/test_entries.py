@@ -130,7 +130,7 @@ BAD = [
     ),
     (HEAD + entry(clauses='["MDS"]'), BrokenEntry, "TST-1: clauses: 0: 'MDS' does not fit the pattern"),
     (HEAD + entry(clauses='["MDS-01", "MDS-01"]'), BrokenEntry, "TST-1: clauses: names something twice"),
-    (HEAD + entry() + entry(), DuplicateClaim, "TST-1: id: stands twice in the ledger"),
+    (HEAD + entry() + entry(), DuplicateClaim, "TST-1: id: is in the ledger twice"),
 ]
 
 
@@ -159,7 +159,7 @@ def test_names_that_only_look_like_ids_are_no_links(tmp_path: Path) -> None:
 @pytest.mark.requirement("CLM-02", "CLM-04")
 def test_one_id_in_two_files_is_refused(tmp_path: Path) -> None:
     load(tmp_path, HEAD + entry())
-    with pytest.raises(DuplicateClaim, match=r"^two\.toml:4: TST-1: id: stands twice"):
+    with pytest.raises(DuplicateClaim, match=r"^two\.toml:4: TST-1: id: is in the ledger twice"):
         load(tmp_path, HEAD.replace("test", "two") + entry(), "two.toml")
 
 

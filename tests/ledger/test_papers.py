@@ -62,7 +62,7 @@ BAD = [
     (TOP + ITEM + 'reason = "x"\n', BrokenEntry, "test.toml:9: equation 1: must have exactly one of the members clai"),
     (TOP + ITEM + "more = 1\n", BrokenEntry, "test.toml:12: equation 1: more: there is no such field"),
     (TOP + ITEM.replace("equation", "formula"), BrokenEntry, "test.toml:10: formula 1: name: 'formula 1' does not fit"),
-    (TOP + ITEM + ITEM, DuplicateClaim, "test.toml:13: equation 1: name: stands twice in the index"),
+    (TOP + ITEM + ITEM, DuplicateClaim, "test.toml:13: equation 1: name: is in the index twice"),
     (
         TOP + ITEM.replace("TST-1", "TST-2"),
         DeadLink,

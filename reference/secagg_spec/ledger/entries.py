@@ -153,7 +153,7 @@ def _claim(paper: str, entry: Data) -> Claim:
 
 def _check_once(file: EntryFile, number: int, claims: Mapping[str, Claim]) -> None:
     if file.entries[number]["id"] in claims:
-        raise DuplicateClaim(f"{file.place(number, 'id')}: stands twice in the ledger")
+        raise DuplicateClaim(f"{file.place(number, 'id')}: is in the ledger twice")
 
 
 def _check_names(file: EntryFile, number: int, claim: Claim, proofs: Path) -> None:

@@ -128,7 +128,7 @@ def _check_items(file: EntryFile, items: tuple[Item, ...], book: Ledger, paper: 
     seen: set[str] = set()
     for number, item in enumerate(items):
         if item.name in seen:
-            raise DuplicateClaim(f"{file.place(number, 'name')}: stands twice in the index")
+            raise DuplicateClaim(f"{file.place(number, 'name')}: is in the index twice")
         seen.add(item.name)
         for claim in item.claims:
             _check_claim(file.place(number, "claims"), claim, own, book)
