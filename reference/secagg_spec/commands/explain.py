@@ -137,7 +137,7 @@ def _about_clause(name: str) -> Lines:
     yield "is in", place(name)
     yield "since", _since(name)
     bugs = _bugs_of(name)
-    yield "matters", "; ".join(dict.fromkeys([bug.effect for bug in bugs][:_FEW]))
+    yield "if broken", "; ".join(dict.fromkeys([bug.effect for bug in bugs][:_FEW]))
     checks = [check for check in REGISTRY.values() if name in check.clauses]
     vectors = [vector for vector in _vectors().values() if name in vector.clauses]
     yield "checks", _listed(check.id for check in checks)
@@ -174,12 +174,12 @@ def _check(name: str) -> Lines | None:
 
 
 def _about_check(check: Check) -> Lines:
-    yield "sees that", check.text
+    yield "tests", check.text
     yield from _decided(check.clauses)
     yield "declare", _listed(check.operations) or "nothing: it runs on every adapter"
     most = f"at most {check.examples}{', and of more than 100 as large a part' * check.grows}"
     yield "cases", most if check.examples else "as many as --fuzz says"
-    yield "matters", "; ".join(dict.fromkeys(bug.effect for clause in check.clauses for bug in _bugs_of(clause)[:2]))
+    yield "catches", "; ".join(dict.fromkeys(bug.effect for clause in check.clauses for bug in _bugs_of(clause)[:2]))
     yield "judge it", f"secagg-spec conform -k {check.id} -- ./adapter"
 
 
@@ -211,7 +211,7 @@ def _flag(name: str) -> Lines | None:
 def _about_flag(name: str, found: Sequence[tuple[Book, Flag]]) -> Lines:
     for book, flag in found:
         yield f"{book.name}", f"{flag.bug_type}: {flag.description}"
-        yield "matters", flag.effect
+        yield "effect", flag.effect
         yield "breaks", f"{flag.clause}: {resources.clauses()[flag.clause]}"
         yield "vectors", _listed(vector.id for vector in book.vectors if name in vector.flags)
         yield "kills", _listed(flag.mutants)
@@ -223,7 +223,7 @@ def _bug(name: str) -> Lines | None:
 
 
 def _about_bug(bug: Mutant) -> Lines:
-    yield "matters", bug.effect
+    yield "effect", bug.effect
     yield "kind", f"{bug.kind}: {kinds.KINDS[bug.kind]}"
     yield "idea", f"{bug.source} ({kinds.SOURCES[kinds.parted(bug.source)[0]]})"
     yield "two mutants", " and ".join(bug.parts)
@@ -290,7 +290,7 @@ def _claim(name: str) -> Lines | None:
     shown = {"says": claim.statement, "verdict": claim.verdict, "condition": claim.condition, "repair": claim.repair}
     place = {"is in": f"{_ledger().papers[claim.paper]}, {claim.place}", "clauses": _listed(claim.clauses)}
     more = {"in full": f"secagg-spec claims {name}", "proof": claim.proof and f"secagg-spec claims {name} --verify"}
-    return iter([*shown.items(), ("matters", claim.matters), *place.items(), *more.items()])
+    return iter([*shown.items(), ("why", claim.matters), *place.items(), *more.items()])
 
 
 KINDS: Mapping[str, Callable[[str], Lines | None]] = {
