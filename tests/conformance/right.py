@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import copy
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
+from zlib import crc32
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
@@ -29,6 +31,10 @@ from secagg_spec.conformance.targets.reference.scripts import Call, Party
 from secagg_spec.crypto import prg
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols.codec import encode, field_codecs
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import SERVER, Role
 
 Refusal = ParameterError | ProtocolError
@@ -93,7 +99,7 @@ def _bound(party: Party, call: Call) -> Refusal | None:
 def _late(party: Party, call: Call) -> Refusal | None:
     """Look at the messages before it asks whether the step was taken before."""
     before = vars(party).get("before", {}).get(call.phase)
-    if before is None or type(party.state).__module__.partition("protocols.")[2] not in _BY_ROUNDS:
+    if before is None or not _by_rounds(party):
         return None
     return _first(iter((_refusal(party, call, before),)))
 
@@ -105,7 +111,7 @@ def _addressed(party: Party, data: bytes) -> bytes:
     except ProtocolError:
         return data
     own: dict[str, Any] = {"session": _known(party.state, "session", bytes)}
-    if type(party.state).__module__.partition("protocols.")[2] in _BY_ROUNDS:
+    if _by_rounds(party):
         own["round"] = _number(party.state)
         own["receiver"] = SERVER if party.role is Role.SERVER else _known(party.state, "user", int)
     if party.role is Role.SERVER and type(message).__name__ in _RELAYED:
@@ -113,7 +119,15 @@ def _addressed(party: Party, data: bytes) -> bytes:
     return encode(replace(message, **{name: value for name, value in own.items() if value is not None}))
 
 
-_BY_ROUNDS = {"lightsecagg", "lightsecagg_active", "secagg", "heterosag"}
+def _by_rounds(party: Party) -> bool:
+    """Return whether the state of a party knows the round and the receiver of its messages."""
+    return isinstance(party.state, _BY_ROUNDS)
+
+
+_BY_ROUNDS = (
+    *(lightsecagg.UserState, lightsecagg.ServerState, lightsecagg_active.UserState, lightsecagg_active.ServerState),
+    *(secagg.UserState, secagg.ServerState, heterosag.UserState, heterosag.ServerState),
+)
 _RELAYED = {"MaskShare", "SecretShares"}
 """The messages between users, which the server relays."""
 
@@ -137,7 +151,11 @@ def _number(state: Any) -> int | None:
 Order = Callable[[Party, Call], Refusal | None]
 
 
-def _looking(order: Order) -> Callable[[Party, Call], dict[str, Any]]:
+ANOTHER: Counter[str] = Counter()
+"""How often, in this process, each order gave another refusal than the reference."""
+
+
+def _looking(name: str) -> Callable[[Party, Call], dict[str, Any]]:
     """Return how a party takes steps that looks in an order."""
 
     def take(party: Party, call: Call) -> dict[str, Any]:
@@ -145,16 +163,24 @@ def _looking(order: Order) -> Callable[[Party, Call], dict[str, Any]]:
         try:
             entry = _TAKE(party, call)
         except (ParameterError, ProtocolError) as refusal:
-            raise order(party, call) or refusal from None
+            other = ORDERS[name](party, call) or refusal
+            ANOTHER[name] += type(other) is not type(refusal)
+            raise other from None
         party.before = {**vars(party).get("before", {}), call.phase: before}  # type: ignore[attr-defined]
         return entry
 
     return take
 
 
-ORDERS: Mapping[str, Order] = MappingProxyType(
-    {"arrival": _arrival, "backwards": _backwards, "contents": _contents, "bound": _bound, "late": _late}
-)
+def _any(party: Party, call: Call) -> Refusal | None:
+    """Look in an order in which another rule is broken first; which one, where there are several, the bytes decide."""
+    usual = type(_refusal(party, call))
+    found = [refusal for look in _LOOKING if (refusal := look(party, call)) and type(refusal) is not usual]
+    return found[crc32(b"".join(call.inbox)) % len(found)] if found else None
+
+
+_LOOKING: tuple[Order, ...] = (_arrival, _backwards, _contents, _bound, _late)
+ORDERS: Mapping[str, Order] = MappingProxyType({look.__name__[1:]: look for look in (*_LOOKING, _any)})
 
 
 # --------------------------------------------------------------------------------------------------- another generator
@@ -174,7 +200,7 @@ def chacha(key: bytes, ring: Ring, missing: int) -> Iterator[Words]:
 
 OTHERWISE: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
-        **{name: lambda order=order: patch.object(Party, "take", _looking(order)) for name, order in ORDERS.items()},
+        **{name: lambda name=name: patch.object(Party, "take", _looking(name)) for name in ORDERS},
         "generator": lambda: prg.generator(chacha),
     }
 )
