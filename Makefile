@@ -61,8 +61,8 @@ claims: $(VENV)/test  ## verify every claim, from stored results where it rests 
 	$(BIN)/secagg-spec claims --verify
 	$(BIN)/secagg-spec claims
 
-proofs: $(VENV)/test  ## all proofs, each falsified in every way (long)
-	SECAGG_SPEC_PROOFS=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/proofs
+proofs: $(VENV)/test  ## all proofs, each falsified in every way, and privacy by all cases (long)
+	SECAGG_SPEC_PROOFS=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/proofs tests/privacy
 
 docs: $(VENV)/docs  ## build the site into site/ (needs npm for KaTeX)
 	$(BIN)/python docs/build_site.py

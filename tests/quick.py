@@ -1,6 +1,7 @@
 """What ``make quick`` takes of long tests: the same few cases each time, where ``make test`` takes all.
 
 The longest ones have a target of their own: ``make proofs`` falsifies each proof in every way, ``make test`` in one.
+What ``make test`` decides by a part of the cases, it decides by all.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ import pytest
 X = TypeVar("X")
 QUICK = os.environ.get("HYPOTHESIS_PROFILE") == "quick"
 PROOFS = bool(os.environ.get("SECAGG_SPEC_PROOFS"))
+
+
+exhaustive = pytest.mark.skipif(not PROOFS, reason="a part of the cases is enough here; make proofs runs all")
+"""Marks what only ``make proofs`` runs."""
 
 
 def one_in(step: int, cases: Iterable[Any]) -> list[Any]:

@@ -93,7 +93,7 @@ def test_the_independent_implementation_in_node() -> None:
 @pytest.mark.slow
 @pytest.mark.requirement("CNF-57")
 def test_an_adapter_with_a_generator_of_its_own_is_held_to_that() -> None:
-    settings = Sampled(cases=CASES, seed=1, first=3, vectors=True)
+    settings = Sampled(cases=max(1, CASES // 2), seed=1, first=3, vectors=True)
     assert alarms(right.Direct("generator"), settings) == []
 
 
@@ -275,7 +275,8 @@ def one(operation: str, **declared: Any) -> dict[str, Any]:
     ids=lambda hello: " ".join(hello["operations"]),
 )
 def test_these_declarations_give_no_alarm(hello: dict[str, Any]) -> None:
-    assert narrow_alarms(hello, Settings(cases=2, seed=1)) == []
+    crowded = any(set(declared.get("ranges", {})) == {"N"} for declared in hello["operations"].values())
+    assert narrow_alarms(hello, Settings(cases=1 if crowded else 2, seed=1)) == []
 
 
 @pytest.mark.slow

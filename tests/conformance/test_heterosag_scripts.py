@@ -22,7 +22,7 @@ from secagg_spec.conformance.checks import REGISTRY, Check, secagg
 from secagg_spec.conformance.checks.heterosag_steps import FAULTS
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.mutation.evidence import PlantedConnection
-from secagg_spec.conformance.running.runner import Settings, run_check
+from secagg_spec.conformance.running.runner import Settings, first_failure, run_check
 from secagg_spec.conformance.sessions import mixed
 from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.conformance.sessions.heterosag_cells import MASK, ROUND, UNMASK
@@ -237,7 +237,7 @@ CHECKS = [check for id, check in REGISTRY.items() if "heterosag" in id and check
 @pytest.mark.parametrize("check", one_in(12, CHECKS), ids=[check.id for check in CHECKS])
 def test_the_reference_passes_its_checks(check: Check) -> None:
     connection = DirectConnection(reference.build().answer)
-    outcome = run_check(connection, greet(connection.ask), check, Settings(cases=3 if QUICK else 12))
+    outcome = run_check(connection, greet(connection.ask), check, Settings(cases=3 if QUICK else 6))
     assert outcome.verdict == "pass", outcome.failure
 
 
@@ -269,10 +269,9 @@ def test_a_check_finds_the_bug_that_it_is_for(pair: tuple[str, str]) -> None:
     connection = PlantedConnection(name)
     try:
         caps = greet(connection.ask)
-        outcome = run_check(connection, caps, REGISTRY[check], Settings(cases=200))
+        assert first_failure(connection, caps, REGISTRY[check], Settings(cases=200))
     finally:
         connection.close()
-    assert outcome.failure
 
 
 @pytest.mark.slow

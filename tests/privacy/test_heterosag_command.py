@@ -20,6 +20,7 @@ from secagg_spec.privacy.secagg import Situation, Users
 from secagg_spec.protocols.heterosag.plan import PRESETS, Cell, Parameters
 from secagg_spec.protocols.secagg import round as secagg
 from tests.privacy.test_command import line_of, privacy
+from tests.quick import exhaustive
 
 call = partial(privacy, "heterosag")
 SMALL = Parameters(9, 1, 1, 3, 3, (6, 3), (2, 1), (2, 3), PRESETS["tiny"].range)
@@ -162,7 +163,7 @@ def test_tiny_decides_each_kind_of_cell(capsys: pytest.CaptureFixture[str]) -> N
     assert "BROKEN" not in out
 
 
-@pytest.mark.slow
+@exhaustive
 def test_default_is_decided_in_whole_too(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--preset", "default", "--odds", "1/20")
     assert code == 0

@@ -1035,6 +1035,7 @@ def judge(error: Exception, call: Call) -> None:
 
 
 @pytest.mark.requirement("ERR-02", "MOD-06", "MOD-07")
+@fewer(2)
 @pytest.mark.parametrize("name", one_in(4, CALLS))
 @given(data=st.data())
 def test_only_errors_of_the_library_come_out(name: str, data: st.DataObject) -> None:
