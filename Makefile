@@ -45,7 +45,7 @@ demo: $(VENV)/core  ## judge FedML 0.9.6 and Flower 1.41.0 beside the reference 
 
 test: $(VENV)/test  ## all tests, the checks of `make check` first
 	$(MAKE) --no-print-directory check
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=12
 
 quick: $(VENV)/test  ## the fast tests, and a sample of the long ones
 	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
