@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import random
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from secagg_spec.conformance.adapter.connection import DirectConnection, ProcessConnection
@@ -163,6 +165,20 @@ def drawn_cases() -> list[str]:
 
     run(DirectConnection(answer), Settings(cases=200, seed=3, pattern="field.add/exact"))
     return seen
+
+
+def test_an_adapter_in_this_process_has_the_global_generators_to_itself() -> None:
+    """Seeded before each case, as Hypothesis does, an adapter that draws its masks from them would repeat them."""
+    built, drawn = reference.build(), list[tuple[float, float]]()
+
+    def answer(request: Any) -> dict[str, Any]:
+        drawn.append((random.random(), float(np.random.random())))  # noqa: NPY002
+        return built.answer(request)
+
+    run(DirectConnection(answer), Settings(cases=20, pattern="field.add/exact"))
+    assert len(drawn) > 10
+    for values in zip(*drawn, strict=True):
+        assert len(set(values)) == len(drawn)
 
 
 @pytest.mark.slow

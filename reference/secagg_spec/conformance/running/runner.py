@@ -6,13 +6,13 @@ import fnmatch
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NoReturn
 
 import hypothesis
-from hypothesis import HealthCheck, Phase, Verbosity
+from hypothesis import HealthCheck, Phase, Verbosity, core
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 from hypothesis.internal.cache import LRUCache
@@ -36,6 +36,7 @@ MOST_TIMEOUTS = 3
 """The number of checks with a time-out after which the remaining checks are not run."""
 _CONFIRMATIONS = 3
 _CONSTANTS: LRUCache[Any, Any] = LRUCache(1024)
+_NO_CONSTANTS = Constants()
 _HANG_SECONDS = 5.0
 _MOST_SHRINKING = 10_000
 """The most requests for shrinking a case after the first failure of a check."""
@@ -407,21 +408,23 @@ def _note(connection: Connection, met: _Run, failed: CheckFailed, failure: Failu
 def _same_cases_everywhere() -> Iterator[None]:
     """Keep Hypothesis from drawing constants of the loaded modules, so that a seed gives the same cases everywhere.
 
-    Hypothesis has no setting for this; versions that do not draw such constants need no change. The cache of constants
-    by range is kept from check to check, separate from Hypothesis's own cache.
+    Keep it also from seeding the generators of `random` and `numpy` before each case: an adapter in this process that
+    draws from them would draw the same values in each.
+
+    Hypothesis has no setting for either; versions without these habits need no change. The cache of constants by range
+    is kept from check to check, separate from Hypothesis's own cache.
     """
-    if not hasattr(providers, "_get_local_constants"):
+    with ExitStack() as stack:
+        for module, name, value in (
+            (providers, "_get_local_constants", lambda: _NO_CONSTANTS),
+            (providers, "CONSTANTS_CACHE", _CONSTANTS),
+            (core, "deterministic_PRNG", nullcontext),
+        ):
+            if hasattr(module, name):
+                stack.callback(setattr, module, name, getattr(module, name))
+                setattr(module, name, value)
+        stack.callback(_forget)
         yield
-        return
-    usual, theirs, none = providers._get_local_constants, providers.CONSTANTS_CACHE, Constants()
-    providers._get_local_constants = lambda: none
-    providers.CONSTANTS_CACHE = _CONSTANTS
-    try:
-        yield
-    finally:
-        providers._get_local_constants = usual
-        providers.CONSTANTS_CACHE = theirs
-        _forget()
 
 
 def _forget() -> None:
