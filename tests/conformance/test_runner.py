@@ -167,6 +167,7 @@ def drawn_cases() -> list[str]:
     return seen
 
 
+@pytest.mark.requirement("CNF-77")
 def test_an_adapter_in_this_process_has_the_global_generators_to_itself() -> None:
     """Seeded before each case, as Hypothesis does, an adapter that draws its masks from them would repeat them."""
     built, drawn = reference.build(), list[tuple[float, float]]()
