@@ -393,8 +393,6 @@ _MADE: list[tuple[int, ExitStack]] = []
 _CACHING = tuple(f"{_ROOT}.{package}" for package in ("arithmetic", "crypto", "protocols", "privacy", "selection"))
 """The packages whose functions may cache results."""
 _Cached = type(cache(lambda: None))
-_CACHES: dict[str, list[str]] = {}
-"""The names of functions with a cache, by module."""
 Undo = tuple[Any, ...]
 """A function and its arguments."""
 
@@ -448,19 +446,26 @@ def _make(edit: Edit, stack: ExitStack) -> None:
 
 def forget() -> None:
     """Clear the caches of the protocols and the packages they use, so no value from before or after an edit stays."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith(_CACHING):
-            known = vars(module)
-            if name not in _CACHES:
-                _CACHES[name] = [key for key, value in list(known.items()) if isinstance(value, _Cached)]
-            for key in _CACHES[name]:
-                if isinstance(value := known.get(key), _Cached):
-                    value.cache_clear()
+    for cached in _caches(len(sys.modules)):
+        cached.cache_clear()
+
+
+@lru_cache(1)
+def _caches(modules: int) -> Sequence[Any]:
+    """Return the functions with a cache; they are looked for again when there are more modules, or others bound."""
+    found = {
+        id(value): value
+        for name, module in list(sys.modules.items())
+        if name.startswith(_CACHING)
+        for value in list(vars(module).values())
+        if isinstance(value, _Cached)
+    }
+    return list(found.values())
 
 
 def _set(module: ModuleType, name: str, value: object) -> None:
     """Bind a name of a module, which may be a function with a cache from now on."""
-    _CACHES.pop(module.__name__, None)
+    _caches.cache_clear()
     setattr(module, name, value)
 
 
