@@ -85,7 +85,7 @@ def test_values_are_those_of_the_definition(capsys: pytest.CaptureFixture[str], 
 def test_a_witness_is_known_where_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     for Z in range(2, 13):
         _, out, _ = call(capsys, "--groups", str(Z))
-        found = re.findall(r"^  the sum of groups? ([\d, ]+) in segments? ([\d, to]+) is known, (\d+) of", out, re.M)
+        found = re.findall(r"^  the sum of groups? ([\d, ]+) in segments? ([\d, to]+) is known in (\d+) of", out, re.M)
         assert len(found) == 2
         for matrix, (groups, rows, count) in zip((segments.cyclic(Z), segments.perfect(Z)), found, strict=True):
             decodable = segments.decodable(matrix, [int(a) for a in groups.split(", ")])

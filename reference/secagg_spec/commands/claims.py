@@ -22,7 +22,8 @@ _EPILOG = """verdicts:
   confirmed    the claim holds as written
   conditional  the claim fails as written, and holds under a condition that the
                paper does not state
-  refuted      the claim fails as written: there is a counterexample, and a repair
+  refuted      the claim fails as written; there is a counterexample and a
+               repair
   imprecise    the claim has no single meaning, or not the one that holds, which
                the repair gives
   unconfirmed  experiments at the scale that was run did not confirm all of the
