@@ -126,6 +126,7 @@ def package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(engine, "_PACKAGE", tmp_path)
     monkeypatch.setattr(engine, "_ROOT", "secagg_spec")
     engine._original.cache_clear()
+    engine._caches.cache_clear()
     return tmp_path
 
 
@@ -135,8 +136,10 @@ def module(package: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleTyp
     made = loaded(NAME, SOURCE, package, monkeypatch)
     loaded(IMPORTER, IMPORTS, package, monkeypatch)
     loaded(OTHER, "LIMIT = 3\nFRESH = None\n", package, monkeypatch)
+    engine._caches.cache_clear()
     yield made
     engine._original.cache_clear()
+    engine._caches.cache_clear()
 
 
 def loaded(name: str, source: str, package: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:

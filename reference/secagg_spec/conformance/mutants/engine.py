@@ -538,14 +538,14 @@ def _late(module: ModuleType, statement: ast.stmt, names: Iterable[str]) -> str:
 
 
 @cache
-def _file(path: str) -> str:
+def _file(path: str, package: Path) -> str:
     """Return the path of a module below the package; nothing if the module is not part of the package."""
-    return Path(path).relative_to(_PACKAGE).as_posix() if Path(path).is_relative_to(_PACKAGE) else ""
+    return Path(path).relative_to(package).as_posix() if Path(path).is_relative_to(package) else ""
 
 
 def _text(module: ModuleType) -> str:
     """Return the current text of a module; empty if the module is not part of the package."""
-    file = _file(getattr(module, "__file__", None) or "/")
+    file = _file(getattr(module, "__file__", None) or "/", _PACKAGE)
     return file and (_TEXTS.get(file) or _original(file))
 
 
