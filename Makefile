@@ -40,7 +40,7 @@ $(VENV)/test: $(addprefix $(VENV)/,docs plot train cluster)
 setup: $(VENV)/core  ## install the command secagg-spec into .venv, and nothing else
 
 demo: $(VENV)/core  ## judge FedML 0.9.6 and Flower 1.41.0 beside the reference and the Node implementation
-	$(BIN)/secagg-spec conform --jobs 2 --timeout 60 --target reference --target node --target fedml --target fedml-any \
+	$(BIN)/secagg-spec conform --jobs 2 --target reference --target node --target fedml --target fedml-any \
 		--target flower --target flower-any
 
 test: $(VENV)/test  ## all tests, the checks of `make check` first

@@ -31,15 +31,15 @@ WRITTEN = ("integers-in-network-order", "receiver-stands-first", "lists-measured
 """The composites of messages, which are read as they were written."""
 
 
-def verdict(planted: str, check: str) -> str:
+def verdict(name: str, check: str) -> str:
     """Return the verdict of a check on the reference with a mutant planted."""
-    connection = PlantedConnection(planted)
+    connection = PlantedConnection(name)
     return run_check(connection, greet(connection.ask), CHECKS[check], Settings(12)).verdict
 
 
-def found(planted: str, check: str) -> bool:
+def found(name: str, check: str) -> bool:
     """Return whether a check fails on the reference with a mutant planted."""
-    connection = PlantedConnection(planted)
+    connection = PlantedConnection(name)
     return first_failure(connection, greet(connection.ask), CHECKS[check], Settings(12))
 
 
@@ -60,9 +60,9 @@ HEAD = {"session": "00" * 15 + "07", "round": "259", "sender": "server", "receiv
 FIELDS = {"users": [0, 2, 258]}
 
 
-def read_back(planted: str) -> object:
+def read_back(name: str) -> object:
     """Return what an implementation reads of a surviving set that it wrote."""
-    connection = PlantedConnection(planted)
+    connection = PlantedConnection(name)
     written = connection.ask(Request("message.encode", {"type": 259, **HEAD, "fields": FIELDS}))
     return connection.ask(Request("message.decode", {"type": 259, **written.value})).as_json()
 

@@ -452,7 +452,7 @@ def forget() -> None:
 
 @lru_cache(1)
 def _caches(modules: int) -> Sequence[Any]:
-    """Return the functions with a cache; they are looked for again when there are more modules, or others bound."""
+    """Return the functions with a cache. The search is repeated when the number of modules changes, or after `_set`."""
     found = {
         id(value): value
         for name, module in list(sys.modules.items())

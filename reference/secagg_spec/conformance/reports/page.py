@@ -1,6 +1,6 @@
 """A report as one self-contained HTML file: a matrix of clauses, a filter, and a page for each failure.
 
-Adapter output is text, never markup: the templates escape all of it, and none of its characters takes effect (CNF-70).
+Adapter output is text, never markup: the templates escape every character that has a meaning there (CNF-70).
 """
 
 from __future__ import annotations

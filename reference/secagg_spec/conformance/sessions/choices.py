@@ -26,5 +26,5 @@ def among(options: Iterable[X]) -> st.SearchStrategy[X]:
 
 @lru_cache(maxsize=_KEPT)
 def _kept(options: tuple[Any, ...], types: tuple[type, ...]) -> st.SearchStrategy[Any]:
-    """Return the strategy; options that are equal and of another type, such as 1 and true, are others."""
+    """Return the strategy; `types` tells apart options that are equal but of different types, such as 1 and True."""
     return st.sampled_from(options)
