@@ -300,7 +300,10 @@ def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path: Path, expected: Sw
 
 
 @pytest.mark.requirement("EXP-25")
-def test_the_janitor_ignores_interrupts_from_its_first_moment_on(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "tracker", ["joblib.externals.loky.backend.resource_tracker", "multiprocessing.resource_tracker"]
+)
+def test_a_janitor_ignores_interrupts_from_its_first_moment_on(monkeypatch: pytest.MonkeyPatch, tracker: str) -> None:
     said = list[str]()
     asked = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
 
@@ -308,8 +311,8 @@ def test_the_janitor_ignores_interrupts_from_its_first_moment_on(monkeypatch: py
         said.append(subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout)
 
     before = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr("joblib.externals.loky.backend.resource_tracker.ensure_running", start)
-    sweeps._start_janitor()
+    monkeypatch.setattr(f"{tracker}.ensure_running", start)
+    sweeps._start_janitors()
     assert said == ["True\n"]
     assert signal.getsignal(signal.SIGINT) is before
 

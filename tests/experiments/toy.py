@@ -1,12 +1,15 @@
 """An experiment for tests: two schemes, whose numbers are drawn. Run as a program, it is ``secagg-spec reproduce toy``.
 
-The cells say in the file that `TOY_LOG` names that they ran. Where `TOY_GATE` names a folder, it has to hold the file
+The cells say in the file that `TOY_LOG` names that they ran, and whether an interrupt would end the process in which
+one of several runs. Where `TOY_GATE` names a folder, it has to hold the file
 ``open`` before a cell of another scheme than the first ends.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +36,8 @@ def cells(settings: Data) -> Sequence[Data]:
 def run(cell: Data, context: Context) -> Data:
     """Draw the accuracies of three rounds, a product of matrices, and what an aggregator would say of itself."""
     _say(f"{cell['scheme']} {cell['seed']}")
+    if multiprocessing.current_process().name.startswith("Loky") and not _deaf():
+        _say("hears interrupts")
     if f"{cell['scheme']} {cell['seed']}" == cell["fails"]:
         raise ZeroDivisionError("nothing to divide by")
     rng = np.random.default_rng([cell["seed"], 7])
@@ -51,6 +56,10 @@ def _say(what: str) -> None:
     if "TOY_LOG" in os.environ:
         with Path(os.environ["TOY_LOG"]).open("a", encoding="utf-8") as log:
             log.write(what + "\n")
+
+
+def _deaf() -> bool:
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 def _wait(cell: Data) -> None:
