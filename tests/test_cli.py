@@ -382,3 +382,13 @@ def test_a_stream_that_is_closed_before_the_start_takes_nothing_down(closed: str
     command = f"exec '{sys.executable}' -m secagg_spec.cli segments --groups 3 {closed}>&-"
     ended = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_an_interrupt_while_the_command_is_loaded_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "import_module", interrupted)
+    assert call(capsys, "segments", "--groups", "3") == (130, "", "interrupted\n")

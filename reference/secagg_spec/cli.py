@@ -133,13 +133,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    options = _parsed(list(sys.argv[1:] if arguments is None else arguments))
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    command = given[0] if given else ""
     try:
         with _signals():
+            options = _parsed(given)
             code: int = options.run(options)
             sys.stdout.flush()
     except (ParameterError, ProtocolError, UsageError) as error:
-        print(f"secagg-spec {options.command}: {shown(str(error), _LINE)}", file=sys.stderr)
+        print(f"secagg-spec {command}: {shown(str(error), _LINE)}", file=sys.stderr)
         return 2
     except Terminated as ended:
         print(f"ended by {signal.Signals(ended.number).name}", file=sys.stderr)
@@ -153,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.filename is not None:
             raise
-        print(f"secagg-spec {options.command}: standard output: {error.strerror}", file=sys.stderr)
+        print(f"secagg-spec {command}: standard output: {error.strerror}", file=sys.stderr)
         _write_no_more()
         return 2
     return code

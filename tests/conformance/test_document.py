@@ -205,6 +205,21 @@ def _die(stopped: object) -> None:
     os._exit(1)
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="interrupts can be blocked on POSIX alone")
+def test_a_process_that_judges_hears_no_interrupt_from_its_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel, "_begin", _begin_if_deaf)
+    assert conform(tmp_path, "none", "--jobs", "2") == 0
+
+
+def _begin_if_deaf(stopped: Any) -> None:
+    if signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ()):
+        os._exit(1)
+    parallel._begin(stopped)
+
+
 CHANGES = """
 import sys
 from pathlib import Path

@@ -25,7 +25,7 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from secagg_spec import __version__, disk
+from secagg_spec import __version__, disk, interrupts
 from secagg_spec.arithmetic import validate
 from secagg_spec.errors import ParameterError
 from secagg_spec.experiments import catalogue, progress
@@ -218,7 +218,7 @@ def _local(sweep: Sweep, todo: Sequence[int], jobs: int) -> Outcomes:
         raise ParameterError("joblib", "absent", f"installed to run cells: {install('joblib')}") from None
     pool = Parallel(n_jobs=min(jobs, len(todo)), backend="loky", batch_size=1, return_as="generator_unordered")
     _start_janitors()
-    with _deaf():
+    with interrupts.held():
         outcomes = pool(delayed(_placed)(at, *_task(sweep, at)) for at in todo)
     try:
         for outcome in outcomes:  # noqa: UP028 (a run that ends early does not end in here, where joblib would warn)
@@ -233,9 +233,9 @@ def _local(sweep: Sweep, todo: Sequence[int], jobs: int) -> Outcomes:
 def _start_janitors() -> None:
     """Start the processes in which loky and Python remove what ended processes leave behind.
 
-    Their start enables interrupts again, so it comes before `_deaf`. They ignore interrupts themselves, but only after
-    they have imported what they need. Messages of loky's after an interrupt, about files that are already removed, are
-    useless.
+    Their start enables interrupts again, so it comes before `interrupts.held`. They ignore interrupts themselves, but
+    only after they have imported what they need. Messages of loky's after an interrupt, about files that are already
+    removed, are useless.
     """
     from joblib.externals.loky.backend import resource_tracker as of_loky  # noqa: PLC0415
 
@@ -265,19 +265,6 @@ def _ignoring_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """Let processes that start in this context ignore keyboard interrupts: the process that started them ends them."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _remote(sweep: Sweep, todo: Sequence[int], address: str) -> Outcomes:
