@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # The tests start a thousand processes; each would compile all modules again where Python may not keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test quick check claims pages proofs docs docs-serve vectors targets reproduce power mutate soak bench locks clean
+.PHONY: help setup demo test quick whole check claims pages proofs docs docs-serve vectors targets reproduce power mutate soak bench locks clean
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 
@@ -61,8 +61,11 @@ claims: $(VENV)/test  ## verify every claim, from stored results where it rests 
 	$(BIN)/secagg-spec claims --verify
 	$(BIN)/secagg-spec claims
 
-proofs: $(VENV)/test  ## all proofs, each falsified in every way, and privacy by all cases (long)
-	SECAGG_SPEC_PROOFS=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/proofs tests/privacy
+whole: $(VENV)/test  ## all tests, with all cases of those of which `make test` takes a part (long)
+	SECAGG_SPEC_WHOLE=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+proofs: $(VENV)/test  ## the same of the proofs, each falsified in every way, and of privacy (long)
+	SECAGG_SPEC_WHOLE=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/proofs tests/privacy
 
 docs: $(VENV)/docs  ## build the site into site/ (needs npm for KaTeX)
 	$(BIN)/python docs/build_site.py

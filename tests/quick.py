@@ -1,8 +1,4 @@
-"""What ``make quick`` takes of long tests: the same few cases each time, where ``make test`` takes all.
-
-The longest ones have a target of their own: ``make proofs`` falsifies each proof in every way, ``make test`` in one.
-What ``make test`` decides by a part of the cases, it decides by all.
-"""
+"""What ``make test`` takes of long tests, and ``make quick`` less: always the same; ``make whole`` takes all cases."""
 
 from __future__ import annotations
 
@@ -14,11 +10,16 @@ import pytest
 
 X = TypeVar("X")
 QUICK = os.environ.get("HYPOTHESIS_PROFILE") == "quick"
-PROOFS = bool(os.environ.get("SECAGG_SPEC_PROOFS"))
+WHOLE = bool(os.environ.get("SECAGG_SPEC_WHOLE"))
 
 
-exhaustive = pytest.mark.skipif(not PROOFS, reason="a part of the cases is enough here; make proofs runs all")
-"""Marks what only ``make proofs`` runs."""
+exhaustive = pytest.mark.skipif(not WHOLE, reason="a part of the cases is enough here; make whole runs all")
+"""Marks what only ``make whole`` and ``make proofs`` run."""
+
+
+def part(step: int, cases: Iterable[X]) -> list[X]:
+    """Return all cases of a test; but for ``make whole``, one of each `step`."""
+    return list(cases)[:: 1 if WHOLE else step]
 
 
 def one_in(step: int, cases: Iterable[Any]) -> list[Any]:
@@ -32,15 +33,12 @@ def some(step: int, cases: Iterable[X]) -> list[X]:
 
 
 def first_of_each_proof(cases: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Return the cases of a parametrized test; all but the first of each proof, their first member, are long.
+    """Return the cases of a parametrized test, whose first member is a proof, or one case of each third proof.
 
-    ``make quick`` takes the first of each sixth proof.
+    ``make whole`` takes all, and ``make quick`` one of each sixth proof.
     """
-    names = [case[0] for case in cases]
-    proofs = list(dict.fromkeys(names))
-    long = pytest.mark.skipif(not PROOFS, reason="one of each proof is enough here; make proofs runs all")
-    late = [case[0] in names[:at] for at, case in enumerate(cases)]
-    return [
-        pytest.param(*case, marks=([long] if again else []) + ([pytest.mark.slow] if proofs.index(case[0]) % 6 else []))
-        for case, again in zip(cases, late, strict=True)
-    ]
+    if WHOLE:
+        return list(cases)
+    first = {case[0]: case for case in reversed(cases)}
+    proofs = list(dict.fromkeys(case[0] for case in cases))[::3]
+    return [pytest.param(*first[name], marks=[pytest.mark.slow] if at % 2 else []) for at, name in enumerate(proofs)]

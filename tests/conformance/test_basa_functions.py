@@ -54,7 +54,7 @@ def asked(op: str, params: dict[str, Any], rand: dict[str, Any] | None = None) -
 
 @pytest.mark.slow
 @pytest.mark.requirement("ADP-06", "ADP-36", "ADP-37")
-@settings(max_examples=3, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.integers(0, 2**32),
     st.sampled_from(("explicit", "seeded", "none")),

@@ -50,7 +50,7 @@ def alarms(outcomes: dict[str, Outcome]) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.requirement("ADP-06")
-@settings(max_examples=2 if QUICK else 4, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
+@settings(max_examples=2, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
 @given(
     st.data(),
     st.integers(0, 2**32),

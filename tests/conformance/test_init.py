@@ -67,7 +67,7 @@ def right_handler(language: str) -> str:
 
 def conform(chosen: init.Starter, folder: Path, *options: str) -> tuple[int, dict[str, dict[str, Any]], str]:
     """The exit code of ``conform``, its checks by their id, and what it printed."""
-    fuzz = [] if "--fuzz" in options else ["--fuzz", "20"]
+    fuzz = [] if "--fuzz" in options else ["--fuzz", "6"]
     command = [*KIT, "conform", *fuzz, "--json", "report.json", *options, "--", *chosen.adapter]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     checks = json.loads((folder / "report.json").read_text())["targets"][0]["checks"]

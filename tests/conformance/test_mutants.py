@@ -34,7 +34,7 @@ from secagg_spec.crypto.entropy import SystemSource
 from secagg_spec.errors import ParameterError
 from tests.conformance import shipped
 from tests.conformance.shipped import BOOKS
-from tests.quick import one_in
+from tests.quick import one_in, part
 
 REGISTRY = mutants.load()
 TABLE = kills.load()
@@ -154,7 +154,7 @@ def test_what_the_table_says_of_a_bug_still_finds_it_through_each_of_its_clauses
 @pytest.mark.requirement("CNF-10")
 @pytest.mark.parametrize("name", DRAWING)
 def test_evidence_holds_whatever_an_adapter_draws(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in (1, 2):
+    for seed in part(2, (1, 2)):
         fixed(monkeypatch, seed)
         assert list(evidence.faults(TABLE[name], REGISTRY[name])) == []
 

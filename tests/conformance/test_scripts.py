@@ -23,7 +23,7 @@ from secagg_spec.crypto.sealing import Context, SealedChannel
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import WeakKey
 from secagg_spec.protocols.lightsecagg.round import PRESETS
-from tests.quick import QUICK, one_in
+from tests.quick import WHOLE, one_in
 
 TINY = {"q": "7", "N": 5, "D": 1, "U": 3, "T": 1, "d": 3}
 SESSION = {**TINY, "session": "00" * 16, "round": "4294967295"}
@@ -281,8 +281,7 @@ def _drawing(explicit: Adapter, name: str) -> Callable[..., dict[str, Any]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("grade", ["seeded", "none"])
 def test_a_user_that_draws_by_itself_passes_by_relation(grade: str) -> None:
-    pattern, cases = ("lightsecagg*.user", 3) if QUICK else (None, 12)
-    settings = Settings(cases=cases, seed=5, pattern=pattern)
+    settings = Settings(cases=12 if WHOLE else 3, seed=5, pattern=None if WHOLE else "lightsecagg*.user")
     _, outcomes = run(DirectConnection(with_own_randomness(grade).answer), settings)
     assert [f"{o.check.id}: {o.failure.message}" for o in outcomes if o.failure] == []
     by_relation = {outcome.check.id for outcome in outcomes if outcome.by_relation}

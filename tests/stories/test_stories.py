@@ -9,7 +9,7 @@ import pytest
 
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.privacy.lies import answered_by_one, keeps_batches, least_sum, requests_needed
-from tests.quick import one_in
+from tests.quick import WHOLE, one_in
 from tests.stories.catalogue import (
     BATCH_BOUNDS,
     FORGETFUL,
@@ -26,7 +26,7 @@ from tests.stories.view import View, beyond, consequences
 
 SEED = 1
 WITHIN = 500
-FEW = 40
+FEW = 40 if WHOLE else 20
 
 
 def _name(one: object) -> str:
