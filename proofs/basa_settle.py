@@ -90,8 +90,8 @@ def waiting(report: Report) -> None:
         for situation in every_pattern(P):
             epoch = Epoch(RING, SETTLE, replace(situation, closed=False))
             for coalition in every_coalition(range(P)):
-                told = f"nothing before the close: {data(situation, coalition)}"
-                report.check(exactly(epoch.view(coalition), ()), told)
+                shown = f"nothing before the close: {data(situation, coalition)}"
+                report.check(exactly(epoch.view(coalition), ()), shown)
                 views += 1
     report.say(f"before the close: nothing at all in {views} of {views} views")
 
@@ -157,11 +157,11 @@ def other_boxes(report: Report) -> bool:
     right = []
     for second, third in product(((), (0,)), ((), (0,), (1,), (0, 1))):
         epoch = Epoch(RING, SETTLE, replace(whole, offered={1: second, 2: third}))
-        told: list[Users] = [] if third else [(2,)]
-        told += [(1, 2)] if (second, third) == ((), (1,)) else []
-        told += [(0, 1, 2)] if (second, third) == ((0,), (0, 1)) else []
-        right.append(exactly(epoch.view(()), [epoch.total(users) for users in told]))
-        names = [" + ".join(f"x_{user}" for user in users) for users in told]
+        shown: list[Users] = [] if third else [(2,)]
+        shown += [(1, 2)] if (second, third) == ((), (1,)) else []
+        shown += [(0, 1, 2)] if (second, third) == ((0,), (0, 1)) else []
+        right.append(exactly(epoch.view(()), [epoch.total(users) for users in shown]))
+        names = [" + ".join(f"x_{user}" for user in users) for users in shown]
         report.say(f"boxes from {list(second)} to 1, from {list(third)} to 2: learned {', '.join(names) or 'nothing'}")
     return all(right)
 
@@ -180,11 +180,11 @@ def ended(report: Report) -> Tally:
         for situation in every_stop(K):
             epoch = Epoch(RING, VOID, situation)
             for coalition in every_coalition(situation.users):
-                told = learned(epoch, coalition)
+                shown = learned(epoch, coalition)
                 honest = epoch.honest(coalition, situation.uploaded)
                 whole = epoch.ended(coalition) and bool(honest)
-                one = told == () if not whole else exactly(epoch.view(coalition), [epoch.total(honest)])
-                tally.add(data(situation, coalition), one and exactly(epoch.view(coalition), told))
+                one = shown == () if not whole else exactly(epoch.view(coalition), [epoch.total(honest)])
+                tally.add(data(situation, coalition), one and exactly(epoch.view(coalition), shown))
                 sums += whole and not situation.closed
     report.check(tally.verdict == "confirmed", f"(d): {tally.against}")
     report.say(

@@ -35,7 +35,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from secagg_spec.arithmetic.companions import companions
+from secagg_spec.arithmetic.participation_classes import participation_classes
 from secagg_spec.ledger.proofs import Finding, Report, Tally, package, rank_of_flint
 from secagg_spec.selection import batches, metrics, strategies
 
@@ -68,7 +68,7 @@ def family(N: int, K: int, T: int) -> Rows:
 
 def strong(rows: Rows) -> int:
     """Return the least number of users in a class."""
-    return min(map(len, companions([frozenset(u for u, bit in enumerate(row) if bit) for row in rows])))
+    return min(map(len, participation_classes([frozenset(u for u, bit in enumerate(row) if bit) for row in rows])))
 
 
 def weak(rows: Rows) -> int:
@@ -151,8 +151,8 @@ def nothing_else(report: Report) -> Finding:
         inputs = np.array(list(product(range(3), repeat=N)))
         seen = inputs @ np.array(family(N, K, T)).T
         batches = inputs.reshape(len(inputs), -1, T).sum(axis=2)
-        told = batches if K < N else batches.sum(axis=1, keepdims=True)
-        tally.add({"N": N, "K": K, "T": T}, groups(seen) == groups(told))
+        shown = batches if K < N else batches.sum(axis=1, keepdims=True)
+        tally.add({"N": N, "K": K, "T": T}, groups(seen) == groups(shown))
         sums = np.kron(np.eye(N // T, dtype=int), np.ones(T, dtype=int)).tolist() if K < N else [[1] * N]
         spans = rank_of_flint([*family(N, K, T), *sums]) == rank_of_flint(family(N, K, T)) == len(sums)
         report.agree("MRS-REM7", "matrices", spans, f"the sums span those over batches, and nothing else: {N, K, T}")
@@ -186,12 +186,12 @@ def changing(report: Report) -> Finding:
             doubled = [first, [2 * second[0], *second[1:]]]
             tally.add({**case, "told": "x_0, which is doubled"}, not unit(doubled, 0), condition=False)
     x = np.array(list(product(range(3), repeat=5)))
-    for what, first, second, told in (
+    for what, first, second, shown in (
         ("the change of x_0", x[:, :2].sum(axis=1), x[:, :2].sum(axis=1) + x[:, 4], x[:, 4]),
         ("x_0, which is doubled", x[:, :2].sum(axis=1), x[:, :2].sum(axis=1) + x[:, 0], x[:, 0]),
     ):
         looks = np.column_stack([first, second])
-        known = groups(looks) == groups(np.column_stack([looks, told]))
+        known = groups(looks) == groups(np.column_stack([looks, shown]))
         report.agree("MRS-REM3", "enumeration", known, f"two sums over a batch of two tell {what}: all inputs")
     return Finding(tally.verdict, "stronger only if models of different rounds are unrelated", tally.against)
 

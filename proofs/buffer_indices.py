@@ -279,8 +279,8 @@ def beyond(f: int, printed: bool, K: int, k: int) -> str:
     first, end = (1, K) if printed else (f, K + f)
     rows = [masked(i, tuple(range(first, i)), tuple(range(i + 1, end))) for i in range(f, k + 1)]
     named = [UNITS[i, j] for i in range(f, k + 1) for j in range(k + 1, K)]
-    told = P.ring.sum(np.stack(named)) if named else P.ring.zeros(P.d)
-    return readable(P.ring.subtract(P.ring.sum(np.stack(rows)), told), NAMES, P.R)
+    shown = P.ring.sum(np.stack(named)) if named else P.ring.zeros(P.d)
+    return readable(P.ring.subtract(P.ring.sum(np.stack(rows)), shown), NAMES, P.R)
 
 
 def pairs_beyond(f: int, printed: bool, K: int, k: int) -> bool:

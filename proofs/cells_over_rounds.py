@@ -97,8 +97,8 @@ def tells(report: Report, rounds: Rounds, sets: Sequence[Users], parts: Sequence
     if found is None:
         return True
     weak = Rounds(Plan(PARAMETERS, RULES["none"]), rounds.survivors)
-    learned = weak.told(found, answered=(True, True))
-    return learned and rounds.refused[1] is not None and not rounds.told(found, answered=(True, False))
+    learned = weak.learned(found, answered=(True, True))
+    return learned and rounds.refused[1] is not None and not rounds.learned(found, answered=(True, False))
 
 
 def triples(report: Report) -> dict[str, int]:
@@ -130,9 +130,11 @@ def light(sizes: Sequence[int]) -> bool:
 def insufficient(report: Report) -> None:
     """Check (d)."""
     report.check(determined(FIVE, (1, *[0] * 8), 0), "(d) five sums determine x_0")
-    report.check(all(minors(FIVE, gone) == minors(FIVE) > 0 for gone in few()), "(d) none of five is about few users")
+    report.check(
+        all(minors(FIVE, dropped) == minors(FIVE) > 0 for dropped in few()), "(d) none of five is about few users"
+    )
     report.check(determined(THREE, (0, 0, 0, 0, 1, -1), 2), "(d) three sums tell x_4 - x_5 modulo 2")
-    report.check(all(minors(THREE, gone) > 0 for gone in few()), "(d) no rational combination is about few users")
+    report.check(all(minors(THREE, dropped) > 0 for dropped in few()), "(d) no rational combination is about few users")
     report.check(minors(THREE, (4, 5)) == 2 * minors(THREE), "(d) one is about users 4 and 5 modulo 2")
     for sets, without in product((FIVE, THREE), ((), *few())):
         report.agree("UNI-CELLS", "library", minors(sets, without) == divisor(sets, without), f"(d) {sets}, {without}")
@@ -147,12 +149,12 @@ def few() -> list[Users]:
 
 def determined(sets: Sequence[Users], weights: Sequence[int], modulus: int) -> bool:
     """Return whether sums of inputs of two levels determine the weighted sum, as it is or modulo a number."""
-    told: dict[tuple[int, ...], set[int]] = {}
+    shown: dict[tuple[int, ...], set[int]] = {}
     for x in product((0, 1), repeat=len(weights)):
         value = sum(w * each for w, each in zip(weights, x, strict=True))
         sums = tuple(sum(x[user] for user in chosen) for chosen in sets)
-        told.setdefault(sums, set()).add(divmod(value, modulus)[1] if modulus else value)
-    return all(len(values) == 1 for values in told.values())
+        shown.setdefault(sums, set()).add(divmod(value, modulus)[1] if modulus else value)
+    return all(len(values) == 1 for values in shown.values())
 
 
 def divisor(sets: Sequence[Users], without: Collection[int]) -> int:

@@ -342,8 +342,8 @@ def closed_forms(report: Report) -> None:
     report.check(first == [1, 1], "J times the first term is 1")
     whole = sympy.summation((1 - 1 / n) ** (2 * t), (t, 0, sympy.oo)).subs(n, 10)
     report.check(whole == sympy.Rational(100, 19), "over all rounds the squares sum to 100/19 for K = 10")
-    told = "the squared gradients sum to 1 + (1 - 1/n)^2 after two rounds, above 1 for every n > 1; n is K, or E"
-    report.agree(("BAS-THM1", "BAS-THM1D"), "symbolic", bool(followed and more), told)
+    shown = "the squared gradients sum to 1 + (1 - 1/n)^2 after two rounds, above 1 for every n > 1; n is K, or E"
+    report.agree(("BAS-THM1", "BAS-THM1D"), "symbolic", bool(followed and more), shown)
 
 
 def bounded_with_rounds() -> bool:

@@ -41,7 +41,7 @@ def prove(report: Report) -> dict[str, Finding]:
     for one in statements:
         name = one.judged.statement.name
         report.check(one.follows, f"{one.experiment}: the verdict on {name} follows from the numbers that are stored")
-        report.say(f"{one.experiment}, {one.preset}: {name}: {one.told}")
+        report.say(f"{one.experiment}, {one.preset}: {name}: {one.said}")
     return {claim: _finding(report, claim, _about(claim, statements)) for claim in CLAIMS}
 
 
@@ -53,7 +53,7 @@ def _about(claim: str, statements: Sequence[Stated]) -> list[Stated]:
 def _finding(report: Report, claim: str, statements: Sequence[Stated]) -> Finding:
     """Return the finding on a claim, from the statements about it."""
     report.check(bool(statements), f"a stored result has a statement about {claim}")
-    numbers = {f"{one.experiment}, {one.preset}, {one.judged.statement.name}": one.told for one in statements}
+    numbers = {f"{one.experiment}, {one.preset}, {one.judged.statement.name}": one.said for one in statements}
     scales = {f"scale of {one.experiment}, {one.preset}": one.scale for one in statements}
     count = sum(one.judged.verdict == CONFIRMED for one in statements)
     said = f"{count} of {len(statements)} statements are confirmed"
@@ -63,4 +63,4 @@ def _finding(report: Report, claim: str, statements: Sequence[Stated]) -> Findin
 def _against(statements: Sequence[Stated]) -> dict[str, str] | None:
     """Return the first statement that fails with the paper's own numbers; nothing where none does."""
     wrong = [one for one in statements if one.judged.verdict == REFUTED and one.preset == PAPER]
-    return {"statement": wrong[0].judged.statement.text, "found": wrong[0].told} if wrong else None
+    return {"statement": wrong[0].judged.statement.text, "found": wrong[0].said} if wrong else None

@@ -280,9 +280,9 @@ def ended(p: multi_round.Parameters, phase: str, stay: Collection[int]) -> Netwo
     sources = {user: SeededSource(b"failed", str(user)) for user in range(8)}
     updates = np.zeros((8, p.round.d), dtype=np.uint64)
     network = multi_round.open_round(p, range(4, 12), updates, session=bytes(16), round=0)
-    gone = {phase: [user for user in range(8) if user not in stay]}
+    left_out = {phase: [user for user in range(8) if user not in stay]}
     try:
-        run_synchronous(network, gone, multi_round.draw_randomness(p, sources))
+        run_synchronous(network, left_out, multi_round.draw_randomness(p, sources))
     except TooFewSurvivors:
         return network
     return network
@@ -294,8 +294,8 @@ def shows(p: multi_round.Parameters, survivors: Users, answered: Users, coalitio
     if isinstance(p.round, lightsecagg_protocol.Parameters):
         happened = Situation(survivors, everyone, dict.fromkeys(answered, survivors))
         found = [(Column(p.round, p.round.code, elements), len(elements)) for elements in columns(p.round)]
-        told = [(shown(column.view(coalition, happened), column.total(survivors)), m) for column, m in found]
-        return all(each == (of_the_code(p.round.T, m, len(known)), True) for each, m in told)
+        lines = [(shown(column.view(coalition, happened), column.total(survivors)), m) for column, m in found]
+        return all(each == (of_the_code(p.round.T, m, len(known)), True) for each, m in lines)
     graph, t = p.round.graph(), p.round.t
     element = Element(PrimeField(p.round.R), graph, t, everyone)
     given = {user: honest_answer(graph, user, survivors, set(everyone) - set(survivors)) for user in answered}
@@ -312,7 +312,7 @@ def story(report: Report) -> dict[str, int]:
     p = lightsecagg_protocol.PRESETS["default"]
     missing, everyone = p.N - 1, tuple(range(p.N))
     others = everyone[:missing]
-    told, alone, again = 0, 0, True
+    lines, alone, again = 0, 0, True
     for first in range(p.share_length):
         space, elements = Space(p.field), tuple(range(first, p.d, p.share_length))
         failed, later, same = (Column(p, p.code, elements, space=space, drawing=drawing) for drawing in range(3))
@@ -327,11 +327,11 @@ def story(report: Report) -> dict[str, int]:
         later.show(view, Situation(others, others, dict.fromkeys(others, others)))
         found = view.about(missing).dimension
         report.check(found == of_the_code(p.T, len(elements), p.U - 1), "(g) parts of the input of one user")
-        told += found
+        lines += found
     report.check(alone == 0, "(g) the failed round by itself tells nothing of one user")
     report.check(again, "(g) a second round with the same inputs and users tells their sum alone")
     for logged, recoverable in ((everyone, [missing]), ((), [])):
         audited = account(of_sets(Roster(p.N), [logged, others]))
         report.check(list(audited.found) == recoverable, f"(g) the audit, with {len(logged)} users")
-    report.say(f"a round with {p.U - 1} answers, then one without user {missing}: {told} equations on {p.d} elements")
-    return {"equations": told, "elements": p.d}
+    report.say(f"a round with {p.U - 1} answers, then one without user {missing}: {lines} equations on {p.d} elements")
+    return {"equations": lines, "elements": p.d}

@@ -42,7 +42,7 @@ def prove(report: Report) -> dict[str, Finding]:
     report.say(
         f"the gap is smaller for each T: {smaller}; more accurate by more than {COMPARABLE} could be: {sum(much)}"
     )
-    numbers = {f"{one.experiment}, {one.preset}, {one.judged.statement.name}": one.told for one in (*fairer, *accurate)}
+    numbers = {f"{one.experiment}, {one.preset}, {one.judged.statement.name}": one.said for one in (*fairer, *accurate)}
     scales = {f"scale of {one.experiment}, {one.preset}": one.scale for one in (fairer[0], accurate[0])}
     verdict = "unconfirmed" if smaller and not any(much) else "confirmed"
     return {"MRS-FAIRACC": Finding(verdict, "fairer, and comparable in accuracy", None, {**numbers, **scales})}

@@ -104,8 +104,8 @@ def drawn_buffers(report: Report, bound: int) -> None:
         right += summed(weights, entries) == int((weights * entries).sum())
         beyond = np.full(K, bound + 1 + int(draw_elements(source, Ring(bound), (1,))[0]))
         wrong += summed(np.full(K, WEIGHT_LEVEL), beyond) != WEIGHT_LEVEL * int(beyond.sum())
-    told = "500 drawn buffers up to the bound are right, and 500 beyond it wrong"
-    report.agree("BAS-WRAP", "samples", right == wrong == 500, told)
+    shown = "500 drawn buffers up to the bound are right, and 500 beyond it wrong"
+    report.agree("BAS-WRAP", "samples", right == wrong == 500, shown)
 
 
 def summed(weights: np.ndarray, entries: np.ndarray) -> int:

@@ -24,7 +24,7 @@ from math import comb
 
 import numpy as np
 
-from secagg_spec.arithmetic.companions import companions
+from secagg_spec.arithmetic.participation_classes import participation_classes
 from secagg_spec.ledger.proofs import Finding, Report, Tally
 
 CLAIMS = {
@@ -66,7 +66,7 @@ def listed(N: int, K: int, T: int) -> int:
         parts = [frozenset(range(end - size, end)) for end, size in zip(ends, classes, strict=True)]
         some = (frozenset[int]().union(*chosen) for n in range(len(parts) + 1) for chosen in combinations(parts, n))
         family = [members for members in some if len(members) == K]
-        if family and min(map(len, companions(family))) >= T:
+        if family and min(map(len, participation_classes(family))) >= T:
             best = max(best, len(family))
     return best
 

@@ -115,22 +115,22 @@ def built(K: int, t: int, batches: int, size: int) -> Lie | None:
     dropped = {b: tuple(range(3 * b, 3 * b + 3)) for b in range(1, batches + 1)}
     targets = [user for users in dropped.values() for user in users][: t - 1 - size]
     near = tuple(sorted((1, *isolated, *targets)))
-    named, told = dict.fromkeys(dropped, 0), {}
+    named, lines = dict.fromkeys(dropped, 0), {}
     for user in range(K):
         if user != 1 and user not in isolated:
             rare = sorted((b for b in dropped if b != user // 3), key=lambda b: named[b])[: (K - t) // 3]
             named.update({b: named[b] + 1 for b in rare})
-            told[user] = tuple(u for u in range(K) if u // 3 not in rare)
-    if min(named.values()) < t - 1 or len(near) < t or len(told) < t - 1:
+            lines[user] = tuple(u for u in range(K) if u // 3 not in rare)
+    if min(named.values()) < t - 1 or len(near) < t or len(lines) < t - 1:
         return None
-    return Lie(isolated, told, dict.fromkeys(isolated, near))
+    return Lie(isolated, lines, dict.fromkeys(isolated, near))
 
 
 def shown(K: int, t: int, lie: Lie) -> bool:
     """Return whether users answer the lie, so that the sum over the isolated ones is learned, and nothing else."""
     requests, selection = Requests(Parameters(8, K, 0, 1, t, K - 1, 1), arrived=lie.arrived), Batches(K, K, 3)
     answered = {}
-    for user, survivors in lie.told.items():
+    for user, survivors in lie.announced.items():
         multi_round.check_survivors(selection, survivors)
         given = requests.answer(user, survivors)
         if given is None:

@@ -82,10 +82,10 @@ def counts(N: int, t: int, c: int) -> Mapping[Vector, dict[int, Users]]:
     for user in range(c, N):
         after: dict[Vector, dict[int, Users]] = {}
         for named in {tuple(u for u in chosen if u >= c) for chosen in dropped_sets(user, range(N), t)}:
-            told = tuple(u for u in range(N) if u not in named)
+            shown = tuple(u for u in range(N) if u not in named)
             for vector, lie in found.items():
                 new = tuple(n + (u in named) for u, n in enumerate(vector, start=c))
-                after.setdefault(new, {**lie, user: told})
+                after.setdefault(new, {**lie, user: shown})
         found = after
     return found
 
@@ -160,10 +160,10 @@ def waiting(N: int, t: int, c: int, arrived: Mapping[int, Users] | None = None) 
     return Requests(Parameters(R=8, N=N, D=0, T=max(c, 1), t=t, k=N - 1, d=1), arrived=arrived or {})
 
 
-def seen(requests: Requests, c: int, told: Mapping[int, Users]) -> View:
+def seen(requests: Requests, c: int, shown: Mapping[int, Users]) -> View:
     """Return what the server and c colluders see of a lie; users that refuse answer nothing."""
     element = requests.element
-    given = {user: requests.answer(user, chosen) for user, chosen in told.items()}
+    given = {user: requests.answer(user, chosen) for user, chosen in shown.items()}
     answers = {user: answer for user, answer in given.items() if answer is not None}
     return element.view(range(c), Situation(element.sharers, element.sharers, element.sharers, answers))
 
@@ -174,7 +174,7 @@ def attained(N: int, t: int, c: int, size: int, *, withheld: bool) -> bool:
     if lie is None:
         return False
     requests = waiting(N, t, c, lie.arrived)
-    view, total = seen(requests, c, lie.told), requests.element.total(lie.isolated)
+    view, total = seen(requests, c, lie.announced), requests.element.total(lie.isolated)
     return view.decide(total).withheld == 1 and (2 * t <= N + c or view.decide(total).private)
 
 

@@ -44,7 +44,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from secagg_spec.arithmetic.companions import companions
+from secagg_spec.arithmetic.participation_classes import participation_classes
 from secagg_spec.ledger.proofs import Finding, Report, Tally, package, rank_of_flint
 
 CLAIMS = {
@@ -111,7 +111,7 @@ def strong(log: Log) -> int:
 
 def classes(log: Log) -> list[frozenset[int]]:
     """Return the users of the log, those together who are in the same sets."""
-    return companions([frozenset(members) for members in log])
+    return participation_classes([frozenset(members) for members in log])
 
 
 def weak(log: Log, N: int) -> int:

@@ -156,7 +156,7 @@ def dropped(report: Report) -> dict[str, Finding]:
         tables = {name: Unions(segments.MATRICES[name](Z)) for name in ("cyclic", "perfect")}
         report.check(p < Z or tables["cyclic"].matrix == tables["perfect"].matrix, f"one matrix for primes: Z = {Z}")
         for count, (name, unions) in ((c, each) for c in (1, 2) if c + 1 < Z for each in tables.items()):
-            shares = {unions.share(gone) for gone in combinations(range(Z), count)}
+            shares = {unions.share(left_out) for left_out in combinations(range(Z), count)}
             case = {"Z": Z, "matrix": name, "dropped": count, "share": str(max(shares))}
             both.add(case, as_stated(Z, name, count, shares))
             if count == 1 and p == Z and name == "cyclic":
@@ -174,14 +174,14 @@ def dropped(report: Report) -> dict[str, Finding]:
 def shown_by_ranks(unions: Unions) -> bool:
     """Return whether ranks of what the server knows give the same largest shares, for each one or two that drop out."""
     Z = unions.count
-    choices = [gone for count in (1, 2) if count + 1 < Z for gone in combinations(range(Z), count)]
-    return all(most_by_ranks(unions, gone) == unions.share(gone) for gone in choices)
+    choices = [left_out for count in (1, 2) if count + 1 < Z for left_out in combinations(range(Z), count)]
+    return all(most_by_ranks(unions, left_out) == unions.share(left_out) for left_out in choices)
 
 
-def most_by_ranks(unions: Unions, gone: Users) -> Fraction:
+def most_by_ranks(unions: Unions, left_out: Users) -> Fraction:
     """Return the largest share of rows in which the sum of some of the others is in the span of the sums of cells."""
-    flint, left = package("flint"), [z for z in range(unions.count) if z not in gone]
-    known = [[[int(z in cell) for z in left] for cell in row if set(cell) - set(gone)] for row in unions.matrix]
+    flint, left = package("flint"), [z for z in range(unions.count) if z not in left_out]
+    known = [[[int(z in cell) for z in left] for cell in row if set(cell) - set(left_out)] for row in unions.matrix]
     asked = [chosen for chosen in product((0, 1), repeat=len(left)) if 0 < sum(chosen) < len(left)]
     counts = [sum(flint.fmpz_mat([*sums, chosen]).rank() == len(sums) for sums in known) for chosen in asked]
     return Fraction(max(counts), unions.count)
@@ -202,5 +202,7 @@ def extremes() -> dict[str, Any]:
     found = {}
     for Z in (4, 6):
         unions = Unions(segments.cyclic(Z))
-        found[f"cyclic, Z = {Z}, two dropped"] = str(max(unions.share(gone) for gone in combinations(range(Z), 2)))
+        found[f"cyclic, Z = {Z}, two dropped"] = str(
+            max(unions.share(left_out) for left_out in combinations(range(Z), 2))
+        )
     return found

@@ -94,8 +94,8 @@ def released_for_two_sets(parameters: Parameters) -> tuple[int, int]:
 def tellings(N: int, coalition: Users, pair: tuple[Users, Users]) -> Iterator[dict[int, Users]]:
     """Yield every way to tell each honest user one of two sets."""
     honest = [user for user in range(N) if user not in coalition]
-    for told in product(pair, repeat=len(honest)):
-        yield dict(zip(honest, told, strict=True))
+    for shown in product(pair, repeat=len(honest)):
+        yield dict(zip(honest, shown, strict=True))
 
 
 def accepted_by_the_code(N: int, T: int, W: int) -> bool:

@@ -257,7 +257,7 @@ def rounds_of_all(N: int, K: int) -> list[list[list[int]]]:
     return [[*some] for some in ways if all(sum(column) == 1 for column in zip(*some, strict=True))]
 
 
-def told(rows: list[list[int]]) -> int:
+def shown(rows: list[list[int]]) -> int:
     """Return how many users are told."""
     reduced, rank = package("flint").fmpq_mat(package("flint").fmpz_mat(rows)).rref()
     return sum(sum(reduced[row, user] != 0 for user in range(len(rows[0]))) == 1 for row in range(rank))
@@ -270,7 +270,7 @@ def thresholds(report: Report) -> None:
         some, every = [], []
         for sample in range(SAMPLES):
             rows = rounds(Bits(f"told {K} {sample}"), 60, 24, K)
-            counts = [told(rows[:t]) for t in range(1, 61)]
+            counts = [shown(rows[:t]) for t in range(1, 61)]
             some.append(1 + next(at for at, count in enumerate(counts) if count))
             every.append(1 + counts.index(24))
         found[K] = (min(some), max(some), min(every), max(every))

@@ -99,8 +99,8 @@ def told_given(q: int, F: UintArray, seen: dict[Vector, Counter[Vector]]) -> int
     by_value: dict[Vector, dict[Vector, Counter[Vector]]] = defaultdict(dict)
     for s, counts in seen.items():
         by_value[apply(F, s, q)][s] = counts
-    (told,) = {values_told(part) for part in by_value.values()}
-    return told
+    (shown,) = {values_told(part) for part in by_value.values()}
+    return shown
 
 
 def prove(report: Report) -> dict[str, Finding]:

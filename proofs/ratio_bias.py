@@ -133,5 +133,5 @@ def with_symbols(report: Report) -> None:
     second = sympy.expand(product_mean - sum(x) * v[0] + x[0] * sum(v)) == 0
     third = sympy.Rational(1, 3)
     limit = {p * (1 - p) / (1 + third) ** 3 for p in (third, 2 * third)}
-    told = "the quotient splits as stated, its second summand has the mean S v_i - s_i v, and both limits are 3/32"
-    report.agree("UNI-RATIO", "symbolic", exact and second and limit == {sympy.Rational(3, 32)}, told)
+    shown = "the quotient splits as stated, its second summand has the mean S v_i - s_i v, and both limits are 3/32"
+    report.agree("UNI-RATIO", "symbolic", exact and second and limit == {sympy.Rational(3, 32)}, shown)

@@ -135,12 +135,12 @@ def sweep(report: Report) -> Finding:
         "one weight not 0": 10 * zero**9 * (1 - zero),
         "some weight 0": 1 - (1 - zero) ** 10,
     }
-    told = {name: f"{float(chance):.1e}" for name, chance in chances.items()}
-    report.say(f"alpha = 2, ten delays: {', '.join(f'{name} with {chance}' for name, chance in told.items())}")
+    shown = {name: f"{float(chance):.1e}" for name, chance in chances.items()}
+    report.say(f"alpha = 2, ten delays: {', '.join(f'{name} with {chance}' for name, chance in shown.items())}")
     outcomes = [drawn_zero(number) for number in range(2000)]
     seen = Fraction(sum(outcomes), len(outcomes))
     report.agree("BAS-SWEEP", "samples", abs(seen - (1 - (1 - zero) ** 10)) < Fraction(1, 20), "2000 drawn buffers")
-    return Finding(tally.verdict, "with alpha = 2 a delay from 8 on can have the weight 0", tally.against, told)
+    return Finding(tally.verdict, "with alpha = 2 a delay from 8 on can have the weight 0", tally.against, shown)
 
 
 def drawn_zero(number: int) -> bool:

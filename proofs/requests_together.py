@@ -31,8 +31,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations, product
 
-from secagg_spec.arithmetic.companions import small_class
 from secagg_spec.arithmetic.levels import Range
+from secagg_spec.arithmetic.participation_classes import small_class
 from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy.heterosag import RULES, Plan, Rounds, refusal
 from secagg_spec.privacy.lies import answered_by_one, holds_session, requests_needed
@@ -71,7 +71,7 @@ def minimal(classes: Mapping[Users, int], T: int, count: int) -> bool:
         return any(0 < users < T + 2 for users in joined.values())
 
     every = range(count)
-    return breaks(every) and not any(breaks([at for at in every if at != gone]) for gone in every)
+    return breaks(every) and not any(breaks([at for at in every if at != dropped]) for dropped in every)
 
 
 def fewest(T: int, count: int, most: int) -> int | None:
@@ -95,7 +95,7 @@ def blocks(T: int, count: int) -> list[frozenset[int]]:
 def needs_all(T: int, count: int) -> bool:
     """Return whether these requests break HSA-27, and no fewer of them do."""
     sets = blocks(T, count)
-    parts = [[one for one in sets if one is not gone] for gone in sets]
+    parts = [[one for one in sets if one is not dropped] for dropped in sets]
     return small_class(sets, T + 2) is not None and not any(small_class(part, T + 2) for part in parts)
 
 
@@ -106,11 +106,11 @@ def asked(t: int, requests: Sequence[Users]) -> list[Users]:
     """
     spare = [20 - t - (20 - len(chosen)) for chosen in requests]
     always = [user for user in range(19) if all(user in chosen for chosen in requests)]
-    gone = []
+    dropped = []
     for at in range(len(requests)):
         start = sum(spare[:at])
-        gone.append(always[start : start + spare[at]])
-    return [tuple(u for u in chosen if u not in out) for chosen, out in zip(requests, gone, strict=True)]
+        dropped.append(always[start : start + spare[at]])
+    return [tuple(u for u in chosen if u not in out) for chosen, out in zip(requests, dropped, strict=True)]
 
 
 def answers(t: int, requests: Sequence[Users]) -> list[int]:
@@ -160,7 +160,7 @@ def three_requests(report: Report) -> None:
     [cell] = [cell for cell in p.parts if cell.subgroups == (0,)]
     rounds = Rounds(Plan(p, RULES["none"]), THREE)
     found = rounds.combination(cell, range(3))
-    alone = found is not None and set(found.users) == {6} and rounds.told(found, answered=(True,) * 3)
+    alone = found is not None and set(found.users) == {6} and rounds.learned(found, answered=(True,) * 3)
     report.agree("UNI-REQUESTS", "matrices", alone, "(c) the input of user 6 is learned")
     least = min(t for t in range(3, 21) if holds_session(parameters(t)))
     report.check(least == 18 and requests_needed(20, 1) == 7, f"(b) for twenty users t = {least}")

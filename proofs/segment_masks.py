@@ -138,12 +138,12 @@ def threshold(report: Report) -> Finding:
     N, D, tally = 3, 1, Tally()
     users, high = tuple(range(1, N + 1)), (N + 1) // 2 + 1
     for keeps_own, t in product((False, True), (N - D, high)):
-        for gone in users:
-            present = set(users) - {gone}
+        for dropped in users:
+            present = set(users) - {dropped}
             held = {owner: present & (set(users) if keeps_own else set(users) - {owner}) for owner in users}
             enough = all(len(holders) >= t for holders in held.values())
             if t != high:
-                case = {"dropped": gone, "shares": {f"b_{owner}": len(held[owner]) for owner in sorted(present)}}
+                case = {"dropped": dropped, "shares": {f"b_{owner}": len(held[owner]) for owner in sorted(present)}}
                 tally.add(case, enough, condition=keeps_own)
             else:
                 report.check(not enough, "(d) two survivors cannot meet ceil(N/2) + 1")

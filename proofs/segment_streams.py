@@ -47,8 +47,8 @@ def prove(report: Report) -> dict[str, Finding]:
             "learned": learned,
         }
         tally.add(case, not learned, condition=streams == "own" or not late)
-        told = any(name.startswith(f"x_{user}[") for user in late for name in learned)
-        report.check(told == bool(learned), f"(b) what is learned is about the late user: {case}")
+        shown = any(name.startswith(f"x_{user}[") for user in late for name in learned)
+        report.check(shown == bool(learned), f"(b) what is learned is about the late user: {case}")
     report.say(f"nothing is learned in {tally.held} of {tally.cases} cases: with streams of their own, or nobody late")
     report.agree(
         "HET-SEG", "enumeration", [differences(shared) for shared in (False, True)] == [3, 1], "one user, counted"

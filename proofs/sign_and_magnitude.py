@@ -36,8 +36,8 @@ def prove(report: Report) -> dict[str, Finding]:
     """Decide (a), (b) and (c) for two users with up to three levels."""
     reason = signs()
     report.check(not parts_decide(), "(a) the sums of the parts do not determine the sum")
-    told = "with one scale the sum of entries is r/s times that of integers; else it changes while that does not"
-    report.agree("BAS-QSGD", "symbolic", scale_decides(), told)
+    shown = "with one scale the sum of entries is r/s times that of integers; else it changes while that does not"
+    report.agree("BAS-QSGD", "symbolic", scale_decides(), shown)
     report.say(f"sign and level as one integer: a wrong sum in {reason.held} of {reason.cases} cases with a minus")
     works = reason.verdict == "refuted" and one_scale_decides(Fraction(3))
     verdict = "refuted" if scales_decide() else "imprecise" if works else "confirmed"

@@ -164,8 +164,8 @@ def twos_complement(report: Report) -> Finding:
             residues.add(case | {"decoded": back}, back == x)
             apart[q].add(written - int(phi(x, q)))
     (off,) = unsigned()
-    told = "words of 32 bits, read as unsigned, are 2^32 - q off"
-    report.agree("BAS-TWOS", "arithmetic", apart[DEFAULT_PRIME] == {off}, told)
+    shown = "words of 32 bits, read as unsigned, are 2^32 - q off"
+    report.agree("BAS-TWOS", "arithmetic", apart[DEFAULT_PRIME] == {off}, shown)
     report.say(f"phi is the word of b bits for {words.held} of {words.cases} negative integers,")
     report.say(f"and the residue that is decoded as x for {residues.held}")
     readings = {words.verdict, residues.verdict}

@@ -36,13 +36,13 @@ def prove(report: Report) -> dict[str, Finding]:
         graph = p.graph()
         dropouts, coalitions = list(model.every_dropout(p, graph)), list(model.every_coalition(N))
         for case in model.audit(p, graph, coalitions, dropouts):
-            told = {"N": N, "k": k, "t": t, "coalition": list(case.coalition), "survivors": list(case.survivors)}
+            shown = {"N": N, "k": k, "t": t, "coalition": list(case.coalition), "survivors": list(case.survivors)}
             expected = model.expected_excess(graph, t, case)
             exactly = case.verdict.index == 6**expected and case.verdict.withheld == 1
-            tally.add(told | {"learned": list(case.verdict.functionals)}, exactly)
+            tally.add(shown | {"learned": list(case.verdict.functionals)}, exactly)
             apart += len(case.parts) > 1 and not expected
             exposed += expected > 0
-            report.check(case.exact, f"unmasking gives the sum: {told}")
+            report.check(case.exact, f"unmasking gives the sum: {shown}")
     report.say(f"{tally.held} of {tally.cases} views tell exactly the sums over the components, and who is exposed")
     report.say(f"several components and nobody exposed in {apart} of them, somebody exposed in {exposed}")
     counted(report)
@@ -66,8 +66,8 @@ def counted(report: Report) -> None:
                 sums = model.components(graph, set(survivors) - set(coalition) - bare)
                 fitting = 2 ** (N - len(coalition) - len(bare) - len(sums))
                 same.append(bits.fitting(survivors, coalition, bare) == {fitting})
-    told = f"in each of {len(same)} views, counted, as many inputs fit as these sums leave"
-    report.agree("UNI-COMPONENTS", "enumeration", all(same), told)
+    shown = f"in each of {len(same)} views, counted, as many inputs fit as these sums leave"
+    report.agree("UNI-COMPONENTS", "enumeration", all(same), shown)
 
 
 class Bits:

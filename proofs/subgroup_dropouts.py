@@ -171,9 +171,9 @@ def growths() -> Iterator[tuple[dict[str, object], bool, bool]]:
     for given in (sympy.Rational(1, 10), sympy.Rational(1, 2)):
         of_eight, of_n = formula(8, given), formula(n, given)
         ways = [("8", "grows", Z, of_eight, Z), ("grows", "3", 3, of_n, n), ("grows", "n^2", n**2, of_n, n)]
-        for users, told, count, q, grown in [*ways, ("grows", "1/q", 1 / of_n, of_n, n)]:
+        for users, shown, count, q, grown in [*ways, ("grows", "1/q", 1 / of_n, of_n, n)]:
             some_one = 1 - sympy.exp(sympy.limit(count * sympy.log(1 - q), grown, sympy.oo))
-            case: dict[str, object] = {"n": users, "p": str(given), "Z": told, "(12)": str(q), "limit": str(some_one)}
+            case: dict[str, object] = {"n": users, "p": str(given), "Z": shown, "(12)": str(q), "limit": str(some_one)}
             yield case, some_one == 0, sympy.limit(count * q, grown, sympy.oo) == 0
     falling = sympy.limit(100 * sympy.log(1 - formula(8, p)), p, 0)
     yield {"n": 8, "p": "falls", "Z": 100}, falling == 0, sympy.limit(100 * formula(8, p), p, 0) == 0

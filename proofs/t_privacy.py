@@ -172,10 +172,10 @@ def running(report: Report) -> None:
     cases = list(model.audit(p, p.code, list(model.every_coalition(p, p.T + 1)), buffers))
     for case in cases:
         more = len(case.coalition) > p.T and len(case.contributors) >= 2
-        told = f"{list(case.coalition)}, {list(case.buffer.users)}"
-        report.check((case.excess > 0) == more, f"more is learned by T + 1 users only, and by them: {told}")
-        report.check(case.verdict.private or len(case.coalition) > p.T, f"nothing more, whatever came besides: {told}")
-        report.check(case.verdict.withheld == 1, f"the weighted sum is learned: {told}")
+        shown = f"{list(case.coalition)}, {list(case.buffer.users)}"
+        report.check((case.excess > 0) == more, f"more is learned by T + 1 users only, and by them: {shown}")
+        report.check(case.verdict.private or len(case.coalition) > p.T, f"nothing more, whatever came besides: {shown}")
+        report.check(case.verdict.withheld == 1, f"the weighted sum is learned: {shown}")
     report.say(f"the function that answers at `tiny`: as (a) and (b) say in {len(cases)} of {len(cases)} views")
 
 

@@ -72,8 +72,8 @@ def prove(report: Report) -> dict[str, Finding]:
     report.say("which are those with eta_l^2 E >= 1")
     by_algebra(report)
     needed = {f"local steps for eta_l {rate}": int(1 / rate**2) for rate in (Fraction(1, 10), Fraction(1, 100))}
-    told = ", ".join(f"{steps} {name}" for name, steps in needed.items())
-    report.say(f"at the step sizes that the paper found best that takes {told}")
+    shown = ", ".join(f"{steps} {name}" for name, steps in needed.items())
+    report.say(f"at the step sizes that the paper found best that takes {shown}")
     return {
         "BAS-THM1S": Finding(bounded.verdict, "updates are rounded, not gradients", bounded.against, needed),
         "BAS-REM1": Finding(
@@ -93,8 +93,8 @@ def by_algebra(report: Report) -> None:
     printed = 1 / (4 * c**2)
     equal = sympy.solve(sympy.Eq(added, printed), E) == [1 / eta**2]
     falls = all(sympy.simplify(sympy.diff(added, size)).is_negative for size in (E, c))
-    told = "what is added is 1/(4 c^2) exactly when E is 1/eta_l^2, and falls in E and in c"
-    report.agree(("BAS-THM1S", "BAS-REM1"), "symbolic", bool(falls and equal), told)
+    shown = "what is added is 1/(4 c^2) exactly when E is 1/eta_l^2, and falls in E and in c"
+    report.agree(("BAS-THM1S", "BAS-REM1"), "symbolic", bool(falls and equal), shown)
 
 
 def sizes(report: Report) -> dict[str, str]:

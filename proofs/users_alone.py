@@ -33,15 +33,15 @@ def prove(report: Report) -> dict[str, Finding]:
         for t in range(2, N + 1):
             element = Element(Ring(2 * N + 1), Graph(everyone, N - 1), t, everyone)
             for coalition in (chosen for size in range(1, N) for chosen in combinations(everyone, size)):
-                alone, told = held(element, coalition), held(element, coalition)
-                told.see(element.total(everyone))
+                alone, shown = held(element, coalition), held(element, coalition)
+                shown.see(element.total(everyone))
                 honest = [user for user in everyone if user not in coalition]
                 case = {"N": N, "t": t, "colluders": list(coalition)}
                 tally.add(case | {"new model": False}, alone.decide().private)
-                learned = list(told.decide().functionals)
+                learned = list(shown.decide().functionals)
                 tally.add(case | {"new model": True, "learned": learned}, not learned, condition=False)
                 report.check(
-                    told.decide(element.total(honest)).private, f"(b) the sum over the others, no more: {case}"
+                    shown.decide(element.total(honest)).private, f"(b) the sum over the others, no more: {case}"
                 )
                 report.check((len(honest) == 1) == (learned == [f"x_{honest[-1]}[0]"]), f"(b) one other user: {case}")
                 report.check(overheard(element, coalition) == (len(coalition) >= t), f"(c) t of them: {case}")

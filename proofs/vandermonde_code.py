@@ -154,8 +154,8 @@ def same_tables(q: int, N: int, U: int, T: int) -> bool:
 def determinants(report: Report) -> None:
     """Check both determinants as polynomials in the points, for U up to 4."""
     holds = all(determinants_factor(U, T) for U in (2, 3, 4) for T in range(1, U))
-    told = "the determinants are products of points and of differences of points"
-    report.agree(("BAS-EQ6", "BAS-EQ21"), "symbolic", holds, told)
+    shown = "the determinants are products of points and of differences of points"
+    report.agree(("BAS-EQ6", "BAS-EQ21"), "symbolic", holds, shown)
 
 
 def determinants_factor(U: int, T: int) -> bool:

@@ -16,9 +16,9 @@ directions, and nothing that is seen does. (c) A set that is no union has some u
 when all unions were asked for before, these two parts are classes, and both have fewer than T users. (d) A union of
 batches among those who came has only batches that came whole. Run for (N, T) = (6, 2), (6, 3), (8, 4) and (9, 3): all
 logs of up to three sets, all sets of fewer than T colluders, and all single sets in (c) and (d). Whoever is told is
-found by ranks, with the colluders' own models as further rows; classes are those of `companions`. For six users and
-logs of up to two sets it is found again from all inputs of 0, 1 and 2: a model is not told when two inputs that look
-the same differ in it.
+found by ranks, with the colluders' own models as further rows; classes are those of `participation_classes`. For six
+users and logs of up to two sets it is found again from all inputs of 0, 1 and 2: a model is not told when two inputs
+that look the same differ in it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from secagg_spec.arithmetic.companions import companions
+from secagg_spec.arithmetic.participation_classes import participation_classes
 from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
@@ -57,7 +57,7 @@ def unions(N: int, T: int) -> list[Users]:
     return [Users().union(*(every[b] for b in some)) for some in subsets(range(N // T))]
 
 
-def told(sets: Sequence[Users], N: int, coalition: Users) -> list[int]:
+def shown(sets: Sequence[Users], N: int, coalition: Users) -> list[int]:
     """Return the honest users whose models the sums tell, to a server that has the models of a coalition."""
     flint = package("flint")
     rows = [[int(u in members) for u in range(N)] for members in [*sets, *(Users({c}) for c in coalition)]]
@@ -68,13 +68,13 @@ def told(sets: Sequence[Users], N: int, coalition: Users) -> list[int]:
 
 def least(sets: Sequence[Users], coalition: Users = NOBODY) -> int:
     """Return the least number of honest users in a class that has any."""
-    return min((len(found - coalition) for found in companions(sets) if found - coalition), default=0)
+    return min((len(found - coalition) for found in participation_classes(sets) if found - coalition), default=0)
 
 
 def prove(report: Report) -> dict[str, Finding]:
     """Decide (a) to (d)."""
     tally = Tally()
-    report.check(told([Users({0, 1, 2}), Users({0, 1})], 6, NOBODY) == [2], "(a) user 2 is told")
+    report.check(shown([Users({0, 1, 2}), Users({0, 1})], 6, NOBODY) == [2], "(a) user 2 is told")
     for N, T in SESSIONS:
         lowest = dict.fromkeys(range(T), T)
         for log in (log for count in (1, 2, 3) for log in combinations_with_replacement(unions(N, T), count)):
@@ -85,9 +85,9 @@ def prove(report: Report) -> dict[str, Finding]:
                     lowest[c] = min(lowest[c], left or T)
                     if c <= T - 2:
                         case = {"N": N, "T": T, "log": [sorted(s) for s in log], "coalition": sorted(coalition)}
-                        tally.add(case, not told(log, N, coalition))
+                        tally.add(case, not shown(log, N, coalition))
         report.check(lowest == {c: T - c for c in range(T)}, f"(b) T - c exactly: {N, T, lowest}")
-        report.check(bool(told(batches(N, T), N, Users(range(T - 1)))), "(b) one user is told when T = c + 1")
+        report.check(bool(shown(batches(N, T), N, Users(range(T - 1)))), "(b) one user is told when T = c + 1")
         if N == 6:
             from_inputs(report, N, T)
         broken(report, N, T)
@@ -105,7 +105,7 @@ def from_inputs(report: Report, N: int, T: int) -> None:
             seen = np.column_stack([sums, inputs[:, sorted(coalition)]])
             looks = np.unique(seen, axis=0, return_inverse=True)[1].ravel()
             known = [u for u in range(N) if u not in coalition and depends(looks, inputs[:, u])]
-            same = known == told(log, N, coalition)
+            same = known == shown(log, N, coalition)
             report.agree("UNI-BATCHES", "enumeration", same, f"inputs that look the same: {log}, {sorted(coalition)}")
 
 

@@ -116,7 +116,7 @@ def test_a_clause_is_explained_with_its_versions_also_when_it_is_no_more(
 
 def test_everything_that_is_shown_somewhere_is_known() -> None:
     names = set(explain.names())
-    flags = {name for book in shipped.BOOKS for name in book.flags}
+    flags = {name for book in shipped.VECTOR_FILES for name in book.flags}
     shown = (resources.clauses(), REGISTRY, shipped.VECTORS, flags, BUGS, ALL_CODES, VERDICTS, entries.load().claims)
     assert [set(kind) - names for kind in shown] == [set()] * len(shown)
 

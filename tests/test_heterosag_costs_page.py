@@ -32,17 +32,17 @@ def rows(heading: str) -> list[list[float]]:
 
 @pytest.mark.parametrize("row", rows("| groups | K = 2"), ids=lambda row: f"G = {row[0]:g}")
 def test_bits_of_equal_levels_are_as_counted(row: list[float]) -> None:
-    groups, *told = row
-    for K, ratio in zip((2, 16, 256, 65536), told, strict=True):
+    groups, *report = row
+    for K, ratio in zip((2, 16, 256, 65536), report, strict=True):
         p = parameters(int(groups), (K,) * int(groups))
         assert ratio == round(masked_bits(p, 0) / secagg_bits(D, N, K), 3)
 
 
 def test_bits_of_different_levels_are_as_counted() -> None:
     K = (2, 6, 8, 10, 12)
-    p, told = parameters(5, K, 4), rows("| group | K | bits")
-    assert [row[:2] for row in told] == [[g, K[g]] for g in range(5)]
-    for g, row in enumerate(told):
+    p, report = parameters(5, K, 4), rows("| group | K | bits")
+    assert [row[:2] for row in report] == [[g, K[g]] for g in range(5)]
+    for g, row in enumerate(report):
         sent = sum(masked_bits(p, p.members[4 * g + part][0]) for part in range(4)) / 4
         assert row[2:] == [round(sent / D, 2), *(round(sent / secagg_bits(D, N, k), 2) for k in (2, K[g], 12))]
 

@@ -22,7 +22,7 @@ SAID = {"AAA-01": "A MUST b.", "AAA-02": "A MUST c.", "BBB-01": "A MAY d."}
 
 def text(said: Mapping[str, str], number: str = "0.1.0", around: str = "steps", **pages: str) -> Text:
     """A text of clauses, all on one page but for those that `pages` names."""
-    states = {id: State(number, pages.get(id[:3], "one.md"), words(told)) for id, told in said.items()}
+    states = {id: State(number, pages.get(id[:3], "one.md"), words(report)) for id, report in said.items()}
     return Text(number, states, {"one.md": words(around)}, words(repr(sorted(said.items())) + around) * 2)
 
 
@@ -92,18 +92,18 @@ def test_before_a_release_words_change_and_clauses_come_freely() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "report"),
     [
         ({**SAID, "AAA-01": "A MUST e."}, "out of date for AAA-01"),
         ({**SAID, "CCC-01": "A MAY f."}, "out of date for CCC-01"),
         ({id: said for id, said in SAID.items() if id != "AAA-02"}, "AAA-02 vanished"),
     ],
 )
-def test_a_history_that_does_not_fit_the_text_is_told(said: Mapping[str, str], told: str) -> None:
+def test_a_history_that_does_not_fit_the_text_is_told(said: Mapping[str, str], report: str) -> None:
     assert list(history.faults(begun(), text(SAID))) == []
     faults = list(history.faults(begun(), text(said)))
     assert len(faults) == 1
-    assert told in faults[0]
+    assert report in faults[0]
 
 
 @given(st.sampled_from(list(SAID)), st.sampled_from([" ", "\n", "\n  ", "\t", "  "]))
@@ -125,9 +125,9 @@ def test_an_id_never_vanishes(lost: set[str]) -> None:
 def test_what_the_message_says_to_write_withdraws_a_clause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for book, at in ((begun({"AAA-01": SAID["AAA-01"], "BBB-01": "A MAY d."}), "0.1.0"), (_sealed(), "0.2.0")):
         now = text({id: SAID[id] for id in book.clauses if id != "BBB-01"}, at)
-        with pytest.raises(HistoryError) as told:
+        with pytest.raises(HistoryError) as report:
             history.renewed(book, now)
-        found = re.search(r"by (\{.*\}) (in place of|behind)", str(told.value))
+        found = re.search(r"by (\{.*\}) (in place of|behind)", str(report.value))
         assert found is not None
         (line,) = (row for row in history.written(book).splitlines() if row.startswith("BBB-01"))
         old = line.removeprefix("BBB-01 = [").removesuffix("]")
@@ -277,10 +277,10 @@ def test_what_is_sealed_of_a_withdrawal_stays() -> None:
 )
 def test_a_sealed_file_that_was_altered_is_told(tmp_path: Path, old: str, new: str, said: str) -> None:
     again(_sealed(), tmp_path)
-    with pytest.raises(HistoryError) as told:
+    with pytest.raises(HistoryError) as report:
         history.read(_planted(_sealed(), old, new, tmp_path))
-    assert said in str(told.value)
-    assert "\n" not in str(told.value)
+    assert said in str(report.value)
+    assert "\n" not in str(report.value)
 
 
 @pytest.mark.parametrize(
@@ -309,9 +309,9 @@ def test_states_that_contradict_each_other_are_told(tmp_path: Path, states: str,
         f'{{ {head}, withdrawn = "why" }}',
         f'{{ {head}, words = "{digest}", instead = [] }}',
     )
-    with pytest.raises(HistoryError) as told:
+    with pytest.raises(HistoryError) as report:
         history.read(_planted(begun(), forms[0], states.format(*forms), tmp_path))
-    assert re.search(said, str(told.value)), told.value
+    assert re.search(said, str(report.value)), report.value
 
 
 def test_a_clause_does_not_come_back_after_it_was_withdrawn(tmp_path: Path) -> None:

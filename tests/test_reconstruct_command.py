@@ -87,9 +87,9 @@ def test_the_sum_over_a_batch_is_right() -> None:
     _, out, _ = default()
     models = {int(user): eval(model) for user, _, _, _, model, _, _ in LINE.findall(out)}
     (batch,) = re.findall(r"^    ((?:x_\d+ \+ )*x_\d+) = ", out, re.M)
-    told = eval(re.findall(r"^    which is (\(.*\))$", out, re.M)[0])
+    report = eval(re.findall(r"^    which is (\(.*\))$", out, re.M)[0])
     members = [int(user) for user in re.findall(r"\d+", batch)]
-    assert told == tuple(np.sum([models[user] for user in members], axis=0).tolist())
+    assert report == tuple(np.sum([models[user] for user in members], axis=0).tolist())
 
 
 @pytest.mark.slow

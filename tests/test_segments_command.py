@@ -38,11 +38,11 @@ def printed(matrix: Matrix) -> list[list[str]]:
     return [["*" if entry == segments.ALONE else str(entry) for entry in row] for row in entries(matrix)]
 
 
-def robustness(matrix: Matrix, gone: frozenset[int] = frozenset()) -> Fraction:
+def robustness(matrix: Matrix, left_out: frozenset[int] = frozenset()) -> Fraction:
     """Definition 1 by trying all sets, on plain sets."""
-    there = [a for a in range(len(matrix)) if a not in gone]
+    there = [a for a in range(len(matrix)) if a not in left_out]
     sets = chain.from_iterable(combinations(there, size) for size in range(1, len(there)))
-    left = [[set(cell) - gone for cell in row] for row in matrix]
+    left = [[set(cell) - left_out for cell in row] for row in matrix]
     most = max(sum(all(cell <= set(some) or not cell & set(some) for cell in row) for row in left) for some in sets)
     return 1 - Fraction(most, len(matrix))
 
@@ -76,8 +76,8 @@ def test_values_are_those_of_the_definition(capsys: pytest.CaptureFixture[str], 
     paper = Fraction(Z - 1, Z) if Z % 2 else Fraction(Z - 2, Z)
     assert ("claims more" in out) == (paper > value)
     assert ("claims less" in out) == (paper < value)
-    told = {int(at): Fraction(found) for at, found in re.findall(r"^ +(\d+) {3}(\d/\d+|\d) +group", out, re.M)}
-    assert told == ({a: robustness(matrix, frozenset({a})) for a in range(Z)} if Z > 2 else {})
+    report = {int(at): Fraction(found) for at, found in re.findall(r"^ +(\d+) {3}(\d/\d+|\d) +group", out, re.M)}
+    assert report == ({a: robustness(matrix, frozenset({a})) for a in range(Z)} if Z > 2 else {})
     assert ("an odd number" in out) == (Z % 2 == 0)
 
 
@@ -107,10 +107,10 @@ def test_who_drops_out_leaves_others_alone(capsys: pytest.CaptureFixture[str]) -
 
 def test_several_that_drop_out_are_told_alone_and_together(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = call(capsys, "--groups", "8", "--dropped", "3,1,3", "--matrix", "perfect")
-    told = re.findall(r"^ +([\d, ]+?) {3}(\d/\d)", out, re.M)
+    report = re.findall(r"^ +([\d, ]+?) {3}(\d/\d)", out, re.M)
     sets = [frozenset({1}), frozenset({3}), frozenset({1, 3})]
-    wanted = [str(robustness(segments.perfect(8), gone)) for gone in sets]
-    assert told == list(zip(["1", "3", "1, 3"], wanted, strict=True))
+    wanted = [str(robustness(segments.perfect(8), left_out)) for left_out in sets]
+    assert report == list(zip(["1", "3", "1, 3"], wanted, strict=True))
 
 
 def test_subgroups_are_columns_under_their_groups(capsys: pytest.CaptureFixture[str]) -> None:

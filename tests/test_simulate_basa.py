@@ -37,10 +37,10 @@ def test_it_shows_a_full_buffer_box_by_box(capsys: pytest.CaptureFixture[str]) -
     assert code == 0
     assert "K = 6 updates in a full buffer, S = 0 spare positions; N = 8 users, T = 2 may collude" in out
     assert "publishes and signs 12 public keys, 384 bytes" in out
-    told = visits(out)
-    assert [(row[0], row[4], row[5]) for row in told] == [(str(k), str(k), str(6 - k)) for k in range(6)]
-    assert [row[6].split() for row in told] == [["."] * (k + 1) + [str(k + 1)] * (5 - k) for k in range(6)]
-    assert f"over c_l times {sum(int(row[3]) for row in told)}:" in out
+    report = visits(out)
+    assert [(row[0], row[4], row[5]) for row in report] == [(str(k), str(k), str(6 - k)) for k in range(6)]
+    assert [row[6].split() for row in report] == [["."] * (k + 1) + [str(k + 1)] * (5 - k) for k in range(6)]
+    assert f"over c_l times {sum(int(row[3]) for row in report)}:" in out
     assert "releases the self keys of 6 positions\n" in out
     assert "opens 6 self boxes and 0 pair boxes" in out
     assert "PositionUpload: 6 messages" in out
@@ -51,16 +51,16 @@ def test_users_that_time_out_are_told_apart(capsys: pytest.CaptureFixture[str]) 
     code, out, _ = call(capsys, "--timeout", "1:before", "--timeout", "2", "--timeout", "4:late")
     assert code == 0
     assert "K = 6 updates in a full buffer, S = 2 spare positions; N = 9 users" in out
-    told = visits(out)
-    assert [row[0] for row in told] == ["0", "1", "1", "2", "3", "4", "5", "6", "7"]
-    assert told[1][3:] == ("-", "-", "-", "times out before it has the key: the position is free again")
-    assert told[3][3:] == ("-", "-", "-", "has the key and times out: the position is skipped")
+    report = visits(out)
+    assert [row[0] for row in report] == ["0", "1", "1", "2", "3", "4", "5", "6", "7"]
+    assert report[1][3:] == ("-", "-", "-", "times out before it has the key: the position is free again")
+    assert report[3][3:] == ("-", "-", "-", "has the key and times out: the position is skipped")
     late = "has the key, times out, and uploads late: the server refuses it, the position is skipped"
-    assert told[5][3:] == ("-", "3", "4", late)
-    assert told[4][6].split() == [".", ".", ".", ".", "3", "3", "3", "3"]
+    assert report[5][3:] == ("-", "3", "4", late)
+    assert report[4][6].split() == [".", ".", ".", ".", "3", "3", "3", "3"]
     assert "the self keys of 6 positions, and the pair keys of positions 2, 4" in out
     assert "the server opens 6 self boxes and 5 pair boxes" in out
-    out_of_it = {int(told[at][1]) for at in (1, 3, 5)}
+    out_of_it = {int(report[at][1]) for at in (1, 3, 5)}
     assert out_of_it.isdisjoint(_contributors(out))
     assert RIGHT in out
 
@@ -81,11 +81,11 @@ def test_columns_stay_in_line(capsys: pytest.CaptureFixture[str], options: list[
     _, out, _ = call(capsys, *options)
     lines = out.splitlines()
     at = next(at for at, line in enumerate(lines) if line.startswith("  position"))
-    header, told = lines[at], lines[at + 1 : lines.index("", at)]
-    assert {len(line) for line in told} == {len(told[0])}
+    header, report = lines[at], lines[at + 1 : lines.index("", at)]
+    assert {len(line) for line in report} == {len(report[0])}
     for name in ("position", "user", "staleness", "weight", "opens", "seals"):
         end = header.index(name) + len(name)
-        assert all(line[end - 1] != " " and line[end : end + 2] == "  " for line in told)
+        assert all(line[end - 1] != " " and line[end : end + 2] == "  " for line in report)
 
 
 def _contributors(out: str) -> set[int]:

@@ -50,12 +50,12 @@ def test_these_runs_end_well(capsys: pytest.CaptureFixture[str], options: list[s
 
 
 def test_both_ways_to_run_it_tell_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    told = []
+    report = []
     for by in ("messages", "cores"):
         _, out, _ = call(capsys, "--by", by, "--rounds", "4", "--users", "7", "--buffer", "4")
-        told.append([line for line in out.splitlines() if line.startswith("  ") and "messages," not in line])
-    assert told[0] == told[1]
-    assert len(told[0]) > 30
+        report.append([line for line in out.splitlines() if line.startswith("  ") and "messages," not in line])
+    assert report[0] == report[1]
+    assert len(report[0]) > 30
 
 
 def test_a_model_that_differs_is_a_failure(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:

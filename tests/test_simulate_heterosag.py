@@ -71,9 +71,9 @@ def test_cells_are_those_of_the_matrix(capsys: pytest.CaptureFixture[str], matri
     plan = MATRICES[matrix](Z)
     if matrix == "cyclic":
         assert table == [["*" if x < 0 else str(x) for x in row] for row in algorithm_1(Z)]
-    told = "\n".join(block(out, "the cells of each segment"))
+    report = "\n".join(block(out, "the cells of each segment"))
     for segment in range(Z):
-        [line] = re.findall(rf"^  {segment}  ((?:.|\n {{5}})*)", told, re.M)
+        [line] = re.findall(rf"^  {segment}  ((?:.|\n {{5}})*)", report, re.M)
         cells = re.findall(r"([\d+]+): (\d+) users, K = (\d+), R = (\d+)", line)
         wanted = [
             ("+".join(map(str, cell)), 4 * len(cell), 2 + cell[0], 4 * len(cell) * (1 + cell[0]) + 1)
@@ -144,13 +144,13 @@ def test_errors_are_those_of_the_round(capsys: pytest.CaptureFixture[str], attac
     _, out, _ = call(capsys, *ISSUE, "--attack", attack, "--trim", "1", "--seed", "7")
     p, seed = PRESETS["default"], (7).to_bytes(8, "little")
     inputs = draw_inputs(p, (0,), attack, seed)
-    wanted, told = inputs.honest[1:].mean(axis=0), figures(out)
-    assert set(told) == {"mean", "median", "trimmed, b = 1"}
+    wanted, report = inputs.honest[1:].mean(axis=0), figures(out)
+    assert set(report) == {"mean", "median", "trimmed, b = 1"}
     for name, method, trim in (("mean", "mean", 0), ("median", "median", 0), ("trimmed, b = 1", "trimmed", 1)):
         sums = [plain_sums(p, updates, range(25)) for updates in (inputs.updates, inputs.unharmed())]
         found, unharmed = (combine(p, each, method, trim) for each in sums)
         apart = (found - wanted, unharmed - wanted, found - unharmed)
-        assert told[name] == [pytest.approx(float(np.sqrt((x**2).mean())), abs=6e-5) for x in apart]
+        assert report[name] == [pytest.approx(float(np.sqrt((x**2).mean())), abs=6e-5) for x in apart]
         assert f"  {name:33}  ({found[0]:.4f}, {found[1]:.4f}, " in out
 
 

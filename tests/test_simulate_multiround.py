@@ -38,17 +38,17 @@ def test_it_shows_a_whole_session(capsys: pytest.CaptureFixture[str], base: str,
     assert (code, err) == (0, "")
     assert "N = 24 users in 6 batches of T = 4, K = 12 of them in a round, c = 2 may collude" in out
     assert f"strategy {strategy}; the family has 20 sets of 3 batches" in out
-    told = rounds(out)
-    assert len(told) == 8
-    assert any(left and summed for _, left, summed in told)
-    for chosen, left, summed in told:
+    report = rounds(out)
+    assert len(report) == 8
+    assert any(left and summed for _, left, summed in report)
+    for chosen, left, summed in report:
         assert len(chosen) in {0, 3}
         if summed:
             assert sorted(left + summed) == chosen
-    counts = [sum(batch in summed for _, _, summed in told) for batch in range(6)]
-    with_sum = sum(bool(summed) for _, _, summed in told)
+    counts = [sum(batch in summed for _, _, summed in report) for batch in range(6)]
+    with_sum = sum(bool(summed) for _, _, summed in report)
     assert f"the log: {with_sum} of 8 rounds with a sum; each user is in {min(counts)} to {max(counts)} sums" in out
-    patterns = [tuple(batch in summed for _, _, summed in told) for batch in range(6)]
+    patterns = [tuple(batch in summed for _, _, summed in report) for batch in range(6)]
     together = [4 * patterns.count(pattern) for pattern in patterns if any(pattern)]
     assert f"at least {min(together)} users are always together (T = 4)" in out
     assert f"with 2 of them on its side, {min(together) - 2} are" in out
@@ -86,8 +86,8 @@ def test_a_round_that_failed_late_is_in_the_log(capsys: pytest.CaptureFixture[st
     options = [f"--{name}={number}" for name, number in numbers.items()]
     for seed in range(1, 7):
         _, out, _ = call(capsys, *options, "--strategy", "partition", "--protocol", base, "--seed", str(seed))
-        told = r"^  too few users are left: no sum; batch (\d) had been announced and are in the log$"
-        late, summed = re.findall(told, out, re.M), re.findall(r"^  in the sum: batch (\d);", out, re.M)
+        report = r"^  too few users are left: no sum; batch (\d) had been announced and are in the log$"
+        late, summed = re.findall(report, out, re.M), re.findall(r"^  in the sum: batch (\d);", out, re.M)
         counts = [(late + summed).count(batch) for batch in "01"]
         often = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else f"{max(counts)}"
         failed = f", {len(late)} that failed after survivors were announced\n" if late else "; "

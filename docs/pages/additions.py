@@ -39,7 +39,7 @@ def write(out: Path) -> None:
             addition(text)
         _decided(text, tables)
         _errata(text, found)
-        text.lines += versions.gone(versions.book(), name)
+        text.lines += versions.dropped(versions.book(), name)
         page.write_text(text.joined(), encoding="utf-8")
 
 
@@ -149,12 +149,17 @@ def decided(clause: str, tables: Mapping[str, requirements.Table], page: str) ->
     """Return the lines of a block that can be opened, with the names of all that decides a clause."""
     names = {kind: [_name(entry) for entry in table.get(clause, ())] for kind, table in tables.items()}
     counts = ", ".join(count(found, KINDS[kind]) for kind, found in names.items())
-    told = [f"    {kind}: {', '.join(found)}.\n" for kind, found in names.items() if found]
+    report = [f"    {kind}: {', '.join(found)}.\n" for kind, found in names.items() if found]
     reason = mutants.unbreakable().get(clause)
-    told += [f"    No mutant: {escaped(reason)}\n"] if reason else []
+    report += [f"    No mutant: {escaped(reason)}\n"] if reason else []
     counts = f"{later}; {counts}" if (later := versions.since(versions.book(), clause)) else counts
     target = f"{relative(REQUIREMENTS, page)}#{clause.lower()}"
-    return [f'??? decided "{counts}"', "", *"\n".join([*told, f"    [What each of them is]({target})"]).split("\n"), ""]
+    return [
+        f'??? decided "{counts}"',
+        "",
+        *"\n".join([*report, f"    [What each of them is]({target})"]).split("\n"),
+        "",
+    ]
 
 
 def _name(entry: str) -> str:

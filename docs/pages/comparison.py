@@ -27,7 +27,7 @@ from docs.pages.comparison_runs import (
     tolerated,
 )
 from docs.pages.markup import link
-from secagg_spec.arithmetic.companions import companions
+from secagg_spec.arithmetic.participation_classes import participation_classes
 from secagg_spec.privacy import basa, basecagg, heterosag, lightsecagg, secagg
 from secagg_spec.protocols.basa import cores as basa_cores
 from secagg_spec.protocols.basecagg import round as basecagg_protocol
@@ -203,8 +203,8 @@ def _work(run: Counted) -> tuple[str, ...]:
 
     pairs = [(most(name), getattr(server, name, 0)) for name in ("mask_elements", "products", "agreements")]
     signatures = f"{most('signed')} and {most('verified')}" if most("signed") else "none"
-    told = [_shown(number) for pair in pairs for number in pair]
-    return (*told, _shown(most("shares")), _shown(getattr(server, "recovered", 0)), signatures)
+    report = [_shown(number) for pair in pairs for number in pair]
+    return (*report, _shown(most("shares")), _shown(getattr(server, "recovered", 0)), signatures)
 
 
 # ------------------------------------------------------------------------------------------------------- formulas
@@ -306,7 +306,7 @@ def promised(p: Any) -> int:
 def together(entrant: Entrant) -> int:
     """Return the size of the smallest set of users whom two rounds do not tell apart."""
     sums = [summed(entrant, lost, entrant.uploads) for lost in ((), (1,))]
-    return min(map(len, companions([users for users in sums if users is not None])))
+    return min(map(len, participation_classes([users for users in sums if users is not None])))
 
 
 # ------------------------------------------------------------------------------------------------ what is learned
@@ -437,7 +437,7 @@ def verdicts() -> Sheet:
 
 
 def _learned(found: Verdicts) -> tuple[str, ...]:
-    def told(size: int) -> str:
+    def report(size: int) -> str:
         learned = found.by_size.get(size)
         return "not decided" if learned is None else f"up to {learned.dimension}" if learned.dimension else "nothing"
 
@@ -445,9 +445,9 @@ def _learned(found: Verdicts) -> tuple[str, ...]:
     return (
         found.parameters,
         found.sums,
-        told(0),
-        told(found.T),
-        told(found.T + 1),
+        report(0),
+        report(found.T),
+        report(found.T + 1),
         NO + " number" if first is None else f"{first} users",
         found.by_size[first].example if first is not None else "",
         str(sum(learned.cases for learned in found.by_size.values())),
@@ -530,5 +530,5 @@ def _heading(column: Column) -> str:
 def _row(entrant: Entrant, sheet: Sheet, cells: Sequence[str]) -> str:
     assert len(cells) == len(sheet.columns)
     named = link(f"spec/{entrant.page}", PAGE, escape(title(entrant)))
-    told = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-    return f'<tr><th scope="row">{named}</th>{told}</tr>'
+    report = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+    return f'<tr><th scope="row">{named}</th>{report}</tr>'

@@ -158,8 +158,8 @@ def counting() -> Iterator[Mapping[int, Work]]:
         stack.enter_context(patch.object(Network, "take_on", take_on))
         stack.enter_context(patch.object(Ring, "matmul", matmul))
         stack.enter_context(patch.object(Ring, "weighted_sum", weighted_sum))
-        for function, told in (
-            (prg.pieces, note("mask_elements", lambda key, ring, n: n)),
+        for function, report in (
+            (prg.stream, note("mask_elements", lambda key, ring, n: n)),
             (keys.agree, agree),
             (signatures.sign, note("signed", lambda *given: 1)),
             (signatures.verify, note("verified", lambda *given: 1)),
@@ -167,7 +167,7 @@ def counting() -> Iterator[Mapping[int, Work]]:
             (shamir.reconstruct, note("recovered", lambda t, users, shares: 1)),
         ):
             for module in _users_of(function):
-                stack.enter_context(patch.object(module, function.__name__, _telling(function, told)))
+                stack.enter_context(patch.object(module, function.__name__, _telling(function, report)))
         yield done
 
 
@@ -183,9 +183,9 @@ def _users_of(function: Callable[..., Any]) -> list[Any]:
     return [module for module in named if module.__name__ != home or home in _BY_MODULE]
 
 
-def _telling(function: Callable[..., Any], told: Callable[..., None]) -> Callable[..., Any]:
+def _telling(function: Callable[..., Any], report: Callable[..., None]) -> Callable[..., Any]:
     def call(*given: Any, **named: Any) -> Any:
-        told(*given, **named)
+        report(*given, **named)
         return function(*given, **named)
 
     return call
@@ -284,9 +284,9 @@ def _lightsecagg(p: Any, lost: Mapping[str, Users]) -> Played:
 
 def _basecagg(p: Any, lost: Mapping[str, Users]) -> Played:
     """Let all users share masks, and those that are left upload until the buffer is full, and answer."""
-    gone = set(lost.get("upload", ()))
-    away = gone | set(lost.get("recover", ())) | set(lost.get("confirm", ()))
-    left = [user for user in range(p.N) if user not in gone][: p.K]
+    dropped = set(lost.get("upload", ()))
+    away = dropped | set(lost.get("recover", ())) | set(lost.get("confirm", ()))
+    left = [user for user in range(p.N) if user not in dropped][: p.K]
     if len(left) < p.K:
         raise TooFewSurvivors(f"{len(left)} updates do not fill a buffer of K = {p.K}")
     turns: list[Any] = [basecagg_runs.Start(user) for user in range(p.N)]
@@ -311,13 +311,16 @@ def _basecagg_network(p: Any) -> tuple[Network, Callable[..., Any]]:
 
 def _basa(p: Any, lost: Mapping[str, Users]) -> Played:
     """Let users come one after another until the buffer is full; those that are lost time out with their keys."""
-    gone, run = set(lost.get("upload", ())), basa_runs.Run(p, SeededSource(SEED, "session"), session=bytes(16), round=0)
+    dropped, run = (
+        set(lost.get("upload", ())),
+        basa_runs.Run(p, SeededSource(SEED, "session"), session=bytes(16), round=0),
+    )
     update = _updates(p.N, p.d)
     taken: list[int] = []
     for user in range(p.N):
         if len(taken) == p.K or len(run.server.places) == p.positions:
             break
-        if user in gone:
+        if user in dropped:
             run.expire(user, 0, keyed=True)
         else:
             run.upload(user, update[user], 0, 0.5)

@@ -65,7 +65,7 @@ def changes() -> Sequence[Change]:
     SiteError
         A name that stands for another is not one of the old protocol, or the other not one of the new.
     """
-    found = [Change(**{"pages": (told["page"], told["page"]), **told}) for told in _told()["difference"]]
+    found = [Change(**{"pages": (report["page"], report["page"]), **report}) for report in _told()["difference"]]
     for change in found:
         _check_names(change)
     return found
@@ -144,7 +144,7 @@ def _meaning(name: str, meaning: Mapping[str, str]) -> Iterator[str]:
 def meanings(page: str) -> Mapping[str, str]:
     """Return what the tables of symbols of a page say of each symbol, up to the first colon or comma."""
     text = (ROOT / "spec" / page).read_text(encoding="utf-8")
-    return {symbol: told.strip() for rows in _SYMBOLS.findall(text) for symbol, told in _SYMBOL.findall(rows)}
+    return {symbol: report.strip() for rows in _SYMBOLS.findall(text) for symbol, report in _SYMBOL.findall(rows)}
 
 
 # The comparison.
@@ -181,11 +181,11 @@ def tables(change: Change) -> Mapping[str, list[Row]]:
     """Return the three tables of a comparison: phases, messages and parameters."""
     old, new = module(change.old), module(change.new)
     names = zip((change.old, change.new), change.pages, strict=True)
-    told = [parameters(name, meanings(page)) for name, page in names]
+    report = [parameters(name, meanings(page)) for name, page in names]
     return {
         "Phases": compared(phases(old.TABLE), phases(new.TABLE), change.same),
         "Messages": compared(messages(old.TABLE), messages(new.TABLE), change.same),
-        "Parameters": compared(told[0], told[1], change.same, ordered=False),
+        "Parameters": compared(report[0], report[1], change.same, ordered=False),
     }
 
 
@@ -207,20 +207,20 @@ def rendered(name: str, rows: Sequence[Row], titles: Sequence[str], *, numbers: 
     """Return one table of a comparison; rows that did not change are only named, and numbers bear no signs."""
     kept = [row for row in rows if row.kind != "same"]
     same = [escape(row.name) for row in rows if row.kind == "same"]
-    told = f"<p>{SIGNS['same']} The same in both: {'; '.join(same)}.</p>" if same else ""
+    report = f"<p>{SIGNS['same']} The same in both: {'; '.join(same)}.</p>" if same else ""
     if not kept:
-        return f"<p><strong>{name}</strong></p>\n{told}"
+        return f"<p><strong>{name}</strong></p>\n{report}"
     body = "\n".join(_row(row, titles, numbers) for row in kept)
     table = stacked(("change", name.lower(), *map(escape, titles)), body)
-    return f"<p><strong>{name}</strong></p>\n{table}\n{told}".rstrip()
+    return f"<p><strong>{name}</strong></p>\n{table}\n{report}".rstrip()
 
 
 def _row(row: Row, titles: Sequence[str], numbers: bool) -> str:
     sign = f'<td class="sign {row.kind}">{SIGNS[row.kind]} {row.kind}</td>'
     others = (row.old, row.new) if numbers else (row.new, row.old)
-    told = (_cell(row.old, others[0], "removed"), _cell(row.new, others[1], "added"))
+    report = (_cell(row.old, others[0], "removed"), _cell(row.new, others[1], "added"))
     name = escape(row.name) if numbers else f"<code>{escape(row.name)}</code>"
-    cells = (f'<td data-of="{escape(title)}">{cell}</td>' for title, cell in zip(titles, told, strict=True))
+    cells = (f'<td data-of="{escape(title)}">{cell}</td>' for title, cell in zip(titles, report, strict=True))
     return f'<tr class="{row.kind}">{sign}<th scope="row">{name}</th>{"".join(cells)}</tr>'
 
 

@@ -43,11 +43,11 @@ def measured(parameters: Parameters) -> Cells:
     return {
         "neighbours of a user": (str(parameters.k),),
         "thresholds admitted": (f"{least} to {most}",),
-        **told(traffic(parameters)),
+        **report(traffic(parameters)),
     }
 
 
-def told(sent: Mapping[str, tuple[int, int]]) -> Cells:
+def report(sent: Mapping[str, tuple[int, int]]) -> Cells:
     """Return what is told of how many messages were sent."""
     return {name: (f"{number} messages, {size} bytes",) for name, (number, size) in sent.items()}
 

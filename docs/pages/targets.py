@@ -64,11 +64,11 @@ def in_words(known: Mapping[str, Mapping[str, Any]]) -> str:
     checks = [check for result in known.values() for check in result["checks"]]
     kinds = Counter(_kinds(checks))
     clean = [name for name, result in known.items() if not any(_kinds(result["checks"]))]
-    told = [f"in {kinds[one]} {words}" for one, (_, words) in KINDS.items() if kinds[one]]
+    shown = [f"in {kinds[one]} {words}" for one, (_, words) in KINDS.items() if kinds[one]]
     return (
         f"**How do real frameworks fare?** {_listed(_frameworks(known))} were asked in {len(known)} configurations. "
         f"{_passing(clean)} Of {len(checks)} checks "
-        f"{kinds['']} pass; {_listed(told)}. {_sums(known)}"
+        f"{kinds['']} pass; {_listed(shown)}. {_sums(known)}"
     )
 
 
@@ -135,8 +135,8 @@ def _summary_row(name: str, result: Mapping[str, Any], heads: Sequence[str]) -> 
     counts = {one: str(kinds[one]) for one in KINDS}
     if not asks_for_secrets(result):
         counts["leaked"] = "not asked"
-    told = (str(len(result["checks"])), str(kinds[""]), *counts.values(), sums)
-    cells = (f'<td data-of="{head}">{cell}</td>' for head, cell in zip(heads, told, strict=True))
+    shown = (str(len(result["checks"])), str(kinds[""]), *counts.values(), sums)
+    cells = (f'<td data-of="{head}">{cell}</td>' for head, cell in zip(heads, shown, strict=True))
     about = f'<a href="#{name}">{name}</a><span class="place">{escape(TARGETS[name].about)}</span>'
     return f'<tr><th scope="row">{about}</th>{"".join(cells)}</tr>'
 

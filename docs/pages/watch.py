@@ -42,7 +42,7 @@ def write(out: Path) -> None:
 
 def flows(page: str) -> str:
     """Return the pictures of the message flow of the protocols of a page of the text, such as ``secagg.md``."""
-    found = [protocol for protocol, told in texts().items() if told["page"] == page]
+    found = [protocol for protocol, report in texts().items() if report["page"] == page]
     return "\n".join(flow(protocol) for protocol in found)
 
 
@@ -75,9 +75,9 @@ def texts() -> Mapping[str, Any]:
 
 def said(protocol: str, moment: Moment) -> tuple[str, str]:
     """Return the heading and the text of a moment."""
-    told = texts()[protocol]["moments"][moment.key]
-    heading = ENDED if "ended" in moment.happened else told["heading"]
-    return heading, next((told[name] for name in moment.happened if name in told), told["text"])
+    report = texts()[protocol]["moments"][moment.key]
+    heading = ENDED if "ended" in moment.happened else report["heading"]
+    return heading, next((report[name] for name in moment.happened if name in report), report["text"])
 
 
 def _address(clause: str) -> str:
@@ -89,21 +89,21 @@ def _address(clause: str) -> str:
 
 def data() -> list[dict[str, Any]]:
     """Return all that the script needs, protocol by protocol."""
-    return [_protocol(protocol, told) for protocol, told in texts().items()]
+    return [_protocol(protocol, report) for protocol, report in texts().items()]
 
 
-def _protocol(protocol: str, told: Mapping[str, Any]) -> dict[str, Any]:
-    runs = [{"title": told["runs"][run], **_short(made.data())} for run, made in recordings()[protocol].items()]
+def _protocol(protocol: str, report: Mapping[str, Any]) -> dict[str, Any]:
+    runs = [{"title": report["runs"][run], **_short(made.data())} for run, made in recordings()[protocol].items()]
     moments = {
         key: {**one, "clauses": [[clause, _address(clause)] for clause in one["clauses"]]}
-        for key, one in told["moments"].items()
+        for key, one in report["moments"].items()
     }
-    page = href(f"spec/{told['page']}", PAGE)
+    page = href(f"spec/{report['page']}", PAGE)
     return {
         "id": protocol,
-        "title": told["title"],
+        "title": report["title"],
         "page": page,
-        "names": told["names"],
+        "names": report["names"],
         "ended": ENDED,
         "texts": moments,
         "runs": runs,
@@ -123,11 +123,11 @@ def _short(value: Any) -> Any:
 
 
 def _sections() -> Iterator[str]:
-    for protocol, told in texts().items():
+    for protocol, report in texts().items():
         recording = recordings()[protocol]["nobody"]
         yield f'<section class="watch-static" id="watch-{protocol}">'
-        yield f"<h3>{escape(told['title'])}</h3>"
-        yield f"<p>{escape(told['names'])} {escape(_parameters(recording))}</p>"
+        yield f"<h3>{escape(report['title'])}</h3>"
+        yield f"<p>{escape(report['names'])} {escape(_parameters(recording))}</p>"
         yield f"<p>The updates: {escape(_vectors(recording.inputs))}.</p>"
         yield flow(protocol)
         yield "<ol>"
@@ -138,8 +138,8 @@ def _sections() -> Iterator[str]:
 
 
 def _parameters(recording: Recording) -> str:
-    told = ", ".join(f"{name} = {value}" for name, value in recording.parameters.items())
-    return f"{counted(recording.users, 'user')}; {told}."
+    report = ", ".join(f"{name} = {value}" for name, value in recording.parameters.items())
+    return f"{counted(recording.users, 'user')}; {report}."
 
 
 def _vectors(terms: Sequence[Term]) -> str:
@@ -154,21 +154,21 @@ def _item(protocol: str, moment: Moment) -> str:
     heading, text = said(protocol, moment)
     clauses: Sequence[str] = texts()[protocol]["moments"][moment.key]["clauses"]
     links = ", ".join(f'<a href="{_address(clause)}">{clause}</a>' for clause in clauses)
-    told = [f"<strong>{escape(heading)}.</strong> {escape(text)} ({links})", *map(escape, _sent(moment))]
-    told.append(escape(knowledge(moment.server, "The server")))
-    return "<li>" + "".join(f"<p>{line}</p>" for line in told) + _sums(moment) + "</li>"
+    report = [f"<strong>{escape(heading)}.</strong> {escape(text)} ({links})", *map(escape, _sent(moment))]
+    report.append(escape(knowledge(moment.server, "The server")))
+    return "<li>" + "".join(f"<p>{line}</p>" for line in report) + _sums(moment) + "</li>"
 
 
 def _sums(moment: Moment) -> str:
-    told = "<br>".join(escape(_sum(addition)) for addition in moment.additions)
-    return f"<details><summary>Add it up</summary>{told}</details>" if told else ""
+    report = "<br>".join(escape(_sum(addition)) for addition in moment.additions)
+    return f"<details><summary>Add it up</summary>{report}</details>" if report else ""
 
 
 def _sent(moment: Moment) -> Iterator[str]:
     parcels = [parcel for sending in moment.sendings for parcel in sending.parcels]
-    told = [f"{p.kind} ({counted(len(p.routes), 'message')}, {counted(p.bytes, 'byte')})" for p in parcels]
-    if told:
-        yield f"Sent: {', '.join(told)}."
+    report = [f"{p.kind} ({counted(len(p.routes), 'message')}, {counted(p.bytes, 'byte')})" for p in parcels]
+    if report:
+        yield f"Sent: {', '.join(report)}."
 
 
 def knowledge(known: Knowledge, who: str) -> str:
@@ -180,9 +180,9 @@ def knowledge(known: Knowledge, who: str) -> str:
 
 
 def _sum(addition: Addition) -> str:
-    told = " ".join(_term(term, at == 0) for at, term in enumerate(addition.terms))
+    report = " ".join(_term(term, at == 0) for at, term in enumerate(addition.terms))
     about = f", {addition.about}" if addition.about else ""
-    return f"{told} = {addition.result.name} {_vector(addition.result)} modulo {addition.modulus}{about}"
+    return f"{report} = {addition.result.name} {_vector(addition.result)} modulo {addition.modulus}{about}"
 
 
 def _term(term: Term, first: bool) -> str:

@@ -67,10 +67,10 @@ def _one_of(error: ValidationError) -> str:
     if not error.context:
         return f"fits several forms, and is {shown(error.instance)}"
     mistyped = {one.schema_path[0] for one in error.context if one.validator == "type"}
-    told = [one for one in error.context if one.schema_path[0] not in mistyped] or error.context
-    closest = max(told, key=lambda one: len(one.absolute_path))
+    errors = [one for one in error.context if one.schema_path[0] not in mistyped] or error.context
+    closest = max(errors, key=lambda one: len(one.absolute_path))
     inside = "".join(f"[{part!r}]" for part in closest.relative_path)
-    return f"{inside} {_said(closest)}" if inside else " or ".join(dict.fromkeys(map(_said, told)))
+    return f"{inside} {_said(closest)}" if inside else " or ".join(dict.fromkeys(map(_said, errors)))
 
 
 _PHRASES: Mapping[str, Callable[[ValidationError], str]] = {

@@ -167,8 +167,8 @@ def test_the_robustness_is_that_of_definition_1(name: str, count: int) -> None:
 @pytest.mark.parametrize("count", range(3, 12))
 @pytest.mark.parametrize("name", ["cyclic", "perfect"])
 def test_the_robustness_is_that_of_definition_1_when_subgroups_drop_out(name: str, count: int) -> None:
-    gone = [dropped for size in (1, 2) for dropped in combinations(range(count), size)]
-    for dropped in some(5, gone) if count < 9 else some(4, gone[::3]):
+    left_out = [dropped for size in (1, 2) for dropped in combinations(range(count), size)]
+    for dropped in some(5, left_out) if count < 9 else some(4, left_out[::3]):
         judge(MATRICES[name](count), dropped)
 
 

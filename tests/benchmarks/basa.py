@@ -17,9 +17,9 @@ from tests.benchmarks.record import Aim, Benchmark, Side, Sides, peak, processor
 
 from secagg_spec.crypto import attribute_boxes, pairing
 from secagg_spec.crypto.boxes import PAIR, KeyRing, PositionKeys
+from secagg_spec.crypto.caches import forget
 from secagg_spec.crypto.entropy import SeededSource
-from secagg_spec.crypto.kept import forget
-from secagg_spec.crypto.prg import pieces
+from secagg_spec.crypto.prg import stream
 from secagg_spec.events import Event, Schedule
 from secagg_spec.experiments.costs import attribute_ring
 from secagg_spec.experiments.one_user import Alone, user_of_basa
@@ -173,7 +173,7 @@ def memory_of_masking(d: int, streams: int, fewer: int) -> Sides:
 
 def _mask(d: int, count: int) -> object:
     p = parameters(10, d)
-    streams = [pieces(bytes([at]) * 32, p.ring, d) for at in range(count)]
+    streams = [stream(bytes([at]) * 32, p.ring, d) for at in range(count)]
     return mask_update(p, p.ring.zeros(d), 64, Masks(streams[1 : count // 2], streams[count // 2 :], streams[0]))
 
 

@@ -18,9 +18,9 @@ from tests.benchmarks.record import Aim, Benchmark, Sides, counted, processor
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto import masks
+from secagg_spec.crypto.caches import forget
 from secagg_spec.crypto.entropy import SeededSource
-from secagg_spec.crypto.kept import forget
-from secagg_spec.crypto.prg import pieces
+from secagg_spec.crypto.prg import stream
 from secagg_spec.protocols.heterosag import round as heterosag
 from secagg_spec.protocols.heterosag.costs import masked_bits, secagg_bits, secagg_user_masks, sum_modulus, user_masks
 from secagg_spec.protocols.heterosag.plan import Parameters
@@ -70,7 +70,7 @@ class Masking:
         return found
 
     def _masked(self, part: secagg.Part, keys: dict[int, bytes]) -> UintArray:
-        streams = {user: pieces(key, part.ring, part.length) for user, key in keys.items()}
+        streams = {user: stream(key, part.ring, part.length) for user, key in keys.items()}
         own = streams.pop(self.user)
         return secagg.mask_update(part.ring, self.user, part.of(self.update), own, streams.items())
 

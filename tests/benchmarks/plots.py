@@ -17,7 +17,7 @@ from tests.benchmarks import basa, heterosag
 from tests.benchmarks.record import Side, processor
 
 from secagg_spec.crypto.boxes import PositionKeys
-from secagg_spec.crypto.kept import forget
+from secagg_spec.crypto.caches import forget
 from secagg_spec.protocols.heterosag.costs import user_masks
 
 mpl.use("svg")

@@ -60,10 +60,10 @@ class Program:
         assert self._process.stdout is not None
         self._process.stdin.write(action + "\n")
         self._process.stdin.flush()
-        told = self._process.stdout.readline()
-        if not told:
+        report = self._process.stdout.readline()
+        if not report:
             raise RuntimeError(f"the program of {self._target} ended with {self._process.wait()} at {action!r}")
-        return float(json.loads(told))
+        return float(json.loads(report))
 
     def close(self) -> None:
         """End the program."""

@@ -9,9 +9,9 @@ from tests.benchmarks.released import Program
 
 from secagg_spec.arithmetic import shamir
 from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.crypto.caches import forget
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients, draw_elements
-from secagg_spec.crypto.kept import forget
-from secagg_spec.crypto.prg import pieces
+from secagg_spec.crypto.prg import stream
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.secagg.round import MaskedInput, Parameters, mask_update, run_round
 from secagg_spec.protocols.steps import SERVER, run_synchronous
@@ -44,8 +44,8 @@ def masking(d: int, neighbours: int) -> Sides:
     update = draw_elements(SeededSource(b"bench", "update"), ring, (d,))
 
     def ours() -> None:
-        pairwise = ((peer, pieces(bytes([peer]) * 32, ring, d)) for peer in range(1, neighbours + 1))
-        mask_update(ring, 0, update, pieces(bytes(32), ring, d), pairwise)
+        pairwise = ((peer, stream(bytes([peer]) * 32, ring, d)) for peer in range(1, neighbours + 1))
+        mask_update(ring, 0, update, stream(bytes(32), ring, d), pairwise)
 
     flower = Program("flower", FLOWER_MASKS, d, neighbours)
     return Sides(partial(flower.seconds, "mask"), processor(ours), flower.close)
@@ -84,7 +84,7 @@ def whole_round(N: int, D: int, T: int, t: int, d: int, dropped: int) -> Sides:
 
     def expanded() -> None:
         for number in range(streams):
-            for _ in pieces(number.to_bytes(32, "little"), p.ring, d):
+            for _ in stream(number.to_bytes(32, "little"), p.ring, d):
                 pass
 
     return Sides(processor(round, forget), processor(expanded))

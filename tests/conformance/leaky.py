@@ -73,19 +73,19 @@ class Leaky:
 @contextmanager
 def _streams(spoil: Stream) -> Iterator[None]:
     """Let all masks be made of spoilt streams."""
-    right, places = prg.pieces, (prg, secagg, basa_user, basa_server)
+    right, places = prg.stream, (prg, secagg, basa_user, basa_server)
 
-    def pieces(key: bytes, ring: Ring, n: int) -> Iterator[UintArray]:
+    def stream(key: bytes, ring: Ring, n: int) -> Iterator[UintArray]:
         whole = np.concatenate([np.zeros(0, np.uint32), *(piece.copy() for piece in right(key, ring, n))])
         yield spoil(whole.astype(np.uint64), ring.modulus).astype(np.uint32)
 
     for place in places:
-        vars(place)["pieces"] = pieces
+        vars(place)["stream"] = stream
     try:
         yield
     finally:
         for place in places:
-            vars(place)["pieces"] = right
+            vars(place)["stream"] = right
 
 
 def _spoilt(spoil: Stream, where: Callable[[dict[str, Any]], bool] | None = None) -> Any:

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from secagg_spec.conformance.vectors import store
 
-BOOKS = store.load_all()
-VECTORS = {vector.id: vector for book in BOOKS for vector in book.vectors}
+VECTOR_FILES = store.load_all()
+VECTORS = {vector.id: vector for file in VECTOR_FILES for vector in file.vectors}

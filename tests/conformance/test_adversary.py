@@ -203,7 +203,7 @@ def test_every_change_has_words_and_works_on_a_message() -> None:
         assert letters.changed(data, change) != data
         assert sessions_adversary.described(["alter", 0, 0, *change]).endswith(" ".join(map(str, change)))
     for lie in (["without", "users", 0], ["with", "users", 9], ["twice", "users", 1], ["swapped", "users", 1]):
-        assert letters.told(data, lie) != data
+        assert letters.announcing(data, lie) != data
 
 
 # ------------------------------------------------------------------------------------------------ what a failure says

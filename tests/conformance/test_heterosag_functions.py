@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic import averages, segments
-from secagg_spec.arithmetic.companions import small_class
 from secagg_spec.arithmetic.levels import Range, quantize_levels
+from secagg_spec.arithmetic.participation_classes import small_class
 from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.adapter.wire import Request, pack_reals, unpack
 from secagg_spec.conformance.cases import heterosag_functions, heterosag_sessions

@@ -69,7 +69,7 @@ def summed(users: Sequence[int], at: int, stop: int) -> list[int]:
 
 @pytest.mark.requirement("HSA-19", "HSA-21", "ADP-20")
 @pytest.mark.parametrize(
-    ("gone", "sums"),
+    ("dropped", "sums"),
     [
         ({}, [*summed(range(8), 0, 3), *summed(range(4), 3, 5), *summed(SECOND, 3, 5)]),
         ({"masked_input": [1]}, [*summed([0, *range(2, 8)], 0, 3), *summed([0, 2, 3], 3, 5), *summed(SECOND, 3, 5)]),
@@ -77,8 +77,8 @@ def summed(users: Sequence[int], at: int, stop: int) -> list[int]:
         ({"masked_input": SECOND}, [*summed(range(4), 0, 3), *summed(range(4), 3, 5)]),
     ],
 )
-def test_the_scripts_of_all_parties_are_their_steps_in_the_round(gone: Any, sums: list[int]) -> None:
-    network = deal().played(gone)
+def test_the_scripts_of_all_parties_are_their_steps_in_the_round(dropped: Any, sums: list[int]) -> None:
+    network = deal().played(dropped)
     for party in (SERVER, *range(8)):
         scene = Scene(deal(), party, network)
         answer = ask(scene.deal.named(party), scene.params(scene.calls()), scene.deal.rand(party))
@@ -177,21 +177,23 @@ LEAVING: list[dict[str, list[int]]] = [
 
 
 @pytest.mark.requirement("HSA-14", "HSA-19", "HSA-22", "ADP-24")
-@pytest.mark.parametrize("gone", LEAVING)
+@pytest.mark.parametrize("dropped", LEAVING)
 @pytest.mark.parametrize("parties", [(SERVER,), (0, 3, 7), (*range(8), SERVER)])
-def test_a_round_of_two_implementations_ends_with_the_sums(gone: Any, parties: tuple[int, ...]) -> None:
+def test_a_round_of_two_implementations_ends_with_the_sums(dropped: Any, parties: tuple[int, ...]) -> None:
     first, second = Tampering(honest).player(), Tampering(honest).player()
-    network = mixed.play(deal(), {party: second if party == SERVER else first for party in parties}, gone)
-    lost = {user for phase, users in gone.items() if phase != "unmasking" for user in users}
+    network = mixed.play(deal(), {party: second if party == SERVER else first for party in parties}, dropped)
+    lost = {user for phase, users in dropped.items() if phase != "unmasking" for user in users}
     survivors = [user for user in range(8) if user not in lost]
     assert network.states[SERVER].aggregate == pack(deal().total(survivors))
 
 
 @pytest.mark.requirement("HSA-17", "HSA-18", "HSA-27")
-@pytest.mark.parametrize(("past", "gone"), [((), {"masked_input": [1, 2]}), ([list(range(8))], {"masked_input": [1]})])
-def test_a_round_that_would_tell_too_much_ends(past: Any, gone: Any) -> None:
+@pytest.mark.parametrize(
+    ("past", "dropped"), [((), {"masked_input": [1, 2]}), ([list(range(8))], {"masked_input": [1]})]
+)
+def test_a_round_that_would_tell_too_much_ends(past: Any, dropped: Any) -> None:
     with pytest.raises(TooFewSurvivors):
-        mixed.play(deal(past), dict.fromkeys((0, SERVER), Tampering(honest).player()), gone)
+        mixed.play(deal(past), dict.fromkeys((0, SERVER), Tampering(honest).player()), dropped)
 
 
 def test_users_that_draw_by_themselves_are_judged_by_the_others_and_the_sums() -> None:
@@ -275,8 +277,8 @@ def test_most_faults_can_be_put_into_any_round(data: st.DataObject, party: str) 
 @given(st.data())
 def test_users_that_a_round_can_lose_leave_enough(data: st.DataObject) -> None:
     p = heterosag_rounds.parameters(data.draw, spare=1)
-    gone = heterosag_rounds.lost(data.draw, p)
-    survivors = [user for user in range(p.N) if user not in gone]
+    dropped = heterosag_rounds.lost(data.draw, p)
+    survivors = [user for user in range(p.N) if user not in dropped]
     assert len(survivors) >= p.enough
     heterosag.check_cells(p, survivors)
     assert heterosag_rounds.allowed(p, heterosag_rounds.seen_before(data.draw, p, survivors), survivors)

@@ -162,7 +162,7 @@ def written(folder: Path, data: bytes) -> Path:
     return path
 
 
-def told(load: Callable[[Path], object], path: Path) -> str:
+def report(load: Callable[[Path], object], path: Path) -> str:
     """Return what is told of a file that cannot be used, in one line; nothing of one that can."""
     before = sorted(path.parent.iterdir())
     try:
@@ -190,7 +190,7 @@ LOADERS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("loader", LOADERS)
 @pytest.mark.parametrize("data", BROKEN, ids=lambda data: repr(data[:12]))
 def test_a_file_that_cannot_be_used_is_told_in_one_line(loader: str, data: bytes, tmp_path: Path) -> None:
-    message = told(LOADERS[loader], written(tmp_path, data))
+    message = report(LOADERS[loader], written(tmp_path, data))
     assert message or (loader == "expectations" and not data)
 
 
@@ -199,7 +199,7 @@ def test_a_file_that_cannot_be_used_is_told_in_one_line(loader: str, data: bytes
 @settings(**FOLDER)
 @given(data=BYTES)
 def test_no_bytes_of_a_file_end_the_kit(loader: str, tmp_path: Path, data: bytes) -> None:
-    told(LOADERS[loader], written(tmp_path, data))
+    report(LOADERS[loader], written(tmp_path, data))
 
 
 @pytest.mark.requirement("CNF-53")
@@ -211,7 +211,7 @@ def test_no_bytes_of_a_file_end_the_kit(loader: str, tmp_path: Path, data: bytes
 @example(path=("draws",), value=[{"map": [[[], 1]]}])
 def test_a_repro_that_is_nearly_right_is_read_or_refused(tmp_path: Path, path: tuple[Any, ...], value: Any) -> None:
     data = json.dumps(spoiled(REPRO, path, value)).encode()
-    if told(repros.load, written(tmp_path, data)):
+    if report(repros.load, written(tmp_path, data)):
         return
     stored = repros.load(tmp_path / "file.json")
     with suppress(UsageError):
@@ -226,7 +226,7 @@ VECTORS["vectors"] = VECTORS["vectors"][:2]
 @settings(**FOLDER)
 @given(path=st.sampled_from(paths(VECTORS)), value=JSON)
 def test_vectors_that_are_nearly_right_are_read_or_refused(tmp_path: Path, path: tuple[Any, ...], value: Any) -> None:
-    told(store.load, written(tmp_path, json.dumps(spoiled(VECTORS, path, value)).encode()))
+    report(store.load, written(tmp_path, json.dumps(spoiled(VECTORS, path, value)).encode()))
 
 
 TOML = st.sampled_from(["target", "checks", "verdict", "message", "reason", "other", "expect"])
@@ -239,7 +239,7 @@ VALUES = st.sampled_from(['"node"', '"*"', '["crash"]', "1", "nan", "[[]]", "{}"
 def test_expectations_that_are_nearly_right_are_read_or_refused(tmp_path: Path, entries: list[dict[str, str]]) -> None:
     lines = [f"{key} = {value}" for entry in entries for key, value in {"[[expect]] #": "", **entry}.items()]
     text = "\n".join(lines).replace("[[expect]] # = ", "[[expect]]")
-    told(expectations.load, written(tmp_path, text.encode()))
+    report(expectations.load, written(tmp_path, text.encode()))
 
 
 # --------------------------------------------------------------------------------------------------------- memory

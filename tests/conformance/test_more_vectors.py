@@ -15,7 +15,7 @@ from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.mutation import search
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets.reference import adapter as reference
-from secagg_spec.conformance.vectors.base import Book, Vector, renewed
+from secagg_spec.conformance.vectors.base import Vector, VectorFile, renewed
 from secagg_spec.conformance.vectors.entries import SCRIPTS
 from secagg_spec.conformance.vectors.judge import Outcome, judge
 from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
@@ -24,9 +24,9 @@ from secagg_spec.protocols.secagg import round as secagg
 from tests.conformance import shipped
 from tests.conformance.shipped import VECTORS
 
-BOOKS = {book.name: book for book in shipped.BOOKS}
+VECTOR_FILES = {file.name: file for file in shipped.VECTOR_FILES}
 SCRIPTED = ("scripts", "active", "secagg", "basecagg_scripts", "basa_scripts", "heterosag_scripts")
-PLAYED = [vector for name in SCRIPTED for vector in BOOKS[name].vectors if vector.operation in SCRIPTS]
+PLAYED = [vector for name in SCRIPTED for vector in VECTOR_FILES[name].vectors if vector.operation in SCRIPTS]
 """The scripts."""
 AREAS = (
     "crypto",
@@ -168,29 +168,29 @@ def refuses(vector: Vector) -> bool:
 def killed() -> dict[str, set[str]]:
     """For each mutant that a flag names, the vectors with such a flag that find it."""
     flagged: dict[str, list[Vector]] = {}
-    for book in (BOOKS[area] for area in AREAS):
-        for vector in book.vectors:
-            for name in dict.fromkeys(name for flag in vector.flags for name in book.flags[flag].mutants):
+    for file in (VECTOR_FILES[area] for area in AREAS):
+        for vector in file.vectors:
+            for name in dict.fromkeys(name for flag in vector.flags for name in file.flags[flag].mutants):
                 flagged.setdefault(name, []).append(vector)
-    named = {name for area in AREAS for flag in BOOKS[area].flags.values() for name in flag.mutants}
+    named = {name for area in AREAS for flag in VECTOR_FILES[area].flags.values() for name in flag.mutants}
     return {name: set(search.killing_vectors(_REGISTRY[name], flagged.get(name, []))) for name in sorted(named)}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("area", AREAS)
 def test_with_its_check_left_out_no_refusal_is_the_right_one(area: str, killed: dict[str, set[str]]) -> None:
-    book: Book = BOOKS[area]
-    for vector in filter(refuses, book.vectors):
-        named = [name for flag in vector.flags for name in book.flags[flag].mutants]
+    file: VectorFile = VECTOR_FILES[area]
+    for vector in filter(refuses, file.vectors):
+        named = [name for flag in vector.flags for name in file.flags[flag].mutants]
         assert any(vector.id in killed[name] for name in named), f"{vector.id}: refused all the same"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("area", AREAS)
 def test_every_flag_finds_its_mutants(area: str, killed: dict[str, set[str]]) -> None:
-    book = BOOKS[area]
-    for name, flag in book.flags.items():
-        flagged = {vector.id for vector in book.vectors if name in vector.flags}
+    file = VECTOR_FILES[area]
+    for name, flag in file.flags.items():
+        flagged = {vector.id for vector in file.vectors if name in vector.flags}
         assert [mutant for mutant in flag.mutants if not flagged & killed[mutant]] == [], name
 
 

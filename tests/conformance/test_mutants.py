@@ -29,18 +29,18 @@ from secagg_spec.conformance.mutation import evidence, kills, search
 from secagg_spec.conformance.running.runner import Settings
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.vectors import store
-from secagg_spec.conformance.vectors.base import Book, Vector
+from secagg_spec.conformance.vectors.base import Vector, VectorFile
 from secagg_spec.crypto.entropy import SystemSource
 from secagg_spec.errors import ParameterError
 from tests.conformance import shipped
-from tests.conformance.shipped import BOOKS
+from tests.conformance.shipped import VECTOR_FILES
 from tests.quick import one_in, part
 
 REGISTRY = mutants.load()
 TABLE = kills.load()
 VECTORS = list(shipped.VECTORS.values())
 NEGATIVE = [
-    (book, vector) for book in BOOKS for vector in book.vectors if vector.reject and book.name != store.FINDINGS
+    (file, vector) for file in VECTOR_FILES for vector in file.vectors if vector.reject and file.name != store.FINDINGS
 ]
 ROOT = Path(__file__).parents[2]
 REFERENCE = [sys.executable, "-m", "secagg_spec.conformance.targets.reference"]
@@ -201,8 +201,8 @@ def test_a_stored_case_that_does_not_fail_is_seen() -> None:
 
 def test_a_test_that_is_not_there_is_seen() -> None:
     name = next(name for name, mutant in REGISTRY.items() if mutant.test)
-    gone = replace(REGISTRY[name], test="tests/arithmetic/test_mds.py::test_gone")
-    assert "there is no test tests/arithmetic/test_mds.py::test_gone" in list(evidence.faults(TABLE[name], gone))
+    dropped = replace(REGISTRY[name], test="tests/arithmetic/test_mds.py::test_gone")
+    assert "there is no test tests/arithmetic/test_mds.py::test_gone" in list(evidence.faults(TABLE[name], dropped))
 
 
 @pytest.mark.slow
@@ -214,15 +214,17 @@ def test_the_test_that_a_mutant_names_finds_it(name: str) -> None:
 # ------------------------------------------------------------------------------------------------------- vectors
 
 
-def refused_anyway(book: Book, vector: Vector) -> bool:
+def refused_anyway(file: VectorFile, vector: Vector) -> bool:
     """Return whether a vector that is to be refused is refused by each mutant of its flags, too."""
-    return not any(finding(name, [vector]) for flag in vector.flags for name in book.flags[flag].mutants)
+    return not any(finding(name, [vector]) for flag in vector.flags for name in file.flags[flag].mutants)
 
 
 @pytest.mark.requirement("CNF-11")
-@pytest.mark.parametrize("book", [book for book in BOOKS if book.name != store.FINDINGS], ids=lambda book: book.name)
-def test_every_mutant_of_a_flag_is_found_by_a_vector_with_the_flag(book: Book) -> None:
-    assert evidence.idle_flags(book, TABLE) == []
+@pytest.mark.parametrize(
+    "file", [file for file in VECTOR_FILES if file.name != store.FINDINGS], ids=lambda file: file.name
+)
+def test_every_mutant_of_a_flag_is_found_by_a_vector_with_the_flag(file: VectorFile) -> None:
+    assert evidence.idle_flags(file, TABLE) == []
 
 
 @pytest.mark.parametrize("number", one_in(12, range(len(NEGATIVE))), ids=[vector.id for _, vector in NEGATIVE])
@@ -233,16 +235,16 @@ def test_a_vector_that_is_to_be_refused_breaks_one_rule_only(number: int) -> Non
 @pytest.mark.requirement("CNF-11")
 @pytest.mark.parametrize("named", [("product-in-int64", "small-set-accepted"), ("no-such-bug",), ()])
 def test_a_flag_that_kills_nothing_is_seen(named: tuple[str, ...]) -> None:
-    [book] = [book for book in BOOKS if book.name == "lightsecagg"]
-    flags = {**book.flags, "SmallSet": replace(book.flags["SmallSet"], mutants=named)}
-    assert evidence.idle_flags(replace(book, flags=flags), TABLE) == ["SmallSet"]
+    [file] = [file for file in VECTOR_FILES if file.name == "lightsecagg"]
+    flags = {**file.flags, "SmallSet": replace(file.flags["SmallSet"], mutants=named)}
+    assert evidence.idle_flags(replace(file, flags=flags), TABLE) == ["SmallSet"]
 
 
 def test_a_vector_that_breaks_a_second_rule_is_seen() -> None:
-    book, vector = next((book, vector) for book, vector in NEGATIVE if vector.id == "aggregate-small-set")
-    flags = {**book.flags, "SmallSet": replace(book.flags["SmallSet"], mutants=("threshold-off-by-one",))}
-    assert not refused_anyway(book, vector)
-    assert refused_anyway(replace(book, flags=flags), vector)
+    file, vector = next((file, vector) for file, vector in NEGATIVE if vector.id == "aggregate-small-set")
+    flags = {**file.flags, "SmallSet": replace(file.flags["SmallSet"], mutants=("threshold-off-by-one",))}
+    assert not refused_anyway(file, vector)
+    assert refused_anyway(replace(file, flags=flags), vector)
 
 
 # ------------------------------------------------------------------------------------------------------- command
@@ -267,10 +269,12 @@ def test_a_mutant_that_nothing_finds_is_alive(
 
 def test_vectors_that_are_meant_for_a_bug_are_those_of_its_clauses_and_flags() -> None:
     for mutant in (REGISTRY["small-set-accepted"], REGISTRY["product-in-int64"]):
-        meant, others = search.parted(mutant, BOOKS)
+        meant, others = search.parted(mutant, VECTOR_FILES)
         assert sorted(vector.id for vector in (*meant, *others)) == sorted(shipped.VECTORS)
-        flags = [{name for name, flag in book.flags.items() if mutant.name in flag.mutants} for book in BOOKS]
-        flagged = {v.id for book, own in zip(BOOKS, flags, strict=True) for v in book.vectors if own & set(v.flags)}
+        flags = [{name for name, flag in file.flags.items() if mutant.name in flag.mutants} for file in VECTOR_FILES]
+        flagged = {
+            v.id for file, own in zip(VECTOR_FILES, flags, strict=True) for v in file.vectors if own & set(v.flags)
+        }
         assert flagged
         assert flagged <= {vector.id for vector in meant}
         assert all(set(mutant.clauses).isdisjoint(vector.clauses) for vector in others)
@@ -280,7 +284,7 @@ def test_vectors_that_are_meant_for_a_bug_are_those_of_its_clauses_and_flags() -
 def test_vectors_for_other_bugs_count_where_none_that_is_meant_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "killing_checks", lambda *arguments: ((), 0))
     mutant = REGISTRY["codes-in-capitals"]
-    meant, others = search.parted(mutant, BOOKS)
+    meant, others = search.parted(mutant, VECTOR_FILES)
     assert search.killing_vectors(mutant, meant) == []
     [kill] = search.hunt([mutant], 1, 1)
     assert kill.vectors

@@ -273,11 +273,11 @@ def test_in_the_profile_void_a_timeout_ends_the_epoch(node: Node) -> None:
     epoch.offer(epoch.user(1))
     epoch.settle("expire")  # it had no key: nothing is lost
     epoch.key(epoch.user(1))
-    [told] = epoch.server.step("expire")
-    [state] = epoch.authority.step("settle", told)
+    [report] = epoch.server.step("expire")
+    [state] = epoch.authority.step("settle", report)
     assert node.decode(STATE, state)["state"] == VOIDED
     epoch.server.step("settle", state)
-    assert epoch.authority.refusal("settle", told)[0] == "wrong_phase"
+    assert epoch.authority.refusal("settle", report)[0] == "wrong_phase"
     [keys] = epoch.authority.step("open")
     assert node.decode(EPOCH_KEYS, keys)["round"] == "8"
     epoch.server.step("open", keys)
@@ -325,9 +325,9 @@ def test_the_authority_gives_one_key_at_a_time_and_each_once(node: Node, epoch: 
     assert authority.refusal("assign", assigned)[0] == "wrong_phase"  # one is keyed
     assert authority.refusal("assign", other)[0] == "wrong_phase"
     assert authority.refusal("close", close)[0] == "wrong_phase"
-    [told] = epoch.server.step("expire")
-    authority.step("settle", told)
-    assert authority.refusal("settle", told)[0] == "wrong_phase"
+    [report] = epoch.server.step("expire")
+    authority.step("settle", report)
+    assert authority.refusal("settle", report)[0] == "wrong_phase"
     assert authority.refusal("assign", node.altered(ASSIGNMENT, assigned, position=1)) == ("replay", set())
     assert authority.refusal("close", close)[0] == "below_threshold"
 
@@ -336,8 +336,8 @@ def test_the_authority_gives_one_key_at_a_time_and_each_once(node: Node, epoch: 
 def test_the_authority_settles_what_the_user_signed(node: Node, epoch: Epoch) -> None:
     user = epoch.user(0)
     given = epoch.key(user)
-    [told] = epoch.server.step("take", *user.step("upload", given))
-    found = node.decode(SETTLEMENT, told)
+    [report] = epoch.server.step("take", *user.step("upload", given))
+    found = node.decode(SETTLEMENT, report)
     faults: dict[str, tuple[dict[str, Any], tuple[str, set[object]]]] = {
         "a stamp": ({"stamp": 6}, ("bad_signature", {"server"})),
         "a weight": ({"weight": 1}, ("bad_signature", {"server"})),
@@ -349,8 +349,8 @@ def test_the_authority_settles_what_the_user_signed(node: Node, epoch: Epoch) ->
         "a timeout with an upload": ({"accepted": 0}, ("malformed", {"server"})),
     }
     for name, (changes, expected) in faults.items():
-        assert epoch.authority.refusal("settle", node.altered(SETTLEMENT, told, **changes)) == expected, name
-    [state] = epoch.authority.step("settle", told)
+        assert epoch.authority.refusal("settle", node.altered(SETTLEMENT, report, **changes)) == expected, name
+    [state] = epoch.authority.step("settle", report)
     assert node.decode(STATE, state)["fields"] == {"position": 0, "state": ACCEPTED}
 
 

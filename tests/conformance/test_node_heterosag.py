@@ -387,10 +387,10 @@ def requested(draw: st.DrawFn) -> tuple[dict[str, Any], list[list[int]]]:
         {**TINY, "N": 16, "D": 10, "sizes": [10, 6], "t": 4},
         {**TINY, "N": 15, "D": 4, "T": 2, "t": 4, "sizes": [10, 5]},
     ]))  # fmt: skip
-    gone = st.lists(st.integers(1, numbers["N"] - 1), max_size=6, unique=True)
+    left_out = st.lists(st.integers(1, numbers["N"] - 1), max_size=6, unique=True)
     groups = [[6, 7, 8], [1, 2, 3], [2, 3, 4], [10, 11, 12], [5, 6, 7, 8, 9]]
     one = st.one_of(
-        gone, st.sampled_from(groups), st.tuples(*[st.sampled_from(groups)] * 2).map(lambda two: [*two[0], *two[1]])
+        left_out, st.sampled_from(groups), st.tuples(*[st.sampled_from(groups)] * 2).map(lambda two: [*two[0], *two[1]])
     )
     dropped = draw(st.lists(one, min_size=1, max_size=5))
     return numbers, [[user for user in range(numbers["N"]) if user not in users] for users in dropped]
@@ -706,8 +706,8 @@ def test_a_round_ends_with_the_mean_of_the_survivors(node: Node, numbers: Answer
     x = values(numbers)
     rand = {"rounding": [reals([0.5] * numbers["d"])] * numbers["N"]}
     found = node.result("heterosag.round", round_params(numbers, x, drop=drop), rand)
-    gone = {user for phase in PHASES[:-1] for user in drop.get(phase, [])}
-    survivors = [i for i in range(numbers["N"]) if i not in gone]
+    left_out = {user for phase in PHASES[:-1] for user in drop.get(phase, [])}
+    survivors = [i for i in range(numbers["N"]) if i not in left_out]
     assert found["contributors"] == survivors
     expected = [math.fsum(x[i][at] for i in survivors) / len(survivors) for at in range(numbers["d"])]
     assert reals_of(found["aggregate"]) == pytest.approx(expected, abs=1e-12)
@@ -766,7 +766,7 @@ def sample(source: SeededSource, t: int) -> Randomness:
 
 
 def played(
-    numbers: Answer, seed: bytes, gone: Mapping[str, Sequence[int]]
+    numbers: Answer, seed: bytes, left_out: Mapping[str, Sequence[int]]
 ) -> tuple[Network, Mapping[int, Randomness], Any]:
     """Let the reference play a round; the last entry is its refusal."""
     parameters = of_reference(numbers)
@@ -774,7 +774,7 @@ def played(
     updates = np.array(bits(numbers), dtype=np.uint64)
     network = heterosag.open_round(parameters, updates, session=bytes.fromhex(SESSION), round=7)
     try:
-        run_synchronous(network, {phase: frozenset(gone.get(phase, ())) for phase in PHASES}, sampled)
+        run_synchronous(network, {phase: frozenset(left_out.get(phase, ())) for phase in PHASES}, sampled)
     except ProtocolError as error:
         return network, sampled, error
     return network, sampled, None
@@ -820,12 +820,14 @@ def answered(node: Node, sampled: Mapping[int, Randomness], party: int, asked: A
 @pytest.mark.requirement("HSA-14", "HSA-15", "HSA-19", "HSA-21", "HSA-22")
 @given(
     numbers=st.sampled_from([TINY, {**TINY, "matrix": "cyclic", "D": 5}, {**UNEVEN, "t": 4, "D": 9}]),
-    gone=st.dictionaries(st.integers(0, 21), st.sampled_from(PHASES), max_size=5),
+    left_out=st.dictionaries(st.integers(0, 21), st.sampled_from(PHASES), max_size=5),
     seed=st.binary(min_size=4, max_size=4),
 )
-def test_every_party_sends_the_same_bytes(node: Node, numbers: Answer, gone: Mapping[int, str], seed: bytes) -> None:
+def test_every_party_sends_the_same_bytes(
+    node: Node, numbers: Answer, left_out: Mapping[int, str], seed: bytes
+) -> None:
     """Replay all parties of a round of the reference, whoever drops out."""
-    drop = {phase: [user for user, at in gone.items() if at == phase and user < numbers["N"]] for phase in PHASES}
+    drop = {phase: [user for user, at in left_out.items() if at == phase and user < numbers["N"]] for phase in PHASES}
     network, sampled, refusal = played(numbers, seed, drop)
     for party in sorted({event.party for event in network.transcript}):
         events = [event for event in network.transcript if event.party == party]

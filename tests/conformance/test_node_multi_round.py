@@ -199,8 +199,8 @@ def choices(draw: st.DrawFn) -> dict[str, Any]:
     numbers = draw(sizes(most_users=1 if strategy in ("random", "weighted") else 3))
     if strategy == "partition":
         numbers["K"] = numbers["T"]
-    gone = draw(st.sets(st.integers(0, numbers["N"] - 1), max_size=3))
-    available = draw(st.permutations([i for i in range(numbers["N"]) if i not in gone]))
+    dropped = draw(st.sets(st.integers(0, numbers["N"] - 1), max_size=3))
+    available = draw(st.permutations([i for i in range(numbers["N"]) if i not in dropped]))
     frequency = st.sampled_from([0, 1, 2, 10, 2**32 - 1])
     frequencies = draw(st.lists(frequency, min_size=numbers["N"], max_size=numbers["N"]))
     return {**numbers, "strategy": strategy, "frequencies": frequencies, "available": available}

@@ -127,8 +127,10 @@ def cases(draw: st.DrawFn, shapes: Sequence[str] = tuple(SHAPES)) -> Case:
     """Rounds of some shapes, in any order of the users, in which any of them drop out."""
     parameters = SHAPES[draw(st.sampled_from(shapes))]
     seed = draw(st.binary(min_size=4, max_size=4))
-    gone = draw(st.dictionaries(st.integers(0, parameters.N - 1), st.sampled_from(PHASES), max_size=parameters.N - 1))
-    dropouts = {phase: frozenset(user for user, at in gone.items() if at == phase) for phase in PHASES}
+    dropped = draw(
+        st.dictionaries(st.integers(0, parameters.N - 1), st.sampled_from(PHASES), max_size=parameters.N - 1)
+    )
+    dropouts = {phase: frozenset(user for user, at in dropped.items() if at == phase) for phase in PHASES}
     order = draw_order(SeededSource(seed, "order"), parameters.N)
     return Case(parameters, order, seed, dropouts)
 
@@ -213,9 +215,9 @@ def test_the_same_rounds_end_with_the_same_sum(twin: Twin, case: Case) -> None:
 def test_a_sparse_round_of_a_hundred_users(twin: Twin) -> None:
     """Replay the server and two users at the preset, with dropouts in each phase."""
     p = PRESETS["sparse"]
-    gone = {"advertise_keys": {1}, "share_keys": {20, 21}, "masked_input": set(range(40, 46)), "unmasking": {70, 99}}
+    dropped = {"advertise_keys": {1}, "share_keys": {20, 21}, "masked_input": set(range(40, 46)), "unmasking": {70, 99}}
     order = draw_order(SeededSource(b"sparse", "order"), p.N)
-    case = Case(p, order, b"spar", {phase: frozenset(users) for phase, users in gone.items()})
+    case = Case(p, order, b"spar", {phase: frozenset(users) for phase, users in dropped.items()})
     played = play(case)
     assert played.refusal is None
     for number in (SERVER, 0, 98):

@@ -233,8 +233,8 @@ def test_a_leak_is_found_exactly_where_views_depend_on_the_secrets(modulus: int,
         for column in range(1):
             assert sum(w * e.drawn[column] for w, e in zip(leak.weights, entries, strict=True)) % modulus == 0
         for column in range(2):
-            told = sum(w * e.secrets[column] for w, e in zip(leak.weights, entries, strict=True)) % modulus
-            assert told == leak.learned[column]
+            report = sum(w * e.secrets[column] for w, e in zip(leak.weights, entries, strict=True)) % modulus
+            assert report == leak.learned[column]
         assert any(leak.learned)
 
 
@@ -251,7 +251,7 @@ def test_no_entry_of_a_leak_and_no_member_of_a_coalition_can_be_spared(modulus: 
             for weights in product(range(modulus), repeat=len(own))
             for columns in [zip(*((*e.secrets, *e.drawn) for e in own), strict=True)]
         )
-        return any(any(told[:2]) and not any(told[2:]) for told in sums)
+        return any(any(report[:2]) and not any(report[2:]) for report in sums)
 
     sets = [part for size in range(len(rows) + 1) for part in combinations(range(len(rows)), size)]
     telling = [set(part) for part in sets if part and tell(part)]
@@ -316,9 +316,9 @@ def test_of_many_coalitions_some_are_drawn_and_the_check_says_so() -> None:
     assert all(len(set(users)) == len(users) <= 20 for users in sets)
 
 
-def evaluated(told: Mapping[str, Any], values: Mapping[str, int]) -> int:
+def evaluated(report: Mapping[str, Any], values: Mapping[str, int]) -> int:
     """The value of a combination by name."""
-    return sum(int(weight) * values[name] for name, weight in told.items())
+    return sum(int(weight) * values[name] for name, weight in report.items())
 
 
 @pytest.mark.requirement("CNF-30")
@@ -327,18 +327,18 @@ def test_a_leak_can_be_computed_from_the_transcript(mutant: str) -> None:
     failure = found("privacy/mds.encode", mutant).failure
     assert failure is not None
     assert failure.verdict == "leaked"
-    told: Any = failure.expected
-    q, learned = int(told["modulus"]), []
+    report: Any = failure.expected
+    q, learned = int(report["modulus"]), []
     for exchange in failure.transcript:
         assert exchange.answer is not None
         values = {f"mask[{at}]": v for at, v in enumerate(unpack(exchange.request.params["mask"]).tolist())}
         for user, text in enumerate(exchange.answer.value["shares"]):
             values |= {f"shares[{user}][{at}]": v for at, v in enumerate(unpack(text).tolist())}
-        learned.append(evaluated(told["learns"], values) % q)
-        assert (evaluated(told["from"], values) - int(told["less"])) % q == learned[-1]
+        learned.append(evaluated(report["learns"], values) % q)
+        assert (evaluated(report["from"], values) - int(report["less"])) % q == learned[-1]
     assert len(set(learned)) > 1
-    assert 1 <= len(told["coalition"]) <= failure.transcript[0].request.params["T"]
-    assert all(int(name[7]) in told["coalition"] for name in told["from"])
+    assert 1 <= len(report["coalition"]) <= failure.transcript[0].request.params["T"]
+    assert all(int(name[7]) in report["coalition"] for name in report["from"])
 
 
 def test_what_is_not_affine_cannot_be_decided() -> None:
@@ -547,9 +547,9 @@ def test_a_planted_leak_is_found_and_told(mutant: str) -> None:
     assert failure is not None
     assert failure.verdict == "leaked"
     assert "learn" in failure.message
-    told: Any = failure.expected
-    assert {"coalition", "server", "learns"} <= set(told)
-    assert told["server"] or told["coalition"] or "user 0 alone" in failure.message
+    report: Any = failure.expected
+    assert {"coalition", "server", "learns"} <= set(report)
+    assert report["server"] or report["coalition"] or "user 0 alone" in failure.message
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ REFERENCE = [sys.executable, "-m", "secagg_spec.conformance.targets.reference"]
 PICTURE = " ".join((ROOT / "README.md").read_text(encoding="utf-8").partition("![")[2].partition("](")[0].split())
 
 
-def told(words: str) -> list[int]:
+def shown(words: str) -> list[int]:
     """The numbers in the words under the picture."""
     found = re.search(words.replace("#", r"(\d+)"), PICTURE)
     assert found, words
@@ -27,7 +27,7 @@ def told(words: str) -> list[int]:
 def test_the_reference_passes_as_much_as_the_readme_says() -> None:
     report = api.judge(REFERENCE, cases=1, pattern="mds.")
     verdicts = [str(one.outcome.verdict) for one in report.judged]
-    assert [verdicts.count("pass")] == told("pass all # checks and vectors")
+    assert [verdicts.count("pass")] == shown("pass all # checks and vectors")
     assert set(verdicts) == {"pass", "unsupported"}
 
 
@@ -36,7 +36,7 @@ def test_fedml_passes_and_fails_as_much_as_the_readme_says() -> None:
     judged = [one for one in stored["checks"] if "mds." in one["check"]]
     passed = sum(one["verdict"] == "pass" for one in judged)
     failed = [one for one in judged if one["verdict"] not in ("pass", "unsupported")]
-    assert [passed, len(failed)] == told("passes # checks and fails #")
+    assert [passed, len(failed)] == shown("passes # checks and fails #")
     assert all(one["expected_failure"] for one in failed)
     (first,) = re.findall(r"first failure: (\S+) took (\d+)", PICTURE)
     assert failed[0]["failure"]["message"].startswith(f"{first[0]} gave a result although mask holds {first[1]} and q")

@@ -79,7 +79,7 @@ def test_another_generator_is_not_compared_with_the_stream_of_the_text() -> None
     connection = DirectConnection(offering(shake))
     caps = greet(connection.ask)
     assert not REGISTRY["prg.expand/exact"].runs_on(caps)
-    vectors = [vector for book in store.load_all() for vector in book.vectors if vector.operation == "prg.expand"]
+    vectors = [vector for file in store.load_all() for vector in file.vectors if vector.operation == "prg.expand"]
     assert {each.verdict for each in judge.run(connection, caps, vectors)} == {judge.UNDECLARED}
 
 

@@ -48,8 +48,8 @@ def test_the_managers_of_fedml_give_the_sum_of_everybody_or_wait() -> None:
         "fedml-managers", light({}), light({"share": [1]}), light({"upload": [2]}), light({"recover": [0]})
     )
     assert everybody["result"] == {"aggregate": "0a0000001500000003000000", "contributors": [0, 1, 2]}
-    told = [answer["error"]["message"].partition("waits without end for ")[2] for answer in waiting]
-    assert told == ["masked models", "the masked models of users [2]", "the aggregate encoded masks of users [0]"]
+    report = [answer["error"]["message"].partition("waits without end for ")[2] for answer in waiting]
+    assert report == ["masked models", "the masked models of users [2]", "the aggregate encoded masks of users [0]"]
 
 
 def test_a_client_of_fedml_that_says_twice_that_it_is_online_changes_the_sum() -> None:
@@ -79,13 +79,13 @@ def average(weights: Sequence[int], **drop: list[int]) -> tuple[str, dict[str, A
 
 
 def test_openfl_averages_equal_weights_and_waits_for_everybody() -> None:
-    same, other, gone, late = answers(
+    same, other, dropped, late = answers(
         "openfl", average([1, 1, 1]), average([1, 1, 6]), average([1, 1, 1], share_keys=[1]),
         average([1, 1, 1], masked_input=[1]),
     )  # fmt: skip
     assert number(same) == pytest.approx(1 / 3, abs=1e-6)
     assert number(other) != pytest.approx(1 / 8, abs=1e-6)
-    assert gone["error"]["message"] == "Halted: all that are left wait for the tensor ciphertexts"
+    assert dropped["error"]["message"] == "Halted: all that are left wait for the tensor ciphertexts"
     assert late["error"]["message"] == "Halted: the aggregator waits until all collaborators have sent their results"
 
 

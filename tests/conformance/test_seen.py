@@ -262,12 +262,14 @@ def test_a_failure_in_a_session_shows_its_parameters_its_steps_and_who_dropped_o
     files = ["--repro", str(tmp_path), "--html", str(tmp_path / "r.html"), "-k", "session.again/lightsecagg"]
     adapter = [*REFERENCE, "--mutant", "mask-of-the-round-before"]
     assert cli.main(["conform", "--fuzz", "30", *files, "--", *adapter]) == 1
-    told = capsys.readouterr().out
-    assert re.search("smallest case: session.new protocol=lightsecagg role=user numbers=.q: 11, N: 3, D: 0, U: 2", told)
-    assert "dropped out: nobody" in told
-    [*_, wrong] = re.findall(r"\n +\d+  lightsecagg.user 0 \(party \d+\): (.*)   <- wrong here", told)
+    output = capsys.readouterr().out
+    assert re.search(
+        "smallest case: session.new protocol=lightsecagg role=user numbers=.q: 11, N: 3, D: 0, U: 2", output
+    )
+    assert "dropped out: nobody" in output
+    [*_, wrong] = re.findall(r"\n +\d+  lightsecagg.user 0 \(party \d+\): (.*)   <- wrong here", output)
     assert wrong == "share -> sends 2 MaskShare"
-    assert "smallest case: session.free" not in told
+    assert "smallest case: session.free" not in output
     shown = (tmp_path / "r.html").read_text()
     assert "session.free" not in re.sub("<pre.*?</pre>", "", shown, flags=re.DOTALL).split('id="matrix"')[0]
 
@@ -321,10 +323,10 @@ def test_the_step_called_wrong_is_the_first_that_is_answered_otherwise(stored: t
 def test_no_step_is_called_wrong_where_answers_show_a_fault_together() -> None:
     [case] = [case for case in kills.load()["noise-rows-alike"].cases if case.check == "privacy/mds.encode"]
     failure = met("noise-rows-alike", case)
-    told = reporting.in_words(*reporting.asked_and_answered(failure), failure.at)
+    output = reporting.in_words(*reporting.asked_and_answered(failure), failure.at)
     assert (failure.verdict, failure.at) == ("leaked", None)
-    assert len(told) == len(failure.transcript) + 1 > 2
-    assert not any("wrong here" in line for line in told)
+    assert len(output) == len(failure.transcript) + 1 > 2
+    assert not any("wrong here" in line for line in output)
 
 
 @pytest.mark.requirement("CNF-73")
@@ -421,10 +423,10 @@ def test_names_of_users_are_shown_with_escapes(tmp_path: Path, form: str, capsys
         log.write_text(json.dumps({"users": names, "rounds": rounds}))
     for more in ([], ["--user", names[0]], ["--user", names[1]]):
         cli.main(["audit-participation", str(log), *more])
-        told = capsys.readouterr()
-        assert "\\u202eob" in told.out + told.err
-        assert visible(told.out) == told.out
-        assert visible(told.err) == told.err
+        output = capsys.readouterr()
+        assert "\\u202eob" in output.out + output.err
+        assert visible(output.out) == output.out
+        assert visible(output.err) == output.err
 
 
 @pytest.mark.requirement("CNF-70")

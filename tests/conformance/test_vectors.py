@@ -23,9 +23,9 @@ from secagg_spec.conformance.mutants.catalogue import load as load_mutants
 from secagg_spec.conformance.mutants.catalogue import planted
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors import store
-from secagg_spec.conformance.vectors.base import BUG_TYPES, EDGE_CASE, Book, Vector, ask, read_renewed, renewed
+from secagg_spec.conformance.vectors.base import BUG_TYPES, EDGE_CASE, Vector, VectorFile, ask, read_renewed, renewed
 from secagg_spec.errors import UsageError
-from tests.conformance.shipped import BOOKS, VECTORS
+from tests.conformance.shipped import VECTOR_FILES, VECTORS
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
 SCHEMA = schemas.load(store.folder() / "schema.json")
@@ -33,9 +33,9 @@ FILES = sorted(path for path in store.folder().glob("*.json") if path.name != "s
 
 
 @cache
-def generated() -> list[Book]:
+def generated() -> list[VectorFile]:
     """What the generator makes."""
-    return list(vectors.books())
+    return list(vectors.files())
 
 
 # --------------------------------------------------------------------------------------------------------- files
@@ -44,8 +44,8 @@ def generated() -> list[Book]:
 @pytest.mark.slow
 def test_the_files_are_those_that_the_generator_writes(tmp_path: Path) -> None:
     shutil.copytree(store.folder(), tmp_path / "vectors")
-    for book in generated():
-        (tmp_path / "vectors" / f"{book.name}.json").unlink()
+    for vector_file in generated():
+        (tmp_path / "vectors" / f"{vector_file.name}.json").unlink()
     written = store.write(generated(), tmp_path / "vectors")
     assert [path.name for path in written] == [*(f"{area}.json" for area in vectors.AREAS), store.INDEX]
     for path in written:
@@ -100,18 +100,18 @@ def test_a_vector_that_changed_is_renewed_again_and_again(tmp_path: Path) -> Non
     right, still = VECTORS["mds-encode-example"], VECTORS["mds-encode-small"]
     (tmp_path / store.INDEX).write_text(store.index_text([right, still], {}), encoding="utf-8")
     for number in (2, 3):
-        book = Book("code", "", {}, [replace(right, result={"shares": [str(number)]}), still])
+        vector_file = VectorFile("code", "", {}, [replace(right, result={"shares": [str(number)]}), still])
         if number > 2:
-            book.vectors[0] = replace(book.vectors[0], id=f"{right.id}-{number - 1}")
-        was = book.vectors[0].id
-        assert store.renew([book], tmp_path) == {was: f"{right.id}-{number}"}
-        assert [vector.id for vector in book.vectors] == [f"{right.id}-{number}", still.id]
+            vector_file.vectors[0] = replace(vector_file.vectors[0], id=f"{right.id}-{number - 1}")
+        was = vector_file.vectors[0].id
+        assert store.renew([vector_file], tmp_path) == {was: f"{right.id}-{number}"}
+        assert [vector.id for vector in vector_file.vectors] == [f"{right.id}-{number}", still.id]
         assert store.read_index(tmp_path)[was] == store.WITHDRAWN
         assert read_renewed(tmp_path) == {right.id: f"{right.id}-{number}"}
         (tmp_path / store.INDEX).write_text(
-            store.index_text(book.vectors, store.read_index(tmp_path)), encoding="utf-8"
+            store.index_text(vector_file.vectors, store.read_index(tmp_path)), encoding="utf-8"
         )
-        assert store.renew([book], tmp_path) == {}
+        assert store.renew([vector_file], tmp_path) == {}
 
 
 def test_an_id_may_be_withdrawn_and_comments_may_change() -> None:
@@ -199,10 +199,10 @@ def test_every_clause_that_checks_reach_has_a_vector() -> None:
 
 
 def test_every_flag_and_mutant_is_used_and_known() -> None:
-    for book in BOOKS:
-        used = {flag for vector in book.vectors for flag in vector.flags}
-        assert used == set(book.flags)
-        assert {name for flag in book.flags.values() for name in flag.mutants} <= set(load_mutants())
+    for vector_file in VECTOR_FILES:
+        used = {flag for vector in vector_file.vectors for flag in vector.flags}
+        assert used == set(vector_file.flags)
+        assert {name for flag in vector_file.flags.values() for name in flag.mutants} <= set(load_mutants())
 
 
 @pytest.mark.parametrize(
@@ -283,11 +283,16 @@ def texts(value: Any) -> Iterator[str]:
 
 def random_inputs() -> list[tuple[str, str]]:
     """The inputs that are meant to be random: those of vectors without a flag of edge values."""
-    edge = {(book.name, name) for book in BOOKS for name, flag in book.flags.items() if flag.bug_type == EDGE_CASE}
+    edge = {
+        (vector_file.name, name)
+        for vector_file in VECTOR_FILES
+        for name, flag in vector_file.flags.items()
+        if flag.bug_type == EDGE_CASE
+    }
     found = []
-    for book in BOOKS:
-        for vector in book.vectors:
-            if vector.id in NOT_COMPARED or any((book.name, flag) in edge for flag in vector.flags):
+    for vector_file in VECTOR_FILES:
+        for vector in vector_file.vectors:
+            if vector.id in NOT_COMPARED or any((vector_file.name, flag) in edge for flag in vector.flags):
                 continue
             members = {**vector.params, **vector.rand}
             found += [(vector.id, text) for name in INPUTS for text in texts(members.get(name)) if text]
@@ -337,7 +342,7 @@ def test_independent_implementations_pass_every_vector(target: str, capsys: pyte
 def test_the_files_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys)
     assert code == 0
-    assert all(f"{book.name}.json" in out for book in BOOKS)
+    assert all(f"{vector_file.name}.json" in out for vector_file in VECTOR_FILES)
     assert f"{len(VECTORS)} vectors for" in out
 
 
@@ -420,8 +425,8 @@ def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], arguments: 
 def body() -> dict[str, Any]:
     """A small file of vectors."""
     known = VECTORS["aggregate-small-set"]
-    [book] = [book for book in BOOKS if known in book.vectors]
-    small = Book("small", "a small file", {"SmallSet": book.flags["SmallSet"]}, [known])
+    [vector_file] = [vector_file for vector_file in VECTOR_FILES if known in vector_file.vectors]
+    small = VectorFile("small", "a small file", {"SmallSet": vector_file.flags["SmallSet"]}, [known])
     parsed: dict[str, Any] = json.loads(store.text_of(small))
     return parsed
 

@@ -73,11 +73,11 @@ class Plain:
     name = "plain"
 
     def __init__(self) -> None:
-        self.told: list[dict[str, Any]] = []
+        self.report: list[dict[str, Any]] = []
 
     def aggregate(self, updates: RealArray, weights: Sequence[Any], **of_round: Any) -> Any:
         """The mean."""
-        self.told.append({"weights": list(weights), "updates": updates.copy(), **of_round})
+        self.report.append({"weights": list(weights), "updates": updates.copy(), **of_round})
         return Found(weighted_mean(updates, weights))
 
 

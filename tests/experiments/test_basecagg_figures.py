@@ -77,12 +77,12 @@ def test_what_is_quantised_is_near_to_what_is_not(figure_1: list[Result]) -> Non
 
 def test_the_whole_protocol_runs_where_the_settings_say_so(figure_1: list[Result]) -> None:
     for result in figure_1:
-        told = result.found["aggregator"]
+        report = result.found["aggregator"]
         if result.cell["scheme"] == "BASecAgg":
-            assert (told["protocol"], told["shortcut"], told["moved"]) == (2, 2, 0)
-            assert 0 < told["largest_error"] < told["bound"] == 2**-16
+            assert (report["protocol"], report["shortcut"], report["moved"]) == (2, 2, 0)
+            assert 0 < report["largest_error"] < report["bound"] == 2**-16
         else:
-            assert (told["protocol"], told["shortcut"]) == (0, 0)
+            assert (report["protocol"], report["shortcut"]) == (0, 0)
 
 
 def test_fedasync_counts_as_many_uploads_as_a_buffer_holds_as_a_round(figure_1: list[Result]) -> None:

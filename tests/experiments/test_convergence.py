@@ -137,9 +137,9 @@ def test_the_largest_numbers_are_kept() -> None:
     assert np.allclose(held.noise, seen.noise / 4)
     assert (held.steep, held.apart, held.off) == pytest.approx((squares.max(), off.mean(), off.max()))
     assert held.moment == pytest.approx((squares + seen.noise / 4).max())
-    before = held.told()
+    before = held.constants()
     held.at_all(convergence.Seen(seen.gradients * 0.5, seen.noise * 0.5))
-    assert held.told() == before
+    assert held.constants() == before
     held.at_one(1, np.full(9, 2.0), 400.0)
     assert (held.steep, held.moment, held.noise[1]) == (36.0, 136.0, 100.0)
 
@@ -167,10 +167,10 @@ def test_a_network_that_becomes_too_curved_is_refused() -> None:
     for t in range(3):
         assert watch.look(model, t) == pytest.approx(float(np.square(users.problem.gradient(model, users.whole)).sum()))
     assert len(watch.curvatures) == 2
-    told = watch.told(convergence.ROOM * watch.curvatures[0])
-    assert told["curvature"] == max(watch.curvatures) < told["L"] == pytest.approx(users.smoothness(model))
+    report = watch.constants(convergence.ROOM * watch.curvatures[0])
+    assert report["curvature"] == max(watch.curvatures) < report["L"] == pytest.approx(users.smoothness(model))
     with pytest.raises(OutOfRange, match="curvature on the way"):
-        watch.told(0.5 * watch.curvatures[0])
+        watch.constants(0.5 * watch.curvatures[0])
 
 
 # ----------------------------------------------------------------------------------------------------------------- runs
@@ -263,12 +263,12 @@ def test_a_run_of_basecagg_follows_delays_within_one_run(monkeypatch: pytest.Mon
 def test_rounds_that_do_not_take_place_keep_the_model_and_count_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
     sets: list[list[int]] = [[0, 1, 2, 3], [], [], [4, 5, 6, 7]]
     monkeypatch.setattr(multi_round_theorem2, "chosen", lambda cell: sets)
-    theorem, told = multi_round_theorem2.THEOREM, {}
+    theorem, report = multi_round_theorem2.THEOREM, {}
     for cell in theorem.cells(theorem.presets["tiny"])[:3:2]:
         left = theorem.run({**cell, "rounds": 4, "repeats": 1}, Context())["left"]
         assert left[0] == left[1] == left[2] != left[3]
-        told[cell["counts"]] = left
-    held, every = told[multi_round_theorem2.HELD], told[multi_round_theorem2.EVERY]
+        report[cell["counts"]] = left
+    held, every = report[multi_round_theorem2.HELD], report[multi_round_theorem2.EVERY]
     assert held[0] == every[0]
     assert held[3] != every[3], "the rate of the second update depends on the count"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from secagg_spec.crypto import kept, keys
+from secagg_spec.crypto import caches, keys
 from secagg_spec.errors import ParameterError
 from secagg_spec.experiments import costs
 from secagg_spec.experiments.costs import PROTOCOLS, Setting, measure
@@ -83,13 +83,13 @@ def test_a_run_begins_with_parties_that_have_computed_nothing(protocol: str, mon
     right = PROTOCOLS[protocol]
 
     def looked(setting: Setting) -> dict[str, Any]:
-        found.extend(sizes((*kept.SHARED, *kept.OWN)))
+        found.extend(sizes((*caches.SHARED, *caches.OWN)))
         return right(setting)
 
     monkeypatch.setattr(costs, "PROTOCOLS", {protocol: looked})
     keys.agree(bytes(31) + b"\x01", keys.public_key(bytes(31) + b"\x02"))
     measure(Setting(protocol, N, K, 5), repeats=2)
-    assert found == [0] * 2 * len((*kept.SHARED, *kept.OWN))
+    assert found == [0] * 2 * len((*caches.SHARED, *caches.OWN))
 
 
 @pytest.mark.requirement("EXP-32")
@@ -100,12 +100,12 @@ def test_a_step_finds_nothing_of_another_party(protocol: str, monkeypatch: pytes
 
     def looked(self: Network, *given: Any) -> Any:
         if isinstance(self, costs.Timed):
-            found.append(sizes(kept.SHARED))
+            found.append(sizes(caches.SHARED))
         return right(self, *given)
 
     monkeypatch.setattr(Network, "take_on", looked)
     PROTOCOLS[protocol](Setting(protocol, N, K, 5))
-    assert found == [[0] * len(kept.SHARED)] * len(found)
+    assert found == [[0] * len(caches.SHARED)] * len(found)
     assert len(found) > K
 
 
@@ -130,9 +130,9 @@ def test_what_a_party_keeps_of_its_own_is_asked_for_by_no_other(protocol: str, m
 
         return called
 
-    kept.forget()
+    caches.forget()
     monkeypatch.setattr(Network, "take_on", looked)
-    for cache in kept.OWN:
+    for cache in caches.OWN:
         monkeypatch.setattr(importlib.import_module(cache.__module__), cache.__name__, asking(cache))
     PROTOCOLS[protocol](Setting(protocol, N, K, 5))
     assert asked

@@ -73,9 +73,9 @@ def test_schemes_begin_with_one_model(results: list[Result]) -> None:
 @pytest.mark.requirement("EXP-15", "EXP-16")
 def test_quantised_schemes_say_how_they_were_summed(results: list[Result]) -> None:
     for result in results:
-        told = result.found["aggregator"]
+        report = result.found["aggregator"]
         whole = 0 if result.cell["scheme"] == "no quantisation" else 2
-        assert (told["protocol"], told["shortcut"]) == (whole, whole)
+        assert (report["protocol"], report["shortcut"]) == (whole, whole)
 
 
 def test_times_are_those_of_the_formula_of_the_paper() -> None:

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="torch is in the extra `train`")
 pytest.importorskip("sklearn", reason="scikit-learn is in the extra `train`")
 
 from secagg_spec.errors import ParameterError  # noqa: E402
-from secagg_spec.experiments import inversion, inversion_told  # noqa: E402
+from secagg_spec.experiments import inversion, inversion_report  # noqa: E402
 from secagg_spec.experiments.inversion import Inverter, Result, Settings, labels_of, quotients, similarity  # noqa: E402
 from secagg_spec.learning import digits  # noqa: E402
 from secagg_spec.protocols.secagg import round as secagg  # noqa: E402
@@ -96,18 +96,18 @@ def test_what_does_not_come_out_is_not_inverted(data: digits.Digits) -> None:
     result = inversion.run(replace(DENSE, rounds=1), data)
     assert result.random.after == (None,) * 6
     assert (result.rows[0].alone, result.rows[0].as_one, result.rows[0].together) == (None, None, None)
-    told = "\n".join(inversion_told.told(result))
-    assert "random selection:   0 of 6 updates of users come out\n" in told
-    assert "the images of 0 of 2 users are found" in told
+    report = "\n".join(inversion_report.lines(result))
+    assert "random selection:   0 of 6 updates of users come out\n" in report
+    assert "the images of 0 of 2 users are found" in report
 
 
 def test_updates_that_drift_are_off_by_no_more_than_the_bound(data: digits.Digits) -> None:
     result = inversion.run(replace(DENSE, rate=0.05), data)
     assert 0 < result.random.error <= result.random.bound
     assert 0 < result.batches.error <= result.batches.bound
-    told = "\n".join(inversion_told.told(result))
-    assert "trains the net between rounds, with the rate 0.05" in told
-    assert "exactly" not in told
+    report = "\n".join(inversion_report.lines(result))
+    assert "trains the net between rounds, with the rate 0.05" in report
+    assert "exactly" not in report
 
 
 def test_the_server_trains_the_net(data: digits.Digits) -> None:
@@ -151,38 +151,38 @@ def test_numbers_take_the_shapes_of_the_net() -> None:
 
 
 def test_two_runs_are_the_same(data: digits.Digits, dense: Result) -> None:
-    assert list(inversion_told.told(inversion.run(DENSE, data))) == list(inversion_told.told(dense))
+    assert list(inversion_report.lines(inversion.run(DENSE, data))) == list(inversion_report.lines(dense))
 
 
 def test_what_is_told_is_what_was_found(conv: Result) -> None:
-    told = "\n".join(inversion_told.told(conv))
-    assert "6 users with one image each (scikit-learn's digits), 4 in each of 16 rounds of SecAgg" in told
-    assert "random selection:   6 of 6 updates of users come out after" in told
-    assert "max |error| = 0, exactly" in told
-    assert "batch partitioning: 0 of 6 updates of users come out" in told
-    assert "those of 1 of 1" in told
+    report = "\n".join(inversion_report.lines(conv))
+    assert "6 users with one image each (scikit-learn's digits), 4 in each of 16 rounds of SecAgg" in report
+    assert "random selection:   6 of 6 updates of users come out after" in report
+    assert "max |error| = 0, exactly" in report
+    assert "batch partitioning: 0 of 6 updates of users come out" in report
+    assert "those of 1 of 1" in report
     row = conv.rows[0]
     for found in (row.alone, row.as_one, row.together):
         assert found is not None
-        assert f"{found.score:.1f} ({found.nearer})" in told
+        assert f"{found.score:.1f} ({found.nearer})" in report
 
 
 def test_the_picture_is_written_and_is_the_same_each_time(conv: Result, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is in the extra `plot`")
-    paths = inversion_told.draw(conv, tmp_path / "new")
+    paths = inversion_report.draw(conv, tmp_path / "new")
     assert [path.name for path in paths] == ["reconstruction.svg", "reconstruction.png"]
     before = [path.read_bytes() for path in paths]
     assert before[0].startswith(b"<?xml")
     assert before[1].startswith(b"\x89PNG")
-    assert [path.read_bytes() for path in inversion_told.draw(conv, tmp_path / "new")] == before
+    assert [path.read_bytes() for path in inversion_report.draw(conv, tmp_path / "new")] == before
 
 
 def test_tiles_stand_in_a_square() -> None:
     images = np.stack([np.full((8, 8), value) for value in (0.0, 0.25, 0.5)])
-    canvas = inversion_told.tiled(images)
+    canvas = inversion_report.tiled(images)
     assert canvas.shape == (236, 236)
     assert [canvas[60, 60], canvas[60, 170], canvas[170, 60], canvas[170, 170]] == [1, 0.75, 0.5, 0.8]
-    assert inversion_told.tiled(images[:1]).shape == (118, 118)
+    assert inversion_report.tiled(images[:1]).shape == (118, 118)
 
 
 def test_similarity_is_that_of_the_books() -> None:

@@ -45,9 +45,9 @@ def buffered(task: Any, aggregator: Any = None, **settings: Any) -> dict[str, An
 def test_fedavg_moves_the_model_against_the_weighted_mean(sizes: list[int], weighted: bool, server_rate: float) -> None:
     task, aggregator = fake_task.task(sizes), Plain()
     synchronous(task, aggregator, weighted=weighted, server_rate=server_rate)
-    for (before, after), told in zip(pairwise(task.model.seen), aggregator.told, strict=True):
+    for (before, after), report in zip(pairwise(task.model.seen), aggregator.report, strict=True):
         weights = np.array(sizes if weighted else [1] * len(sizes))
-        mean = sum(n * update for n, update in zip(weights, told["updates"], strict=True)) / weights.sum()
+        mean = sum(n * update for n, update in zip(weights, report["updates"], strict=True)) / weights.sum()
         np.testing.assert_allclose(after, before - server_rate * mean, rtol=1e-12)
 
 
@@ -57,7 +57,7 @@ def test_an_update_is_what_was_downloaded_minus_what_was_trained() -> None:
     synchronous(task, aggregator, rounds=1)
     starts, _, moves = task.trainer.given[0]
     aims = np.array([0.5, 3.0]) + moves
-    np.testing.assert_allclose(aggregator.told[0]["updates"], 0.5 * (starts - aims[:, None]))
+    np.testing.assert_allclose(aggregator.report[0]["updates"], 0.5 * (starts - aims[:, None]))
 
 
 def test_rounds_without_users_change_nothing() -> None:
@@ -65,16 +65,16 @@ def test_rounds_without_users_change_nothing() -> None:
     synchronous(task, aggregator, rounds=2, choose=lambda t: [] if t == 0 else [2])
     assert (task.model.seen[0] == task.model.seen[1]).all()
     assert (task.model.seen[2] != task.model.seen[1]).all()
-    (starts, _, moves), told = task.trainer.given[0], aggregator.told[0]
-    np.testing.assert_allclose(told["updates"], 0.5 * (starts - 4 - moves[0]))
-    assert (told["users"], told["round"]) == ([2], 1)
+    (starts, _, moves), report = task.trainer.given[0], aggregator.report[0]
+    np.testing.assert_allclose(report["updates"], 0.5 * (starts - 4 - moves[0]))
+    assert (report["users"], report["round"]) == ([2], 1)
 
 
 def test_the_learning_rate_of_a_round_reaches_the_training() -> None:
     task, aggregator = fake_task.task([1]), Plain()
     synchronous(task, aggregator, rounds=3, rate_of=lambda t: (0.5, 0.25, 0.125)[t])
-    for told, (starts, _, moves), rate in zip(aggregator.told, task.trainer.given, (0.5, 0.25, 0.125), strict=True):
-        np.testing.assert_allclose(told["updates"], rate * (starts - moves[0]))
+    for report, (starts, _, moves), rate in zip(aggregator.report, task.trainer.given, (0.5, 0.25, 0.125), strict=True):
+        np.testing.assert_allclose(report["updates"], rate * (starts - moves[0]))
 
 
 @pytest.mark.requirement("EXP-11")
@@ -84,10 +84,10 @@ def test_fedbuff_is_that_of_its_page(c_g: int | None) -> None:
     buffered(task, aggregator, c_g=c_g, tau_max=1, server_rate=0.5)
     p = fedbuff.Parameters(4, 3, 2, 1, 0.5, POLYNOMIAL, c_g or 2**32)
     state = fedbuff.start(p, task.first())
-    for told, model in zip(aggregator.told, task.model.seen[1:], strict=True):
-        for user, tau, update in zip(told["users"], told["taus"], told["updates"], strict=True):
+    for report, model in zip(aggregator.report, task.model.seen[1:], strict=True):
+        for user, tau, update in zip(report["users"], report["taus"], report["updates"], strict=True):
             state = fedbuff.receive(replay(state), user, state.round - tau, update)
-        state = fedbuff.step(state, rounding=told["draws"][np.argsort(told["users"])])
+        state = fedbuff.step(state, rounding=report["draws"][np.argsort(report["users"])])
         np.testing.assert_allclose(model, state.model, rtol=1e-9 if c_g is None else 1e-14)
 
 
@@ -111,8 +111,8 @@ def test_late_updates_begin_with_the_model_of_that_round() -> None:
     task, aggregator = fake_task.task(), Plain()
     buffered(task, aggregator)
     late = 0
-    for number, (told, (starts, _, _)) in enumerate(zip(aggregator.told, task.trainer.given, strict=True)):
-        for tau, start in zip(told["taus"], starts, strict=True):
+    for number, (report, (starts, _, _)) in enumerate(zip(aggregator.report, task.trainer.given, strict=True)):
+        for tau, start in zip(report["taus"], starts, strict=True):
             assert (start == task.model.seen[number - tau]).all()
             late += tau > 0
     assert late > 10
@@ -143,7 +143,7 @@ def test_schemes_with_one_seed_see_the_same_users_staleness_and_batches() -> Non
     buffered(tasks[1], real, staleness=CONSTANT, c_g=None, server_rate=0.1)
     synchronous(tasks[2], plain, rounds=30, choose=runs.uniform(tasks[2], 2), weighted=False)
     assert (tasks[0].model.seen[0] == tasks[2].model.seen[0]).all()
-    for first, second, third in zip(weighed.told, real.told, plain.told, strict=True):
+    for first, second, third in zip(weighed.report, real.report, plain.report, strict=True):
         assert first["users"] == second["users"] == third["users"]
         assert first["taus"] == second["taus"]
     moves = [[moves for _, _, moves in task.trainer.given] for task in tasks]
@@ -161,9 +161,9 @@ def test_another_seed_is_another_run() -> None:
 def test_weights_are_drawn_from_their_stream() -> None:
     task, aggregator = fake_task.task(seed=4), Plain()
     buffered(task, aggregator, rounds=3)
-    for number, told in enumerate(aggregator.told):
-        assert (told["draws"] == stream(4, WEIGHTS, number).integers(0, 2**53, 2) / 2**53).all()
-        assert all(isinstance(weight, int) for weight in told["weights"])
+    for number, report in enumerate(aggregator.report):
+        assert (report["draws"] == stream(4, WEIGHTS, number).integers(0, 2**53, 2) / 2**53).all()
+        assert all(isinstance(weight, int) for weight in report["weights"])
 
 
 # ------------------------------------------------------------------------------------------------------ where it stops

@@ -107,13 +107,13 @@ def test_the_same_seed_gives_the_same_run(small: tuple[Course, ...]) -> None:
 
 
 def test_progress_is_told_from_none_to_nearly_all() -> None:
-    told: list[tuple[str, float]] = []
-    selection.run(Settings(6, 2, (1,), 3), lambda what, share: told.append((what, share)))
-    shares = [share for _, share in told]
+    report: list[tuple[str, float]] = []
+    selection.run(Settings(6, 2, (1,), 3), lambda what, share: report.append((what, share)))
+    shares = [share for _, share in report]
     assert shares == sorted(shares)
     assert shares[0] == 0
     assert 0.5 < shares[-1] < 1
-    assert told[0][0] == "Random: rounds"
+    assert report[0][0] == "Random: rounds"
 
 
 def test_statements_of_the_paper_hold_where_they_do() -> None:

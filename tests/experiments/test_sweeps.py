@@ -31,19 +31,19 @@ class Ear:
     """Hears what a sweep tells."""
 
     def __init__(self) -> None:
-        self.told: list[Any] = []
+        self.report: list[Any] = []
 
     def begin(self, cells: int, kept: int, under_way: Any) -> None:
         """Keep it."""
-        self.told.append((cells, kept))
+        self.report.append((cells, kept))
 
     def finished(self) -> None:
         """Keep it."""
-        self.told.append("finished")
+        self.report.append("finished")
 
     def damaged(self, path: Path) -> None:
         """Keep it."""
-        self.told.append(path.name)
+        self.report.append(path.name)
 
 
 def sweep(folder: Path, cells: Sequence[Data] = CELLS, name: str = toy.NAME) -> Sweep:
@@ -54,7 +54,7 @@ def sweep(folder: Path, cells: Sequence[Data] = CELLS, name: str = toy.NAME) -> 
 def swept(folder: Path, **options: Any) -> tuple[Swept, list[Any]]:
     """What a sweep in one process gives, and what it tells."""
     ear = Ear()
-    return sweeps.run(sweep(folder), ear, **{"jobs": 1, **options}), ear.told
+    return sweeps.run(sweep(folder), ear, **{"jobs": 1, **options}), ear.report
 
 
 @pytest.fixture(scope="module")
@@ -83,30 +83,30 @@ def test_a_cluster_gives_what_one_process_gives(tmp_path: Path, expected: Swept)
     start: Any = LocalCluster
     quiet = {"host": "127.0.0.1", "dashboard_address": None, "silence_logs": 50}
     with start(n_workers=2, threads_per_worker=1, **quiet) as cluster:
-        found, told = swept(tmp_path, scheduler=cluster.scheduler_address)
+        found, report = swept(tmp_path, scheduler=cluster.scheduler_address)
     assert found.results == expected.results
     assert found.failures == ()
-    assert told == [(6, 0), *["finished"] * 6]
+    assert report == [(6, 0), *["finished"] * 6]
     assert len(list(tmp_path.iterdir())) == 6
 
 
 @pytest.mark.requirement("EXP-26")
 def test_a_kept_cell_gives_what_a_fresh_one_gives(tmp_path: Path, expected: Swept) -> None:
     swept(tmp_path)
-    found, told = swept(tmp_path)
+    found, report = swept(tmp_path)
     assert found.results == expected.results
-    assert told == [(6, 6)]
+    assert report == [(6, 6)]
 
 
 @pytest.mark.requirement("EXP-25")
 def test_a_finished_cell_is_kept_before_the_next_is_run(tmp_path: Path) -> None:
     class Counting(Ear):
         def finished(self) -> None:
-            self.told.append(len(list(tmp_path.glob("*.json"))))
+            self.report.append(len(list(tmp_path.glob("*.json"))))
 
     ear = Counting()
     sweeps.run(sweep(tmp_path), ear, jobs=1)
-    assert ear.told == [(6, 0), 1, 2, 3, 4, 5, 6]
+    assert ear.report == [(6, 0), 1, 2, 3, 4, 5, 6]
     assert {path.suffix for path in tmp_path.iterdir()} == {".json"}
 
 
@@ -173,8 +173,8 @@ def test_a_damaged_kept_cell_is_said_and_run_again(tmp_path: Path, expected: Swe
     swept(tmp_path)
     path = tmp_path / f"{sweep(tmp_path).key(CELLS[3])}.json"
     path.write_text(harm(path.read_text(encoding="utf-8")), encoding="utf-8")
-    found, told = swept(tmp_path)
-    assert told == [path.name, (6, 5), "finished"]
+    found, report = swept(tmp_path)
+    assert report == [path.name, (6, 5), "finished"]
     assert found.results == expected.results
     assert swept(tmp_path)[1] == [(6, 6)]
 

@@ -142,12 +142,12 @@ def test_a_bad_file_is_refused_in_one_line_with_its_number(
     with pytest.raises(LedgerError) as raised:
         load(tmp_path, text)
     assert type(raised.value) is kind
-    told = re.fullmatch(r"test\.toml(?::(\d+))?:? (.*)", str(raised.value))
-    assert told
-    assert said in told[2]
-    assert told[1]
-    field = re.search(r"TST-1: (\w+):", told[2])
-    line = text.splitlines()[int(told[1]) - 1]
+    report = re.fullmatch(r"test\.toml(?::(\d+))?:? (.*)", str(raised.value))
+    assert report
+    assert said in report[2]
+    assert report[1]
+    field = re.search(r"TST-1: (\w+):", report[2])
+    line = text.splitlines()[int(report[1]) - 1]
     assert line.startswith((field[1], "[[claim]]") if field else ("paper", "claim", "more", "[[claim]]", "id"))
 
 

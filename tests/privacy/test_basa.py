@@ -236,8 +236,8 @@ def test_without_timeouts_every_prefix_tells_nothing_until_no_honest_user_is_to_
             for coalition in model.every_coalition(range(K)):
                 honest = epoch.honest(coalition, range(k))
                 to_come = epoch.honest(coalition, range(k, K))
-                told = [epoch.total(honest)] if honest and not to_come else []
-                assert exactly(epoch.view(coalition), told)
+                received = [epoch.total(honest)] if honest and not to_come else []
+                assert exactly(epoch.view(coalition), received)
 
 
 # ------------------------------------------------------------------------------------------------------------- void

@@ -481,8 +481,8 @@ def test_a_mask_or_noise_that_is_used_for_two_stamps_is_seen(kind: type[Column],
 def lies(pair: tuple[Buffer, Buffer], coalition: Users) -> Iterator[dict[int, tuple[Buffer, ...]]]:
     """Every way to tell each honest user one of two buffers."""
     honest = [user for user in range(TINY.N) if user not in coalition]
-    for told in product(pair, repeat=len(honest)):
-        yield {user: (one,) for user, one in zip(honest, told, strict=True)}
+    for received in product(pair, repeat=len(honest)):
+        yield {user: (one,) for user, one in zip(honest, received, strict=True)}
 
 
 ONE, OTHER = (model.announced(TINY, (0, 1, 2), (0, 1, 2), weights) for weights in ((3, 1, 1), (3, 2, 1)))

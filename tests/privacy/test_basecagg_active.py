@@ -12,7 +12,7 @@ from secagg_spec.errors import ParameterError, UnknownUser
 from secagg_spec.privacy import basecagg as semi_honest
 from secagg_spec.privacy import basecagg_active as active
 from secagg_spec.privacy.basecagg import Buffer
-from secagg_spec.privacy.basecagg_active import Confirmations, Told
+from secagg_spec.privacy.basecagg_active import Confirmations, Received
 from secagg_spec.privacy.lightsecagg import Users
 from secagg_spec.protocols.basecagg.active import PRESETS, Parameters
 from secagg_spec.protocols.basecagg.round import PRESETS as BASE
@@ -40,13 +40,13 @@ def conflicts() -> Iterator[tuple[Buffer, Buffer]]:
     yield from combinations(sets, 2)
 
 
-def lies(pair: tuple[Buffer, Buffer]) -> Iterator[tuple[Users, dict[int, Told]]]:
+def lies(pair: tuple[Buffer, Buffer]) -> Iterator[tuple[Users, dict[int, Received]]]:
     """Every colluder, with every way to tell each other user one of two buffers, or one after the other."""
     first, second = pair
     for colluder in range(TINY.N):
         honest = [user for user in range(TINY.N) if user != colluder]
-        for told in product(((first,), (second,), (first, second)), repeat=len(honest)):
-            yield (colluder,), dict(zip(honest, told, strict=True))
+        for received in product(((first,), (second,), (first, second)), repeat=len(honest)):
+            yield (colluder,), dict(zip(honest, received, strict=True))
 
 
 def with_both(users: Confirmations, pairs: Iterator[tuple[Buffer, Buffer]]) -> tuple[int, int]:
@@ -91,8 +91,8 @@ def test_with_2W_equal_to_N_plus_T_the_attack_is_back() -> None:
 def test_where_the_semi_honest_profile_leaks_the_active_one_does_not() -> None:
     """One colluder and two weightings: the 14 ways to tell both leak, and in the active profile none does."""
     users, leaks = Confirmations(TINY), 0
-    for told in product(((ONE,), (OTHER,)), repeat=4):
-        asked = dict(zip(range(1, 5), told, strict=True))
+    for received in product(((ONE,), (OTHER,)), repeat=4):
+        asked = dict(zip(range(1, 5), received, strict=True))
         leaks += any(not verdict.private for verdict in semi_honest.equivocation(KINDS, (0,), asked))
         _, verdicts = active.equivocation(KINDS, users, (0,), asked)
         assert all(verdict.private for verdict in verdicts)
@@ -135,12 +135,12 @@ def test_a_quorum_names_its_signers_in_ascending_order(monkeypatch: pytest.Monke
     """User 8 stands in a set of a few users before user 1, but not in a quorum."""
     users, shown = Confirmations(TINY), []
 
-    def heard(user: int, told: Told, quorums: tuple[Users, ...]) -> tuple[Told, Told]:
+    def heard(user: int, received: Received, quorums: tuple[Users, ...]) -> tuple[Received, Received]:
         shown.append((user, quorums))
-        return told, told
+        return received, received
 
     monkeypatch.setattr(users, "heard", heard)
     monkeypatch.setattr(users, "_valid", lambda user, signed, buffer: True)
-    monkeypatch.setattr(users, "signed", lambda user, told: told)
+    monkeypatch.setattr(users, "signed", lambda user, received: received)
     assert users.released((8, 16), {1: (ONE,)}) == {1: (ONE,)}
     assert shown == [(1, ((1, 8, 16),))]

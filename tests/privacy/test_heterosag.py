@@ -181,33 +181,33 @@ def test_of_a_union_of_subgroups_exactly_the_decodable_segments_are_known(parame
     parameters = replace(parameters, matrix=matrix)
     plan = Plan(parameters)
     for count in range(parameters.count - 1):
-        for gone in combinations(range(parameters.count), count):
-            dropped = [user for z in gone for user in parameters.members[z]]
+        for left_out in combinations(range(parameters.count), count):
+            dropped = [user for z in left_out for user in parameters.members[z]]
             rows = plan.rows_shown(situation(parameters, dropped=dropped))
-            left = [z for z in range(parameters.count) if z not in gone]
+            left = [z for z in range(parameters.count) if z not in left_out]
             for size in range(1, len(left) + 1):
                 for union in combinations(left, size):
-                    assert decodable(rows, union) == decodable(parameters.plan, union, gone)
-            assert inference_robustness(rows).value == inference_robustness(parameters.plan, gone).value
+                    assert decodable(rows, union) == decodable(parameters.plan, union, left_out)
+            assert inference_robustness(rows).value == inference_robustness(parameters.plan, left_out).value
 
 
 @pytest.mark.requirement("HSA-11")
 @pytest.mark.parametrize("matrix", [*(MATRICES[name](4) for name in PAIRS), (((0, 2), (1, 3)),) * 4])
 def test_all_unions_are_counted_in_the_segments_that_show_them(matrix: Matrix) -> None:
     found = Unions(matrix)
-    for gone in ((), (0,), (2,), (1, 3)):
-        left = [z for z in range(4) if z not in gone]
+    for left_out in ((), (0,), (2,), (1, 3)):
+        left = [z for z in range(4) if z not in left_out]
         counts = {
-            union: len(decodable(matrix, union, gone))
+            union: len(decodable(matrix, union, left_out))
             for size in range(1, len(left) + 1)
             for union in combinations(left, size)
         }
-        shown = found.counts(gone).tolist()
+        shown = found.counts(left_out).tolist()
         assert {found.members(at): count for at, count in enumerate(shown) if at and count >= 0} == counts
         del counts[tuple(left)]
-        most, union = found.most(gone)
+        most, union = found.most(left_out)
         assert most == max(counts.values()) == counts[union]
-        assert found.share(gone) == 1 - inference_robustness(matrix, gone).value
+        assert found.share(left_out) == 1 - inference_robustness(matrix, left_out).value
 
 
 @pytest.mark.parametrize("matrix", [(((0, 1, 2),),) * 3, (tuple((z,) for z in range(21)),) * 21])
@@ -271,10 +271,10 @@ def test_a_user_that_is_missing_in_one_round_is_isolated_and_users_refuse_it() -
         assert dict(found.users) == {11: 1}
         assert list(map(int, found.coefficients)) == ([1, -1] if order[0] == everyone else [-1, 1])
         assert weak.refused == (None, None)
-        assert weak.told(found, answered=(True, True))
+        assert weak.learned(found, answered=(True, True))
         assert "tell users [11] from the others" in str(kept.refused[1])
         assert kept.refused[0] is None
-        assert not kept.told(found, answered=(True, False))
+        assert not kept.learned(found, answered=(True, False))
 
 
 @pytest.mark.requirement("HSA-27")
@@ -287,7 +287,7 @@ def test_a_combination_of_three_rounds_isolates_whom_no_two_do() -> None:
     found = Rounds(Plan(wide, RULES["none"]), sets).combination(cell_of(wide, 1, 0), (0, 1, 2))
     assert found is not None
     assert (dict(found.users), found.modulus) == ({5: 1}, 2)
-    assert Rounds(Plan(wide, RULES["none"]), sets).told(found, answered=(True,) * 3)
+    assert Rounds(Plan(wide, RULES["none"]), sets).learned(found, answered=(True,) * 3)
 
 
 @pytest.mark.requirement("HSA-27")
@@ -304,11 +304,11 @@ def test_sums_are_known_modulo_two_as_well() -> None:
     assert len(found.users) == 2
     total = [sum(c * (u in s) for c, s in zip(found.coefficients, sets, strict=True)) for u in range(6)]
     assert {u: int(t) % 2 for u, t in enumerate(total) if int(t) % 2} == dict(found.users)
-    assert rounds.told(found, answered=(True,) * 3)
-    assert not rounds.told(found, answered=(True, True, False))
+    assert rounds.learned(found, answered=(True,) * 3)
+    assert not rounds.learned(found, answered=(True, True, False))
     longer = Rounds(Plan(wide, RULES["none"]), (*sets, tuple(range(12))))
     unused = replace(found, coefficients=(*found.coefficients, Fraction(0)))
-    assert longer.told(unused, answered=(True, True, True, False)), "a round with the factor 0 needs no answer"
+    assert longer.learned(unused, answered=(True, True, True, False)), "a round with the factor 0 needs no answer"
 
 
 @pytest.mark.requirement("HSA-27")
@@ -369,8 +369,10 @@ def test_whatever_is_answered_isolates_nobody(drawn: list[set[int]]) -> None:
 
 
 @pytest.mark.requirement("HSA-14", "HSA-19")
-@pytest.mark.parametrize(("parameters", "gone"), [(TINY, ()), (TINY, (3, 8)), (TINY, (4, 5, 6, 7)), (FOUR, (0, 1, 2))])
-def test_the_forms_are_the_masked_segments_of_a_round(parameters: Parameters, gone: Users) -> None:
+@pytest.mark.parametrize(
+    ("parameters", "left_out"), [(TINY, ()), (TINY, (3, 8)), (TINY, (4, 5, 6, 7)), (FOUR, (0, 1, 2))]
+)
+def test_the_forms_are_the_masked_segments_of_a_round(parameters: Parameters, left_out: Users) -> None:
     """With the same inputs and seeds, each segment has the value of its form, and each sum that of its own."""
     p = parameters
     randomness = secagg.draw_randomness(cast(Any, p), {i: SeededSource(b"segments", str(i)) for i in range(p.N)})
@@ -378,7 +380,7 @@ def test_the_forms_are_the_masked_segments_of_a_round(parameters: Parameters, go
     updates = np.arange(p.N * p.d, dtype=np.uint64).reshape(p.N, p.d) * np.uint64(7) % levels.astype(np.uint64)
     session, number = bytes(range(16)), 5
     result = protocol.run_round(
-        p, updates, randomness=randomness, dropouts={"masked_input": gone}, session=session, round=number
+        p, updates, randomness=randomness, dropouts={"masked_input": left_out}, session=session, round=number
     )
     sent = {m.sender: m for e in result.transcript for m in e.sent if isinstance(m, MaskedSegments)}
     unpacked = {i: protocol.unpack_segments(cells_of(p, i), message.segments) for i, message in sent.items()}
@@ -391,7 +393,7 @@ def test_the_forms_are_the_masked_segments_of_a_round(parameters: Parameters, go
             members=cell.members,
         )
         values = value_of(p, cell, randomness, updates, element.space, session, number)
-        survivors = tuple(user for user in element.members if user not in gone)
+        survivors = tuple(user for user in element.members if user not in left_out)
         for user in survivors:
             got = unpacked[user][cell.start : cell.stop]
             assert computed(element.masked[user], values, cell.ring).tolist() == got.tolist()

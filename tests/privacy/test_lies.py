@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic import shamir
-from secagg_spec.arithmetic.companions import small_class
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.arithmetic.participation_classes import small_class
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto import masks
 from secagg_spec.crypto.entropy import SeededSource
@@ -74,14 +74,14 @@ def test_a_lie_is_one_that_users_can_be_told(given: tuple[int, int, int], withhe
         return
     assert size >= lies.least_sum(N, t, c, withheld=withheld)
     assert len(lie.isolated) == size
-    for user, named in lie.told.items():
+    for user, named in lie.announced.items():
         assert user in named
         assert len(named) >= t
         assert set(named) <= set(lie.arrived[user])
         assert withheld or lie.arrived[user] == tuple(range(N))
-    dropped = [other for user in lie.told for other in lie.arrived[user] if other not in lie.told[user]]
+    dropped = [other for user in lie.announced for other in lie.arrived[user] if other not in lie.announced[user]]
     for user in lie.isolated:
-        assert sum(user in named for named in lie.told.values()) >= t - c
+        assert sum(user in named for named in lie.announced.values()) >= t - c
         assert all(dropped.count(o) >= t - c for o in lie.arrived[user] if o >= c and o not in lie.isolated)
 
 
@@ -89,11 +89,11 @@ def learned(N: int, t: int, c: int, lie: lies.Lie) -> tuple[Verdict, Verdict]:
     """What is learned beyond the sum over a set that was told, and beyond that over the isolated users."""
     requests = Requests(Parameters(R=8, N=N, D=0, T=max(c, 1), t=t, k=N - 1, d=1), arrived=lie.arrived)
     coalition, element = tuple(range(c)), requests.element
-    answers = {user: requests.answer(user, chosen) for user, chosen in lie.told.items()}
+    answers = {user: requests.answer(user, chosen) for user, chosen in lie.announced.items()}
     given = {user: answer for user, answer in answers.items() if answer is not None}
     assert set(given) == set(answers)
     view = element.view(coalition, Situation(element.sharers, element.sharers, element.sharers, given))
-    return equivocation(requests, coalition, lie.told), view.decide(element.total(lie.isolated))
+    return equivocation(requests, coalition, lie.announced), view.decide(element.total(lie.isolated))
 
 
 @pytest.mark.parametrize(("N", "t", "size"), [(5, 3, 2), (7, 4, 2), (8, 5, 4), (10, 6, 4)])
@@ -184,9 +184,9 @@ def leaks(N: int, t: int) -> int:
         others = [list(combinations([u for u in range(N) if u != user], t - 1)) for user in unsigned]
         for chosen in product(*others):
             requests = Requests(p, arrived=dict(zip(unsigned, chosen, strict=True)))
-            told = {user: survivors for user in signers if user}
-            assert all(requests.answer(user, survivors) for user in told)
-            found += not equivocation(requests, (0,), told).private
+            received = {user: survivors for user in signers if user}
+            assert all(requests.answer(user, survivors) for user in received)
+            found += not equivocation(requests, (0,), received).private
     return found
 
 
@@ -211,12 +211,12 @@ def told_in_batches(t: int) -> tuple[dict[int, Users], Users]:
     """
     most = (15 - t) // 3
     pairs = list(combinations((1, 2, 3), most))
-    told = {}
+    received = {}
     for user in range(2, 15):
         free = [pair for pair in pairs if user // 3 not in pair]
-        gone = free[user % len(free)]
-        told[user] = tuple(u for u in range(15) if u // 3 not in gone)
-    return told, tuple(range(3, 3 + t - 2))
+        left_out = free[user % len(free)]
+        received[user] = tuple(u for u in range(15) if u // 3 not in left_out)
+    return received, tuple(range(3, 3 + t - 2))
 
 
 def bare_input(t: int) -> UintArray:
@@ -231,10 +231,10 @@ def bare_input(t: int) -> UintArray:
     network.table = tuple(step for step in network.table if step.phase in ("advertise_keys", "share_keys"))
     sources = {user: SeededSource(b"a lying server", str(user)) for user in range(15)}
     run_synchronous(network, {}, multi_round.draw_randomness(p, sources))
-    told, targets = told_in_batches(t)
+    received, targets = told_in_batches(t)
     masked = {user: send_input(network, table["masked_input", "user"], user, (1, *targets)) for user in range(15)}
     shares: dict[tuple[str, int], dict[int, int]] = {}
-    for holder, survivors in told.items():
+    for holder, survivors in received.items():
         keep(shares, answer(network, table["unmasking", "user"], holder, survivors))
     colluder = network.states[1].base.held
     for owner, pair in colluder.items():
@@ -341,9 +341,9 @@ def three_rounds(t: int, silent: tuple[Users, ...] = SILENT) -> list[heterosag.S
             states = {user: again(state, number, update * (user % 3 == 0)) for user, state in states.items()}
         states[19] = heterosag.user_start(p, bytes(16), number, 19, update * 0)
         network = Network(heterosag.TABLE, {SERVER: heterosag.server_start(p, bytes(16), number), **states})
-        gone = [user for user in range(20) if user not in survivors]
+        left_out = [user for user in range(20) if user not in survivors]
         sources = {user: SeededSource(b"three rounds", f"{number} {user}") for user in range(20)}
-        run_synchronous(network, {"masked_input": gone, "unmasking": quiet}, secagg.draw_randomness(p, sources))
+        run_synchronous(network, {"masked_input": left_out, "unmasking": quiet}, secagg.draw_randomness(p, sources))
         states = {user: network.states[user] for user in range(20)}
         found.append(network.states[SERVER])
     return found

@@ -256,9 +256,9 @@ def test_the_forms_are_the_messages_of_a_round(p: Parameters) -> None:
     """Shell and core: with the same inputs and sampled values, every message has the value of its form."""
     drawn = fixed_round(p)
     network = protocol.open_round(p, drawn.updates, session=bytes(16), round=0)
-    gone = (p.N - 1,) if p.D else ()
-    run_synchronous(network, {"upload": gone}, drawn.randomness)
-    surviving = tuple(user for user in range(p.N) if user not in gone)
+    dropped = (p.N - 1,) if p.D else ()
+    run_synchronous(network, {"upload": dropped}, drawn.randomness)
+    surviving = tuple(user for user in range(p.N) if user not in dropped)
     uploads, shares, answers = messages(network.transcript)
     L = p.share_length
     for place in range(L):
@@ -509,8 +509,8 @@ def test_every_further_user_that_is_told_another_set_costs_one_dimension_until_t
     p = parameters(7, 6, 3, 1)
     without_1 = (0, 2, 3, 4, 5)
     found = []
-    for told in range(4):
-        asked = dict.fromkeys((1, 2, 3, 4, 5)[: 5 - told], ALL_SIX) | dict.fromkeys((5, 4, 3)[:told], without_1)
+    for received in range(4):
+        asked = dict.fromkeys((1, 2, 3, 4, 5)[: 5 - received], ALL_SIX) | dict.fromkeys((5, 4, 3)[:received], without_1)
         found.append([(v.dimension, v.withheld) for v in model.equivocation(p, (0,), asked)])
     assert found == [[(0, 1)], [(1, 1)], [(2, 1)], [(2, 1)]]
 

@@ -39,8 +39,8 @@ def lies(p: Parameters) -> Iterator[tuple[Users, dict[int, Users]]]:
     for pair in combinations(sets, 2):
         for coalition in combinations(range(p.N), p.T):
             honest = [user for user in range(p.N) if user not in coalition]
-            for told in product(pair, repeat=len(honest)):
-                yield coalition, dict(zip(honest, told, strict=True))
+            for received in product(pair, repeat=len(honest)):
+                yield coalition, dict(zip(honest, received, strict=True))
 
 
 @pytest.mark.requirement("LSA-19", "LSA-26", "LSA-22")
@@ -96,10 +96,10 @@ def test_with_2W_equal_to_N_plus_T_the_attack_is_back() -> None:
 @pytest.mark.requirement("LSA-26", "LSA-28")
 def test_signatures_on_other_sets_and_repeated_ones_do_not_help() -> None:
     users = Confirmations(SIX)
-    for user, told in ((5, WITHOUT_1), (1, ALL_SIX)):
-        assert users.answers(user, told, told)
-        assert not users.answers(user, told, (0, 5))
-        assert not users.answers(user, told, (0, 5, 0, 5))
+    for user, received in ((5, WITHOUT_1), (1, ALL_SIX)):
+        assert users.answers(user, received, received)
+        assert not users.answers(user, received, (0, 5))
+        assert not users.answers(user, received, (0, 5, 0, 5))
 
 
 @pytest.mark.requirement("LSA-20", "LSA-09")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic import row_space
-from secagg_spec.arithmetic.companions import class_labels
+from secagg_spec.arithmetic.participation_classes import class_labels
 from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.errors import ParameterError
 from secagg_spec.privacy import multiround
@@ -193,8 +193,8 @@ def test_users_are_certified_beside_others_who_stay_hidden(extra: int) -> None:
     log[:, :users] = random.random((len(log), users)) < 0.4
     log[-extra - 1 :, users:] = random.random((extra + 1, late)) < 0.5
     found = audit(log[:-1])
-    told = found.combinations(list(found.recoveries)[::7])
-    for user, combination in told.items():
+    received = found.combinations(list(found.recoveries)[::7])
+    for user, combination in received.items():
         total = [sum(factor for at, factor in combination if log[at, member]) for member in range(users + late)]
         assert total == [int(member == user) for member in range(users + late)]
     assert not any(weighed(log[:-1], found.witness))

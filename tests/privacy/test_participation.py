@@ -22,8 +22,8 @@ SURVIVORS = st.lists(st.sets(st.integers(0, TINY.N - 1), max_size=2), min_size=1
 """Who drops out of each round."""
 
 
-def stayed(gone: set[int]) -> list[int]:
-    return [user for user in range(TINY.N) if user not in gone]
+def stayed(dropped: set[int]) -> list[int]:
+    return [user for user in range(TINY.N) if user not in dropped]
 
 
 @given(ROUNDS)
@@ -53,8 +53,8 @@ def test_what_no_sum_shows_is_shown_by_none(rounds: list[list[int]]) -> None:
 
 
 @given(SURVIVORS)
-def test_cells_are_those_of_the_plan(gone: list[set[int]]) -> None:
-    rounds = [stayed(users) for users in gone]
+def test_cells_are_those_of_the_plan(dropped: list[set[int]]) -> None:
+    rounds = [stayed(users) for users in dropped]
     log = expand(of_sets(Roster(TINY.N), rounds, 3), TINY)
     assert (log.first, log.rounds, log.cells, len(log.segments)) == (3, len(rounds), True, TINY.count)
     for segment, sums in enumerate(log.segments):
@@ -70,10 +70,10 @@ def test_cells_are_those_of_the_plan(gone: list[set[int]]) -> None:
 
 
 @given(SURVIVORS)
-def test_sessions_that_users_answer_have_a_strong_privacy_of_T_and_two(gone: list[set[int]]) -> None:
+def test_sessions_that_users_answer_have_a_strong_privacy_of_T_and_two(dropped: list[set[int]]) -> None:
     """HSA-27 refuses a round exactly when the audit of the rounds so far finds fewer together."""
     past: list[frozenset[int]] = []
-    for users in map(stayed, gone):
+    for users in map(stayed, dropped):
         here = account(expand(of_sets(Roster(TINY.N), [sorted(some) for some in (*past, users)]), TINY))
         try:
             check_past(TINY, users, past)
@@ -96,8 +96,8 @@ def test_a_user_of_a_cell_comes_out_when_it_alone_is_missing() -> None:
 
 
 @given(SURVIVORS)
-def test_survivors_that_a_cell_allows_are_no_stronger_than_its_classes(gone: list[set[int]]) -> None:
-    sets = [sorted(users) for users in map(stayed, gone) if allowed(users)]
+def test_survivors_that_a_cell_allows_are_no_stronger_than_its_classes(dropped: list[set[int]]) -> None:
+    sets = [sorted(users) for users in map(stayed, dropped) if allowed(users)]
     found = account(expand(of_sets(Roster(TINY.N), sets), TINY))
     for one in found.found.values():
         assert any(one.user in users for users in sets)

@@ -263,16 +263,22 @@ SHELL = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("p", "order", "gone"), SHELL)
-def test_the_forms_are_the_messages_of_a_round(p: Parameters, order: Users | None, gone: Users) -> None:
+@pytest.mark.parametrize(("p", "order", "left_out"), SHELL)
+def test_the_forms_are_the_messages_of_a_round(p: Parameters, order: Users | None, left_out: Users) -> None:
     """Shell and core: with the same inputs and seeds, the messages have the values of their forms."""
     randomness = protocol.draw_randomness(p, {i: SeededSource(b"round", str(i)) for i in range(p.N)})
     updates = np.arange(p.N * p.d, dtype=np.uint64).reshape(p.N, p.d) * np.uint64(7) % np.uint64(p.R)
     session, number = bytes(range(16)), 5
     result = protocol.run_round(
-        p, updates, randomness=randomness, dropouts={"masked_input": gone}, order=order, session=session, round=number
+        p,
+        updates,
+        randomness=randomness,
+        dropouts={"masked_input": left_out},
+        order=order,
+        session=session,
+        round=number,
     )
-    survivors = tuple(user for user in range(p.N) if user not in gone)
+    survivors = tuple(user for user in range(p.N) if user not in left_out)
     assert result.contributors == survivors
     graph = p.graph(order)
     streams = Streams(session=session, round=number)
@@ -439,8 +445,8 @@ WITHOUT_1 = (0, 2, 3, 4)
 
 def test_a_server_that_names_different_survivors_gets_both_secrets_of_one_user() -> None:
     """The smallest case on a complete graph: five users, t = 3, one colluder."""
-    told = {1: EVERYONE, 2: EVERYONE, 3: WITHOUT_1, 4: WITHOUT_1}
-    verdict = model.equivocation(Requests(TINY), (0,), told)
+    received = {1: EVERYONE, 2: EVERYONE, 3: WITHOUT_1, 4: WITHOUT_1}
+    verdict = model.equivocation(Requests(TINY), (0,), received)
     assert verdict.functionals == ("x_1[0]",)
     assert model.equivocation(Requests(TINY), (0,), dict.fromkeys((1, 2, 3, 4), EVERYONE)).private
 
@@ -449,13 +455,13 @@ def lies(p: Parameters, coalition: Users) -> Iterator[dict[int, Users]]:
     """Every way to tell each honest user a set that it accepts."""
     honest = [user for user in range(p.N) if user not in coalition]
     sets = list(subsets(range(p.N), at_least=p.enough))
-    for told in product(*([users for users in sets if user in users] for user in honest)):
-        yield dict(zip(honest, told, strict=True))
+    for received in product(*([users for users in sets if user in users] for user in honest)):
+        yield dict(zip(honest, received, strict=True))
 
 
-def opened(requests: Requests, coalition: Users, told: dict[int, Users]) -> set[int]:
+def opened(requests: Requests, coalition: Users, received: dict[int, Users]) -> set[int]:
     """The users of whom a lying server gets t shares of both secrets; counted, not decided."""
-    answers = {user: requests.answer(user, chosen) for user, chosen in told.items()}
+    answers = {user: requests.answer(user, chosen) for user, chosen in received.items()}
     graph, t, found = requests.element.graph, requests.parameters.t, set()
     for user in set(range(requests.parameters.N)) - set(coalition):
         own = len(graph.neighbours(user) & set(coalition))
@@ -480,20 +486,20 @@ def opened(requests: Requests, coalition: Users, told: dict[int, Users]) -> set[
 def test_all_lies_at_the_smallest_sizes(p: Parameters, coalition: Users, most_opened: int) -> None:
     requests, worst = Requests(p), 0
     decided: dict[frozenset[int], dict[int, Users]] = {}
-    for told in lies(p, coalition):
-        found = opened(requests, coalition, told)
+    for received in lies(p, coalition):
+        found = opened(requests, coalition, received)
         worst = max(worst, len(found))
-        decided.setdefault(frozenset(found), told)
+        decided.setdefault(frozenset(found), received)
     assert worst == most_opened
-    for users, told in decided.items():
-        assert bool(users) == (not model.equivocation(requests, coalition, told).private)
+    for users, received in decided.items():
+        assert bool(users) == (not model.equivocation(requests, coalition, received).private)
 
 
 def test_the_server_alone_needs_six_users_for_a_threshold_of_three() -> None:
     """2t <= N + c, with c colluders: 6 <= 5 fails at `tiny`, 6 <= 6 holds here."""
     for sets in product((EVERYONE, WITHOUT_1), repeat=4):
-        told = {1: EVERYONE, **dict(zip((0, 2, 3, 4), sets, strict=True))}
-        assert model.equivocation(waiting_at_tiny(), (), told).private
+        received = {1: EVERYONE, **dict(zip((0, 2, 3, 4), sets, strict=True))}
+        assert model.equivocation(waiting_at_tiny(), (), received).private
     p = Parameters(R=8, N=6, D=0, T=1, t=3, k=5, d=1)
     six, without = tuple(range(6)), (0, 2, 3, 4, 5)
     told_six = {0: six, 1: six, 2: six, 3: without, 4: without, 5: without}

@@ -75,8 +75,8 @@ def test_how_often_a_round_lacks_holders_is_bounded_by_the_formula(N: int, k: in
     for dropped in range(N - 1):
         for t in range(2, k + 2):
             lacking = 0
-            for gone in combinations(range(N), dropped):
-                left = set(range(N)) - set(gone)
+            for left_out in combinations(range(N), dropped):
+                left = set(range(N)) - set(left_out)
                 lacking += any(len(graph.holders(user) & left) < t for user in range(N))
             assert Fraction(lacking, comb(N, dropped)) <= sparse.stuck(N, k, t, dropped)
             assert (lacking == 0) == (sparse.stuck(N, k, t, dropped) == 0)

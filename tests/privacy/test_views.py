@@ -230,16 +230,16 @@ def test_views_of_two_moduli_tell_together_what_counting_says(moduli: tuple[int,
     L, first = lcm(*moduli), Space(Ring(moduli[0]))
     cases = every_vector(L, 3)
     tables = np.array(numbers, dtype=np.uint64).reshape(2, 3, 3)
-    views, told, known = [], [], []
+    views, received, known = [], [], []
     for R, table in zip(moduli, tables, strict=True):
         space, rows = Space(Ring(R), first), table % np.uint64(R)
         symbols = join([space.secret("x", 0, range(2)), space.derived(BASE, 1)]).symbols
         views.append((View(space, ()), [Forms(symbols[:2], rows[2:, :2])]))
         views[-1][0].see(Forms(symbols, rows[:2]))
-        told += list(rows[:2] @ cases % np.uint64(R))
+        received += list(rows[:2] @ cases % np.uint64(R))
         known += list(rows[2:, :2] @ cases[:2] % np.uint64(R))
     verdict = decide_together([view for view, _ in views], [may for _, may in views])
-    s, v, f = codes(L, cases[:2]), codes(L, told), codes(L, known)
+    s, v, f = codes(L, cases[:2]), codes(L, received), codes(L, known)
     assert isclose(conditional_information(s, v, f), verdict.bits, abs_tol=1e-9)
     assert isclose(conditional_information(s, f, v), log2(verdict.withheld), abs_tol=1e-9)
 

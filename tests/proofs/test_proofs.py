@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from secagg_spec import resources
-from secagg_spec.arithmetic import companions, levels, quantizer, segments, shamir
+from secagg_spec.arithmetic import levels, participation_classes, quantizer, segments, shamir
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.crypto import masks
@@ -572,7 +572,7 @@ FALSIFIED = [
     ("batch_fairness", "apart - Fraction(1, 3)", "apart"),
     ("batch_family", "comb(N // T, K // T))", "comb(N, K // T))"),
     ("batch_family", "(T, T) if K < N else (N, N)", "(T, T)"),
-    ("batch_family", "told = batches if K < N else", "told = inputs if K < N else"),
+    ("batch_family", "shown = batches if K < N else", "shown = inputs if K < N else"),
     ("batch_family", "single == [0, 2 * T]", "single == []"),
     ("batch_family", "6: 190, 4: 4060", "6: 190, 4: 4600"),
     ("batch_family", "[*second, second[0]]]", "[*second, 0]]"),
@@ -615,7 +615,7 @@ FALSIFIED = [
     ("largest_family", "K // T + (N - K) // T, K // T)", "N // T - 1, K // T)"),
     ("largest_family", "if N % T == K % T == 0:", "if K % T == K - T:"),
     ("largest_family", "elif K % T == 0:", "elif N % T == 0:"),
-    ("largest_family", "companions(family))) >= T", "companions(family))) >= T - 1"),
+    ("largest_family", "participation_classes(family))) >= T", "participation_classes(family))) >= T - 1"),
     ("participation_privacy", "return min(map(len, classes(log)))", "return max(map(len, classes(log)))"),
     ("participation_privacy", "least >= T, f", "least == T, f"),
     ("participation_privacy", "condition=T > 1)", "condition=True)"),
@@ -889,8 +889,8 @@ BUGS: list[tuple[Any, str, Any, str]] = [
     (segments, "perfect", segments.cyclic, "perfect_matrices"),
     (heterosag, "check_past", lambda parameters, survivors, past: None, "cells_over_rounds"),
     (secagg, "mask_update", no_self_mask, "cells_over_rounds"),
-    (companions, "companions", lambda sets: [frozenset().union(*sets)], "whole_batches"),
-    (companions, "companions", list, "participation_privacy"),
+    (participation_classes, "participation_classes", lambda sets: [frozenset().union(*sets)], "whole_batches"),
+    (participation_classes, "participation_classes", list, "participation_privacy"),
     (heterosag_odds, "few", lambda users, below, p: p**users, "subgroup_dropouts"),
 ]
 

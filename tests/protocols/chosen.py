@@ -164,5 +164,5 @@ def announced(p: Parameters, fates: Sequence[str]) -> tuple[int, ...] | None:
 
 
 def _taking(p: Parameters, fates: Sequence[str], phase: str) -> set[int]:
-    gone = p.base.phases[: p.base.phases.index(phase) + 1]
-    return {user for user, fate in enumerate(fates) if fate not in gone}
+    dropped = p.base.phases[: p.base.phases.index(phase) + 1]
+    return {user for user, fate in enumerate(fates) if fate not in dropped}

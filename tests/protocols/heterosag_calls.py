@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from secagg_spec.arithmetic import averages, companions, factorisations, levels, packing, segments
+from secagg_spec.arithmetic import averages, factorisations, levels, packing, participation_classes, segments
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.errors import LengthMismatch, NonCanonical, OutOfRange, ParameterError, TooFewSurvivors
 from secagg_spec.protocols.codec import encode
@@ -20,7 +20,7 @@ from tests.strategies import vector
 
 MODULES = (
     averages,
-    companions,
+    participation_classes,
     factorisations,
     levels,
     packing,
@@ -30,7 +30,7 @@ MODULES = (
     heterosag_plan,
 )
 CORES = {
-    "companions",
+    "participation_classes",
     "small_class",
     "algorithm_1",
     "algorithm_2",

@@ -219,7 +219,7 @@ def test_a_key_names_the_accepted_positions_before(accepted: list[bool], users: 
 # -------------------------------------------------------------------------------------------------------- settle
 
 
-def told(scene: Scene) -> Settlement:
+def received(scene: Scene) -> Settlement:
     """What the server tells of the upload that it took."""
     (message,) = scene.mail("settle", AUTHORITY)
     assert isinstance(message, Settlement)
@@ -234,7 +234,7 @@ def test_only_a_signed_upload_is_accepted(parameters: Parameters) -> None:
     scene.keyed(1)
     scene.send(1)
     scene.take("take", SERVER)
-    right = told(scene)
+    right = received(scene)
     for wrong in (
         changed(right, signature=flipped(right.signature, 40)),
         changed(right, hashes=flipped(right.hashes)),
@@ -303,14 +303,14 @@ def test_a_position_is_settled_once(first: str) -> None:
     scene.send(0)
     if first == "accepted":
         scene.take("take", SERVER)
-        said = told(scene)
+        said = received(scene)
         scene.settle()
     else:
         twin = opened()
         twin.keyed(0)
         twin.send(0)
         twin.take("take", SERVER)
-        said = told(twin)
+        said = received(twin)
         scene.take("expire", SERVER)
         scene.settle()
     for again in (said, expired(0)):

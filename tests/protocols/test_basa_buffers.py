@@ -166,11 +166,11 @@ def at_once(users: int) -> Schedule:
 
 @given(st.integers(1, 8), st.integers(1, 40))
 def test_when_all_come_at_once_the_last_is_gone_after_a_share_of_the_turns(count: int, users: int) -> None:
-    told = list(visits(dispatcher(count), at_once(users), lambda user: 1.0))
-    assert max(visit.ended for visit in told) == math.ceil(users / count)
+    received = list(visits(dispatcher(count), at_once(users), lambda user: 1.0))
+    assert max(visit.ended for visit in received) == math.ceil(users / count)
     waits = [user // count for user in range(users)]
-    assert sorted(visit.began for visit in told) == waits
-    assert sorted(visit.user for visit in told) == list(range(users))
+    assert sorted(visit.began for visit in received) == waits
+    assert sorted(visit.user for visit in received) == list(range(users))
 
 
 @st.composite
@@ -187,15 +187,15 @@ def test_a_buffer_serves_one_user_at_a_time_in_the_order_in_which_they_came(
     crowd: tuple[int, Schedule, list[float]],
 ) -> None:
     count, arrivals, lengths = crowd
-    told = list(visits(dispatcher(count), arrivals, lambda user: lengths[user]))
-    assert sorted(visit.user for visit in told) == sorted(event.user for event in arrivals.events)
-    assert [visit.ended for visit in told] == sorted(visit.ended for visit in told)
+    received = list(visits(dispatcher(count), arrivals, lambda user: lengths[user]))
+    assert sorted(visit.user for visit in received) == sorted(event.user for event in arrivals.events)
+    assert [visit.ended for visit in received] == sorted(visit.ended for visit in received)
     came = {event.user: event.time for event in arrivals.events}
-    for visit in told:
+    for visit in received:
         assert visit.came == came[visit.user] <= visit.began
         assert visit.ended == visit.began + lengths[visit.user]
     for buffer in range(count):
-        served = sorted((visit for visit in told if visit.buffer == buffer), key=lambda visit: visit.began)
+        served = sorted((visit for visit in received if visit.buffer == buffer), key=lambda visit: visit.began)
         assert [visit.came for visit in served] == sorted(visit.came for visit in served)
         for one, other in pairwise(served):
             assert other.began == max(other.came, one.ended), "a buffer rests although somebody waits"
@@ -203,8 +203,8 @@ def test_a_buffer_serves_one_user_at_a_time_in_the_order_in_which_they_came(
 
 def test_a_user_may_come_again_when_its_visit_is_over() -> None:
     arrivals = Schedule(2, (Event(0.0, "x", 0), Event(0.0, "x", 1), Event(1.5, "x", 0)))
-    told = list(visits(dispatcher(2), arrivals, lambda user: 1.0))
-    assert told[-1] == Visit(0, 0, 1.5, 1.5, 2.5)
+    received = list(visits(dispatcher(2), arrivals, lambda user: 1.0))
+    assert received[-1] == Visit(0, 0, 1.5, 1.5, 2.5)
     with pytest.raises(WrongPhase, match="user 0 is at buffer 0 already"):
         list(visits(dispatcher(1), arrivals, lambda user: 1.0 + user * 5 + (user == 0)))
 

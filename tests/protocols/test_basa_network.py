@@ -153,8 +153,8 @@ class Misbehaving(RuleBasedStateMachine):
             event = self.scene.take(phase, party, inbox)
         except ProtocolError:
             assert snapshot([network.states[party], network.waiting, len(network.transcript)]) == before
-            gone = {id(message) for message in inbox}
-            network.waiting[party] = [m for m in network.waiting.get(party, []) if id(m) not in gone]
+            dropped = {id(message) for message in inbox}
+            network.waiting[party] = [m for m in network.waiting.get(party, []) if id(m) not in dropped]
         else:
             self.finished(event)
 

@@ -49,7 +49,7 @@ class Model:
     def __init__(self, parameters: Parameters) -> None:
         self.p = parameters
         self.places: list[int | None] = []
-        self.gone: set[int] = set()
+        self.dropped: set[int] = set()
         self.over = False
 
     @property
@@ -59,7 +59,7 @@ class Model:
 
     def takes(self, user: int) -> bool:
         """Whether this user is offered a position now."""
-        return not self.over and self.room and user not in self.gone
+        return not self.over and self.room and user not in self.dropped
 
     @property
     def room(self) -> bool:
@@ -72,7 +72,7 @@ class Model:
             return
         if what == "upload" or self.p.settle:
             self.places.append(user if what == "upload" else None)
-            self.gone.add(user)
+            self.dropped.add(user)
         else:
             self.over = True
 

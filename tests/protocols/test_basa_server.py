@@ -149,13 +149,13 @@ def test_an_offer_has_the_boxes_of_the_accepted_positions(accepted: list[bool], 
     position, before = len(accepted), [at for at, yes in enumerate(accepted) if yes]
     scene.train(users[5])
     scene.take("request", users[5])
-    offer, told = scene.take("offer", SERVER).sent
+    offer, announced = scene.take("offer", SERVER).sent
     assert isinstance(offer, PositionOffer)
-    assert isinstance(told, Assignment)
+    assert isinstance(announced, Assignment)
     boxes = [scene.uploads[0, at][1].boxes[80 * (position - at - 1) :][:80] for at in before]
     assert (offer.position, offer.boxes, offer.receiver) == (position, b"".join(boxes), users[5])
     assert (offer.keys, offer.signature) == (scene.server.keys, scene.server.signature)
-    assert (told.position, told.user, told.receiver) == (position, users[5], AUTHORITY)
+    assert (announced.position, announced.user, announced.receiver) == (position, users[5], AUTHORITY)
 
 
 @pytest.mark.requirement("BAA-36")
@@ -538,8 +538,8 @@ def test_the_server_takes_the_steps_of_its_state_and_no_others(state: str, phase
 @pytest.mark.parametrize("state", [state for state in ALLOWED if state != "idle"])
 def test_an_epoch_can_be_abandoned_at_any_time(state: str) -> None:
     scene = in_phase(state)
-    (told,) = scene.take("abandon", SERVER).sent
-    assert isinstance(told, Abandonment)
+    (announced,) = scene.take("abandon", SERVER).sent
+    assert isinstance(announced, Abandonment)
     assert (scene.server.phase, scene.server.places, scene.server.total) == ("idle", (), None)
     scene.take("abandon", AUTHORITY)
     scene.lose()

@@ -81,7 +81,7 @@ def fresh() -> Scene:
     return scene
 
 
-def told(now: int, entries: Sequence[Entry], user: int) -> BufferedSet:
+def received(now: int, entries: Sequence[Entry], user: int) -> BufferedSet:
     """An announcement to a user."""
     columns = [vector([getattr(entry, name) for entry in entries]) for name in ("stamp", "weight")]
     return BufferedSet(SESSION, now, SERVER, user, tuple(e.user for e in entries), columns[0], columns[1])
@@ -269,11 +269,11 @@ def holding() -> dict[int, Any]:
 @pytest.mark.requirement("BSA-39", "BSA-28")
 @given(st.lists(st.integers(0, len(OFFERS) - 1), min_size=1, max_size=6))
 def test_a_user_signs_once_in_a_round_and_once_for_an_update(offered: list[int]) -> None:
-    state, last, gone = holding()[4], -1, set[int]()
+    state, last, dropped = holding()[4], -1, set[int]()
     for at in offered:
         now, entries = OFFERS[at]
-        inbox, users = [told(now, entries, 4)], {entry.user for entry in entries}
-        if now <= last or users & gone:
+        inbox, users = [received(now, entries, 4)], {entry.user for entry in entries}
+        if now <= last or users & dropped:
             with pytest.raises(Replay if now <= last else InconsistentSets) as caught:
                 basecagg_active.user_confirm.take(state, inbox, randomness={})
             assert not caught.value.blamed
@@ -282,8 +282,8 @@ def test_a_user_signs_once_in_a_round_and_once_for_an_update(offered: list[int])
         assert message.signature == signature(4, now, entries)  # type: ignore[attr-defined]
         assert state.pending is not None
         assert state.pending.answer.round == now
-        last, gone = now, gone | users
-        assert set(state.base.held) == set(USERS) - gone
+        last, dropped = now, dropped | users
+        assert set(state.base.held) == set(USERS) - dropped
 
 
 @pytest.mark.requirement("BSA-39")
@@ -362,7 +362,7 @@ def test_a_wrong_signature_is_its_senders_fault_at_the_server(wrong: str) -> Non
 @cache
 def confirmed() -> Any:
     """User 4, who signed the buffer of users 0, 1 and 2."""
-    return basecagg_active.user_confirm.take(holding()[4], [told(*OFFERS[0], 4)], randomness={})[0]
+    return basecagg_active.user_confirm.take(holding()[4], [received(*OFFERS[0], 4)], randomness={})[0]
 
 
 @pytest.mark.requirement("BSA-43", "BSA-44", "BSA-50")
@@ -424,10 +424,10 @@ def test_a_quorum_is_for_the_buffer_that_was_signed_last() -> None:
         basecagg_active.user_recover.take(state, [quorum(4, 0, first[1], (0, 1, 2, 3))], randomness={})
     with pytest.raises(WrongPhase):
         basecagg_active.user_recover.take(state, [], randomness={})
-    state, _ = basecagg_active.user_confirm.take(state, [told(*first, 4)], randomness={})
+    state, _ = basecagg_active.user_confirm.take(state, [received(*first, 4)], randomness={})
     held = {user: basecagg.Held(1, vector([user, 1])) for user in (0, 1, 2)}
     state = replace(state, base=replace(state.base, held=held))
-    state, _ = basecagg_active.user_confirm.take(state, [told(*second, 4)], randomness={})
+    state, _ = basecagg_active.user_confirm.take(state, [received(*second, 4)], randomness={})
     with pytest.raises(WrongPhase):
         basecagg_active.user_recover.take(state, [quorum(4, 0, first[1], (0, 1, 2, 3))], randomness={})
     _, (answer,) = basecagg_active.user_recover.take(state, [quorum(4, 1, second[1], (0, 1, 2, 3))], randomness={})
@@ -465,7 +465,7 @@ class LyingServer:
         """Tell a user of a buffer, and keep what it signs."""
         try:
             self.states[user], (message,) = basecagg_active.user_confirm.take(
-                self.states[user], [told(*OFFERS[at], user)], randomness={}
+                self.states[user], [received(*OFFERS[at], user)], randomness={}
             )
         except ProtocolError:
             return

@@ -153,9 +153,9 @@ class Misbehaving(RuleBasedStateMachine):
 
     def drop(self, party: int, messages: Sequence[Message]) -> None:
         """Take messages out of the mail."""
-        gone = {id(message) for message in messages}
+        dropped = {id(message) for message in messages}
         box = self.scene.network.waiting.get(party, [])
-        self.scene.network.waiting[party] = [m for m in box if id(m) not in gone]
+        self.scene.network.waiting[party] = [m for m in box if id(m) not in dropped]
 
     def finished(self, event: Event) -> None:
         """Judge a sum that was recovered: right, or there were so many wrong answers that nobody can see it."""
@@ -370,8 +370,8 @@ class MisbehavingActive(Misbehaving):
         columns = [vector([getattr(e, name) for e in entries]) for name in ("stamp", "weight")]
         for user in data.draw(st.lists(st.sampled_from(USERS), unique=True, min_size=1)):
             users = tuple(e.user for e in entries)
-            told = BufferedSet(bytes(16), now, SERVER, user, users, columns[0], columns[1])
-            self.take("confirm", user, [told])
+            announced = BufferedSet(bytes(16), now, SERVER, user, users, columns[0], columns[1])
+            self.take("confirm", user, [announced])
 
     def show(self, data: st.DataObject) -> None:
         """Show users the signatures on what they signed last, with those that user 0 makes up."""
@@ -396,26 +396,26 @@ class MisbehavingActive(Misbehaving):
         """All signatures that users gave: by user, round and content."""
         found = {}
         for event in self.events("confirm"):
-            [told], [sent] = event.received, event.sent
-            assert isinstance(told, BufferedSet)
+            [announced], [sent] = event.received, event.sent
+            assert isinstance(announced, BufferedSet)
             assert isinstance(sent, SignedBuffer)
-            proposal = proposal_of(self.parameters, entries_of(told.users, told.stamps, told.weights))
-            found[event.party, told.round, proposal.content()] = sent.signature
+            proposal = proposal_of(self.parameters, entries_of(announced.users, announced.stamps, announced.weights))
+            found[event.party, announced.round, proposal.content()] = sent.signature
         return found
 
     @invariant()
     def no_update_is_in_two_buffers_that_honest_users_answer(self) -> None:
         """All answers of honest users for buffers with one update are for one buffer, in one round."""
         answered = defaultdict[tuple[int, int], set[tuple[int, tuple[Entry, ...]]]](set)
-        told: dict[int, tuple[int, tuple[Entry, ...]]] = {}
+        announced: dict[int, tuple[int, tuple[Entry, ...]]] = {}
         transcript = self.scene.network.transcript if hasattr(self, "scene") else []
         for event in transcript:
             if event.step.phase == "confirm" and event.party != SERVER:
                 [message] = event.received
                 assert isinstance(message, BufferedSet)
-                told[event.party] = message.round, entries_of(message.users, message.stamps, message.weights)
+                announced[event.party] = message.round, entries_of(message.users, message.stamps, message.weights)
             if event.step.phase == "recover" and event.party not in (SERVER, 0):
-                now, entries = told[event.party]
+                now, entries = announced[event.party]
                 assert event.sent[0].round == now
                 for entry in entries:
                     answered[entry.user, entry.stamp].add((now, entries))

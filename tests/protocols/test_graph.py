@@ -62,7 +62,7 @@ def test_neighbours_are_the_nearest_on_the_circle(graph: Graph) -> None:
 @pytest.mark.parametrize(("N", "k"), [(N, k) for N in range(3, 9) for k in degrees(N)])
 def test_without_any_k_minus_1_users_the_others_are_connected(N: int, k: int) -> None:
     graph, everybody = Graph(tuple(range(N)), k), set(range(N))
-    assert all(connected(graph, everybody - set(gone)) for gone in combinations(range(N), k - 1))
+    assert all(connected(graph, everybody - set(dropped)) for dropped in combinations(range(N), k - 1))
     if k < N - 1:
         assert not connected(graph, everybody - graph.neighbours(0))
 

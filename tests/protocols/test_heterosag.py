@@ -104,12 +104,12 @@ def test_a_round_succeeds_exactly_when_the_text_says_so(case: Case, data: st.Dat
 @pytest.mark.parametrize("phase", PHASES)
 def test_every_set_of_users_that_drops_out_in_one_phase(phase: str) -> None:
     case, outcomes = case_of(SEVEN), list[bool]()
-    absent: list[tuple[int, ...]] = [gone for size in range(8) for gone in combinations(range(7), size)]
-    for gone in some(7, absent):
-        outcomes.append(judge(case, [phase if user in gone else "stays" for user in range(7)]))
+    absent: list[tuple[int, ...]] = [out for size in range(8) for out in combinations(range(7), size)]
+    for out in some(7, absent):
+        outcomes.append(judge(case, [phase if user in out else "stays" for user in range(7)]))
     if len(outcomes) == 128:
         in_cells = 6 * 2 - 1  # 4, 3 or 0 of the users of subgroup 0, 3 or 0 of those of subgroup 1, and not nobody
-        assert sum(outcomes) == (sum(len(gone) <= 4 for gone in absent) if phase == "unmasking" else in_cells)
+        assert sum(outcomes) == (sum(len(out) <= 4 for out in absent) if phase == "unmasking" else in_cells)
 
 
 @pytest.mark.requirement("HSA-14", "HSA-19")
@@ -117,8 +117,8 @@ def test_every_set_of_users_that_drops_out_in_one_phase(phase: str) -> None:
 @pytest.mark.parametrize("fill", ["zero", "most"])
 def test_extreme_inputs_sum_exactly(matrix: str, fill: str) -> None:
     case = case_of(replace(TINY, matrix=matrix, levels=(2, 10**8), d=7), 1, fill)
-    for gone in ((), (3,), (8, 9, 10, 11)):
-        assert judge(case, ["masked_input" if user in gone else "stays" for user in range(12)])
+    for out in ((), (3,), (8, 9, 10, 11)):
+        assert judge(case, ["masked_input" if user in out else "stays" for user in range(12)])
 
 
 @pytest.mark.requirement("HSA-19")
@@ -319,14 +319,14 @@ def test_the_server_ends_when_a_cell_has_few_survivors(left: int) -> None:
 
 
 @pytest.mark.requirement("HSA-18", "ERR-01")
-@pytest.mark.parametrize("gone", [(8,), (8, 9), (8, 9, 10), (8, 9, 10, 11), (4, 8), (4, 5), (1, 2, 3), (1, 2, 3, 4)])
-def test_a_user_refuses_a_request_that_leaves_a_cell_few_survivors(gone: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("out", [(8,), (8, 9), (8, 9, 10), (8, 9, 10, 11), (4, 8), (4, 5), (1, 2, 3), (1, 2, 3, 4)])
+def test_a_user_refuses_a_request_that_leaves_a_cell_few_survivors(out: tuple[int, ...]) -> None:
     case = case_of(TINY)
     network = stage(case, ANSWER)
     [request] = network.mail(TABLE[ANSWER], 0)
     assert isinstance(request, UnmaskRequest)
-    survivors = tuple(user for user in range(12) if user not in gone)
-    changed = replace(request, survivors=survivors, dropped=gone)
+    survivors = tuple(user for user in range(12) if user not in out)
+    changed = replace(request, survivors=survivors, dropped=out)
     for user in (0, 6):
         few = any(0 < len(set(members) & set(survivors)) < 3 for members in TINY.members)
         if user not in survivors:
@@ -390,12 +390,12 @@ def test_a_sum_that_survivors_cannot_have_blames_them(liar: int) -> None:
 @given(cases(most=9), st.data())
 def test_a_round_with_a_liar_ends_with_a_possible_sum_or_blame(case: Case, data: st.DataObject) -> None:
     p = case.parameters
-    gone = data.draw(st.sampled_from(list(range(p.N)) if p.D else [None]))
-    fates = ["masked_input" if user == gone else "stays" for user in range(p.N)]
+    out = data.draw(st.sampled_from(list(range(p.N)) if p.D else [None]))
+    fates = ["masked_input" if user == out else "stays" for user in range(p.N)]
     survivors = succeeds(p, fates)
     if survivors is None:
         return
-    absent = () if gone is None else (gone,)
+    absent = () if out is None else (out,)
     network = stage(case, ASK, absent=absent, since=INPUT)
     box = network.waiting[SERVER]
     [at] = [at for at, m in enumerate(box) if isinstance(m, MaskedSegments) and m.sender == survivors[0]]
@@ -521,8 +521,8 @@ def test_no_history_that_is_answered_tells_about_fewer_than_t_plus_2_users(p: Pa
 
 
 @pytest.mark.requirement("HSA-27")
-@pytest.mark.parametrize("gone", [(), (5,), (5, 6), (4, 5, 6), (0, 4), (4, 5, 6, 7), (0, 1, 2)])
-def test_a_cell_with_a_user_and_without_is_refused_in_a_session(gone: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("out", [(), (5,), (5, 6), (4, 5, 6), (0, 4), (4, 5, 6, 7), (0, 1, 2)])
+def test_a_cell_with_a_user_and_without_is_refused_in_a_session(out: tuple[int, ...]) -> None:
     """Two rounds in one session of two groups of six: the state of the first goes into the second as `past`."""
     p = replace(SMALL, N=12, sizes=(6, 6))
     case = case_of(p)
@@ -534,19 +534,19 @@ def test_a_cell_with_a_user_and_without_is_refused_in_a_session(gone: tuple[int,
         network.states[user] = heterosag.user_start(p, bytes(16), 1, user, case.updates[user], past[user])
     for row in range(ANSWER):
         for party in parties(row, 12):
-            if row < INPUT or party not in gone:
+            if row < INPUT or party not in out:
                 network.take(TABLE[row], party, {key: case.randomness[party][key] for key in TABLE[row].randomness})
-    left = {len(set(gone) & set(members)) for members in p.members}
+    left = {len(set(out) & set(members)) for members in p.members}
     before = snapshot(network.states[11])
     if left & {1, 2}:
-        for user in set(range(12)) - set(gone):
+        for user in set(range(12)) - set(out):
             with pytest.raises(TooFewSurvivors, match="earlier rounds") as caught:
                 network.take(TABLE[ANSWER], user)
             assert not caught.value.blamed
         assert snapshot(network.states[11]) == before
     else:
         network.take(TABLE[ANSWER], 11)
-        assert network.states[11].past == (frozenset(range(12)), frozenset(range(12)) - set(gone))
+        assert network.states[11].past == (frozenset(range(12)), frozenset(range(12)) - set(out))
 
 
 @pytest.mark.requirement("HSA-27")
@@ -799,8 +799,8 @@ def test_the_tables_of_the_text_are_those_of_the_reference() -> None:
 
 
 @pytest.mark.requirement("HSA-28")
-@pytest.mark.parametrize("gone", [(), (5,), (4, 5), (0, 1, 2, 3), (4, 5, 6, 7)])
-def test_the_server_does_not_ask_for_survivors_that_tell_about_few_users(gone: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("out", [(), (5,), (4, 5), (0, 1, 2, 3), (4, 5, 6, 7)])
+def test_the_server_does_not_ask_for_survivors_that_tell_about_few_users(out: tuple[int, ...]) -> None:
     """Two rounds in one session; the users remember nothing, so that what ends the second one is the server's care."""
     case = case_of(replace(SMALL, N=8, sizes=(4, 4), D=1))
     first = stage(case, 7)
@@ -810,13 +810,13 @@ def test_the_server_does_not_ask_for_survivors_that_tell_about_few_users(gone: t
     for row in range(INPUT):
         for party in parties(row, 8):
             network.take(TABLE[row], party, {key: case.randomness[party][key] for key in TABLE[row].randomness})
-    for user in set(range(8)) - set(gone):
+    for user in set(range(8)) - set(out):
         network.take(TABLE[INPUT], user, {})
     inbox = network.mail(TABLE[INPUT + 1], SERVER)
-    if len(gone) in (0, 4):
+    if len(out) in (0, 4):
         after, outbox = TABLE[INPUT + 1].take(network.states[SERVER], inbox, randomness={})
-        assert len(outbox) == 8 - len(gone)
-        assert after.past == (frozenset(range(8)), frozenset(range(8)) - set(gone))
+        assert len(outbox) == 8 - len(out)
+        assert after.past == (frozenset(range(8)), frozenset(range(8)) - set(out))
         assert heterosag.server_again(after, 2).past == after.past
     else:
         with pytest.raises(TooFewSurvivors):

@@ -58,11 +58,11 @@ class Seen:
 @contextmanager
 def watched() -> Iterator[Seen]:
     """See which masks are expanded, and by whom."""
-    seen, masked, pieces = Seen(), secagg._masked, prg.pieces
+    seen, masked, stream = Seen(), secagg._masked, prg.stream
 
-    def watched_pieces(key: bytes, ring: Any, n: int) -> Any:
+    def watched_stream(key: bytes, ring: Any, n: int) -> Any:
         seen.lengths.setdefault(seen.party, []).append(n)
-        return pieces(key, ring, n)
+        return stream(key, ring, n)
 
     def watched_masked(state: Any, *rest: Any) -> Any:
         seen.party = state.user
@@ -71,7 +71,7 @@ def watched() -> Iterator[Seen]:
         finally:
             seen.party = None
 
-    with mock.patch.object(prg, "pieces", watched_pieces), mock.patch.object(secagg, "_masked", watched_masked):
+    with mock.patch.object(prg, "stream", watched_stream), mock.patch.object(secagg, "_masked", watched_masked):
         yield seen
 
 
@@ -80,11 +80,11 @@ def drawn(p: Any) -> dict[int, Randomness]:
     return secagg.draw_randomness(p, {user: SeededSource(bytes(32), f"user {user}") for user in range(p.N)})
 
 
-def play(p: Parameters, gone: dict[str, list[int]]) -> tuple[Seen, dict[int, bytes]]:
+def play(p: Parameters, dropped: dict[str, list[int]]) -> tuple[Seen, dict[int, bytes]]:
     """Run a round; return what was expanded, and the masked segments that each user sent."""
     with watched() as seen:
         result = run_round(
-            p, np.zeros((p.N, p.d), np.uint64), randomness=drawn(p), dropouts=gone, session=bytes(16), round=0
+            p, np.zeros((p.N, p.d), np.uint64), randomness=drawn(p), dropouts=dropped, session=bytes(16), round=0
         )
     sent = [m for event in result.transcript for m in event.sent if isinstance(m, MaskedSegments)]
     return seen, {message.sender: message.segments for message in sent}

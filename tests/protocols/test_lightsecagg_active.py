@@ -795,16 +795,16 @@ def stage_of_users() -> dict[int, Any]:
 def test_whatever_a_server_tells_and_shows_users_answer_for_one_set(data: st.DataObject) -> None:
     server, user, chosen = LyingServer(), st.sampled_from(EVERYONE[1:]), st.sampled_from(SETS)
     signer = st.sampled_from(EVERYONE)
-    for one, told in data.draw(st.lists(st.tuples(user, chosen), min_size=4, max_size=10)):
-        server.tell(one, told)
+    for one, received in data.draw(st.lists(st.tuples(user, chosen), min_size=4, max_size=10)):
+        server.tell(one, received)
     for one in data.draw(st.lists(user, max_size=6)):
         quorum = data.draw(st.lists(st.tuples(signer, chosen), max_size=5))
         server.show(one, quorum, [j for j, _ in quorum] if data.draw(st.booleans()) else EVERYONE[: len(quorum)])
-    for one, told in product(EVERYONE[1:], SETS):
-        valid = [j for j in told if (j, told) in server.seen]
-        server.show(one, [(j, told) for j in valid], valid)
-        server.show(one, [(j, told) for j in (valid * 4)[:4]], (valid * 4)[:4])
-        server.show(one, [(j, told) for j in told], told)
+    for one, received in product(EVERYONE[1:], SETS):
+        valid = [j for j in received if (j, received) in server.seen]
+        server.show(one, [(j, received) for j in valid], valid)
+        server.show(one, [(j, received) for j in (valid * 4)[:4]], (valid * 4)[:4])
+        server.show(one, [(j, received) for j in received], received)
     assert len(server.released) <= 1
 
 
@@ -820,12 +820,12 @@ def test_a_server_that_tells_the_truth_is_answered() -> None:
 def split(first: Sequence[int], second: Sequence[int]) -> set[tuple[int, ...]]:
     """For which sets users answer when some are told everybody, some that user 3 is gone, and each is told both."""
     server = LyingServer()
-    for told, others, users in ((EVERYONE, (0, 1, 2, 4), first), ((0, 1, 2, 4), EVERYONE, second)):
+    for received, others, users in ((EVERYONE, (0, 1, 2, 4), first), ((0, 1, 2, 4), EVERYONE, second)):
         for user in users:
-            server.tell(user, told)
+            server.tell(user, received)
             server.tell(user, others)
-    for user, told in product(EVERYONE[1:], (EVERYONE, (0, 1, 2, 4))):
-        server.show(user, [(j, told) for j in told], told)
+    for user, received in product(EVERYONE[1:], (EVERYONE, (0, 1, 2, 4))):
+        server.show(user, [(j, received) for j in received], received)
     return server.released
 
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic import shamir
-from secagg_spec.arithmetic.companions import companions
 from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.arithmetic.participation_classes import participation_classes
 from secagg_spec.crypto import masks
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.keys import agree
@@ -457,8 +457,8 @@ def test_a_round_succeeds_exactly_when_the_text_says_so(case: Case, data: st.Dat
 @both
 def test_every_set_of_users_that_drops_out_before_its_input(p: Parameters) -> None:
     """Two batches of four: there is a sum unless both lack a user, also where the protocol alone would have one."""
-    gone = [set(c) for size in range(9) for c in combinations(range(8), size)]
-    fates = [[p.base.adds if user in those else "stays" for user in range(8)] for those in gone]
+    left_out = [set(c) for size in range(9) for c in combinations(range(8), size)]
+    fates = [[p.base.adds if user in those else "stays" for user in range(8)] for those in left_out]
     outcomes = [judge(case_of(p), each) for each in some(11, fates)]
     if len(outcomes) == 256:
         assert sum(outcomes) == 2 * 16 - 1
@@ -738,8 +738,8 @@ def test_a_batch_whose_round_failed_is_not_chosen_again_at_once(p: Parameters) -
     """Of two batches one is in a round, and drops out before it releases anything; then it is the other's turn."""
     round = replace(p.round, N=4, D=1, k=3) if isinstance(p.round, secagg.Parameters) else replace(p.round, N=4, D=1)
     p = Parameters(batches.Parameters(8, 4, 4), round)
-    gone = {p.base.releases: range(8)}
-    turns = [Turn(pseudorandom(seed, modulus(p), 8, 2), range(8), gone if seed < 3 else {}) for seed in range(4)]
+    left_out = {p.base.releases: range(8)}
+    turns = [Turn(pseudorandom(seed, modulus(p), 8, 2), range(8), left_out if seed < 3 else {}) for seed in range(4)]
     for seed in range(4):
         outcomes = run_session(
             p, turns, strategy="fair", source=SeededSource(b"%d" % seed, "session"), session=bytes(16)
@@ -850,7 +850,7 @@ def run_and_check(p: Parameters, turns: Sequence[Turn], strategy: str) -> list[f
 
 def strong_privacy(log: Sequence[frozenset[int]]) -> int | None:
     """The fewest users that are in the same sets; None when there is nobody."""
-    return min((len(users) for users in companions(log)), default=None)
+    return min((len(users) for users in participation_classes(log)), default=None)
 
 
 SMALL = batches.Parameters(20, 8, 4)

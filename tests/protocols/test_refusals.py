@@ -476,7 +476,7 @@ CALLS: dict[str, Call] = {
     ),
     "Ring.signed_sum": method(FIELD, "signed_sum", "vector", start=vector([1, 2])),
     "Ring.zeros": method(FIELD, "zeros", sizes=("d",), d=3),
-    "pieces": Call(lambda **values: list(prg.pieces(**values)), {"key": KEY, "n": 3}, {"ring": FIELD}, sizes=("n",)),
+    "stream": Call(lambda **values: list(prg.stream(**values)), {"key": KEY, "n": 3}, {"ring": FIELD}, sizes=("n",)),
     "parcels": Call(
         shape.parcels,
         {"inbox": [MaskShare(SESSION, 0, 0, 1, b""), MaskShare(SESSION, 0, 1, 0, b"")]},

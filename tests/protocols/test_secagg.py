@@ -280,8 +280,8 @@ def test_masks_cancel_on_any_graph_whoever_drops_out(R: int, data: st.DataObject
         for user in sorted(alive)
     ]
     total = ring.sum(np.array(masked, dtype=np.uint64).reshape(-1, 2))
-    gone = set(range(N)) - alive
-    left = [(user, peer, shared(user, peer)) for user in gone for peer in peers(user) if peer in alive]
+    left_out = set(range(N)) - alive
+    left = [(user, peer, shared(user, peer)) for user in left_out for peer in peers(user) if peer in alive]
     result = unmask(ring, total, [streams[user, user] for user in alive], left)
     rows = [integers_of(updates[user]) for user in alive]
     assert integers_of(result) == [sum(row[at] for row in rows) % R for at in range(2)]

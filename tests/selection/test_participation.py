@@ -151,10 +151,10 @@ def test_up_to_five_gaps_are_named(tmp_path: Path, gaps: int) -> None:
 def test_all_segments_have_to_be_in_all_rounds(tmp_path: Path) -> None:
     lines = ["round,segment,users", "0,0,1 2", "0,1,1 2", "1,0,", "1,1,3 4"]
     assert logs.read(table(tmp_path, "\n".join(lines))).rounds == 2
-    for gone, said in ((3, "round 1 = 0"), (4, "round 1 = 1"), (2, "round 0 = 1")):
+    for dropped, said in ((3, "round 1 = 0"), (4, "round 1 = 1"), (2, "round 0 = 1")):
         allowed = "none: each round has a line for each of the segments 0 to 1"
         with pytest.raises(ParameterError, match=f"missing segment of {said}: must be {allowed}$"):
-            logs.read(table(tmp_path, "\n".join(lines[:gone] + lines[gone + 1 :])))
+            logs.read(table(tmp_path, "\n".join(lines[:dropped] + lines[dropped + 1 :])))
     with pytest.raises(ParameterError, match="missing segment = 0: must be none: segments are 0 to 2"):
         logs.read(table(tmp_path, "round,segment,users\n0,1,1\n0,2,1\n"))
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic import dependence
 from secagg_spec.errors import ParameterError, UnknownUser
-from secagg_spec.selection import metrics, words
+from secagg_spec.selection import codewords, metrics
 from secagg_spec.selection.batches import Parameters, family
 from secagg_spec.selection.metrics import Log
 from secagg_spec.selection.weights import EFFORT, least_weight, least_weights, witness
@@ -83,7 +83,7 @@ def test_for_few_users_the_numbers_are_the_weak_privacy(log: Log, effort: int) -
 @given(logs(), EFFORTS)
 def test_with_little_effort_it_is_between_them(log: Log, effort: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(words, "EXACT_USERS", 0)
+        patch.setattr(codewords, "EXACT_USERS", 0)
         found, true = least_weight(log, effort=effort), weak(log)
         assert found.low <= true <= found.high
         if found.high:
@@ -192,7 +192,7 @@ def middling(seed: int) -> Log:
 @pytest.mark.requirement("MRA-13")
 @pytest.mark.parametrize("seed", range(24))
 def test_with_enough_effort_the_numbers_of_all_rounds_are_equal(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(words, "EXACT_USERS", 0)
+    monkeypatch.setattr(codewords, "EXACT_USERS", 0)
     log = middling(seed)
     found = least_weights(log, effort=10**5)
     assert [(bounds.low, bounds.high) for bounds in found] == [
@@ -206,7 +206,7 @@ def test_with_enough_effort_the_numbers_of_all_rounds_are_equal(seed: int, monke
 def test_with_little_effort_the_numbers_of_rounds_never_increase(
     seed: int, effort: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(words, "EXACT_USERS", 0)
+    monkeypatch.setattr(codewords, "EXACT_USERS", 0)
     found = [bounds for bounds in least_weights(middling(seed), effort=effort) if bounds.high]
     assert all(1 <= bounds.low <= bounds.high == len(bounds.users) for bounds in found)
     for numbers in ([bounds.low for bounds in found], [bounds.high for bounds in found]):
@@ -250,8 +250,8 @@ def test_another_prime_is_taken_where_the_first_does_not_do(
 @example(table(5, [[0, 2, 3, 4], [1, 2, 3, 4]]))
 def test_by_bases_it_is_between_the_numbers(log: Log) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(words, "EXACT_USERS", 0)
-        patch.setattr(words.Code, "_cost_of_columns", lambda code, weight: 10**12)
+        patch.setattr(codewords, "EXACT_USERS", 0)
+        patch.setattr(codewords.Code, "_cost_of_columns", lambda code, weight: 10**12)
         found = least_weight(log, effort=10**9)
     assert found.low <= weak(log) <= found.high
 

@@ -89,8 +89,8 @@ def test_each_excerpt_is_the_code_of_the_reference(written: Path) -> None:
     for name, places in excerpts.places().items():
         page = re.sub(r"^ +", "", page_of(written, name), flags=re.MULTILINE)
         for one in (one for names in places.values() for one in names):
-            told = re.sub(r"^ +", "", excerpts.source(one), flags=re.MULTILINE)
-            assert told in page, one
+            report = re.sub(r"^ +", "", excerpts.source(one), flags=re.MULTILINE)
+            assert report in page, one
 
 
 @pytest.mark.parametrize(
@@ -231,9 +231,9 @@ def test_each_clause_has_what_decides_it(written: Path) -> None:
     tables = requirements.deciding()
     for name in PAGES:
         page = page_of(written, name)
-        told = re.split(r"^- \[\]\(\)\{ #([A-Z]+-\d\d)[^}]*\}", page, flags=re.MULTILINE)
-        assert page.count("??? decided") == len(told) // 2
-        for clause, rest in zip(told[1::2], told[2::2], strict=True):
+        report = re.split(r"^- \[\]\(\)\{ #([A-Z]+-\d\d)[^}]*\}", page, flags=re.MULTILINE)
+        assert page.count("??? decided") == len(report) // 2
+        for clause, rest in zip(report[1::2], report[2::2], strict=True):
             block = rest[rest.index("??? decided") :].partition("[What each of them is]")
             assert block[2].startswith(f"(../reference/requirements.md#{clause.lower()})")
             for table in tables.values():
@@ -249,8 +249,8 @@ def test_each_erratum_that_names_clauses_stands_in_their_sections(written: Path)
         for section in re.split(r"^## ", page_of(written, name), flags=re.MULTILINE)[1:]:
             here = set(re.findall(r"^- \[\]\(\)\{ #([A-Z]+-\d\d)[^}]*\}", section, re.MULTILINE))
             due = {claim.id for claim in claims if here & set(claim.clauses)}
-            told = set(re.findall(r"^    - \[([\w-]+)\]\(\.\./reference/errata\.md#\1\)", section, re.MULTILINE))
-            assert told == due, (name, section.partition("\n")[0])
+            report = set(re.findall(r"^    - \[([\w-]+)\]\(\.\./reference/errata\.md#\1\)", section, re.MULTILINE))
+            assert report == due, (name, section.partition("\n")[0])
 
 
 def test_what_a_claim_says_is_no_markup() -> None:
@@ -316,8 +316,8 @@ def test_a_comparison_finds_what_is_added_removed_changed_and_moved() -> None:
     }
     kinds = {(row.kind, row.name) for row in differences.compared({"a": (), "b": ()}, {"b": (), "a": ()}, {})}
     assert len(kinds) == 3
-    gone = differences.compared({"b": (), "a": (), "c": ()}, {"c": ()}, {}, ordered=False)
-    assert [row.name for row in gone] == ["b", "a", "c"]
+    dropped = differences.compared({"b": (), "a": (), "c": ()}, {"c": ()}, {}, ordered=False)
+    assert [row.name for row in dropped] == ["b", "a", "c"]
 
 
 @pytest.mark.parametrize(("before", "after"), [("gone", "share"), ("share_keys", "gone")])
@@ -359,8 +359,8 @@ def test_batches_are_compared_with_users_drawn_one_by_one_by_rounds_of_each() ->
     rows = {row.name: row for row in selected.rows()}
     both = (selected.ALONE, selected.BATCHES)
     sets = tuple((str(math.comb(one.N // one.T, one.K // one.T)),) for one in both)
-    told = {name: (row.old, row.new) for name, row in rows.items() if row.kind == "changed"}
-    assert told == {
+    report = {name: (row.old, row.new) for name, row in rows.items() if row.kind == "changed"}
+    assert report == {
         "sets of users that may be chosen": sets,
         "users that no combination of all these sums parts": (("1",), (str(selected.BATCHES.T),)),
         "users in the sum when the last one drops out before its input": (
@@ -370,7 +370,7 @@ def test_batches_are_compared_with_users_drawn_one_by_one_by_rounds_of_each() ->
     }
     same = {name for name, row in rows.items() if row.kind == "same"}
     assert {name.partition(",")[0] for name in same} == {f"messages and bytes in {phase}" for phase in secagg.PHASES}
-    assert set(rows) == same | set(told)
+    assert set(rows) == same | set(report)
 
 
 # -------------------------------------------------------------------------------------------------- in a browser

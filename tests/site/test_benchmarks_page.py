@@ -76,13 +76,15 @@ def test_every_module_has_a_title() -> None:
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_a_row_tells_what_is_compared_on_which_work_and_what_came_out(name: str) -> None:
-    record, told = RECORDS[name], unescape(row(text(), name)).replace("\N{NO-BREAK SPACE}", " ")
-    assert record["what"] in told
-    assert record["beside"] in told
+    record, report = RECORDS[name], unescape(row(text(), name)).replace("\N{NO-BREAK SPACE}", " ")
+    assert record["what"] in report
+    assert record["beside"] in report
     for size, value in record["sizes"].items():
-        assert f"<code>{size} = {value:,}</code>" in told if isinstance(value, int) else f"{size} = {value}<" in told
-    assert ("met" if met(record) else "missed") in told if "aim" in record else '"aim">none<' in told
-    assert f"{record['turns']} turn" in told
+        assert (
+            f"<code>{size} = {value:,}</code>" in report if isinstance(value, int) else f"{size} = {value}<" in report
+        )
+    assert ("met" if met(record) else "missed") in report if "aim" in record else '"aim">none<' in report
+    assert f"{record['turns']} turn" in report
 
 
 def test_a_missed_aim_is_shown_as_missed_and_named_above(planted: Callable[..., Path]) -> None:
@@ -90,11 +92,11 @@ def test_a_missed_aim_is_shown_as_missed_and_named_above(planted: Callable[..., 
         content["records"][0]["ratio"] = {"median": 3.9, "low": 1.25, "high": 4.5}
 
     planted(slower)
-    told = text()
-    first = row(told, "encoding-time")
+    report = text()
+    first = row(report, "encoding-time")
     assert "<strong>3.9 (1.25 to 4.5)</strong>" in first
     assert 'at least 4 <span class="verdict refuted">missed</span>' in first
-    assert "[encoding-time](#encoding-time)" in told
+    assert "[encoding-time](#encoding-time)" in report
 
 
 def test_a_picture_puts_ratios_and_aim_on_a_logarithmic_scale() -> None:
@@ -124,10 +126,10 @@ def test_a_scale_has_the_one_and_few_marks() -> None:
 
 def test_the_page_says_what_it_was_measured_with() -> None:
     content = stored.load()
-    told = text()
+    report = text()
     for name, value in content["environment"].items():
-        assert f"{name} {value}" in told
-    assert f"secagg-spec {content['version']}" in told
+        assert f"{name} {value}" in report
+    assert f"secagg-spec {content['version']}" in report
 
 
 def test_each_table_has_the_head_of_its_columns() -> None:

@@ -125,7 +125,7 @@ ROW = re.compile(r'^<tr><th scope="row"><code>(.+?)</code></th>(.+)</tr>$', re.M
 CELL = re.compile(r'<td data-of="([^"]+)">(.*?)</td>')
 
 
-def told(page: str, schema: formats.Schema) -> list[tuple[str, dict[str, str]]]:
+def report(page: str, schema: formats.Schema) -> list[tuple[str, dict[str, str]]]:
     """The rows of a schema on the page: the name of each member, and its cells by the heads of their columns."""
     part = section(page, common.escaped(schema["title"]))
     rows = ROW.findall(part)
@@ -137,7 +137,7 @@ def told(page: str, schema: formats.Schema) -> list[tuple[str, dict[str, str]]]:
 @pytest.mark.parametrize("path", formats.files())
 def test_each_member_of_each_schema_stands_on_the_page(path: str, tables: str) -> None:
     schema = formats.files()[path]
-    rows = [re.split(r"[.\[\]]+", name) for name, _ in told(tables, schema)]
+    rows = [re.split(r"[.\[\]]+", name) for name, _ in report(tables, schema)]
     assert f"`{path}`" in section(tables, common.escaped(schema["title"]))
     assert {*properties(schema)} <= {piece for row in rows for piece in row}
     assert all(name in {row[0] for row in rows} for name in schema["properties"])
@@ -145,7 +145,7 @@ def test_each_member_of_each_schema_stands_on_the_page(path: str, tables: str) -
 
 @pytest.mark.parametrize("path", formats.files())
 def test_each_member_has_a_meaning_on_the_page(path: str, tables: str) -> None:
-    rows = told(tables, formats.files()[path])
+    rows = report(tables, formats.files()[path])
     assert {tuple(cells) for _, cells in rows} == {("required", "what it may be", "meaning")}
     assert [name for name, cells in rows if not cells["meaning"].strip()] == []
 

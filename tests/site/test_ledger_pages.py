@@ -87,10 +87,10 @@ def test_each_claim_is_told_in_full_under_its_id(tmp_path: Path) -> None:
     assert set(page.found) == set(BOOK.claims)
     for claim in BOOK.claims.values():
         attributes, text = page.found[claim.id]
-        told = [claim.id, claim.verdict, claim.place, claim.kind, claim.statement, claim.condition, claim.repair]
-        told += [claim.matters, claim.new, claim.note, claim.method, *claim.second, claim.scope, *claim.clauses]
-        told += [claim.no_proof, claim.proof, *values(claim.counterexample or {}), *values(claim.numbers)]
-        assert [words for words in told if words not in text] == []
+        report = [claim.id, claim.verdict, claim.place, claim.kind, claim.statement, claim.condition, claim.repair]
+        report += [claim.matters, claim.new, claim.note, claim.method, *claim.second, claim.scope, *claim.clauses]
+        report += [claim.no_proof, claim.proof, *values(claim.counterexample or {}), *values(claim.numbers)]
+        assert [words for words in report if words not in text] == []
         assert (attributes["data-paper"], attributes["data-verdict"]) == (claim.paper, claim.verdict)
         assert (attributes["data-kind"], attributes["data-method"].split()) == (claim.kind, claims._methods(claim))
         assert (
@@ -125,14 +125,14 @@ def test_each_erratum_leads_to_the_clauses_and_to_what_explains_it(tmp_path: Pat
     page = Articles(written(errata.write_errata, tmp_path, common.ERRATA))
     explained = 0
     for claim in WRONG:
-        told = page.found[claim.id][1]
-        assert ("no clause depends on it" in told) == (not claim.clauses)
+        report = page.found[claim.id][1]
+        assert ("no clause depends on it" in report) == (not claim.clauses)
         for clause in claim.clauses:
-            assert clause in told
-            assert errata.clause_sections()[clause] in told
+            assert clause in report
+            assert errata.clause_sections()[clause] in report
         for place in sorted((ROOT / "docs" / "explanation").glob("*.md")):
             if place.name != errata.ABOUT_CLAIMS and re.search(rf"\b{claim.id}\b", place.read_text(encoding="utf-8")):
-                assert common.heading(place) in told, (claim.id, place.name)
+                assert common.heading(place) in report, (claim.id, place.name)
                 explained += 1
     assert explained > 10
 
@@ -149,9 +149,12 @@ def test_the_errata_say_what_is_wrong_the_most_serious_first(tmp_path: Path) -> 
     page = Articles(text)
     assert sorted(page.found) == sorted(claim.id for claim in WRONG)
     for claim in WRONG:
-        told = [claim.verdict, claim.place, claim.statement, claim.condition, claim.repair, claim.matters, claim.note]
-        told += [*values(claim.counterexample or {}), f"secagg-spec claims {claim.id} --verify" if claim.proof else ""]
-        assert [words for words in told if words not in page.found[claim.id][1]] == []
+        report = [claim.verdict, claim.place, claim.statement, claim.condition, claim.repair, claim.matters, claim.note]
+        report += [
+            *values(claim.counterexample or {}),
+            f"secagg-spec claims {claim.id} --verify" if claim.proof else "",
+        ]
+        assert [words for words in report if words not in page.found[claim.id][1]] == []
     for section in text.split("\n## ")[1:]:
         ranks = [
             (SERIOUS.index(claim.verdict), errata.SERIOUS.index(claim.kind))
@@ -335,8 +338,8 @@ def test_a_filter_shows_what_is_asked_for(name: str, window: Browser, address: s
     assert len(window.run(SHOWN)) == len(BOOK.claims)
     choose(window, **fields)
     assert set(window.run(SHOWN)) == expected
-    told = f"{len(expected)} of {len(BOOK.claims)} claims are shown." if expected else "No claim is as asked."
-    assert window.run(STATUS) == told
+    report = f"{len(expected)} of {len(BOOK.claims)} claims are shown." if expected else "No claim is as asked."
+    assert window.run(STATUS) == report
     headings = window.run("[...document.querySelectorAll('h2[hidden]')].map((heading) => heading.id)")
     assert set(headings) == set(BOOK.papers) - {BOOK.claim(claim).paper for claim in expected}
     linked = window.run("location.href")

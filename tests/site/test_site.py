@@ -206,8 +206,8 @@ def test_the_page_of_released_implementations_tells_each_finding(tmp_path: Path)
     for target, result in stored.items():
         failed = [check for check in result["checks"] if check["failure"]]
         assert f'??? note "{len(failed)} finding' in sections[target]
-        told = [f"`{check['check']}`: {check['verdict']}" in sections[target] for check in failed]
-        assert all(told)
+        report = [f"`{check['check']}`: {check['verdict']}" in sections[target] for check in failed]
+        assert all(report)
     assert not re.search(r"/(?:home|root|tmp|work|usr)/", page)
 
 
@@ -229,8 +229,8 @@ def test_the_page_of_released_implementations_says_in_words_how_they_fare(tmp_pa
         *numbers, sums = re.findall(r"<td[^>]*>([^<]*)</td>", row.group())
         assert ("not asked" in numbers) is not any(one["check"].startswith("privacy/") for one in result["checks"])
         assert len(result["checks"]) == int(numbers[0]) == sum(int(one) for one in numbers[1:] if one != "not asked")
-        told = {"passes": True, "fails": False, "not asked": None}
-        assert told[sums] is targets.sums_right(result)
+        report = {"passes": True, "fails": False, "not asked": None}
+        assert report[sums] is targets.sums_right(result)
 
 
 @pytest.mark.parametrize(

@@ -125,8 +125,8 @@ def test_the_page_of_versions_tells_what_changed(monkeypatch: pytest.MonkeyPatch
     page = "\n".join(versions.rendered(book, now))
     new, old = page.split("\n## ")[1:3]
     assert new.startswith("0.2.0, not released { #version-0-2-0 }")
-    told = dict(re.findall(r'\?\?\?\+ note "(1 requirement [^"]*)"\n\n((?:    .*\n)+)', new))
-    assert {kind: re.findall(r"\[([A-Z]+-\d\d)\]", rows) for kind, rows in told.items()} == {
+    report = dict(re.findall(r'\?\?\?\+ note "(1 requirement [^"]*)"\n\n((?:    .*\n)+)', new))
+    assert {kind: re.findall(r"\[([A-Z]+-\d\d)\]", rows) for kind, rows in report.items()} == {
         "1 requirement added": ["LSA-04"],
         "1 requirement with other words": ["LSA-02"],
         "1 requirement moved to another page": ["LSA-03"],
@@ -140,8 +140,8 @@ def test_the_page_of_versions_tells_what_changed(monkeypatch: pytest.MonkeyPatch
 
 def test_no_address_of_a_clause_dies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     plant(monkeypatch, *later())
-    assert versions.gone(versions.book(), "basa.md") == []
-    left, ended = (versions.gone(versions.book(), name)[-1] for name in ("secagg.md", "lightsecagg.md"))
+    assert versions.dropped(versions.book(), "basa.md") == []
+    left, ended = (versions.dropped(versions.book(), name)[-1] for name in ("secagg.md", "lightsecagg.md"))
     assert left == (
         "- [](){ #LSA-03 tabindex=-1 aria-hidden=true }LSA-03: No longer here: see "
         "[LSA-03](lightsecagg.md#LSA-03){ .mention }."

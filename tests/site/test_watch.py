@@ -58,21 +58,21 @@ def page(written: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize(("protocol", "run"), RUNS)
 def test_something_is_said_of_every_moment_of_every_run(protocol: str, run: str) -> None:
-    told = watch.texts()[protocol]
-    assert told["runs"][run]
+    report = watch.texts()[protocol]
+    assert report["runs"][run]
     for moment in watch.recordings()[protocol][run].moments:
         heading, text = watch.said(protocol, moment)
         assert heading
         assert text.endswith(".")
-        assert set(told["moments"][moment.key]["clauses"]) <= set(clauses())
+        assert set(report["moments"][moment.key]["clauses"]) <= set(clauses())
 
 
 def test_nothing_is_said_of_what_never_happens() -> None:
-    for protocol, told in watch.texts().items():
+    for protocol, report in watch.texts().items():
         moments = [moment for made in watch.recordings()[protocol].values() for moment in made.moments]
-        assert set(told["runs"]) == set(PROTOCOLS[protocol])
-        assert set(told["moments"]) == {moment.key for moment in moments}
-        for key, each in told["moments"].items():
+        assert set(report["runs"]) == set(PROTOCOLS[protocol])
+        assert set(report["moments"]) == {moment.key for moment in moments}
+        for key, each in report["moments"].items():
             befell = {name for moment in moments if moment.key == key for name in moment.happened}
             assert set(each) - {"heading", "text", "clauses"} <= befell, (protocol, key)
 

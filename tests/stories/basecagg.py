@@ -87,10 +87,10 @@ class BASecAggPlay(LightSecAggPlay):
         if random.random() < 0.4:
             share = random.choice((0.3, 0.6, 0.85))
             users = [user for user in users if random.random() < share] or [random.choice(users)]
-        told = self._told(users, random) if kind == "confirm" else ()
+        received = self._told(users, random) if kind == "confirm" else ()
         weighed = random.randrange(2) if kind == "confirm" and random.random() < 0.2 else 0
         stamp = int(random.random() < 0.2) if kind in ("train", "confirm") else 0
-        return Letter(kind, tuple(users), stamp, told, age=weighed)
+        return Letter(kind, tuple(users), stamp, received, age=weighed)
 
     def _told(self, users: Sequence[int], random: Random) -> tuple[int, ...]:
         """Return a buffer, mostly one that the first of some users would take."""
@@ -200,21 +200,21 @@ class BASecAggPlay(LightSecAggPlay):
     def _confirm(self, user: int, at: Standing, letter: Letter) -> Standing | None:
         """Announce a buffer: the stamps are those of the shares that the user holds, the weights the adversary's."""
         held, p = at.state.base.held, self.parameters
-        if not set(letter.told) <= set(held):
+        if not set(letter.received) <= set(held):
             return None
-        stamps = [held[member].stamp for member in letter.told]
+        stamps = [held[member].stamp for member in letter.received]
         weights = []
         for at_place, stamp in enumerate(stamps):
             allowed = admissible_weights(p.staleness, p.c_g, max(letter.number - stamp, 0))
             weights.append(allowed[(letter.age * (at_place + 1)) % len(allowed)])
-        fields = (letter.told, np.array(stamps, dtype=np.uint64), np.array(weights, dtype=np.uint64))
+        fields = (letter.received, np.array(stamps, dtype=np.uint64), np.array(weights, dtype=np.uint64))
         message = BufferedSet(at.state.base.session, letter.number, SERVER, user, *fields)
         state, [signed] = self._run("confirm", at, [message])
         content = (letter.number, state.pending.proposal.members, state.pending.proposal.further)
         known = self.signatures.setdefault(content, {}).setdefault(user, [])
         if signed.signature not in known:
             known.append(signed.signature)
-        terms = tuple((at.shadow[member], weight) for member, weight in zip(letter.told, weights, strict=True))
+        terms = tuple((at.shadow[member], weight) for member, weight in zip(letter.received, weights, strict=True))
         return replace(at, state=state, shadow={**at.shadow, "pending": terms})
 
     def _recover(self, user: int, at: Standing, letter: Letter) -> Standing | None:

@@ -42,15 +42,15 @@ class Rules:
 class Letter:
     """One act of the adversary.
 
-    `number` is the round, session or stamp that is begun, or how many of its states a user goes back; `told` is the set
-    that the server announces, `without` are the senders whose messages it withholds, and `age` is how many newer
+    `number` is the round, session or stamp that is begun, or how many of its states a user goes back; `received` is the
+    set that the server announces, `without` are the senders whose messages it withholds, and `age` is how many newer
     messages of the same sender it passes over. With `fresh`, the users that begin have other inputs than before.
     """
 
     kind: str
     users: tuple[int, ...]
     number: int = 0
-    told: tuple[int, ...] = ()
+    received: tuple[int, ...] = ()
     without: tuple[int, ...] = ()
     age: int = 0
     fresh: bool = False
@@ -62,8 +62,8 @@ class Letter:
             parts[0] += f" {self.number}"
         if self.fresh:
             parts.append("with other inputs")
-        if self.told:
-            parts.append(f"on {{{', '.join(map(str, self.told))}}}")
+        if self.received:
+            parts.append(f"on {{{', '.join(map(str, self.received))}}}")
         if self.without:
             parts.append(f"without {', '.join(map(str, self.without))}")
         if self.age:

@@ -268,7 +268,7 @@ class ActivePlay(LightSecAggPlay):
     def _later(self, user: int, at: Standing, letter: Letter, attempt: Attempt) -> Sequence[Message] | None:
         header = (SESSION, attempt.number, SERVER, user)
         if self.phase(at) == "confirm":
-            return [SurvivingSet(*header, letter.told)] if letter.told else None
+            return [SurvivingSet(*header, letter.received)] if letter.received else None
         members = tuple(at.state.announced.users)
         shown = self._quorum(at, members)
         return [Quorum(*header, tuple(shown), b"".join(shown.values()))]
@@ -294,10 +294,10 @@ class ActivePlay(LightSecAggPlay):
     ) -> Mapping[Any, Any]:
         if phase != "confirm":
             return super().seen(user, at, phase, inbox, outbox, sampled)
-        [told], [signed] = inbox, outbox
-        assert isinstance(told, SurvivingSet)
+        [received], [signed] = inbox, outbox
+        assert isinstance(received, SurvivingSet)
         assert isinstance(signed, SignedSet)
-        known = self.signatures.setdefault(tuple(told.users), {}).setdefault(user, [])
+        known = self.signatures.setdefault(tuple(received.users), {}).setdefault(user, [])
         if signed.signature not in known:
             known.append(signed.signature)
         return at.shadow

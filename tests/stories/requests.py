@@ -54,9 +54,9 @@ class SessionPlay:
             blocks = self._blocks(random)
             self.favourites = [self._survivors(blocks, random) for _ in range(random.choice((2, 3, 3, 3)))]
             return Letter("begin", tuple(self.users), self.number)
-        told = random.choice(self.favourites)
-        asked = random.choice((self._all, self._some, self._fresh))(told, random)
-        return Letter("request", tuple(sorted(asked)), told=told)
+        received = random.choice(self.favourites)
+        asked = random.choice((self._all, self._some, self._fresh))(received, random)
+        return Letter("request", tuple(sorted(asked)), received=received)
 
     def _blocks(self, random: Random) -> list[tuple[int, ...]]:
         """Return the users of each subgroup in batches of T + 2; those left over are in the last one, or alone."""
@@ -85,15 +85,15 @@ class SessionPlay:
                 chosen += block
         return tuple(sorted(chosen))
 
-    def _all(self, told: Sequence[int], random: Random) -> Sequence[int]:
-        return told
+    def _all(self, received: Sequence[int], random: Random) -> Sequence[int]:
+        return received
 
-    def _some(self, told: Sequence[int], random: Random) -> Sequence[int]:
-        return random.sample(told, min(len(told), self.parameters.t))
+    def _some(self, received: Sequence[int], random: Random) -> Sequence[int]:
+        return random.sample(received, min(len(received), self.parameters.t))
 
-    def _fresh(self, told: Sequence[int], random: Random) -> Sequence[int]:
+    def _fresh(self, received: Sequence[int], random: Random) -> Sequence[int]:
         """Return colluders, and then those who have answered the fewest requests."""
-        order = random.sample(told, len(told))
+        order = random.sample(received, len(received))
         order.sort(key=lambda user: (user not in self.colluders, len(self.past[user])))
         return order[: self.parameters.t]
 
@@ -102,7 +102,7 @@ class SessionPlay:
         if letter.kind == "begin":
             self._begin()
             return True
-        survivors = frozenset(letter.told)
+        survivors = frozenset(letter.received)
         if len(survivors) < self.parameters.enough:
             return False
         answers = [user for user in letter.users if user in survivors and self._answers(user, survivors)]

@@ -237,16 +237,16 @@ class RoundPlay:
         if random.random() < (0.75 if telling else 0.4):
             share = random.choice((0.1, 0.1, 0.4) if telling else (0.3, 0.6, 0.85))
             together = [other for other in together if random.random() < share] or [user]
-        told: tuple[int, ...] = ()
+        received: tuple[int, ...] = ()
         without: tuple[int, ...] = ()
         age = 0
         if not self.honest_server:
             if telling:
-                told = random.choice(self._likely(where, user) or self.favourites)
+                received = random.choice(self._likely(where, user) or self.favourites)
             if random.random() < 0.08:
                 without = (random.randrange(self.N),)
             age = int(random.random() < 0.06)
-        return Letter("step", tuple(together), 0, told, without, age)
+        return Letter("step", tuple(together), 0, received, without, age)
 
     def take(self, letter: Letter) -> bool:
         """Play a letter, and return whether anything happened."""

@@ -167,7 +167,7 @@ class SecAggPlay(RoundPlay):
     def _later(self, user: int, at: Standing, letter: Letter, attempt: Attempt) -> Sequence[Message] | None:
         """Return the request of a server that asks as it likes: who is not told as a survivor dropped out."""
         held = set(self.base(at).held)
-        survivors = tuple(u for u in letter.told if u in held)
+        survivors = tuple(u for u in letter.received if u in held)
         dropped = tuple(sorted(held - set(survivors)))
         return [UnmaskRequest(SESSION, attempt.number, SERVER, user, survivors, dropped)]
 

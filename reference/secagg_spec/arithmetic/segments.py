@@ -232,5 +232,5 @@ def _best_union(matrix: Matrix, dropped: Collection[int], parts: Sequence[int]) 
 
 def _without(matrix: Matrix, dropped: Collection[int]) -> list[Row]:
     """Return the cells that are left after the removal of subgroups without survivors."""
-    gone = set(dropped)
-    return [tuple(cell for cell in (tuple(a for a in old if a not in gone) for old in row) if cell) for row in matrix]
+    out = set(dropped)
+    return [tuple(cell for cell in (tuple(a for a in old if a not in out) for old in row) if cell) for row in matrix]

@@ -84,7 +84,7 @@ def main(options: argparse.Namespace) -> int:
     found = participation.account(_log(options))
     user = None if options.user is None else _user(found.log.roster, options.user)
     shown = list(found.found)[: None if options.all else _SHOWN] if user is None else []
-    print("\n".join(_told(found, least, shown, user)))
+    print("\n".join(_lines(found, least, shown, user)))
     if options.json is not None:
         _write(options.json, found, shown, user)
         print(f"\nall findings are in {options.json}")
@@ -142,7 +142,7 @@ def _opened(path: Path, read: Callable[[Path], _Read], option: str) -> _Read:
 # -------------------------------------------------------------------------------------------------- printed text
 
 
-def _told(found: Account, least: int | None, shown: Sequence[int], user: int | None) -> Iterator[str]:
+def _lines(found: Account, least: int | None, shown: Sequence[int], user: int | None) -> Iterator[str]:
     yield _verdict(found)
     yield from _below(found, least)
     yield ""
@@ -323,15 +323,15 @@ def _unseen(found: Account, user: int, segment: int, which: str) -> Iterator[str
         yield f"  no sum {which} has it"
         return
     own = changes.pop(user)
-    told = [
+    shown = [
         f"x[{_name(roster, user)}] by {own:+d}"
         if len(str(own)) < 12
         else f"x[{_name(roster, user)}] by {_rough(Fraction(own))}"
     ]
-    told += [f"x[{_name(roster, other)}] by {_change(change)}" for other, change in list(changes.items())[:_SHOWN]]
+    shown += [f"x[{_name(roster, other)}] by {_change(change)}" for other, change in list(changes.items())[:_SHOWN]]
     more = len(changes) - _SHOWN
     rest = f", and {more} others (all are in --json)" if more > 0 else ""
-    yield f"  no sum {which} changes when all of these change together: {', '.join(told)}{rest}"
+    yield f"  no sum {which} changes when all of these change together: {', '.join(shown)}{rest}"
 
 
 def _change(change: int) -> str:
@@ -350,7 +350,7 @@ def _write(path: Path, found: Account, shown: Sequence[int], user: int | None) -
 
 def _document(found: Account, shown: Sequence[int], user: int | None) -> dict[str, Any]:
     log, name = found.log, found.log.roster.name
-    told = set(shown) | ({user} & set(found.found) if user is not None else set())
+    in_full = set(shown) | ({user} & set(found.found) if user is not None else set())
     document: dict[str, Any] = {
         "verdict": _verdict(found),
         "first_round": log.first,
@@ -365,19 +365,19 @@ def _document(found: Account, shown: Sequence[int], user: int | None) -> dict[st
         "weak_privacy": [found.weak.low, found.weak.high],
         "fairness_gap": written(metrics.fairness_gap(log.taking_part)),
         "cardinality": written(metrics.cardinality(log.taking_part)),
-        "recoverable": [_entry(found, one, one.user in told) for one in found.found.values()],
+        "recoverable": [_entry(found, one, one.user in in_full) for one in found.found.values()],
     }
     if user is not None:
         document["unseen"] = [_shift(found, user, segment) for segment in range(len(log.segments))]
     return document
 
 
-def _entry(found: Account, one: Found, told: bool) -> dict[str, Any]:
+def _entry(found: Account, one: Found, in_full: bool) -> dict[str, Any]:
     log = found.log
     entry: dict[str, Any] = {"user": log.roster.name(one.user), "after_round": log.number(one.at)}
     if log.cells:
         entry["segment"] = one.segment
-    if told:
+    if in_full:
         [combined] = found.combined([one.user])
         entry["drift"] = written(combined.drift)
         entry["combination"] = [_part(log, term) for term in combined.terms]

@@ -187,8 +187,8 @@ def _table(book: Ledger, claims: Sequence[Claim]) -> Iterator[str]:
             yield start + textwrap.shorten(claim.statement, _WIDTH - len(start), placeholder=" …")
         yield ""
     counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in entries.VERDICTS}
-    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    yield f"{len(claims)} claims: {told}" if claims else "no claim matches"
+    listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    yield f"{len(claims)} claims: {listed}" if claims else "no claim matches"
     yield "one in full: secagg-spec claims ID; its proof: secagg-spec claims ID --verify"
 
 
@@ -280,8 +280,8 @@ def _kinds(index: Index) -> Iterator[str]:
         rest = f", {len(items) - judged} with a reason" if judged < len(items) else ""
         yield f"  {kind:<12} {len(items):>3}, {judged} with claims{rest}"
         for item in items:
-            told = ", ".join(item.claims) or f"none: {item.reason}"
-            yield from _wrapped(told, f"    {item.name.partition(' ')[2]:>6}  ", " " * 12)
+            claims = ", ".join(item.claims) or f"none: {item.reason}"
+            yield from _wrapped(claims, f"    {item.name.partition(' ')[2]:>6}  ", " " * 12)
 
 
 def _folder(texts: str) -> Path:

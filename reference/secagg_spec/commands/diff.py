@@ -102,8 +102,8 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Comparison]:
 def _compare(name: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> Comparison:
     found = Comparison(name)
     if old is None or new is None:
-        gone = new is None
-        found.changes.append(Change("target", name, "is not in the newer report" if gone else "is new", gone))
+        removed = new is None
+        found.changes.append(Change("target", name, "is not in the newer report" if removed else "is new", removed))
         return found
     found.changes += [*_usable(old, new), *_implementation(old, new), *_stale(old, new), *_power(old, new)]
     found.changes += [*_operations(old, new), *_checks(old, new, found), *_clauses(old, new)]

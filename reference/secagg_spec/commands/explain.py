@@ -24,7 +24,7 @@ from secagg_spec.conformance.mutation import kills
 from secagg_spec.conformance.running.suite import PREFIX
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors import store
-from secagg_spec.conformance.vectors.base import Book, Flag, Vector
+from secagg_spec.conformance.vectors.base import Flag, Vector, VectorFile
 from secagg_spec.errors import UsageError
 from secagg_spec.ledger import entries
 
@@ -93,7 +93,7 @@ def nearest(id: str, ids: Iterable[str]) -> str:
 
 def names() -> tuple[str, ...]:
     """Return all ids that can be explained."""
-    flags = [name for book in _books() for name in book.flags]
+    flags = [name for file in _files() for name in file.flags]
     vectors = list(_vectors())
     return tuple(
         dict.fromkeys(
@@ -153,11 +153,11 @@ def _about_clause(name: str) -> Lines:
 
 def _since(clause: str) -> str:
     """Return the version that introduced a clause, and the versions that changed its words."""
-    book = history.load()
-    if clause not in book.clauses:
+    file = history.load()
+    if clause not in file.clauses:
         return ""
-    changed = book.changed(clause)
-    return book.clauses[clause][0].since + (f"; changed in {', '.join(changed)}" if changed else "")
+    changed = file.changed(clause)
+    return file.clauses[clause][0].since + (f"; changed in {', '.join(changed)}" if changed else "")
 
 
 def _withdrawn(name: str) -> Lines | None:
@@ -165,8 +165,12 @@ def _withdrawn(name: str) -> Lines | None:
     if end is None:
         return None
     stood = {"was in": f"spec/{end.page}", "since": _since(name)}
-    gone = {"until": f"version {end.since}", "because": end.withdrawn, "instead": ", ".join(end.instead) or "nothing"}
-    return iter({**stood, **gone}.items())
+    withdrawn = {
+        "until": f"version {end.since}",
+        "because": end.withdrawn,
+        "instead": ", ".join(end.instead) or "nothing",
+    }
+    return iter({**stood, **withdrawn}.items())
 
 
 def _check(name: str) -> Lines | None:
@@ -193,27 +197,27 @@ def _about_vector(vector: Vector) -> Lines:
     yield "asks", vector.operation
     yield "outcome", f"reject with {' or '.join(vector.reject)}" if vector.reject else "one right result"
     yield from _decided(vector.clauses)
-    [book] = [book for book in _books() if vector in book.vectors]
+    [file] = [file for file in _files() if vector in file.vectors]
     for flag in vector.flags:
-        known = book.flags[flag]
+        known = file.flags[flag]
         yield "suggests", f"{flag} ({known.bug_type}): {known.description} ({known.effect})"
-    yield "kills", _listed(name for flag in vector.flags for name in book.flags[flag].mutants)
+    yield "kills", _listed(name for flag in vector.flags for name in file.flags[flag].mutants)
     yield "presupposes", ", ".join(f"{policy} = {choice}" for policy, choice in vector.policy.items())
-    yield "is in", f"spec/vectors/{book.name}.json"
+    yield "is in", f"spec/vectors/{file.name}.json"
     yield "judge it", f"secagg-spec conform -k {PREFIX}{vector.id} -- ./adapter"
 
 
 def _flag(name: str) -> Lines | None:
-    found = [(book, book.flags[name]) for book in _books() if name in book.flags]
+    found = [(file, file.flags[name]) for file in _files() if name in file.flags]
     return _about_flag(name, found) if found else None
 
 
-def _about_flag(name: str, found: Sequence[tuple[Book, Flag]]) -> Lines:
-    for book, flag in found:
-        yield f"{book.name}", f"{flag.bug_type}: {flag.description}"
+def _about_flag(name: str, found: Sequence[tuple[VectorFile, Flag]]) -> Lines:
+    for file, flag in found:
+        yield f"{file.name}", f"{flag.bug_type}: {flag.description}"
         yield "effect", flag.effect
         yield "breaks", f"{flag.clause}: {resources.clauses()[flag.clause]}"
-        yield "vectors", _listed(vector.id for vector in book.vectors if name in vector.flags)
+        yield "vectors", _listed(vector.id for vector in file.vectors if name in vector.flags)
         yield "kills", _listed(flag.mutants)
 
 
@@ -229,7 +233,7 @@ def _about_bug(bug: Mutant) -> Lines:
     yield "two mutants", " and ".join(bug.parts)
     yield "the edit", engine.diff(bug.all_edits)
     yield from _decided(bug.clauses, "breaks")
-    yield "flags", _listed(name for book in _books() for name, flag in book.flags.items() if bug.name in flag.mutants)
+    yield "flags", _listed(name for file in _files() for name, flag in file.flags.items() if bug.name in flag.mutants)
     yield from _killed(bug, kills.load().get(bug.name))
     yield "try again", f"secagg-spec power --search -k {bug.name}"
 
@@ -390,7 +394,7 @@ def _bugs_of(clause: str) -> list[Mutant]:
 
 
 def _flags_of(clause: str) -> list[Flag]:
-    return [flag for book in _books() for flag in book.flags.values() if flag.clause == clause]
+    return [flag for file in _files() for flag in file.flags.values() if flag.clause == clause]
 
 
 @cache
@@ -399,13 +403,13 @@ def _ledger() -> entries.Ledger:
 
 
 @cache
-def _books() -> tuple[Book, ...]:
+def _files() -> tuple[VectorFile, ...]:
     return tuple(store.load_all())
 
 
 @cache
 def _vectors() -> Mapping[str, Vector]:
-    return {vector.id: vector for book in _books() for vector in book.vectors}
+    return {vector.id: vector for file in _files() for vector in file.vectors}
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -257,8 +257,8 @@ def _conclusions(plan: _Plan, cases: Sequence[Case], before: Sequence[Case]) -> 
         yield f"PRIVACY BROKEN: a coalition of at most T = {T} users learns more than the sum"
     elif small:
         ends = any(case.situation.closed or plan.rule.ends for case in small)
-        told = f"exactly {plan.may_be_known} and" if ends else "no epoch is closed: nothing but"
-        yield f"up to T = {T}: {told} the coalition's own{scope}"
+        exactly = f"exactly {plan.may_be_known} and" if ends else "no epoch is closed: nothing but"
+        yield f"up to T = {T}: {exactly} the coalition's own{scope}"
     yield from _counts(plan, cases, before)
     yield from _single(plan, cases)
     more = [case for case in cases if not case.verdict.private]
@@ -279,11 +279,11 @@ def _counts(plan: _Plan, cases: Sequence[Case], before: Sequence[Case]) -> Itera
         yield f"before the end: no more than is permitted at that time in {open_} of {len(before)} cases"
     rest = [case for case in cases if not case.situation.closed]
     if rest:
-        told = sum(case.verdict.leak > 1 for case in rest)
+        some = sum(case.verdict.leak > 1 for case in rest)
         nothing = sum(case.verdict.leak == 1 for case in rest)
         yield f"epochs that end without a sum: nothing is learned in {nothing} of {len(rest)} cases"
-        if told and plan.rule.ends:
-            yield f"  in {told} the sum over all their uploads is learned: the last one came late, or its key was known"
+        if some and plan.rule.ends:
+            yield f"  in {some} the sum over all their uploads is learned: the last one came late, or its key was known"
     epochs = {id(case.epoch): case.epoch for case in closed}.values()
     if epochs and all(model.recovers(epoch) for epoch in epochs):
         yield f"the server gets the sum, and recover returns it, in every closed epoch ({len(epochs)})"

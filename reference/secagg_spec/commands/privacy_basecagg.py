@@ -266,11 +266,11 @@ def _other_weights(plan: _Plan) -> Iterator[str]:
     buffers = list(model.every_buffer(plan.parameters)) if every else list(plan.buffers)
     scaled = sum(model.scales(plan.parameters, buffer) for buffer in buffers)
     what = "buffers, all that users accept" if every else "buffers, those decided here"
-    told = f"answers are shares times weights in {scaled} of {len(buffers)} {what}"
+    scope = f"answers are shares times weights in {scaled} of {len(buffers)} {what}"
     if scaled == len(buffers):
-        yield f"other weights change no dimension: {told}"
+        yield f"other weights change no dimension: {scope}"
     else:
-        yield f"OTHER WEIGHTS ARE NOT DECIDED: {told}"
+        yield f"OTHER WEIGHTS ARE NOT DECIDED: {scope}"
 
 
 def _tightness(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:

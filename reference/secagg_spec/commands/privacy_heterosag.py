@@ -232,8 +232,8 @@ def _table(plan: Plan, cases: Mapping[Kind, Sequence[Case]]) -> Iterator[str]:
     for kind, group in cases.items():
         small = [case for case in group if len(case.coalition) <= T]
         worst = _worst(small)
-        told = f"nothing, in {len(small)} cases" if worst.verdict.private else _leak(worst)
-        yield f"  {names[kind]:<{width}}  {told}"
+        result = f"nothing, in {len(small)} cases" if worst.verdict.private else _leak(worst)
+        yield f"  {names[kind]:<{width}}  {result}"
 
 
 def _kind(kind: Kind, count: int) -> str:
@@ -298,30 +298,34 @@ def _robustness(plan: Plan) -> Iterator[str]:
     yield f"for which sets of subgroups, neither empty nor all, a segment of the sum is known: {how}"
     most = _MOST_DROPPED if decided else 1
     for count in range(min(most, p.count - 2) + 1):
-        choices = [gone for gone in combinations(range(p.count), count) if _left(p, gone) >= p.enough]
+        choices = [dropped for dropped in combinations(range(p.count), count) if _left(p, dropped) >= p.enough]
         if choices:
-            gone, worst = min(((gone, _share(plan, gone)) for gone in choices), key=lambda pair: pair[1].value)
+            dropped, worst = min(
+                ((dropped, _share(plan, dropped)) for dropped in choices), key=lambda pair: pair[1].value
+            )
             if decided:
-                worst = _share_decided(plan, gone)
-            named = f"subgroup{'s' if count > 1 else ''} {wording.runs(gone)} dropped" if gone else "nobody dropped"
+                worst = _share_decided(plan, dropped)
+            named = (
+                f"subgroup{'s' if count > 1 else ''} {wording.runs(dropped)} dropped" if dropped else "nobody dropped"
+            )
             several = "s" if len(worst.subgroups) > 1 else ""
             sets = f"of subgroup{several} {wording.runs(worst.subgroups)} in {_segments(worst.rows)}"
             yield f"  {named}: a share of {1 - worst.value} at most, {sets}; inference robustness {worst.value}"
 
 
-def _left(parameters: Parameters, gone: Users) -> int:
-    return parameters.N - sum(len(parameters.members[z]) for z in gone)
+def _left(parameters: Parameters, dropped: Users) -> int:
+    return parameters.N - sum(len(parameters.members[z]) for z in dropped)
 
 
-def _share(plan: Plan, gone: Users) -> Robustness:
+def _share(plan: Plan, dropped: Users) -> Robustness:
     """Return the inference robustness of the matrix after whole subgroups dropped out."""
-    return inference_robustness(plan.parameters.plan, gone)
+    return inference_robustness(plan.parameters.plan, dropped)
 
 
-def _share_decided(plan: Plan, gone: Users) -> Robustness:
+def _share_decided(plan: Plan, dropped: Users) -> Robustness:
     """Return the inference robustness from the sums that are learned, cell by cell."""
-    dropped = [user for z in gone for user in plan.parameters.members[z]]
-    return inference_robustness(plan.rows_shown(model.situation(plan.parameters, dropped=dropped)))
+    users = [user for z in dropped for user in plan.parameters.members[z]]
+    return inference_robustness(plan.rows_shown(model.situation(plan.parameters, dropped=users)))
 
 
 def _odds(parameters: Parameters, p: Fraction) -> Iterator[str]:
@@ -436,7 +440,7 @@ def _rounds(plan: Plan, survivors: Sequence[Users]) -> _Report:
         every = list(_too_few(rounds, range(len(survivors)), [True] * len(survivors)))
         lines += ["if all requests had been answered:", *every] if every else []
         found = _isolated(rounds, range(len(survivors)))
-        if found is not None and not rounds.told(found, answered=answered):
+        if found is not None and not rounds.learned(found, answered=answered):
             lines.append("  since a request was refused, the server does not learn that")
     return _Report((*lines, *kept, wording.PROVES), bool(kept))
 
@@ -470,7 +474,7 @@ def _shown(rounds: Rounds, found: Combination, numbers: Sequence[int], answered:
     sums = _terms((weight, f"(sum of round {number})") for weight, number in pairs if weight)
     modulo = f", modulo {found.modulus}" if found.modulus else ""
     yield f"  {_cell(cell)}: {users} = {sums}{modulo}"
-    if rounds.told(found, answered=answered):
+    if rounds.learned(found, answered=answered):
         yield f"  decided on the masked segments of these rounds, modulo {cell.ring.modulus}: the server learns it"
 
 

@@ -152,14 +152,14 @@ def _heading(preset: str, plan: _Plan) -> Iterator[str]:
     if plan.every_dropout:
         yield f"dropouts: every pair of U_2 and U_3 with which a round goes on, {len(plan.dropouts)} in all"
     else:
-        told = "; ".join(_dropped(sharers, survivors) for sharers, survivors in plan.dropouts)
-        yield f"dropouts: {told} (others are NOT decided here)"
+        listed = "; ".join(_dropped(sharers, survivors) for sharers, survivors in plan.dropouts)
+        yield f"dropouts: {listed} (others are NOT decided here)"
     yield "in each case, any masked inputs may be late, and any users may answer"
 
 
 def _dropped(sharers: Users, survivors: Users) -> str:
-    gone = [user for user in sharers if user not in survivors]
-    return f"{wording.users(gone)} before masked_input" if gone else "nobody"
+    dropped = [user for user in sharers if user not in survivors]
+    return f"{wording.users(dropped)} before masked_input" if dropped else "nobody"
 
 
 def _allowed(plan: _Plan) -> str:

@@ -13,7 +13,7 @@ from secagg_spec import disk, resources
 from secagg_spec.conformance.running import repros
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors import store
-from secagg_spec.conformance.vectors.base import Book, Flag, Vector, ask
+from secagg_spec.conformance.vectors.base import Flag, Vector, VectorFile, ask
 from secagg_spec.conformance.vectors.entries import MEMBERS, SCRIPTS, Refusal
 from secagg_spec.conformance.vectors.entries import demanded as demanded_entries
 from secagg_spec.errors import UsageError
@@ -59,10 +59,10 @@ def main(options: argparse.Namespace) -> int:
     vector = decided(stored, _request(options.repro), options.id, tuple(dict.fromkeys(options.clause)), options.comment)
     path = options.into or store.folder() / f"{store.FINDINGS}.json"
     existing = store.load_all()
-    book = store.load(path) if path.exists() else Book(path.stem, _COVERS)
-    _refuse_known(vector, [*existing, book])
-    _add(book, vector)
-    _write(book, path)
+    file = store.load(path) if path.exists() else VectorFile(path.stem, _COVERS)
+    _refuse_known(vector, [*existing, file])
+    _add(file, vector)
+    _write(file, path)
     outcome = f"reject with {' or '.join(vector.reject)}" if vector.reject else json.dumps(dict(vector.result or {}))
     print(f"{path}: added {vector.id} ({vector.operation}); the outcome is {outcome}")
     return 0
@@ -169,28 +169,28 @@ def _object(params: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _refuse_known(vector: Vector, books: list[Book]) -> None:
+def _refuse_known(vector: Vector, files: list[VectorFile]) -> None:
     if vector.id in store.read_index(store.folder()):
         raise UsageError(f"--id {vector.id}: the id is in use, or was used before")
-    for other in (known for book in books for known in book.vectors):
+    for other in (known for file in files for known in file.vectors):
         if vector.id == other.id:
             raise UsageError(f"--id {vector.id}: the id is in use")
         if (vector.operation, vector.params, vector.rand) == (other.operation, other.params, other.rand):
             raise UsageError(f"the vector {other.id!r} asks the same")
 
 
-def _add(book: Book, vector: Vector) -> None:
+def _add(file: VectorFile, vector: Vector) -> None:
     [name] = vector.flags
     description, effect = "An implementation failed in this case.", "what the comment says"
-    book.flags.setdefault(name, Flag("FOUND", description, effect, vector.clauses[0], ()))
-    book.vectors.append(vector)
+    file.flags.setdefault(name, Flag("FOUND", description, effect, vector.clauses[0], ()))
+    file.vectors.append(vector)
 
 
-def _write(book: Book, path: Path) -> None:
+def _write(file: VectorFile, path: Path) -> None:
     try:
-        path.write_text(store.text_of(book), encoding="utf-8")
+        path.write_text(store.text_of(file), encoding="utf-8")
         if path.resolve().parent == store.folder().resolve():
             index = store.read_index(path.parent)
-            (path.parent / store.INDEX).write_text(store.index_text(book.vectors, index), encoding="utf-8")
+            (path.parent / store.INDEX).write_text(store.index_text(file.vectors, index), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None

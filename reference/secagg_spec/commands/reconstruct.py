@@ -141,7 +141,7 @@ def _numbers(options: argparse.Namespace, p: Parameters) -> Iterator[str]:
     for strategy, q in (("random", Parameters(p.N, p.K, 1)), ("uniform", p)):
         _say(f"{options.rounds} rounds of {'random selection' if strategy == 'random' else 'batch partitioning'}")
         sessions.append(_played(q, strategy, options.rounds, drift, options.seed.to_bytes(8, "little")))
-    return _told(p, *sessions)
+    return _lines(p, *sessions)
 
 
 def _whole_drift(drift: float) -> int:
@@ -167,7 +167,7 @@ def _drawn(source: SeededSource, shape: tuple[int, int], largest: int) -> Intege
     return np.array(drawn, dtype=np.int64).reshape(shape) - largest
 
 
-def _told(p: Parameters, free: Session, held: Session) -> Iterator[str]:
+def _lines(p: Parameters, free: Session, held: Session) -> Iterator[str]:
     yield f"{p.N} users, {p.K} of them in each of {len(free.log)} rounds of SecAgg; a model is {LENGTH} whole numbers"
     yield "the server has the sum s_t of each round t, and knows its users, and nothing else"
     yield _drifting(free.drift)
@@ -295,7 +295,7 @@ def _number(number: Fraction) -> str:
 
 def _images(options: argparse.Namespace, p: Parameters) -> Iterator[str]:
     _needed(options)
-    from secagg_spec.experiments import inversion, inversion_told  # noqa: PLC0415
+    from secagg_spec.experiments import inversion, inversion_report  # noqa: PLC0415
 
     settings = inversion.Settings(
         p,
@@ -307,10 +307,10 @@ def _images(options: argparse.Namespace, p: Parameters) -> Iterator[str]:
         options.drift,
     )
     result = inversion.run(settings, _data(options.data_dir), _say)
-    yield from inversion_told.told(result)
+    yield from inversion_report.lines(result)
     if options.out is not None:
         try:
-            paths = inversion_told.draw(result, options.out)
+            paths = inversion_report.draw(result, options.out)
         except OSError as error:
             raise UsageError(f"--out {options.out}: {error.strerror}") from None
         yield f"\nthe picture is in {' and '.join(map(str, paths))}"

@@ -213,7 +213,7 @@ def _reproduce(plan: _Plan, options: argparse.Namespace) -> int:
         return 1
     content = results.document(plan.run, swept)
     files = results.write(plan.run, content, plan.folder)
-    print("\n".join(_told(content, files)), flush=True)
+    print("\n".join(_lines(content, files)), flush=True)
     return 0
 
 
@@ -280,7 +280,7 @@ def _blamed(failure: Failure) -> str:
     return f"{failure.error}, in the cell {_settings(failure.cell)}"
 
 
-def _told(content: Data, files: Sequence[Path]) -> Iterator[str]:
+def _lines(content: Data, files: Sequence[Path]) -> Iterator[str]:
     yield ""
     for statement in content["statements"]:
         yield from _verdict(statement)

@@ -173,7 +173,7 @@ class Fault:
 
     difference: Difference
     deal: Deal
-    gone: Dropouts
+    dropouts: Dropouts
     seating: Mapping[int, str]
 
     @property
@@ -188,7 +188,7 @@ class Fault:
         return {
             "protocol": self.deal.protocol,
             "numbers": dict(self.deal.numbers),
-            "dropouts": {phase: list(users) for phase, users in self.gone.items() if users},
+            "dropouts": {phase: list(users) for phase, users in self.dropouts.items() if users},
             "seating": {called(party): name for party, name in self.seating.items()},
             "verdict": self.difference.verdict,
             "party": called(self.difference.party),
@@ -233,7 +233,7 @@ def play(pair: Pair, table: Table, caps: Mapping[str, Capabilities], settings: S
     """
 
     def judge(draw: Any, call: Caller) -> None:
-        deal, gone, act = drawn_round(draw, pair.protocol)
+        deal, dropouts, act = drawn_round(draw, pair.protocol)
         seating = pair.seating(deal)
         players = {
             party: Player(_Through(table, name, call), caps[name])
@@ -245,7 +245,7 @@ def play(pair: Pair, table: Table, caps: Mapping[str, Capabilities], settings: S
         except TooFewSurvivors:
             return
         except Difference as difference:
-            pair.fault = Fault(difference, deal, gone, seating)
+            pair.fault = Fault(difference, deal, dropouts, seating)
             raise playing.failed(difference) from None
 
     check = Check(f"round/{pair.protocol}", ("CNF-40",), (), judge, lambda caps: True, "")
@@ -264,8 +264,8 @@ def drawn_round(draw: Any, protocol: str) -> tuple[Deal, Dropouts, Act]:
         visited = basa_sessions.session(draw).stage
         return visited.deal, NOBODY, lambda players: basa_stage.play(visited.deal, players, visited.turns)
     deal = dealt_rounds.deal(draw, protocol)
-    gone = dealt_rounds.dropouts(draw, deal, draw(st.integers(0, 2)))
-    return deal, gone, lambda players: mixed.play(deal, players, gone)
+    dropouts = dealt_rounds.dropouts(draw, deal, draw(st.integers(0, 2)))
+    return deal, dropouts, lambda players: mixed.play(deal, players, dropouts)
 
 
 def pairs(protocols: Sequence[str], servers: Sequence[str], users: Sequence[str], authority: str) -> list[Pair]:
@@ -434,8 +434,8 @@ def _fault(pair: Pair, fault: Fault, paths: Sequence[Path]) -> Iterator[str]:
         yield f"         must be:  {shown(str(spot.wanted), _VALUE)}"
     else:
         yield f"         what:     {shown(pair.failure.message if pair.failure else str(difference), 400)}"
-    gone = "; ".join(f"{phase}: {', '.join(map(str, users))}" for phase, users in fault.gone.items() if users)
-    yield f"         round:    {len(fault.deal.users)} users, dropouts {gone or 'none'}"
+    dropouts = "; ".join(f"{phase}: {', '.join(map(str, users))}" for phase, users in fault.dropouts.items() if users)
+    yield f"         round:    {len(fault.deal.users)} users, dropouts {dropouts or 'none'}"
     if fault.adapter == REFERENCE:
         yield "         the reference plays this party: the fault is in what it received from another party"
     command = "./adapter" if fault.adapter in (REFERENCE, *TARGETS) else shown(fault.adapter, _VALUE)

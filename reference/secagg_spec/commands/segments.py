@@ -100,7 +100,7 @@ def main(options: argparse.Namespace) -> int:
     drawn, missing = _drawn(asked, options.matrix)
     if options.svg is not None:
         _write(options.svg, asked, drawn)
-    print("\n".join(_told(asked, drawn, missing, Look.of_terminal())))
+    print("\n".join(_lines(asked, drawn, missing, Look.of_terminal())))
     if options.svg is not None:
         print(f"\nthe picture is in {options.svg}")
     return 0
@@ -149,7 +149,7 @@ def _drawn(asked: Asked, choice: str) -> tuple[list[Drawn], str]:
 # ------------------------------------------------------------------------------------------------- printed text
 
 
-def _told(asked: Asked, drawn: Sequence[Drawn], missing: str, look: Look) -> Iterator[str]:
+def _lines(asked: Asked, drawn: Sequence[Drawn], missing: str, look: Look) -> Iterator[str]:
     yield _heading(asked)
     yield from ([missing] if missing else [])
     yield from legend(asked.unit, asked.dropped)
@@ -169,8 +169,8 @@ def _heading(asked: Asked) -> str:
     groups = f"{len(asked.subgroups)} groups"
     if asked.group_of is not None:
         groups += f", {', '.join(map(str, asked.subgroups))} subgroups in each: {asked.count} subgroups"
-    gone = f"; {things(asked.unit, asked.dropped)} dropped out" if asked.dropped else ""
-    return f"HeteroSAg with {groups} and as many segments, Z = {asked.count}{gone}"
+    dropped = f"; {things(asked.unit, asked.dropped)} dropped out" if asked.dropped else ""
+    return f"HeteroSAg with {groups} and as many segments, Z = {asked.count}{dropped}"
 
 
 def _block(asked: Asked, one: Drawn, look: Look) -> list[str]:
@@ -181,8 +181,8 @@ def _robustness(asked: Asked, one: Drawn, look: Look) -> Iterator[str]:
     beside = _before(asked, one) if asked.dropped else _beside_claim(asked, one.found.value)
     yield f"{one.name}: inference robustness {number(one.found.value)}{beside}"
     shown = f"{len(one.found.rows)} of {asked.count} segments"
-    told = f"the sum of {witness(one.found, asked.unit)} is known in {shown}; no other set is known in more"
-    yield from textwrap.wrap(told, look.width - 2, initial_indent="  ", subsequent_indent="    ")
+    sentence = f"the sum of {witness(one.found, asked.unit)} is known in {shown}; no other set is known in more"
+    yield from textwrap.wrap(sentence, look.width - 2, initial_indent="  ", subsequent_indent="    ")
 
 
 def _before(asked: Asked, one: Drawn) -> str:
@@ -211,10 +211,10 @@ def _dropping(asked: Asked, drawn: Sequence[Drawn]) -> Iterator[str]:
 
 def _drop_table(asked: Asked, drawn: Sequence[Drawn], sets: Sequence[Collection[int]]) -> Iterator[str]:
     rows = [["without", *(f"{one.name}: robustness, and what is known" for one in drawn)]]
-    for gone in sets:
-        found = [inference_robustness(one.matrix, gone) for one in drawn]
-        told = (f"{each.value!s:5}  {witness(each, asked.unit)}" for each in found)
-        rows.append([", ".join(map(str, sorted(gone))), *told])
+    for dropped in sets:
+        found = [inference_robustness(one.matrix, dropped) for one in drawn]
+        columns = (f"{each.value!s:5}  {witness(each, asked.unit)}" for each in found)
+        rows.append([", ".join(map(str, sorted(dropped))), *columns])
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     for row in rows:
         first = f"  {row[0]:>{widths[0]}}"

@@ -61,7 +61,7 @@ def main(options: argparse.Namespace) -> int:
     bar = _Bar()
     courses = selection.run(settings, bar)
     bar.end()
-    print("\n".join(_told(settings, courses)))
+    print("\n".join(_lines(settings, courses)))
     if options.json is not None:
         _write(options.json, json.dumps(as_json(settings, courses), indent=1) + "\n")
         print(f"all numbers are in {options.json}")
@@ -146,7 +146,7 @@ class _Bar:
 # ------------------------------------------------------------------------------------------------- printed text
 
 
-def _told(settings: Settings, courses: Sequence[Course]) -> Iterator[str]:
+def _lines(settings: Settings, courses: Sequence[Course]) -> Iterator[str]:
     yield f"{settings.users} users, {settings.per_round} in each of {settings.rounds} rounds, seed {settings.seed}"
     yield from _rates(settings)
     yield ""

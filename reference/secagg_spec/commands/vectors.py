@@ -19,7 +19,7 @@ from secagg_spec.conformance.adapter.connection import ProcessConnection
 from secagg_spec.conformance.adapter.plain import counted, shown
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
 from secagg_spec.conformance.vectors import store
-from secagg_spec.conformance.vectors.base import Book, Vector, only
+from secagg_spec.conformance.vectors.base import Vector, VectorFile, only
 from secagg_spec.conformance.vectors.judge import PASS, UNDECLARED, Outcome, run
 from secagg_spec.errors import UsageError
 
@@ -61,12 +61,12 @@ def main(options: argparse.Namespace) -> int:
         raise UsageError("--renew needs --regenerate")
     if options.regenerate:
         return _regenerate(options)
-    books = _chosen(options)
+    files = _chosen(options)
     if not options.target and not options.adapter:
-        _list(books)
+        _list(files)
         return 0
     named = opening.connections(options.target, options.adapter, options.timeout, options.start_timeout)
-    codes = [_judge(name, connection, books) for name, connection in named]
+    codes = [_judge(name, connection, files) for name, connection in named]
     return next((code for code in (3, 1, 0) if code in codes), 4)
 
 
@@ -75,21 +75,24 @@ def _regenerate(options: argparse.Namespace) -> int:
         raise UsageError("--regenerate takes no other option except --renew")
     if not (store.folder().parents[1] / "pyproject.toml").is_file():
         raise UsageError("--regenerate needs a checkout")
-    books = vectors.books()
+    files = vectors.files()
     if options.renew:
-        for old, new in store.renew(books, store.folder()).items():
+        for old, new in store.renew(files, store.folder()).items():
             print(f"{old} is now {new}")
-    for path in store.write(books, store.folder()):
+    for path in store.write(files, store.folder()):
         print(path.relative_to(store.folder().parents[1]))
     return 0
 
 
-def _chosen(options: argparse.Namespace) -> list[Book]:
-    books = [store.load(options.file)] if options.file else store.load_all()
-    kept = [replace(book, vectors=[v for v in book.vectors if _matches(v, options.pattern)]) for book in books]
-    if not any(book.vectors for book in kept):
+def _chosen(options: argparse.Namespace) -> list[VectorFile]:
+    files = [store.load(options.file)] if options.file else store.load_all()
+    kept = [
+        replace(vector_file, vectors=[v for v in vector_file.vectors if _matches(v, options.pattern)])
+        for vector_file in files
+    ]
+    if not any(vector_file.vectors for vector_file in kept):
         raise UsageError(f"-k {options.pattern}: no vector has this in its id, clauses, flags or operation")
-    return [book for book in kept if book.vectors]
+    return [vector_file for vector_file in kept if vector_file.vectors]
 
 
 def _matches(vector: Vector, pattern: str | None) -> bool:
@@ -97,33 +100,36 @@ def _matches(vector: Vector, pattern: str | None) -> bool:
     return pattern is None or any(fnmatch.fnmatch(name.lower(), f"*{pattern.lower()}*") for name in names)
 
 
-def _list(books: Sequence[Book]) -> None:
-    for book in books:
-        valid = sum(vector.result is not None for vector in book.vectors)
-        print(f"{book.name + '.json':<21} {counted(len(book.vectors), 'vector')}: {valid} with a result, ", end="")
-        print(f"{len(book.vectors) - valid} to be refused   {book.covers}")
-    total = sum(len(book.vectors) for book in books)
-    clauses = {clause for book in books for vector in book.vectors for clause in vector.clauses}
+def _list(files: Sequence[VectorFile]) -> None:
+    for vector_file in files:
+        valid = sum(vector.result is not None for vector in vector_file.vectors)
+        print(
+            f"{vector_file.name + '.json':<21} {counted(len(vector_file.vectors), 'vector')}: {valid} with a result, ",
+            end="",
+        )
+        print(f"{len(vector_file.vectors) - valid} to be refused   {vector_file.covers}")
+    total = sum(len(vector_file.vectors) for vector_file in files)
+    clauses = {clause for vector_file in files for vector in vector_file.vectors for clause in vector.clauses}
     print(f"{counted(total, 'vector')} for {len(clauses)} clauses")
 
 
-def _judge(name: str, connection: ProcessConnection | str, books: Sequence[Book]) -> int:
+def _judge(name: str, connection: ProcessConnection | str, files: Sequence[VectorFile]) -> int:
     """Run the vectors against one implementation, print the results, and return the exit code."""
     if isinstance(connection, str):
         print(f"{name}: not on this machine: {connection}")
         return 4
     try:
         caps = greet(connection.ask)
-        found = {book.name: list(run(connection, caps, book.vectors)) for book in books}
+        found = {vector_file.name: list(run(connection, caps, vector_file.vectors)) for vector_file in files}
     except AdapterUnusable as unusable:
         print(shown(f"{name}: the adapter could not be used: {unusable}"))
         return 3
     finally:
         connection.close()
     print(shown(f"{name}: {caps.name} {caps.version}"))
-    for book in books:
-        _print(book, found[book.name])
-    _print_untouched(books, found)
+    for vector_file in files:
+        _print(vector_file, found[vector_file.name])
+    _print_untouched(files, found)
     outcomes = [outcome for of_book in found.values() for outcome in of_book]
     print(_counts(f"{name}: {counted(len(outcomes), 'vector')}", outcomes))
     ran = any(outcome.verdict != UNDECLARED for outcome in outcomes)
@@ -135,19 +141,19 @@ def _untouched(outcomes: Sequence[Outcome]) -> bool:
     return all(outcome.verdict == UNDECLARED for outcome in outcomes)
 
 
-def _print_untouched(books: Sequence[Book], found: Mapping[str, Sequence[Outcome]]) -> None:
-    names = [book.name for book in books if _untouched(found[book.name])]
+def _print_untouched(files: Sequence[VectorFile], found: Mapping[str, Sequence[Outcome]]) -> None:
+    names = [vector_file.name for vector_file in files if _untouched(found[vector_file.name])]
     if names:
         print(f"  of {counted(len(names), 'file')} nothing is declared: {', '.join(names)}")
 
 
-def _print(book: Book, outcomes: Sequence[Outcome]) -> None:
+def _print(vector_file: VectorFile, outcomes: Sequence[Outcome]) -> None:
     if _untouched(outcomes):
         return
-    print(_counts(f"  {book.name + '.json':<21} {counted(len(outcomes), 'vector')}", outcomes))
+    print(_counts(f"  {vector_file.name + '.json':<21} {counted(len(outcomes), 'vector')}", outcomes))
     for outcome in outcomes:
         if outcome.failed:
-            print("\n".join(_failure(book, outcome)))
+            print("\n".join(_failure(vector_file, outcome)))
 
 
 def _counts(head: str, outcomes: Sequence[Outcome]) -> str:
@@ -158,12 +164,12 @@ def _counts(head: str, outcomes: Sequence[Outcome]) -> str:
     return f"{head}: {', '.join(parts)}"
 
 
-def _failure(book: Book, outcome: Outcome) -> list[str]:
+def _failure(vector_file: VectorFile, outcome: Outcome) -> list[str]:
     vector = outcome.vector
     lines = [f"FAIL     {vector.id}   {outcome.verdict}   [{', '.join(outcome.clauses or vector.clauses)}]"]
     lines += [f"         {shown(outcome.message)}"]
     lines += [f"         case:      {vector.comment}"]
-    suspected = {} if outcome.clauses else only({name: book.flags[name] for name in vector.flags})
+    suspected = {} if outcome.clauses else only({name: vector_file.flags[name] for name in vector.flags})
     for name, flag in suspected.items():
         lines.append(f"         suggests:  {name} ({flag.bug_type}): {flag.description} ({flag.effect})")
     lines.append(f"         answer:    {_short(outcome.answer) if outcome.answer else 'none'}")

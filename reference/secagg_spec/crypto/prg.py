@@ -45,13 +45,13 @@ def expand(key: bytes, ring: Ring, n: int) -> UintArray:
     """
     elements = np.empty(validate.integer("n", n, 0), dtype=np.uint64)
     at = 0
-    for piece in pieces(key, ring, n):
+    for piece in stream(key, ring, n):
         elements[at : at + piece.size] = piece
         at += piece.size
     return elements
 
 
-def pieces(key: bytes, ring: Ring, n: int) -> Iterator[Words]:
+def stream(key: bytes, ring: Ring, n: int) -> Iterator[Words]:
     """Yield the elements of `expand` piece by piece, as uint32; a caller can add up a stream without storing it.
 
     A piece is valid until the next one is requested. The arguments and errors are the same as for `expand`.
@@ -64,7 +64,7 @@ def pieces(key: bytes, ring: Ring, n: int) -> Iterator[Words]:
 def generator(other: Generator | None) -> Iterator[None]:
     """Replace the generator of all streams inside a ``with`` block; None stands for the generator of the specification.
 
-    `other` takes a key, the ring and the number of elements, and yields the elements in pieces, like `pieces`.
+    `other` takes a key, the ring and the number of elements, and yields the elements in pieces, like `stream`.
     """
     token = _GENERATOR.set(other)
     try:
@@ -80,12 +80,12 @@ def is_exchanged() -> bool:
 
 def usual(key: bytes, ring: Ring, missing: int) -> Iterator[Words]:
     """Yield the pieces of a stream from the generator of the specification."""
-    stream = Cipher(algorithms.AES(key), _FROM_ZERO).encryptor()
+    cipher = Cipher(algorithms.AES(key), _FROM_ZERO).encryptor()
     count = min(_PIECE, missing * MAX_MODULUS // (MAX_MODULUS // ring.modulus * ring.modulus) + 16)
     zeros, buffer = bytes(4 * count), bytearray(4 * count + 15)
     words = np.frombuffer(buffer, dtype="<u4", count=count)
     while missing:
-        stream.update_into(zeros, buffer)
+        cipher.update_into(zeros, buffer)
         piece = elements_of(ring, words)[:missing]
         yield piece
         missing -= piece.size

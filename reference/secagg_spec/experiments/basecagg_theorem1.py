@@ -68,9 +68,9 @@ def run(cell: Data, context: Context) -> Data:
     play = Play(users, cell, watch, local, aggregator, work)
     J, squares = convergence.repeated(cell, context, play.fill)
     bounds = {PRINTED.name: step.printed(seen, J).tolist(), REPAIRED.name: step.repaired(seen, J).tolist()}
-    told = {**watch.told(step.smoothness), "gap": step.gap, "eta_l": step.local}
+    constants = {**watch.constants(step.smoothness), "gap": step.gap, "eta_l": step.local}
     left = (np.cumsum(squares, axis=1) / J).mean(axis=0).tolist()
-    return {"left": left, "bounds": bounds, "constants": told, "seconds": work.seconds, "aggregator": work.told}
+    return {"left": left, "bounds": bounds, "constants": constants, "seconds": work.seconds, "aggregator": work.account}
 
 
 def _step(cell: Data, users: Users) -> Step:

@@ -15,7 +15,7 @@ from secagg_spec.experiments.experiment import PAPER, Data, Judged
 from secagg_spec.experiments.results import follows, judge_again
 from secagg_spec.experiments.statistics import CONFIRMED, REFUTED
 
-_TOLD = ("data", "model", "users", "rounds", "seeds")
+_SHOWN = ("data", "model", "users", "rounds", "seeds")
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Stated:
         return follows(self.stored, self.judged)
 
     @property
-    def told(self) -> str:
+    def said(self) -> str:
         """The interval, its bound and the verdict, as the ledger writes them."""
         of, statement = self.judged.interval, self.judged.statement
         return f"[{of.low:.3g}, {of.high:.3g}] {statement.relation} {statement.bound:.3g}: {self.judged.verdict}"
@@ -63,5 +63,5 @@ def verdict(statements: Sequence[Stated]) -> str:
 
 def _scale(content: Data) -> str:
     settings = content["settings"]
-    told = ", ".join(f"{name} {settings[name]}" for name in _TOLD if name in settings)
-    return f"{content['preset']}: {told}"
+    said = ", ".join(f"{name} {settings[name]}" for name in _SHOWN if name in settings)
+    return f"{content['preset']}: {said}"

@@ -173,7 +173,7 @@ class Largest:
         self.noise[user] = max(self.noise[user], noise)
         self.steep, self.moment = max(self.steep, square), max(self.moment, square + noise)
 
-    def told(self) -> dict[str, float]:
+    def constants(self) -> dict[str, float]:
         """Return the numbers as plain data; for the noise, the maximum and the mean over users."""
         named = {name: getattr(self, name) for name in ("steep", "moment", "apart", "off")}
         return {"noise": float(self.noise.max()), "mean noise": float(self.noise.mean()), **named}
@@ -222,7 +222,7 @@ class Watch:
             self.curvatures.append(self.users.estimated(model))
         return seen.square
 
-    def told(self, L: float) -> dict[str, float]:
+    def constants(self, L: float) -> dict[str, float]:
         """Return the recorded values: the maxima, L, and the largest estimate of the curvature of a network.
 
         Raises
@@ -233,7 +233,7 @@ class Watch:
         curvature = max(self.curvatures, default=0.0)
         if curvature > L:
             raise OutOfRange("curvature on the way", curvature, f"at most {L:.6g}, which steps were chosen for")
-        return {**self.largest.told(), "L": L, "curvature": curvature}
+        return {**self.largest.constants(), "L": L, "curvature": curvature}
 
 
 def repeated(cell: Data, context: Context, fill: Callable[[RealArray, int], None]) -> tuple[RealArray, RealArray]:
@@ -317,8 +317,8 @@ class Theorem:
         for one in results:
             for at, left in enumerate(one.found["left"]):
                 bounds = {name: one.found["bounds"][name][at] for name in names if name in one.found["bounds"]}
-                told = {"variant": one.cell["variant"], "seed": one.cell["seed"], "rounds": at + 1}
-                yield {**told, "left": left, **dict.fromkeys(names, ""), **bounds}
+                named = {"variant": one.cell["variant"], "seed": one.cell["seed"], "rounds": at + 1}
+                yield {**named, "left": left, **dict.fromkeys(names, ""), **bounds}
 
     def draw(self, plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, Any]:
         """Draw the bounded quantity and the bounds against J, with a panel for each variant."""

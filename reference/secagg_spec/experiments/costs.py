@@ -28,7 +28,7 @@ import numpy as np
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME
 from secagg_spec.arithmetic.staleness import Staleness
-from secagg_spec.crypto import kept
+from secagg_spec.crypto import caches
 from secagg_spec.crypto.attribute_boxes import key_ring
 from secagg_spec.crypto.boxes import KeyRing, PositionKeys
 from secagg_spec.crypto.entropy import SeededSource, draw_scalars
@@ -104,7 +104,7 @@ def _measured(setting: Setting, repeats: int) -> Mapping[str, Any]:
 
 def _run(setting: Setting) -> Times:
     """Return the times of one run; it starts with cold caches (EXP-32)."""
-    kept.forget()
+    caches.forget()
     return PROTOCOLS[setting.protocol](setting)
 
 
@@ -145,7 +145,7 @@ class Timed(Network):
             self.spent.append(Spent(step.phase, party, step.role, time.process_time() - begun))
             return result
 
-        kept.forget_shared()
+        caches.forget_shared()
         return super().take_on(received, step.taken_by(timed), party, randomness)
 
 

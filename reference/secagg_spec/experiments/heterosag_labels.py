@@ -135,8 +135,8 @@ def _numbers(settings: Data, results: Sequence[Result]) -> Mapping[str, Sequence
 
 def _rows(settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any]]:
     for one in results:
-        told = {name: one.cell[name] for name in ("seed", "users", "alpha")}
-        yield {**told, "distance": one.found["distance"], "scarce labels": one.found["scarce"]}
+        named = {name: one.cell[name] for name in ("seed", "users", "alpha")}
+        yield {**named, "distance": one.found["distance"], "scarce labels": one.found["scarce"]}
 
 
 def _draw(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, Any]:

@@ -69,10 +69,10 @@ def run(cell: Data, context: Context) -> Data:
     play = Play(users, step, watch, Local(users, seen, 1, lambda at: 1.0), aggregator, work)
     J, lefts = convergence.repeated(cell, context, play.fill)
     bounds = {name: BOUNDS[name](step, seen, J).tolist() for name in cell["judged"]}
-    told = {**watch.told(1 / step.rate), "gap": step.gap, "distance": step.distance}
-    told |= {"sigma^2": step.rounding, "V": step.variance(seen)}
+    constants = {**watch.constants(1 / step.rate), "gap": step.gap, "distance": step.distance}
+    constants |= {"sigma^2": step.rounding, "V": step.variance(seen)}
     left = lefts.mean(axis=0).tolist()
-    return {"left": left, "bounds": bounds, "constants": told, "seconds": work.seconds, "aggregator": work.told}
+    return {"left": left, "bounds": bounds, "constants": constants, "seconds": work.seconds, "aggregator": work.account}
 
 
 def _step(cell: Data, users: Users, aggregator: HeteroSAg) -> Step:

@@ -168,10 +168,10 @@ def _accuracies(results: Sequence[Result], setting: str, scheme: str) -> list[fl
 
 def _rows(settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any]]:
     for one in results:
-        told = {name: one.cell[name] for name in ("seed", "setting", "scheme")}
-        told["cardinality"] = one.found["cardinality"]
+        named = {name: one.cell[name] for name in ("seed", "setting", "scheme")}
+        named["cardinality"] = one.found["cardinality"]
         for at, values in enumerate(zip(one.found["accuracy"], one.found["loss"], strict=True)):
-            yield {**told, "round": one.found["rounds"][at], "accuracy": values[0], "loss": values[1]}
+            yield {**named, "round": one.found["rounds"][at], "accuracy": values[0], "loss": values[1]}
 
 
 def _draw(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, Any]:

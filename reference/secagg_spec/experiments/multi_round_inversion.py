@@ -228,12 +228,12 @@ def _cell(found: Data | None, what: str) -> Any:
 
 def _draw(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, Any]:
     """Draw the users of the first seed."""
-    from secagg_spec.experiments import inversion_told  # noqa: PLC0415
+    from secagg_spec.experiments import inversion_report  # noqa: PLC0415
 
     of = by_seed(results)
     first = of[min(of)]
     rows = [_row(user) for user in first["users"]]
-    return {"images": inversion_told.figure_of(rows, settings["privacy"], first["pool"])}
+    return {"images": inversion_report.figure_of(rows, settings["privacy"], first["pool"])}
 
 
 def _row(user: Data) -> Row:

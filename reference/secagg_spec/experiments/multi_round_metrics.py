@@ -157,7 +157,7 @@ def _statements_of_figure_4(settings: Data) -> tuple[Statement, ...]:
             0.0,
         ),
         *(one for T in settings["privacy"] for one in _of_batches(T)),
-        *(_told(scheme) for scheme in (RANDOM, WEIGHTED)),
+        *(_statement(scheme) for scheme in (RANDOM, WEIGHTED)),
     )
 
 
@@ -180,7 +180,7 @@ def _of_batches(T: int) -> Iterator[Statement]:
     )
 
 
-def _told(scheme: str) -> Statement:
+def _statement(scheme: str) -> Statement:
     text = f"{scheme}: after all rounds a combination of them is about one user"
     return Statement("MRS-FIG4", f"{scheme}: privacy", text, "weak privacy, high end", "<=", 1.0)
 

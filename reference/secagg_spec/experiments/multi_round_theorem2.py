@@ -90,10 +90,10 @@ def run(cell: Data, context: Context) -> Data:
     play = Play(users, cell, step, watch, aggregator, work, chosen(cell))
     J, lefts = convergence.repeated(cell, context, play.fill)
     bounds = {name: BOUNDS[name](step, seen, J).tolist() for name in cell["judged"]}
-    told = {**watch.told(step.smoothness), "mu": step.convexity, "gamma": step.gamma, "share": step.share}
-    told |= {"distance": step.distance, "Gamma, sum": step.summed, "Gamma, mean": step.mean}
+    constants = {**watch.constants(step.smoothness), "mu": step.convexity, "gamma": step.gamma, "share": step.share}
+    constants |= {"distance": step.distance, "Gamma, sum": step.summed, "Gamma, mean": step.mean}
     left = (lefts.mean(axis=0) - least).tolist()
-    return {"left": left, "bounds": bounds, "constants": told, "seconds": work.seconds, "aggregator": work.told}
+    return {"left": left, "bounds": bounds, "constants": constants, "seconds": work.seconds, "aggregator": work.account}
 
 
 def _settings(cell: Data) -> selection.Settings:

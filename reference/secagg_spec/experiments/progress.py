@@ -112,8 +112,8 @@ class Progress:
         elif self.done < self.cells and self._is_due():
             self._last = time.monotonic()
             left = (self._last - self._start) / max(through - self.kept, 1e-9) * (self.cells - through)
-            told = f", about {duration(left)} left" if through > self.kept else ""
-            self._say(f"{through:.1f} of {self.cells} cells{told}")
+            estimate = f", about {duration(left)} left" if through > self.kept else ""
+            self._say(f"{through:.1f} of {self.cells} cells{estimate}")
 
     def _is_due(self) -> bool:
         """Return whether a line is due: every ten seconds, later every tenth of the elapsed time."""

@@ -83,19 +83,21 @@ def _environment() -> dict[str, str]:
 
 def _seconds(results: Sequence[Result]) -> dict[str, float]:
     """Return the seconds of training and of aggregation of all cells together."""
-    told = [seconds for one in results for seconds in _members(one.found, "seconds") if isinstance(seconds, Mapping)]
-    return {name: float(sum(seconds.get(name, 0.0) for seconds in told)) for name in ("training", "aggregation")}
+    times = [seconds for one in results for seconds in _members(one.found, "seconds") if isinstance(seconds, Mapping)]
+    return {name: float(sum(seconds.get(name, 0.0) for seconds in times)) for name in ("training", "aggregation")}
 
 
 def aggregators(results: Sequence[Result]) -> list[dict[str, Any]]:
     """Return for each aggregator its rounds by the whole protocol and by the shortcut, and what it clipped (EXP-15)."""
     found: dict[str, dict[str, Any]] = {}
     for one in results:
-        for told in _members(one.found, "aggregator"):
-            if isinstance(told, Mapping):
-                total = found.setdefault(told["name"], {"name": told["name"], "protocol": 0, "shortcut": 0, "moved": 0})
+        for account in _members(one.found, "aggregator"):
+            if isinstance(account, Mapping):
+                total = found.setdefault(
+                    account["name"], {"name": account["name"], "protocol": 0, "shortcut": 0, "moved": 0}
+                )
                 for name in ("protocol", "shortcut", "moved"):
-                    total[name] += told.get(name, 0)
+                    total[name] += account.get(name, 0)
     return list(found.values())
 
 

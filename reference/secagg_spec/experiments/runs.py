@@ -129,7 +129,7 @@ class Work:
     """The processor time of training and aggregation in seconds, and the reports of the aggregator."""
 
     seconds: dict[str, float] = field(default_factory=lambda: {"training": 0.0, "aggregation": 0.0})
-    told: dict[str, Any] = field(default_factory=dict)
+    account: dict[str, Any] = field(default_factory=dict)
 
     @contextmanager
     def training(self) -> Iterator[None]:
@@ -166,13 +166,13 @@ class Work:
 
     def _tell(self, name: str, found: Aggregate) -> None:
         """Count a round of the aggregator (EXP-15, EXP-16)."""
-        if not self.told:
-            self.told = begun(name)
-        self.told["moved"] += found.moved
-        self.told["largest_error"] = max(self.told["largest_error"], found.error)
-        self.told["bound"] = max(self.told["bound"], found.bound if math.isfinite(found.bound) else 0.0)
+        if not self.account:
+            self.account = begun(name)
+        self.account["moved"] += found.moved
+        self.account["largest_error"] = max(self.account["largest_error"], found.error)
+        self.account["bound"] = max(self.account["bound"], found.bound if math.isfinite(found.bound) else 0.0)
         if found.by != "plain":
-            self.told[found.by] += 1
+            self.account[found.by] += 1
 
 
 def begun(name: str) -> dict[str, Any]:
@@ -229,7 +229,7 @@ class Course:
         return self.found | ended | self._aggregator()
 
     def _aggregator(self) -> dict[str, Any]:
-        return {"aggregator": self.work.told or begun("none")}
+        return {"aggregator": self.work.account or begun("none")}
 
     def _checked(self, done: int, model: RealArray) -> RealArray:
         """Return a model of finite numbers, evaluated if an evaluation is due.

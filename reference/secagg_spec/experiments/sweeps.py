@@ -93,7 +93,7 @@ class Swept:
     failures: tuple[Failure, ...]
 
 
-class Told(Protocol):
+class Reporter(Protocol):
     """Receives the progress of a sweep: the stored cells, each finished cell, and each damaged file."""
 
     def begin(self, cells: int, kept: int, under_way: Callable[[], float]) -> None:
@@ -106,7 +106,7 @@ class Told(Protocol):
         """Receive that a stored cell cannot be used, and is run again."""
 
 
-def run(sweep: Sweep, tell: Told, *, jobs: int = -1, scheduler: str | None = None, anew: bool = False) -> Swept:
+def run(sweep: Sweep, tell: Reporter, *, jobs: int = -1, scheduler: str | None = None, anew: bool = False) -> Swept:
     """Run the cells that are not stored yet.
 
     Parameters
@@ -299,8 +299,8 @@ def _client(address: str) -> tuple[Any, Callable[..., Any]]:
     try:
         return connect(address, timeout=_CONNECT_SECONDS), as_completed
     except (OSError, ValueError, TypeError) as error:
-        told = " ".join(str(error).split())
-        raise ParameterError("scheduler", address, f"such as tcp://127.0.0.1:8786, and answer: {told}") from None
+        answer = " ".join(str(error).split())
+        raise ParameterError("scheduler", address, f"such as tcp://127.0.0.1:8786, and answer: {answer}") from None
 
 
 # ------------------------------------------------------------------------------------------------------ kept cells
@@ -346,7 +346,7 @@ def _file(folder: Path, key: str) -> Path:
     return folder / f"{key}.json"
 
 
-def _kept(sweep: Sweep, keys: Sequence[str], tell: Told) -> dict[str, Finished]:
+def _kept(sweep: Sweep, keys: Sequence[str], tell: Reporter) -> dict[str, Finished]:
     """Return the stored and intact cells, by key; report the others as damaged (EXP-25)."""
     found = {}
     for key in keys:

@@ -116,8 +116,8 @@ class Problem(ABC):
         logits = self.logits(model, points.x)
         top = logits.max(axis=1)
         whole = top + np.log(np.exp(logits - top[:, None]).sum(axis=1))
-        told = whole - logits[np.arange(len(points.y)), points.y]
-        return float(points.weights @ told + self.decay / 2 * (model @ model))
+        losses = whole - logits[np.arange(len(points.y)), points.y]
+        return float(points.weights @ losses + self.decay / 2 * (model @ model))
 
     def gradient(self, model: RealArray, points: Points) -> RealArray:
         """Return the gradient (d,) of the loss."""
@@ -245,8 +245,8 @@ class Network(Problem):
         below, above = self._matrices(model)
         hidden = np.tanh(points.x @ below.T)
         signals = _with_one(hidden)
-        told = slopes(signals @ above.T, points.y)
-        return ((told @ above[:, :-1] * (1 - np.square(hidden)), points.x), (told, signals))
+        slope_of = slopes(signals @ above.T, points.y)
+        return ((slope_of @ above[:, :-1] * (1 - np.square(hidden)), points.x), (slope_of, signals))
 
     def _matrices(self, model: RealArray) -> tuple[RealArray, RealArray]:
         cut = HIDDEN * self.inputs

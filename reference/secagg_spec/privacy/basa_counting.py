@@ -23,14 +23,16 @@ Sum: TypeAlias = Mapping[int, int]
 """A combination of updates: the coefficient of each user's update."""
 
 
-class Told(NamedTuple):
+class Comparison(NamedTuple):
     """Whether a view reveals no more than some combinations of updates, and whether it reveals no less."""
 
     no_more: bool
     no_less: bool
 
 
-def counted(R: int, rule: Timeouts, situation: Situation, coalition: Collection[int], sums: Sequence[Sum]) -> Told:
+def counted(
+    R: int, rule: Timeouts, situation: Situation, coalition: Collection[int], sums: Sequence[Sum]
+) -> Comparison:
     """Compare what the server and a coalition see of an epoch with combinations of updates.
 
     The view reveals *no more* when its distribution is the same for all updates that agree on the combinations and on
@@ -54,8 +56,8 @@ def counted(R: int, rule: Timeouts, situation: Situation, coalition: Collection[
     values = np.indices((R,) * len(names)).reshape(len(names), R ** len(names))
     own: list[Sum] = [{user: 1} for user in situation.uploaded if user in coalition]
     seen = _codes(R, [_row(names, view) for view in _views(rule, situation, coalition)], values)
-    told = _codes(R, [_row(names, {("x", user, 0): c for user, c in one.items()}) for one in (*sums, *own)], values)
-    return _compared(_codes(R, np.eye(updates, len(names), dtype=np.int64), values), seen, told)
+    known = _codes(R, [_row(names, {("x", user, 0): c for user, c in one.items()}) for one in (*sums, *own)], values)
+    return _compared(_codes(R, np.eye(updates, len(names), dtype=np.int64), values), seen, known)
 
 
 def _after(situation: Situation, user: int) -> range:
@@ -96,13 +98,13 @@ def _codes(R: int, rows: Collection[Numbers] | Numbers, values: Numbers) -> Numb
     return codes
 
 
-def _compared(updates: Numbers, seen: Numbers, told: Numbers) -> Told:
+def _compared(updates: Numbers, seen: Numbers, known: Numbers) -> Comparison:
     """Compare how often each view occurs for each choice of updates; `told` is what the view may reveal of them."""
     counts = np.zeros((updates.max() + 1, seen.max() + 1), dtype=np.int64)
     np.add.at(counts, (updates, seen), 1)
     kinds = np.zeros(len(counts), dtype=np.int64)
-    kinds[updates] = told
-    groups = [counts[kinds == kind] for kind in range(told.max() + 1)]
+    kinds[updates] = known
+    groups = [counts[kinds == kind] for kind in range(known.max() + 1)]
     alike = all((group == group[0]).all() for group in groups)
     occurs = np.stack([group.any(axis=0) for group in groups])
-    return Told(bool(alike), bool((occurs.sum(axis=0) == 1).all()))
+    return Comparison(bool(alike), bool((occurs.sum(axis=0) == 1).all()))

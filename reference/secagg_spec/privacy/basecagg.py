@@ -438,7 +438,7 @@ def listening(parameters: Parameters, user: int) -> UserState:
     return protocol.user_start(parameters, bytes(16), 0, user, PlainStampedChannel())
 
 
-def told(state: UserState, buffer: Buffer) -> UserState:
+def having_received(state: UserState, buffer: Buffer) -> UserState:
     """Return the state of a user after it answered a buffer; `user_recover` decides whether it does.
 
     Raises
@@ -529,7 +529,7 @@ def accepts(parameters: Parameters, user: int, buffers: Sequence[Buffer]) -> Non
     """
     state, given = listening(parameters, user), set[Stamped]()
     for buffer in buffers:
-        state = told(holding(state, set(buffer.updates) - given), buffer)
+        state = having_received(holding(state, set(buffer.updates) - given), buffer)
         given.update(buffer.updates)
 
 

@@ -25,7 +25,7 @@ from secagg_spec.protocols.basecagg.active import BufferQuorum, Parameters, Sign
 from secagg_spec.protocols.lightsecagg.active import PrivateKeys, roster_of_users
 from secagg_spec.protocols.steps import SERVER
 
-Told = tuple[Buffer, ...]
+Received = tuple[Buffer, ...]
 _SESSION = bytes(16)
 
 
@@ -55,7 +55,7 @@ class Confirmations:
         ballot = protocol.ballot_of(self.parameters, _SESSION, buffer.round, self.waiting[user].roster)
         return sign_proposal(ballot, self.keys[user].signing, user, proposal)
 
-    def _heard(self, user: int, told: Told, quorums: tuple[Users, ...]) -> tuple[Told, Told]:
+    def _heard(self, user: int, received: Received, quorums: tuple[Users, ...]) -> tuple[Received, Received]:
         """Return the buffers that an honest user signs, and those that it answers.
 
         The buffers are announced one after the other. The user receives the share of an update before the first buffer
@@ -63,7 +63,7 @@ class Confirmations:
         """
         state, given = self.waiting[user], set[Stamped]()
         signed, answered = list[Buffer](), list[Buffer]()
-        for buffer, signers in zip(told, quorums, strict=True):
+        for buffer, signers in zip(received, quorums, strict=True):
             state = replace(state, base=holding(state.base, set(buffer.updates) - given))
             given.update(buffer.updates)
             confirmed = self._confirmed(state, buffer)
@@ -93,15 +93,15 @@ class Confirmations:
         except ProtocolError:
             return None
 
-    def signed(self, user: int, told: Told) -> Told:
+    def signed(self, user: int, received: Received) -> Received:
         """Return the buffers that an honest user signs when `told` are announced to it one after the other."""
-        return self.heard(user, told, ((),) * len(told))[0]
+        return self.heard(user, received, ((),) * len(received))[0]
 
-    def _valid(self, user: int, signed: Told, buffer: Buffer) -> bool:
+    def _valid(self, user: int, signed: Received, buffer: Buffer) -> bool:
         """Return whether a signature that a user made on one of the `signed` buffers is also valid for `buffer`."""
         return any(self.signature(user, one) == self.signature(user, buffer) for one in signed)
 
-    def released(self, coalition: Collection[int], asked: Mapping[int, Told]) -> dict[int, Told]:
+    def released(self, coalition: Collection[int], asked: Mapping[int, Received]) -> dict[int, Received]:
         """Return the honest users that answer, each with the buffers that it answers.
 
         Parameters
@@ -111,19 +111,21 @@ class Confirmations:
         asked : mapping from user to tuple of Buffer
             The buffers announced to each honest user, in order.
         """
-        signed = {user: self.signed(user, told) for user, told in asked.items()}
+        signed = {user: self.signed(user, received) for user, received in asked.items()}
 
         def willing(buffer: Buffer) -> Users:
             valid = {user for user, buffers in signed.items() if self._valid(user, buffers, buffer)}
             return tuple(sorted(valid | set(coalition)))
 
-        answered = {user: self.heard(user, told, tuple(map(willing, told)))[1] for user, told in asked.items()}
+        answered = {
+            user: self.heard(user, received, tuple(map(willing, received)))[1] for user, received in asked.items()
+        }
         return {user: buffers for user, buffers in answered.items() if buffers}
 
 
 def equivocation(
-    kinds: Sequence[Column], users: Confirmations, coalition: Collection[int], asked: Mapping[int, Told]
-) -> tuple[dict[int, Told], tuple[Verdict, ...]]:
+    kinds: Sequence[Column], users: Confirmations, coalition: Collection[int], asked: Mapping[int, Received]
+) -> tuple[dict[int, Received], tuple[Verdict, ...]]:
     """Return which users answer which buffers when a server announces different ones, and what the answers reveal.
 
     Parameters

@@ -41,7 +41,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from secagg_spec.arithmetic.companions import companions, small_class
+from secagg_spec.arithmetic.participation_classes import participation_classes, small_class
 from secagg_spec.arithmetic.segments import Matrix
 from secagg_spec.errors import ParameterError, TooFewSurvivors
 from secagg_spec.privacy.secagg import Element, Situation, Streams, Users, honest_answer
@@ -110,11 +110,11 @@ def situation(
     ParameterError
         A user is in two of the sets, or a round does not continue with these survivors (SAG-18).
     """
-    gone = [*absent, *dropped, *late]
-    if len(set(gone)) < len(gone):
-        raise ParameterError("absent, dropped and late", sorted(gone), "disjoint sets of users")
+    left_out = [*absent, *dropped, *late]
+    if len(set(left_out)) < len(left_out):
+        raise ParameterError("absent, dropped and late", sorted(left_out), "disjoint sets of users")
     sharers = tuple(user for user in range(parameters.N) if user not in set(absent))
-    survivors = tuple(user for user in sharers if user not in set(gone))
+    survivors = tuple(user for user in sharers if user not in set(left_out))
     if len(survivors) < parameters.enough:
         least = f"of which max(t, T + 2) = {parameters.enough} survive"
         raise ParameterError("survivors", list(survivors), f"a set of users {least}")
@@ -382,7 +382,7 @@ class Rounds:
             element.show(view, situation(self.plan.parameters, late=late, answered=given))
         return view, elements
 
-    def told(self, combination: Combination, *, answered: Sequence[bool]) -> bool:
+    def learned(self, combination: Combination, *, answered: Sequence[bool]) -> bool:
         """Return whether the server learns a combination, and check that it learns only the sums of answered rounds."""
         cell = combination.cell
         view, elements = self.view(cell, (), answered=answered)
@@ -398,7 +398,7 @@ class Rounds:
 
 def _unions(sets: Sequence[frozenset[int]], least: int) -> list[frozenset[int]]:
     """Return the unions of classes of companions that have fewer than `least` users, smallest first."""
-    small = [members for members in companions(sets) if len(members) < least]
+    small = [members for members in participation_classes(sets) if len(members) < least]
     chosen = (classes for count in range(1, least) for classes in combinations(small, count))
     unions = (frozenset[int]().union(*classes) for classes in chosen)
     return sorted((users for users in unions if len(users) < least), key=len)
@@ -420,10 +420,10 @@ def _combination(cell: Cell, factors: Sequence[int], entries: Sequence[int], who
     """Return the combination with these factors and entries, both divided by `whole`, the gcd of the entries."""
     named = {user: entry // whole for user, entry in zip(sorted(cell.members), entries, strict=True)}
     least = {user: divmod(entry, modulus)[1] if modulus else entry for user, entry in named.items()}
-    told = {user: entry for user, entry in least.items() if entry}
-    sign = 1 if next(iter(told.values())) > 0 else -1
+    nonzero = {user: entry for user, entry in least.items() if entry}
+    sign = 1 if next(iter(nonzero.values())) > 0 else -1
     coefficients = tuple(Fraction(sign * factor, whole) for factor in factors)
-    return Combination(cell, coefficients, MappingProxyType({u: sign * w for u, w in told.items()}), modulus)
+    return Combination(cell, coefficients, MappingProxyType({u: sign * w for u, w in nonzero.items()}), modulus)
 
 
 def _weighted(element: Element, users: Mapping[int, int]) -> Forms:

@@ -54,18 +54,18 @@ class Unions:
 
     def counts(self, dropped: Collection[int] = ()) -> NDArray[np.int64]:
         """Return, for each set, the number of rows in which it is decodable; -1 if it has a dropped subgroup."""
-        gone = set(dropped)
+        out = set(dropped)
         found = np.zeros(len(self.sets), np.int64)
         for partners, spoiled in zip(self._partners, self._spoiled, strict=True):
-            free = sum(1 << a for a, b in enumerate(partners) if a in gone or b in gone)
+            free = sum(1 << a for a, b in enumerate(partners) if a in out or b in out)
             found += (spoiled & np.uint32(2**self.count - 1 - free)) == 0
-        found[(self.sets & np.uint32(sum(1 << z for z in gone))) != 0] = -1
+        found[(self.sets & np.uint32(sum(1 << z for z in out))) != 0] = -1
         return found
 
     def most(self, dropped: Collection[int] = ()) -> tuple[int, Users]:
         """Return the largest count of a nonempty, proper set of the subgroups left, and the first set that has it."""
-        counts, gone = self.counts(dropped), sum(1 << z for z in set(dropped))
-        counts[0] = counts[2**self.count - 1 - gone] = -1
+        counts, out = self.counts(dropped), sum(1 << z for z in set(dropped))
+        counts[0] = counts[2**self.count - 1 - out] = -1
         best = int(np.argmax(counts))
         return int(counts[best]), self.members(best)
 

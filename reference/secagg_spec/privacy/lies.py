@@ -40,12 +40,12 @@ Users = tuple[int, ...]
 class Lie:
     """A lie with which a server learns the sum over `isolated`: what it announces and which shares it withholds.
 
-    `told` gives, for each honest user, the survivors announced to it; the other users whose shares it holds are
+    `announced` gives, for each honest user, the survivors announced to it; the other users whose shares it holds are
     announced as dropped. `arrived` gives, for each honest user, the users whose shares the server relays to it.
     """
 
     isolated: Users
-    told: Mapping[int, Users]
+    announced: Mapping[int, Users]
     arrived: Mapping[int, Users]
 
 
@@ -94,8 +94,8 @@ def isolating(N: int, t: int, c: int, size: int, *, withheld: bool = False) -> L
     arrived = {user: near if user in isolated else everyone for user in range(c, N)}
     room = {user: len(arrived[user]) - t for user in arrived}
     named = _assigned(dropped, room, t - c)
-    told = {user: tuple(other for other in arrived[user] if other not in named[user]) for user in arrived}
-    return Lie(tuple(isolated), told, arrived)
+    announced = {user: tuple(other for other in arrived[user] if other not in named[user]) for user in arrived}
+    return Lie(tuple(isolated), announced, arrived)
 
 
 def _check(N: int, t: int, c: int) -> None:

@@ -347,8 +347,8 @@ def equivocation(
     validate.users("asked", sorted(asked), parameters.N)
     if not asked or set(asked) & set(members):
         raise ParameterError("asked", sorted(asked), "given for honest users, at least one")
-    told = {user: tuple(sorted(chosen)) for user, chosen in asked.items()}
-    surviving = max(dict.fromkeys(told.values()), key=list(told.values()).count)
-    situation = Situation(surviving, tuple(range(parameters.N)), told)
+    announced = {user: tuple(sorted(chosen)) for user, chosen in asked.items()}
+    surviving = max(dict.fromkeys(announced.values()), key=list(announced.values()).count)
+    situation = Situation(surviving, tuple(range(parameters.N)), announced)
     kinds = [Column(parameters, parameters.code, elements) for elements in columns(parameters)]
     return tuple(column.decide(members, situation) for column in kinds)

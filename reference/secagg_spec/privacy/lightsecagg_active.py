@@ -123,11 +123,11 @@ def equivocation(
     validate.users("asked", sorted(asked), parameters.N)
     if not asked or set(asked) & set(members):
         raise ParameterError("asked", sorted(asked), "given for honest users, at least one")
-    told = {user: tuple(sorted(chosen)) for user, chosen in asked.items()}
-    released = Confirmations(parameters).released(members, told)
+    announced = {user: tuple(sorted(chosen)) for user, chosen in asked.items()}
+    released = Confirmations(parameters).released(members, announced)
     if released:
         return released, semi_honest(parameters, members, released)
-    nothing = Situation(next(iter(told.values())), tuple(range(parameters.N)), {})
+    nothing = Situation(next(iter(announced.values())), tuple(range(parameters.N)), {})
     kinds = [Column(parameters, parameters.code, elements) for elements in columns(parameters)]
     return released, tuple(column.decide(members, nothing) for column in kinds)
 

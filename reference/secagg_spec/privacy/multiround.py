@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import rationals, validate
-from secagg_spec.arithmetic.companions import class_labels
+from secagg_spec.arithmetic.participation_classes import class_labels
 from secagg_spec.arithmetic.row_space import PRIMES, RowSpace
 from secagg_spec.arithmetic.validate import BoolArray, UintArray
 from secagg_spec.errors import ParameterError

@@ -124,8 +124,8 @@ class Account:
         for segment, some in asked.items():
             sums = self.log.segments[segment]
             for user, terms in self.audits[segment].combinations(some).items():
-                told = (Term(int(sums.rounds[at]), _members(sums, at), factor) for at, factor in terms)
-                self._combined[user] = Combined(self.found[user], tuple(told))
+                named = (Term(int(sums.rounds[at]), _members(sums, at), factor) for at, factor in terms)
+                self._combined[user] = Combined(self.found[user], tuple(named))
         return [self._combined[user] for user in users]
 
     @cached_property

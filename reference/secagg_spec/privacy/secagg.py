@@ -485,7 +485,7 @@ class Requests:
         return Answer(given.survivors, given.dropped)
 
 
-def equivocation(requests: Requests, coalition: Collection[int], told: Mapping[int, Collection[int]]) -> Verdict:
+def equivocation(requests: Requests, coalition: Collection[int], announced: Mapping[int, Collection[int]]) -> Verdict:
     """Return what a server learns by announcing different survivors to different users; all sent masked inputs.
 
     `requests` defines which shares the server withheld before.
@@ -499,7 +499,7 @@ def equivocation(requests: Requests, coalition: Collection[int], told: Mapping[i
         The users that are asked.
     coalition : collection of int
         The users that work with the server.
-    told : mapping from user to set of users
+    announced : mapping from user to set of users
         The survivors announced to each honest user; the others are announced as dropped.
 
     Raises
@@ -509,10 +509,10 @@ def equivocation(requests: Requests, coalition: Collection[int], told: Mapping[i
     """
     parameters, element = requests.parameters, requests.element
     members = validate.users("coalition", sorted(coalition), parameters.N)
-    validate.users("told", sorted(told), parameters.N)
-    if not told or set(told) & set(members):
-        raise ParameterError("told", sorted(told), "given for honest users, at least one")
-    named = {user: tuple(sorted(chosen)) for user, chosen in told.items()}
+    validate.users("announced", sorted(announced), parameters.N)
+    if not announced or set(announced) & set(members):
+        raise ParameterError("announced", sorted(announced), "given for honest users, at least one")
+    named = {user: tuple(sorted(chosen)) for user, chosen in announced.items()}
     given = {user: requests.answer(user, chosen) for user, chosen in named.items()}
     answers = {user: answer for user, answer in given.items() if answer is not None}
     everyone = element.sharers

@@ -350,14 +350,14 @@ def run_synchronous(
     users = sorted(party for party in network.states if party != SERVER)
     check_dropouts(network.table, users, dropouts)
     check_randomness(network.table, users, randomness)
-    gone: set[int] = set()
+    dropped: set[int] = set()
     for step in network.table:
         if step.role is Role.SERVER:
             network.take(step, SERVER)
             continue
-        gone |= set(dropouts.get(step.phase, ()))
+        dropped |= set(dropouts.get(step.phase, ()))
         for user in users:
-            if user not in gone and (not step.receives or network.mail(step, user)):
+            if user not in dropped and (not step.receives or network.mail(step, user)):
                 sampled = randomness.get(user, {})
                 network.take(step, user, {name: sampled[name] for name in step.randomness if name in sampled})
 

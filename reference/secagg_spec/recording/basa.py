@@ -61,7 +61,7 @@ class BASA:
         p = self.parameters
         self.updates = draw_elements(SeededSource(seed, "updates"), Ring(p.budget + 1), (p.N, p.d))
         self.run = _Watched(p, SeededSource(seed, "epoch"))
-        self.gone: set[int] = set()
+        self.dropped: set[int] = set()
         self.done = 0
 
     def record(self, colluder: int) -> Recording:
@@ -71,7 +71,7 @@ class BASA:
             before = len(self.run.transcript)
             self._pass(user, what)
             self.done += 1
-            self.gone |= {user} if what in (FREE, SKIP) else set()
+            self.dropped |= {user} if what in (FREE, SKIP) else set()
             moments += self._since(before, what, colluder)
         before = len(self.run.transcript)
         try:
@@ -111,7 +111,7 @@ class BASA:
         return Moment(
             key,
             self._title(key, visitor),
-            tuple(user for user in range(self.parameters.N) if user not in self.gone),
+            tuple(user for user in range(self.parameters.N) if user not in self.dropped),
             tuple(dict.fromkeys(here)),
             sendings(events),
             additions,

@@ -46,14 +46,14 @@ def chart(recording: Recording, title: str) -> str:
         at[AUTHORITY] += 22
     width, height = max(at.values()) + _RIGHT, _TOP + sum(line.height for line in lines) + 12
     name = f"flow-{recording.protocol}-{recording.run}"
-    told = "; ".join(line.text for line in lines)
+    text = "; ".join(line.text for line in lines)
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"',
             f'aria-labelledby="{name}-title {name}-desc" fill="currentColor" stroke="none"',
             f'font-size="{_FONT}" style="max-width:{_SCALE * width:g}px">',
             f'<title id="{name}-title">{escape(title)}</title>',
-            f'<desc id="{name}-desc">{escape(told)}</desc>',
+            f'<desc id="{name}-desc">{escape(text)}</desc>',
             *_heads(at),
             *_lifelines(at, lines, height),
             *_body(at, lines, width),
@@ -67,12 +67,12 @@ def _lines(recording: Recording) -> Iterator[_Line]:
     before = everybody
     for moment in recording.moments:
         present = everybody if recording.protocol == "multi-round" else moment.present
-        gone = sorted(set(before) - set(present))
-        yield _Line(_phase(moment) + (f", without {users_in_words(gone)}" if gone else ""), (), present)
+        dropped = sorted(set(before) - set(present))
+        yield _Line(_phase(moment) + (f", without {users_in_words(dropped)}" if dropped else ""), (), present)
         before = present
         for sending in moment.sendings:
             for parcel in sending.parcels:
-                yield _Line(_told(parcel), tuple(parcel.hops(Role(sending.role))), present)
+                yield _Line(_label(parcel), tuple(parcel.hops(Role(sending.role))), present)
 
 
 def _phase(moment: Moment) -> str:
@@ -80,7 +80,7 @@ def _phase(moment: Moment) -> str:
     return f"{moment.title}: {'users' if role == 'user' else role}" if role else moment.title
 
 
-def _told(parcel: Parcel) -> str:
+def _label(parcel: Parcel) -> str:
     return f"{parcel.kind}: {counted(len(parcel.routes), 'message')}, {counted(parcel.bytes, 'byte')}"
 
 

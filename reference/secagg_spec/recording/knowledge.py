@@ -36,12 +36,12 @@ def known(views: Sequence[View], users: Collection[int], d: int) -> Knowledge:
     verdicts = [(view, view.decide()) for view in views]
     hidden = tuple(sorted(user for user in users if all(view.about(user).private for view in views)))
     exposed = tuple(sorted(set(users) - set(hidden)))
-    functionals = whole((text for view, verdict in verdicts for text in _told(view, verdict)), d)
+    functionals = whole((text for view, verdict in verdicts for text in _learned(view, verdict)), d)
     dimension = sum(verdict.dimension for _, verdict in verdicts)
     return Knowledge(len(users) * d, dimension, functionals, hidden, exposed)
 
 
-def _told(view: View, verdict: Verdict) -> list[str]:
+def _learned(view: View, verdict: Verdict) -> list[str]:
     """Return the functionals of a verdict; over a small field, each is multiplied by the factor that makes it short."""
     modulus, rows = view.space.ring.modulus, list(verdict.excess)
     if modulus < _SMALL and is_prime(modulus):

@@ -186,13 +186,13 @@ class Masked:
     def situation(self, seen: Sequence[Event]) -> Situation:
         """Return what the server got in some steps."""
         taken = {(event.step.phase, event.step.role): event for event in seen}
-        sharers = self._told(taken, "share_keys", "sharers")
+        sharers = self._announced(taken, "share_keys", "sharers")
         uploaded = tuple(e.party for e in seen if (e.step.phase, e.step.role) == ("masked_input", Role.USER))
         shares = [m for e in seen for m in e.sent if isinstance(m, UnmaskShares)]
         answers = {m.sender: Answer(m.survivors, m.dropped) for m in shares}
-        return Situation(sharers, self._told(taken, "masked_input", "survivors"), uploaded, answers)
+        return Situation(sharers, self._announced(taken, "masked_input", "survivors"), uploaded, answers)
 
-    def _told(self, taken: Mapping[tuple[str, Role], Event], phase: str, name: str) -> tuple[int, ...]:
+    def _announced(self, taken: Mapping[tuple[str, Role], Event], phase: str, name: str) -> tuple[int, ...]:
         event = taken.get((phase, Role.SERVER))
         return () if event is None else getattr(self.base(event.state), name)
 

@@ -87,31 +87,31 @@ def record(scribe: Scribe, fate: Fate, colluder: int) -> Recording:
 
 
 def _moments(scribe: Scribe, fate: Fate, colluder: int) -> Iterator[Moment]:
-    seen, gone = list[Event](), set[int]()
+    seen, dropped = list[Event](), set[int]()
     for step, events in rows(scribe.network):
         if step.role is Role.USER:
-            gone |= set(fate.dropouts.get(step.phase, ()))
+            dropped |= set(fate.dropouts.get(step.phase, ()))
         seen += events
         refused = step.role is Role.SERVER and not events
         yield Moment(
             f"{step.phase}.{step.role.value}",
             step.phase,
-            tuple(user for user in range(len(scribe.inputs)) if user not in gone),
+            tuple(user for user in range(len(scribe.inputs)) if user not in dropped),
             tuple(event.party for event in events if event.party != SERVER),
             sendings(events),
             tuple(scribe.additions(step, events)),
             tuple(scribe.values(step, events)),
             knowledge(scribe, seen, ()),
             knowledge(scribe, seen, (colluder,)),
-            ("ended",) if refused else _befell(scribe, fate, gone),
+            ("ended",) if refused else _befell(scribe, fate, dropped),
         )
 
 
-def _befell(scribe: Scribe, fate: Fate, gone: Collection[int]) -> tuple[str, ...]:
+def _befell(scribe: Scribe, fate: Fate, dropped: Collection[int]) -> tuple[str, ...]:
     """Say whether users dropped out, and whether all dropouts came in the last phase."""
     last = scribe.network.table[-1].phase
-    after = set(gone) <= set(fate.dropouts.get(last, ()))
-    return () if not gone else ("after", "dropped") if after else ("dropped",)
+    after = set(dropped) <= set(fate.dropouts.get(last, ()))
+    return () if not dropped else ("after", "dropped") if after else ("dropped",)
 
 
 def knowledge(scribe: Scribe, seen: Sequence[Event], coalition: Collection[int]) -> Knowledge:

@@ -24,7 +24,7 @@ from math import prod
 import numpy as np
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.arithmetic.companions import class_labels
+from secagg_spec.arithmetic.participation_classes import class_labels
 from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.selection.batches import Parameters

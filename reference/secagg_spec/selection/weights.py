@@ -9,7 +9,7 @@ T(t)                  between `Bounds.low` and `Bounds.high`
 ====================  ==========================================
 
 The words are a linear code over the rationals, and the weak privacy is its least weight (spec/multi-round.md,
-section 4); `selection.words` explains the bounds. T(t) never increases over the rounds of a log, so each bound also
+section 4); `selection.codewords` explains the bounds. T(t) never increases over the rounds of a log, so each bound also
 holds for other rounds: an upper bound (a word) for later rounds, a lower bound (on all words) for earlier rounds.
 """
 
@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.errors import ParameterError
+from secagg_spec.selection.codewords import Code, code_of
 from secagg_spec.selection.metrics import Log, check_log
-from secagg_spec.selection.words import Code, code_of
 
 EFFORT = 3_000_000
 """The number of columns to compare for one bound: a few tenths of a second."""

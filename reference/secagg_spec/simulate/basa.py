@@ -173,7 +173,7 @@ class Crowd:
 
 
 @dataclass
-class Told:
+class Printed:
     """What was printed about one buffer: its users with their bags, and the positions that became free again."""
 
     bags: dict[int, Bag] = field(default_factory=dict)
@@ -182,13 +182,13 @@ class Told:
 
 def _pass(run: Run, crowd: Crowd, turns: Sequence[int], fates: Mapping[int, str]) -> int:
     """Let users pass a buffer until it is full or void, and print each step; return 0 for a right sum, 1 for none."""
-    told = Told()
+    printed = Printed()
     print("\n".join(_opening(run)))
     for turn in turns:
         if run.server.phase == "idle" or _full(run):
             break
-        print(_visit(run, crowd, crowd.order[turn], fates, told))
-    return _conclude(run, told)
+        print(_visit(run, crowd, crowd.order[turn], fates, printed))
+    return _conclude(run, printed)
 
 
 def _full(run: Run) -> bool:
@@ -211,21 +211,21 @@ def _width(p: Parameters) -> int:
     return max(4, len(str(p.N - 1)))
 
 
-def _visit(run: Run, crowd: Crowd, user: int, fates: Mapping[int, str], told: Told) -> str:
+def _visit(run: Run, crowd: Crowd, user: int, fates: Mapping[int, str], printed: Printed) -> str:
     """Let one user pass, and return the line about the visit."""
     position, epoch = len(run.server.places), run.server.epoch
     assert epoch is not None
     seen = {entry.position for entry in run.server.entries}
     bag, fate = crowd.bag(user, epoch), fates.get(position)
-    if fate == BEFORE and position in told.freed:
+    if fate == BEFORE and position in printed.freed:
         fate = None
     if fate == LATE:
         run.late(user, bag.update, bag.stamp, bag.rounding)
     elif fate is not None:
-        told.freed.add(position)
+        printed.freed.add(position)
         run.expire(user, bag.stamp, keyed=fate == KEY)
     else:
-        told.bags[user] = bag
+        printed.bags[user] = bag
         run.upload(user, bag.update, bag.stamp, bag.rounding)
     weight = str(run.server.entries[-1].weight) if fate is None else "-"
     sealed = run.parameters.positions - 1 - position + run.parameters.settle
@@ -247,11 +247,11 @@ def _waiting(run: Run) -> str:
     """Return the number of waiting boxes at each later position."""
     p, state = run.parameters, run.server
     settled, width = len(state.places), len(str(p.K))
-    told = ["."] * settled + [str(len(state.entries))] * (p.positions - settled)
-    return " ".join(f"{box:>{width}}" for box in told)
+    seen = ["."] * settled + [str(len(state.entries))] * (p.positions - settled)
+    return " ".join(f"{box:>{width}}" for box in seen)
 
 
-def _conclude(run: Run, told: Told) -> int:
+def _conclude(run: Run, printed: Printed) -> int:
     p = run.parameters
     if run.server.phase == "idle":
         lost = len(run.outcomes[-1].entries)
@@ -265,7 +265,7 @@ def _conclude(run: Run, told: Told) -> int:
         print(f"\nthe authority does not close the epoch: {error}; the server gives it up, without a sum")
         return 1
     print("\n".join(_closing(run, recovered)))
-    print("\n".join(_sums(p, recovered, told.bags)))
+    print("\n".join(_sums(p, recovered, printed.bags)))
     return 0
 
 
@@ -315,8 +315,8 @@ def _side_by_side(runs: Sequence[Run], crowd: Crowd, p: Parameters, fates: Mappi
         print(f"\nbuffer {at}, session {run.server.session.id.hex()}:")
         code = max(code, _pass(run, crowd, turns, fates))
     print(f"\nall {p.N} users come at once, and a visit takes one unit of time:")
-    for name, told in (("one buffer", alone), (f"{len(runs)} buffers", spread)):
-        wait, last = np.mean([visit.began - visit.came for visit in told]), max(visit.ended for visit in told)
+    for name, passed in (("one buffer", alone), (f"{len(runs)} buffers", spread)):
+        wait, last = np.mean([visit.began - visit.came for visit in passed]), max(visit.ended for visit in passed)
         print(f"  {name:>10}: a user waits {wait:.2f} on average, the last one leaves at {last:g}")
     return code
 
@@ -338,13 +338,13 @@ def _heading(p: Parameters, encryption: str, fates: Mapping[int, str]) -> str:
         "per-position": "to one X25519 key for each position",
         "cp-abe": "to attributes (BSW07 over BLS12-381)",
     }
-    told = "; ".join(f"{at} {_WHEN[when]}" for at, when in sorted(fates.items())) or "none"
+    listed = "; ".join(f"{at} {_WHEN[when]}" for at, when in sorted(fates.items())) or "none"
     spares = f"S = {counted(p.S, 'spare position')}"
     lines = [
         f"BASA: K = {p.K} updates in a full buffer, {spares}; N = {p.N} users, T = {p.T} may collude",
         f"R = {p.R}, updates of d = {p.d} elements at level c_l = {p.c_l}, weights at level c_g = {p.c_g}",
         f"{p.timeouts}: {rule}",
         f"boxes are sealed {boxes[encryption]}; keys, seeds and inputs from the seed",
-        f"timeouts by position: {told}",
+        f"timeouts by position: {listed}",
     ]
     return "\n".join(lines)

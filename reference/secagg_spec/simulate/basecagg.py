@@ -30,7 +30,7 @@ from secagg_spec.simulate.narration import counted, shown, users_in_words
 
 MOST_MESSAGES = 50_000
 MOST_ROUNDS = 100_000
-_TOLD = 12
+_SHOWN = 12
 _ROOM = 40
 _START = 3.0
 
@@ -85,15 +85,15 @@ def main(options: argparse.Namespace) -> int:
     print(_heading(parameters, log is not None, by))
     engine, server = _engine(parameters, seed, by), SeededSource(seed, "server")
     run = Simulation(parameters, engine, training, yardstick, server, log)
-    told = set(range(rounds)) if rounds <= _TOLD else {0, 1, rounds - 1}
+    shown = set(range(rounds)) if rounds <= _SHOWN else {0, 1, rounds - 1}
     for number in range(rounds):
         report = run.next_round()
         if report is None:
             print("\n".join([f"\nround {number}", *_arrivals(parameters, run.waiting, {})]))
             print(f"  the log ends in round {number}, before the buffer is full")
             break
-        if number in told:
-            print(_told(parameters, report))
+        if number in shown:
+            print(_lines(parameters, report))
         elif number % max(1, rounds // 10) == 0:
             print(f"\nround {number}, at {report.time:.2f}: distance to the best model {report.distance:.4f}")
         if report.equal != parameters.d:
@@ -214,19 +214,19 @@ def _heading(p: Parameters, logged: bool, by: str) -> str:
 
 def _function(s: Staleness) -> str:
     fraction = f"{s.numerator}/{s.denominator}" if s.denominator > 1 else str(s.numerator)
-    told: Mapping[str, str] = {
+    words: Mapping[str, str] = {
         "constant": "s(tau) = 1",
         "polynomial": f"s(tau) = (1 + tau)^-{fraction}",
         "hinge": f"s(tau) = 1 up to {s.start}, then 1 / ({fraction} (tau - {s.start}) + 1)",
     }
-    return told[s.kind]
+    return words[s.kind]
 
 
-def _told(p: Parameters, report: Report) -> str:
+def _lines(p: Parameters, report: Report) -> str:
     """Describe a round: the buffer as it fills, the recovery, and the step of the model."""
     weights = {entry.user: entry.weight for entry in report.recovered.entries}
-    told = _arrivals(p, report.arrivals, weights)
-    return "\n".join([f"\nround {report.recovered.round}", *told, *_recovery(p, report)])
+    arrivals = _arrivals(p, report.arrivals, weights)
+    return "\n".join([f"\nround {report.recovered.round}", *arrivals, *_recovery(p, report)])
 
 
 def _arrivals(p: Parameters, arrivals: Sequence[Arrival], weights: Mapping[int, int]) -> list[str]:
@@ -245,7 +245,7 @@ def _recovery(p: Parameters, report: Report) -> list[str]:
     """Describe the recovery of a full buffer."""
     done = report.recovered
     weights = [entry.weight for entry in done.entries]
-    away = users_in_words(report.away) if len(report.away) <= _TOLD else f"{len(report.away)} users"
+    away = users_in_words(report.away) if len(report.away) <= _SHOWN else f"{len(report.away)} users"
     apart = float(np.abs(done.average - report.real).max())
     return [
         f"  recovery: {p.N - len(report.away)} users answer, {away} away; U = {p.U} are needed",
@@ -279,8 +279,8 @@ def _summary(p: Parameters, run: Simulation) -> str:
 
 
 def _traffic(p: Parameters, engine: ByMessages) -> list[str]:
-    told = [
+    lines = [
         f"  {kind}: {counted(count, 'message')}, {engine.sent_bytes[kind]:,} bytes"
         for kind, count in engine.sent.items()
     ]
-    return [*told, f"a user held {engine.held} shares at most, and may hold N = {p.N}"]
+    return [*lines, f"a user held {engine.held} shares at most, and may hold N = {p.N}"]

@@ -81,8 +81,8 @@ def _panel(panel: Panel, group_of: Sequence[int] | None, dropped: Collection[int
     yield from (_text(0, TOP + SIDE * count + 24 + 18 * at, note, "note") for at, note in enumerate(panel.notes))
 
 
-def _row(row: int, told: Sequence[str], shown: Collection[int]) -> Iterator[str]:
-    for at, text in enumerate(told):
+def _row(row: int, texts: Sequence[str], shown: Collection[int]) -> Iterator[str]:
+    for at, text in enumerate(texts):
         kind = _KINDS.get(text, f"c{text}") + (" shown" if at in shown else "")
         x, y, size = GUTTER + SIDE * at + 2, TOP + SIDE * row + 2, SIDE - 4
         yield f'<rect class="{kind}" x="{x}" y="{y}" width="{size}" height="{size}" rx="5"/>'

@@ -17,7 +17,7 @@ from secagg_spec.protocols.heterosag.averages import CellSum
 from secagg_spec.protocols.heterosag.plan import MATRICES, PRESETS, Parameters
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import SERVER, Network, check_dropouts, run_synchronous
-from secagg_spec.simulate import heterosag_told as told
+from secagg_spec.simulate import heterosag_report as report
 from secagg_spec.simulate.heterosag_inputs import ATTACKS, Inputs, byzantine_users, draw_inputs, plain_sums
 from secagg_spec.simulate.inputs import add_drop, read_dropouts, refuse_large, seed_bytes
 from secagg_spec.simulate.matrices import MOST, Look
@@ -64,7 +64,7 @@ def main(options: argparse.Namespace) -> int:
     _check_trim(options.trim, p)
     seed = seed_bytes(options.seed)
     inputs = draw_inputs(p, byzantine, options.attack, seed)
-    for block in (told.heading(p, dropouts), told.matrix(p, Look.of_terminal()), told.bits(p)):
+    for block in (report.heading(p, dropouts), report.matrix(p, Look.of_terminal()), report.bits(p)):
         print("\n".join(block), end="\n\n")
     return _round(p, inputs, dropouts, options)
 
@@ -85,10 +85,10 @@ def _round(p: Parameters, inputs: Inputs, dropouts: Mapping[str, Sequence[int]],
     server = network.states[SERVER]
     _compare(p, inputs, server.sums, server.base.survivors)
     blocks = (
-        told.sums(server.sums),
-        told.decodable_segments(p, server.base.survivors),
-        told.attack(inputs, options.attack, server.base.survivors),
-        told.averages(inputs, server.sums, server.base.survivors, options.trim),
+        report.sums(server.sums),
+        report.decodable_segments(p, server.base.survivors),
+        report.attack(inputs, options.attack, server.base.survivors),
+        report.averages(inputs, server.sums, server.base.survivors, options.trim),
     )
     for block in blocks:
         print("\n" + "\n".join(block))

@@ -83,8 +83,8 @@ def table(
     lines = [f"{name:>9}  " + "".join(f"{number:>{width}}" for number in numbers) for name, numbers in heads]
     lines.append(f"{'segment':>9}  " + " " + "-" * (count * width - 1))
     for at, row in enumerate(matrix):
-        told = (_painted(text, width, look) for text in entries(row, dropped))
-        lines.append(f"{at:>9}  " + "".join(told))
+        painted = (_painted(text, width, look) for text in entries(row, dropped))
+        lines.append(f"{at:>9}  " + "".join(painted))
     return lines
 
 

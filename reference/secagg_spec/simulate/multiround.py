@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.arithmetic.companions import companions
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, Ring
+from secagg_spec.arithmetic.participation_classes import participation_classes
 from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
 from secagg_spec.errors import InconsistentSets, ParameterError
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
@@ -71,7 +71,7 @@ def main(options: argparse.Namespace) -> int:
     outcomes = run_session(p, turns, strategy=options.strategy, source=source, session=bytes(16))
     print("\n".join(_heading(p, options.strategy)), end="\n\n")
     for number, (turn, outcome) in enumerate(zip(turns, outcomes, strict=True)):
-        print("\n".join(_told(p, number, turn, outcome)))
+        print("\n".join(_lines(p, number, turn, outcome)))
     print("\n" + "\n".join(_log(p, outcomes)))
     summed = [outcome for outcome in outcomes if outcome.aggregate is not None]
     if not summed:
@@ -146,7 +146,7 @@ def _family(s: batches.Parameters) -> str:
     return f"about 10**{round((lgamma(n + 1) - lgamma(m + 1) - lgamma(n - m + 1)) / log(10))} sets"
 
 
-def _told(p: Parameters, number: int, turn: Turn, outcome: Outcome) -> list[str]:
+def _lines(p: Parameters, number: int, turn: Turn, outcome: Outcome) -> list[str]:
     """Describe one round: the absent, the chosen, the dropouts, and the users in the sum."""
     away = sorted(set(range(p.selection.N)) - set(turn.available))
     missing = users_in_words(away) if len(away) <= _NAMED else f"{len(away)} users"
@@ -155,8 +155,8 @@ def _told(p: Parameters, number: int, turn: Turn, outcome: Outcome) -> list[str]
         return [*lines, f"  fewer than {_count(p.selection.per_round)} complete: no round"]
     lines.append(f"  chosen: {_batches(p, outcome.chosen)}")
     for phase, users in turn.dropouts.items():
-        gone = sorted(set(users) & set(outcome.chosen))
-        lines += [f"  dropped out before {phase}: {users_in_words(gone)}"] if gone else []
+        dropped = sorted(set(users) & set(outcome.chosen))
+        lines += [f"  dropped out before {phase}: {users_in_words(dropped)}"] if dropped else []
     if outcome.aggregate is None:
         few = "  too few users are left: no sum"
         kept = f"{few}; {_batches(p, outcome.survivors)} had been announced and are in the log"
@@ -183,7 +183,7 @@ def _log(p: Parameters, outcomes: Sequence[Outcome]) -> list[str]:
     """Say what all sums reveal together; a round that failed after announcing its survivors counts (MRA-27)."""
     sets = [frozenset(outcome.survivors) for outcome in outcomes]
     failed = sum(bool(outcome.survivors) and outcome.aggregate is None for outcome in outcomes)
-    together = companions(sets)
+    together = participation_classes(sets)
     counts = np.array([sum(user in members for members in sets) for user in range(p.selection.N)])
     rounds = f"{sum(map(bool, sets)) - failed} of {counted(len(sets), 'round')} with a sum"
     rounds += f", {failed} that failed after survivors were announced" if failed else ""

@@ -57,7 +57,7 @@ def play(
 
 def narrate(transcript: Sequence[Event], N: int) -> Iterator[str]:
     """Describe a transcript: who sends what to whom in each step, how many bytes, and what the server learns."""
-    told: dict[str, str] = {}
+    shown: dict[str, str] = {}
     for step in dict.fromkeys(event.step for event in transcript):
         events = [event for event in transcript if event.step is step]
         yield f"\n{step.phase}: {'each user' if step.role is Role.USER else 'the server'}"
@@ -68,9 +68,9 @@ def narrate(transcript: Sequence[Event], N: int) -> Iterator[str]:
         if step.role is Role.SERVER:
             known = dict(_known(events[-1].state))
             yield from (
-                f"  the server now has {name}: {value}" for name, value in known.items() if told.get(name) != value
+                f"  the server now has {name}: {value}" for name, value in known.items() if shown.get(name) != value
             )
-            told = known
+            shown = known
 
 
 def traffic(transcript: Sequence[Event]) -> list[str]:
@@ -99,10 +99,10 @@ def _known(state: Any) -> Iterator[tuple[str, str]]:
         if entry.name == "base":
             yield from _known(value)
         elif entry.name not in _SKIPPED and value is not None and len(value):
-            yield _told(_NAMES.get(entry.name, entry.name.replace("_", " ")), value)
+            yield _named(_NAMES.get(entry.name, entry.name.replace("_", " ")), value)
 
 
-def _told(name: str, value: Any) -> tuple[str, str]:
+def _named(name: str, value: Any) -> tuple[str, str]:
     """Return the name and the text for what a state holds: users, one vector or several, or anything else."""
     if not isinstance(value, tuple):
         return name, shown(value)

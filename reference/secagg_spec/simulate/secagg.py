@@ -61,10 +61,10 @@ def _result(state: Any) -> tuple[Sequence[int], UintArray]:
 def _opened(state: Any) -> str:
     """Say which secrets the server recovered, and so which masks it removed from the sum."""
     server = state.base if isinstance(state, secagg_active.ServerState) else state
-    told = f"it recovered the self seeds of {users_in_words(server.survivors)}"
+    recovered = f"it recovered the self seeds of {users_in_words(server.survivors)}"
     if not server.dropped:
-        return f"{told}, and no masking key"
-    return f"{told}, and the masking key{'s' * (len(server.dropped) > 1)} of {users_in_words(server.dropped)}"
+        return f"{recovered}, and no masking key"
+    return f"{recovered}, and the masking key{'s' * (len(server.dropped) > 1)} of {users_in_words(server.dropped)}"
 
 
 def network_of(p: secagg.Parameters, updates: UintArray, order: Sequence[int] | None, seed: bytes) -> Network:

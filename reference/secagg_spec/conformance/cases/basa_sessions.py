@@ -158,8 +158,8 @@ class Plan:
     def visit(self, kind: str, user: int | None = None) -> None:
         """Let a user visit."""
         who = int(self.draw(among(self.able()))) if user is None else user
-        fetched, told = (bool(self.draw(st.booleans())) for _ in range(2)) if kind == "free" else (True, True)
-        self.acts.append(Act(kind, who, self._stamp(who), fetched, told))
+        fetched, heard = (bool(self.draw(st.booleans())) for _ in range(2)) if kind == "free" else (True, True)
+        self.acts.append(Act(kind, who, self._stamp(who), fetched, heard))
         if kind != "free":
             self.keyed.add(who)
             self.next += 1

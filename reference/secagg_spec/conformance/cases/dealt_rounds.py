@@ -183,19 +183,19 @@ def dropouts(draw: Any, dealt: Deal, most: int) -> Dropouts:
     if dealt.protocol == "heterosag" and draw(st.booleans()):
         return heterosag_rounds.spared(draw, dealt)
     phases = [step.phase for step in dealt.table if step.role is Role.USER]
-    gone: dict[str, list[int]] = {phase: [] for phase in phases}
+    dropouts: dict[str, list[int]] = {phase: [] for phase in phases}
     for user in strategies.subset(draw, dealt.users, 0, most):
-        gone[draw(among(phases))].append(user)
-    return gone
+        dropouts[draw(among(phases))].append(user)
+    return dropouts
 
 
 # -------------------------------------------------------------------------------------------------------- scenes
 
 
-def played(dealt: Deal, gone: Dropouts) -> Network:
+def played(dealt: Deal, dropouts: Dropouts) -> Network:
     """Return the round with these dropouts, or without dropouts if too few users would be left."""
     try:
-        return dealt.played(gone)
+        return dealt.played(dropouts)
     except TooFewSurvivors:
         return dealt.played(NOBODY)
 

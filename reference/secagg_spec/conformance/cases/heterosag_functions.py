@@ -150,7 +150,7 @@ class Asked:
 
     def then(self, *dropped: Collection[int]) -> Asked:
         """Return the same session with further rounds, each given by its dropouts."""
-        rounds = [[user for user in range(self.parameters.N) if user not in gone] for gone in dropped]
+        rounds = [[user for user in range(self.parameters.N) if user not in users] for users in dropped]
         return replace(self, requests=[*self.requests, *rounds])
 
     def answered(self) -> list[bool]:

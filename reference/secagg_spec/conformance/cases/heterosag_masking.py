@@ -52,9 +52,9 @@ def sender(draw: Any, chosen: Masked) -> tuple[int, list[int]]:
 
 def arrival(draw: Any, chosen: Masked) -> tuple[list[int], list[int]]:
     """Draw who survives and who drops out after it shared its secrets."""
-    gone = heterosag_rounds.lost(draw, chosen.parameters)
-    early = gone if draw(st.booleans()) else gone[: len(gone) // 2]
-    return [user for user in range(chosen.parameters.N) if user not in gone], early
+    dropped = heterosag_rounds.lost(draw, chosen.parameters)
+    early = dropped if draw(st.booleans()) else dropped[: len(dropped) // 2]
+    return [user for user in range(chosen.parameters.N) if user not in dropped], early
 
 
 def sent(chosen: Masked, survivors: Sequence[int], dropped: Sequence[int]) -> dict[int, bytes]:
@@ -94,8 +94,8 @@ class Reals:
     @property
     def contributors(self) -> list[int]:
         """The users that send masked segments."""
-        gone = {user for phase in list(self.drop)[:-1] for user in self.drop[phase]}
-        return [user for user in range(self.parameters.N) if user not in gone]
+        dropped = {user for phase in list(self.drop)[:-1] for user in self.drop[phase]}
+        return [user for user in range(self.parameters.N) if user not in dropped]
 
     def params(self, **changed: Any) -> dict[str, Any]:
         """Return the ``params`` of a request, with some changed."""
@@ -155,10 +155,10 @@ def _inside(p: Parameters, value: Fraction) -> float:
     return min(max(float(value), float(p.range.low)), float(p.range.high))
 
 
-def dropping(draw: Any, p: Parameters, gone: Sequence[int], phases: Sequence[str]) -> dict[str, list[int]]:
+def dropping(draw: Any, p: Parameters, dropped: Sequence[int], phases: Sequence[str]) -> dict[str, list[int]]:
     """Draw in which phase each of these users drops out."""
     drop: dict[str, list[int]] = neighbours.nobody()
-    for user in gone:
+    for user in dropped:
         drop[draw(among(list(phases)))].append(user)
     return drop
 

@@ -30,17 +30,17 @@ def numbers(scene: Scene) -> Parameters:
 def scene(draw: Any, role: Role, *, spare: int = 0) -> Scene:
     """Draw a party of a round that succeeds. Each subgroup can lose `spare` users. A user takes all of its steps."""
     p = heterosag_rounds.parameters(draw, spare=max(spare, draw(st.integers(0, 1))))
-    gone = heterosag_rounds.lost(draw, p)
-    survivors = [user for user in range(p.N) if user not in gone]
+    dropped = heterosag_rounds.lost(draw, p)
+    survivors = [user for user in range(p.N) if user not in dropped]
     past = heterosag_rounds.seen_before(draw, p, survivors)
     dealt = heterosag_rounds.deal(draw, p, past)
     phase = draw(among(("masked_input", "share_keys", "advertise_keys")))
-    return of(draw, role, dealt, {phase: gone, "unmasking": _silent(draw, p, survivors)})
+    return of(draw, role, dealt, {phase: dropped, "unmasking": _silent(draw, p, survivors)})
 
 
-def of(draw: Any, role: Role, dealt: Deal, gone: Dropouts) -> Scene:
+def of(draw: Any, role: Role, dealt: Deal, dropouts: Dropouts) -> Scene:
     """Draw a party of a round with these dropouts."""
-    network = played(dealt, gone)
+    network = played(dealt, dropouts)
     if role is Role.SERVER:
         return Scene(dealt, SERVER, network)
     answering = [event.party for event in network.transcript if event.step.phase == "unmasking"]

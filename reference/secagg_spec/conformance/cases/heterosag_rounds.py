@@ -62,21 +62,21 @@ def deal(draw: Any, p: Parameters | None = None, past: Sequence[Sequence[int]] |
 def spared(draw: Any, dealt: Deal) -> Dropouts:
     """Draw users that drop out, so that enough are left in total and in each cell."""
     p = read_parameters(**dealt.numbers)
-    gone: Dropouts = {phase: [] for phase in PHASES}
-    return {**gone, draw(among(PHASES[:-1])): lost(draw, p)}
+    dropouts: Dropouts = {phase: [] for phase in PHASES}
+    return {**dropouts, draw(among(PHASES[:-1])): lost(draw, p)}
 
 
 def lost(draw: Any, p: Parameters) -> list[int]:
     """Draw users that a round can lose: of each subgroup none, all, or as many as leave T + 2 users."""
-    left, gone = p.N - p.enough, list[int]()
+    left, dropped = p.N - p.enough, list[int]()
     for users in p.members:
         most = min(left, len(users) - p.T - 2)
         kinds = ["none", *(["some"] if most else []), *(["all"] if len(users) <= left else [])]
         kind = draw(among(kinds))
         chosen = strategies.subset(draw, users, 1, most) if kind == "some" else list(users) * (kind == "all")
-        gone += chosen
+        dropped += chosen
         left -= len(chosen)
-    return sorted(gone)
+    return sorted(dropped)
 
 
 def seen_before(draw: Any, p: Parameters, survivors: Sequence[int]) -> list[list[int]]:

@@ -150,7 +150,7 @@ def all_but_one(draw: Any) -> Log:
     """Draw a log in which one user after the other is missing."""
     N = draw(st.integers(2, 9))
     missing = strategies.shuffled(draw, range(N))[: draw(st.integers(1, N))]
-    return Log(N, tuple(tuple(user for user in range(N) if user != gone) for gone in missing))
+    return Log(N, tuple(tuple(user for user in range(N) if user != absent) for absent in missing))
 
 
 def chain(draw: Any) -> Log:
@@ -204,8 +204,8 @@ def _one_less(draw: Any, made: Log) -> Log:
     if not full:
         return made
     t = draw(among(full))
-    gone = draw(among(made.rounds[t]))
-    less = tuple(user for user in made.rounds[t] if user != gone)
+    absent = draw(among(made.rounds[t]))
+    less = tuple(user for user in made.rounds[t] if user != absent)
     return Log(made.N, (*made.rounds[:t], less, *made.rounds[t + 1 :]))
 
 

@@ -39,8 +39,8 @@ class Average:
     @property
     def contributors(self) -> list[int]:
         """The users that send a masked input."""
-        gone = {user for phase in BEFORE_UNMASKING for user in self.drop[phase]}
-        return [user for user in range(self.roster.N) if user not in gone]
+        dropped = {user for phase in BEFORE_UNMASKING for user in self.drop[phase]}
+        return [user for user in range(self.roster.N) if user not in dropped]
 
     def params(self, **changes: Any) -> dict[str, Any]:
         """Return the ``params`` of a request, with changes."""
@@ -116,8 +116,8 @@ class Unmasking:
     @property
     def sharers(self) -> list[int]:
         """The users that shared their secrets."""
-        gone = {user for phase in EARLY for user in self.drop[phase]}
-        return [user for user in range(self.roster.N) if user not in gone]
+        dropped = {user for phase in EARLY for user in self.drop[phase]}
+        return [user for user in range(self.roster.N) if user not in dropped]
 
     @property
     def dropped(self) -> list[int]:
@@ -162,8 +162,8 @@ def unmasking(
     roster = neighbours.roster(draw, caps, UNMASKING, spare)
     count = draw(st.integers(least, roster.spare))
     drop = neighbours.dropouts(draw, roster.N, count, tuple(phases), BEFORE_UNMASKING)
-    gone = {user for users in drop.values() for user in users}
-    user = draw(among([user for user in range(roster.N) if user not in gone]))
+    dropped = {user for users in drop.values() for user in users}
+    user = draw(among([user for user in range(roster.N) if user not in dropped]))
     return Unmasking(roster, drop, user)
 
 

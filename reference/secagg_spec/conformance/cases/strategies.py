@@ -380,8 +380,8 @@ class Space:
 
     def _fills(self, N: int, T: int, D: int) -> bool:
         """Return whether T + 2 users can contribute: of those that stay, or of all N to a buffer (LSA-01, BSA-01)."""
-        gone = max(0 if self._in_buffer() else D, self.outsiders)
-        return not self._in_session() or gone + T + 2 <= N
+        dropped = max(0 if self._in_buffer() else D, self.outsiders)
+        return not self._in_session() or dropped + T + 2 <= N
 
     def _carries(self, N: int, T: int) -> bool:
         """Return whether a modulus is large enough."""
@@ -536,9 +536,9 @@ def shuffled(draw: Any, population: Sequence[int]) -> list[int]:
 
 def dropouts(draw: Any, N: int, at_most: int) -> dict[str, list[int]]:
     """Draw who drops out before which phase: at most `at_most` users, each once."""
-    gone = draw(st.lists(st.integers(0, N - 1), unique=True, max_size=at_most))
+    dropped = draw(st.lists(st.integers(0, N - 1), unique=True, max_size=at_most))
     phases: dict[str, list[int]] = {"share": [], "upload": [], "recover": []}
-    for user in sorted(gone):
+    for user in sorted(dropped):
         phases[draw(among(("upload", "recover", "share")))].append(user)
     return phases
 

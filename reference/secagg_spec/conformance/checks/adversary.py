@@ -57,12 +57,12 @@ def play(call: Caller, protocol: str, role: Role, draw: Callable[[Any], Any]) ->
             while not engine.over and len(engine.acts) < MOST_ACTS:
                 engine.do(draw(adversary_rules.acts(stage)))
     except Found as found:
-        wanted = {"acts": told(acts), **found.wanted}
+        wanted = {"acts": described(acts), **found.wanted}
         raise CheckFailed(found.difference.verdict, str(found), wanted, LAST) from None
     return engine
 
 
-def told(acts: list[Act]) -> list[str]:
+def described(acts: list[Act]) -> list[str]:
     """Return acts in words, for the report of a stored failure."""
     return [f"{number}. {sessions_adversary.described(act)}" for number, act in enumerate(acts, 1)]
 

@@ -194,23 +194,23 @@ def _unsigned(draw: Any, part: Part) -> Fault:
     """A position is accepted only if its user signed the position, the stamp, the weight and all hashes."""
     at = draw(among(part.when(lambda moment: moment.phase == "keyed")))
     moment, cast = part.moments[at], part.cast
-    told = cast.settled(part.made(moment.user, moment))
+    right = cast.settled(part.made(moment.user, moment))
     others = [user for user in part.signers() if user != moment.user]
-    upload = (moment.position, told.stamp, told.weight)
+    upload = (moment.position, right.stamp, right.weight)
     wrong: dict[str, dict[str, Any]] = {
-        "signature": {"signature": flipped(draw, told.signature)},
-        "stamp": {"stamp": told.stamp ^ 1},
-        "weight": {"weight": told.weight ^ 1},
-        "another user": {"signature": cast.signature(others[0], moment.epoch, upload, told.hashes)},
+        "signature": {"signature": flipped(draw, right.signature)},
+        "stamp": {"stamp": right.stamp ^ 1},
+        "weight": {"weight": right.weight ^ 1},
+        "another user": {"signature": cast.signature(others[0], moment.epoch, upload, right.hashes)},
         "another position": {
-            "signature": cast.signature(moment.user, moment.epoch, (moment.position ^ 1, *upload[1:]), told.hashes)
+            "signature": cast.signature(moment.user, moment.epoch, (moment.position ^ 1, *upload[1:]), right.hashes)
         },
-        "another epoch": {"signature": cast.signature(moment.user, moment.epoch ^ 1, upload, told.hashes)},
+        "another epoch": {"signature": cast.signature(moment.user, moment.epoch ^ 1, upload, right.hashes)},
     }
-    if told.hashes:
-        wrong["hashes"] = {"hashes": flipped(draw, told.hashes)}
+    if right.hashes:
+        wrong["hashes"] = {"hashes": flipped(draw, right.hashes)}
     what = draw(among(sorted(wrong)))
-    step = _step("settle", replace(told, **wrong[what]))
+    step = _step("settle", replace(right, **wrong[what]))
     return Fault(at, step, BAD_SIGNATURE, f"the upload is not signed by its user ({what})", THE_SERVER)
 
 
@@ -233,10 +233,10 @@ def _settled(draw: Any, part: Part) -> Fault:
     at = draw(among(part.when(lambda m: m.phase != "closed" and bool(m.holders))))
     moment, cast = part.moments[at], part.cast
     position, user = draw(among([*moment.accepted, *moment.skipped]))
-    told = cast.settled(part.made(user, replace(moment, position=position)))
+    message = cast.settled(part.made(user, replace(moment, position=position)))
     if draw(st.booleans()):
-        told = cast.expired(moment.epoch, position)
-    return Fault(at, _step("settle", told), NOT_NOW, f"position {position} was settled")
+        message = cast.expired(moment.epoch, position)
+    return Fault(at, _step("settle", message), NOT_NOW, f"position {position} was settled")
 
 
 @refusal(KEYS, "late-acceptance", "BAA-15", "BAA-16", void=False, spares=(1, 2))
@@ -248,8 +248,8 @@ def _late_acceptance(draw: Any, part: Part) -> Fault | None:
     at = draw(among(found))
     moment = part.moments[at]
     position, user = draw(among(moment.skipped))
-    told = part.cast.settled(part.made(user, replace(moment, position=position)))
-    return Fault(at, _step("settle", told), NOT_NOW, f"position {position} was skipped")
+    message = part.cast.settled(part.made(user, replace(moment, position=position)))
+    return Fault(at, _step("settle", message), NOT_NOW, f"position {position} was skipped")
 
 
 @refusal(KEYS, "numbers", "BAA-51", "ADP-21")
@@ -257,14 +257,14 @@ def _numbers(draw: Any, part: Part) -> Fault:
     """Numbers outside their range are refused, and so is an expired offer that has hashes or a stamp."""
     at = draw(among(part.when(lambda moment: moment.phase == "keyed")))
     moment, cast = part.moments[at], part.cast
-    told, expired = cast.settled(part.made(moment.user, moment)), cast.expired(moment.epoch, moment.position)
+    right, expired = cast.settled(part.made(moment.user, moment)), cast.expired(moment.epoch, moment.position)
     wrong = {
-        "accepted is 2": replace(told, accepted=2),
-        "the position is P": replace(told, position=cast.positions),
-        "the signature has 63 bytes": replace(told, signature=told.signature[1:]),
+        "accepted is 2": replace(right, accepted=2),
+        "the position is P": replace(right, position=cast.positions),
+        "the signature has 63 bytes": replace(right, signature=right.signature[1:]),
         "a stamp without an upload": replace(expired, stamp=1),
         "a weight without an upload": replace(expired, weight=1),
-        "a signature without an upload": replace(expired, signature=told.signature),
+        "a signature without an upload": replace(expired, signature=right.signature),
         "hashes without an upload": replace(expired, hashes=bytes(32)),
     }
     why = draw(among(sorted(wrong)))

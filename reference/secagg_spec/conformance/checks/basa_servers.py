@@ -290,8 +290,8 @@ def _settle_out_of_turn(draw: Any, part: Part) -> Fault:
     """The authority's outcome is refused unless a position is waiting to be settled."""
     at = draw(among(part.when(lambda moment: moment.phase not in ("settling", "idle"))))
     moment = part.moments[at]
-    told = part.cast.state(moment.epoch, min(moment.position, part.cast.positions - 1), draw(st.integers(0, 2)))
-    return Fault(at, _step("settle", told), NOT_NOW, f"the server is {moment.phase}")
+    state = part.cast.state(moment.epoch, min(moment.position, part.cast.positions - 1), draw(st.integers(0, 2)))
+    return Fault(at, _step("settle", state), NOT_NOW, f"the server is {moment.phase}")
 
 
 @refusal(SERVED, "outcome", "BAA-51", "ADP-21")

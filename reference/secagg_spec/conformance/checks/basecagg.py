@@ -337,8 +337,8 @@ def weight(draw: Any, call: Caller) -> None:
     allowed = buffer.allowed(tau)
     others = [allowed[0] - 1, allowed[-1] + 1, buffer.c_g, buffer.c_g + 1, buffer.q, scenes.LAST_ROUND]
     wrong = draw(among([other for other in others if other > 0 and other not in allowed]))
-    told = " or ".join(map(str, allowed))
-    why = f"an update with staleness {tau} weighs {told} at c_g = {buffer.c_g}, and not {wrong}"
+    weights = " or ".join(map(str, allowed))
+    why = f"an update with staleness {tau} weighs {weights} at c_g = {buffer.c_g}, and not {wrong}"
     _refused(call, buffer.with_entry(at, weight=wrong), WRONG_BUFFER, why)
 
 

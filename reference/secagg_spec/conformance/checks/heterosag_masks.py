@@ -210,10 +210,10 @@ def packed_form(draw: Any, call: Caller) -> None:
 def few_of_a_cell(draw: Any, call: Caller) -> None:
     """Survivors are refused if some cell has between one and T + 1 of them."""
     chosen = masked(draw)
-    p, gone = chosen.parameters, draw(among(chosen.parameters.members))
-    kept = gone[: draw(among((p.T + 1, 1, *range(1, p.T + 1))))]
-    survivors = [user for user in range(p.N) if user in kept or user not in gone]
-    dropped = [user for user in gone if user not in kept]
+    p, subgroup = chosen.parameters, draw(among(chosen.parameters.members))
+    kept = subgroup[: draw(among((p.T + 1, 1, *range(1, p.T + 1))))]
+    survivors = [user for user in range(p.N) if user in kept or user not in subgroup]
+    dropped = [user for user in subgroup if user not in kept]
     params = chosen.unmask_params(survivors, dropped, sent(chosen, survivors, dropped))
     call.refused(UNMASK, params, TOO_FEW, f"of the survivors {survivors} a cell has {len(kept)}")
 
@@ -222,22 +222,22 @@ def few_of_a_cell(draw: Any, call: Caller) -> None:
 def impossible_sum(draw: Any, call: Caller) -> None:
     """A sum that is impossible for the number of users in its cell is refused."""
     chosen = masked(draw, spare=1)
-    p, gone = chosen.parameters, draw(among(chosen.parameters.members))[:1]
-    survivors = [user for user in range(p.N) if user not in gone]
-    segments = sent(chosen, survivors, gone)
-    cell = one_of(draw, [cell for cell in p.parts if set(gone) & cell.members])
-    user = draw(among(sorted(cell.members - set(gone))))
+    p, dropped = chosen.parameters, draw(among(chosen.parameters.members))[:1]
+    survivors = [user for user in range(p.N) if user not in dropped]
+    segments = sent(chosen, survivors, dropped)
+    cell = one_of(draw, [cell for cell in p.parts if set(dropped) & cell.members])
+    user = draw(among(sorted(cell.members - set(dropped))))
     at = draw(st.integers(0, cell.length - 1))
     present = len(cell.members) - 1
     most, total = (
         present * (cell.levels - 1),
-        sum(int(cell.of(chosen.updates[u])[at]) for u in cell.members - set(gone)),
+        sum(int(cell.of(chosen.updates[u])[at]) for u in cell.members - set(dropped)),
     )
     own = cells_of(p, user)
     numbers = unpack_segments(own, segments[user]).copy()
     wanted = draw(among((most + 1, cell.ring.modulus - 1)))
     numbers[cell.start + at] = (int(numbers[cell.start + at]) + wanted - total) % cell.ring.modulus
-    params = chosen.unmask_params(survivors, gone, {**segments, user: pack_segments(own, numbers)})
+    params = chosen.unmask_params(survivors, dropped, {**segments, user: pack_segments(own, numbers)})
     call.refused(UNMASK, params, IMPOSSIBLE, f"{present} users of {cell.levels} levels have the sum {wanted}")
 
 
@@ -245,15 +245,15 @@ def impossible_sum(draw: Any, call: Caller) -> None:
 def unmask_request(draw: Any, call: Caller) -> None:
     """Survivors, keys, seeds and secrets that the text forbids are refused."""
     chosen = masked(draw, spare=1)
-    gone = draw(among(chosen.parameters.members))[:1]
-    survivors = [user for user in range(chosen.parameters.N) if user not in gone]
-    params = chosen.unmask_params(survivors, gone, sent(chosen, survivors, gone))
-    wrong = {**_wrong_lists(params, gone[0]), **_wrong_secrets(params, gone[0]), **_wrong_keys(params)}
+    dropped = draw(among(chosen.parameters.members))[:1]
+    survivors = [user for user in range(chosen.parameters.N) if user not in dropped]
+    params = chosen.unmask_params(survivors, dropped, sent(chosen, survivors, dropped))
+    wrong = {**_wrong_lists(params, dropped[0]), **_wrong_secrets(params, dropped[0]), **_wrong_keys(params)}
     name = draw(among(sorted(wrong)))
     call.refused(UNMASK, {**params, **wrong[name]}, ELSEWHERE | OUT_OF_RANGE | KEY_LENGTH, f"there is {name}")
 
 
-def _wrong_lists(params: Mapping[str, Any], gone: int) -> dict[str, dict[str, Any]]:
+def _wrong_lists(params: Mapping[str, Any], dropped: int) -> dict[str, dict[str, Any]]:
     """Return survivors, segments and seeds that do not fit together, by name."""
     users, N = params["survivors"], params["N"]
     segments, seeds = params["segments"], params["self_seeds"]
@@ -271,16 +271,16 @@ def _wrong_lists(params: Mapping[str, Any], gone: int) -> dict[str, dict[str, An
     }
 
 
-def _wrong_secrets(params: Mapping[str, Any], gone: int) -> dict[str, dict[str, Any]]:
+def _wrong_secrets(params: Mapping[str, Any], dropped: int) -> dict[str, dict[str, Any]]:
     """Return secrets that are not exactly one for each dropped user with each survivor, by name."""
     secrets, users, N = params["secrets"], params["survivors"], params["N"]
     first = secrets[0]
     return {
         "a secret too few": {"secrets": secrets[1:]},
         "a secret twice": {"secrets": [*secrets, first]},
-        "a secret of a dropped user with itself": {"secrets": [*secrets, [gone, gone, first[2]]]},
+        "a secret of a dropped user with itself": {"secrets": [*secrets, [dropped, dropped, first[2]]]},
         "a secret of a survivor": {"secrets": [*secrets, [users[0], users[1], first[2]]]},
-        "a secret with user N": {"secrets": [*secrets, [gone, N, first[2]]]},
+        "a secret with user N": {"secrets": [*secrets, [dropped, N, first[2]]]},
         "a secret of user N": {"secrets": [*secrets, *([N, user, first[2]] for user in users)]},
         "a short secret": {"secrets": [[*first[:2], first[2][2:]], *secrets[1:]]},
         "a long secret": {"secrets": [[*first[:2], first[2] + "00"], *secrets[1:]]},

@@ -22,13 +22,13 @@ def answered(draw: Any, call: Caller) -> None:
     """A user answers one request after another while whole subgroups drop out and return."""
     scene = asked(draw)
     subgroups = members(scene.parameters)
-    gone = [draw(among(((), *map(tuple, subgroups)))) for _ in range(draw(st.integers(1, 4)))]
-    _judge(call, scene.then(*(users if _some_left(subgroups, gone) else () for users in gone)))
+    rounds = [draw(among(((), *map(tuple, subgroups)))) for _ in range(draw(st.integers(1, 4)))]
+    _judge(call, scene.then(*(users if _some_left(subgroups, rounds) else () for users in rounds)))
 
 
-def _some_left(subgroups: Sequence[Sequence[int]], gone: Sequence[Sequence[int]]) -> bool:
+def _some_left(subgroups: Sequence[Sequence[int]], rounds: Sequence[Sequence[int]]) -> bool:
     """Return whether some user survives in all rounds."""
-    return len({tuple(users) for users in gone if users}) < len(subgroups)
+    return len({tuple(users) for users in rounds if users}) < len(subgroups)
 
 
 @check("heterosag.request/enough", "HSA-18", operations=(REQUEST,), examples=25)
@@ -63,8 +63,8 @@ def later(draw: Any, call: Caller) -> None:
     """A request is refused if one to T + 1 users of a cell left or returned since an earlier request."""
     scene = asked(draw, sizes=_sizes(draw, T := draw(st.integers(1, 2))), T=T)
     subgroup = draw(among(members(scene.parameters)))
-    gone = few_of(draw, subgroup, 1, min(T + 1, len(subgroup) - T - 2))
-    rounds: list[Sequence[int]] = [(), gone] if draw(st.booleans()) else [gone, ()]
+    dropped = few_of(draw, subgroup, 1, min(T + 1, len(subgroup) - T - 2))
+    rounds: list[Sequence[int]] = [(), dropped] if draw(st.booleans()) else [dropped, ()]
     between = [rounds[0]] * draw(st.integers(0, 1))
     _judge(call, scene.then(rounds[0], *between, rounds[1]))
 
@@ -119,7 +119,7 @@ def anything(draw: Any, call: Caller) -> None:
     users = members(scene.parameters)[1]
     blocks = [users[sum(sizes[:at]) : sum(sizes[: at + 1])] for at in range(len(sizes))]
     rounds = [few_of(draw, range(len(blocks)), 0, len(blocks)) for _ in range(draw(st.integers(2, 4)))]
-    _judge(call, scene.then(*([user for at in gone for user in blocks[at]] for gone in rounds)))
+    _judge(call, scene.then(*([user for at in dropped for user in blocks[at]] for dropped in rounds)))
 
 
 @check("heterosag.request/no-trace", "ERR-01", "HSA-18", "HSA-27", operations=(REQUEST,), examples=30)

@@ -49,9 +49,9 @@ def dropouts(draw: Any, call: Caller) -> None:
     """A round completes although users and whole subgroups drop out, if enough others are left."""
     scene = reals(draw)
     p = scene.parameters
-    gone = heterosag_rounds.lost(draw, p)
-    drop = dropping(draw, p, gone, _BEFORE)
-    survivors = [user for user in range(p.N) if user not in gone]
+    dropped = heterosag_rounds.lost(draw, p)
+    drop = dropping(draw, p, dropped, _BEFORE)
+    survivors = [user for user in range(p.N) if user not in dropped]
     drop["unmasking"] = strategies.subset(draw, survivors, 0, len(survivors) - p.t)
     _judge(call, _trimmed(draw, replace(scene, drop=drop)))
 

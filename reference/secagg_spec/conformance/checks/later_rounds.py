@@ -52,7 +52,7 @@ class Visit:
     ----------
     deal : Deal
         What every party of the round is given.
-    gone : mapping from phase to users
+    dropouts : mapping from phase to users
         Who drops out.
     wrong : mapping from int to Wrong
         What the party is asked before the steps with these numbers.
@@ -65,7 +65,7 @@ class Visit:
     """
 
     deal: Deal
-    gone: Dropouts
+    dropouts: Dropouts
     wrong: Mapping[int, Wrong]
     leaves: int | None
     last: Wrong
@@ -182,7 +182,7 @@ def _rounds(call: Caller, party: int, visits: Sequence[Visit]) -> None:
                 visitor.goes_on(deal)
             network = mixed.seated(deal, {party: visitor})
             with suppress(Left, TooFewSurvivors):
-                mixed.run_seated(deal, network, _spared(deal, pasts[party], drawn.gone, forgetful))
+                mixed.run_seated(deal, network, _spared(deal, pasts[party], drawn.dropouts, forgetful))
             _remember(network, pasts)
             visitor.refuses(drawn.last)
 
@@ -204,13 +204,13 @@ def _remember(network: Network, pasts: Mapping[int, list[list[int]]]) -> None:
             pasts[event.party].append([int(user) for user in asked[0].survivors])
 
 
-def _spared(deal: Deal, past: Sequence[Sequence[int]], gone: Dropouts, forgetful: bool) -> Dropouts:
+def _spared(deal: Deal, past: Sequence[Sequence[int]], dropouts: Dropouts, forgetful: bool) -> Dropouts:
     """Return who drops out. In HeteroSAg it repeats an earlier request if the drawn dropouts would end the round."""
     if deal.protocol != "heterosag" or forgetful or not past:
-        return gone
-    parameters, left = read_parameters(**deal.numbers), {user for users in gone.values() for user in users}
+        return dropouts
+    parameters, left = read_parameters(**deal.numbers), {user for users in dropouts.values() for user in users}
     if heterosag_rounds.allowed(parameters, past, sorted(set(deal.users) - left)):
-        return gone
+        return dropouts
     return {"share_keys": sorted(set(deal.users) - set(past[-1]))}
 
 

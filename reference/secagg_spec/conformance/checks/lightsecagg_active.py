@@ -368,7 +368,7 @@ def user(draw: Any, call: Caller) -> None:
     _judge(call, _scene(draw, call.caps, USER))
 
 
-def _told(scene: ActiveUser, members: tuple[int, ...]) -> Call:
+def _announcing(scene: ActiveUser, members: tuple[int, ...]) -> Call:
     return Call("confirm", (encode(scene.announced(members)),))
 
 
@@ -388,7 +388,7 @@ def _small_set(draw: Any, scene: ActiveUser) -> Fault:
     """The user does not sign a surviving set of fewer than T + 2 users."""
     others = [user for user in scene.surviving if user != scene.user]
     members = [scene.user, *strategies.subset(draw, others, 0, scene.session.numbers["T"])]
-    return Fault(2, _told(scene, tuple(sorted(members))), TOO_FEW, f"{len(members)} users survive")
+    return Fault(2, _announcing(scene, tuple(sorted(members))), TOO_FEW, f"{len(members)} users survive")
 
 
 @_refusal(USER, "set", "LSA-10", "LSA-11")
@@ -399,14 +399,14 @@ def _set(draw: Any, scene: ActiveUser) -> Fault:
     added = draw(among((draw(among(scene.surviving)), N, SERVER, *missing)))
     again = added in scene.surviving
     members = inserted(draw, scene.surviving, added) if again else sorted((*scene.surviving, added))
-    return Fault(2, _told(scene, tuple(members)), TWICE if again else OUTSIDE, f"the set names {added} as well")
+    return Fault(2, _announcing(scene, tuple(members)), TWICE if again else OUTSIDE, f"the set names {added} as well")
 
 
 @_refusal(USER, "set-order", "LSA-32", "ADP-21")
 def _set_order(draw: Any, scene: ActiveUser) -> Fault:
     """The user does not sign a surviving set that is not in ascending order, and blames the server."""
     members = disordered(draw, scene.surviving)
-    return Fault(2, _told(scene, members), MALFORMED, f"the set is {list(members)}", frozenset({SERVER}))
+    return Fault(2, _announcing(scene, members), MALFORMED, f"the set is {list(members)}", frozenset({SERVER}))
 
 
 @_refusal(USER, "signer-order", "LSA-33", "ADP-21")
@@ -423,7 +423,7 @@ def _left_out(draw: Any, scene: ActiveUser) -> Fault | None:
     if len(scene.received) < enough:
         return None
     members = tuple(sorted(strategies.subset(draw, sorted(scene.received), enough)))
-    return Fault(2, _told(scene, members), OUTSIDE, f"the set is without user {scene.user}")
+    return Fault(2, _announcing(scene, members), OUTSIDE, f"the set is without user {scene.user}")
 
 
 @_refusal(USER, "another-set", "LSA-22")
@@ -431,7 +431,7 @@ def _another_set(draw: Any, scene: ActiveUser) -> Fault:
     """A user that signed one set does not sign another, even after it has answered."""
     others = strategies.subset(draw, sorted(scene.received), scene.session.numbers["T"] + 1)
     before = draw(among((3, 4)))
-    return Fault(before, _told(scene, tuple(sorted([scene.user, *others]))), AGAIN, "a set was signed before")
+    return Fault(before, _announcing(scene, tuple(sorted([scene.user, *others]))), AGAIN, "a set was signed before")
 
 
 @_refusal(USER, "few-signers", "LSA-29", "LSA-26")

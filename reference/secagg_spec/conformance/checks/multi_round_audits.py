@@ -77,17 +77,17 @@ def large_factors(draw: Any, call: Caller) -> None:
 def judge_combination(log: Log, entry: Recovered, known: Mapping[int, int]) -> None:
     """Fail if a combination is not the user's, or uses rounds after the first after which the user is recoverable."""
     used = [at for at, _ in entry.combination]
-    told = f"the combination for user {entry.user} of {log}"
+    which = f"the combination for user {entry.user} of {log}"
     if used != sorted(set(used)) or not all(factor for _, factor in entry.combination):
-        fail(f"{told} has the rounds {used}; they must ascend, and have no zeros")
+        fail(f"{which} has the rounds {used}; they must ascend, and have no zeros")
     if entry.user in known and used and not 0 <= used[0] <= used[-1] < known[entry.user]:
-        fail(f"{told} has the rounds {used}; the first {known[entry.user]} rounds suffice")
+        fail(f"{which} has the rounds {used}; the first {known[entry.user]} rounds suffice")
     total = [Fraction(0)] * log.N
     for at, factor in entry.combination:
         for user in log.rounds[at] if 0 <= at < len(log.rounds) else ():
             total[user] += factor
     if total != [Fraction(user == entry.user) for user in range(log.N)]:
-        fail(f"{told} is {list(map(str, total))}, must be 1 for the user, and 0 for all others")
+        fail(f"{which} is {list(map(str, total))}, must be 1 for the user, and 0 for all others")
 
 
 # -------------------------------------------------------------------------------------------------------- privacy

@@ -75,7 +75,7 @@ def _exact(strategy: str) -> None:
         made = choice(draw, strategy)
         got, want = _chosen(call, made), made.users()
         if got != want:
-            fail(f"{_told(made)} with the draws {list(made.draws)} is {got}, must be {want}", want)
+            fail(f"{_described(made)} with the draws {list(made.draws)} is {got}, must be {want}", want)
 
 
 for _strategy in STRATEGIES:
@@ -88,10 +88,10 @@ def fits(draw: Any, call: Caller) -> None:
     made = choice(draw)
     got = _chosen(call, made)
     if got is None:
-        fail(f"{_told(made)} is none, although there is one")
+        fail(f"{_described(made)} is none, although there is one")
     fault = oracles.fault(*made.rest, got)
     if fault:
-        fail(f"{_told(made)} is {got}: {fault}")
+        fail(f"{_described(made)} is {got}: {fault}")
 
 
 @check(f"{BATCH}/no-round", "MRA-04", operations=(BATCH,))
@@ -101,7 +101,7 @@ def no_round(draw: Any, call: Caller) -> None:
     got = _chosen(call, made)
     if got is not None:
         missing = f"of {made.numbers.per_round} batches {len(made.numbers.complete(made.available))} are complete"
-        fail(f"{_told(made)} is {got}, although {missing}, so that there is no round")
+        fail(f"{_described(made)} is {got}, although {missing}, so that there is no round")
 
 
 @check(f"{BATCH}/just-enough", "MRA-04", operations=(BATCH,))
@@ -116,7 +116,7 @@ def just_enough(draw: Any, call: Caller) -> None:
     just = with_draws(draw, Choice(p, made.strategy, made.frequencies, here))
     got = _chosen(call, just)
     if got != kept:
-        fail(f"{_told(just)} is {got}, must be {kept}, all that is there", kept)
+        fail(f"{_described(just)} is {got}, must be {kept}, all that is there", kept)
 
 
 @check(f"{BATCH}/order", "MRA-06", operations=(BATCH,), applies=_repeatable, examples=60)
@@ -126,7 +126,7 @@ def order(draw: Any, call: Caller) -> None:
     other = Choice(made.numbers, made.strategy, made.frequencies, tuple(sorted(made.available)), made.draws)
     got, want = _chosen(call, made), _chosen(call, other)
     if got != want:
-        fail(f"{_told(made)} is {got}, and {want} when the available users are named in ascending order", want)
+        fail(f"{_described(made)} is {got}, and {want} when the available users are named in ascending order", want)
 
 
 @check(f"{BATCH}/no-memory", "MRA-06", operations=(BATCH,), applies=_repeatable, examples=40)
@@ -137,7 +137,7 @@ def no_memory(draw: Any, call: Caller) -> None:
     _chosen(call, between)
     again = _chosen(call, made)
     if again != first:
-        fail(f"{_told(made)} is {first}, and {again} after another choice", first)
+        fail(f"{_described(made)} is {first}, and {again} after another choice", first)
 
 
 # -------------------------------------------------------------------------------------------------- own draws
@@ -156,12 +156,12 @@ def _often(strategy: str) -> None:
         sets = [list(users) for users, _ in likely]
         met = [_place(made, sets, _chosen(call, made, _seed(seed, at))) for at in range(_MANY)]
         shares = [float(share) for _, share in likely]
-        named = f"{_told(made)}: the set number {{}} of {sets}"
+        named = f"{_described(made)}: the set number {{}} of {sets}"
         counts = Counter(met)
         demand_shares([counts[at] for at in range(len(sets))], shares, named)
         pairs = Counter(zip(met[::2], met[1::2], strict=True))
         both = list(product(range(len(sets)), range(len(sets))))
-        after = f"{_told(made)}, two choices after each other: the pair number {{}} of {both} of the sets {sets}"
+        after = f"{_described(made)}, two choices after each other: the pair number {{}} of {both} of the sets {sets}"
         demand_shares([pairs[pair] for pair in both], [shares[a] * shares[b] for a, b in both], after)
 
 
@@ -179,11 +179,11 @@ def _alike(strategy: str) -> None:
         counts = Counter(batch for batches in met for batch in batches)
         one = range(_BATCHES)
         both = list(product(one, one))
-        demand_shares([counts[at] for at in one], each / _BATCHES, f"{_told(made)}: batch {{}}", of=_MORE)
+        demand_shares([counts[at] for at in one], each / _BATCHES, f"{_described(made)}: batch {{}}", of=_MORE)
         pairs = Counter(
             pair for first, second in zip(met[::2], met[1::2], strict=True) for pair in product(first, second)
         )
-        after = f"{_told(made)}, two choices after each other: the pair number {{}} of {both} of batches"
+        after = f"{_described(made)}, two choices after each other: the pair number {{}} of {both} of batches"
         demand_shares([pairs[pair] for pair in both], (each / _BATCHES) ** 2, after, of=_MORE // 2)
 
 
@@ -198,13 +198,13 @@ def _seed(seed: int, at: int) -> int:
 
 def _batches(made: Choice, got: list[int] | None) -> list[int]:
     if got is None:
-        fail(f"{_told(made)} is none, although there is one")
+        fail(f"{_described(made)} is none, although there is one")
     return sorted({user // made.numbers.T for user in got})
 
 
 def _place(made: Choice, sets: list[list[int]], got: list[int] | None) -> int:
     if got not in sets:
-        fail(f"{_told(made)} is {got}, must be one of {sets}", sets)
+        fail(f"{_described(made)} is {got}, must be one of {sets}", sets)
     return sets.index(got)
 
 
@@ -217,7 +217,7 @@ def draws(draw: Any, call: Caller) -> None:
     made = choice(draw, lack=draw(among((0, 0, 1))))
     more = [*made.draws, draw(among((0, 1)))]
     wrong = more if not made.draws or draw(st.booleans()) else list(made.draws[:-1])
-    why = f"{_told(made)} takes {len(made.draws)} draws, and {len(wrong)} are given"
+    why = f"{_described(made)} takes {len(made.draws)} draws, and {len(wrong)} are given"
     call.refused(BATCH, made.params(), DRAWS, why, made.rand(wrong))
 
 
@@ -318,7 +318,7 @@ def _ascends(users: Any) -> bool:
     return listed and all(a < b for a, b in pairwise(users))
 
 
-def _told(made: Choice) -> str:
+def _described(made: Choice) -> str:
     p = made.numbers
     about = f"N = {p.N}, K = {p.K}, T = {p.T}, frequencies {list(made.frequencies)}, available {list(made.available)}"
     return f"the {made.strategy} choice for {about}"

@@ -67,7 +67,7 @@ def demand_hidden(operation: str, user: int, hiding: Sequence[int], own: bool, T
             f"{operation}: the masked input of user {user}{where} has no mask of its own: the server alone learns "
             f"{what} when it comes late, since the masks that a user shares with others are removed once it dropped out"
         )
-        raise CheckFailed("leaked", message, leaks.told(what, [*seen, f"the pairwise masks of user {user}"]))
+        raise CheckFailed("leaked", message, leaks.details(what, [*seen, f"the pairwise masks of user {user}"]))
     if len(hiding) <= T:
         who = f"the server with {leaks.named(sorted(hiding))}" if hiding else "the server alone"
         message = (
@@ -75,8 +75,8 @@ def demand_hidden(operation: str, user: int, hiding: Sequence[int], own: bool, T
             f"its masked input{where}: {who} learns {what}, as the own masks of contributors are removed"
         )
         pairs = [f"what user {peer} shares with user {user}" for peer in sorted(hiding)]
-        told = leaks.told(what, [*seen, *pairs, f"the own mask of user {user}"], sorted(hiding))
-        raise CheckFailed("leaked", message, told)
+        details = leaks.details(what, [*seen, *pairs, f"the own mask of user {user}"], sorted(hiding))
+        raise CheckFailed("leaked", message, details)
 
 
 # ---------------------------------------------------------------------------------------------------------------- BASA

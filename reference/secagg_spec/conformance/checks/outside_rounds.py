@@ -279,7 +279,7 @@ def light_once(draw: Any, call: Caller) -> None:
         f"the server alone learns {what}, since the difference of the answers of U = {numbers['U']} users that do so "
         f"are shares of the mask of user {left_out}, here {answers[0].tolist()} less {answers[1].tolist()}"
     )
-    raise CheckFailed("leaked", message, leaks.told(what, ["answer 1", "answer 2", f"masked_{left_out}"]))
+    raise CheckFailed("leaked", message, leaks.details(what, ["answer 1", "answer 2", f"masked_{left_out}"]))
 
 
 def _answer(entry: Mapping[str, Any]) -> UintArray | None:
@@ -341,12 +341,12 @@ def _wide(draw: Any) -> Scene:
 
 def _dropped(scene: Scene) -> dict[str, list[int]]:
     """Return which users dropped out before which step of a scene's round."""
-    gone: dict[str, list[int]] = {}
+    dropouts: dict[str, list[int]] = {}
     for phase in ("advertise_keys", "share_keys", "masked_input", "unmasking"):
         active = {event.party for event in scene.network.transcript if event.step.phase == phase}
-        before = {user for users in gone.values() for user in users}
-        gone[phase] = [user for user in scene.deal.users if user not in active and user not in before]
-    return gone
+        before = {user for users in dropouts.values() for user in users}
+        dropouts[phase] = [user for user in scene.deal.users if user not in active and user not in before]
+    return dropouts
 
 
 def _streams(scene: Scene) -> dict[str, UintArray]:
@@ -440,7 +440,7 @@ def _demand_one_secret(
             "that answer so, by taking the streams of both off its masked input"
         )
         seen = [f"request {seeds[owner]}: seed share of {owner}", f"request {keys[owner]}: key share of {owner}"]
-        raise CheckFailed("leaked", message, leaks.told(what, [*seen, f"masked_{owner}"]))
+        raise CheckFailed("leaked", message, leaks.details(what, [*seen, f"masked_{owner}"]))
 
 
 @check(

@@ -110,9 +110,9 @@ def judge_script(call: Caller, scene: Scene, *faults: Fault, calls: list[Call] |
 
 def failed(difference: Difference) -> CheckFailed:
     """Return a difference as the failure of a check."""
-    if difference.gone is None:
+    if difference.dropouts is None:
         return CheckFailed(difference.verdict, str(difference), step=LAST)
-    before = [f"user {user} before {phase}" for phase, users in difference.gone.items() for user in sorted(users)]
+    before = [f"user {user} before {phase}" for phase, users in difference.dropouts.items() for user in sorted(users)]
     return CheckFailed(difference.verdict, f"{difference}; dropped out: {', '.join(before) or 'nobody'}", step=LAST)
 
 

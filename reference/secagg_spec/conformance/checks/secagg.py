@@ -437,11 +437,11 @@ def _few_survivors(draw: Any, scene: Scene) -> Fault:
     others = [user for user in request.survivors if user != scene.party]
     near_first = draw(st.booleans())
     leaving = sorted(strategies.shuffled(draw, others), key=lambda user: near_first and user not in holders)
-    survivors, gone = list(request.survivors), list(request.dropped)
+    survivors, dropped = list(request.survivors), list(request.dropped)
     while _still_enough(scene, survivors):
-        gone.append(leaving.pop(0))
-        survivors.remove(gone[-1])
-    return Fault(3, _asked(scene, survivors, sorted(gone)), TOO_FEW, f"{len(survivors)} users survive")
+        dropped.append(leaving.pop(0))
+        survivors.remove(dropped[-1])
+    return Fault(3, _asked(scene, survivors, sorted(dropped)), TOO_FEW, f"{len(survivors)} users survive")
 
 
 @_refusal(USER, "request-unnamed", "SAG-23", spare=1)

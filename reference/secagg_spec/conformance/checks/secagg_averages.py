@@ -120,8 +120,10 @@ def too_few_at_last(draw: Any, call: Caller) -> None:
     N, t = scene.roster.N, scene.roster.t
     users = draw(st.permutations(range(N)))
     early, left = draw(st.integers(1, scene.roster.spare)), draw(st.integers(0, t - 1))
-    gone = {draw(among(EARLY)): sorted(users[:early]), "unmasking": sorted(users[early : N - left])}
-    _refused(call, replace(scene, drop={**scene.drop, **gone}), TOO_FEW, f"{left} users answer and t = {t} are needed")
+    dropouts = {draw(among(EARLY)): sorted(users[:early]), "unmasking": sorted(users[early : N - left])}
+    _refused(
+        call, replace(scene, drop={**scene.drop, **dropouts}), TOO_FEW, f"{left} users answer and t = {t} are needed"
+    )
 
 
 @check("secagg.average/out-of-range", "ADP-31", "ERR-02", operations=(AVERAGE,), examples=20)

@@ -114,12 +114,12 @@ def unnamed(draw: Any, call: Caller) -> None:
 def not_held(draw: Any, call: Caller) -> None:
     """A request that names a neighbour whose shares the party does not hold is refused."""
     scene = unmasking(draw, call.caps, 1, EARLY, 1)
-    gone = [user for user in scene.drop_all() if user in scene.holders]
+    dropped = [user for user in scene.drop_all() if user in scene.holders]
     name = draw(among(("survivors", "dropped")))
-    if not gone:
+    if not dropped:
         return
-    request = {**scene.right(), name: sorted([*scene.right()[name], gone[0]])}
-    _refused(call, scene, request, _SETS, f"no shares of user {gone[0]} are held")
+    request = {**scene.right(), name: sorted([*scene.right()[name], dropped[0]])}
+    _refused(call, scene, request, _SETS, f"no shares of user {dropped[0]} are held")
 
 
 @check("secagg.unmasking/no-trace", "ERR-01", "SAG-24", operations=(UNMASKING,), examples=20)
@@ -136,8 +136,8 @@ def no_trace(draw: Any, call: Caller) -> None:
 def bad_user(draw: Any, call: Caller) -> None:
     """A user outside the roster, or one that drops out, cannot be the one that answers."""
     scene = unmasking(draw, call.caps)
-    gone = scene.drop_all()
-    wrong = draw(among((*gone, scene.roster.N, -1)))
+    dropped = scene.drop_all()
+    wrong = draw(among((*dropped, scene.roster.N, -1)))
     call.refused(UNMASKING, scene.params(scene.right(), user=wrong), _WRONG_USER, f"user {wrong} has nothing to answer")
 
 

@@ -56,10 +56,10 @@ def _mixed(protocol: str, *clauses: str) -> None:
     def whole_round(draw: Any, call: Caller) -> None:
         """In a round with dropouts whose other parties are the reference's, each step is the right one."""
         deal = dealt_rounds.deal(draw, protocol)
-        gone = dealt_rounds.dropouts(draw, deal, draw(st.integers(0, 2)))
+        dropouts = dealt_rounds.dropouts(draw, deal, draw(st.integers(0, 2)))
         parties = _drawn_parties(draw, deal, played(call.caps, protocol))
         try:
-            mixed.play(deal, dict.fromkeys(parties, playing.player(call)), gone)
+            mixed.play(deal, dict.fromkeys(parties, playing.player(call)), dropouts)
         except TooFewSurvivors:
             return
         except Difference as difference:

@@ -31,7 +31,7 @@ def _weight(call: Caller, late: Late) -> int:
     return int(text)
 
 
-def _told(late: Late) -> str:
+def _described(late: Late) -> str:
     function = late.function
     rate = f"{function.numerator}/{function.denominator}" + (f" from {function.start} on" if function.start else "")
     return f"the weight of a {function.kind} function with {rate}, level {late.level}, staleness {late.tau}"
@@ -43,7 +43,7 @@ def exact(draw: Any, call: Caller) -> None:
     late = scenes.late(draw, call.caps)
     want, got = realised_weight(late.function, late.level, late.tau, late.draw), _weight(call, late)
     if got != want:
-        fail(f"{_told(late)} at the draw {late.draw!r} is {got}, must be {want}", str(want))
+        fail(f"{_described(late)} at the draw {late.draw!r} is {got}, must be {want}", str(want))
 
 
 @check("staleness.weight/neighbours", "STL-04", "STL-05", operations=(WEIGHT,))
@@ -52,7 +52,7 @@ def neighbours(draw: Any, call: Caller) -> None:
     late = scenes.late(draw, call.caps)
     allowed, got = admissible_weights(late.function, late.level, late.tau), _weight(call, late)
     if got not in allowed:
-        fail(f"{_told(late)} is {got}", [str(weight) for weight in allowed])
+        fail(f"{_described(late)} is {got}", [str(weight) for weight in allowed])
 
 
 @check("staleness.weight/non-increasing", "STL-04", operations=(WEIGHT,), applies=_explicit, examples=40)
@@ -63,7 +63,7 @@ def non_increasing(draw: Any, call: Caller) -> None:
     taus = sorted({0, first.tau, later.tau})
     weights = [_weight(call, Late(first.function, first.level, tau, first.draw)) for tau in taus]
     if weights[0] != first.level or weights != sorted(weights, reverse=True):
-        fail(f"{_told(first)} and at staleness {taus} is {weights}")
+        fail(f"{_described(first)} and at staleness {taus} is {weights}")
 
 
 @check("staleness.weight/fraction", "STL-01", operations=(WEIGHT,), examples=25)

@@ -36,7 +36,7 @@ from secagg_spec.conformance.running.runner import Failure, Settings, first_fail
 from secagg_spec.conformance.sdk.secagg_adapter import DRAWING
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.vectors import judge, store
-from secagg_spec.conformance.vectors.base import Book, Vector
+from secagg_spec.conformance.vectors.base import Vector, VectorFile
 from secagg_spec.errors import UsageError
 
 _MOST_VECTORS = 12
@@ -100,7 +100,7 @@ def _with(row: Bug, **evidence: Any) -> Bug:
 
 
 @cache
-def _books() -> Sequence[Book]:
+def _files() -> Sequence[VectorFile]:
     """Return the files of all vectors."""
     return store.load_all()
 
@@ -108,18 +108,18 @@ def _books() -> Sequence[Book]:
 @cache
 def _vectors() -> Mapping[str, Vector]:
     """Return all vectors by id."""
-    return {vector.id: vector for book in _books() for vector in book.vectors}
+    return {vector.id: vector for vector_file in _files() for vector in vector_file.vectors}
 
 
 @cache
 def _flags() -> Mapping[str, Mapping[str, frozenset[str]]]:
     """Return, for each mutant that flags name, the flags of each vector."""
     found: dict[str, dict[str, set[str]]] = {}
-    for book in _books():
-        for vector in book.vectors:
+    for vector_file in _files():
+        for vector in vector_file.vectors:
             for flag in vector.flags:
-                for name in book.flags[flag].mutants:
-                    found.setdefault(name, {}).setdefault(vector.id, set()).add(f"{book.name}/{flag}")
+                for name in vector_file.flags[flag].mutants:
+                    found.setdefault(name, {}).setdefault(vector.id, set()).add(f"{vector_file.name}/{flag}")
     return {name: {id: frozenset(flags) for id, flags in own.items()} for name, own in found.items()}
 
 
@@ -191,7 +191,7 @@ def _finding(mutant: Mutant) -> list[Vector]:
 
     If none of them kills it, all vectors that call the edited code are tried.
     """
-    meant, others = search.parted(mutant, _books())
+    meant, others = search.parted(mutant, _files())
     wanted = {code for part in mutant.parts or (mutant.name,) for code in _codes(mutants.load()[part])}
     calling = [vector for vector in others if not wanted.isdisjoint(_called()[vector.id])]
     first = {vector.id for vector in (*meant, *_spread(calling))}
@@ -409,14 +409,14 @@ def faults(bug: Bug, mutant: Mutant) -> Iterator[str]:
     )
 
 
-def idle_flags(book: Book, table: Mapping[str, Bug]) -> list[str]:
+def idle_flags(vector_file: VectorFile, table: Mapping[str, Bug]) -> list[str]:
     """Return the flags of a file that name no mutant, or a mutant for which the table has no vector with the flag."""
-    return [name for name in book.flags if not _shows(book, name, table)]
+    return [name for name in vector_file.flags if not _shows(vector_file, name, table)]
 
 
-def _shows(book: Book, name: str, table: Mapping[str, Bug]) -> bool:
-    flagged = {vector.id for vector in book.vectors if name in vector.flags}
-    named = book.flags[name].mutants
+def _shows(vector_file: VectorFile, name: str, table: Mapping[str, Bug]) -> bool:
+    flagged = {vector.id for vector in vector_file.vectors if name in vector.flags}
+    named = vector_file.flags[name].mutants
     return bool(named) and all(mutant in table and flagged & set(table[mutant].vectors) for mutant in named)
 
 

@@ -34,7 +34,7 @@ from secagg_spec.conformance.mutants.catalogue import Mutant
 from secagg_spec.conformance.running.runner import Settings, first_failure
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.vectors import judge, store
-from secagg_spec.conformance.vectors.base import Book, Vector
+from secagg_spec.conformance.vectors.base import Vector, VectorFile
 
 HELLO_CHECK = "adapter/hello"
 """The check that stands for an unusable hello, which ends every run."""
@@ -67,7 +67,7 @@ def hunt(chosen: Sequence[Mutant], cases: int, seeds: int, caps: Capabilities | 
 
     With `caps`, only vectors and checks that apply to an adapter with these capabilities count, and tests do not.
     """
-    _books.cache_clear()
+    _files.cache_clear()
     find = partial(_found, cases=cases, seeds=seeds, caps=caps)
     names = [mutant.name for mutant in chosen]
     workers = min(os.cpu_count() or 1, len(names))
@@ -86,7 +86,7 @@ def leave_signals() -> None:
 
 
 @cache
-def _books() -> Sequence[Book]:
+def _files() -> Sequence[VectorFile]:
     """Return all vectors, read once per process in a search."""
     return store.load_all()
 
@@ -97,7 +97,7 @@ _Found = tuple[tuple[str, ...], tuple[str, ...], int, str | None]
 def _found(name: str, cases: int, seeds: int, caps: Capabilities | None) -> _Found:
     """Return the members of a `Kill` except the mutant, whose functions cannot be pickled."""
     mutant = mutants.load()[name]
-    meant, others = parted(mutant, _books())
+    meant, others = parted(mutant, _files())
     found = killing_vectors(mutant, meant, caps) or killing_vectors(mutant, others, caps)
     checks, calls = killing_checks(mutant, cases, seeds, caps)
     return tuple(found), checks, calls, killing_test(mutant) if caps is None else None
@@ -106,12 +106,12 @@ def _found(name: str, cases: int, seeds: int, caps: Capabilities | None) -> _Fou
 # ---------------------------------------------------------------------------------------------------- vectors
 
 
-def parted(mutant: Mutant, books: Sequence[Book]) -> tuple[list[Vector], list[Vector]]:
+def parted(mutant: Mutant, files: Sequence[VectorFile]) -> tuple[list[Vector], list[Vector]]:
     """Return the vectors that are meant to kill a mutant, by a clause or by a flag that names it, and all others."""
     parts: tuple[list[Vector], list[Vector]] = ([], [])
-    for book in books:
-        named = {name for name, flag in book.flags.items() if mutant.name in flag.mutants}
-        for vector in book.vectors:
+    for file in files:
+        named = {name for name, flag in file.flags.items() if mutant.name in flag.mutants}
+        for vector in file.vectors:
             other = named.isdisjoint(vector.flags) and set(mutant.clauses).isdisjoint(vector.clauses)
             parts[other].append(vector)
     return parts

@@ -75,9 +75,9 @@ class Leak:
         """The leak in one sentence."""
         seen = readable(_row(self.weights), self.names, self.modulus)
         offset = f" - {self.constant}" if self.constant else ""
-        told = readable(_row(self.learned), self.secrets, self.modulus)
+        combination = readable(_row(self.learned), self.secrets, self.modulus)
         learns = "learn" if len(self.coalition) > 1 and not self.server else "learns"
-        return f"{self.who} {learns} {told} = {seen}{offset} modulo {self.modulus}"
+        return f"{self.who} {learns} {combination} = {seen}{offset} modulo {self.modulus}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the leak for a report: coefficients by name as decimal strings."""
@@ -91,7 +91,7 @@ class Leak:
         }
 
 
-def told(what: str, seen: Sequence[str], coalition: Sequence[int] = ()) -> dict[str, Any]:
+def details(what: str, seen: Sequence[str], coalition: Sequence[int] = ()) -> dict[str, Any]:
     """Return report data: the server and a coalition learn a number from the named entries that they see."""
     return {"coalition": list(coalition), "server": True, "learns": {what: "1"}, "from": list(seen)}
 
@@ -140,29 +140,29 @@ def find(
     """
     known = RowModule(modulus, len(secrets), [list(row) for row in allowed])
     seen = dict(enumerate(entries))
-    told = _told(modulus, seen, known)
-    if told is None:
+    found = _revealed(modulus, seen, known)
+    if found is None:
         return None
-    for at in sorted(told[1]):
-        told = _told(modulus, {place: seen[place] for place in told[1] if place != at}, known) or told
-    learned, used = told
+    for at in sorted(found[1]):
+        found = _revealed(modulus, {place: seen[place] for place in found[1] if place != at}, known) or found
+    learned, used = found
     weights = tuple(used.get(at, 0) for at in seen)
     constant = reduced(sum(w * e.constant for w, e in zip(weights, entries, strict=True)), modulus)
     names = tuple(e.name for e in entries)
     return Leak(modulus, tuple(coalition), server, names, tuple(secrets), weights, learned, constant)
 
 
-def _told(modulus: int, seen: Mapping[int, Entry], known: RowModule) -> tuple[Row, dict[int, int]] | None:
+def _revealed(modulus: int, seen: Mapping[int, Entry], known: RowModule) -> tuple[Row, dict[int, int]] | None:
     """Return what entries reveal beyond what is known, and the nonzero weights; None if they reveal nothing."""
     if not seen:
         return None
     draws, size = len(next(iter(seen.values())).drawn), len(seen)
     rows = [(*e.drawn, *e.secrets, *(int(at == other) for other in seen)) for at, e in seen.items()]
     free = RowModule(modulus, draws + known.width + size, rows).vanishing(draws)
-    told = [row for row in free if row[: known.width] not in known]
-    if not told:
+    learned = [row for row in free if row[: known.width] not in known]
+    if not learned:
         return None
-    best = min(told, key=lambda row: sum(map(bool, row)))
+    best = min(learned, key=lambda row: sum(map(bool, row)))
     return best[: known.width], {at: w for at, w in zip(seen, best[known.width :], strict=True) if w}
 
 

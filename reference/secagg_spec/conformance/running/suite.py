@@ -71,7 +71,7 @@ def flags(id: str) -> Mapping[str, Flag]:
 
 @cache
 def _vectors() -> Mapping[str, tuple[Vector, Mapping[str, Flag]]]:
-    return {PREFIX + found.id: (found, book.flags) for book in store.load_all() for found in book.vectors}
+    return {PREFIX + found.id: (found, file.flags) for file in store.load_all() for found in file.vectors}
 
 
 def _check(name: str, found: Vector) -> VectorCheck:

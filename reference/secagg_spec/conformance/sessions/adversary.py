@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 from secagg_spec.conformance.adapter.connection import Connection
 from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, Request
 from secagg_spec.conformance.sessions import adversary_demands, adversary_paces, mixed
-from secagg_spec.conformance.sessions.adversary_letters import Letter, changed, told
+from secagg_spec.conformance.sessions.adversary_letters import Letter, announcing, changed
 from secagg_spec.conformance.sessions.adversary_round import Round, Taken
 from secagg_spec.conformance.sessions.deals import Deal, called
 from secagg_spec.conformance.sessions.mixed import Difference, Player
@@ -276,14 +276,14 @@ def _again(engine: Engine, party: int, number: int, times: int, *change: Any) ->
     letters = [Letter(letter.data, True, None, letter.changed) for letter in event.letters]
     if change:
         how, place, *rest = change
-        data = (told if how == "told" else changed)(letters[place].data, rest)
+        data = (announcing if how == "told" else changed)(letters[place].data, rest)
         letters[place] = Letter(data, True, None, True)
     for _ in range(times):
         engine.ask(party, event.phase, letters)
 
 
 def _leave(engine: Engine, party: int) -> None:
-    engine.gone.add(party)
+    engine.dropped.add(party)
 
 
 def _drop(engine: Engine, party: int, place: int) -> None:
@@ -316,7 +316,7 @@ def _tell(engine: Engine, party: int, place: int, phase: str, times: int, *chang
     """Tell a party about other users and ask it for its step at once; repeat as long as it refuses."""
     letter = engine.waiting(party)[place]
     for _ in range(times):
-        _exchange(engine, party, engine.waiting(party).index(letter), told(letter.data, change))
+        _exchange(engine, party, engine.waiting(party).index(letter), announcing(letter.data, change))
         if engine.step(party, phase).error is None:
             return
 

@@ -71,7 +71,7 @@ def changed(data: bytes, change: Change) -> bytes:
     return _CHANGES[word](data, *rest)
 
 
-def told(data: bytes, change: Change) -> bytes:
+def announcing(data: bytes, change: Change) -> bytes:
     """Return a message with other users named in it, as a server might send to one user and not to another."""
     word, name, *rest = change
     message = parse(data)

@@ -31,7 +31,7 @@ class Pace:
         """Return the parties that take a row."""
         if step.role is Role.SERVER:
             return [SERVER]
-        return [user for user in engine.users if user not in engine.gone and self.ready(engine, step, user)]
+        return [user for user in engine.users if user not in engine.dropped and self.ready(engine, step, user)]
 
     def ready(self, engine: Round, step: Step[Any], user: int) -> bool:
         """Return whether a user has taken all earlier rows and has mail for this one."""
@@ -76,7 +76,7 @@ class Buffered(Pace):
             return []
         if step.role is Role.SERVER:
             return [SERVER] if not step.receives or self.chosen(engine, step, SERVER) else []
-        able = [user for user in engine.users if user not in engine.gone and self.ready(engine, step, user)]
+        able = [user for user in engine.users if user not in engine.dropped and self.ready(engine, step, user)]
         return able[: self._room(engine)] if step.phase == "upload" else able
 
     def ready(self, engine: Round, step: Step[Any], user: int) -> bool:

@@ -54,7 +54,7 @@ class Round:
     mail: dict[int, list[Letter]] = field(default_factory=dict)
     log: list[Taken] = field(default_factory=list)
     lives: Counter[int] = field(default_factory=Counter)
-    gone: set[int] = field(default_factory=set)
+    dropped: set[int] = field(default_factory=set)
     row: int = 0
     cycle: int = 0
     over: bool = False

@@ -163,9 +163,9 @@ def _drawn_leave(draw: Any, stage: Stage) -> Act:
 
 
 def _able_to_leave(stage: Stage) -> list[int]:
-    gone = stage.seen.gone
-    left = [user for user in stage.seen.users if user not in gone]
-    return left[::-1] if len(gone) < max(1, len(stage.seen.users) // 4) else []
+    dropped = stage.seen.dropped
+    left = [user for user in stage.seen.users if user not in dropped]
+    return left[::-1] if len(dropped) < max(1, len(stage.seen.users) // 4) else []
 
 
 def _drawn_release(draw: Any, stage: Stage) -> Act:

@@ -52,7 +52,7 @@ class Act:
     - ``denied``: the server takes the upload, but the authority hears that the offer expired;
     - ``open``, ``close`` and ``abandon``: an epoch begins, ends, or is given up.
 
-    For a visit that ends early, `fetched` says whether the user took the offer, and `told` whether the authority heard
+    For a visit that ends early, `fetched` says whether the user took the offer, and `heard` whether the authority heard
     of it.
     """
 
@@ -60,7 +60,7 @@ class Act:
     user: int = -1
     stamp: int = 0
     fetched: bool = True
-    told: bool = True
+    heard: bool = True
 
 
 @dataclass(frozen=True)
@@ -152,10 +152,10 @@ class Director:
         server, user = self.knows(SERVER), act.user
         [asked] = self.take(user, "request")
         self.know(user, phase="asked")
-        offer, told = sorted(self.take(SERVER, "offer", asked), key=lambda key: key.receiver == AUTHORITY)
+        offer, assignment = sorted(self.take(SERVER, "offer", asked), key=lambda key: key.receiver == AUTHORITY)
         self.know(SERVER, phase="serving", user=user)
-        if act.told or act.kind != "free":
-            self.take(AUTHORITY, "assign", told)
+        if act.heard or act.kind != "free":
+            self.take(AUTHORITY, "assign", assignment)
             self.know(AUTHORITY, phase="assigned", user=user)
         if act.fetched:
             [wish] = self.take(user, "fetch", offer)
@@ -176,13 +176,13 @@ class Director:
         return sent
 
     def _settle(self, act: Act, upload: Key | None) -> None:
-        [told] = self.take(SERVER, "expire") if upload is None else self.take(SERVER, "take", upload)
+        [sent] = self.take(SERVER, "expire") if upload is None else self.take(SERVER, "take", upload)
         self.know(SERVER, phase="settling")
         if act.kind == "denied":
-            message = self.stage.sent[told]
+            message = self.stage.sent[sent]
             blank = {"accepted": 0, "stamp": 0, "weight": 0, "hashes": b"", "signature": b""}
-            self.stage.sent[told] = replace(message, **blank)  # type: ignore[arg-type]
-        [state] = self.take(AUTHORITY, "settle", told)
+            self.stage.sent[sent] = replace(message, **blank)  # type: ignore[arg-type]
+        [state] = self.take(AUTHORITY, "settle", sent)
         self._note(act, AUTHORITY)
         self.take(SERVER, "settle", state)
         self._note(act, SERVER)
@@ -208,9 +208,9 @@ class Director:
         self.know(SERVER, phase="idle")
 
     def _abandon(self) -> None:
-        [told] = self.take(SERVER, "abandon")
+        [message] = self.take(SERVER, "abandon")
         self.know(SERVER, phase="idle")
-        self.take(AUTHORITY, "abandon", told)
+        self.take(AUTHORITY, "abandon", message)
         self.know(AUTHORITY, phase="closed")
 
 

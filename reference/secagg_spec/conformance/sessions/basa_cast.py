@@ -179,9 +179,9 @@ class Cast:
 
     def settled(self, upload: PositionUpload) -> Settlement:
         """Return the message that tells the authority that an upload was accepted."""
-        told = self.expired(upload.round, upload.position)
+        message = self.expired(upload.round, upload.position)
         signed = {"stamp": upload.stamp, "weight": upload.weight, "signature": upload.signature}
-        return replace(told, accepted=1, hashes=self.hashes(upload.boxes), **signed)  # type: ignore[arg-type]
+        return replace(message, accepted=1, hashes=self.hashes(upload.boxes), **signed)  # type: ignore[arg-type]
 
     def expired(self, epoch: int, position: int) -> Settlement:
         """Return the message that tells the authority that an offer expired."""

@@ -48,7 +48,7 @@ def acts(first: int) -> list[Act]:
         Act("upload", 4, first - 1),
         Act("close"),
         Act("open"),
-        Act("free", 6, first + 1, fetched=False, told=False),
+        Act("free", 6, first + 1, fetched=False, heard=False),
         Act("upload", 1, first),
         Act("upload", 0, first + 1),
         Act("upload", 6, first + 1),

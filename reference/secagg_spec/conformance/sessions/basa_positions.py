@@ -64,8 +64,8 @@ class Buffer:
 
     def left(self) -> list[tuple[int, int]]:
         """Return the pairs whose masks remain in the sum: an accepted position and a later one that is not accepted."""
-        gone = [j for j in range(self.parameters.positions) if j not in self.accepted]
-        return [(i, j) for i in self.accepted for j in gone if i < j]
+        dropped = [j for j in range(self.parameters.positions) if j not in self.accepted]
+        return [(i, j) for i in self.accepted for j in dropped if i < j]
 
     def stream(self, i: int, j: int | None = None) -> UintArray:
         """Return the mask from one position to another, or the self mask of a position."""

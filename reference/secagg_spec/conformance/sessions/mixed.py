@@ -67,7 +67,7 @@ class Difference(Exception):
     def __init__(self, verdict: str, party: int, phase: str, what: str, spot: Spot | None = None) -> None:
         super().__init__(differing(f"{called(party)}, step {phase}: {what}{'' if spot is None else str(spot)}"))
         self.verdict, self.party, self.phase, self.spot = verdict, party, phase, spot
-        self.gone: Dropouts | None = None
+        self.dropouts: Dropouts | None = None
         """The users that drop out before each phase, if a whole round was played."""
 
 
@@ -314,7 +314,7 @@ def run_seated(deal: Deal, network: Network, dropouts: Dropouts) -> None:
         _run(deal, network, dropouts)
         _judge_sum(deal, network)
     except Difference as difference:
-        difference.gone = dropouts
+        difference.dropouts = dropouts
         raise
 
 

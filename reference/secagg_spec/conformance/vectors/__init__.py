@@ -1,6 +1,6 @@
 """The test vectors: fixed requests with the one right outcome of each, written to ``spec/vectors`` as JSON.
 
-One module makes one file. A module has a function ``book()``; a new area of the adapter protocol gets its own
+One module makes one file. A module has a function ``file()``; a new area of the adapter protocol gets its own
 module and a line in `AREAS`.
 
 Source: docs/explanation/vectors.md; the format is ``spec/vectors/schema.json``.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from secagg_spec.conformance.vectors.base import Book
+from secagg_spec.conformance.vectors.base import VectorFile
 
 AREAS = (
     "adapter",
@@ -37,11 +37,11 @@ AREAS = (
 """The modules that make vectors, one file each."""
 
 
-def books() -> list[Book]:
+def files() -> list[VectorFile]:
     """Make all vectors, in the order of the areas."""
-    made: list[Book] = []
+    made: list[VectorFile] = []
     for area in AREAS:
-        book: Book = import_module(f"{__name__}.{area}").book()
-        assert book.name == area, f"{area}.py makes the book {book.name}"
-        made.append(book)
+        file: VectorFile = import_module(f"{__name__}.{area}").file()
+        assert file.name == area, f"{area}.py makes the file {file.name}"
+        made.append(file)
     return made

@@ -37,7 +37,7 @@ from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.conformance.vectors.base import (
     BYTE,
     LARGE,
-    Book,
+    VectorFile,
     begun,
     drawn,
     drawn_bytes,
@@ -78,7 +78,7 @@ _OWN = 2
 """The user whose steps are refused."""
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     covers = "One party of a round of the active profile, step by step: what it signs, and what it answers for."
     made = begun("active", covers)
@@ -163,12 +163,12 @@ class _Scene(Scene):
         right = [self.signature(user) for user in signers] if signatures is None else signatures
         return altered(self, _OWN, 3, 0, having(signers=tuple(signers), signatures=b"".join(right)))
 
-    def told(self, *users: int) -> Call:
+    def announced(self, *users: int) -> Call:
         """Return the step `confirm` with another surviving set."""
         return altered(self, _OWN, 2, 0, having(users=users))
 
 
-def _whole(made: Book) -> None:
+def _whole(made: VectorFile) -> None:
     """Add the views of parties in whole rounds. Each is one script, and all scripts of a round fit together."""
     few, tiny = _Scene("script-active", _FEW), _Scene("script-active-tiny", _TINY)
     for scene, parties in ((few, (0, 1, 2, 3, SERVER)), (tiny, (4, SERVER))):
@@ -186,7 +186,7 @@ def _whole(made: Book) -> None:
     _dropouts(made)
 
 
-def _orders(made: Book) -> None:
+def _orders(made: VectorFile) -> None:
     scene = _Scene("active-server-order", _TINY)
     calls = scene.calls(SERVER)
     calls[2] = replace(calls[2], inbox=tuple(calls[2].inbox[at] for at in (3, 0, 4, 2, 1)))
@@ -194,7 +194,7 @@ def _orders(made: Book) -> None:
     taken(made, scene.id, scene, SERVER, ["LSA-25"], ["SignerOrder"], comment, calls=calls)
 
 
-def _dropouts(made: Book) -> None:
+def _dropouts(made: VectorFile) -> None:
     each = {"share": [7], "upload": [0], "confirm": [4], "recover": [2]}
     for name, numbers, drop, party, clauses, flags, comment in (
         ("user-smaller-set", _FEW, {"upload": [0]}, 3, ["LSA-21"], ["Confirmation"], "user 0 does not survive"),
@@ -211,7 +211,7 @@ def _dropouts(made: Book) -> None:
 # --------------------------------------------------------------------------------------------------------- a user
 
 
-def _user_messages(made: Book) -> None:
+def _user_messages(made: VectorFile) -> None:
     for at, phase in enumerate(PHASES):
         if at:
             _user_headers(made, at, phase)
@@ -230,7 +230,7 @@ def _user_messages(made: Book) -> None:
             faulty(made, scene, _OWN, Fault(at, call, Refusal(ANOTHER_TYPE), ("MSG-02",), ("NoMessage",), why))
 
 
-def _user_headers(made: Book, at: int, phase: str) -> None:
+def _user_headers(made: VectorFile, at: int, phase: str) -> None:
     trace = ("RefusedStep",) if at > 1 else ()
     for name, change, flag, comment in (*HEADER_FAULTS, ("receiver", to(3), "AnotherReceiver", "a message for user 3")):
         scene = _Scene(f"active-user-{phase}-{name}", _FEW)
@@ -245,7 +245,7 @@ def _user_headers(made: Book, at: int, phase: str) -> None:
     faulty(made, scene, _OWN, Fault(at, call, Refusal(SECOND), ("MSG-04",), ("SecondMessage", *trace), comment))
 
 
-def _user_steps(made: Book) -> None:
+def _user_steps(made: VectorFile) -> None:
     for at, clause in ((1, "LSA-04"), (2, "LSA-22"), (3, "LSA-12")):
         scene = _Scene(f"active-user-{PHASES[at]}-again", _FEW)
         flags = ("SecondSet",) if PHASES[at] == "confirm" else ("Phases",)
@@ -256,14 +256,14 @@ def _user_steps(made: Book) -> None:
         ("late-set", 4, ("Phases",), "a second surviving set, without user 3, after the user answered"),
     ):
         scene = _Scene(f"active-user-{name}", _FEW)
-        faulty(made, scene, _OWN, Fault(before, scene.told(0, 1, 2), Refusal(AGAIN), ("LSA-22",), flags, comment))
+        faulty(made, scene, _OWN, Fault(before, scene.announced(0, 1, 2), Refusal(AGAIN), ("LSA-22",), flags, comment))
     for name, at, before in (("upload-first", 1, 0), ("confirm-early", 2, 1), ("recover-early", 3, 2)):
         scene = _Scene(f"active-user-{name}", _FEW)
         call, comment = scene.calls(_OWN)[at], f"the step {PHASES[at]} before its turn"
         faulty(made, scene, _OWN, Fault(before, call, Refusal(OUT_OF_TURN), ("MSG-03",), ("Phases",), comment))
 
 
-def _user_sets(made: Book) -> None:
+def _user_sets(made: VectorFile) -> None:
     for name, users, codes, clause, flag, comment in (
         ("small", (1, 2), TOO_FEW, "LSA-09", "AnySet", "T + 1 users survive"),
         ("twice", (0, 1, 2, 2), TWICE, "LSA-10", "AnySet", "user 2 is named twice, and T + 2 users are named"),
@@ -273,7 +273,7 @@ def _user_sets(made: Book) -> None:
         ("left-out", (0, 1, 3), OUTSIDE, "LSA-20", "LeftOut", "T + 2 users survive, and the user itself does not"),
     ):
         scene = _Scene(f"active-user-set-{name}", _FEW, {"share": [3]} if name == "not-held" else {})
-        fault = Fault(2, scene.told(*users), Refusal(codes), (clause,), (flag, "RefusedStep"), comment)
+        fault = Fault(2, scene.announced(*users), Refusal(codes), (clause,), (flag, "RefusedStep"), comment)
         faulty(made, scene, _OWN, fault)
     for name, users, comment in (
         ("order", (0, 2, 1, 3), "the right users, with 2 before 1"),
@@ -281,13 +281,13 @@ def _user_sets(made: Book) -> None:
     ):
         scene, refusal = _Scene(f"active-user-set-{name}", _FEW), Refusal(MALFORMED, ("server",))
         clauses, flags = ("LSA-32", "ADP-21"), ("SetOrder", "RefusedStep")
-        faulty(made, scene, _OWN, Fault(2, scene.told(*users), refusal, clauses, flags, comment))
+        faulty(made, scene, _OWN, Fault(2, scene.announced(*users), refusal, clauses, flags, comment))
     scene = _Scene("active-user-set-none", _FEW)
     fault = Fault(2, Call("confirm"), Refusal(NOTHING_CAME), ("LSA-09",), ("NoSet",), "no surviving set came")
     faulty(made, scene, _OWN, fault)
 
 
-def _quorums(made: Book) -> None:
+def _quorums(made: VectorFile) -> None:
     """Add quorums with too few, repeated or wrong signers, and quorums of the wrong length."""
     scene = _Scene("active-user-quorum-none", _FEW)
     clauses, flags = ("LSA-29", "LSA-26"), ("FewSigners", "RefusedStep")
@@ -317,7 +317,7 @@ def _quorums(made: Book) -> None:
         faulty(made, scene, _OWN, Fault(3, call, Refusal(NOT_64_EACH), ("MSG-02",), flags, comment))
 
 
-def _wrong_signers(made: Book) -> None:
+def _wrong_signers(made: VectorFile) -> None:
     clauses = ("LSA-27", "LSA-26", "ADP-21")
     scene = _Scene("active-user-signer-twice", _FEW)
     refusal, comment = Refusal(TWICE, ("server",)), "user 1 is named twice, and W different users are named"
@@ -403,7 +403,7 @@ _ELSEWHERE: tuple[tuple[str, str, Wrong, str], ...] = (
 """Invalid signatures: their name in ids, their flag if it is a special one, and the comment."""
 
 
-def _quorum_signatures(made: Book) -> None:
+def _quorum_signatures(made: VectorFile) -> None:
     clauses, refusal = ("LSA-28", "LSA-26", "ADP-21"), Refusal(BAD_SIGNATURE, ("server",))
     for name, flag, wrong, comment in _ELSEWHERE:
         scene = _Scene(f"active-user-signature-{name}", _FEW)
@@ -430,7 +430,7 @@ def _quorum_signatures(made: Book) -> None:
         faulty(made, scene, _OWN, Fault(3, call, refusal, clauses, flags, comment))
 
 
-def _user_payloads(made: Book) -> None:
+def _user_payloads(made: VectorFile) -> None:
     L = shares_length(_FEW, _FEW["d"])
     for name, vector, clause, comment in (
         ("q", [0] * (L - 1) + [_FEW["q"]], "MOD-06", "a share holds q itself"),
@@ -462,7 +462,7 @@ def _user_payloads(made: Book) -> None:
     _not_opened(made, scene, call, "Payload", "the tag of the share of user 0 was altered")
 
 
-def _not_opened(made: Book, scene: _Scene, call: Call, flag: str, comment: str) -> None:
+def _not_opened(made: VectorFile, scene: _Scene, call: Call, flag: str, comment: str) -> None:
     refusal = Refusal(BAD_CIPHERTEXT, (0, "server"))
     faulty(made, scene, _OWN, Fault(1, call, refusal, ("SEA-02", "LSA-31", "ADP-21"), (flag,), comment))
 
@@ -487,7 +487,7 @@ def _resealed(scene: _Scene, plaintext: bytes, **changed: Any) -> Call:
     return altered(scene, _OWN, 1, 0, having(payload=payload))
 
 
-def _user_requests(made: Book) -> None:
+def _user_requests(made: VectorFile) -> None:
     """Add scripts that are refused as a whole, and one in which every step fails because of a weak key."""
     scene = _Scene("active-user-low-order", _FEW)
     params = scene.params(_OWN, [Call("share"), Call("share")])
@@ -523,7 +523,7 @@ def _user_requests(made: Book) -> None:
         no_party(made, scene, _OWN, params, codes, "LSA-03", "Update", comment)
 
 
-def _rosters(made: Book, who: str, party: int, member: str, of_length: str, of_equals: str) -> None:
+def _rosters(made: VectorFile, who: str, party: int, member: str, of_length: str, of_equals: str) -> None:
     """Add lists of keys in which two are equal or one has the wrong length."""
     for name, codes, clause, comment in (
         ("equal", EQUAL_KEYS, of_equals, "users 1 and 3 have one key"),
@@ -537,7 +537,7 @@ def _rosters(made: Book, who: str, party: int, member: str, of_length: str, of_e
         no_party(made, scene, party, params, codes, clause, "Roster", f"{member}: {comment}")
 
 
-def _common_requests(made: Book, who: str, party: int) -> None:
+def _common_requests(made: VectorFile, who: str, party: int) -> None:
     """Add requests that both parties refuse: wrong numbers, verification keys, and lengths of sessions."""
     for name, W, comment in (("two-quorums", 3, "2W = N + T"), ("unreachable", 5, "W = N - D + 1")):
         scene = _Scene(f"active-{who}-w-{name}", _TINY)
@@ -564,7 +564,7 @@ def _common_requests(made: Book, who: str, party: int) -> None:
 # ------------------------------------------------------------------------------------------------------ the server
 
 
-def _server_messages(made: Book) -> None:
+def _server_messages(made: VectorFile) -> None:
     for at, phase in enumerate(PHASES):
         for name, change, flag, comment in HEADER_FAULTS:
             scene = _Scene(f"active-server-{phase}-{name}", _LEAST)
@@ -589,7 +589,7 @@ def _server_messages(made: Book) -> None:
     _outsiders(made)
 
 
-def _outsiders(made: Book) -> None:
+def _outsiders(made: VectorFile) -> None:
     scene = _Scene("active-server-confirm-outsider", _FEW, {"upload": [3]})
     call = besides(scene, SERVER, 2, 0, having(sender=3, signature=scene.signature(3)))
     comment = "user 3, which does not survive, signed the surviving set as well"
@@ -601,7 +601,7 @@ def _outsiders(made: Book) -> None:
     faulty(made, scene, SERVER, Fault(3, call, Refusal(NOT_ALLOWED), ("LSA-16",), ("Outsider",), comment))
 
 
-def _nobody_shares(made: Book) -> None:
+def _nobody_shares(made: VectorFile) -> None:
     """Add servers that get no shares, or one share too few from each user. The next step ends the round."""
     for name, kept in (("nobody", 0), ("lost", 2)):
         scene = _Scene(f"active-server-{name}-shares", _LEAST)
@@ -622,7 +622,7 @@ def _nobody_shares(made: Book) -> None:
         )
 
 
-def _server_steps(made: Book) -> None:
+def _server_steps(made: VectorFile) -> None:
     for at, phase in enumerate(PHASES):
         scene = _Scene(f"active-server-{phase}-again", _LEAST)
         call, comment = scene.calls(SERVER)[at], f"the step {phase} a second time"
@@ -648,7 +648,7 @@ def _server_steps(made: Book) -> None:
     faulty(made, scene, SERVER, Fault(3, call, refusal, ("LSA-15", "ADP-21"), ("AlteredAnswer",), comment))
 
 
-def _server_signatures(made: Book) -> None:
+def _server_signatures(made: VectorFile) -> None:
     lengths: tuple[tuple[str, str, Wrong, str], ...] = (
         ("cut", "", lambda scene, user: scene.signature(user)[:-1], "its last byte is missing"),
         ("longer", "", lambda scene, user: scene.signature(user) + b"\0", "a byte follows"),
@@ -662,5 +662,5 @@ def _server_signatures(made: Book) -> None:
         faulty(made, scene, SERVER, fault)
 
 
-def _server_requests(made: Book) -> None:
+def _server_requests(made: VectorFile) -> None:
     _common_requests(made, "server", SERVER)

@@ -9,7 +9,7 @@ from secagg_spec.conformance.checks.base import BAD_RANDOMNESS, MALFORMED, OUTSI
 from secagg_spec.conformance.checks.forms import DECIMAL
 from secagg_spec.conformance.vectors.base import (
     BYTE,
-    Book,
+    VectorFile,
     begun,
     drawn,
     drawn_bytes,
@@ -17,7 +17,7 @@ from secagg_spec.conformance.vectors.base import (
 )
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     made = begun(
         "adapter", "Requests and answers: echo, members that lack or are unknown, their forms, names of sampled values."
@@ -31,7 +31,7 @@ def book() -> Book:
     return made
 
 
-def _echo(made: Book) -> None:
+def _echo(made: VectorFile) -> None:
     digits = drawn_bytes("echo-basic-01", "data", 8).hex()
     made.valid(
         "echo-basic-01",
@@ -52,7 +52,7 @@ def _echo(made: Book) -> None:
     )
 
 
-def _members(made: Book) -> None:
+def _members(made: VectorFile) -> None:
     unknown = "UnknownMember"
     missing = "MissingMember"
     id = "members-unknown-01"
@@ -77,7 +77,7 @@ def _members(made: Book) -> None:
     )
 
 
-def _randomness(made: Book) -> None:
+def _randomness(made: VectorFile) -> None:
     name = "SampledValueNames"
     unused, absent = "randomness-unused-01", "randomness-absent-01"
     mask, noise = drawn(unused, "mask", BYTE, 4), drawn(unused, "noise", BYTE, 4)
@@ -103,7 +103,7 @@ def _randomness(made: Book) -> None:
     )
 
 
-def _forms(made: Book) -> None:
+def _forms(made: VectorFile) -> None:
     product = {"q": BYTE, "rows": 2, "inner": 1, "columns": 2}
     for name, changed, comment in (
         ("fraction", {"columns": 2.0}, "columns is 2.0, which is no integer"),
@@ -138,12 +138,12 @@ def _forms(made: Book) -> None:
 
 
 def _refused_form(
-    made: Book, id: str, operation: str, params: dict[str, Any], clause: str, flag: str, comment: str
+    made: VectorFile, id: str, operation: str, params: dict[str, Any], clause: str, flag: str, comment: str
 ) -> None:
     made.invalid(id, operation, params, codes=MALFORMED, clauses=[clause], flags=[flag], comment=comment)
 
 
-def _held(made: Book) -> None:
+def _held(made: VectorFile) -> None:
     twice = "HeldTwice"
     outside = "HeldOutside"
     for id, users, flag, codes, comment in (
@@ -164,7 +164,7 @@ def _held(made: Book) -> None:
         )
 
 
-def _drop(made: Book) -> None:
+def _drop(made: VectorFile) -> None:
     twice = "DropsTwice"
     phases = "Phases"
     for name, drop, flag, codes, clause, comment in (
@@ -177,7 +177,10 @@ def _drop(made: Book) -> None:
         full = {"share": [], "upload": [], "recover": [], **drop}
         params: dict[str, Any] = {"q": BYTE, "N": 4, "D": 1, "U": 2, "T": 1, "d": 4}
         updates, masks, noises = (drawn(id, part, BYTE, 4, 4) for part in ("updates", "masks", "noises"))
-        params |= {"updates": _rows(updates), "drop": {phase: gone for phase, gone in full.items() if gone is not None}}
+        params |= {
+            "updates": _rows(updates),
+            "drop": {phase: users for phase, users in full.items() if users is not None},
+        }
         rand = {"masks": _rows(masks), "noises": _rows(noises)}
         made.invalid(
             id, "lightsecagg.round", params, rand, codes=codes, clauses=[clause], flags=[flag], comment=comment

@@ -14,7 +14,7 @@ from secagg_spec.conformance.vectors.base import (
     BYTE,
     LARGE,
     SMALL,
-    Book,
+    VectorFile,
     begun,
     drawn,
     drawn_bytes,
@@ -24,7 +24,7 @@ _ELEMENTWISE = ("add", "subtract", "multiply")
 _LENGTH = 8
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     made = begun("arithmetic", "Sum, difference, product, inverse and matrix product modulo R; elements from bytes.")
     for operation in _ELEMENTWISE:
@@ -45,7 +45,7 @@ def _vectors(q: int, a: UintArray, b: UintArray) -> dict[str, Any]:
     return {"q": q, "a": pack(a), "b": pack(b)}
 
 
-def _elementwise(made: Book, operation: str) -> None:
+def _elementwise(made: VectorFile, operation: str) -> None:
     flag = {"add": None, "subtract": "Difference", "multiply": "LargeProduct"}[operation]
     for q in (SMALL, BYTE, *LARGE, 2**32):
         id = f"field-{operation}-{q}"
@@ -78,7 +78,7 @@ def _elementwise(made: Book, operation: str) -> None:
     )
 
 
-def _examples(made: Book) -> None:
+def _examples(made: VectorFile) -> None:
     made.valid(
         "field-add-encoding",
         "field.add",
@@ -89,7 +89,7 @@ def _examples(made: Book) -> None:
     )
 
 
-def _matmul(made: Book) -> None:
+def _matmul(made: VectorFile) -> None:
     shapes = {SMALL: (2, 4, 3), BYTE: (3, 2, 2), LARGE[0]: (2, 8, 2), LARGE[1]: (2, 8, 2), LARGE[2]: (2, 64, 2)}
     for q, (rows, inner, columns) in shapes.items():
         id = f"field-matmul-{q}"
@@ -106,7 +106,7 @@ def _matmul(made: Book) -> None:
     _empty_products(made)
 
 
-def _matmul_edges(made: Book) -> None:
+def _matmul_edges(made: VectorFile) -> None:
     for q, inner in ((LARGE[0], 300), (LARGE[2], 2), (LARGE[2], 300), (2**32, 300)):
         largest = np.full(inner, q - 1, dtype=np.uint64)
         made.valid(
@@ -119,7 +119,7 @@ def _matmul_edges(made: Book) -> None:
         )
 
 
-def _empty_products(made: Book) -> None:
+def _empty_products(made: VectorFile) -> None:
     for name, (rows, inner, columns), flag in (
         ("no-inner", (2, 0, 3), "NoTerms"),
         ("no-rows", (0, 2, 3), "EmptyProduct"),
@@ -143,7 +143,7 @@ def _product(q: int, rows: int, inner: int, columns: int, a: UintArray, b: UintA
     return {"q": q, **shape, "a": pack(a), "b": pack(b)}
 
 
-def _inverse(made: Book) -> None:
+def _inverse(made: VectorFile) -> None:
     for q in (SMALL, BYTE, *LARGE):
         every = np.arange(1, SMALL, dtype=np.uint64)
         values = every if q == SMALL else np.maximum(drawn(f"field-inverse-{q}", "a", q, _LENGTH), np.uint64(1))
@@ -170,7 +170,7 @@ def _inverse(made: Book) -> None:
         )
 
 
-def _refusals(made: Book) -> None:
+def _refusals(made: VectorFile) -> None:
     for q in (0, 1, 2**32 + 1, 2**32 + 15):
         id = f"field-add-modulus-{q}"
         a, b = (np.zeros(1, np.uint64),) * 2 if q < 2 else (drawn(id, "a", SMALL, 9), drawn(id, "b", SMALL, 9))
@@ -198,7 +198,7 @@ def _refusals(made: Book) -> None:
     _lengths(made)
 
 
-def _noncanonical(made: Book) -> None:
+def _noncanonical(made: VectorFile) -> None:
     for operation in _ELEMENTWISE:
         for q, beyond, name in ((SMALL, SMALL, "a"), (LARGE[2], 2**32 - 1, "b")):
             id = f"field-{operation}-noncanonical-{q}"
@@ -217,7 +217,7 @@ def _noncanonical(made: Book) -> None:
     _noncanonical_products(made)
 
 
-def _noncanonical_products(made: Book) -> None:
+def _noncanonical_products(made: VectorFile) -> None:
     q, id = BYTE, "field-matmul-noncanonical"
     a, b = drawn(id, "a", q, 2, 2), drawn(id, "b", q, 2, 2)
     a[1, 1] = q
@@ -244,7 +244,7 @@ def _noncanonical_products(made: Book) -> None:
     )
 
 
-def _lengths(made: Book) -> None:
+def _lengths(made: VectorFile) -> None:
     changes: dict[str, tuple[str, Callable[[UintArray], UintArray]]] = {
         "one-more": ("b has one element more than a", lambda b: np.append(b, b[:1])),
         "one-less": ("b has one element less than a", lambda b: b[:-1]),
@@ -278,7 +278,7 @@ def _lengths(made: Book) -> None:
         )
 
 
-def _sampling(made: Book) -> None:
+def _sampling(made: VectorFile) -> None:
     for q in (3, SMALL, BYTE, *LARGE):
         id = f"sample-field-{q}"
         made.valid(
@@ -312,7 +312,7 @@ def _sampling(made: Book) -> None:
     _short(made)
 
 
-def _short(made: Book) -> None:
+def _short(made: VectorFile) -> None:
     id = "sample-field-short"
     made.invalid(
         id,

@@ -22,7 +22,7 @@ from secagg_spec.conformance.sessions.basa_positions import MASK, OPEN, RECOVER,
 from secagg_spec.conformance.vectors.base import (
     BYTE,
     LARGE,
-    Book,
+    VectorFile,
     begun,
     drawn,
     drawn_bytes,
@@ -40,7 +40,7 @@ _WIDE = replace(_FEW, R=LARGE[2], d=5, c_l=65536, c_g=64)
 _HINGED = replace(_FEW, staleness=Staleness.hinge("1/2", 1))
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     made = begun("basa", "BASA, one function at a time: masks, boxes, recovery, whole epochs.")
     _masked(made)
@@ -78,7 +78,7 @@ def _buffer(
     return Buffer(p, session, number, accepted, seeds, dict(zip(accepted, weights, strict=False)), updates)
 
 
-def _masked(made: Book) -> None:
+def _masked(made: VectorFile) -> None:
     for name, p, accepted, k, flags, comment in (
         ("first", _FEW, (0, 2, 3, 5), 0, ["Masked", "Keys"], "position 0 of six: no mask is taken away"),
         ("middle", _FEW, (0, 2, 3, 5), 3, ["Masked", "Keys", "Counted"], "position 3, after 0 and 2"),
@@ -103,12 +103,12 @@ def _masked(made: Book) -> None:
     _masks(made, id, moved, 2, ["Budget"], "8 and -8, the ends of the budget (257 - 1) // 2 // 16")
 
 
-def _masks(made: Book, id: str, chosen: Buffer, k: int, flags: Sequence[str], comment: str) -> None:
+def _masks(made: VectorFile, id: str, chosen: Buffer, k: int, flags: Sequence[str], comment: str) -> None:
     clauses = ["BAA-26", "BAA-03"]
     made.valid(id, MASK, chosen.mask_params(k), clauses=clauses, flags=flags, comment=comment, policy=_AES)
 
 
-def _refused_updates(made: Book) -> None:
+def _refused_updates(made: VectorFile) -> None:
     for name, value in (("positive", 9), ("negative", BYTE - 9), ("middle", BYTE // 2), ("weighted", 33)):
         id = f"basa-mask-beyond-{name}"
         chosen = _buffer(id)
@@ -135,12 +135,12 @@ def _small(id: str, n: int) -> UintArray:
 
 
 def _not_masked(
-    made: Book, id: str, params: dict[str, Any], fitting: frozenset[str], clause: str, flag: str, comment: str
+    made: VectorFile, id: str, params: dict[str, Any], fitting: frozenset[str], clause: str, flag: str, comment: str
 ) -> None:
     made.invalid(id, MASK, params, codes=fitting, clauses=[clause], flags=[flag], comment=comment, policy=_AES)
 
 
-def _refused_masks(made: Book) -> None:
+def _refused_masks(made: VectorFile) -> None:
     for name, flag, comment, change in (
         ("outside", "Tidied", "position 6 of six", {"position": 6}),
         ("negative", "Tidied", "position -1", {"position": -1, "accepted": [], "before": []}),
@@ -195,7 +195,7 @@ _PLACES: tuple[tuple[str, Parameters, tuple[Any, ...], str], ...] = (
 )
 
 
-def _sealed(made: Book) -> None:
+def _sealed(made: VectorFile) -> None:
     for name, p, place, comment in _PLACES:
         id = f"basa-seal-{name}"
         _seals(made, id, _box(id, p, *place), comment)
@@ -215,13 +215,13 @@ def _sealed(made: Book) -> None:
         _not_sealed(made, id, chosen.seal_params(), changed, codes.ELSEWHERE, "RND-04", "BoxKey", comment)
 
 
-def _seals(made: Book, id: str, chosen: Box, comment: str) -> None:
+def _seals(made: VectorFile, id: str, chosen: Box, comment: str) -> None:
     rand = {"box_key": chosen.box_key.hex()}
     made.valid(id, SEAL, chosen.seal_params(), rand, clauses=["BAA-04"], flags=["Boxed"], comment=comment)
 
 
 def _not_sealed(
-    made: Book,
+    made: VectorFile,
     id: str,
     params: dict[str, Any],
     chosen: Box,
@@ -234,7 +234,7 @@ def _not_sealed(
     made.invalid(id, SEAL, params, rand, codes=fitting, clauses=[clause], flags=[flag], comment=comment)
 
 
-def _opened(made: Book) -> None:
+def _opened(made: VectorFile) -> None:
     for name, p, place, comment in _PLACES:
         id = f"basa-open-{name}"
         chosen = _box(id, p, *place)
@@ -261,7 +261,7 @@ def _opened(made: Book) -> None:
     _opened_elsewhere(made)
 
 
-def _opened_elsewhere(made: Book) -> None:
+def _opened_elsewhere(made: VectorFile) -> None:
     for name, changed in (
         ("sender", {"sender": 4}),
         ("source", {"from": 2}),
@@ -298,12 +298,12 @@ def _opened_elsewhere(made: Book) -> None:
 
 
 def _not_opened(
-    made: Book, id: str, params: dict[str, Any], fitting: frozenset[str], clause: str, flag: str, comment: str
+    made: VectorFile, id: str, params: dict[str, Any], fitting: frozenset[str], clause: str, flag: str, comment: str
 ) -> None:
     made.invalid(id, OPEN, params, codes=fitting, clauses=[clause], flags=[flag], comment=comment)
 
 
-def _refused_boxes(made: Book) -> None:
+def _refused_boxes(made: VectorFile) -> None:
     for name, flag, comment, changed in (
         ("sender-outside", "Places", "user 7 of seven", {"sender": 7}),
         ("sender-negative", "Places", "user -1", {"sender": -1}),
@@ -344,7 +344,7 @@ def _recovery(chosen: Buffer, **changed: Any) -> dict[str, Any]:
     return chosen.recover_params([chosen.masked(k) for k in chosen.accepted], **changed)
 
 
-def _recovered(made: Book) -> None:
+def _recovered(made: VectorFile) -> None:
     for name, p, accepted, flags, comment in (
         ("first", _FEW, (0, 1, 2, 3), ["Recovered", "Skipped"], "two positions were not used"),
         ("skipped", _FEW, (0, 2, 3, 5), ["Recovered", "Skipped"], "the positions 1 and 4 were skipped"),
@@ -367,12 +367,12 @@ def _recovered(made: Book) -> None:
     made.valid(id, RECOVER, params, clauses=clauses, flags=["Skipped"], comment=comment, policy=_AES)
 
 
-def _recovers(made: Book, id: str, chosen: Buffer, flags: Sequence[str], comment: str) -> None:
+def _recovers(made: VectorFile, id: str, chosen: Buffer, flags: Sequence[str], comment: str) -> None:
     clauses = ["BAA-41", "BAA-43"]
     made.valid(id, RECOVER, _recovery(chosen), clauses=clauses, flags=flags, comment=comment, policy=_AES)
 
 
-def _averages(made: Book) -> None:
+def _averages(made: VectorFile) -> None:
     for name, p, weights, comment in (
         ("weights", _FEW, (4, 1, 2, 3), "3 times 10, and K is 4"),
         ("ones", _FEW, (1, 1, 1, 1), "3 times 4"),
@@ -389,7 +389,7 @@ def _averages(made: Book) -> None:
     _recovers(made, id, replace(chosen, updates={**zeros, 0: first}), ["Average"], comment)
 
 
-def _refused_recoveries(made: Book) -> None:
+def _refused_recoveries(made: VectorFile) -> None:
     for name, accepted, p, comment in (
         ("too-few", (0, 3), _FEW, "two updates, and T + 2 is 3"),
         ("one", (2,), _FEW, "one update, and T + 2 is 3"),
@@ -454,7 +454,7 @@ _WRONG_LISTS: tuple[tuple[str, str, str, Any], ...] = (
 )
 
 
-def _not_recovered(made: Book, id: str, params: Mapping[str, Any], flag: str, comment: str) -> None:
+def _not_recovered(made: VectorFile, id: str, params: Mapping[str, Any], flag: str, comment: str) -> None:
     clauses = ["ADP-37"]
     made.invalid(
         id, RECOVER, params, codes=codes.ELSEWHERE, clauses=clauses, flags=[flag], comment=comment, policy=_AES
@@ -464,7 +464,7 @@ def _not_recovered(made: Book, id: str, params: Mapping[str, Any], flag: str, co
 # ------------------------------------------------------------------------------------------------------------- numbers
 
 
-def _refused_numbers(made: Book) -> None:
+def _refused_numbers(made: VectorFile) -> None:
     wrong: tuple[tuple[str, str, dict[str, Any], str], ...] = (
         ("small-buffer", "SmallBuffer", {"T": 3}, "K is T + 1"),
         ("void-spares", "Spares", {"timeouts": VOID}, "S is 2 in the profile void"),
@@ -490,7 +490,7 @@ def _refused_numbers(made: Book) -> None:
         _not_numbers(made, name, "BAA-02", "Levels", changed, comment)
 
 
-def _not_numbers(made: Book, name: str, clause: str, flag: str, changed: Mapping[str, Any], comment: str) -> None:
+def _not_numbers(made: VectorFile, name: str, clause: str, flag: str, changed: Mapping[str, Any], comment: str) -> None:
     id = f"basa-numbers-{name}"
     chosen = _box(id, _FEW, PAIR, 3, 1, 4)
     params = chosen.seal_params(**changed)
@@ -511,7 +511,7 @@ def _come(user: int, stamp: int = 9, **other: Any) -> dict[str, Any]:
     return {"event": "upload", "user": user, "stamp": str(stamp), **other}
 
 
-def _gone(user: int, keyed: bool, stamp: int = 9) -> dict[str, Any]:
+def _left(user: int, keyed: bool, stamp: int = 9) -> dict[str, Any]:
     return _come(user, stamp, event="expire", keyed=keyed)
 
 
@@ -537,14 +537,14 @@ _SCHEDULES: tuple[tuple[Any, ...], ...] = (
     (
         "skipped",
         _SMALL,
-        [_come(4), _gone(5, True), _come(0, 8), _come(6, 7), _CLOSE],
+        [_come(4), _left(5, True), _come(0, 8), _come(6, 7), _CLOSE],
         ["Timeouts"],
         "position 1 is skipped",
     ),
     (
         "freed",
         _SMALL,
-        [_come(4), _gone(5, False), _come(5), _come(6, 7), _CLOSE],
+        [_come(4), _left(5, False), _come(5), _come(6, 7), _CLOSE],
         ["Timeouts"],
         "position 1 is free again, and the same user comes back",
     ),
@@ -558,28 +558,28 @@ _SCHEDULES: tuple[tuple[Any, ...], ...] = (
     (
         "fewest",
         replace(_SMALL, K=4, S=1),
-        [_come(4), _late(5), _gone(2, True), _come(0, 8), _come(6, 7), _CLOSE],
+        [_come(4), _late(5), _left(2, True), _come(0, 8), _come(6, 7), _CLOSE],
         ["Timeouts", "Ended"],
         "T + 2 updates, and no position is left",
     ),
     (
         "void",
         _STRICT,
-        [_come(4), _gone(5, True), *[_come(u, 10) for u in (4, 0, 5)], _CLOSE],
+        [_come(4), _left(5, True), *[_come(u, 10) for u in (4, 0, 5)], _CLOSE],
         ["Void", "Ended"],
         "the first epoch ends with a timeout, without a sum",
     ),
     (
         "void-late",
         _STRICT,
-        [_late(4), _come(4, 10), _gone(5, False, 10), _come(5, 9), _come(6, 8), _CLOSE],
+        [_late(4), _come(4, 10), _left(5, False, 10), _come(5, 9), _come(6, 8), _CLOSE],
         ["Ended"],
         "the first epoch ends with a timeout, and the upload comes late",
     ),
 )
 
 
-def _epochs(made: Book) -> None:
+def _epochs(made: VectorFile) -> None:
     for name, p, schedule, flags, comment in _SCHEDULES:
         id = f"basa-epochs-{name}"
         clauses = [*_SETTLED, "BAA-17" if p.timeouts == VOID else "BAA-23"]
@@ -604,7 +604,7 @@ _REFUSED: tuple[tuple[Any, ...], ...] = (
     (
         "after-skip",
         _SMALL,
-        [_gone(5, True), _come(5)],
+        [_left(5, True), _come(5)],
         epochs.NOT_NOW,
         ["BAA-36", "BAA-10"],
         "user 5 had a key and comes again",
@@ -612,7 +612,7 @@ _REFUSED: tuple[tuple[Any, ...], ...] = (
     (
         "after-late",
         _SMALL,
-        [_late(5), _gone(5, False)],
+        [_late(5), _left(5, False)],
         epochs.NOT_NOW,
         ["BAA-36", "BAA-10"],
         "user 5 was late and comes again",
@@ -628,7 +628,7 @@ _REFUSED: tuple[tuple[Any, ...], ...] = (
     (
         "no-position",
         _FEWER,
-        [*_THREE, _gone(1, True), _gone(2, True), _come(3)],
+        [*_THREE, _left(1, True), _left(2, True), _come(3)],
         epochs.NOT_NOW,
         ["BAA-36"],
         "no position is left",
@@ -637,7 +637,7 @@ _REFUSED: tuple[tuple[Any, ...], ...] = (
     (
         "three-of-four",
         _FEWER,
-        [*_THREE, _gone(1, True), _CLOSE],
+        [*_THREE, _left(1, True), _CLOSE],
         epochs.FEW,
         ["BAA-19", "BAA-45"],
         "three updates are T + 2, but a position is unused",
@@ -645,7 +645,7 @@ _REFUSED: tuple[tuple[Any, ...], ...] = (
     (
         "too-few",
         _SMALL,
-        [*_THREE[:2], *[_gone(u, True) for u in (1, 2, 3)], _CLOSE],
+        [*_THREE[:2], *[_left(u, True) for u in (1, 2, 3)], _CLOSE],
         epochs.FEW,
         ["BAA-19", "BAA-45"],
         "no position is left, and two updates are fewer than T + 2",
@@ -670,7 +670,7 @@ _REFUSED: tuple[tuple[Any, ...], ...] = (
     (
         "stale-later",
         _SMALL,
-        [*_THREE, _CLOSE, _gone(4, True, 7)],
+        [*_THREE, _CLOSE, _left(4, True, 7)],
         epochs.STAMP,
         ["BAA-28", "BAA-49"],
         "the stamp 7 in epoch 10",
@@ -678,7 +678,7 @@ _REFUSED: tuple[tuple[Any, ...], ...] = (
 )
 
 
-def _refused_epochs(made: Book) -> None:
+def _refused_epochs(made: VectorFile) -> None:
     for name, p, schedule, fitting, clauses, comment in _REFUSED:
         id = f"basa-epochs-{name}"
         request = _request(id, p, schedule)

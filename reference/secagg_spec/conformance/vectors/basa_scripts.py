@@ -21,7 +21,7 @@ from secagg_spec.conformance.sessions.basa_cast import BOX
 from secagg_spec.conformance.sessions.deals import called
 from secagg_spec.conformance.sessions.scenes import call
 from secagg_spec.conformance.targets.reference.scripts import Call
-from secagg_spec.conformance.vectors.base import Book, begun, drawn_bytes
+from secagg_spec.conformance.vectors.base import VectorFile, begun, drawn_bytes
 from secagg_spec.conformance.vectors.entries import Refusal
 from secagg_spec.protocols.basa.messages import SKIPPED, PositionUpload
 from secagg_spec.protocols.codec import Message, encode
@@ -36,7 +36,7 @@ _SERVER: tuple[int | str, ...] = ("server",)
 _AUTHORITY: tuple[int | str, ...] = ("authority",)
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     made = begun("basa_scripts", "BASA: users, the server and the authority, step by step.")
     _whole(made)
@@ -110,7 +110,7 @@ def _ending(first: int) -> list[Act]:
 
 
 def _script(
-    made: Book,
+    made: VectorFile,
     id: str,
     part: Part,
     clauses: Sequence[str],
@@ -147,7 +147,7 @@ def _operations(part: Part) -> list[dict[str, Any]]:
     ]
 
 
-def _whole(made: Book) -> None:
+def _whole(made: VectorFile) -> None:
     for name, numbers, acts, users, what in (
         ("settle", basa_fixed.NUMBERS, basa_fixed.acts, (0, 2, 4, 5), "two epochs, with timeouts of all kinds"),
         ("void", _VOID, basa_fixed.void_acts, (0, 2), "three epochs, of which a timeout ends one"),
@@ -196,7 +196,7 @@ Cases = Callable[[Part], list[Fault]]
 
 
 def _each(
-    made: Book,
+    made: VectorFile,
     party: int,
     cases: Cases,
     acts: Callable[[int], list[Act]] = _short,
@@ -240,7 +240,7 @@ def _flip(data: bytes) -> bytes:
     return bytes([data[0] ^ 1]) + data[1:]
 
 
-def _messages(made: Book) -> None:
+def _messages(made: VectorFile) -> None:
     def cases(part: Part) -> list[Fault]:
         faults = []
         for phase in dict.fromkeys(event.step.phase for event in part.events() if event.received):
@@ -263,7 +263,7 @@ def _messages(made: Book) -> None:
 # -------------------------------------------------------------------------------------------------------- the authority
 
 
-def _authority_assignments(made: Book) -> None:
+def _authority_assignments(made: VectorFile) -> None:
     def cases(part: Part) -> list[Fault]:
         cast, epoch = part.cast, part.deal.round
         filling, assigned, keyed = (_phase(part, phase, 1) for phase in ("filling", "assigned", "keyed"))
@@ -300,23 +300,23 @@ def _authority_assignments(made: Book) -> None:
     _each(made, AUTHORITY, full, _full)
 
 
-def _authority_settlements(made: Book) -> None:
+def _authority_settlements(made: VectorFile) -> None:
     def cases(part: Part) -> list[Fault]:
         cast, epoch = part.cast, part.deal.round
         assigned, keyed = _phase(part, "assigned", 1), _phase(part, "keyed", 1)
         settled = _phase(part, "filling", 2)
         moment = part.moments[keyed]
         right = part.made(moment.user, moment)
-        told = cast.settled(right)
+        message = cast.settled(right)
         early = part.made(part.moments[assigned].user, part.moments[assigned])
         less = cast.hashes(right.boxes)[32:]
         signed = cast.signature(moment.user, epoch, (1, right.stamp, right.weight), less)
         return [
             Fault("settle-unkeyed", assigned, _step("settle", cast.settled(early)), NOT_NOW, "BAA-14", "Settled",
                   "an upload is accepted before the key was given"),
-            Fault("settle-unsigned", keyed, _step("settle", replace(told, hashes=_flip(told.hashes))), BAD_SIGNATURE,
-                  "BAA-14", "Settled", "a hash that the user did not sign", _SERVER),
-            Fault("settle-short", keyed, _step("settle", replace(told, hashes=less, signature=signed)), BAD_FORM,
+            Fault("settle-unsigned", keyed, _step("settle", replace(message, hashes=_flip(message.hashes))),
+                  BAD_SIGNATURE, "BAA-14", "Settled", "a hash that the user did not sign", _SERVER),
+            Fault("settle-short", keyed, _step("settle", replace(message, hashes=less, signature=signed)), BAD_FORM,
                   "BAA-14", "Lengths", "a hash is missing, though the user signed the others", _SERVER),
             Fault("settle-again", settled, _step("settle", cast.expired(epoch, 0)), NOT_NOW, "BAA-15", "SettledTwice",
                   "an accepted position is said to have timed out"),
@@ -325,7 +325,7 @@ def _authority_settlements(made: Book) -> None:
     _each(made, AUTHORITY, cases)
 
 
-def _authority_ends(made: Book) -> None:
+def _authority_ends(made: VectorFile) -> None:
     def last(first: int) -> list[Act]:
         """Return an epoch whose last position is open when T + 2 updates are accepted."""
         uploads = [Act("upload", user, first) for user in (0, 1, 2)]
@@ -366,7 +366,7 @@ def _authority_ends(made: Book) -> None:
 # --------------------------------------------------------------------------------------------------------------- a user
 
 
-def _user_offers(made: Book) -> None:
+def _user_offers(made: VectorFile) -> None:
     def cases(part: Part) -> list[Fault]:
         [fetch], [upload] = part.taking("fetch"), part.taking("upload")
         [offer], right = part.inbox(fetch), part.calls()
@@ -388,7 +388,7 @@ def _user_offers(made: Book) -> None:
     _each(made, _OWN, cases)
 
 
-def _user_keys(made: Book) -> None:
+def _user_keys(made: VectorFile) -> None:
     def cases(part: Part) -> list[Fault]:
         [fetch], [upload] = part.taking("fetch"), part.taking("upload")
         [offer], [key] = part.inbox(fetch), part.inbox(upload)
@@ -417,7 +417,7 @@ def _user_keys(made: Book) -> None:
     _spent_epoch(made)
 
 
-def _spent_epoch(made: Book) -> None:
+def _spent_epoch(made: VectorFile) -> None:
     """Add a script in which an epoch's offer comes again when the user has another update."""
     id = "basa-user-offer-spent"
     part = part_of(_session(id, _SHORT, _short), _OWN)
@@ -428,7 +428,7 @@ def _spent_epoch(made: Book) -> None:
     _script(made, id, replace(part, steps=steps), ["BAA-52", "ERR-01"], ["UploadTwice"], comment, refused=refused)
 
 
-def _spoilt_box(made: Book) -> None:
+def _spoilt_box(made: VectorFile) -> None:
     """Add a script in which a box does not open although its hash is right. Then the user gets a good offer."""
     id = "basa-user-box-closed"
     part = part_of(_session(id, _SHORT, _short), _OWN)
@@ -444,7 +444,7 @@ def _spoilt_box(made: Book) -> None:
             refused=refused)  # fmt: skip
 
 
-def _budgets(made: Book) -> None:
+def _budgets(made: VectorFile) -> None:
     most, R = budget(_SHORT), int(_SHORT["R"])
     for name, value in (("above", most + 1), ("below", -most - 1)):
         id = f"basa-user-budget-{name}"
@@ -463,7 +463,7 @@ def _budgets(made: Book) -> None:
 # ----------------------------------------------------------------------------------------------------------- the server
 
 
-def _server_offers(made: Book) -> None:
+def _server_offers(made: VectorFile) -> None:
     def cases(part: Part) -> list[Fault]:
         cast, epoch = part.cast, part.deal.round
         filling, serving = _phase(part, "filling", 1), _phase(part, "serving", 1)
@@ -493,7 +493,7 @@ def _server_offers(made: Book) -> None:
     _each(made, SERVER, cases)
 
 
-def _server_uploads(made: Book) -> None:
+def _server_uploads(made: VectorFile) -> None:
     def cases(part: Part) -> list[Fault]:
         cast = part.cast
         take = part.taking("take")[1]
@@ -502,7 +502,7 @@ def _server_uploads(made: Book) -> None:
         more = cast.signed(right, boxes=right.boxes + bytes(BOX))
         [(_, late)] = part.late
         settling = part.taking("take")[0] + 1
-        told = part.cast.state(part.deal.round, moment.position, SKIPPED)
+        settled = part.cast.state(part.deal.round, moment.position, SKIPPED)
         return [
             Fault("upload-another", take, _step("take", part.made(5, moment)), NOT_NOW, "BAA-37", "LateUpload",
                   "an upload of a user that is not served"),
@@ -523,7 +523,7 @@ def _server_uploads(made: Book) -> None:
                   "an offer expires whose upload was taken"),
             Fault("settle-cut", settling, exchanged(part.calls()[settling], 0, part.calls()[settling].inbox[0][:-1]),
                   ANOTHER_TYPE, "MSG-02", "NoMessage", "a state without its last byte, which is zero"),
-            Fault("settle-early", take, _step("settle", told), NOT_NOW, "BAA-40", "Turns",
+            Fault("settle-early", take, _step("settle", settled), NOT_NOW, "BAA-40", "Turns",
                   "a position is settled before its upload came"),
         ]  # fmt: skip
 
@@ -535,7 +535,7 @@ def _after_expiry(part: Part) -> int:
     return next(at for at, moment in enumerate(part.moments) if moment.skipped and moment.phase == "filling")
 
 
-def _server_ends(made: Book) -> None:
+def _server_ends(made: VectorFile) -> None:
     def cases(part: Part) -> list[Fault]:
         recover = part.taking("recover")[0]
         [message] = part.inbox(recover)
@@ -554,7 +554,7 @@ def _server_ends(made: Book) -> None:
     _bad_box(made)
 
 
-def _bad_box(made: Book) -> None:
+def _bad_box(made: VectorFile) -> None:
     """Add a script in which the self box of an accepted upload does not open."""
     id = "basa-server-box-closed"
     part = part_of(_session(id, _SHORT, _full), SERVER)
@@ -575,7 +575,7 @@ def _bad_box(made: Book) -> None:
 # ------------------------------------------------------------------------------------------------------- whole requests
 
 
-def _requests(made: Book) -> None:
+def _requests(made: VectorFile) -> None:
     for party in (_OWN, SERVER, AUTHORITY):
         who = called(party).removeprefix("the ").split()[0]
         for name, changed, clause, comment in (
@@ -587,7 +587,7 @@ def _requests(made: Book) -> None:
     _refused_updates(made)
 
 
-def _refused_updates(made: Book) -> None:
+def _refused_updates(made: VectorFile) -> None:
     large = pack(np.array([int(_SHORT["R"])], np.uint64))
     for name, cut, codes, comment in (
         ("short", "", LENGTH | BAD_PARAM, "an update of d - 1 elements"),
@@ -600,7 +600,7 @@ def _refused_updates(made: Book) -> None:
 
 
 def _refused_request(
-    made: Book,
+    made: VectorFile,
     id: str,
     party: int,
     changed: Mapping[str, Any],

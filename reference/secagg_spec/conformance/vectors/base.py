@@ -148,13 +148,13 @@ def _flag(name: str, words: str) -> Flag:
     return Flag(bug_type, f"{description[:1].upper()}{description[1:]}.", effect, clause, (*found,))
 
 
-def begun(name: str, covers: str) -> Book:
+def begun(name: str, covers: str) -> VectorFile:
     """Return a file without vectors, but with its flags."""
-    return Book(name, covers, {flag: _flag(flag, words) for flag, words in _flags()[name].items()})
+    return VectorFile(name, covers, {flag: _flag(flag, words) for flag, words in _flags()[name].items()})
 
 
 @dataclass
-class Book:
+class VectorFile:
     """The vectors of one file, in order, and its flags."""
 
     name: str

@@ -30,7 +30,7 @@ from secagg_spec.conformance.sessions.basecagg_buffers import Buffer, Entry, Rec
 from secagg_spec.conformance.vectors.base import (
     BYTE,
     LARGE,
-    Book,
+    VectorFile,
     begun,
     drawn,
     drawn_rounding,
@@ -47,7 +47,7 @@ _FRESH = ((0, 7, 3), (2, 7, 3), (3, 7, 3), (5, 7, 3))
 _CODE = {"q": LARGE[2], "N": 6, "U": 4, "T": 2, "d": 5}
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     made = begun("basecagg", "BASecAgg, one function at a time: updates, masks, buffers, answers, recovery.")
     _encoded(made)
@@ -71,7 +71,7 @@ def _spread(id: str, n: int) -> RealArray:
     return 2 * drawn_rounding(f"{id}/x", n) - 1
 
 
-def _encoded(made: Book) -> None:
+def _encoded(made: VectorFile) -> None:
     for chosen in (Levels(BYTE, 3, 4), Levels(LARGE[1], 5, 1000, 1000), _TEXT):
         id = f"basecagg-encode-{chosen.q}"
         x = _spread(id, 8) * (chosen.budget - 1) / chosen.c_l
@@ -109,13 +109,13 @@ def _drawn_encoding(id: str, chosen: Levels, x: RealArray, **changed: int) -> tu
     return params, {"rounding": pack_reals(drawn_rounding(id, x.size))}
 
 
-def _quantised(made: Book, id: str, chosen: Levels, x: RealArray, flags: Sequence[str], comment: str) -> None:
+def _quantised(made: VectorFile, id: str, chosen: Levels, x: RealArray, flags: Sequence[str], comment: str) -> None:
     request = _drawn_encoding(id, chosen, x)
     made.valid(id, _ENCODE, *request, clauses=["BSA-36"], flags=flags, comment=comment, policy=_STOCHASTIC)
 
 
 def _not_quantised(
-    made: Book,
+    made: VectorFile,
     id: str,
     chosen: Levels,
     x: RealArray,
@@ -135,7 +135,7 @@ def _carried(id: str, chosen: Levels, n: int) -> UintArray:
     return Ring(chosen.q).encode_signed(values)
 
 
-def _masked(made: Book) -> None:
+def _masked(made: VectorFile) -> None:
     for q, K, c_g in ((BYTE, 3, 4), (LARGE[0], 4, 100), (LARGE[1], 5, 1000), (LARGE[2], 10, 64)):
         id, chosen = f"basecagg-mask-{q}", Levels(q, K, c_g)
         params = _mask_params(id, chosen, _carried(id, chosen, 8))
@@ -154,7 +154,7 @@ def _masked(made: Book) -> None:
     _refused_masks(made)
 
 
-def _refused_masks(made: Book) -> None:
+def _refused_masks(made: VectorFile) -> None:
     small = Levels(BYTE, 3, 4)
     for size in (7, 9):
         id = f"basecagg-mask-length-{size}"
@@ -183,7 +183,7 @@ def _mask_params(id: str, chosen: Levels, update: UintArray, **changed: Any) -> 
 
 
 def _not_masked(
-    made: Book, id: str, params: dict[str, Any], codes: frozenset[str], clause: str, flag: str, comment: str
+    made: VectorFile, id: str, params: dict[str, Any], codes: frozenset[str], clause: str, flag: str, comment: str
 ) -> None:
     made.invalid(id, _MASK, params, codes=codes, clauses=[clause], flags=[flag], comment=comment)
 
@@ -210,7 +210,7 @@ def _buffer(id: str, entries: Sequence[tuple[int, int, int]] = _ENTRIES, **chang
     return Buffer(**numbers, entries=tuple(Entry(*entry) for entry in entries), held=held)
 
 
-def _combined(made: Book) -> None:
+def _combined(made: VectorFile) -> None:
     for q in (BYTE, *LARGE):
         id = f"basecagg-combine-{q}"
         _answered(made, _buffer(id, q=q), id, ["Weighted"], f"weights 3, 2, 1 and 3 modulo {q}")
@@ -268,12 +268,12 @@ def _at(stamps: Sequence[int], weights: Sequence[int]) -> list[tuple[int, int, i
     return list(zip((0, 2, 3, 5), stamps, weights, strict=True))
 
 
-def _answered(made: Book, chosen: Buffer, id: str, flags: Sequence[str], comment: str) -> None:
+def _answered(made: VectorFile, chosen: Buffer, id: str, flags: Sequence[str], comment: str) -> None:
     made.valid(id, _COMBINE, chosen.params(), clauses=["BSA-27"], flags=flags, comment=comment)
 
 
 def _not_answered(
-    made: Book,
+    made: VectorFile,
     id: str,
     params: dict[str, Any],
     codes: frozenset[str],
@@ -285,7 +285,7 @@ def _not_answered(
     made.invalid(id, _COMBINE, params, codes=codes, clauses=clauses, flags=[flag], comment=comment)
 
 
-def _refused_sets(made: Book) -> None:
+def _refused_sets(made: VectorFile) -> None:
     for name, entries, fitting, flag, comment in (
         ("fewer", _ENTRIES[:3], codes.ANOTHER_COUNT, "AnotherCount", "three entries, and K is 4"),
         ("more", (*_ENTRIES[:3], (4, 7, 3), _ENTRIES[3]), codes.ANOTHER_COUNT, "AnotherCount", "five entries, K is 4"),
@@ -312,7 +312,7 @@ def _refused_sets(made: Book) -> None:
         _not_answered(made, name, params, codes.ANOTHER_COUNT, ["BSA-21"], "Fields", comment)
 
 
-def _refused_entries(made: Book) -> None:
+def _refused_entries(made: VectorFile) -> None:
     for name, at, changed, clause, flag, comment in (
         ("future", 0, {"stamp": 8}, "BSA-22", "Future", "the stamp 8 in round 7"),
         ("far-future", 3, {"stamp": 2**32 - 1}, "BSA-22", "Future", "the last stamp in round 7"),
@@ -336,7 +336,7 @@ def _refused_entries(made: Book) -> None:
         _not_answered(made, name, chosen.params(), fitting, ["BSA-24", "BSA-23"], "ZeroWeights", comment)
 
 
-def _refused_shares(made: Book) -> None:
+def _refused_shares(made: VectorFile) -> None:
     for name, user in (("not-held", 3), ("first-not-held", 0)):
         chosen = _buffer(f"basecagg-combine-{name}")
         held = {other: share for other, share in chosen.held.items() if other != user}
@@ -352,7 +352,7 @@ def _refused_shares(made: Book) -> None:
     _not_answered(made, "empty", params, NO_ELEMENTS, ["BSA-01"], "NoElements", "shares without elements")
 
 
-def _refused_numbers(made: Book) -> None:
+def _refused_numbers(made: VectorFile) -> None:
     for name, changed, comment in (
         ("t-zero", {"T": 0}, "T is 0"),
         ("t-negative", {"T": -1}, "T is -1"),
@@ -393,12 +393,12 @@ def _recovery(
     return Recovery(numbers, c_l, list(weights), field.add(updates, masks), list(users), shares, total)
 
 
-def _result(made: Book, id: str, chosen: Recovery, flags: Sequence[str], comment: str) -> None:
+def _result(made: VectorFile, id: str, chosen: Recovery, flags: Sequence[str], comment: str) -> None:
     clauses = ["BSA-29", "BSA-33"]
     made.valid(id, _RECOVER, chosen.params(), clauses=clauses, flags=flags, comment=comment, policy=VANDERMONDE)
 
 
-def _recovered(made: Book) -> None:
+def _recovered(made: VectorFile) -> None:
     everybody = [0, 1, 2, 3, 4, 5]
     for name, q, weights, users, comment in (
         ("all", LARGE[2], (3, 2, 1), everybody, "everybody answers"),
@@ -416,7 +416,7 @@ def _recovered(made: Book) -> None:
         _result(made, id, chosen, ["Recovered"], comment)
 
 
-def _averages(made: Book) -> None:
+def _averages(made: VectorFile) -> None:
     for name, c_l, weights, comment in (
         ("level", 10, (3, 2, 1), "10 times 6"),
         ("weights", 3, (7, 3, 1, 2), "3 times 13"),
@@ -430,7 +430,7 @@ def _averages(made: Book) -> None:
     _result(made, id, _recovery(id, _CODE, (1,), [2, 3, 4, 5], 3, sums), ["Average"], comment)
 
 
-def _refused_recoveries(made: Book) -> None:
+def _refused_recoveries(made: VectorFile) -> None:
     _not_recovered(made, "too-few", (3, 2, 1), [5, 0, 3], TOO_FEW, "BSA-30", "TooFewAnswers", "U - 1 answers")
     for name, at in (("altered-last", 5), ("altered-behind", 4)):
         id = f"basecagg-recover-{name}"
@@ -447,7 +447,7 @@ def _refused_recoveries(made: Book) -> None:
 
 
 def _not_recovered(
-    made: Book,
+    made: VectorFile,
     name: str,
     weights: Sequence[int],
     users: Sequence[int],
@@ -461,6 +461,6 @@ def _not_recovered(
 
 
 def _refused(
-    made: Book, id: str, params: dict[str, Any], codes: frozenset[str], clause: str, flag: str, comment: str
+    made: VectorFile, id: str, params: dict[str, Any], codes: frozenset[str], clause: str, flag: str, comment: str
 ) -> None:
     made.invalid(id, _RECOVER, params, codes=codes, clauses=[clause], flags=[flag], comment=comment, policy=VANDERMONDE)

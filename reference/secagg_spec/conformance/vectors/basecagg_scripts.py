@@ -25,7 +25,7 @@ from secagg_spec.conformance.sessions.scenes import call, written
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.conformance.vectors.base import (
-    Book,
+    VectorFile,
     begun,
     drawn,
     drawn_bytes,
@@ -64,7 +64,7 @@ _OWN = 2
 """The user whose steps are refused."""
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     made = begun("basecagg_scripts", "BASecAgg: parties step by step, and sessions by a schedule of arrivals.")
     _whole(made)
@@ -175,7 +175,7 @@ def _params(dealt: Deal, party: int, calls: Sequence[Call]) -> dict[str, Any]:
 
 
 def _script(
-    made: Book,
+    made: VectorFile,
     id: str,
     dealt: Deal,
     party: int,
@@ -218,7 +218,7 @@ class Fault:
 History = Callable[[str], tuple[Deal, list[Call]]]
 
 
-def _faulty(made: Book, prefix: str, party: int, history: History, fault: Fault) -> None:
+def _faulty(made: VectorFile, prefix: str, party: int, history: History, fault: Fault) -> None:
     """Add a party's script with a step that is refused, followed by the right step."""
     id = f"{prefix}-{fault.name}"
     dealt, calls = history(id)
@@ -231,7 +231,7 @@ def _faulty(made: Book, prefix: str, party: int, history: History, fault: Fault)
 # ------------------------------------------------------------------------------------------------------ whole sessions
 
 
-def _whole(made: Book) -> None:
+def _whole(made: VectorFile) -> None:
     comment = "two buffers, and one update that is a round late, as {} sees them"
     for name, numbers, sealed in (("tiny", _TINY, False), ("sealed", _TINY, True), ("large", _LARGE, True)):
         acts = _large_session() if name == "large" else _two_buffers(f"basecagg-{name}", numbers, sealed=sealed)
@@ -342,14 +342,14 @@ def _other(message: Any) -> bytes:
 Cases = Callable[[str], list[Fault]]
 
 
-def _each(made: Book, prefix: str, party: int, history: History, cases: Cases) -> None:
+def _each(made: VectorFile, prefix: str, party: int, history: History, cases: Cases) -> None:
     """Add a script for each fault, made from a history with the fault's own id."""
     for name in [fault.name for fault in cases("")]:
         [fault] = [fault for fault in cases(f"{prefix}-{name}") if fault.name == name]
         _faulty(made, prefix, party, history, fault)
 
 
-def _user_messages(made: Book) -> None:
+def _user_messages(made: VectorFile) -> None:
     def cases(id: str) -> list[Fault]:
         dealt, c = _history(id)
         blank = StampedUpdate(dealt.session, dealt.round, SERVER, _OWN, np.zeros(3, np.uint64))
@@ -395,7 +395,7 @@ def _user_messages(made: Book) -> None:
     _each(made, "basecagg-user-sealed", _OWN, _sealed_history, payloads)
 
 
-def _user_steps(made: Book) -> None:
+def _user_steps(made: VectorFile) -> None:
     def cases(id: str) -> list[Fault]:
         dealt, c = _history(id)
         once = call("hold", [_share(id, dealt, 3, dealt.round)])
@@ -417,7 +417,7 @@ def _user_steps(made: Book) -> None:
     _beyond_the_budget(made)
 
 
-def _beyond_the_budget(made: Book) -> None:
+def _beyond_the_budget(made: VectorFile) -> None:
     B = budget(_TINY)
     for name, value in (("above", B + 1), ("below", -B - 1)):
         id = f"basecagg-user-budget-{name}"
@@ -429,7 +429,7 @@ def _beyond_the_budget(made: Book) -> None:
         _script(made, id, dealt, _OWN, calls, ["BSA-06", "ERR-01"], ["Budget"], comment, refused=refused)
 
 
-def _user_buffers(made: Book) -> None:
+def _user_buffers(made: VectorFile) -> None:
     def cases(id: str) -> list[Fault]:
         dealt, _ = _history(id)
         served: tuple[str] = ("server",)
@@ -452,7 +452,7 @@ def _user_buffers(made: Book) -> None:
     _late_buffers(made)
 
 
-def _late_buffers(made: Book) -> None:
+def _late_buffers(made: VectorFile) -> None:
     """Add buffers that are wrong only in their round, or in shares that are no longer held."""
 
     def late(id: str) -> tuple[Deal, list[Call]]:
@@ -498,7 +498,7 @@ def _late_buffers(made: Book) -> None:
 # ------------------------------------------------------------------------------------------------------ whole requests
 
 
-def _requests(made: Book) -> None:
+def _requests(made: VectorFile) -> None:
     for party, who in ((_OWN, "user"), (SERVER, "server")):
         for name, changed, comment in (
             ("vanishing", {"c_g": "2"}, "c_g is 2, and an update that is 2 rounds late weighs two thirds"),
@@ -542,7 +542,7 @@ def _parcels(dealt: Deal, user: int, later: int) -> Call:
     return call("share", [StampedShare(dealt.session, dealt.round + later, user, other, b"\1") for other in others])
 
 
-def _server_messages(made: Book) -> None:
+def _server_messages(made: VectorFile) -> None:
     def cases(id: str) -> list[Fault]:
         dealt, c = _served(id)
         asked = ModelRequest(dealt.session, dealt.round, 4, SERVER)
@@ -574,7 +574,7 @@ def _server_messages(made: Book) -> None:
     _each(made, "basecagg-server", SERVER, _served, cases)
 
 
-def _server_steps(made: Book) -> None:
+def _server_steps(made: VectorFile) -> None:
     def cases(id: str) -> list[Fault]:
         dealt, c = _served(id)
         return [
@@ -620,7 +620,7 @@ def _server_steps(made: Book) -> None:
     ])  # fmt: skip
 
 
-def _server_buffers(made: Book) -> None:
+def _server_buffers(made: VectorFile) -> None:
     def cases(id: str) -> list[Fault]:
         _, c = _served(id)
         senders = tuple(parse(data).sender for data in c[5].inbox)
@@ -669,7 +669,7 @@ def _request(id: str, numbers: Mapping[str, Any], schedule: Sequence[Any]) -> tu
     return {**numbers, **shown}, rand
 
 
-def _rounds(made: Book) -> None:
+def _rounds(made: VectorFile) -> None:
     everybody = _start(0, 1, 2, 3, 4)
     six = _start(0, 1, 2, 3, 4, 5)
     late = [*everybody, *_upload(4, 2, 0), *_recover(0, 1, 2), *_start(0, 2), *_upload(1, 0), *_upload(3)]
@@ -696,7 +696,7 @@ def _rounds(made: Book) -> None:
         )
 
 
-def _refused_rounds(made: Book) -> None:
+def _refused_rounds(made: VectorFile) -> None:
     everybody, wrong = _start(0, 1, 2, 3, 4), frozenset({"wrong_phase"})
     full = [*everybody, *_upload(0, 1, 2)]
     recovered = [*full, *_recover(0, 1, 2)]

@@ -24,7 +24,7 @@ from secagg_spec.conformance.vectors.base import (
     BYTE,
     LARGE,
     SMALL,
-    Book,
+    VectorFile,
     begun,
     drawn,
 )
@@ -35,7 +35,7 @@ _CODE: Code = {"q": BYTE, "N": 5, "U": 3, "T": 1}
 _D = 7
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     made = begun("code", "The (N, U) Vandermonde code with T noise rows that shares a mask: encoding and decoding.")
     _encoding(made)
@@ -51,7 +51,7 @@ def _drawn(id: str, code: Code, d: int) -> tuple[UintArray, UintArray]:
     return drawn(id, "mask", code["q"], d), drawn(id, "noise", code["q"], code["T"], length)
 
 
-def _encoding(made: Book) -> None:
+def _encoding(made: VectorFile) -> None:
     mask, noise = np.array([4, 0, 6], dtype=np.uint64), np.array([[2, 5]], dtype=np.uint64)
     example: Code = {"q": SMALL, "N": 5, "U": 3, "T": 1}
     _encode(made, "mds-encode-example", example, mask, noise, ["Basic", "Points"], "the example of the text")
@@ -82,14 +82,14 @@ def _encoding(made: Book) -> None:
 
 
 def _encode(
-    made: Book, id: str, code: Code, mask: UintArray, noise: UintArray, flags: Sequence[str], comment: str
+    made: VectorFile, id: str, code: Code, mask: UintArray, noise: UintArray, flags: Sequence[str], comment: str
 ) -> None:
     clauses = ["MDS-04", *(["MDS-03"] if mask.size < shares_length(code, mask.size) * (code["U"] - code["T"]) else [])]
     request = {**code, "mask": pack(mask)}, {"noise": pack(noise.reshape(-1))}
     made.valid(id, "mds.encode", *request, clauses=clauses, flags=flags, comment=comment, policy=VANDERMONDE)
 
 
-def _decoding(made: Book) -> None:
+def _decoding(made: VectorFile) -> None:
     cases: list[tuple[str, Code, int, list[int], list[str], str]] = [
         ("mds-decode-first", _CODE, _D, [0, 1, 2], ["Basic"], "the shares of the first U users"),
         ("mds-decode-last", _CODE, _D, [2, 3, 4], ["AnyUsers"], "the shares of the last U users"),
@@ -107,7 +107,7 @@ def _decoding(made: Book) -> None:
     _sums(made)
 
 
-def _sums(made: Book) -> None:
+def _sums(made: VectorFile) -> None:
     for q in (BYTE, LARGE[2]):
         id, code = f"mds-decode-sum-{q}", {**_CODE, "q": q}
         field, users = PrimeField(q), [1, 2, 4]
@@ -133,12 +133,12 @@ def _request(id: str, code: Code, d: int, users: Sequence[int]) -> dict[str, Any
 
 
 def _valid(
-    made: Book, id: str, params: dict[str, Any], clauses: Sequence[str], flags: Sequence[str], comment: str
+    made: VectorFile, id: str, params: dict[str, Any], clauses: Sequence[str], flags: Sequence[str], comment: str
 ) -> None:
     made.valid(id, "mds.decode", params, clauses=clauses, flags=flags, comment=comment, policy=VANDERMONDE)
 
 
-def _numbers(made: Book) -> None:
+def _numbers(made: VectorFile) -> None:
     changes: list[tuple[str, dict[str, int], str]] = [
         ("t-zero", {"T": 0}, "T = 0: there would be no noise"),
         ("t-equals-u", {"T": 3}, "T = U: there would be no sub-mask"),
@@ -185,7 +185,7 @@ def _numbers(made: Book) -> None:
         )
 
 
-def _wrong_inputs(made: Book) -> None:
+def _wrong_inputs(made: VectorFile) -> None:
     id = "mds-encode-noncanonical-mask"
     mask, noise = _drawn(id, _CODE, 8)
     mask[5] = BYTE
@@ -209,14 +209,21 @@ def _wrong_inputs(made: Book) -> None:
 
 
 def _refused_encoding(
-    made: Book, id: str, mask: UintArray, noise: UintArray, codes: frozenset[str], clause: str, flag: str, comment: str
+    made: VectorFile,
+    id: str,
+    mask: UintArray,
+    noise: UintArray,
+    codes: frozenset[str],
+    clause: str,
+    flag: str,
+    comment: str,
 ) -> None:
     request = {**_CODE, "mask": pack(mask)}, {"noise": pack(noise.reshape(-1))}
     clauses = [clause, "ERR-02"]
     made.invalid(id, "mds.encode", *request, codes=codes, clauses=clauses, flags=[flag], comment=comment)
 
 
-def _wrong_users(made: Book) -> None:
+def _wrong_users(made: VectorFile) -> None:
     few = "TooFewShares"
     for id, users, flags in (
         ("mds-decode-one-too-few", [0, 3], [few]),
@@ -253,7 +260,13 @@ def _wrong_users(made: Book) -> None:
 
 
 def _refused(
-    made: Book, id: str, params: dict[str, Any], codes: frozenset[str], clause: str, flags: list[str], comment: str
+    made: VectorFile,
+    id: str,
+    params: dict[str, Any],
+    codes: frozenset[str],
+    clause: str,
+    flags: list[str],
+    comment: str,
 ) -> None:
     made.invalid(
         id,

@@ -27,7 +27,7 @@ from secagg_spec.conformance.vectors.base import (
     BYTE,
     LARGE,
     SMALL,
-    Book,
+    VectorFile,
     begun,
     drawn_bytes,
 )
@@ -48,7 +48,7 @@ _REJECTING = 19033026
 """The little-endian integer of a key whose stream has 2**32 - 4 as word 4. One word in 859 million is that large."""
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     made = begun("crypto", "The pseudo-random generator, key agreement, key derivation, sealed payloads.")
     _streams(made)
@@ -65,7 +65,7 @@ def book() -> Book:
 # ------------------------------------------------------------------------------------------------- the generator
 
 
-def _streams(made: Book) -> None:
+def _streams(made: VectorFile) -> None:
     counting, rejecting = bytes(range(32)), _REJECTING.to_bytes(32, "little")
     known = "the all-zero key and R = 2**32: the elements are the key stream"
     _stream(made, "prg-zero-key", 2**32, bytes(32), 12, ["KeyStream"], known)
@@ -90,12 +90,14 @@ def _streams(made: Book) -> None:
     _stream(made, "prg-none", LARGE[2], drawn_bytes("prg-none", "key", 32), 0, ["NoElements"], "no elements")
 
 
-def _stream(made: Book, id: str, q: int, key: bytes, n: int, flags: Sequence[str], comment: str, *clauses: str) -> None:
+def _stream(
+    made: VectorFile, id: str, q: int, key: bytes, n: int, flags: Sequence[str], comment: str, *clauses: str
+) -> None:
     params = {"q": q, "key": key.hex(), "n": n}
     made.valid(id, _EXPAND, params, clauses=["PRG-01", "RND-02", *clauses], flags=flags, comment=comment)
 
 
-def _refused_keys(made: Book) -> None:
+def _refused_keys(made: VectorFile) -> None:
     for size in (0, 16, 31, 33, 64):
         id = f"prg-key-{size}"
         params = {"q": LARGE[2], "key": drawn_bytes(id, "key", size).hex(), "n": 8}
@@ -142,7 +144,7 @@ _RFC_7748 = (
 """Private and public keys of RFC 7748, by section."""
 
 
-def _agreed(made: Book) -> None:
+def _agreed(made: VectorFile) -> None:
     for name, private, public, flag in _RFC_7748:
         _agreement(made, f"agree-rfc-7748-{name}", private, public, flag, "a test vector of RFC 7748")
     for id in ("agree-01", "agree-02"):
@@ -169,12 +171,14 @@ def _agreed(made: Book) -> None:
             made.invalid(id, _AGREE, params, codes=KEY_LENGTH, clauses=["KEY-03"], flags=["KeyLength"], comment=comment)
 
 
-def _agreement(made: Book, id: str, private: str, public: str, flag: str, comment: str, clause: str = "KEY-02") -> None:
+def _agreement(
+    made: VectorFile, id: str, private: str, public: str, flag: str, comment: str, clause: str = "KEY-02"
+) -> None:
     params = {"private": private, "public": public}
     made.valid(id, _AGREE, params, clauses=[clause], flags=[flag], comment=comment)
 
 
-def _x25519(made: Book) -> None:
+def _x25519(made: VectorFile) -> None:
     """Add private keys with the clamped bits set differently, and public keys in another encoding."""
     for name, last, number, flag, comment in (
         ("clamped", 0x40, None, "Agreement", "the private key has its fixed bits as they are used"),
@@ -189,7 +193,7 @@ def _x25519(made: Book) -> None:
         _agreement(made, id, bytes(drawn_key).hex(), other, flag, comment, "KEY-10")
 
 
-def _weak(made: Book) -> None:
+def _weak(made: VectorFile) -> None:
     for at, point in enumerate(number + top for top in (0, 2**255) for number in _LOW_ORDER):
         id = f"agree-low-order-{at + 1:02}"
         params = {"private": _private(id), "public": _point(point)}
@@ -223,7 +227,7 @@ def _derivation(id: str, numbers: Mapping[str, int], **changed: Any) -> dict[str
     }
 
 
-def _derived(made: Book) -> None:
+def _derived(made: VectorFile) -> None:
     bound = ["SessionBound", "BindingInKey", "RoundBound", "ParametersBound", "UsersBound", "PublicKeysBound"]
     every = [*bound, "PublicKeyOrder", "ProtocolBound", "BindingForm", "ParameterOrder"]
     largest = 2**31 - 1
@@ -245,7 +249,7 @@ def _derived(made: Book) -> None:
     _not_derived(made)
 
 
-def _not_derived(made: Book) -> None:
+def _not_derived(made: VectorFile) -> None:
     for name, right in (("secret", 32), ("session", 16), ("sender_key", 32), ("receiver_key", 32)):
         for size in (right - 1, right + 1):
             id = f"derive-{name.replace('_', '-')}-{size}"
@@ -282,7 +286,7 @@ def _closing(id: str, sender: int, sizes: Mapping[int, int], numbers: Any = _TIN
     return {**_channel(id, sender, numbers, **changed), "sender": sender, "plaintexts": plaintexts}
 
 
-def _closed(made: Book) -> None:
+def _closed(made: VectorFile) -> None:
     bound = ["SessionBound", "RoundBound", "ParametersBound", "UsersBound", "PublicKeysBound", "TypeBound"]
     every = [*bound, "SessionParameters", "NonceOfPlaintext", "NonceOfContext", "NonceKey"]
     for name, sender, sizes, numbers, changed, flags, comment in (
@@ -304,7 +308,7 @@ def _closed(made: Book) -> None:
         made.valid(id, _CLOSE, params, clauses=clauses, flags=flags, comment=comment)
 
 
-def _not_closed(made: Book) -> None:
+def _not_closed(made: VectorFile) -> None:
     for name, users in (("twice", (3, 3)), ("twice-01", (3, 0, 3))):
         id = f"seal-close-{name}"
         texts = [[user, drawn_bytes(id, f"plaintext {at}", 12).hex()] for at, user in enumerate(users)]
@@ -329,7 +333,7 @@ def _opening_one(id: str, numbers: Any = _TINY) -> dict[str, Any]:
     return _opening(id, numbers=numbers)
 
 
-def _broken_rosters(made: Book, prefix: str, operation: str, request: Callable[..., dict[str, Any]]) -> None:
+def _broken_rosters(made: VectorFile, prefix: str, operation: str, request: Callable[..., dict[str, Any]]) -> None:
     """Add requests with equal keys, with keys and rosters of wrong lengths, and with numbers that break LSA-01."""
     for one, other in ((2, 3), (4, 1)):
         id = f"{prefix}-equal-{one}-{other}"
@@ -362,7 +366,7 @@ def _broken_rosters(made: Book, prefix: str, operation: str, request: Callable[.
 
 
 def _refused_seal(
-    made: Book,
+    made: VectorFile,
     id: str,
     operation: str,
     params: Mapping[str, Any],
@@ -426,7 +430,7 @@ def _sealed(
     return nonce + ChaCha20Poly1305(key).encrypt(nonce, plaintext, associated)
 
 
-def _opened(made: Book) -> None:
+def _opened(made: VectorFile) -> None:
     every = ["SessionBound", "RoundBound", "ParametersBound", "UsersBound", "PublicKeysBound", "SessionParameters"]
     for name, users, size, numbers, flags, comment in (
         ("one", (1, 3), 12, _TINY, every, "a payload from a user with a lower number"),
@@ -441,7 +445,7 @@ def _opened(made: Book) -> None:
         made.valid(id, _OPEN, params, clauses=["SEA-01", "KEY-02", "LSA-18"], flags=flags, comment=comment)
 
 
-def _not_opened(made: Book) -> None:
+def _not_opened(made: VectorFile) -> None:
     for name, change, comment in (
         ("first-bit", lambda payload: _flip(payload, 12, 1), "the first bit of the body is flipped"),
         ("body", lambda payload: _flip(payload, 23, 128), "the last bit of the body is flipped"),
@@ -474,7 +478,7 @@ def _flip(payload: bytes, at: int, bit: int) -> bytes:
     return payload[:at] + bytes([payload[at] ^ bit]) + payload[at + 1 :]
 
 
-def _other_nonces(made: Book) -> None:
+def _other_nonces(made: VectorFile) -> None:
     """Add payloads that are sealed under the right key and are wrong only in their nonce."""
     nonces: tuple[tuple[str, str, _NonceOf, str], ...] = (
         ("zero", "NonceChecked", lambda key, own, associated, text: bytes(12), "the nonce is 12 zero bytes"),
@@ -510,7 +514,7 @@ def _other_nonces(made: Book) -> None:
         _refused_seal(made, id, _OPEN, params, BAD_CIPHERTEXT, "SEA-09", flag, comment)
 
 
-def _elsewhere(made: Book) -> None:
+def _elsewhere(made: VectorFile) -> None:
     """Add payloads that were correctly sealed for something else."""
     for name in ("session", "round", "type", "d", "T", "roster", "receiver", "sender", "reversed"):
         id = f"seal-open-another-{name.lower()}"
@@ -529,7 +533,7 @@ def _elsewhere(made: Book) -> None:
         _refused_seal(made, id, _OPEN, params, BAD_CIPHERTEXT, "SEA-02", "Altered", f"sealed for {what}")
 
 
-def _unbound(made: Book) -> None:
+def _unbound(made: VectorFile) -> None:
     """Add payloads of a sender that omits something from its binding."""
     for name, flag in (
         ("session", "SessionBound"),

@@ -17,7 +17,7 @@ from secagg_spec.conformance.checks.heterosag_averages import BAD_ROW, TOO_LARGE
 from secagg_spec.conformance.checks.heterosag_levels import BAD_RANGE, OUTSIDE_RANGE
 from secagg_spec.conformance.sessions.heterosag_numbers import members
 from secagg_spec.conformance.vectors.base import (
-    Book,
+    VectorFile,
     begun,
     drawn,
     drawn_rounding,
@@ -34,7 +34,7 @@ _BLOCKS = Parameters(13, 0, 1, 3, 2, (3, 10), (1, 1), (2, 3), UNIT)
 _ALL: tuple[int, ...] = ()
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     made = begun("heterosag", "HeteroSAg, one function at a time, and the requests of many rounds.")
     _quantised(made)
@@ -58,11 +58,11 @@ def _numbers(id: str, levels: int, range: Range, clip: bool = False) -> Quantise
     return chosen
 
 
-def _carry(made: Book, id: str, chosen: Quantised, clause: str, flags: Sequence[str], comment: str) -> None:
+def _carry(made: VectorFile, id: str, chosen: Quantised, clause: str, flags: Sequence[str], comment: str) -> None:
     made.valid(id, QUANTIZE, chosen.params(), chosen.rand(), clauses=[clause], flags=flags, comment=comment)
 
 
-def _quantised(made: Book) -> None:
+def _quantised(made: VectorFile) -> None:
     for name, range in _RANGES.items():
         for levels in (2, 3, 12, 65537):
             id, comment = f"levels-{name}-{levels}", f"{levels} levels from {range.low!r} to {range.high!r}"
@@ -86,7 +86,7 @@ def _quantised(made: Book) -> None:
         _carry(made, id, chosen, "HSA-07", ["Clipped"], f"{x!r} is clipped to a bound of [-1, 1]")
 
 
-def _refused_numbers(made: Book) -> None:
+def _refused_numbers(made: VectorFile) -> None:
     for name, x in (("above", 1.0 + 2.0**-52), ("below", -1.5), ("infinite", np.inf), ("minus-infinite", -np.inf)):
         _not_carried(made, f"levels-outside-{name}", "HSA-07", "Outside", OUTSIDE_RANGE, f"a number is {x!r}", x=x)
     for clip in (False, True):
@@ -114,7 +114,7 @@ def _refused_numbers(made: Book) -> None:
 
 
 def _not_carried(
-    made: Book,
+    made: VectorFile,
     id: str,
     clause: str,
     flag: str,
@@ -146,11 +146,11 @@ def _many(count: int, matrix: str, levels: tuple[int, ...] = (2,), parts: tuple[
     return Parameters(3 * count, 0, 1, 3, count, sizes, groups, levels, UNIT, matrix)
 
 
-def _plan(made: Book, id: str, p: Parameters, clauses: Sequence[str], flags: Sequence[str], comment: str) -> None:
+def _plan(made: VectorFile, id: str, p: Parameters, clauses: Sequence[str], flags: Sequence[str], comment: str) -> None:
     made.valid(id, PLAN, members(p), clauses=clauses, flags=flags, comment=comment)
 
 
-def _plans(made: Book) -> None:
+def _plans(made: VectorFile) -> None:
     both = ["HSA-11", "HSA-12"]
     for name, p in PRESETS.items():
         _plan(made, f"plan-{name}", p, both, ["Perfect", "Cells"], f"the parameters {name} of section 2")
@@ -202,7 +202,7 @@ _BROKEN = (
 """Forbidden numbers: the clause, the flag, their name among the cases, and their part of the id."""
 
 
-def _refused_plans(made: Book) -> None:
+def _refused_plans(made: VectorFile) -> None:
     wrong = wrong_numbers(_GROUPS)
     for clause, flag, name, short in _BROKEN:
         for operation, prefix in ((PLAN, "plan"), (REQUEST, "request")):
@@ -232,7 +232,7 @@ def _row(id: str, range: Range = UNIT, cells: int = 5, length: int = 3) -> Row:
     return Row(range, levels, counts, tuple(sums))
 
 
-def _averages(made: Book) -> None:
+def _averages(made: VectorFile) -> None:
     for name, range in _RANGES.items():
         id, comment = f"average-cell-{name}", f"one cell, of numbers from {range.low!r} to {range.high!r}"
         _averaged(made, id, _row(id, range, 1, 5), ["HSA-23"], ["CellMean"], comment)
@@ -256,11 +256,13 @@ def _averages(made: Book) -> None:
     _averaged(made, "average-no-overflow", steep, ["HSA-25"], ["LargeMeans"], comment)
 
 
-def _averaged(made: Book, id: str, chosen: Row, clauses: Sequence[str], flags: Sequence[str], comment: str) -> None:
+def _averaged(
+    made: VectorFile, id: str, chosen: Row, clauses: Sequence[str], flags: Sequence[str], comment: str
+) -> None:
     made.valid(id, AVERAGE, chosen.params(), clauses=clauses, flags=flags, comment=comment)
 
 
-def _refused_rows(made: Book) -> None:
+def _refused_rows(made: VectorFile) -> None:
     for name, method, trim, clause, flag in (
         ("all", "trimmed", 3, "HSA-26", "Trim"),
         ("negative", "trimmed", -1, "HSA-26", "Trim"),
@@ -290,7 +292,7 @@ def _refused_rows(made: Book) -> None:
     _refused_sums(made)
 
 
-def _refused_sums(made: Book) -> None:
+def _refused_sums(made: VectorFile) -> None:
     for at, most in ((0, 4), (2, 15)):
         id = f"average-refused-sum-{at}"
         chosen = _row(id)
@@ -316,7 +318,7 @@ def _refused_sums(made: Book) -> None:
 
 
 def _not_averaged(
-    made: Book, id: str, params: dict[str, Any], clause: str, flag: str, codes: frozenset[str], comment: str
+    made: VectorFile, id: str, params: dict[str, Any], clause: str, flag: str, codes: frozenset[str], comment: str
 ) -> None:
     made.invalid(id, AVERAGE, params, codes=codes, clauses=[clause], flags=[flag], comment=comment)
 
@@ -325,7 +327,7 @@ def _not_averaged(
 
 
 def _asked(
-    made: Book,
+    made: VectorFile,
     id: str,
     p: Parameters,
     dropped: Sequence[Sequence[int]],
@@ -339,7 +341,7 @@ def _asked(
     made.script(id, REQUEST, scene.params(), refused=refused, clauses=clauses, flags=flags, comment=comment)
 
 
-def _requests(made: Book) -> None:
+def _requests(made: VectorFile) -> None:
     second, third = tuple(range(6, 11)), tuple(range(11, 17))
     for name, dropped, clauses, flags, comment in (
         ("all", [_ALL], ["HSA-18"], ["WholeSubgroup"], "nobody drops out"),
@@ -364,7 +366,7 @@ def _requests(made: Book) -> None:
     _together(made)
 
 
-def _together(made: Book) -> None:
+def _together(made: VectorFile) -> None:
     first, second, third = tuple(range(3, 6)), tuple(range(6, 9)), tuple(range(9, 12))
     for name, p, dropped, comment in (
         ("three-rounds", _BLOCKS, [_ALL, first, second + third], "the user 12 is alone in being in all three"),

@@ -19,7 +19,7 @@ from secagg_spec.conformance.sessions.heterosag_cells import MASK, ROUND, UNMASK
 from secagg_spec.conformance.sessions.heterosag_numbers import members
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.conformance.vectors.base import (
-    Book,
+    VectorFile,
     begun,
     drawn_bytes,
     drawn_rounding,
@@ -43,7 +43,7 @@ _AES = {"prg.stream": "aes-ctr"}
 _EVERYBODY, _SECOND = list(range(8)), [4, 5, 6, 7]
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     made = begun(
         "heterosag_scripts",
@@ -118,7 +118,7 @@ _SERVED = ("HSA-12", "HSA-19", "HSA-21")
 _OF_USERS = ("Segments", "CellModulus", "Packing", "Binding")
 
 
-def _whole(made: Book) -> None:
+def _whole(made: VectorFile) -> None:
     """Add the views of parties in whole rounds, without and with dropouts."""
     served: tuple[str, ...] = ("CellSums", "CellModulus")
     for party in (0, 5, SERVER):
@@ -143,12 +143,12 @@ def _whole(made: Book) -> None:
     taken(made, scene.id, scene, 0, ("HSA-27", "HSA-21"), ("LostSubgroup",), comment)
 
 
-def _refused(made: Book, scene: _Scene, party: int, at: int, call: Call, refusal: Refusal, *about: str) -> None:
+def _refused(made: VectorFile, scene: _Scene, party: int, at: int, call: Call, refusal: Refusal, *about: str) -> None:
     clause, flag, comment = about
     faulty(made, scene, party, Fault(at, call, refusal, (clause,), (flag,), comment))
 
 
-def _user_requests(made: Book) -> None:
+def _user_requests(made: VectorFile) -> None:
     for name, survivors, past, clause, flag, comment in (
         ("one-left", [0, *_SECOND], [], "HSA-18", "FewAsked", "of the first subgroup the user alone survives"),
         ("two-left", [0, 1, *_SECOND], [], "HSA-18", "FewAsked", "of the first subgroup T + 1 users survive"),
@@ -173,8 +173,8 @@ def _user_requests(made: Book) -> None:
     _refused(made, scene, 0, 3, call, Refusal(TOO_FEW), "HSA-27", "ManyRounds", comment)
 
 
-def _server_requests(made: Book) -> None:
-    for name, past, gone, comment in (
+def _server_requests(made: VectorFile) -> None:
+    for name, past, at, comment in (
         ("one-less", [_EVERYBODY], 1, "user 1 survived the round before, and sends no segments now"),
         (
             "two-rounds-ago",
@@ -185,11 +185,11 @@ def _server_requests(made: Book) -> None:
     ):
         scene = _played(f"heterosag-server-{name}", _EIGHT, None, past)
         call = scene.calls(SERVER)[2]
-        left = replace(call, inbox=(*call.inbox[:gone], *call.inbox[gone + 1 :]))
+        left = replace(call, inbox=(*call.inbox[:at], *call.inbox[at + 1 :]))
         _refused(made, scene, SERVER, 2, left, Refusal(TOO_FEW), "HSA-28", "ManyRounds", comment)
 
 
-def _segments(made: Book) -> None:
+def _segments(made: VectorFile) -> None:
     """Add servers that get segments from user 1 that are not in the packed form."""
     changes: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         "longer": (lambda data: data + b"\0", "have a byte more"),
@@ -206,7 +206,7 @@ def _segments(made: Book) -> None:
         _refused(made, scene, SERVER, 2, call, Refusal(UNPACKED, (1,)), "HSA-16", "Unpacked", text)
 
 
-def _cells(made: Book) -> None:
+def _cells(made: VectorFile) -> None:
     for left in (1, 2):
         scene = _played(f"heterosag-server-cell-of-{left}", _EIGHT)
         call = scene.calls(SERVER)[2]
@@ -215,7 +215,7 @@ def _cells(made: Book) -> None:
         _refused(made, scene, SERVER, 2, kept, Refusal(TOO_FEW), "HSA-17", "FewOfACell", text)
 
 
-def _impossible(made: Book) -> None:
+def _impossible(made: VectorFile) -> None:
     """Add servers that get segments from user 0 that make the sum of a cell too large."""
     p = _EIGHT
     for name, segment, most in (("alone", 1, False), ("together", 0, True)):
@@ -244,7 +244,7 @@ def _impossible(made: Book) -> None:
         )
 
 
-def _not_begun(made: Book) -> None:
+def _not_begun(made: VectorFile) -> None:
     """Add scripts that are refused as a whole."""
     scene = _played("heterosag-user-update-level", _SIX)
     update = np.append(scene.updates()[0][:-1], np.uint64(600))
@@ -269,7 +269,7 @@ def _chosen(id: str, p: Parameters) -> Masked:
     return Masked(p, drawn_bytes(id, "session", 16), number, keys, seeds, secrets, _updates(id, p))
 
 
-def _masked(made: Book) -> None:
+def _masked(made: VectorFile) -> None:
     for id, p, user, arrived, comment in (
         ("heterosag-mask", _SIX, 1, [0, 2, 3, 4, 5], "the shares of everybody arrived"),
         ("heterosag-mask-few", _EIGHT, 5, [7, 0, 4], "the shares of three users arrived, in no order"),
@@ -282,7 +282,7 @@ def _masked(made: Book) -> None:
         made.valid(id, MASK, params, clauses=_USER, flags=flags, comment=comment, policy=_AES)
 
 
-def _not_masked(made: Book) -> None:
+def _not_masked(made: VectorFile) -> None:
     changes: tuple[tuple[str, Callable[[dict[str, Any]], dict[str, Any]], Collection[str], str, str, str], ...] = (
         ("level", lambda p: {"update": _last(p["update"], 600)}, NONCANONICAL, "HSA-13", "InputLevels", "a 600 is K"),
         ("secret-twice", lambda p: {"secrets": [*p["secrets"], p["secrets"][0]]}, ELSEWHERE, "ADP-38", "Given",
@@ -303,7 +303,7 @@ def _last(text: str, value: int) -> str:
 
 
 def _invalid(
-    made: Book,
+    made: VectorFile,
     id: str,
     op: str,
     params: Mapping[str, Any],
@@ -323,7 +323,7 @@ def _opened(id: str, p: Parameters, dropped: Sequence[int]) -> dict[str, Any]:
     return chosen.unmask_params(survivors, dropped, segments)
 
 
-def _unmasked(made: Book) -> None:
+def _unmasked(made: VectorFile) -> None:
     for id, p, dropped, flags, comment in (
         ("heterosag-unmask", _SIX, [], ("CellSums", "CellModulus", "Binding"), "everybody survives"),
         ("heterosag-unmask-dropped", _EIGHT, [1, 6], ("CellDropout",), "users 1 and 6 drop out"),
@@ -335,7 +335,7 @@ def _unmasked(made: Book) -> None:
         made.valid(id, UNMASK, _opened(id, p, dropped), clauses=clauses, flags=flags, comment=comment, policy=_AES)
 
 
-def _not_unmasked(made: Book) -> None:
+def _not_unmasked(made: VectorFile) -> None:
     """Add requests that are refused. Unless the segments are wrong, user 1 has dropped out."""
     changes: tuple[tuple[str, Callable[[dict[str, Any]], dict[str, Any]], Collection[str], str, str, str], ...] = (
         ("longer", lambda p: _one(p, lambda s: s + "00"), UNPACKED, "HSA-16", "Unpacked", "a byte more"),
@@ -411,15 +411,15 @@ def _round(id: str, p: Parameters, **changed: Any) -> tuple[dict[str, Any], dict
     return {**members(p), **given, **changed}, {"rounding": [pack_reals(row) for row in rounding]}
 
 
-def _gone(**phases: list[int]) -> dict[str, Any]:
+def _without(**phases: list[int]) -> dict[str, Any]:
     return {"drop": {**{phase: [] for phase in PHASES}, **phases}}
 
 
-def _rounds(made: Book) -> None:
+def _rounds(made: VectorFile) -> None:
     """Add rounds whose aggregate is exact: steps and numbers of survivors are powers of two."""
     for name, changed, comment in (
         ("everybody", {}, "nobody drops out"),
-        ("subgroup", _gone(masked_input=_SECOND), "a whole subgroup drops out"),
+        ("subgroup", _without(masked_input=_SECOND), "a whole subgroup drops out"),
     ):
         id = f"heterosag-round-{name}"
         params, rand = _round(id, _EVEN, **changed)

@@ -28,7 +28,7 @@ from secagg_spec.conformance.vectors.base import (
     BYTE,
     LARGE,
     SMALL,
-    Book,
+    VectorFile,
     begun,
     drawn,
 )
@@ -44,7 +44,7 @@ _SESSION: Numbers = {"q": BYTE, "N": 6, "D": 1, "U": 4, "T": 2, "d": 5}
 _WIDE: Numbers = {"q": LARGE[2], "N": 5, "D": 1, "U": 3, "T": 2, "d": 4}
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     covers = (
         "LightSecAgg: masked updates, aggregated shares, recovery and whole rounds. The operations of a round are over "
@@ -59,7 +59,7 @@ def book() -> Book:
     return made
 
 
-def _masks(made: Book) -> None:
+def _masks(made: VectorFile) -> None:
     for q in (SMALL, BYTE, *LARGE):
         id = f"lightsecagg-mask-{q}"
         _masked(made, id, q, drawn(id, "update", q, 8), drawn(id, "mask", q, 8), f"random elements modulo {q}")
@@ -80,13 +80,13 @@ def _masks(made: Book) -> None:
     _not_masked(made, id, 9, values, BAD_PARAM, ["MOD-02"], "FieldNeeded", "the modulus 9 is composite")
 
 
-def _masked(made: Book, id: str, q: int, update: UintArray, mask: UintArray, comment: str) -> None:
+def _masked(made: VectorFile, id: str, q: int, update: UintArray, mask: UintArray, comment: str) -> None:
     params = {"q": q, "update": pack(update), "mask": pack(mask)}
     made.valid(id, _MASK, params, clauses=["LSA-02"], flags=["Basic"], comment=comment)
 
 
 def _not_masked(
-    made: Book,
+    made: VectorFile,
     id: str,
     q: int,
     values: Mapping[str, UintArray],
@@ -107,7 +107,7 @@ def _held(id: str, numbers: Numbers, users: Sequence[int] | None = None) -> list
     return [[user, pack(shares[user])] for user in (range(numbers["N"]) if users is None else users)]
 
 
-def _aggregated(made: Book) -> None:
+def _aggregated(made: VectorFile) -> None:
     wide = {**_SET, "q": LARGE[2]}
     for id, numbers, surviving, flag, comment in (
         ("aggregate-all", _SET, [0, 1, 2, 3, 4, 5], "ExactlyTheSet", "everybody survives"),
@@ -121,7 +121,7 @@ def _aggregated(made: Book) -> None:
     _refused_sets(made)
 
 
-def _refused_sets(made: Book) -> None:
+def _refused_sets(made: VectorFile) -> None:
     tiny = {"q": SMALL, "N": 5, "T": 1}
     cases: list[tuple[str, Numbers, list[int], frozenset[str], str, str, str]] = [
         ("aggregate-small-set", _SET, [0, 2, 4], TOO_FEW, "LSA-09", "SmallSet", "T + 1 users survive"),
@@ -171,7 +171,7 @@ def _recovery(id: str, numbers: Numbers, surviving: Sequence[int], users: Sequen
     }
 
 
-def _recovered(made: Book) -> None:
+def _recovered(made: VectorFile) -> None:
     everybody = [0, 1, 2, 3, 4, 5]
     cases: list[tuple[str, Numbers, list[int], list[int], list[str], str]] = [
         ("recover-all", _SESSION, everybody, everybody, ["AnyAnswers"], "everybody answers"),
@@ -191,7 +191,7 @@ def _recovered(made: Book) -> None:
     _refused_recoveries(made)
 
 
-def _refused_recoveries(made: Book) -> None:
+def _refused_recoveries(made: VectorFile) -> None:
     most = [0, 1, 2, 3, 4]
     outside = "user 5 answers and is not in the surviving set"
     cases: list[tuple[str, Numbers, list[int], list[int], frozenset[str], str, str, str]] = [
@@ -222,7 +222,7 @@ def _refused_recoveries(made: Book) -> None:
     _wrong_recoveries(made)
 
 
-def _wrong_recoveries(made: Book) -> None:
+def _wrong_recoveries(made: VectorFile) -> None:
     base: Numbers = {"q": BYTE, "N": 5, "D": 0, "U": 3, "T": 1, "d": 4}
     for name, changed, comment in (
         ("t-zero", {"T": 0}, "T = 0"),
@@ -244,7 +244,7 @@ def _wrong_recoveries(made: Book) -> None:
 
 
 def _not_recovered(
-    made: Book,
+    made: VectorFile,
     id: str,
     params: Mapping[str, Any],
     codes: frozenset[str],
@@ -268,7 +268,7 @@ def _round(id: str, numbers: Numbers, drop: Mapping[str, list[int]]) -> tuple[di
     return params, {"masks": [pack(row) for row in masks], "noises": [pack(row) for row in noises]}
 
 
-def _rounds(made: Book) -> None:
+def _rounds(made: VectorFile) -> None:
     cases: list[tuple[str, Numbers, dict[str, list[int]], str]] = [
         ("round-tiny", _TINY, {}, "nobody drops out"),
         ("round-before-share", _TINY, {"share": [0]}, "user 0 is never there"),
@@ -297,7 +297,7 @@ def _rounds(made: Book) -> None:
         )
 
 
-def _refused_rounds(made: Book) -> None:
+def _refused_rounds(made: VectorFile) -> None:
     cases: list[tuple[str, Numbers, dict[str, list[int]], str, str, str]] = [
         ("round-few-answers", _TINY, {"recover": [0, 2, 4]}, "TooFewAnswers", "LSA-17", "two users answer, and U = 3"),
     ]
@@ -327,7 +327,7 @@ def _refused_rounds(made: Book) -> None:
 
 
 def _no_round(
-    made: Book,
+    made: VectorFile,
     id: str,
     params: Mapping[str, Any],
     rand: Mapping[str, Any],

@@ -10,7 +10,7 @@ from secagg_spec.conformance.cases.valid import message_params
 from secagg_spec.conformance.checks.base import MALFORMED
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE, FIELDS
 from secagg_spec.conformance.vectors.base import (
-    Book,
+    VectorFile,
     begun,
     drawn,
     drawn_bytes,
@@ -23,7 +23,7 @@ _ENCODE, _DECODE = "message.encode", "message.decode"
 _HEADER = 30
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     made = begun("messages", "The bytes of the four messages of LightSecAgg: written, read and refused.")
     _both_ways(made)
@@ -61,7 +61,7 @@ _NAMES = {
 }
 
 
-def _both_ways(made: Book) -> None:
+def _both_ways(made: VectorFile) -> None:
     usual = ["Integers", "Header"]
     counted = [*usual, "Counts"]
     largest = np.array([2**32 - 1, 2**31, 0], dtype=np.uint64)
@@ -94,7 +94,7 @@ def _data(message: Message) -> dict[str, Any]:
     return {"type": message.TYPE, "bytes": encode(message).hex()}
 
 
-def _not_encoded(made: Book) -> None:
+def _not_encoded(made: VectorFile) -> None:
     for size in (15, 17):
         id = f"message-encode-session-{size}"
         _not_written(made, id, {"session": drawn_bytes(id, "altered", size).hex()}, "SessionLength", f"{size} bytes")
@@ -112,12 +112,12 @@ def _not_encoded(made: Book) -> None:
         _not_written(made, id, {"fields": fields}, "FieldNames", comment)
 
 
-def _not_written(made: Book, id: str, changed: dict[str, Any], flag: str, comment: str) -> None:
+def _not_written(made: VectorFile, id: str, changed: dict[str, Any], flag: str, comment: str) -> None:
     params = {**message_params(_message(id)), **changed}
     made.invalid(id, _ENCODE, params, codes=FIELDS, clauses=["MSG-01"], flags=[flag], comment=comment)
 
 
-def _not_decoded(made: Book) -> None:
+def _not_decoded(made: VectorFile) -> None:
     whole = {kind: len(encode(_message("any", kind))) for kind in _NAMES}
     for kind, name in _NAMES.items():
         for left in (10, 29, _HEADER, _HEADER + 3, whole[kind] - 1):
@@ -133,7 +133,7 @@ def _not_decoded(made: Book) -> None:
     _types(made)
 
 
-def _counts(made: Book, kind: type[Any], name: str) -> None:
+def _counts(made: VectorFile, kind: type[Any], name: str) -> None:
     for word, change, flag in (("more", 1, "CountLies"), ("fewer", -1, "GoesOn"), ("huge", None, "CountLies")):
         id = f"message-decode-{name}-count-{word}"
         data = encode(_message(id, kind))
@@ -143,7 +143,7 @@ def _counts(made: Book, kind: type[Any], name: str) -> None:
         _not_read(made, id, kind, changed, flag, f"the count is {lie}, and {count} entries follow")
 
 
-def _types(made: Book) -> None:
+def _types(made: VectorFile) -> None:
     for kind, number in (
         (AggregatedShare, 258),
         (MaskedUpdate, 260),
@@ -165,6 +165,6 @@ def _types(made: Book) -> None:
         )
 
 
-def _not_read(made: Book, id: str, kind: type[Any], data: bytes, flag: str, comment: str) -> None:
+def _not_read(made: VectorFile, id: str, kind: type[Any], data: bytes, flag: str, comment: str) -> None:
     params = {"type": kind.TYPE, "bytes": data.hex()}
     made.invalid(id, _DECODE, params, codes=MALFORMED, clauses=["MSG-02"], flags=[flag], comment=comment)

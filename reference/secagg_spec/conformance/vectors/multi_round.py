@@ -24,7 +24,7 @@ from secagg_spec.conformance.cases.multi_round_oracles import Numbers
 from secagg_spec.conformance.checks.multi_round_choices import DRAWS, FREQUENCIES, NUMBERS, USERS
 from secagg_spec.conformance.checks.multi_round_rounds import CHOICE, HEADER
 from secagg_spec.conformance.vectors.base import (
-    Book,
+    VectorFile,
     begun,
     drawn,
     drawn_bytes,
@@ -37,7 +37,7 @@ _WRONG = {name: wrong for name, wrong in wrong_numbers(_TINY).items() if wrong["
 """Numbers that do not fit together. Some would, if they were moved to another member."""
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     made = begun("multi_round", "Multi-RoundSecAgg, one function at a time: choices, rounds, and audits of logs.")
     _families(made)
@@ -53,7 +53,7 @@ def book() -> Book:
 # ------------------------------------------------------------------------------------------------------ the family
 
 
-def _families(made: Book) -> None:
+def _families(made: VectorFile) -> None:
     for name, p in _PRESETS.items():
         made.valid(
             f"family-{name}", FAMILY, p.members(),
@@ -112,7 +112,9 @@ def _drawn_choice(
     return Choice(p, strategy, often, named, tuple(draws))
 
 
-def _choose(made: Book, id: str, chosen: Choice, clauses: Sequence[str], flags: Sequence[str], comment: str) -> None:
+def _choose(
+    made: VectorFile, id: str, chosen: Choice, clauses: Sequence[str], flags: Sequence[str], comment: str
+) -> None:
     made.valid(id, BATCH, chosen.params(), chosen.rand(), clauses=clauses, flags=flags, comment=comment)
 
 
@@ -125,7 +127,7 @@ _WEIGHTED: tuple[tuple[str, _Ints, _Ints, str, str], ...] = (
 """Choices of two of five users: the name, frequencies, draws, flag, and comment."""
 
 
-def _choices(made: Book) -> None:
+def _choices(made: VectorFile) -> None:
     four = Numbers(8, 4, 2)
     for strategy in oracles.STRATEGIES:
         p = (
@@ -169,7 +171,7 @@ def _choices(made: Book) -> None:
     _rounds_or_none(made, four)
 
 
-def _rounds_or_none(made: Book, p: Numbers) -> None:
+def _rounds_or_none(made: VectorFile, p: Numbers) -> None:
     for strategy in ("uniform", "fair", "least"):
         id, comment = f"choice-{strategy}-just-enough", "just as many batches are complete as make a round"
         chosen = _drawn_choice(id, p, strategy, missing=[1, 4])
@@ -184,7 +186,7 @@ def _rounds_or_none(made: Book, p: Numbers) -> None:
     _choose(made, "choice-nobody-is-there", nobody, ["MRA-04"], ["TooFew"], "nobody is available")
 
 
-def _refused_choices(made: Book) -> None:
+def _refused_choices(made: VectorFile) -> None:
     right = Choice(Numbers(8, 4, 2), "uniform", (0,) * 8, tuple(range(8)), (3, 1))
 
     def refuse(name: str, clause: str, flag: str, codes: frozenset[str], draws: Sequence[int], **changed: Any) -> None:
@@ -224,7 +226,7 @@ def _refused_choices(made: Book) -> None:
 # ---------------------------------------------------------------------------------------------- a round
 
 
-def _session_ids(made: Book) -> None:
+def _session_ids(made: VectorFile) -> None:
     rounds = {"tiny": 0, "default": 256, "paper": 2**32 - 1}
     for name, p in _PRESETS.items():
         id = f"round-id-{name}"
@@ -258,7 +260,7 @@ def _session_ids(made: Book) -> None:
 
 
 def _refused_id(
-    made: Book, id: str, flag: str, codes: frozenset[str], comment: str, clause: str = "MRA-19", **changed: Any
+    made: VectorFile, id: str, flag: str, codes: frozenset[str], comment: str, clause: str = "MRA-19", **changed: Any
 ) -> None:
     params = {**_TINY.members(), "session": drawn_bytes(id, "session", 16).hex(), "round": "3"}
     params |= {"chosen": [0, 1, 2, 9, 10, 11], **changed}
@@ -275,7 +277,7 @@ _SESSION = Numbers(15, 9, 3)
 """Three batches of three users in a round."""
 
 
-def _survivors(made: Book) -> None:
+def _survivors(made: VectorFile) -> None:
     for name, arrived, comment in (
         ("all", range(9), "everything came"),
         ("one-missing", (8, 7, 6, 5, 4, 3, 2, 1), "one masked input did not come"),
@@ -302,7 +304,7 @@ def _survivors(made: Book) -> None:
         )  # fmt: skip
 
 
-def _requests(made: Book) -> None:
+def _requests(made: VectorFile) -> None:
     chosen = (3, 4, 5, 6, 7, 8, 12, 13, 14)
     right = Asked(_SESSION, 1, 7, chosen, tuple(range(9)))
 
@@ -396,7 +398,7 @@ _BAD_LOGS: tuple[tuple[str, _Rounds], ...] = (
 )
 
 
-def _audits(made: Book) -> None:
+def _audits(made: VectorFile) -> None:
     """Add logs whose rounds are independent up to the last one that matters, so that the combination is unique."""
     for name, N, rounds, comment in _LOGS:
         made.valid(

@@ -16,7 +16,7 @@ from secagg_spec.conformance.cases.lightsecagg_parties import exchanged
 from secagg_spec.conformance.cases.requests import shares_length
 from secagg_spec.conformance.sessions.scenes import written
 from secagg_spec.conformance.targets.reference.scripts import Call
-from secagg_spec.conformance.vectors.base import Book, drawn, drawn_bytes
+from secagg_spec.conformance.vectors.base import VectorFile, drawn, drawn_bytes
 from secagg_spec.conformance.vectors.code import VANDERMONDE
 from secagg_spec.conformance.vectors.entries import Refusal
 from secagg_spec.protocols.codec import Message, encode
@@ -59,8 +59,10 @@ class Scene(ABC):
                 self.sent[party, step.phase] = tuple(event.sent)
 
     def _parties(self, role: Role, phase: str) -> list[int]:
-        gone = {user for earlier in self.phases[: self.phases.index(phase) + 1] for user in self.drop.get(earlier, ())}
-        return [SERVER] if role is Role.SERVER else [user for user in range(self.numbers["N"]) if user not in gone]
+        dropped = {
+            user for earlier in self.phases[: self.phases.index(phase) + 1] for user in self.drop.get(earlier, ())
+        }
+        return [SERVER] if role is Role.SERVER else [user for user in range(self.numbers["N"]) if user not in dropped]
 
     @abstractmethod
     def opened(self) -> Network:
@@ -130,7 +132,7 @@ class Scene(ABC):
 
 
 def taken(
-    made: Book,
+    made: VectorFile,
     id: str,
     scene: Scene,
     party: int,
@@ -171,7 +173,7 @@ class Fault:
     comment: str
 
 
-def faulty(made: Book, scene: Scene, party: int, fault: Fault) -> None:
+def faulty(made: VectorFile, scene: Scene, party: int, fault: Fault) -> None:
     """Add a party's script with a step that is refused, followed by the right step."""
     calls = scene.calls(party)
     after = calls[fault.before : fault.before + 1]
@@ -189,7 +191,7 @@ def faulty(made: Book, scene: Scene, party: int, fault: Fault) -> None:
 
 
 def no_party(
-    made: Book,
+    made: VectorFile,
     scene: Scene,
     party: int,
     params: Mapping[str, Any],

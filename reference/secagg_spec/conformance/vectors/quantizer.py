@@ -15,7 +15,7 @@ from secagg_spec.conformance.vectors.base import (
     BYTE,
     LARGE,
     SMALL,
-    Book,
+    VectorFile,
     begun,
     drawn,
     drawn_rounding,
@@ -26,7 +26,7 @@ _POSITIVE = {"quantizer.middle": "positive"}
 _SMALLEST = 2.0**-53
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     made = begun("quantizer", "Real numbers to elements by stochastic rounding, and back.")
     _rounding(made)
@@ -36,7 +36,7 @@ def book() -> Book:
     return made
 
 
-def _rounding(made: Book) -> None:
+def _rounding(made: VectorFile) -> None:
     for q, level in ((BYTE, 3), (LARGE[0], 2**10), (LARGE[2], 10**6), (2**32, 2**16)):
         id = f"quantize-{q}-{level}"
         spread = (np.array(drawn(id, "x", 2**32, 8), dtype=np.float64) - 2.0**31) * 2.0**-31
@@ -61,7 +61,7 @@ def _rounding(made: Book) -> None:
     _valid(made, "quantize-empty", BYTE, 1, 1, np.zeros(0), np.zeros(0), ["QNT-02"], ["Integers"], comment)
 
 
-def _range(made: Book) -> None:
+def _range(made: VectorFile) -> None:
     for q, level, weight in ((SMALL, 1, 1), (BYTE, 4, 5), (LARGE[2], 2**16, 100)):
         bound = (q - 1) // 2 // weight
         name, draws = f"{q}-{weight}", np.array([0.0, 0.0])
@@ -90,7 +90,7 @@ def _range(made: Book) -> None:
     _invalid(made, "quantize-huge", LARGE[2], 1, 1, x, draws, NOT_FINITE, ["QNT-04"], ["TooLarge", "Bound"], comment)
 
 
-def _refused_numbers(made: Book) -> None:
+def _refused_numbers(made: VectorFile) -> None:
     bad = {"nan": math.nan, "infinite": math.inf, "minus-infinite": -math.inf, "overflow": 1.7e308}
     for name, value in bad.items():
         id = f"quantize-{name}"
@@ -134,7 +134,7 @@ def _reals(id: str) -> tuple[RealArray, RealArray]:
     return 2 * drawn_rounding(f"{id}/x", 3) - 1, drawn_rounding(id, 3)
 
 
-def _back(made: Book) -> None:
+def _back(made: VectorFile) -> None:
     for q in (SMALL, 8, BYTE, LARGE[2], 2**32):
         middle = (q - 1) // 2
         edges = np.array([0, 1, middle - 1, middle, middle + 1, q - 1], dtype=np.uint64)
@@ -159,7 +159,7 @@ def _back(made: Book) -> None:
     _refused_back(made)
 
 
-def _refused_back(made: Book) -> None:
+def _refused_back(made: VectorFile) -> None:
     for name, level in (("zero", 0), ("negative", -3), ("too-large", 2**32 + 1)):
         id = f"dequantize-level-{name}"
         value = drawn(id, "value", BYTE, 4)
@@ -174,7 +174,7 @@ def _refused_back(made: Book) -> None:
 
 
 def _refused(
-    made: Book,
+    made: VectorFile,
     id: str,
     q: int,
     level: int,
@@ -189,7 +189,7 @@ def _refused(
 
 
 def _decoded(
-    made: Book,
+    made: VectorFile,
     id: str,
     q: int,
     level: int,
@@ -209,7 +209,7 @@ def _request(q: int, level: int, weight: int, x: RealArray, draws: RealArray) ->
 
 
 def _valid(
-    made: Book,
+    made: VectorFile,
     id: str,
     q: int,
     level: int,
@@ -225,7 +225,7 @@ def _valid(
 
 
 def _invalid(
-    made: Book,
+    made: VectorFile,
     id: str,
     q: int,
     level: int,

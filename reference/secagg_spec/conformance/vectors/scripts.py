@@ -36,7 +36,7 @@ from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.conformance.vectors.base import (
     BYTE,
     LARGE,
-    Book,
+    VectorFile,
     begun,
     drawn,
 )
@@ -72,7 +72,7 @@ _OWN = 2
 """The user whose steps are refused."""
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     made = begun(
         "scripts", "One party of a round, step by step: its messages, what it refuses, and that no trace is left."
@@ -126,7 +126,7 @@ class _Scene(Scene):
         return {"private": self.privates()[user].hex(), "roster": roster}
 
 
-def _whole(made: Book) -> None:
+def _whole(made: VectorFile) -> None:
     """Add the views of parties in whole rounds. Each is one script, and all scripts of a round fit together."""
     wide, tiny, sealed = (
         _Scene("script-wide", _WIDE),
@@ -148,7 +148,7 @@ def _whole(made: Book) -> None:
     _dropouts(made)
 
 
-def _dropouts(made: Book) -> None:
+def _dropouts(made: VectorFile) -> None:
     for name, drop, lost, party, clauses, flags, comment in (
         ("user-few-shares", {"share": [3]}, (), 1, ["LSA-08"], ["Round"], "no share of user 3 comes"),
         (
@@ -165,8 +165,8 @@ def _dropouts(made: Book) -> None:
         ("server-before-upload", {"upload": [0]}, (), SERVER, ["LSA-06"], ["Announcement"], "user 0 does not upload"),
         ("server-before-recover", {"recover": [1]}, (), SERVER, ["LSA-13"], ["LateDropout"], "user 1 does not answer"),
     ):
-        gone = {"upload": [lost[0][0]]} if lost else {}
-        scene = _Scene(f"script-{name}", _FEW, {**drop, **gone}, lost=lost)
+        left = {"upload": [lost[0][0]]} if lost else {}
+        scene = _Scene(f"script-{name}", _FEW, {**drop, **left}, lost=lost)
         taken(made, scene.id, scene, party, clauses, flags, comment)
 
 
@@ -177,7 +177,7 @@ def _zero_share(message: Any) -> Any:
     return replace(message, payload=vector_bytes(np.zeros(shares_length(_FEW, _FEW["d"]), np.uint64)))
 
 
-def _user_messages(made: Book) -> None:
+def _user_messages(made: VectorFile) -> None:
     phases = ("share", "upload", "recover")
     for at in (1, 2):
         faults = [*HEADER_FAULTS, ("receiver", to(3), "AnotherReceiver", "a message for user 3")]
@@ -200,7 +200,7 @@ def _user_messages(made: Book) -> None:
     _user_types(made)
 
 
-def _user_senders(made: Book) -> None:
+def _user_senders(made: VectorFile) -> None:
     for name, stranger in (("n", 4), ("large", 2**31 - 1), ("server", SERVER)):
         scene = _Scene(f"user-upload-sender-{name}", _FEW)
         call = besides(scene, _OWN, 1, 0, by(stranger))
@@ -220,7 +220,7 @@ def _user_senders(made: Book) -> None:
         faulty(made, scene, _OWN, Fault(at, call, Refusal(SECOND), ("MSG-04",), ("SecondMessage",), comment))
 
 
-def _user_types(made: Book) -> None:
+def _user_types(made: VectorFile) -> None:
     for name, at, wrong in (("share", 0, 1), ("upload", 1, 2), ("recover", 2, 1)):
         scene = _Scene(f"user-{name}-type", _FEW)
         calls = scene.calls(_OWN)
@@ -229,7 +229,7 @@ def _user_types(made: Book) -> None:
         faulty(made, scene, _OWN, Fault(at, call, Refusal(OUT_OF_TURN), ("MSG-02",), ("AnotherType",), comment))
 
 
-def _user_steps(made: Book) -> None:
+def _user_steps(made: VectorFile) -> None:
     for name, at, before, clause, flag in (
         ("share-again", 0, 1, "MSG-04", "Phases"),
         ("upload-again", 1, 2, "LSA-04", "SecondUpload"),
@@ -254,7 +254,7 @@ def _set(scene: _Scene, users: tuple[int, ...]) -> Call:
     return altered(scene, _OWN, 2, 0, lambda message: replace(message, users=users))
 
 
-def _user_sets(made: Book) -> None:
+def _user_sets(made: VectorFile) -> None:
     trace = "RefusedStep"
     for name, users, codes, clause, flag, comment in (
         ("small", (1, 2), TOO_FEW, "LSA-09", ("SmallSet", trace), "T + 1 users survive"),
@@ -285,7 +285,7 @@ def _user_sets(made: Book) -> None:
     faulty(made, scene, _OWN, fault)
 
 
-def _user_payloads(made: Book) -> None:
+def _user_payloads(made: VectorFile) -> None:
     L = shares_length(_FEW, _FEW["d"])
     for name, vector, clause, comment in (
         ("q", [BYTE] + [0] * (L - 1), "MOD-06", "a share holds q itself"),
@@ -303,7 +303,7 @@ def _user_payloads(made: Book) -> None:
     _sealed_payloads(made)
 
 
-def _sealed_payloads(made: Book) -> None:
+def _sealed_payloads(made: VectorFile) -> None:
     cases: tuple[tuple[str, int, Callable[[bytes], bytes], str], ...] = (
         ("altered", 0, lambda data: bytes([data[0] ^ 1]) + data[1:], "a payload was altered"),
         ("cut", 2, lambda data: data[:-1], "a payload was cut"),
@@ -324,14 +324,14 @@ def _payload(scene: _Scene, place: int) -> bytes:
     return message.payload
 
 
-def _not_opened(made: Book, scene: _Scene, call: Call, place: int, comment: str) -> None:
+def _not_opened(made: VectorFile, scene: _Scene, call: Call, place: int, comment: str) -> None:
     sender = scene.received[_OWN, "upload"][place].sender
     refusal = Refusal(BAD_CIPHERTEXT, (sender, "server"))
     clauses, flags = ("SEA-02", "ADP-21"), ("Payload", "RefusedStep")
     faulty(made, scene, _OWN, Fault(1, call, refusal, clauses, flags, comment))
 
 
-def _user_requests(made: Book) -> None:
+def _user_requests(made: VectorFile) -> None:
     """Add scripts that are refused as a whole, and scripts in which every step fails because of a weak key."""
     for weak in (3, 0):
         scene = _Scene(f"user-low-order-{weak}", _FEW, sealed=True)
@@ -365,7 +365,7 @@ def _user_requests(made: Book) -> None:
     _numbers(made, "user", _OWN)
 
 
-def _user_updates(made: Book) -> None:
+def _user_updates(made: VectorFile) -> None:
     d = _FEW["d"]
     for name, size, codes, comment in (
         ("longer", d + 1, LENGTH, "the update has d + 1 elements"),
@@ -380,7 +380,7 @@ def _user_updates(made: Book) -> None:
         no_party(made, scene, _OWN, params, codes, "LSA-03", "Update", comment)
 
 
-def _numbers(made: Book, who: str, party: int) -> None:
+def _numbers(made: VectorFile, who: str, party: int) -> None:
     for name, changed in (("u", {"U": 4}), ("dropouts", {"D": 3}), ("d-negative", {"D": -1})):
         scene = _Scene(f"{who}-numbers-{name}", {**_FEW, "d": 6})
         [(member, value)] = changed.items()
@@ -396,7 +396,7 @@ def _numbers(made: Book, who: str, party: int) -> None:
 # ------------------------------------------------------------------------------------------------------ the server
 
 
-def _server_messages(made: Book) -> None:
+def _server_messages(made: VectorFile) -> None:
     phases = ("share", "upload", "recover")
     for at, phase in enumerate(phases):
         for name, change, flag, comment in HEADER_FAULTS:
@@ -418,7 +418,7 @@ def _server_messages(made: Book) -> None:
     _server_vectors(made)
 
 
-def _server_bytes(made: Book, at: int, phase: str) -> None:
+def _server_bytes(made: VectorFile, at: int, phase: str) -> None:
     cut, more = ("cut", shorter, "the last byte is missing"), ("longer", longer, "a byte follows")
     for name, broken, comment in {"share": (cut, more), "upload": (more,), "recover": (cut,)}[phase]:
         scene = _Scene(f"server-{phase}-bytes-{name}", _LEAST)
@@ -429,7 +429,7 @@ def _server_bytes(made: Book, at: int, phase: str) -> None:
         faulty(made, scene, SERVER, fault)
 
 
-def _server_parties(made: Book) -> None:
+def _server_parties(made: VectorFile) -> None:
     for name, at, change, flag, codes, comment in (
         ("upload-receiver", 1, to(1), "AnotherReceiver", ELSEWHERE, "a masked update for user 1"),
         ("recover-receiver", 2, to(0), "AnotherReceiver", ELSEWHERE, "an aggregated share for user 0"),
@@ -452,7 +452,7 @@ def _server_parties(made: Book) -> None:
     _outsiders(made)
 
 
-def _outsiders(made: Book) -> None:
+def _outsiders(made: VectorFile) -> None:
     scene = _Scene("server-no-sharer", _FEW, {"upload": [3]}, lost=((3, 1),))
     call = besides(scene, SERVER, 1, 0, by(3))
     comment = "a masked update from user 3, whose share for user 1 is lost"
@@ -464,7 +464,7 @@ def _outsiders(made: Book) -> None:
     faulty(made, scene, SERVER, Fault(2, call, Refusal(NOT_ALLOWED), ("LSA-16",), ("NoSharer",), comment))
 
 
-def _server_vectors(made: Book) -> None:
+def _server_vectors(made: VectorFile) -> None:
     for at, member in ((1, "masked"), (2, "share")):
         for name, change, clause, comment in (
             ("q", lambda vector: vector + np.uint64(BYTE), "MOD-06", "has each element plus q"),
@@ -477,7 +477,7 @@ def _server_vectors(made: Book) -> None:
             faulty(made, scene, SERVER, fault)
 
 
-def _nobody_shares(made: Book) -> None:
+def _nobody_shares(made: VectorFile) -> None:
     """Add servers that get no shares, or one share too few from each user. The next step ends the round."""
     for name, kept in (("nobody", 0), ("lost", 2)):
         scene = _Scene(f"server-{name}-shares", _LEAST)
@@ -498,7 +498,7 @@ def _nobody_shares(made: Book) -> None:
         )
 
 
-def _server_steps(made: Book) -> None:
+def _server_steps(made: VectorFile) -> None:
     phases = ("share", "upload", "recover")
     for at, phase in enumerate(phases):
         scene = _Scene(f"server-{phase}-again", _LEAST)
@@ -525,7 +525,7 @@ def _server_steps(made: Book) -> None:
     _bad_shares(made)
 
 
-def _bad_shares(made: Book) -> None:
+def _bad_shares(made: VectorFile) -> None:
     for name, place in (("last", 3), ("first", 0)):
         scene = _Scene(f"server-bad-share-{name}", _FEW)
         call = altered(scene, SERVER, 2, place, _altered)
@@ -545,5 +545,5 @@ def _altered(message: Any) -> Any:
     return replace(message, share=np.where(message.share == 0, np.uint64(1), np.uint64(0)))
 
 
-def _server_requests(made: Book) -> None:
+def _server_requests(made: VectorFile) -> None:
     _numbers(made, "server", SERVER)

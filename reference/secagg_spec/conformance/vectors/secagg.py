@@ -36,7 +36,7 @@ from secagg_spec.conformance.checks.scripts import (
 from secagg_spec.conformance.checks.secagg import IN_ORDER, NOT_THESE, ORDER
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.conformance.vectors.base import (
-    Book,
+    VectorFile,
     begun,
     drawn,
     drawn_bytes,
@@ -79,7 +79,7 @@ PHASES = secagg.PHASES
 _THE_SERVER: tuple[int | str, ...] = ("server",)
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     made = begun(
         "secagg",
@@ -164,7 +164,7 @@ def _who(party: int) -> str:
     return "server" if party == SERVER else f"user-{party}"
 
 
-def _whole(made: Book) -> None:
+def _whole(made: VectorFile) -> None:
     """Add the views of parties in whole rounds. Each is one script, and all scripts of a round fit together."""
     tiny, few = _Scene("script-secagg-tiny", _TINY), _Scene("script-secagg", _FEW)
     sparse, odd = _Scene("script-secagg-sparse", _SPARSE), _Scene("script-secagg-odd", _ODD)
@@ -183,7 +183,7 @@ def _whole(made: Book) -> None:
             taken(made, f"{scene.id}-{_who(party)}", scene, party, clauses, flags, comment, operations=True)
 
 
-def _dropouts(made: Book) -> None:
+def _dropouts(made: VectorFile) -> None:
     for name, numbers, drop, party, clause, flag, comment in (
         ("share-user", _MORE, {"share_keys": [4]}, 1, "SAG-12", "AbsentNeighbour", "user 4 does not share its secrets"),
         ("share-server", _MORE, {"share_keys": [4]}, SERVER, "SAG-11", "Relay", "user 4 does not share its secrets"),
@@ -198,7 +198,7 @@ def _dropouts(made: Book) -> None:
     _pruned(made)
 
 
-def _partial(made: Book) -> None:
+def _partial(made: VectorFile) -> None:
     """Add a server that does not get a share of user 3, so that user 3 is not a sharer."""
     scene = _Scene("secagg-lost-share", _MORE)
     calls = scene.calls(SERVER)[:2]
@@ -209,7 +209,7 @@ def _partial(made: Book) -> None:
     taken(made, scene.id, scene, SERVER, ("SAG-11",), ("Relay",), comment, calls=calls)
 
 
-def _pruned(made: Book) -> None:
+def _pruned(made: VectorFile) -> None:
     """Add a server at which too few neighbours of a user advertise their keys."""
     scene = _Scene("secagg-pruned", _SPARSE)
     first = scene.calls(SERVER)[0]
@@ -223,7 +223,7 @@ def _pruned(made: Book) -> None:
 
 
 def _refused(
-    made: Book,
+    made: VectorFile,
     id: str,
     party: int,
     at: int,
@@ -251,7 +251,7 @@ def _plus(party: int, at: int, place: int, change: Change) -> Any:
     return lambda scene: besides(scene, party, at, place, change)
 
 
-def _user_messages(made: Book) -> None:
+def _user_messages(made: VectorFile) -> None:
     for at in (1, 2, 3):
         phase = PHASES[at]
         for name, change, flag, comment in (
@@ -289,7 +289,7 @@ def _foreign(party: int, at: int) -> Any:
     return call
 
 
-def _user_steps(made: Book) -> None:
+def _user_steps(made: VectorFile) -> None:
     _steps(made, _OWN)
     for at, flag, clause in ((2, "SecondInput", "SAG-15"), (3, "SecondAnswer", "SAG-25")):
         id, comment = f"{PHASES[at].replace('_', '-')}-again", f"the step {PHASES[at]} a second time"
@@ -303,7 +303,7 @@ def _step(party: int, at: int) -> Any:
     return lambda scene: scene.calls(party)[at]
 
 
-def _steps(made: Book, party: int) -> None:
+def _steps(made: VectorFile, party: int) -> None:
     for at in (0, 1) if party != SERVER else range(4):
         id, comment = f"{PHASES[at].replace('_', '-')}-again", f"the step {PHASES[at]} a second time"
         call = _step(party, at)
@@ -356,7 +356,7 @@ def _own_key(scene: _Scene, keys: Any) -> bytes:
     return message.sealing
 
 
-def _user_keys(made: Book) -> None:
+def _user_keys(made: VectorFile) -> None:
     with_fresh = {
         name: lambda scene, pairs, user=user: sorted([*pairs, _fresh(scene, user)])
         for name, user in (("itself", _OWN), ("outside", 4))
@@ -423,7 +423,7 @@ def _request(survivors: list[int], dropped: list[int]) -> Any:
     return _with(_OWN, 3, 0, having(survivors=tuple(survivors), dropped=tuple(dropped)))
 
 
-def _user_requests(made: Book) -> None:
+def _user_requests(made: VectorFile) -> None:
     server = _THE_SERVER
     for name, survivors, dropped, codes, blamed, clause, flag, comment in (
         ("twice", [0, 1, 1, 2, 3], [], TWICE, server, "SAG-19", "RequestUsers", "user 1 is named twice"),
@@ -459,12 +459,12 @@ def _user_requests(made: Book) -> None:
 def _far_survivors(scene: _Scene) -> Call:
     graph = secagg.Parameters(**scene.numbers).graph(scene.order)
     neighbours = sorted(graph.neighbours(_OWN))
-    gone = set(neighbours[1:])
-    survivors = [user for user in sorted(scene.order) if user not in gone]
-    return altered(scene, _OWN, 3, 0, having(survivors=tuple(survivors), dropped=tuple(sorted(gone))))
+    dropped = set(neighbours[1:])
+    survivors = [user for user in sorted(scene.order) if user not in dropped]
+    return altered(scene, _OWN, 3, 0, having(survivors=tuple(survivors), dropped=tuple(sorted(dropped))))
 
 
-def _user_updates(made: Book) -> None:
+def _user_updates(made: VectorFile) -> None:
     d, R = _FEW["d"], _FEW["R"]
     for name, size, codes, comment in (
         ("longer", d + 1, LENGTH, "the update has d + 1 elements"),
@@ -481,7 +481,7 @@ def _user_updates(made: Book) -> None:
 # ------------------------------------------------------------------------------------------------------ the server
 
 
-def _server_messages(made: Book) -> None:
+def _server_messages(made: VectorFile) -> None:
     kinds: dict[int, list[type]] = {
         0: [secagg.AdvertisedKeys],
         1: [SecretShares, SeedCommitment],
@@ -525,7 +525,7 @@ def _first(kind: type, at: int, change: Change, *, more: bool = False) -> Any:
     return lambda scene: put(scene, SERVER, at, scene.place(at, kind), change)
 
 
-def _server_steps(made: Book) -> None:
+def _server_steps(made: VectorFile) -> None:
     _steps(made, SERVER)
     call, comment = _outsiders_input, "an input of user 4, which shared no secrets"
     more: dict[str, Any] = {"numbers": _MORE, "drop": {"share_keys": [4]}}
@@ -562,12 +562,12 @@ def _late_answer(scene: _Scene) -> Call:
 
 def _few_holders(scene: _Scene) -> Call:
     graph = secagg.Parameters(**scene.numbers).graph(scene.order)
-    gone = set(sorted(graph.holders(_OWN))[2:])
-    inbox = [encode(message) for message in scene.received[SERVER, PHASES[2]] if message.sender not in gone]
+    dropped = set(sorted(graph.holders(_OWN))[2:])
+    inbox = [encode(message) for message in scene.received[SERVER, PHASES[2]] if message.sender not in dropped]
     return Call(PHASES[2], tuple(inbox))
 
 
-def _server_keys(made: Book) -> None:
+def _server_keys(made: VectorFile) -> None:
     for which in ("sealing", "masking"):
         call, refusal = _with(SERVER, 0, 1, having(**{which: bytes(32)})), Refusal(WEAK_KEY, (1,))
         comment = f"the {which} key of user 1 is of low order"
@@ -592,7 +592,7 @@ def _copied(field: str, place: int, other: str) -> Any:
     return call
 
 
-def _server_shares(made: Book) -> None:
+def _server_shares(made: VectorFile) -> None:
     call = _first(SeedCommitment, 1, lambda message: replace(message, commitment=message.commitment + b"\1"))
     refusal, comment = Refusal(LENGTH, (0,)), "the commitment of user 0 has 33 bytes"
     _refused(made, "commitment-long", SERVER, 1, call, refusal, "SAG-33", "Lengths", comment)
@@ -607,7 +607,7 @@ def _stray(scene: _Scene) -> Call:
     return besides(scene, SERVER, 1, scene.place(1, SecretShares, _OWN), to(_far(scene)))
 
 
-def _server_inputs(made: Book) -> None:
+def _server_inputs(made: VectorFile) -> None:
     for name, change, comment in (
         ("longer", lambda m: replace(m, masked=np.append(m.masked, np.uint64(0))), "is one element too long"),
         ("shorter", lambda m: replace(m, masked=m.masked[:-1]), "is one element too short"),
@@ -635,7 +635,7 @@ def _turned(message: Any) -> Any:
     return replace(message, survivors=message.survivors[::-1], seed_shares=b"".join(shares[::-1]))
 
 
-def _server_answers(made: Book) -> None:
+def _server_answers(made: VectorFile) -> None:
     size = ELEMENT_BYTES
     call, refusal = _with(SERVER, 3, 1, _turned), Refusal(MALFORMED, (1,))
     why = "the survivors of the answer of user 1, and their shares, in descending order"
@@ -655,7 +655,7 @@ def _server_answers(made: Book) -> None:
     _wrong_secrets(made)
 
 
-def _wrong_secrets(made: Book) -> None:
+def _wrong_secrets(made: VectorFile) -> None:
     """Add servers that got another commitment or masking key than the one that they recover."""
     for name, at, kind, field, drop, comment in (
         ("commitment", 1, SeedCommitment, "commitment", {}, "user 1 is committed to another self seed"),
@@ -679,7 +679,7 @@ def _wrong_secrets(made: Book) -> None:
         )
 
 
-def _requests(made: Book) -> None:
+def _requests(made: VectorFile) -> None:
     for name, clause, changed, comment in (
         ("honest", "SAG-01", {"D": 2}, "N - D = T + 1"),
         ("low", "SAG-02", {"t": 2}, "t = T + 1 on the complete graph"),

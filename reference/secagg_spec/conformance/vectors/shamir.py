@@ -17,14 +17,14 @@ from secagg_spec.conformance.checks.base import (
     TWICE,
 )
 from secagg_spec.conformance.checks.shamir import SECRET_LENGTH
-from secagg_spec.conformance.vectors.base import Book, begun, drawn_bytes
+from secagg_spec.conformance.vectors.base import VectorFile, begun, drawn_bytes
 
 MERSENNE = {"shamir.field": "mersenne521"}
 _SHARE, _BACK = "shamir.share", "shamir.reconstruct"
 _PRIME = shamir.PRIME
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     made = begun("shamir", "Secret sharing modulo 2**521 - 1: shares, and secrets from shares.")
     _sharing(made)
@@ -51,7 +51,7 @@ def _packed(numbers: Sequence[int]) -> str:
 # ----------------------------------------------------------------------------------------------------------- sharing
 
 
-def _sharing(made: Book) -> None:
+def _sharing(made: VectorFile) -> None:
     five = b"\x05" + bytes(31)
     _share(made, "shamir-share-example", five, [3], 3, ["Points"], "the example of the text")
     for id, t, n, flags, comment in (
@@ -74,7 +74,14 @@ def _sharing(made: Book) -> None:
 
 
 def _share(
-    made: Book, id: str, secret: bytes, coefficients: list[int], n: int, flags: list[str], comment: str, *also: str
+    made: VectorFile,
+    id: str,
+    secret: bytes,
+    coefficients: list[int],
+    n: int,
+    flags: list[str],
+    comment: str,
+    *also: str,
 ) -> None:
     params = {"t": len(coefficients) + 1, "n": n, "secret": secret.hex()}
     made.valid(
@@ -89,7 +96,7 @@ def _share(
     )
 
 
-def _wrong_sharings(made: Book) -> None:
+def _wrong_sharings(made: VectorFile) -> None:
     for id, t, n, comment in (
         ("shamir-share-t-one", 1, 3, "t = 1: every share would be the secret"),
         ("shamir-share-t-above-n", 4, 3, "t = n + 1: nobody could ever put the secret together"),
@@ -116,7 +123,7 @@ def _wrong_sharings(made: Book) -> None:
 
 
 def _refused_sharing(
-    made: Book,
+    made: VectorFile,
     id: str,
     t: int,
     n: int,
@@ -145,7 +152,7 @@ def _given(id: str, t: int, users: Sequence[int], secret: bytes | None = None) -
     return {"t": t, "users": list(users), "shares": texts}
 
 
-def _recovering(made: Book) -> None:
+def _recovering(made: VectorFile) -> None:
     cases: list[tuple[str, int, list[int], list[str], str]] = [
         ("shamir-reconstruct-first", 3, [0, 1, 2], ["Basic", "ByteOrder"], "the shares of the first t users"),
         ("shamir-reconstruct-last", 3, [2, 3, 4], ["AnyUsers"], "the shares of the last t users"),
@@ -169,18 +176,24 @@ def _recovering(made: Book) -> None:
     _recovered(made, id, params, ["AnyUsers", "LeadingZero"], "the leading coefficient is zero", "SHM-07")
 
 
-def _recovered(made: Book, id: str, params: dict[str, Any], flags: list[str], comment: str, *also: str) -> None:
+def _recovered(made: VectorFile, id: str, params: dict[str, Any], flags: list[str], comment: str, *also: str) -> None:
     clauses = ["SHM-08", "SHM-05", *also]
     made.valid(id, _BACK, params, clauses=clauses, flags=flags, comment=comment, policy=MERSENNE)
 
 
 def _refused(
-    made: Book, id: str, params: dict[str, Any], codes: frozenset[str], clauses: list[str], flag: str, comment: str
+    made: VectorFile,
+    id: str,
+    params: dict[str, Any],
+    codes: frozenset[str],
+    clauses: list[str],
+    flag: str,
+    comment: str,
 ) -> None:
     made.invalid(id, _BACK, params, codes=codes, clauses=clauses, flags=[flag], comment=comment, policy=MERSENNE)
 
 
-def _wrong_elements(made: Book) -> None:
+def _wrong_elements(made: VectorFile) -> None:
     id = "shamir-reconstruct-congruent"
     params = _given(id, 3, [0, 1, 2])
     number = int.from_bytes(bytes.fromhex(params["shares"][1]), "little")
@@ -209,7 +222,7 @@ def _wrong_elements(made: Book) -> None:
         _refused(made, id, params, LENGTH, ["MOD-07"], "Lengths", comment)
 
 
-def _wrong_users(made: Book) -> None:
+def _wrong_users(made: VectorFile) -> None:
     for id, users in (
         ("shamir-reconstruct-one-too-few", [0, 3]),
         ("shamir-reconstruct-one-share", [2]),
@@ -230,7 +243,7 @@ def _wrong_users(made: Book) -> None:
     _refused(made, id, params, BAD_PARAM, ["SHM-01"], "Numbers", "t = 1")
 
 
-def _wrong_shares(made: Book) -> None:
+def _wrong_shares(made: VectorFile) -> None:
     for id, at in (("shamir-reconstruct-altered-last", 3), ("shamir-reconstruct-altered-behind", 4)):
         params = _given(id, 3, [3, 0, 4, 1, 2])
         number = int.from_bytes(bytes.fromhex(params["shares"][at]), "little")

@@ -14,7 +14,7 @@ from secagg_spec.conformance.checks.scripts import OUT_OF_RANGE
 from secagg_spec.conformance.vectors.base import (
     LARGE,
     SMALL,
-    Book,
+    VectorFile,
     begun,
     drawn_bytes,
 )
@@ -46,7 +46,7 @@ _RFC_8032 = (
 """The private and public keys of the first tests in section 7.1."""
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     made = begun("signing", "Signatures: the bytes that are signed, and what is not valid for them.")
     _signed(made)
@@ -104,7 +104,7 @@ _CASES: tuple[tuple[str, Mapping[str, int], dict[str, Any], str, str], ...] = (
 )
 
 
-def _signed(made: Book) -> None:
+def _signed(made: VectorFile) -> None:
     for name, numbers, changed, flag, comment in _CASES:
         id = f"sign-{name}"
         params = _signing(id, numbers, **changed)
@@ -117,7 +117,7 @@ def _signed(made: Book) -> None:
         )
 
 
-def _not_signed(made: Book) -> None:
+def _not_signed(made: VectorFile) -> None:
     for size in (0, 31, 33, 64):
         id = f"sign-private-{size}"
         params = {**_fields(id), "private": drawn_bytes(id, "private", size).hex()}
@@ -125,7 +125,7 @@ def _not_signed(made: Book) -> None:
     _broken_fields(made, "sign", _SIGN, _signing)
 
 
-def _broken_fields(made: Book, prefix: str, operation: str, request: Callable[..., dict[str, Any]]) -> None:
+def _broken_fields(made: VectorFile, prefix: str, operation: str, request: Callable[..., dict[str, Any]]) -> None:
     """Add requests with sessions of wrong lengths, and with a round number that is too large."""
     for size in (15, 17):
         id = f"{prefix}-session-{size}"
@@ -138,7 +138,7 @@ def _broken_fields(made: Book, prefix: str, operation: str, request: Callable[..
 
 
 def _refused(
-    made: Book,
+    made: VectorFile,
     id: str,
     operation: str,
     params: Mapping[str, Any],
@@ -171,7 +171,7 @@ def _data(params: Mapping[str, Any]) -> bytes:
     return signed_bytes({**params, "session": session, "round": round})
 
 
-def _valid(made: Book) -> None:
+def _valid(made: VectorFile) -> None:
     for name, numbers, changed, flag, comment in _CASES:
         id = f"verify-{name}"
         params = _signature(id, numbers, **changed)
@@ -184,7 +184,7 @@ def _valid(made: Book) -> None:
         made.valid(id, _VERIFY, params, clauses=["SIG-01", "SIG-02"], flags=["Signed"], comment=comment)
 
 
-def _not_valid(made: Book) -> None:
+def _not_valid(made: VectorFile) -> None:
     for name, change, comment in (
         ("first-bit", lambda right: _flip(right, 0, 1), "the first bit of R is flipped"),
         ("last-of-r", lambda right: _flip(right, 31, 128), "the last bit of R is flipped"),
@@ -212,7 +212,7 @@ def _flip(signature: bytes, at: int, bit: int) -> bytes:
     return signature[:at] + bytes([signature[at] ^ bit]) + signature[at + 1 :]
 
 
-def _elsewhere(made: Book) -> None:
+def _elsewhere(made: VectorFile) -> None:
     """Add signatures that are right for something else."""
     for name, change in (
         ("protocol", lambda params: "lightsecagg"),
@@ -233,7 +233,7 @@ def _elsewhere(made: Book) -> None:
         _refused(made, id, _VERIFY, params, BAD_SIGNATURE, "SIG-02", "NotValid", comment)
 
 
-def _unsigned(made: Book) -> None:
+def _unsigned(made: VectorFile) -> None:
     """Add signatures of a signer that omits the session or the round from what it signs."""
     for name, flag, changed in (("session", "SessionSigned", {"session": b""}), ("round", "RoundSigned", {"round": 0})):
         id = f"verify-without-{name}"
@@ -250,7 +250,7 @@ def _unsigned(made: Book) -> None:
 # ------------------------------------------------------------------------------------------- one way to verify them
 
 
-def _large_numbers(made: Book) -> None:
+def _large_numbers(made: VectorFile) -> None:
     for at in (1, 2):
         id = f"verify-large-s-{at}"
         params = _signature(id)
@@ -276,7 +276,7 @@ def _small(id: str, public: bytes, remainder: Callable[[int], bool]) -> dict[str
     return params
 
 
-def _small_orders(made: Book) -> None:
+def _small_orders(made: VectorFile) -> None:
     for k in (1, 2, 4):
         id = f"verify-cofactor-{k}"
         params = _small(id, _ORDER_8, lambda rest, k=k: rest == k)  # type: ignore[misc]
@@ -288,7 +288,7 @@ def _small_orders(made: Book) -> None:
     made.valid(id, _VERIFY, params, clauses=["SIG-03"], flags=["Cofactor"], comment=comment)
 
 
-def _encodings(made: Book) -> None:
+def _encodings(made: VectorFile) -> None:
     id = "verify-neutral-key"
     params = _small(id, _NEUTRAL, lambda rest: True)
     comment = "the key is neutral, R is neutral, S = 0: right"
@@ -309,7 +309,7 @@ def _encodings(made: Book) -> None:
     _refused(made, id, _VERIFY, params, BAD_SIGNATURE, "SIG-03", "NotValid", comment)
 
 
-def _lengths(made: Book) -> None:
+def _lengths(made: VectorFile) -> None:
     for size in (0, 31, 33, 64):
         id = f"verify-public-{size}"
         params = _signature(id)

@@ -10,7 +10,7 @@ import numpy as np
 
 from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, NOT_FINITE
-from secagg_spec.conformance.vectors.base import Book, begun, drawn_rounding
+from secagg_spec.conformance.vectors.base import VectorFile, begun, drawn_rounding
 
 _WEIGHT = "staleness.weight"
 _SMALLEST = 2.0**-53
@@ -19,7 +19,7 @@ _NO_DRAW = 2.0
 """Marks a vector below whose draw is drawn."""
 
 
-def book() -> Book:
+def file() -> VectorFile:
     """Make the vectors of this area."""
     made = begun("staleness", "The integer weights of late updates, decided exactly.")
     _functions(made)
@@ -42,7 +42,7 @@ def _rand(*draws: float) -> dict[str, str]:
 
 
 def _valid(
-    made: Book,
+    made: VectorFile,
     id: str,
     params: dict[str, Any],
     draw: float,
@@ -54,7 +54,7 @@ def _valid(
     made.valid(id, _WEIGHT, params, _rand(given), clauses=clauses, flags=flags, comment=comment)
 
 
-def _functions(made: Book) -> None:
+def _functions(made: VectorFile) -> None:
     for name, kind, p, r, start in (
         ("constant", "constant", 0, 1, 0),
         ("reciprocal", "polynomial", 1, 1, 0),
@@ -75,7 +75,7 @@ def _functions(made: Book) -> None:
         _valid(made, id, params, _NO_DRAW, ["STL-04"], ["Basic"], f"b = 3 and the staleness {tau}")
 
 
-def _thresholds(made: Book) -> None:
+def _thresholds(made: VectorFile) -> None:
     clauses, flags = ["STL-06"], ["Rounding"]
     for name, draw in (("below", 0.25 - _SMALLEST), ("at", 0.25), ("above", 0.25 + _SMALLEST), ("zero", 0.0)):
         params = _params("polynomial", 1, 1, 65, 3)
@@ -93,7 +93,7 @@ def _thresholds(made: Book) -> None:
     _valid(made, "staleness-slow", slow, _NO_DRAW, ["STL-04", "STL-06"], ["Basic"], "the hundredth root of 2")
 
 
-def _whole(made: Book) -> None:
+def _whole(made: VectorFile) -> None:
     for p, r, level, tau in (
         (1, 1, 49, 48),
         (2, 1, 98, 6),
@@ -113,7 +113,7 @@ def _whole(made: Book) -> None:
     _valid(made, "staleness-whole-hinge", hinge, 0.0, ["STL-05"], ["Whole"], "110 / (10 / 10 + 1) is 55")
 
 
-def _beside(made: Book) -> None:
+def _beside(made: VectorFile) -> None:
     for level, tau, draw, where in (
         (318281039, 1, _LARGEST, "just below an integer"),
         (1855077841, 1, _LARGEST, "just below an integer"),
@@ -126,13 +126,15 @@ def _beside(made: Book) -> None:
         _valid(made, f"staleness-beside-{level}", params, draw, ["STL-05", "STL-06"], ["Beside"], comment)
 
 
-def _refused(made: Book, id: str, params: dict[str, Any], clause: str, flag: str, comment: str, *draws: float) -> None:
+def _refused(
+    made: VectorFile, id: str, params: dict[str, Any], clause: str, flag: str, comment: str, *draws: float
+) -> None:
     rand = _rand(*draws) if draws else _rand(float(drawn_rounding(id, 1)[0]))
     codes = {"STL-07": NOT_FINITE, "MOD-07": LENGTH}.get(clause, BAD_PARAM)
     made.invalid(id, _WEIGHT, params, rand, codes=codes, clauses=[clause], flags=[flag], comment=comment)
 
 
-def _refused_functions(made: Book) -> None:
+def _refused_functions(made: VectorFile) -> None:
     for p, r in ((-1, 2), (1001, 1), (1, 101), (1, 0), (1, -2), (2, 4), (0, 2)):
         for kind in ("polynomial", "hinge"):
             id = f"staleness-fraction-{kind}-{p}-{r}".replace("--", "-minus-")
@@ -148,7 +150,7 @@ def _refused_functions(made: Book) -> None:
         _refused(made, id, params, "STL-03", "Unused", comment)
 
 
-def _refused_numbers(made: Book) -> None:
+def _refused_numbers(made: VectorFile) -> None:
     for name, level, tau, start in (
         ("level-zero", 0, 3, 1),
         ("level-negative", -1, 3, 1),
@@ -163,7 +165,7 @@ def _refused_numbers(made: Book) -> None:
         _refused(made, f"staleness-{name}", params, "STL-02", "Numbers", comment)
 
 
-def _refused_draws(made: Book) -> None:
+def _refused_draws(made: VectorFile) -> None:
     params = _params("polynomial", 1, 1, 64, 2)
     for name, draw in (
         ("one", 1.0),

@@ -15,7 +15,7 @@ from secagg_spec import resources, schemas
 from secagg_spec.conformance.adapter import files
 from secagg_spec.conformance.adapter.codes import ALL_CODES
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
-from secagg_spec.conformance.vectors.base import RENEWED, Book, Flag, Vector, read_renewed, renewed, vector_of
+from secagg_spec.conformance.vectors.base import RENEWED, Flag, Vector, VectorFile, read_renewed, renewed, vector_of
 from secagg_spec.conformance.vectors.base import folder as _folder
 from secagg_spec.errors import UsageError
 
@@ -37,15 +37,15 @@ _RENEWED_HEAD = """\
 """
 
 
-def text_of(book: Book) -> str:
-    """Return a book as the text of its file."""
+def text_of(file: VectorFile) -> str:
+    """Return the text of a vector file."""
     body = {
         "schema": SCHEMA,
         "license": LICENSE,
         "generator_version": GENERATOR_VERSION,
-        "covers": book.covers,
-        "flags": {name: flag.as_json() for name, flag in book.flags.items()},
-        "vectors": [vector.as_json() for vector in book.vectors],
+        "covers": file.covers,
+        "flags": {name: flag.as_json() for name, flag in file.flags.items()},
+        "vectors": [vector.as_json() for vector in file.vectors],
     }
     return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
 
@@ -53,7 +53,7 @@ def text_of(book: Book) -> str:
 # ---------------------------------------------------------------------------------------------------- reading
 
 
-def load_all(place: Path | None = None) -> list[Book]:
+def load_all(place: Path | None = None) -> list[VectorFile]:
     """Return the vectors of every file in a folder, by default the folder of the text.
 
     Raises
@@ -62,17 +62,17 @@ def load_all(place: Path | None = None) -> list[Book]:
         A file cannot be used, or two files have the same id.
     """
     paths = [path for path in sorted((place or folder()).glob("*.json")) if path.name != "schema.json"]
-    books = [load(path, validated=place is not None) for path in paths]
+    vector_files = [load(path, validated=place is not None) for path in paths]
     seen: dict[str, str] = {}
-    for book in books:
-        for vector in book.vectors:
+    for file in vector_files:
+        for vector in file.vectors:
             if vector.id in seen:
-                raise UsageError(f"{book.name}.json: the id {vector.id!r} stands in {seen[vector.id]}.json too")
-            seen[vector.id] = book.name
-    return books
+                raise UsageError(f"{file.name}.json: the id {vector.id!r} stands in {seen[vector.id]}.json too")
+            seen[vector.id] = file.name
+    return vector_files
 
 
-def load(path: Path, *, validated: bool = True) -> Book:
+def load(path: Path, *, validated: bool = True) -> VectorFile:
     """Return the vectors of one file.
 
     A test ensures that the kit's own files fit the schema. They are read at each start, and are therefore not
@@ -91,14 +91,14 @@ def load(path: Path, *, validated: bool = True) -> Book:
     if validated:
         _validate(path, body)
     try:
-        book = Book(path.stem, body["covers"], {name: _flag(flag) for name, flag in body["flags"].items()})
-        book.vectors.extend(map(vector_of, body["vectors"]))
+        file = VectorFile(path.stem, body["covers"], {name: _flag(flag) for name, flag in body["flags"].items()})
+        file.vectors.extend(map(vector_of, body["vectors"]))
     except (AttributeError, LookupError, TypeError, ValueError):
         _validate(path, body)
         raise
-    for fault in _faults(book):
+    for fault in _faults(file):
         raise UsageError(f"{path}: {fault}")
-    return book
+    return file
 
 
 def _validate(path: Path, body: Mapping[str, Any]) -> None:
@@ -126,17 +126,17 @@ def _place(body: Mapping[str, Any], where: Sequence[str | int]) -> str:
     return "".join(f"{part}: " for part in parts)
 
 
-def _faults(book: Book) -> Iterator[str]:
+def _faults(file: VectorFile) -> Iterator[str]:
     """Yield the faults that the schema cannot express."""
     clauses, seen = resources.clauses(), set[str]()
-    for name, flag in book.flags.items():
+    for name, flag in file.flags.items():
         if flag.clause not in clauses:
             yield f"flag {name!r}: there is no clause {flag.clause!r} in the text"
-    for vector in book.vectors:
+    for vector in file.vectors:
         unknown = {
             "operation": [vector.operation] if vector.operation not in OPERATIONS else [],
             "clause": [clause for clause in vector.clauses if clause not in clauses],
-            "flag": [flag for flag in vector.flags if flag not in book.flags],
+            "flag": [flag for flag in vector.flags if flag not in file.flags],
             "reject code": [code for code in vector.reject if code not in ALL_CODES],
         }
         for kind, names in unknown.items():
@@ -176,7 +176,7 @@ def index_faults(vectors: Iterable[Vector], index: Mapping[str, str]) -> Iterato
             yield f"the vector {id!r} changed its request or its outcome; give the new one a new id"
 
 
-def renew(books: Sequence[Book], place: Path) -> dict[str, str]:
+def renew(vector_files: Sequence[VectorFile], place: Path) -> dict[str, str]:
     """Give a new id to each vector whose request or outcome changed. Return the new ids by the old ones.
 
     The old ids are withdrawn in the folder's index. The new ids are noted next to those under which they are made.
@@ -185,8 +185,8 @@ def renew(books: Sequence[Book], place: Path) -> dict[str, str]:
     first = {now: old for old, now in before.items()}
     changed = {
         vector.id: next(id for id in (f"{first.get(vector.id, vector.id)}-{n}" for n in count(2)) if id not in index)
-        for book in books
-        for vector in book.vectors
+        for file in vector_files
+        for vector in file.vectors
         if index.get(vector.id, WITHDRAWN) not in (WITHDRAWN, digest(vector))
     }
     (place / INDEX).write_text(index_text((), {**index, **dict.fromkeys(changed, WITHDRAWN)}), encoding="utf-8")
@@ -196,8 +196,8 @@ def renew(books: Sequence[Book], place: Path) -> dict[str, str]:
     head = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
     path.write_text(head + "".join(f"{old} {now}\n" for old, now in lines.items()), encoding="utf-8")
     renewed.cache_clear()
-    for book in books:
-        book.vectors = [replace(vector, id=changed.get(vector.id, vector.id)) for vector in book.vectors]
+    for file in vector_files:
+        file.vectors = [replace(vector, id=changed.get(vector.id, vector.id)) for vector in file.vectors]
     return changed
 
 
@@ -210,22 +210,22 @@ def index_text(vectors: Iterable[Vector], index: Mapping[str, str]) -> str:
 # ---------------------------------------------------------------------------------------------------- writing
 
 
-def write(books: Sequence[Book], place: Path) -> list[Path]:
-    """Write the files of the books and the index into a folder. Return the paths that were written.
+def write(vector_files: Sequence[VectorFile], place: Path) -> list[Path]:
+    """Write the vector files and the index into a folder. Return the paths that were written.
 
-    Files of the folder that no book makes, such as the findings, stay unchanged and are part of the index.
+    Files of the folder that no module makes, such as the findings, stay unchanged and are part of the index.
 
     Raises
     ------
     UsageError
         A vector in the index disappeared or changed. Nothing is written then.
     """
-    others = [book for book in load_all(place) if book.name not in {made.name for made in books}]
-    vectors = [vector for book in (*books, *others) for vector in book.vectors]
+    others = [file for file in load_all(place) if file.name not in {made.name for made in vector_files}]
+    vectors = [vector for file in (*vector_files, *others) for vector in file.vectors]
     index = read_index(place)
     for fault in index_faults(vectors, index):
         raise UsageError(fault)
-    texts = {place / f"{book.name}.json": text_of(book) for book in books}
+    texts = {place / f"{file.name}.json": text_of(file) for file in vector_files}
     texts[place / INDEX] = index_text(vectors, index)
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")

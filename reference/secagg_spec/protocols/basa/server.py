@@ -17,7 +17,7 @@ from secagg_spec.arithmetic.staleness import admissible_weights
 from secagg_spec.crypto import signatures
 from secagg_spec.crypto.boxes import PAIR, PER_POSITION, SELF, Encryption, mask_key
 from secagg_spec.crypto.keys import Roster
-from secagg_spec.crypto.prg import pieces
+from secagg_spec.crypto.prg import stream
 from secagg_spec.protocols import steps
 from secagg_spec.protocols.basa import messages
 from secagg_spec.protocols.basa.cores import Parameters, recover
@@ -358,4 +358,4 @@ def _streams(state: ServerState, seeds: Iterable[tuple[int, int | None, bytes]])
     """Yield the masks from seeds, as streams."""
     assert state.epoch is not None
     p, epoch = state.session.parameters, state.session.epoch(state.epoch)
-    return (pieces(mask_key(epoch, seed, source, target), p.ring, p.d) for source, target, seed in seeds)
+    return (stream(mask_key(epoch, seed, source, target), p.ring, p.d) for source, target, seed in seeds)

@@ -16,7 +16,7 @@ from secagg_spec.arithmetic.staleness import realised_weight
 from secagg_spec.arithmetic.validate import UintArray, frozen
 from secagg_spec.crypto.boxes import PAIR, PER_POSITION, Encryption, mask_key
 from secagg_spec.crypto.keys import Roster, sha256
-from secagg_spec.crypto.prg import KEY_BYTES, pieces
+from secagg_spec.crypto.prg import KEY_BYTES, stream
 from secagg_spec.crypto.signatures import sign, verification_key
 from secagg_spec.protocols import steps
 from secagg_spec.protocols.basa import messages
@@ -240,12 +240,12 @@ def _masks(state: UserState, offer: messages.PositionOffer, before: dict[int, by
     p, epoch, position = state.session.parameters, state.session.epoch(offer.round), offer.position
 
     def streams(keys: Iterator[bytes]) -> Iterator[Iterator[Any]]:
-        return (pieces(key, p.ring, p.d) for key in keys)
+        return (stream(key, p.ring, p.d) for key in keys)
 
     return Masks(
         streams(mask_key(epoch, seed, source, position) for source, seed in before.items()),
         streams(mask_key(epoch, seeds[j], position, j) for j in range(position + 1, p.positions)),
-        pieces(mask_key(epoch, seeds[position], position), p.ring, p.d) if p.settle else None,
+        stream(mask_key(epoch, seeds[position], position), p.ring, p.d) if p.settle else None,
     )
 
 

@@ -25,8 +25,8 @@ import numpy as np
 
 from secagg_spec import errors
 from secagg_spec.arithmetic import packing, validate
-from secagg_spec.arithmetic.companions import small_class
 from secagg_spec.arithmetic.modular import MAX_MODULUS
+from secagg_spec.arithmetic.participation_classes import small_class
 from secagg_spec.arithmetic.validate import UintArray, frozen
 from secagg_spec.protocols import codec, steps
 from secagg_spec.protocols.begun import later_round

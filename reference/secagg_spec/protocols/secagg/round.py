@@ -838,8 +838,8 @@ def _masked(state: UserState, part: Part, received: Collection[int]) -> validate
     """Return one part of the masked input, over the members whose shares arrived (SAG-12)."""
     ring, length = part.ring, part.length
     peers = sorted(part.members & set(received))
-    pairwise = ((peer, prg.pieces(state.mask_keys[part.segment, peer], ring, length)) for peer in peers)
-    own = prg.pieces(state.self_keys[part.segment], ring, length)
+    pairwise = ((peer, prg.stream(state.mask_keys[part.segment, peer], ring, length)) for peer in peers)
+    own = prg.stream(state.self_keys[part.segment], ring, length)
     return mask_update(ring, state.user, part.of(state.update), own, pairwise)
 
 
@@ -986,7 +986,7 @@ def _masked_sum(part: Part, masked: Mapping[int, validate.UintArray]) -> validat
 def _self_masks(state: ServerState, part: Part, seeds: Mapping[int, bytes]) -> Iterable[modular.Summand]:
     context = state.round.context()
     for user in sorted(part.members & set(seeds)):
-        yield prg.pieces(masks.self_key(context, seeds[user], user, part.segment), part.ring, part.length)
+        yield prg.stream(masks.self_key(context, seeds[user], user, part.segment), part.ring, part.length)
 
 
 def _pairwise_secrets(state: ServerState, keys: Mapping[int, bytes]) -> dict[tuple[int, int], bytes]:
@@ -1008,7 +1008,7 @@ def _left(
         if user in part.members and peer in part.members:
             pair = {other: state.keys[other].masking for other in (user, peer)}
             key = masks.pairwise_key(context, secret, pair, part.segment)
-            yield user, peer, prg.pieces(key, part.ring, part.length)
+            yield user, peer, prg.stream(key, part.ring, part.length)
 
 
 # ----------------------------------------------------------------------------------------------------- helpers

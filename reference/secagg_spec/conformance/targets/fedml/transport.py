@@ -74,14 +74,14 @@ class Network:
         self._links: dict[tuple[int, int], deque[bytes]] = {}
         self._waiting: list[tuple[int, int]] = []
         self._drop, self._order = drop, order
-        self._gone: set[int] = set()
+        self._dropped: set[int] = set()
 
     def send(self, message: Any) -> None:
         """Accept a message, unless its sender or receiver has dropped out or is not connected."""
         link = sender, receiver = int(message.get_sender_id()), int(message.get_receiver_id())
         if sender - 1 in self._drop.get(PHASES.get(message.get_type(), ""), ()):
-            self._gone.add(sender)
-        if receiver in self.parties and not self._gone & set(link):
+            self._dropped.add(sender)
+        if receiver in self.parties and not self._dropped & set(link):
             self._links.setdefault(link, deque()).append(pickle.dumps(message))
             self._waiting.append(link)
 
@@ -92,7 +92,7 @@ class Network:
         link = self._order.choice(self._waiting)
         self._waiting.remove(link)
         message = pickle.loads(self._links[link].popleft())  # noqa: S301
-        if not self._gone & set(link):
+        if not self._dropped & set(link):
             self.parties[link[1]].receive(message)
         return True
 

@@ -143,13 +143,13 @@ def played(
     try:
         outcome = run_round([unpack_reals(row) for row in x], weights, stages(drop), settings, change)
     except Halted as halted:
-        raise told(halted) from halted
+        raise refusal_of(halted) from halted
     except ValueError as error:
         raise refused(str(error)) or error from error
     return {"average": pack_reals(outcome.average), "contributors": outcome.contributors}
 
 
-def told(halted: Halted) -> Reject | Halted:
+def refusal_of(halted: Halted) -> Reject | Halted:
     """Return the rejection that the workflow logged; if users failed before, the halt is an error instead."""
     broke = any(not refused(line.split("Error: ", 1)[-1]) for line in halted.raised)
     return halted if broke or not halted.logged else refused(halted.logged[0]) or halted

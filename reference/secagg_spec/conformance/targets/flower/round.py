@@ -102,9 +102,9 @@ class Network:
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
         """Return the replies of the users that have not dropped out."""
-        return [self.reply(message) for message in messages if not self.gone(message)]
+        return [self.reply(message) for message in messages if not self.dropped(message)]
 
-    def gone(self, message: Message) -> bool:
+    def dropped(self, message: Message) -> bool:
         """Return whether the receiver dropped out before the stage of the message, or before an earlier one."""
         passed = STAGES[: STAGES.index(stage_of(message)) + 1]
         return any(user_of(message.metadata.dst_node_id) in self._drop.get(stage, ()) for stage in passed)

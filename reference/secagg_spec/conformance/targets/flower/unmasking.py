@@ -59,8 +59,8 @@ def _pair(answer: Mapping[str, Any]) -> list[bytes]:
     return [answer["pk1"], answer["pk2"]]
 
 
-def _without(clients: Mapping[int, Client], gone: Collection[int]) -> dict[int, Client]:
-    return {user: client for user, client in clients.items() if user not in gone}
+def _without(clients: Mapping[int, Client], dropped: Collection[int]) -> dict[int, Client]:
+    return {user: client for user, client in clients.items() if user not in dropped}
 
 
 def _inbox(user: int, sent: Mapping[int, Mapping[str, Any]]) -> dict[str, list[Any]]:

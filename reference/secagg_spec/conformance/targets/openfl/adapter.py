@@ -85,9 +85,9 @@ def drop_phases() -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=16)
-def experiment(N: int, *gone: tuple[int, ...]) -> Experiment:
+def experiment(N: int, *dropped: tuple[int, ...]) -> Experiment:
     """Return an experiment after its setup; rounds with the same numbers share one setup, as in OpenFL."""
-    return Experiment(N, dict(zip(STAGES, gone, strict=True)))
+    return Experiment(N, dict(zip(STAGES, dropped, strict=True)))
 
 
 def share(t: int, n: int, secret: str, rand: dict[str, Any]) -> dict[str, Any]:

@@ -79,7 +79,7 @@ class Experiment:
 
     def __init__(self, size: int, drop: Mapping[str, Collection[int]]) -> None:
         self._names = [name_of(user) for user in range(size)]
-        self._gone = {user for users in drop.values() for user in users}
+        self._dropped = {user for users in drop.values() for user in users}
         self._aggregator = Aggregator(self._names)
         network = Network(self._aggregator, {name_of(user): stage for stage, users in drop.items() for user in users})
         self._users = [User(name, network) for name in self._names]
@@ -87,14 +87,14 @@ class Experiment:
         self._databases = [self._aggregator.database, *(user.database for user in self._users)]
         self._after_setup = [database.tensor_db for database in self._databases]
 
-    def round(self, updates: Sequence[Sequence[float]], weights: Sequence[int], gone: Collection[int]) -> Outcome:
+    def round(self, updates: Sequence[Sequence[float]], weights: Sequence[int], dropped: Collection[int]) -> Outcome:
         """Return the outcome of the first round; afterwards, the experiment is again in its state after the setup.
 
         Parameters
         ----------
         updates, weights
             N vectors of numbers, and the numbers of examples of the N users.
-        gone
+        dropped
             The users that send no results.
 
         Raises
@@ -104,7 +104,7 @@ class Experiment:
         """
         try:
             for user, (collaborator, update) in enumerate(zip(self._users, updates, strict=True)):
-                if user not in self._gone | set(gone):
+                if user not in self._dropped | set(dropped):
                     collaborator.train(update)
             return self._aggregator.average(dict(zip(self._names, weights, strict=True)))
         finally:

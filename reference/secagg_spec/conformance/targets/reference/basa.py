@@ -211,7 +211,7 @@ def _split(data: bytes, count: int) -> list[bytes]:
 
 def _stream(parameters: Parameters, epoch: Epoch, seed: bytes, source: int, target: int | None = None) -> Iterator[Any]:
     """Return the mask that a seed generates, in pieces."""
-    return prg.pieces(boxes.mask_key(epoch, seed, source, target), parameters.ring, parameters.d)
+    return prg.stream(boxes.mask_key(epoch, seed, source, target), parameters.ring, parameters.d)
 
 
 HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(

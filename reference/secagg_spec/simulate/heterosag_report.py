@@ -59,8 +59,8 @@ def _cells(p: Parameters) -> list[str]:
     which = "each segment" if few else "the first and the last segment"
     lines = [f"the cells of {which}: {unit(p)}s, users, K, modulus R"]
     for at in shown_rows:
-        told = [f"{_cell(cell):{width}}" for cell in rows[at]]
-        cut = ["".join(told[left : left + each]).rstrip() for left in range(0, len(told), each)]
+        cells = [f"{_cell(cell):{width}}" for cell in rows[at]]
+        cut = ["".join(cells[left : left + each]).rstrip() for left in range(0, len(cells), each)]
         lines += [f"  {at if not row else '':>{number_width}}  {line}" for row, line in enumerate(cut)]
     return lines
 
@@ -119,23 +119,23 @@ def sums(found: Sequence[CellSum]) -> list[str]:
 def decodable_segments(p: Parameters, survivors: Collection[int]) -> list[str]:
     """Say for each subgroup, and for the worst set, in which segments the server knows the sum."""
     one = unit(p)
-    gone = tuple(at for at, members in enumerate(p.members) if not set(members) & set(survivors))
-    best = inference_robustness(p.plan, gone)
+    dropped = tuple(at for at, members in enumerate(p.members) if not set(members) & set(survivors))
+    best = inference_robustness(p.plan, dropped)
     lines = [f"segments in which the server knows the sum of one {one} by itself, and the set of which it knows most:"]
-    lines += [_known(p, at, gone) for at in range(p.count)]
+    lines += [_known(p, at, dropped) for at in range(p.count)]
     lines.append(f"  the most: {witness(best, one)}; inference robustness {number(best.value)}")
-    if not gone:
+    if not dropped:
         return [*lines, f"  no {one} is lost as a whole, so the dropouts add nothing to this"]
     before = inference_robustness(p.plan)
-    were = "were" if len(gone) > 1 else "was"
-    return [*lines, f"  before {things(one, gone)} {were} lost: {witness(before, one)}; {number(before.value)}"]
+    were = "were" if len(dropped) > 1 else "was"
+    return [*lines, f"  before {things(one, dropped)} {were} lost: {witness(before, one)}; {number(before.value)}"]
 
 
-def _known(p: Parameters, subgroup: int, gone: Collection[int]) -> str:
+def _known(p: Parameters, subgroup: int, dropped: Collection[int]) -> str:
     name = f"  {unit(p)} {subgroup:>{len(str(p.count - 1))}}"
-    if subgroup in gone:
+    if subgroup in dropped:
         return f"{name}: lost as a whole"
-    now, before = decodable(p.plan, (subgroup,), gone), decodable(p.plan, (subgroup,))
+    now, before = decodable(p.plan, (subgroup,), dropped), decodable(p.plan, (subgroup,))
     more = f"; before others were lost, {things('segment', before)}" if now != before else ""
     return f"{name}: {things('segment', now)}, {len(now)} of {p.count}{more}"
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec.arithmetic.companions import companions, small_class
+from secagg_spec.arithmetic.participation_classes import participation_classes, small_class
 
 families = st.lists(st.frozensets(st.integers(0, 6)), max_size=5)
 
@@ -17,7 +17,7 @@ families = st.lists(st.frozensets(st.integers(0, 6)), max_size=5)
 @pytest.mark.requirement("HSA-27", "HSA-28")
 @given(families)
 def test_classes_are_the_users_that_no_set_tells_apart(sets: list[frozenset[int]]) -> None:
-    found = companions(sets)
+    found = participation_classes(sets)
     everybody = frozenset[int]().union(*sets)
     assert frozenset[int]().union(*found) == everybody
     assert sum(map(len, found)) == len(everybody)
@@ -29,9 +29,9 @@ def test_classes_are_the_users_that_no_set_tells_apart(sets: list[frozenset[int]
 @pytest.mark.requirement("HSA-27")
 @given(families, st.integers(1, 4))
 def test_a_class_that_is_too_small_is_found(sets: list[frozenset[int]], least: int) -> None:
-    found, sizes = small_class(sets, least), [len(members) for members in companions(sets)]
+    found, sizes = small_class(sets, least), [len(members) for members in participation_classes(sets)]
     assert (found is not None) == any(size < least for size in sizes)
-    assert found is None or (found in companions(sets) and len(found) == min(sizes))
+    assert found is None or (found in participation_classes(sets) and len(found) == min(sizes))
 
 
 @pytest.mark.requirement("HSA-27")
@@ -41,7 +41,7 @@ def test_no_combination_is_about_fewer_users_than_a_class_has(
 ) -> None:
     """Exactly, and modulo any m: where it is not zero, it is so for all of a class."""
     entries = {user: sum(f for f, s in zip(factors, sets, strict=False) if user in s) for user in range(7)}
-    fewest = min(map(len, companions(sets)), default=0)
+    fewest = min(map(len, participation_classes(sets)), default=0)
     for modulus in (0, m):
         about = [user for user, entry in entries.items() if (entry % modulus if modulus else entry)]
         assert not about or len(about) >= fewest
@@ -68,9 +68,9 @@ def test_sums_that_tell_of_one_user_though_no_combination_is_about_few(
     if combined is not None:
         assert (np.array(factors) @ rows).tolist() == combined
     inputs = np.array(list(product((0, 1), repeat=users)))
-    told: dict[tuple[int, ...], set[int]] = {}
+    report: dict[tuple[int, ...], set[int]] = {}
     for given_inputs, sums in zip(inputs, inputs @ rows.T, strict=True):
-        told.setdefault(tuple(sums.tolist()), set()).add(int(given_inputs[0]))
+        report.setdefault(tuple(sums.tolist()), set()).add(int(given_inputs[0]))
     if combined is None:
-        assert all(len(values) == 1 for values in told.values())
+        assert all(len(values) == 1 for values in report.values())
     assert small_class([frozenset(members) for members in sets], 3) is not None

@@ -24,7 +24,7 @@ _BETWEEN = 0.8
 # ------------------------------------------------------------------------------------------------------- words
 
 
-def told(result: Result) -> Iterator[str]:
+def lines(result: Result) -> Iterator[str]:
     """Yield the report, line by line."""
     settings, p = result.settings, result.settings.parameters
     yield f"{p.N} users with one image each ({result.data}), {p.K} in each of {settings.rounds} rounds of SecAgg"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from secagg_spec.arithmetic.validate import BoolArray
 
 
-def companions(sets: Collection[frozenset[int]]) -> list[frozenset[int]]:
+def participation_classes(sets: Collection[frozenset[int]]) -> list[frozenset[int]]:
     """Return the users of the sets, grouped into classes of users who are in exactly the same sets."""
     found: dict[tuple[bool, ...], set[int]] = {}
     for user in sorted(frozenset[int]().union(*sets)):
@@ -36,7 +36,7 @@ def small_class(sets: Collection[frozenset[int]], least: int) -> frozenset[int] 
     frozenset of int or None
         None when all classes have `least` users or more, or there are no users.
     """
-    fewest = min(companions(sets), key=len, default=None)
+    fewest = min(participation_classes(sets), key=len, default=None)
     return fewest if fewest is not None and len(fewest) < least else None
 
 

@@ -14,9 +14,9 @@ import pytest
 from secagg_spec.arithmetic import dependence
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.selection import words
+from secagg_spec.selection import codewords
+from secagg_spec.selection.codewords import Code, code_of
 from secagg_spec.selection.metrics import Log
-from secagg_spec.selection.words import Code, code_of
 
 
 def rank(rows: Log) -> int:
@@ -34,7 +34,7 @@ def drawn(seed: int) -> Code:
             return code
 
 
-def lightest(code: Code, base: words._Base, most: int) -> int:
+def lightest(code: Code, base: codewords._Base, most: int) -> int:
     """The least weight of words with at most that many columns of a base, by trying all sets of columns."""
     found = [int(code.weights.sum()) + 1]
     for size in range(1, len(code.weights) + 1):
@@ -87,7 +87,7 @@ def test_some_base_has_few_columns_of_a_light_word() -> None:
     base = drawn(0).base
     for shared, count, weight in product((1, 2, 3), range(1, 8), range(1, 9)):
         most = max(columns for columns in range(30) if columns * count <= shared * (weight - 1))
-        assert words._Packing((base,) * count, shared).most(weight) == most
+        assert codewords._Packing((base,) * count, shared).most(weight) == most
 
 
 @pytest.mark.requirement("MRA-13")
@@ -113,11 +113,11 @@ def test_the_cost_of_a_base_is_what_is_compared(seed: int, most: int, monkeypatc
         compared.append(comb(matrix.shape[1], max(size - 1, 1)))
         return searched(field, matrix, size, weights)
 
-    def pairs(base: words._Base) -> None:
+    def pairs(base: codewords._Base) -> None:
         compared.extend([len(base.outside)] * len(list(combinations(base.inside, 2))))
         noted(base)
 
-    monkeypatch.setattr(words, "_SPLITS", 1)
+    monkeypatch.setattr(codewords, "_SPLITS", 1)
     monkeypatch.setattr(dependence, "lightest", lightest)
     monkeypatch.setattr(code, "_note_pairs", pairs)
     if cost < inf:
