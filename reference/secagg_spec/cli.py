@@ -122,7 +122,7 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     """Parse the arguments with the parser of the command that comes first."""
     name = arguments[0] if arguments else ""
     if name not in COMMANDS:
-        return parser().parse_args(arguments)
+        return parser(() if name == "--version" else tuple(COMMANDS)).parse_args(arguments)
     joined = getattr(import_module(COMMANDS[name]), "joined", list)
     return parser([name]).parse_args(joined(arguments))
 

@@ -353,7 +353,8 @@ def _verdicts() -> Mapping[str, str]:
 
 def tests_of(clause: str) -> list[str]:
     """Return the tests of a checkout that are marked with a clause."""
-    return _marked().get(clause, [])
+    named = [path for path, source in _sources().items() if f'"{clause}"' in source]
+    return [test for path in named for marked, test in _marked(path) if marked == clause]
 
 
 def in_checkout() -> bool:
@@ -366,16 +367,18 @@ def _tests() -> Path:
 
 
 @cache
-def _marked() -> Mapping[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for path in sorted(_tests().rglob("test_*.py")):
-        source = path.read_text(encoding="utf-8")
-        if "mark.requirement(" not in source:
-            continue
-        for node in ast.parse(source).body:
-            for clause in _marks(node) if isinstance(node, ast.FunctionDef) else ():
-                found.setdefault(clause, []).append(f"{path.relative_to(_tests().parent)}::{node.name}")  # type: ignore[attr-defined]
-    return found
+def _sources() -> Mapping[Path, str]:
+    """Return the files of tests that mark some."""
+    found = {path: path.read_text(encoding="utf-8") for path in sorted(_tests().rglob("test_*.py"))}
+    return {path: source for path, source in found.items() if "mark.requirement(" in source}
+
+
+@cache
+def _marked(path: Path) -> Sequence[tuple[str, str]]:
+    """Return the pairs of a clause and a test of a file that is marked with it."""
+    functions = [node for node in ast.parse(_sources()[path]).body if isinstance(node, ast.FunctionDef)]
+    name = path.relative_to(_tests().parent)
+    return [(clause, f"{name}::{function.name}") for function in functions for clause in _marks(function)]
 
 
 def _marks(function: ast.FunctionDef) -> Iterator[str]:
