@@ -11,6 +11,7 @@ from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.mutation.evidence import PlantedConnection, failing
 from secagg_spec.conformance.running.runner import Settings, first_failure, run_check
 from tests.conformance import shipped
+from tests.quick import part
 
 REGISTRY = mutants.load()
 COMPOSITES = {name: mutant for name, mutant in REGISTRY.items() if mutant.parts}
@@ -50,7 +51,7 @@ def test_there_are_ten_composites_over_the_protocols() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ROUNDS)
+@pytest.mark.parametrize("name", part(2, ROUNDS))
 def test_a_whole_round_alone_does_not_find_a_composite_and_finds_each_half(name: str) -> None:
     assert verdict(name, ROUNDS[name]) == "pass"
     assert all(found(half, ROUNDS[name]) for half in COMPOSITES[name].parts)

@@ -152,7 +152,7 @@ def test_what_the_table_says_of_a_bug_still_finds_it_through_each_of_its_clauses
 
 @pytest.mark.slow
 @pytest.mark.requirement("CNF-10")
-@pytest.mark.parametrize("name", DRAWING)
+@pytest.mark.parametrize("name", part(4, DRAWING))
 def test_evidence_holds_whatever_an_adapter_draws(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in part(2, (1, 2)):
         fixed(monkeypatch, seed)
