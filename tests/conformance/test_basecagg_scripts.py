@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from secagg_spec.arithmetic.modular import PrimeField, Ring
 from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.adapter.wire import Answer, Request, pack, pack_reals, unpack
@@ -24,7 +25,8 @@ from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.conformance.sessions.mixed import Difference, Player
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.targets.reference.messages import parse
-from secagg_spec.conformance.vectors.basecagg_scripts import Acts, deal
+from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
+from secagg_spec.crypto.keys import public_key
 from secagg_spec.protocols.codec import encode
 from secagg_spec.protocols.steps import SERVER
 from tests.conformance import narrow
@@ -56,15 +58,60 @@ def ask(op: str, params: dict[str, Any], rand: dict[str, Any] | None = None) -> 
 
 def two_buffers(*, sealed: bool = True) -> Stage:
     """Return a session of two buffers, with an update in the second one that is a round late."""
-    acts = Acts(opened_stage(deal("basecagg-test", NUMBERS, sealed=sealed)))
-    acts.start(0, 1, 2, 3)
-    acts.send(1)
-    acts.send(0, 3)
-    acts.recover(0, 2, 3, 4)
-    acts.start(0, 1)
-    acts.send(2, 1, 0)
-    acts.recover(1, 2, 4)
-    return acts.stage
+    stage = opened_stage(deal(sealed=sealed))
+    start(stage, 0, 1, 2, 3)
+    send(stage, 1)
+    send(stage, 0, 3)
+    recover(stage, 0, 2, 3, 4)
+    start(stage, 0, 1)
+    send(stage, 2, 1, 0)
+    recover(stage, 1, 2, 4)
+    return stage
+
+
+def deal(*, sealed: bool, count: int = 3) -> Deal:
+    """Return what every party is given: drawn keys, updates and sampled values."""
+    source, ring, N, d = SeededSource(b"tests", "basecagg deal"), PrimeField(97), NUMBERS["N"], NUMBERS["d"]
+    keys = [source.take(32) for _ in range(N)]
+    roster = [public_key(key).hex() for key in keys]
+    roundings = [pack_reals(draw_rounding(source, NUMBERS["K"])) for _ in range(count)]
+    setups: dict[int, dict[str, Any]] = {SERVER: {}}
+    rands: dict[int, dict[str, Any]] = {SERVER: {"roundings": roundings}}
+    B = basecagg_sessions.budget(NUMBERS)
+    for user in range(N):
+        inputs = (draw_elements(source, Ring(2 * B + 1), (count, d)).astype(np.int64) - B) % 97
+        channel: Any = {"private": keys[user].hex(), "roster": roster} if sealed else "plain"
+        setups[user] = {"user": user, "channel": channel, "updates": [pack(row.astype(np.uint64)) for row in inputs]}
+        sizes = {"masks": d, "noises": NUMBERS["T"] * -(-d // (NUMBERS["U"] - NUMBERS["T"]))}
+        rands[user] = {
+            name: [pack(draw_elements(source, ring, (n,))) for _ in range(count)] for name, n in sizes.items()
+        }
+    return Deal("basecagg", dict(NUMBERS), source.take(16), 70_000, setups, rands)
+
+
+def start(stage: Stage, *users: int) -> None:
+    """Let users ask, get their stamps and share their masks. All users hold the shares."""
+    asked = [key for user in users for key in stage.take(Turn(user, "request"))]
+    stamps = stage.take(Turn(SERVER, "request", tuple(asked)))
+    sent = [key for stamp in stamps for key in stage.take(Turn(stamp.receiver, "share", (stamp,)))]
+    relayed = stage.take(Turn(SERVER, "share", tuple(sent)))
+    for user in stage.deal.users:
+        mine = tuple(key for key in relayed if key.receiver == user)
+        if mine:
+            stage.take(Turn(user, "hold", mine))
+
+
+def send(stage: Stage, *users: int) -> None:
+    """Let users upload, and the server accept their updates in one step."""
+    sent = [key for user in users for key in stage.take(Turn(user, "upload"))]
+    stage.take(Turn(SERVER, "upload", tuple(sent)))
+
+
+def recover(stage: Stage, *users: int) -> None:
+    """Let the buffer be closed, and recovered from the answers of some users."""
+    shown = {key.receiver: key for key in stage.take(Turn(SERVER, "close"))}
+    answers = [key for user in users for key in stage.take(Turn(user, "recover", (shown[user],)))]
+    stage.take(Turn(SERVER, "recover", tuple(answers)))
 
 
 def steps_of(played: Stage, party: int) -> list[dict[str, Any]]:

@@ -261,7 +261,7 @@ def test_a_failing_script_becomes_a_vector_with_entries(codes: list[str], kept: 
     known = VECTORS["user-upload-round"]
     stored = {"message": "found", "expected_of_the_last_answer": {"reject": codes}}
     request = {"op": known.operation, "params": known.params, "rand": known.rand}
-    vector = promote.decided(stored, request, "found-once", ("MSG-03",), None)
+    vector = promote.decided(stored, request, "found-once", ("MSG-03",), None, ("Found-MSG-03",))
     assert vector.result is not None
     refused = vector.result["steps"][1]["reject"]
     assert set(refused) <= {"malformed", "wrong_phase"}

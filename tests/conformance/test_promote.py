@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from functools import cache
 from pathlib import Path
@@ -139,6 +140,29 @@ def test_the_findings_of_the_text_take_it_with_its_id(
     [vector] = [vector for vector in store.load(place / "findings.json").vectors if vector.id == "found-1"]
     assert vector.comment == "a comment"
     assert store.read_index(place)["found-1"] == store.digest(vector)
+
+
+@pytest.mark.slow
+def test_a_file_of_the_text_takes_it_with_a_flag_that_stands_there(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = failure(tmp_path / "repro", "mask-is-subtracted", "lightsecagg.mask/exact")
+    place = tmp_path / "vectors"
+    shutil.copytree(store.folder(), place)
+    monkeypatch.setattr(store, "folder", lambda: place)
+    into = place / "lightsecagg.json"
+    before, given = into.read_bytes(), ("--id", "mask-7", "--clause", "LSA-02", "--into", str(into))
+    for flags, said in (((), "--flag is missing"), (("--flag", "Nothing"), "--flag Nothing: there is no such flag")):
+        code, _, err = promote(capsys, path, *given, *flags)
+        assert code == 2
+        assert f"{said}; lightsecagg.json has the flags of spec/vectors/flags.toml: Basic, MaskLength, " in err
+    assert into.read_bytes() == before
+    assert promote(capsys, path, *given, "--flag", "Basic")[0] == 0
+    [vector] = [vector for vector in store.load(into).vectors if vector.id == "mask-7"]
+    assert vector.flags == ("Basic",)
+    after = into.read_bytes()
+    store.write(store.regenerated(place), place)
+    assert into.read_bytes() == after
 
 
 # ------------------------------------------------------------------------------------------------------- sessions

@@ -8,7 +8,6 @@ import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from secagg_spec import cli, resources, schemas
-from secagg_spec.conformance import vectors
 from secagg_spec.conformance.checks import REGISTRY as CHECKS
 from secagg_spec.conformance.mutants.catalogue import load as load_mutants
 from secagg_spec.conformance.mutants.catalogue import planted
@@ -32,25 +30,36 @@ SCHEMA = schemas.load(store.folder() / "schema.json")
 FILES = sorted(path for path in store.folder().glob("*.json") if path.name != "schema.json")
 
 
-@cache
-def generated() -> list[VectorFile]:
-    """What the generator makes."""
-    return list(vectors.files())
-
-
 # --------------------------------------------------------------------------------------------------------- files
 
 
 @pytest.mark.slow
-def test_the_files_are_those_that_the_generator_writes(tmp_path: Path) -> None:
+def test_the_files_hold_the_results_of_the_reference_and_the_words_of_the_mutants(tmp_path: Path) -> None:
     shutil.copytree(store.folder(), tmp_path / "vectors")
-    for vector_file in generated():
-        (tmp_path / "vectors" / f"{vector_file.name}.json").unlink()
-    written = store.write(generated(), tmp_path / "vectors")
-    assert [path.name for path in written] == [*(f"{area}.json" for area in vectors.AREAS), store.INDEX]
+    written = store.write(store.regenerated(store.folder()), tmp_path / "vectors")
+    assert [path.name for path in written] == [*(path.name for path in FILES), store.INDEX]
     for path in written:
         assert path.read_bytes() == (store.folder() / path.name).read_bytes(), f"{path.name}: run make vectors"
-    assert {path.stem for path in FILES} - set(vectors.AREAS) <= {store.FINDINGS}
+
+
+@pytest.mark.parametrize(
+    ("id", "mutant", "said"),
+    [
+        ("mds-encode-example", "noise-first", "changed its request or its outcome"),
+        ("aggregate-small-set", "small-set-accepted", "demands .* and the reference answers {'result'"),
+        ("user-upload-round", "round-unchecked", "demands .* and the reference answers {'outbox'"),
+    ],
+)
+def test_with_a_bug_in_the_reference_no_file_is_written(tmp_path: Path, id: str, mutant: str, said: str) -> None:
+    [file] = [file for file in VECTOR_FILES if VECTORS[id] in file.vectors]
+    place = tmp_path / "vectors"
+    place.mkdir()
+    store.write([replace(file, vectors=[VECTORS[id]])], place)
+    before = {path: path.read_bytes() for path in place.iterdir()}
+    store.write(store.regenerated(place), place)
+    with planted(mutant), pytest.raises(UsageError, match=said):
+        store.write(store.regenerated(place), place)
+    assert {path: path.read_bytes() for path in place.iterdir()} == before
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -81,10 +90,10 @@ def test_no_id_disappears_or_changes_its_meaning() -> None:
         ({"mds-encode-example": "withdrawn"}, "never used again"),
     ],
 )
-def test_a_generator_that_breaks_the_index_writes_nothing(tmp_path: Path, index: dict[str, str], said: str) -> None:
+def test_what_breaks_the_index_is_not_written(tmp_path: Path, index: dict[str, str], said: str) -> None:
     (tmp_path / store.INDEX).write_text("".join(f"{id} {digest}\n" for id, digest in index.items()))
     with pytest.raises(UsageError, match=said):
-        store.write(generated(), tmp_path)
+        store.write(VECTOR_FILES, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [store.INDEX]
 
 
@@ -281,8 +290,14 @@ def texts(value: Any) -> Iterator[str]:
             yield from texts(item)
 
 
+LAST_DRAWN = "quantize-half"
+"""The last id of a vector whose inputs were drawn; later ones are the smallest cases that show a bug."""
+
+
 def random_inputs() -> list[tuple[str, str]]:
-    """The inputs that are meant to be random: those of vectors without a flag of edge values."""
+    """The inputs that are meant to be random: those that were drawn, of vectors without a flag of edge values."""
+    ids = list(store.read_index(store.folder()))
+    drawn = set(ids[: ids.index(LAST_DRAWN) + 1])
     edge = {
         (vector_file.name, name)
         for vector_file in VECTOR_FILES
@@ -292,7 +307,11 @@ def random_inputs() -> list[tuple[str, str]]:
     found = []
     for vector_file in VECTOR_FILES:
         for vector in vector_file.vectors:
-            if vector.id in NOT_COMPARED or any((vector_file.name, flag) in edge for flag in vector.flags):
+            if (
+                vector.id in NOT_COMPARED
+                or vector.id not in drawn
+                or any((vector_file.name, flag) in edge for flag in vector.flags)
+            ):
                 continue
             members = {**vector.params, **vector.rand}
             found += [(vector.id, text) for name in INPUTS for text in texts(members.get(name)) if text]

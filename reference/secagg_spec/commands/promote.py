@@ -13,15 +13,16 @@ from secagg_spec import disk, resources
 from secagg_spec.conformance.running import repros
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors import store
-from secagg_spec.conformance.vectors.base import Flag, Vector, VectorFile, ask
+from secagg_spec.conformance.vectors.base import Flag, Vector, VectorFile, ask, flags_of
 from secagg_spec.conformance.vectors.entries import MEMBERS, SCRIPTS, Refusal
 from secagg_spec.conformance.vectors.entries import demanded as demanded_entries
 from secagg_spec.errors import UsageError
 from secagg_spec.schemas import shown
 
 _USAGE = """secagg-spec promote REPRO --id NAME --clause CLAUSE [--clause …]
-                           [--comment TEXT] [--into FILE]"""
+                           [--comment TEXT] [--into FILE --flag FLAG [--flag …]]"""
 _EPILOG = """The reference's answer is the outcome. The vector goes into spec/vectors/findings.json, or into FILE.
+A file that spec/vectors/flags.toml lists takes the flags that stand there: what the vector is for.
 The steps of one session become a script of its party."""
 _PRESUPPOSED: Mapping[str, Mapping[str, str]] = {
     "mds.encode": {"mds.code": "vandermonde"},
@@ -49,19 +50,21 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--clause", action="append", required=True, metavar="CLAUSE", help="a clause that decides it")
     parser.add_argument("--comment", metavar="TEXT", help="a description of the case (the message of the failure)")
     parser.add_argument("--into", type=Path, metavar="FILE", help="the file of vectors (spec/vectors/findings.json)")
+    parser.add_argument("--flag", action="append", default=[], metavar="FLAG", help="a flag of FILE in flags.toml")
     parser.set_defaults(run=main)
 
 
 def main(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     _check_names(options.id, options.clause)
-    stored = repros.load(options.repro)
-    vector = decided(stored, _request(options.repro), options.id, tuple(dict.fromkeys(options.clause)), options.comment)
+    stored, clauses = repros.load(options.repro), tuple(dict.fromkeys(options.clause))
     path = options.into or store.folder() / f"{store.FINDINGS}.json"
-    existing = store.load_all()
     file = store.load(path) if path.exists() else VectorFile(path.stem, _COVERS)
-    _refuse_known(vector, [*existing, file])
-    _add(file, vector)
+    flags = _flags(path, file, options.flag, clauses[0])
+    vector = decided(stored, _request(options.repro), options.id, clauses, options.comment, tuple(flags))
+    _refuse_known(vector, [*store.load_all(), file])
+    file.flags.update(flags)
+    file.vectors.append(vector)
     _write(file, path)
     outcome = f"reject with {' or '.join(vector.reject)}" if vector.reject else json.dumps(dict(vector.result or {}))
     print(f"{path}: added {vector.id} ({vector.operation}); the outcome is {outcome}")
@@ -69,7 +72,12 @@ def main(options: argparse.Namespace) -> int:
 
 
 def decided(
-    stored: Mapping[str, Any], request: Mapping[str, Any], id: str, clauses: tuple[str, ...], comment: str | None
+    stored: Mapping[str, Any],
+    request: Mapping[str, Any],
+    id: str,
+    clauses: tuple[str, ...],
+    comment: str | None,
+    flags: tuple[str, ...],
 ) -> Vector:
     """Return the vector of a stored failure, with the outcome that the reference gives.
 
@@ -85,7 +93,7 @@ def decided(
         raise UsageError(f"{operation} was asked without explicit randomness: the result is the implementation's own")
     answer, expected = ask(operation, params, rand), stored.get("expected_of_the_last_answer")
     text = comment or stored["message"]
-    described = (id, clauses, (f"Found-{clauses[0]}",), text, operation, params, rand)
+    described = (id, clauses, flags, text, operation, params, rand)
     policy = _PRESUPPOSED.get(operation, {})
     demanded = set(expected["reject"]) if isinstance(expected, dict) and "reject" in expected else None
     if "result" in answer and operation in MEMBERS:
@@ -179,17 +187,30 @@ def _refuse_known(vector: Vector, files: list[VectorFile]) -> None:
             raise UsageError(f"the vector {other.id!r} asks the same")
 
 
-def _add(file: VectorFile, vector: Vector) -> None:
-    [name] = vector.flags
-    description, effect = "An implementation failed in this case.", "what the comment says"
-    file.flags.setdefault(name, Flag("FOUND", description, effect, vector.clauses[0], ()))
-    file.vectors.append(vector)
+def _flags(path: Path, file: VectorFile, names: Sequence[str], clause: str) -> dict[str, Flag]:
+    """Return the flags of a new vector by their names: those that are given, or the one for findings."""
+    listed = flags_of(file.name) if _is_of_the_text(path) else {}
+    if not listed and not names:
+        description, effect = "An implementation failed in this case.", "what the comment says"
+        name = f"Found-{clause}"
+        return {name: file.flags.get(name, Flag("FOUND", description, effect, clause, ()))}
+    known = {**file.flags, **listed}
+    for name in names or [""]:
+        if name not in known:
+            said = f"--flag {name}: there is no such flag" if name else "--flag is missing"
+            flags = ", ".join(known)
+            raise UsageError(f"{said}; {path.name} has the flags of spec/vectors/flags.toml: {flags}")
+    return {name: known[name] for name in names}
+
+
+def _is_of_the_text(path: Path) -> bool:
+    return path.resolve().parent == store.folder().resolve()
 
 
 def _write(file: VectorFile, path: Path) -> None:
     try:
         path.write_text(store.text_of(file), encoding="utf-8")
-        if path.resolve().parent == store.folder().resolve():
+        if _is_of_the_text(path):
             index = store.read_index(path.parent)
             (path.parent / store.INDEX).write_text(store.index_text(file.vectors, index), encoding="utf-8")
     except OSError as error:

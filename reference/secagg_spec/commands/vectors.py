@@ -13,7 +13,6 @@ from typing import Any
 
 from secagg_spec.commands import opening
 from secagg_spec.commands import options as arguments
-from secagg_spec.conformance import vectors
 from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import ProcessConnection
 from secagg_spec.conformance.adapter.plain import counted, shown
@@ -49,7 +48,8 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only ids, clauses, flags, operations with this")
     parser.add_argument("--file", type=Path, metavar="FILE", help="another file of vectors")
     arguments.add_timeouts(parser)
-    parser.add_argument("--regenerate", action="store_true", help="write all files of spec/vectors again, and exit")
+    asked = "ask the reference for all results of spec/vectors again, write the files, and exit"
+    parser.add_argument("--regenerate", action="store_true", help=asked)
     parser.add_argument("--renew", action="store_true", help="with --regenerate: a vector that changed gets a new id")
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
     parser.set_defaults(run=main)
@@ -75,7 +75,7 @@ def _regenerate(options: argparse.Namespace) -> int:
         raise UsageError("--regenerate takes no other option except --renew")
     if not (store.folder().parents[1] / "pyproject.toml").is_file():
         raise UsageError("--regenerate needs a checkout")
-    files = vectors.files()
+    files = store.regenerated(store.folder())
     if options.renew:
         for old, new in store.renew(files, store.folder()).items():
             print(f"{old} is now {new}")
@@ -130,7 +130,7 @@ def _judge(name: str, connection: ProcessConnection | str, files: Sequence[Vecto
     for vector_file in files:
         _print(vector_file, found[vector_file.name])
     _print_untouched(files, found)
-    outcomes = [outcome for of_book in found.values() for outcome in of_book]
+    outcomes = [outcome for of_file in found.values() for outcome in of_file]
     print(_counts(f"{name}: {counted(len(outcomes), 'vector')}", outcomes))
     ran = any(outcome.verdict != UNDECLARED for outcome in outcomes)
     return 1 if any(outcome.failed for outcome in outcomes) else 0 if ran else 4

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.conformance.targets.reference.basa import read_parameters
@@ -26,7 +24,6 @@ from secagg_spec.protocols.basa.messages import (
     CloseRequest,
     EpochKeys,
     KeyRequest,
-    PositionKey,
     PositionOffer,
     PositionRequest,
     PositionState,
@@ -117,16 +114,6 @@ class Cast:
     def key_request(self, user: int, epoch: int, position: int) -> KeyRequest:
         """Return the request for a key."""
         return KeyRequest(self.session.id, epoch, user, AUTHORITY, position)
-
-    def position_key(self, user: int, epoch: int, position: int, uploads: Sequence[PositionUpload]) -> PositionKey:
-        """Return the key of a position, with the earlier accepted uploads."""
-        return PositionKey(
-            self.session.id, epoch, AUTHORITY, user, position,
-            np.array([upload.position for upload in uploads], np.uint64),
-            np.array([upload.sender for upload in uploads], np.uint64),
-            b"".join(sha256(self.box(upload, position)) for upload in uploads),
-            self.pair_key(epoch, position),
-        )  # fmt: skip
 
     def upload(
         self, user: int, epoch: int, position: int, stamp: int, weight: int, masked: UintArray, seed: int = 1

@@ -1,50 +1,36 @@
-"""How vectors are made: an author gives the request, and the reference gives the right outcome.
+"""What a vector is, and what it is for.
 
-Sampled values and other inputs come from `drawn`, whose stream is derived from the vector's id. They are distinct over
-all vectors, and a vector's values do not change when other vectors are added or removed.
+The vectors in ``spec/vectors`` are frozen: their inputs do not change. What a vector is for, its flags, is in
+``flags.toml``, which uses the words of the mutants.
 
-What a vector is for, its flags, is in ``flags.toml``, which uses the words of the mutants.
-
-A vector whose request or outcome changed with the text has a new id. ``renewed.txt`` lists it next to the old one.
-The code that makes the vector still uses the old id and draws from its stream.
+A vector whose outcome changed with the text has a new id. ``renewed.txt`` lists it next to its first id.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from secagg_spec import resources
-from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.cases.strategies import decimal
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets.reference import adapter as reference
-from secagg_spec.conformance.vectors.entries import MEMBERS, Refusal, demanded
-from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
 
-SMALL, BYTE = 7, 257
-LARGE = (2**31 - 1, 2**31 + 11, 2**32 - 5)
-_SEED = b"secagg-spec vectors"
 RENEWED = "renewed.txt"
 FLAGS = "flags.toml"
 
-BASIC = "BASIC"
 EDGE_CASE = "EDGE_CASE"
-OVERFLOW = "OVERFLOW"
-MISSING_STEP = "MISSING_STEP"
-WRONG_ORDER = "WRONG_ORDER"
 BUG_TYPES = {
-    BASIC: "the operation as it is used; a failure here is mostly one of the adapter",
+    "BASIC": "the operation as it is used; a failure here is mostly one of the adapter",
     EDGE_CASE: "a value at the end of what is allowed, or where two cases of the text meet",
-    OVERFLOW: "an intermediate result that a machine word does not hold",
-    MISSING_STEP: "a check that the text demands and that is left out",
-    WRONG_ORDER: "the right values in the wrong place",
+    "OVERFLOW": "an intermediate result that a machine word does not hold",
+    "MISSING_STEP": "a check that the text demands and that is left out",
+    "WRONG_ORDER": "the right values in the wrong place",
     "FOUND": "a case in which an implementation failed",
 }
 """The kinds of bugs that flags name."""
@@ -148,9 +134,9 @@ def _flag(name: str, words: str) -> Flag:
     return Flag(bug_type, f"{description[:1].upper()}{description[1:]}.", effect, clause, (*found,))
 
 
-def begun(name: str, covers: str) -> VectorFile:
-    """Return a file without vectors, but with its flags."""
-    return VectorFile(name, covers, {flag: _flag(flag, words) for flag, words in _flags()[name].items()})
+def flags_of(name: str) -> dict[str, Flag]:
+    """Return the flags of a file that ``flags.toml`` lists; none of another file."""
+    return {flag: _flag(flag, words) for flag, words in _flags().get(name, {}).items()}
 
 
 @dataclass
@@ -162,74 +148,6 @@ class VectorFile:
     flags: dict[str, Flag] = field(default_factory=dict)
     vectors: list[Vector] = field(default_factory=list)
 
-    def valid(
-        self,
-        id: str,
-        operation: str,
-        params: Mapping[str, Any],
-        rand: Mapping[str, Any] | None = None,
-        *,
-        clauses: Sequence[str],
-        flags: Sequence[str],
-        comment: str,
-        policy: Mapping[str, str] | None = None,
-        operations: Sequence[Mapping[str, Any]] = (),
-    ) -> None:
-        """Add a vector with the result that the reference gives."""
-        answer = ask(operation, params, rand)
-        assert "result" in answer, f"{id}: {answer}"
-        request = (tuple(clauses), tuple(flags), comment, operation, decimal(params), dict(rand or {}))
-        self._add(Vector(id, *request, answer["result"], policy=policy or {}, operations=tuple(operations)))
-
-    def invalid(
-        self,
-        id: str,
-        operation: str,
-        params: Mapping[str, Any],
-        rand: Mapping[str, Any] | None = None,
-        *,
-        codes: Collection[str],
-        clauses: Sequence[str],
-        flags: Sequence[str],
-        comment: str,
-        policy: Mapping[str, str] | None = None,
-        operations: Sequence[Mapping[str, Any]] = (),
-    ) -> None:
-        """Add a vector that is rejected with one of `codes`, as the reference does."""
-        answer = ask(operation, params, rand)
-        assert answer.get("reject", {}).get("code") in codes, f"{id}: {answer}"
-        request = (tuple(clauses), tuple(flags), comment, operation, decimal(params), dict(rand or {}))
-        refused = Vector(id, *request, reject=tuple(sorted(codes)), policy=policy or {}, operations=tuple(operations))
-        self._add(refused)
-
-    def script(
-        self,
-        id: str,
-        operation: str,
-        params: Mapping[str, Any],
-        rand: Mapping[str, Any] | None = None,
-        *,
-        refused: Mapping[int, Refusal],
-        clauses: Sequence[str],
-        flags: Sequence[str],
-        comment: str,
-        policy: Mapping[str, str] | None = None,
-        operations: Sequence[Mapping[str, Any]] = (),
-    ) -> None:
-        """Add a script. The steps in `refused`, by number, must be refused that way. The reference takes the others."""
-        answer = ask(operation, params, rand)
-        assert "result" in answer, f"{id}: {answer}"
-        name = MEMBERS[operation]
-        result = {name: demanded(answer["result"][name], refused)}
-        request = (tuple(clauses), tuple(flags), comment, operation, decimal(params), dict(rand or {}))
-        self._add(Vector(id, *request, result, policy=policy or {}, operations=tuple(operations)))
-
-    def _add(self, made: Vector) -> None:
-        vector = replace(made, id=renewed().get(made.id, made.id))
-        assert all(name in self.flags for name in vector.flags), f"{vector.id}: a flag is not defined"
-        assert all(vector.id != other.id for other in self.vectors), f"{vector.id}: the id is taken"
-        self.vectors.append(vector)
-
 
 def folder() -> Path:
     """Return the folder of the vectors, in a checkout or in the package."""
@@ -238,7 +156,7 @@ def folder() -> Path:
 
 @cache
 def renewed() -> Mapping[str, str]:
-    """Return the id of each vector that changed with the text, by the id under which the code makes it."""
+    """Return the id of each vector that changed with the text, by its first id."""
     return read_renewed(folder())
 
 
@@ -257,22 +175,3 @@ def _reference() -> Adapter:
 def ask(operation: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the reference's answer."""
     return _reference().answer({"id": 0, "op": operation, "params": decimal(params), "rand": dict(rand or {})})
-
-
-def drawn(id: str, name: str, q: int, *shape: int) -> UintArray:
-    """Draw an input of a vector: uniform elements modulo q, an array of the given shape."""
-    return draw_elements(_source(id, name), Ring(q), shape)
-
-
-def drawn_rounding(id: str, n: int) -> RealArray:
-    """Draw n numbers of a vector, multiples of 2**-53 in [0, 1)."""
-    return draw_rounding(_source(id, "rounding"), n)
-
-
-def drawn_bytes(id: str, name: str, n: int) -> bytes:
-    """Draw n bytes of a vector."""
-    return _source(id, name).take(n)
-
-
-def _source(id: str, name: str) -> SeededSource:
-    return SeededSource(_SEED, f"{id}/{name}")

@@ -15,8 +15,19 @@ from secagg_spec import resources, schemas
 from secagg_spec.conformance.adapter import files
 from secagg_spec.conformance.adapter.codes import ALL_CODES
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
-from secagg_spec.conformance.vectors.base import RENEWED, Flag, Vector, VectorFile, read_renewed, renewed, vector_of
+from secagg_spec.conformance.vectors.base import (
+    RENEWED,
+    Flag,
+    Vector,
+    VectorFile,
+    ask,
+    flags_of,
+    read_renewed,
+    renewed,
+    vector_of,
+)
 from secagg_spec.conformance.vectors.base import folder as _folder
+from secagg_spec.conformance.vectors.entries import MEMBERS
 from secagg_spec.errors import UsageError
 
 SCHEMA = "secagg-spec-vectors/1"
@@ -31,8 +42,8 @@ _HEAD = """# Every id that a vector has or had, with a digest of its request and
 # with the text has a new id, which renewed.txt gives.
 """
 _RENEWED_HEAD = """\
-# The vectors whose request or outcome changed with the text: the id under which the code makes them and draws their
-# inputs, and the id that they have now. The ids that they had before are withdrawn in ids.txt.
+# The vectors whose request or outcome changed with the text: their first id, and the id that they have now. The ids
+# that they had before are withdrawn in ids.txt.
 # `secagg-spec vectors --regenerate --renew` adds lines; the reasons are written here by hand.
 """
 
@@ -179,7 +190,7 @@ def index_faults(vectors: Iterable[Vector], index: Mapping[str, str]) -> Iterato
 def renew(vector_files: Sequence[VectorFile], place: Path) -> dict[str, str]:
     """Give a new id to each vector whose request or outcome changed. Return the new ids by the old ones.
 
-    The old ids are withdrawn in the folder's index. The new ids are noted next to those under which they are made.
+    The old ids are withdrawn in the folder's index. The new ids are noted next to the first ones.
     """
     index, before = read_index(place), read_renewed(place)
     first = {now: old for old, now in before.items()}
@@ -210,18 +221,54 @@ def index_text(vectors: Iterable[Vector], index: Mapping[str, str]) -> str:
 # ---------------------------------------------------------------------------------------------------- writing
 
 
+def regenerated(place: Path) -> list[VectorFile]:
+    """Return all vectors of a folder: their requests with the results that the reference gives, and current flags.
+
+    Raises
+    ------
+    UsageError
+        The reference refuses a request or a step that has a result, or takes one that must be refused.
+    """
+    return [
+        VectorFile(file.name, file.covers, flags_of(file.name) or file.flags, list(map(_asked_again, file.vectors)))
+        for file in load_all(place)
+    ]
+
+
+def _asked_again(vector: Vector) -> Vector:
+    """Return a vector with the result that the reference gives now."""
+    given = ask(vector.operation, vector.params, vector.rand)
+    answer = {name: value for name, value in given.items() if name != "id"}
+    if vector.result is None:
+        _refused_as(vector, answer, vector.reject)
+        return vector
+    if "result" not in answer:
+        raise UsageError(f"the vector {vector.id!r} has a result, and the reference answers {schemas.shown(answer)}")
+    result, name = answer["result"], MEMBERS.get(vector.operation, "")
+    for at, entry in enumerate(vector.result.get(name, ())):
+        if "reject" in entry:
+            _refused_as(vector, result[name][at], entry["reject"])
+            result[name][at] = entry
+    return replace(vector, result=result)
+
+
+def _refused_as(vector: Vector, answer: Mapping[str, Any], codes: Sequence[str]) -> None:
+    if answer.get("reject", {}).get("code") not in codes:
+        wanted = " or ".join(codes)
+        raise UsageError(
+            f"the vector {vector.id!r} demands {wanted}, and the reference answers {schemas.shown(answer)}"
+        )
+
+
 def write(vector_files: Sequence[VectorFile], place: Path) -> list[Path]:
     """Write the vector files and the index into a folder. Return the paths that were written.
-
-    Files of the folder that no module makes, such as the findings, stay unchanged and are part of the index.
 
     Raises
     ------
     UsageError
         A vector in the index disappeared or changed. Nothing is written then.
     """
-    others = [file for file in load_all(place) if file.name not in {made.name for made in vector_files}]
-    vectors = [vector for file in (*vector_files, *others) for vector in file.vectors]
+    vectors = [vector for file in vector_files for vector in file.vectors]
     index = read_index(place)
     for fault in index_faults(vectors, index):
         raise UsageError(fault)
