@@ -34,7 +34,6 @@ PROTOCOL: Final = (1, 1)
 MAX_LINE: Final = 67_108_864
 
 _SESSION: Final = ("q", "N", "D", "U", "T", "d", "session", "round")
-_ROUND: Final = ("R", "N", "D", "T", "t", "k", "d", "session", "round")
 _SECRETS: Final = ("sealing_key", "masking_key", "self_seed", "key_coefficients", "seed_coefficients")
 _STALENESS: Final = ("kind", "numerator", "denominator", "start")
 _STAMPED: Final = ("q", "N", "D", "U", "T", "d", "K", "c_l", "c_g", "tau_max", *_STALENESS)
@@ -43,112 +42,6 @@ _HETEROSAG: Final = ("N", "D", "T", "t", "d", "sizes", "subgroups", "levels", "r
 _BATCHES: Final = ("N", "K", "T")
 _BOX: Final = (*_BASA, "session", "round", "sender", "from", "to", "purpose")
 _SIGNED: Final = ("protocol", "parameters", "session", "round", "purpose", "type", "signer", "content")
-OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-    "echo": (("data",), ()),
-    "field.add": (("q", "a", "b"), ()),
-    "field.subtract": (("q", "a", "b"), ()),
-    "field.multiply": (("q", "a", "b"), ()),
-    "field.inverse": (("q", "a"), ()),
-    "field.matmul": (("q", "rows", "inner", "columns", "a", "b"), ()),
-    "sample.field": (("q", "n", "bytes"), ()),
-    "mds.encode": (("q", "N", "U", "T", "mask"), ("noise",)),
-    "mds.decode": (("q", "N", "U", "T", "d", "users", "shares"), ()),
-    "quantizer.quantize": (("q", "level", "weight", "x"), ("rounding",)),
-    "quantizer.dequantize": (("q", "level", "format", "value"), ()),
-    "lightsecagg.mask": (("q", "update", "mask"), ()),
-    "lightsecagg.aggregate_shares": (("q", "N", "T", "surviving", "held"), ()),
-    "lightsecagg.recover": (("q", "N", "D", "U", "T", "d", "surviving", "masked", "users", "shares"), ()),
-    "lightsecagg.round": (("q", "N", "D", "U", "T", "d", "updates", "drop"), ("masks", "noises")),
-    "prg.expand": (("q", "key", "n"), ()),
-    "key.agree": (("private", "public"), ()),
-    "key.derive": (
-        ("protocol", "parameters", "secret", "session", "round", "sender", "receiver", "sender_key", "receiver_key"),
-        (),
-    ),
-    "seal.close": ((*_SESSION, "sender", "private", "roster", "type", "plaintexts"), ()),
-    "seal.open": ((*_SESSION, "sender", "receiver", "private", "roster", "type", "payload"), ()),
-    "pair.agree": ((), ()),
-    "pair.seal": (("plaintext", "sender", "receiver", "alter"), ()),
-    "message.encode": (("type", "session", "round", "sender", "receiver", "fields"), ()),
-    "message.decode": (("type", "bytes"), ()),
-    "lightsecagg.user": ((*_SESSION, "user", "channel", "update", "steps"), ("mask", "noise")),
-    "lightsecagg.server": ((*_SESSION, "steps"), ()),
-    "signature.sign": ((*_SIGNED, "private"), ()),
-    "signature.verify": ((*_SIGNED, "public", "signature"), ()),
-    "lightsecagg_active.user": (
-        (*_SESSION, "W", "user", "private", "signing", "roster", "verification", "update", "steps"),
-        ("mask", "noise"),
-    ),
-    "lightsecagg_active.server": ((*_SESSION, "W", "roster", "verification", "steps"), ()),
-    "shamir.share": (("t", "n", "secret"), ("coefficients",)),
-    "shamir.reconstruct": (("t", "users", "shares"), ()),
-    "session.new": (("handle", "protocol", "role", "numbers", "session", "round", "setup"), ()),
-    "session.step": (("handle", "phase", "inbox"), ()),
-    "session.again": (("handle", "round", "setup"), ()),
-    "session.free": (("handle",), ()),
-    "secagg.user": ((*_ROUND, "user", "order", "update", "steps"), _SECRETS),
-    "secagg.server": ((*_ROUND, "order", "steps"), ()),
-    "basecagg.rounds": ((*_STAMPED, "round", "updates", "schedule"), ("masks", "noises", "roundings")),
-    "basecagg.user": ((*_STAMPED, "session", "round", "user", "channel", "updates", "steps"), ("masks", "noises")),
-    "basecagg.server": ((*_STAMPED, "session", "round", "steps"), ("roundings",)),
-    "basa.user": (
-        (*_BASA, "session", "round", "user", "signing", "authority", "verification", "updates", "stamps", "steps"),
-        ("seeds", "box_keys", "roundings"),
-    ),
-    "basa.server": ((*_BASA, "session", "round", "authority", "verification", "steps"), ()),
-    "basa.authority": (
-        (*_BASA, "session", "round", "signing", "verification", "steps"),
-        ("pair_keys", "self_keys"),
-    ),
-    "secagg.average": (
-        ("R", "N", "t", "k", "clip", "level", "max_weight", "weights", "x", "drop"),
-        ("rounding",),
-    ),
-    "secagg.unmasking": (("N", "t", "k", "drop", "user", "requests"), ()),
-    "secagg.recovery": (
-        ("R", "N", "t", "k", "clip", "level", "max_weight", "weights", "x", "drop", "user", "owner", "kind"),
-        ("rounding",),
-    ),
-    "staleness.weight": (("kind", "numerator", "denominator", "start", "level", "tau"), ("rounding",)),
-    "basecagg.encode": (("q", "K", "c_l", "c_g", "x"), ("rounding",)),
-    "basecagg.mask": (("q", "K", "c_g", "update", "mask"), ()),
-    "basecagg.combine": (
-        ("q", "N", "T", "K", "c_g", "tau_max", *_STALENESS, "round", "users", "stamps", "weights", "held"),
-        (),
-    ),
-    "basecagg.recover": (("q", "N", "U", "T", "d", "c_l", "weights", "masked", "users", "shares"), ()),
-    "basa.mask": (
-        (*_BASA, "session", "round", "position", "accepted", "before", "seeds", "weight", "update"),
-        (),
-    ),
-    "basa.seal": ((*_BOX, "public", "seed"), ("box_key",)),
-    "basa.open": ((*_BOX, "private", "box"), ()),
-    "basa.recover": ((*_BASA, "session", "round", "accepted", "weights", "masked", "own", "skipped"), ()),
-    "basa.epochs": ((*_BASA, "session", "round", "updates", "schedule"), ("roundings",)),
-    "quantize.levels": (("levels", "range", "clip", "x"), ("rounding",)),
-    "segment.plan": (_HETEROSAG, ()),
-    "heterosag.average": (("range", "levels", "counts", "sums", "method", "trim"), ()),
-    "heterosag.request": ((*_HETEROSAG, "requests"), ()),
-    "heterosag.mask": ((*_HETEROSAG, "session", "round", "user", "self_seed", "keys", "secrets", "update"), ()),
-    "heterosag.unmask": (
-        (*_HETEROSAG, "session", "round", "keys", "survivors", "segments", "self_seeds", "secrets"),
-        (),
-    ),
-    "heterosag.round": ((*_HETEROSAG, "clip", "x", "method", "trim", "drop"), ("rounding",)),
-    "heterosag.user": ((*_HETEROSAG, "session", "round", "user", "past", "update", "steps"), _SECRETS),
-    "heterosag.server": ((*_HETEROSAG, "session", "round", "past", "steps"), ()),
-    "select.family": (_BATCHES, ()),
-    "select.batch": ((*_BATCHES, "strategy", "frequencies", "available"), ("draws",)),
-    "select.session": ((*_BATCHES, "session", "round", "chosen"), ()),
-    "select.complete": ((*_BATCHES, "c", "arrived"), ()),
-    "select.request": ((*_BATCHES, "c", "user", "chosen", "survivors"), ()),
-    "audit.privacy": (("N", "rounds"), ()),
-}
-"""Each operation of the adapter protocol: the members of ``params``, and the names of its sampled values.
-
-For ``session.new`` and ``session.again``, the sampled values depend on the party: see `PARTIES`.
-"""
-
 _LIGHT: Final = ("q", "N", "D", "U", "T", "d")
 NUMBERS: Final[dict[str, tuple[str, ...]]] = {
     "lightsecagg": _LIGHT,
@@ -185,6 +78,106 @@ PARTIES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "heterosag.server": (("past",), ()),
 }
 """The parties that ``session.new`` can open: the members of ``setup``, and the names of the sampled values."""
+
+
+def _scripts(protocol: str) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return the operations that play scripts of a protocol's parties: what sessions get, in one request."""
+    parties = {party: known for party, known in PARTIES.items() if party.partition(".")[0] == protocol}
+    return {
+        party.replace("-", "_"): ((*NUMBERS[protocol], "session", "round", *setup, "steps"), drawn)
+        for party, (setup, drawn) in parties.items()
+    }
+
+
+OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    "echo": (("data",), ()),
+    "field.add": (("q", "a", "b"), ()),
+    "field.subtract": (("q", "a", "b"), ()),
+    "field.multiply": (("q", "a", "b"), ()),
+    "field.inverse": (("q", "a"), ()),
+    "field.matmul": (("q", "rows", "inner", "columns", "a", "b"), ()),
+    "sample.field": (("q", "n", "bytes"), ()),
+    "mds.encode": (("q", "N", "U", "T", "mask"), ("noise",)),
+    "mds.decode": (("q", "N", "U", "T", "d", "users", "shares"), ()),
+    "quantizer.quantize": (("q", "level", "weight", "x"), ("rounding",)),
+    "quantizer.dequantize": (("q", "level", "format", "value"), ()),
+    "lightsecagg.mask": (("q", "update", "mask"), ()),
+    "lightsecagg.aggregate_shares": (("q", "N", "T", "surviving", "held"), ()),
+    "lightsecagg.recover": (("q", "N", "D", "U", "T", "d", "surviving", "masked", "users", "shares"), ()),
+    "lightsecagg.round": (("q", "N", "D", "U", "T", "d", "updates", "drop"), ("masks", "noises")),
+    "prg.expand": (("q", "key", "n"), ()),
+    "key.agree": (("private", "public"), ()),
+    "key.derive": (
+        ("protocol", "parameters", "secret", "session", "round", "sender", "receiver", "sender_key", "receiver_key"),
+        (),
+    ),
+    "seal.close": ((*_SESSION, "sender", "private", "roster", "type", "plaintexts"), ()),
+    "seal.open": ((*_SESSION, "sender", "receiver", "private", "roster", "type", "payload"), ()),
+    "pair.agree": ((), ()),
+    "pair.seal": (("plaintext", "sender", "receiver", "alter"), ()),
+    "message.encode": (("type", "session", "round", "sender", "receiver", "fields"), ()),
+    "message.decode": (("type", "bytes"), ()),
+    **_scripts("lightsecagg"),
+    "signature.sign": ((*_SIGNED, "private"), ()),
+    "signature.verify": ((*_SIGNED, "public", "signature"), ()),
+    **_scripts("lightsecagg-active"),
+    "shamir.share": (("t", "n", "secret"), ("coefficients",)),
+    "shamir.reconstruct": (("t", "users", "shares"), ()),
+    "session.new": (("handle", "protocol", "role", "numbers", "session", "round", "setup"), ()),
+    "session.step": (("handle", "phase", "inbox"), ()),
+    "session.again": (("handle", "round", "setup"), ()),
+    "session.free": (("handle",), ()),
+    **_scripts("secagg"),
+    "basecagg.rounds": ((*_STAMPED, "round", "updates", "schedule"), ("masks", "noises", "roundings")),
+    **_scripts("basecagg"),
+    **_scripts("basa"),
+    "secagg.average": (
+        ("R", "N", "t", "k", "clip", "level", "max_weight", "weights", "x", "drop"),
+        ("rounding",),
+    ),
+    "secagg.unmasking": (("N", "t", "k", "drop", "user", "requests"), ()),
+    "secagg.recovery": (
+        ("R", "N", "t", "k", "clip", "level", "max_weight", "weights", "x", "drop", "user", "owner", "kind"),
+        ("rounding",),
+    ),
+    "staleness.weight": (("kind", "numerator", "denominator", "start", "level", "tau"), ("rounding",)),
+    "basecagg.encode": (("q", "K", "c_l", "c_g", "x"), ("rounding",)),
+    "basecagg.mask": (("q", "K", "c_g", "update", "mask"), ()),
+    "basecagg.combine": (
+        ("q", "N", "T", "K", "c_g", "tau_max", *_STALENESS, "round", "users", "stamps", "weights", "held"),
+        (),
+    ),
+    "basecagg.recover": (("q", "N", "U", "T", "d", "c_l", "weights", "masked", "users", "shares"), ()),
+    "basa.mask": (
+        (*_BASA, "session", "round", "position", "accepted", "before", "seeds", "weight", "update"),
+        (),
+    ),
+    "basa.seal": ((*_BOX, "public", "seed"), ("box_key",)),
+    "basa.open": ((*_BOX, "private", "box"), ()),
+    "basa.recover": ((*_BASA, "session", "round", "accepted", "weights", "masked", "own", "skipped"), ()),
+    "basa.epochs": ((*_BASA, "session", "round", "updates", "schedule"), ("roundings",)),
+    "quantize.levels": (("levels", "range", "clip", "x"), ("rounding",)),
+    "segment.plan": (_HETEROSAG, ()),
+    "heterosag.average": (("range", "levels", "counts", "sums", "method", "trim"), ()),
+    "heterosag.request": ((*_HETEROSAG, "requests"), ()),
+    "heterosag.mask": ((*_HETEROSAG, "session", "round", "user", "self_seed", "keys", "secrets", "update"), ()),
+    "heterosag.unmask": (
+        (*_HETEROSAG, "session", "round", "keys", "survivors", "segments", "self_seeds", "secrets"),
+        (),
+    ),
+    "heterosag.round": ((*_HETEROSAG, "clip", "x", "method", "trim", "drop"), ("rounding",)),
+    **_scripts("heterosag"),
+    "select.family": (_BATCHES, ()),
+    "select.batch": ((*_BATCHES, "strategy", "frequencies", "available"), ("draws",)),
+    "select.session": ((*_BATCHES, "session", "round", "chosen"), ()),
+    "select.complete": ((*_BATCHES, "c", "arrived"), ()),
+    "select.request": ((*_BATCHES, "c", "user", "chosen", "survivors"), ()),
+    "audit.privacy": (("N", "rounds"), ()),
+}
+"""Each operation of the adapter protocol: the members of ``params``, and the names of its sampled values.
+
+For ``session.new`` and ``session.again``, the sampled values depend on the party: see `PARTIES`.
+"""
 
 REMEMBERED: Final = ("user", "past")
 """The members of ``setup`` that a party keeps, so that a later round does not pass them again."""

@@ -15,14 +15,10 @@ from typing import Any
 from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.checks.base import Caller, CheckFailed
 from secagg_spec.conformance.checks.scripts import at_step, right_step
+from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
 from secagg_spec.conformance.sessions import broken
 
-SCRIPTS = (
-    *("lightsecagg.user", "lightsecagg.server", "lightsecagg_active.user", "lightsecagg_active.server"),
-    *("secagg.user", "secagg.server", "basecagg.user", "basecagg.server"),
-    *("basa.user", "basa.server", "basa.authority"),
-    *("heterosag.user", "heterosag.server"),
-)
+SCRIPTS = tuple(party.replace("-", "_") for party in PARTIES)
 """The operations whose result has the entries of steps."""
 
 MEMBERS: Mapping[str, str] = {**dict.fromkeys(SCRIPTS, "steps"), "heterosag.request": "answers"}

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from secagg_spec.conformance.targets.reference import readers
 from secagg_spec.conformance.targets.reference.crypto import named_numbers
-from secagg_spec.conformance.targets.reference.scripts import play, read_calls, read_sampled, server_end
+from secagg_spec.conformance.targets.reference.scripts import server_end
 from secagg_spec.crypto import keys, signatures
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.sealing import Context
 from secagg_spec.errors import LengthMismatch
 from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
 from secagg_spec.protocols.lightsecagg.active import Parameters, PrivateKeys, PublicKeys
-from secagg_spec.protocols.steps import Role
 
 
 def _signed(
@@ -69,39 +68,6 @@ def keys_of(private: Any, signing: Any, roster: Any, verification: Any) -> tuple
     return own, public_keys(roster, verification)
 
 
-def _user(
-    q: Any, N: Any, D: Any, U: Any, T: Any, d: Any, W: Any,
-    session: Any, round: Any, user: Any, private: Any, signing: Any, roster: Any, verification: Any,
-    update: Any, steps: Any, rand: Mapping[str, Any],
-) -> dict[str, Any]:  # fmt: skip
-    parameters = active_parameters(q, N, D, U, T, d, W)
-    state = lightsecagg_active.user_start(
-        parameters,
-        readers.octets("session", session),
-        readers.u32("round", round),
-        readers.integer("user", user),
-        readers.vector("update", update),
-        *keys_of(private, signing, roster, verification),
-    )
-    calls = read_calls(lightsecagg_active.TABLE, Role.USER, steps)
-    sampled = read_sampled(parameters, rand)
-    return {"steps": play(lightsecagg_active.TABLE, Role.USER, state, calls, sampled, lambda state: {})}
-
-
-def _server(
-    q: Any, N: Any, D: Any, U: Any, T: Any, d: Any, W: Any,
-    session: Any, round: Any, roster: Any, verification: Any, steps: Any,
-) -> dict[str, Any]:  # fmt: skip
-    state = lightsecagg_active.server_start(
-        active_parameters(q, N, D, U, T, d, W),
-        readers.octets("session", session),
-        readers.u32("round", round),
-        public_keys(roster, verification),
-    )
-    calls = read_calls(lightsecagg_active.TABLE, Role.SERVER, steps)
-    return {"steps": play(lightsecagg_active.TABLE, Role.SERVER, state, calls, {}, active_end)}
-
-
 def active_end(state: lightsecagg_active.ServerState) -> dict[str, Any]:
     """Return the members, in addition to the outbox, of the entry of the server's last step."""
     return server_end(state.base)
@@ -110,6 +76,4 @@ def active_end(state: lightsecagg_active.ServerState) -> dict[str, Any]:
 HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
     "signature.sign": _sign,
     "signature.verify": _verify,
-    "lightsecagg_active.user": _user,
-    "lightsecagg_active.server": _server,
 }

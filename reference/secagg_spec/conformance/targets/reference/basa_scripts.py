@@ -7,16 +7,15 @@ its next update ready when it asks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.targets.reference import readers
 from secagg_spec.conformance.targets.reference.basa import read_parameters
-from secagg_spec.conformance.targets.reference.scripts import Call, Party, entries_of, read_calls
+from secagg_spec.conformance.targets.reference.scripts import Call, Party
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.prg import KEY_BYTES, check_key
 from secagg_spec.errors import LengthMismatch, ParameterError, WrongPhase
@@ -27,9 +26,6 @@ from secagg_spec.protocols.basa.cores import Parameters
 from secagg_spec.protocols.basa.server import server_start
 from secagg_spec.protocols.basa.user import user_start, user_trained
 from secagg_spec.protocols.steps import Randomness, Role, Step, Table
-
-_SETUP = ("user", "signing", "authority", "verification", "updates", "stamps")
-
 
 # --------------------------------------------------------------------------------------------------------- parties
 
@@ -171,25 +167,3 @@ def _pieces(parameters: Parameters, name: str, texts: Sequence[str]) -> list[byt
         if len(entry) != KEY_BYTES * parameters.positions:
             raise LengthMismatch(f"len({name}[{at}])", len(entry), f"{KEY_BYTES} bytes for each position")
     return entries
-
-
-# --------------------------------------------------------------------------------------------------------- scripts
-
-
-def _script(role: Role) -> Callable[..., dict[str, Any]]:
-    """Return the operation that plays a script of a party."""
-
-    def call(
-        session: Any, round: Any, steps: Any, rand: Mapping[str, Any] | None = None, **given: Any
-    ) -> dict[str, Any]:
-        setup: dict[str, Any] = {name: given.pop(name) for name in _SETUP if name in given}
-        agreed = readers.octets("session", session), readers.u32("round", round)
-        party = Positioned().open(role, given, *agreed, setup, rand)
-        return {"steps": entries_of(party, read_calls(party.table, role, steps))}
-
-    return call
-
-
-HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
-    {f"basa.{role.value}": _script(role) for role in Role}
-)

@@ -16,7 +16,7 @@ from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.targets.reference import readers
-from secagg_spec.conformance.targets.reference.scripts import Call, Party, entries_of, read_calls
+from secagg_spec.conformance.targets.reference.scripts import Call, Party
 from secagg_spec.crypto.channels import PlainStampedChannel, StampedChannel
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.sealing import SealedStampedChannel
@@ -100,18 +100,6 @@ class Stamped:
 
 def _aggregate(state: Any) -> dict[str, Any]:
     return {"aggregate": pack(state.recovered.sum)}
-
-
-def _script(role: Role) -> Callable[..., dict[str, Any]]:
-    """Return the operation that plays a script of a party."""
-
-    def call(session: Any, round: Any, steps: Any, rand: Mapping[str, Any], **given: Any) -> dict[str, Any]:
-        setup: dict[str, Any] = {name: given.pop(name) for name in ("user", "channel", "updates") if name in given}
-        agreed = readers.octets("session", session), readers.u32("round", round)
-        party = Stamped().open(role, given, *agreed, setup, rand)
-        return {"steps": entries_of(party, read_calls(party.table, role, steps))}
-
-    return call
 
 
 # --------------------------------------------------------------------------------------------------------- reading
@@ -207,6 +195,4 @@ def words(values: Sequence[int]) -> str:
     return b"".join(value.to_bytes(4, "little") for value in values).hex()
 
 
-HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
-    {"basecagg.rounds": _rounds, "basecagg.user": _script(Role.USER), "basecagg.server": _script(Role.SERVER)}
-)
+HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType({"basecagg.rounds": _rounds})

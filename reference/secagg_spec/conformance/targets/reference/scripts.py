@@ -11,7 +11,7 @@ from secagg_spec.conformance.adapter.codes import reject_code
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.sdk.secagg_adapter import Reject
 from secagg_spec.conformance.targets.reference import readers
-from secagg_spec.conformance.targets.reference.crypto import channel, session_parameters
+from secagg_spec.conformance.targets.reference.crypto import channel
 from secagg_spec.conformance.targets.reference.messages import named, parse
 from secagg_spec.crypto.channels import Channel, PlainChannel
 from secagg_spec.errors import ParameterError, ProtocolError
@@ -136,36 +136,6 @@ def read_sampled(parameters: lightsecagg.Parameters, rand: Mapping[str, Any]) ->
     return {"mask": mask, "noise": noise}
 
 
-def _user(
-    q: Any, N: Any, D: Any, U: Any, T: Any, d: Any,
-    session: Any, round: Any, user: Any, channel: Any, update: Any, steps: Any, rand: Mapping[str, Any],
-) -> dict[str, Any]:  # fmt: skip
-    parameters = session_parameters(q, N, D, U, T, d)
-    state = lightsecagg.user_start(
-        parameters,
-        readers.octets("session", session),
-        readers.u32("round", round),
-        readers.integer("user", user),
-        readers.vector("update", update),
-        read_channel(parameters, session, round, channel),
-    )
-    calls = read_calls(lightsecagg.TABLE, Role.USER, steps)
-    sampled = read_sampled(parameters, rand)
-    return {"steps": play(lightsecagg.TABLE, Role.USER, state, calls, sampled, lambda state: {})}
-
-
-def _server(
-    q: Any, N: Any, D: Any, U: Any, T: Any, d: Any, session: Any, round: Any, steps: Any
-) -> dict[str, Any]:  # fmt: skip
-    parameters = session_parameters(q, N, D, U, T, d)
-    state = lightsecagg.server_start(parameters, readers.octets("session", session), readers.u32("round", round))
-    calls = read_calls(lightsecagg.TABLE, Role.SERVER, steps)
-    return {"steps": play(lightsecagg.TABLE, Role.SERVER, state, calls, {}, server_end)}
-
-
 def server_end(state: Any) -> dict[str, Any]:
     """Return the members, in addition to the outbox, of the entry of the server's last step."""
     return {} if state.aggregate is None else {"aggregate": pack(state.aggregate)}
-
-
-HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {"lightsecagg.user": _user, "lightsecagg.server": _server}

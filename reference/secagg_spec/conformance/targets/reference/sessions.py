@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType, ModuleType
 from typing import Any
 
@@ -299,26 +300,15 @@ def handlers() -> dict[str, Callable[..., dict[str, Any]]]:
 # -------------------------------------------------------------------------------------------------------- scripts
 
 
-def _script(protocol: str, role: Role) -> Callable[..., dict[str, Any]]:
-    """Return the operation that plays a script of a party; the party starts as in a session."""
-    known, names = PROTOCOLS[protocol], PARTIES[f"{protocol}.{role.value}"][0]
-
-    def call(
-        session: Any, round: Any, steps: Any, rand: Mapping[str, Any] | None = None, **given: Any
-    ) -> dict[str, Any]:
-        setup = {name: given.pop(name) for name in names}
-        agreed = (readers.octets("session", session), readers.u32("round", round))
-        party = known.open(role, given, *agreed, setup, rand)
-        calls = read_calls(known.table, role, steps)
-        return {"steps": entries_of(party, calls)}
-
-    return call
+def _script(party: str, session: Any, round: Any, steps: Any, rand: Any = None, **given: Any) -> dict[str, Any]:
+    """Play a script of a party, which starts as in a session."""
+    protocol, _, role = party.partition(".")
+    setup = {name: given.pop(name) for name in PARTIES[party][0]}
+    agreed = (readers.octets("session", session), readers.u32("round", round))
+    opened = PROTOCOLS[protocol].open(Role(role), given, *agreed, setup, rand)
+    return {"steps": entries_of(opened, read_calls(opened.table, opened.role, steps))}
 
 
 HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
-    {
-        f"{protocol}.{role.value}": _script(protocol, role)
-        for protocol in ("secagg", "heterosag")
-        for role in (Role.USER, Role.SERVER)
-    }
+    {party.replace("-", "_"): partial(_script, party) for party in PARTIES}
 )
