@@ -79,7 +79,7 @@ docs-serve: $(VENV)/core  ## serve the built site on this machine, without a net
 pages: $(VENV)/test  ## open every page of the site in a browser, in two widths and two schemes (long; needs chromium)
 	SECAGG_SPEC_PAGES=1 $(BIN)/python -m pytest tests/site/test_browser.py
 
-vectors: $(VENV)/core  ## write all files of spec/vectors again
+vectors: $(VENV)/core  ## ask the reference for all results of spec/vectors again, and write the files
 	$(BIN)/secagg-spec vectors --regenerate
 
 targets: $(VENV)/core  ## judge the released implementations again, and store what the site shows
