@@ -158,7 +158,7 @@ def test_what_is_sampled_is_used_in_order_by_the_steps_that_are_taken() -> None:
     less = ask("basecagg.user", {**params, "steps": right}, short)["result"]["steps"]
     second = [at for at, step in enumerate(right) if step["phase"] == "share"][1]
     assert less[:second] == whole[:second]
-    assert less[second]["reject"]["message"] == "nothing is left of masks: 1 were used"
+    assert less[second]["reject"]["message"] == "no mask is left: 1 were used"
 
 
 EVENTS: list[dict[str, Any]] = [

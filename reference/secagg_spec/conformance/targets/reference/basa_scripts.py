@@ -6,47 +6,41 @@ its next update ready when it asks.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.targets.reference import readers
 from secagg_spec.conformance.targets.reference.basa import read_parameters
-from secagg_spec.conformance.targets.reference.scripts import Call, Party
+from secagg_spec.conformance.targets.reference.scripts import Call, Party, RepeatingParty, recovered_end
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.prg import KEY_BYTES, check_key
-from secagg_spec.errors import LengthMismatch, ParameterError, WrongPhase
+from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.protocols import buffers
 from secagg_spec.protocols.basa import round as basa
 from secagg_spec.protocols.basa.authority import authority_start
 from secagg_spec.protocols.basa.cores import Parameters
 from secagg_spec.protocols.basa.server import server_start
 from secagg_spec.protocols.basa.user import user_start, user_trained
-from secagg_spec.protocols.steps import Randomness, Role, Step, Table
+from secagg_spec.protocols.steps import Randomness, Role, Table
 
 # --------------------------------------------------------------------------------------------------------- parties
 
 
 @dataclass(eq=False)
-class PositionParty(Party):
-    """A party that takes a step as often as its state allows; `used` counts how often it took each step."""
-
-    used: Counter[str] = field(default_factory=Counter)
+class PositionParty(RepeatingParty):
+    """A party of BASA. A user has its next update ready when it asks."""
 
     def take(self, call: Call) -> dict[str, Any]:
         """Take a step and return its entry; if the step raises, the party is unchanged."""
         before = self.state
         try:
             self.state = self.prepared()
-            entry = super().take(call)
+            return super().take(call)
         except Exception:
             self.state = before
             raise
-        self.used = self.used + Counter((call.phase,))
-        return entry
 
     def prepared(self) -> Any:
         """Return the state for the party's next step: a user has an update ready, if any is left."""
@@ -55,20 +49,6 @@ class PositionParty(Party):
         if self.role is not Role.USER or self.state.update is not None or at >= len(updates):
             return self.state
         return user_trained(self.state, updates[at], self.sampled["stamp"][at])
-
-    def values(self, step: Step[Any]) -> Randomness:
-        """Return the next values that a step consumes."""
-        at = self.used[step.phase]
-        for name in step.randomness:
-            if at >= len(self.sampled[name]):
-                raise WrongPhase(f"no {name} is left: {at} were used")
-        return {name: self.sampled[name][at] for name in step.randomness}
-
-    def shown(self, step: Step[Any]) -> dict[str, Any]:
-        """Return the aggregate of an epoch that was just recovered."""
-        if (step.phase, step.role) != ("recover", Role.SERVER):
-            return {}
-        return self.end(self.state)
 
 
 @dataclass(frozen=True)
@@ -93,11 +73,7 @@ class Positioned:
         parameters, given = read_parameters(**numbers), rand or {}
         opened = {Role.USER: _user, Role.SERVER: _server, Role.AUTHORITY: _authority}[role]
         state, sampled = opened(parameters, session, round, setup, given)
-        return PositionParty(self.table, role, state, sampled, _aggregate)
-
-
-def _aggregate(state: Any) -> dict[str, Any]:
-    return {"aggregate": pack(state.recovered.sum)}
+        return PositionParty(self.table, role, state, sampled, recovered_end)
 
 
 def _user(

@@ -6,9 +6,8 @@ them in order.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -16,11 +15,11 @@ from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.targets.reference import readers
-from secagg_spec.conformance.targets.reference.scripts import Call, Party
+from secagg_spec.conformance.targets.reference.scripts import Party, RepeatingParty, recovered_end
 from secagg_spec.crypto.channels import PlainStampedChannel, StampedChannel
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.sealing import SealedStampedChannel
-from secagg_spec.errors import LengthMismatch, WrongPhase
+from secagg_spec.errors import LengthMismatch
 from secagg_spec.protocols import buffers
 from secagg_spec.protocols.basecagg import round as basecagg
 from secagg_spec.protocols.basecagg import runs as basecagg_runs
@@ -33,33 +32,6 @@ _LISTS = MappingProxyType({"mask": "masks", "noise": "noises", "update": "update
 
 
 # --------------------------------------------------------------------------------------------------------- parties
-
-
-@dataclass(eq=False)
-class StampedParty(Party):
-    """A party that takes a step as often as its state allows; `used` counts how often it took each step."""
-
-    used: Counter[str] = field(default_factory=Counter)
-
-    def take(self, call: Call) -> dict[str, Any]:
-        """Take a step and return its entry; if the step raises, the party is unchanged."""
-        entry = super().take(call)
-        self.used = self.used + Counter((call.phase,))
-        return entry
-
-    def values(self, step: Step[Any]) -> Randomness:
-        """Return the next values that a step consumes."""
-        at = self.used[step.phase]
-        for name in step.randomness:
-            if at >= len(self.sampled[name]):
-                raise WrongPhase(f"nothing is left of {_LISTS[name]}: {at} were used")
-        return {name: self.sampled[name][at] for name in step.randomness}
-
-    def shown(self, step: Step[Any]) -> dict[str, Any]:
-        """Return the aggregate of a buffer that was just recovered."""
-        if (step.phase, step.role) != ("recover", Role.SERVER):
-            return {}
-        return self.end(self.state)
 
 
 def table() -> Table:
@@ -92,14 +64,10 @@ class Stamped:
         parameters = read_parameters(**numbers)
         if role is Role.SERVER:
             state: Any = basecagg.server_start(parameters, session, round)
-            return StampedParty(table(), role, state, _server_values(parameters, rand), _aggregate)
+            return RepeatingParty(table(), role, state, _server_values(parameters, rand), recovered_end)
         channel = _channel(parameters, session, setup["channel"])
         state = basecagg.user_start(parameters, session, round, setup["user"], channel)
-        return StampedParty(table(), role, state, _user_values(parameters, setup["updates"], rand), _aggregate)
-
-
-def _aggregate(state: Any) -> dict[str, Any]:
-    return {"aggregate": pack(state.recovered.sum)}
+        return RepeatingParty(table(), role, state, _user_values(parameters, setup["updates"], rand), recovered_end)
 
 
 # --------------------------------------------------------------------------------------------------------- reading

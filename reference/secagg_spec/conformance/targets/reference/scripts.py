@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from secagg_spec.conformance.adapter.codes import reject_code
@@ -14,7 +15,7 @@ from secagg_spec.conformance.targets.reference import readers
 from secagg_spec.conformance.targets.reference.crypto import channel
 from secagg_spec.conformance.targets.reference.messages import named, parse
 from secagg_spec.crypto.channels import Channel, PlainChannel
-from secagg_spec.errors import ParameterError, ProtocolError
+from secagg_spec.errors import ParameterError, ProtocolError, WrongPhase
 from secagg_spec.protocols.codec import encode
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.steps import Randomness, Role, Step, Table
@@ -65,6 +66,36 @@ class Party:
 
     def shown(self, step: Step[Any]) -> dict[str, Any]:
         """Return the members, in addition to the outbox, of the entry of the step that was just taken."""
+        return self.end(self.state)
+
+
+@dataclass(eq=False)
+class RepeatingParty(Party):
+    """A party that takes a step as often as its state allows, and its sampled values from lists, in order.
+
+    `used` counts how often it took each step.
+    """
+
+    used: Counter[str] = field(default_factory=Counter)
+
+    def take(self, call: Call) -> dict[str, Any]:
+        """Take a step and return its entry; if the step raises, the party is unchanged."""
+        entry = super().take(call)
+        self.used = self.used + Counter((call.phase,))
+        return entry
+
+    def values(self, step: Step[Any]) -> Randomness:
+        """Return the next values that a step consumes."""
+        at = self.used[step.phase]
+        for name in step.randomness:
+            if at >= len(self.sampled[name]):
+                raise WrongPhase(f"no {name} is left: {at} were used")
+        return {name: self.sampled[name][at] for name in step.randomness}
+
+    def shown(self, step: Step[Any]) -> dict[str, Any]:
+        """Return the aggregate of a buffer or an epoch that was just recovered."""
+        if (step.phase, step.role) != ("recover", Role.SERVER):
+            return {}
         return self.end(self.state)
 
 
@@ -139,3 +170,8 @@ def read_sampled(parameters: lightsecagg.Parameters, rand: Mapping[str, Any]) ->
 def server_end(state: Any) -> dict[str, Any]:
     """Return the members, in addition to the outbox, of the entry of the server's last step."""
     return {} if state.aggregate is None else {"aggregate": pack(state.aggregate)}
+
+
+def recovered_end(state: Any) -> dict[str, Any]:
+    """Return the members, in addition to the outbox, of the entry of a step that recovered a buffer or an epoch."""
+    return {"aggregate": pack(state.recovered.sum)}
