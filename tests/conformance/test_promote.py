@@ -127,6 +127,43 @@ def test_an_expectation_that_the_reference_does_not_share_is_refused(
     assert "the reference answers" in err
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("where", "change", "said"),
+    [
+        ("request", {"op": None}, "wrong type"),
+        ("request", {"op": ["a"]}, "wrong type"),
+        ("request", {"rand": [1]}, "wrong type"),
+        ("request", {"rand": "x"}, "wrong type"),
+        ("stored", {"expected_of_the_last_answer": {"reject": 5}}, "must be a list of codes"),
+        ("stored", {"message": 5}, "comment: must be of type string"),
+        ("stored", {"message": ""}, "comment: must not be empty"),
+    ],
+)
+def test_a_stored_failure_that_is_none_is_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, where: str, change: dict[str, Any], said: str
+) -> None:
+    path = failure(tmp_path / "repro", "mask-is-subtracted", "lightsecagg.mask/exact")
+    beside = path.with_suffix(".expected.json")
+    stored = json.loads(beside.read_text(encoding="utf-8"))
+    hello, request = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    request, stored = ({**request, **change}, stored) if where == "request" else (request, {**stored, **change})
+    beside.write_text(json.dumps({name: value for name, value in stored.items() if name != "seal"}))
+    path.write_text("".join(json.dumps(line) + "\n" for line in (hello, request)))
+    into = tmp_path / "x.json"
+    code, _, err = promote(capsys, path, "--id", "found-1", "--clause", "LSA-02", "--into", str(into))
+    assert code == 2
+    assert said in err
+    assert len(err.strip().splitlines()) == 1
+    assert not into.exists()
+
+
+def test_a_folder_is_no_stored_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = promote(capsys, Path("."), "--id", "found-1", "--clause", "LSA-02")
+    assert code == 2
+    assert len(err.strip().splitlines()) == 1
+
+
 def test_the_findings_of_the_text_take_it_with_its_id(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,12 +194,30 @@ def test_a_file_of_the_text_takes_it_with_a_flag_that_stands_there(
         assert code == 2
         assert f"{said}; lightsecagg.json has the flags of spec/vectors/flags.toml: Basic, MaskLength, " in err
     assert into.read_bytes() == before
+    elsewhere = (*given[:-1], str(tmp_path / "mine.json"))
+    assert "only files that spec/vectors/flags.toml lists" in promote(capsys, path, *elsewhere, "--flag", "Basic")[2]
     assert promote(capsys, path, *given, "--flag", "Basic")[0] == 0
     [vector] = [vector for vector in store.load(into).vectors if vector.id == "mask-7"]
     assert vector.flags == ("Basic",)
     after = into.read_bytes()
     store.write(store.regenerated(place), place)
     assert into.read_bytes() == after
+
+
+@pytest.mark.slow
+def test_a_new_file_of_the_text_says_what_it_is_about(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = failure(tmp_path / "repro", "mask-is-subtracted", "lightsecagg.mask/exact")
+    place = tmp_path / "vectors"
+    place.mkdir()
+    monkeypatch.setattr(store, "folder", lambda: place)
+    into = place / "lightsecagg.json"
+    given = ("--id", "mask-7", "--clause", "LSA-02", "--into", str(into), "--flag", "Basic")
+    code, _, err = promote(capsys, path, *given)
+    assert (code, "--covers says what it is about" in err, into.exists()) == (2, True, False)
+    assert promote(capsys, path, *given, "--covers", "Masked updates.")[0] == 0
+    assert store.load(into).covers == "Masked updates."
 
 
 # ------------------------------------------------------------------------------------------------------- sessions

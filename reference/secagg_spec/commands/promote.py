@@ -20,7 +20,7 @@ from secagg_spec.errors import UsageError
 from secagg_spec.schemas import shown
 
 _USAGE = """secagg-spec promote REPRO --id NAME --clause CLAUSE [--clause …]
-                           [--comment TEXT] [--into FILE --flag FLAG [--flag …]]"""
+                           [--comment TEXT] [--into FILE [--flag FLAG …] [--covers TEXT]]"""
 _EPILOG = """The reference's answer is the outcome. The vector goes into spec/vectors/findings.json, or into FILE.
 A file that spec/vectors/flags.toml lists takes the flags that stand there: what the vector is for.
 The steps of one session become a script of its party."""
@@ -51,6 +51,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--comment", metavar="TEXT", help="a description of the case (the message of the failure)")
     parser.add_argument("--into", type=Path, metavar="FILE", help="the file of vectors (spec/vectors/findings.json)")
     parser.add_argument("--flag", action="append", default=[], metavar="FLAG", help="a flag of FILE in flags.toml")
+    parser.add_argument("--covers", metavar="TEXT", help="what a new FILE that flags.toml lists is about")
     parser.set_defaults(run=main)
 
 
@@ -59,11 +60,12 @@ def main(options: argparse.Namespace) -> int:
     _check_names(options.id, options.clause)
     stored, clauses = repros.load(options.repro), tuple(dict.fromkeys(options.clause))
     path = options.into or store.folder() / f"{store.FINDINGS}.json"
-    file = store.load(path) if path.exists() else VectorFile(path.stem, _COVERS)
-    flags = _flags(path, file, options.flag, clauses[0])
+    listed = flags_of(path.stem) if _is_of_the_text(path) else {}
+    file = store.load(path) if path.exists() else VectorFile(path.stem, _covers(path, listed, options.covers))
+    flags = _flags(path, file, listed, options.flag, clauses[0])
     vector = decided(stored, _request(options.repro), options.id, clauses, options.comment, tuple(flags))
     _refuse_known(vector, [*store.load_all(), file])
-    file.flags.update(flags)
+    file.flags = listed or {**file.flags, **flags}
     file.vectors.append(vector)
     _write(file, path)
     outcome = f"reject with {' or '.join(vector.reject)}" if vector.reject else json.dumps(dict(vector.result or {}))
@@ -95,7 +97,10 @@ def decided(
     text = comment or stored["message"]
     described = (id, clauses, flags, text, operation, params, rand)
     policy = _PRESUPPOSED.get(operation, {})
-    demanded = set(expected["reject"]) if isinstance(expected, dict) and "reject" in expected else None
+    codes = expected.get("reject") if isinstance(expected, dict) else None
+    if codes is not None and not (isinstance(codes, list) and all(isinstance(code, str) for code in codes)):
+        raise UsageError(f"the stored failure expects the reject {shown(codes)}; it must be a list of codes")
+    demanded = None if codes is None else set(codes)
     if "result" in answer and operation in MEMBERS:
         return Vector(*described, _entries(answer["result"], MEMBERS[operation], demanded or set()), policy=policy)
     if "result" in answer and demanded is None:
@@ -133,13 +138,19 @@ def _request(repro: Path) -> dict[str, Any]:
     except ValueError:
         raise UsageError(f"{path}: a line is not JSON") from None
     requests = [line for line in lines if isinstance(line, dict) and line.get("op") != "hello"]
-    if not requests or not all(isinstance(request.get("params"), dict) for request in requests):
-        raise UsageError(f"{path}: it holds no request, or a request without params")
+    if not requests or not all(map(_is_request, requests)):
+        raise UsageError(f"{path}: it holds no request, or a request whose op, params or rand has the wrong type")
     if requests[0].get("op") == _NEW:
         return script(requests)
     if len(requests) != 1:
         raise UsageError(f"{path}: {len(requests)} requests, which may hold earlier answers; a vector has one request")
     return requests[0]
+
+
+def _is_request(line: Mapping[str, Any]) -> bool:
+    rand = line.get("rand")
+    parts = (line.get("params"), {} if rand is None else rand)
+    return isinstance(line.get("op"), str) and all(isinstance(part, dict) for part in parts)
 
 
 def script(requests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -187,20 +198,28 @@ def _refuse_known(vector: Vector, files: list[VectorFile]) -> None:
             raise UsageError(f"the vector {other.id!r} asks the same")
 
 
-def _flags(path: Path, file: VectorFile, names: Sequence[str], clause: str) -> dict[str, Flag]:
+def _covers(path: Path, listed: Mapping[str, Flag], given: str | None) -> str:
+    """Return what a new file is about."""
+    if listed and not given:
+        raise UsageError(f"{path} is new, and flags.toml lists it: --covers says what it is about")
+    return given or _COVERS
+
+
+def _flags(
+    path: Path, file: VectorFile, listed: Mapping[str, Flag], names: Sequence[str], clause: str
+) -> dict[str, Flag]:
     """Return the flags of a new vector by their names: those that are given, or the one for findings."""
-    listed = flags_of(file.name) if _is_of_the_text(path) else {}
-    if not listed and not names:
+    if not listed:
+        if names:
+            raise UsageError(f"--flag {names[0]}: only files that spec/vectors/flags.toml lists have such flags")
         description, effect = "An implementation failed in this case.", "what the comment says"
         name = f"Found-{clause}"
         return {name: file.flags.get(name, Flag("FOUND", description, effect, clause, ()))}
-    known = {**file.flags, **listed}
     for name in names or [""]:
-        if name not in known:
+        if name not in listed:
             said = f"--flag {name}: there is no such flag" if name else "--flag is missing"
-            flags = ", ".join(known)
-            raise UsageError(f"{said}; {path.name} has the flags of spec/vectors/flags.toml: {flags}")
-    return {name: known[name] for name in names}
+            raise UsageError(f"{said}; {path.name} has the flags of spec/vectors/flags.toml: {', '.join(listed)}")
+    return {name: listed[name] for name in names}
 
 
 def _is_of_the_text(path: Path) -> bool:
@@ -208,8 +227,9 @@ def _is_of_the_text(path: Path) -> bool:
 
 
 def _write(file: VectorFile, path: Path) -> None:
+    text = store.checked(file, path)
     try:
-        path.write_text(store.text_of(file), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
         if _is_of_the_text(path):
             index = store.read_index(path.parent)
             (path.parent / store.INDEX).write_text(store.index_text(file.vectors, index), encoding="utf-8")

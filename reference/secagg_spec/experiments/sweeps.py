@@ -12,8 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import signal
-import threading
 import time
 import traceback
 import warnings
@@ -21,7 +19,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -217,7 +214,7 @@ def _local(sweep: Sweep, todo: Sequence[int], jobs: int) -> Outcomes:
     except ImportError:
         raise ParameterError("joblib", "absent", f"installed to run cells: {install('joblib')}") from None
     pool = Parallel(n_jobs=min(jobs, len(todo)), backend="loky", batch_size=1, return_as="generator_unordered")
-    _start_janitors()
+    _start_janitor()
     with interrupts.held():
         outcomes = pool(delayed(_placed)(at, *_task(sweep, at)) for at in todo)
     try:
@@ -230,41 +227,25 @@ def _local(sweep: Sweep, todo: Sequence[int], jobs: int) -> Outcomes:
             outcomes.close()
 
 
-def _start_janitors() -> None:
-    """Start the processes in which loky and Python remove what ended processes leave behind.
+def _start_janitor() -> None:
+    """Start the process in which loky removes what ended processes leave behind.
 
-    Their start enables interrupts again, so it comes before `interrupts.held`. They ignore interrupts themselves, but
-    only after they have imported what they need. Messages of loky's after an interrupt, about files that are already
-    removed, are useless.
+    It ignores interrupts itself, but only after it has imported what it needs. Its messages after an interrupt, about
+    files that are already removed, are useless.
     """
-    from joblib.externals.loky.backend import resource_tracker as of_loky  # noqa: PLC0415
+    from joblib.externals.loky.backend import resource_tracker  # noqa: PLC0415
 
     given = os.environ.get("PYTHONWARNINGS")
-    quiet = f"ignore::UserWarning:{of_loky.__name__}"
+    quiet = f"ignore::UserWarning:{resource_tracker.__name__}"
     os.environ["PYTHONWARNINGS"] = f"{given},{quiet}" if given else quiet
     try:
-        with _ignoring_interrupts():
-            of_loky.ensure_running()
-            if hasattr(signal, "pthread_sigmask"):
-                resource_tracker.ensure_running()
+        with interrupts.ignored():
+            resource_tracker.ensure_running()
     finally:
         if given is None:
             del os.environ["PYTHONWARNINGS"]
         else:
             os.environ["PYTHONWARNINGS"] = given
-
-
-@contextmanager
-def _ignoring_interrupts() -> Iterator[None]:
-    """Ignore keyboard interrupts; programs started in this context ignore them from their first moment on."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _remote(sweep: Sweep, todo: Sequence[int], address: str) -> Outcomes:

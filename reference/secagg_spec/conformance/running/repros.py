@@ -32,6 +32,8 @@ def load(path: Path) -> dict[str, Any]:
     UsageError
         The file is absent, is not JSON, is of another version, or names an unknown check.
     """
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder; a stored failure is a .jsonl file, or its .expected.json")
     named = path.suffix == ".jsonl"
     asked = path if named else path.with_name(f"{path.name.removesuffix('.expected.json')}.jsonl")
     beside = path.with_suffix(".expected.json") if named else path

@@ -227,7 +227,8 @@ def regenerated(place: Path) -> list[VectorFile]:
     Raises
     ------
     UsageError
-        The reference refuses a request or a step that has a result, or takes one that must be refused.
+        The reference refuses a request or a step that has a result, takes one that must be refused, or blames others.
+        Or the result changed of a vector that lists its steps.
     """
     return [
         VectorFile(file.name, file.covers, flags_of(file.name) or file.flags, list(map(_asked_again, file.vectors)))
@@ -240,24 +241,55 @@ def _asked_again(vector: Vector) -> Vector:
     given = ask(vector.operation, vector.params, vector.rand)
     answer = {name: value for name, value in given.items() if name != "id"}
     if vector.result is None:
-        _refused_as(vector, answer, vector.reject)
+        _refused_as(vector, answer, {"reject": vector.reject})
         return vector
     if "result" not in answer:
         raise UsageError(f"the vector {vector.id!r} has a result, and the reference answers {schemas.shown(answer)}")
-    result, name = answer["result"], MEMBERS.get(vector.operation, "")
-    for at, entry in enumerate(vector.result.get(name, ())):
-        if "reject" in entry:
-            _refused_as(vector, result[name][at], entry["reject"])
-            result[name][at] = entry
+    result, name = answer["result"], MEMBERS.get(vector.operation)
+    if name is not None:
+        result = {**result, name: _entries(vector, result[name], vector.result[name])}
+    if vector.operations and result != vector.result:
+        raise UsageError(f"the result of {vector.id!r} changed, which lists its steps: withdraw it and promote another")
     return replace(vector, result=result)
 
 
-def _refused_as(vector: Vector, answer: Mapping[str, Any], codes: Sequence[str]) -> None:
-    if answer.get("reject", {}).get("code") not in codes:
-        wanted = " or ".join(codes)
-        raise UsageError(
-            f"the vector {vector.id!r} demands {wanted}, and the reference answers {schemas.shown(answer)}"
-        )
+def _entries(vector: Vector, got: Sequence[Mapping[str, Any]], want: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Return the entries of an answer; those of refused steps say what is demanded."""
+    if len(got) != len(want):
+        raise UsageError(f"the vector {vector.id!r} has {len(want)} entries, and the reference answers {len(got)}")
+    for mine, right in zip(got, want, strict=True):
+        if "reject" in right:
+            _refused_as(vector, mine, right)
+        elif "reject" in mine:
+            raise UsageError(f"the vector {vector.id!r} has a step that the reference refuses: {schemas.shown(mine)}")
+    return [right if "reject" in right else mine for mine, right in zip(got, want, strict=True)]
+
+
+def _refused_as(vector: Vector, answer: Mapping[str, Any], demand: Mapping[str, Any]) -> None:
+    """Refuse an answer that does not have one of the demanded codes, or blames others than demanded."""
+    reject, codes = answer.get("reject", {}), demand["reject"]
+    if reject.get("code") not in codes:
+        wanted, shown = " or ".join(codes), schemas.shown(answer)
+        raise UsageError(f"the vector {vector.id!r} demands {wanted}, and the reference answers {shown}")
+    blamed = reject.get("blamed", [])
+    if "blamed" in demand and sorted(map(repr, blamed)) != sorted(map(repr, demand["blamed"])):
+        wanted, shown = schemas.shown(demand["blamed"]), schemas.shown(blamed)
+        raise UsageError(f"the vector {vector.id!r} demands that {wanted} are blamed, and the reference blames {shown}")
+
+
+def checked(file: VectorFile, path: Path) -> str:
+    """Return the text of a vector file that can be read again.
+
+    Raises
+    ------
+    UsageError
+        It breaks the schema, or names an operation, clause, flag or code that does not exist, or has an id twice.
+    """
+    text = text_of(file)
+    _validate(path, json.loads(text))
+    for fault in _faults(file):
+        raise UsageError(f"{path}: {fault}")
+    return text
 
 
 def write(vector_files: Sequence[VectorFile], place: Path) -> list[Path]:
@@ -266,13 +298,13 @@ def write(vector_files: Sequence[VectorFile], place: Path) -> list[Path]:
     Raises
     ------
     UsageError
-        A vector in the index disappeared or changed. Nothing is written then.
+        A vector in the index disappeared or changed, or a file could not be read again. Nothing is written then.
     """
     vectors = [vector for file in vector_files for vector in file.vectors]
     index = read_index(place)
     for fault in index_faults(vectors, index):
         raise UsageError(fault)
-    texts = {place / f"{file.name}.json": text_of(file) for file in vector_files}
+    texts = {path: checked(file, path) for file in vector_files for path in [place / f"{file.name}.json"]}
     texts[place / INDEX] = index_text(vectors, index)
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
