@@ -64,7 +64,7 @@ claims: $(VENV)/test  ## verify every claim, from stored results where it rests 
 whole: $(VENV)/test  ## all tests, with all cases of those of which `make test` takes a part (long)
 	SECAGG_SPEC_WHOLE=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
-proofs: $(VENV)/test  ## the same of the proofs, each falsified in every way, and of privacy (long)
+proofs: $(VENV)/test  ## the tests of proofs and of privacy, with all cases (long)
 	SECAGG_SPEC_WHOLE=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/proofs tests/privacy
 
 docs: $(VENV)/docs  ## build the site into site/ (needs npm for KaTeX)

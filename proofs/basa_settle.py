@@ -157,11 +157,11 @@ def other_boxes(report: Report) -> bool:
     right = []
     for second, third in product(((), (0,)), ((), (0,), (1,), (0, 1))):
         epoch = Epoch(RING, SETTLE, replace(whole, offered={1: second, 2: third}))
-        shown: list[Users] = [] if third else [(2,)]
-        shown += [(1, 2)] if (second, third) == ((), (1,)) else []
-        shown += [(0, 1, 2)] if (second, third) == ((0,), (0, 1)) else []
-        right.append(exactly(epoch.view(()), [epoch.total(users) for users in shown]))
-        names = [" + ".join(f"x_{user}" for user in users) for users in shown]
+        sums: list[Users] = [] if third else [(2,)]
+        sums += [(1, 2)] if (second, third) == ((), (1,)) else []
+        sums += [(0, 1, 2)] if (second, third) == ((0,), (0, 1)) else []
+        right.append(exactly(epoch.view(()), [epoch.total(users) for users in sums]))
+        names = [" + ".join(f"x_{user}" for user in users) for users in sums]
         report.say(f"boxes from {list(second)} to 1, from {list(third)} to 2: learned {', '.join(names) or 'nothing'}")
     return all(right)
 

@@ -103,9 +103,9 @@ def without_timeouts(report: Report, theorem: Tally, single: Tally) -> tuple[Tal
             for coalition in every_coalition(range(K)):
                 honest = epoch.honest(coalition, range(k))
                 to_come = bool(epoch.honest(coalition, range(k, K)))
-                lines = () if to_come or not honest else (epoch.total(honest),)
+                sums_learned = () if to_come or not honest else (epoch.total(honest),)
                 case = {"K": K, "k": k, "colluding": list(coalition)}
-                held = exactly(epoch.view(coalition), lines)
+                held = exactly(epoch.view(coalition), sums_learned)
                 prefixes.add(case, held)
                 theorem.add(case, held)
                 if k == K and len(coalition) < K:
@@ -168,10 +168,10 @@ def late(report: Report) -> tuple[Tally, int]:
             epoch.decide(()).private == (LATE not in last), f"what the server learns alone: {situation.holders}"
         )
         for coalition in every_coalition(situation.users):
-            lines = learned(epoch, coalition)
+            sums_learned = learned(epoch, coalition)
             tally.add(
                 {"users": list(map(list, situation.holders)), "colluding": list(coalition)},
-                exactly(epoch.view(coalition), lines),
+                exactly(epoch.view(coalition), sums_learned),
             )
     report.check(tally.verdict == "confirmed", f"(b): {tally.against}")
     report.say(f"late uploads: exactly what (b) says is learned in {tally.held} of {tally.cases} views")
@@ -179,7 +179,7 @@ def late(report: Report) -> tuple[Tally, int]:
     return tally, alone
 
 
-def lines(situation: Situation, coalition: Users) -> list[Sum]:
+def sums_learned(situation: Situation, coalition: Users) -> list[Sum]:
     """Return what (b) says is learned, as combinations of updates."""
     held = {situation.at(user) for user in coalition}
     last = max((position for position in range(situation.positions) if position not in held), default=-1)
@@ -197,7 +197,7 @@ def by_counting(report: Report) -> None:
     prefixes = all(counted_prefix(K, k, c) for K in (2, 3) for k in range(K + 1) for c in every_coalition(range(K)))
     report.agree("BASA-EQ8", "enumeration", prefixes, "the same of K = 2 and 3, modulo 3")
     late = all(
-        counted(R, PAPER, situation, coalition, lines(situation, coalition)) == (True, True)
+        counted(R, PAPER, situation, coalition, sums_learned(situation, coalition)) == (True, True)
         for K, R in ((2, 3), (3, 2))
         for situation in every_repeat(K)
         for coalition in every_coalition(situation.users)

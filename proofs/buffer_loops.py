@@ -98,7 +98,7 @@ def left(K: int, uploads: Uploads) -> dict[tuple[int, int], int]:
     return {pair: times for pair, times in count.items() if times}
 
 
-def dropped(K: int, uploads: Uploads) -> bool:
+def cancelled(K: int, uploads: Uploads) -> bool:
     """Return whether all masks cancel that the reference adds and takes away, as coefficients."""
     pairs = list(combinations(range(K), 2))
     units = dict(zip(pairs, np.eye(len(pairs), dtype=np.uint64), strict=True))
@@ -133,7 +133,7 @@ def aborted(report: Report) -> Finding:
                 case |= {"masks left": [f"s_{i}{j}" for i, j in masks]}
                 readings[name].add(case, whole and not masks)
                 report.agree(
-                    "BASA-ABORT", "matrices", dropped(K, uploads) == (not masks), f"as the reference masks: {case}"
+                    "BASA-ABORT", "matrices", cancelled(K, uploads) == (not masks), f"as the reference masks: {case}"
                 )
             uploads, _ = counted(K, out)
             first = {*out} == {*range(len(out))}

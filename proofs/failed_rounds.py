@@ -280,9 +280,9 @@ def ended(p: multi_round.Parameters, phase: str, stay: Collection[int]) -> Netwo
     sources = {user: SeededSource(b"failed", str(user)) for user in range(8)}
     updates = np.zeros((8, p.round.d), dtype=np.uint64)
     network = multi_round.open_round(p, range(4, 12), updates, session=bytes(16), round=0)
-    left_out = {phase: [user for user in range(8) if user not in stay]}
+    dropouts = {phase: [user for user in range(8) if user not in stay]}
     try:
-        run_synchronous(network, left_out, multi_round.draw_randomness(p, sources))
+        run_synchronous(network, dropouts, multi_round.draw_randomness(p, sources))
     except TooFewSurvivors:
         return network
     return network

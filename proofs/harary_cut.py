@@ -38,10 +38,10 @@ def long_runs(graph: Graph, vanished: frozenset[int]) -> int:
     """Return how many runs of vanished users have k // 2 members or more."""
     around, runs, length = [user in vanished for user in graph.order], 0, 0
     start = around.index(False)
-    for dropped in (*around[start + 1 :], *around[: start + 1]):
-        if not dropped:
+    for is_vanished in (*around[start + 1 :], *around[: start + 1]):
+        if not is_vanished:
             runs += length >= graph.k // 2
-        length = length + 1 if dropped else 0
+        length = length + 1 if is_vanished else 0
     return runs
 
 

@@ -115,15 +115,15 @@ def built(K: int, t: int, batches: int, size: int) -> Lie | None:
     dropped = {b: tuple(range(3 * b, 3 * b + 3)) for b in range(1, batches + 1)}
     targets = [user for users in dropped.values() for user in users][: t - 1 - size]
     near = tuple(sorted((1, *isolated, *targets)))
-    named, lines = dict.fromkeys(dropped, 0), {}
+    named, announced = dict.fromkeys(dropped, 0), {}
     for user in range(K):
         if user != 1 and user not in isolated:
             rare = sorted((b for b in dropped if b != user // 3), key=lambda b: named[b])[: (K - t) // 3]
             named.update({b: named[b] + 1 for b in rare})
-            lines[user] = tuple(u for u in range(K) if u // 3 not in rare)
-    if min(named.values()) < t - 1 or len(near) < t or len(lines) < t - 1:
+            announced[user] = tuple(u for u in range(K) if u // 3 not in rare)
+    if min(named.values()) < t - 1 or len(near) < t or len(announced) < t - 1:
         return None
-    return Lie(isolated, lines, dict.fromkeys(isolated, near))
+    return Lie(isolated, announced, dict.fromkeys(isolated, near))
 
 
 def shown(K: int, t: int, lie: Lie) -> bool:

@@ -1,4 +1,4 @@
-"""What ``make test`` takes of long tests, and ``make quick`` less: always the same; ``make whole`` takes all cases."""
+"""Which cases of long tests ``make test`` and ``make quick`` take: always the same ones. ``make whole`` takes all."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def some(step: int, cases: Iterable[X]) -> list[X]:
     return list(cases)[:: step if QUICK else 1]
 
 
-def first_of_each_proof(cases: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Return the cases of a parametrized test, whose first member is a proof, or one case of each third proof.
+def sample_of_proofs(cases: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Return the first case of each third proof; the first member of a case is its proof.
 
-    ``make whole`` takes all, and ``make quick`` one of each sixth proof.
+    ``make whole`` takes all cases, and ``make quick`` takes the first case of each sixth proof.
     """
     if WHOLE:
         return list(cases)

@@ -39,7 +39,7 @@ def write(out: Path) -> None:
             addition(text)
         _decided(text, tables)
         _errata(text, found)
-        text.lines += versions.dropped(versions.book(), name)
+        text.lines += versions.withdrawn_lines(versions.book(), name)
         page.write_text(text.joined(), encoding="utf-8")
 
 
@@ -149,15 +149,15 @@ def decided(clause: str, tables: Mapping[str, requirements.Table], page: str) ->
     """Return the lines of a block that can be opened, with the names of all that decides a clause."""
     names = {kind: [_name(entry) for entry in table.get(clause, ())] for kind, table in tables.items()}
     counts = ", ".join(count(found, KINDS[kind]) for kind, found in names.items())
-    report = [f"    {kind}: {', '.join(found)}.\n" for kind, found in names.items() if found]
+    listed = [f"    {kind}: {', '.join(found)}.\n" for kind, found in names.items() if found]
     reason = mutants.unbreakable().get(clause)
-    report += [f"    No mutant: {escaped(reason)}\n"] if reason else []
+    listed += [f"    No mutant: {escaped(reason)}\n"] if reason else []
     counts = f"{later}; {counts}" if (later := versions.since(versions.book(), clause)) else counts
     target = f"{relative(REQUIREMENTS, page)}#{clause.lower()}"
     return [
         f'??? decided "{counts}"',
         "",
-        *"\n".join([*report, f"    [What each of them is]({target})"]).split("\n"),
+        *"\n".join([*listed, f"    [What each of them is]({target})"]).split("\n"),
         "",
     ]
 

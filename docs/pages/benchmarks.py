@@ -85,8 +85,8 @@ def page(content: Mapping[str, Any]) -> str:
 def _summary(records: Sequence[Mapping[str, Any]]) -> str:
     judged = [record for record in records if met(record) is not None]
     missed = ", ".join(f"[{record['id']}](#{record['id']})" for record in judged if not met(record))
-    report = f"Of {len(judged)} benchmarks with an aim, {sum(map(bool, map(met, judged)))} meet it"
-    return f"{report}; missed: {missed}.\n" if missed else f"{report}.\n"
+    summary = f"Of {len(judged)} benchmarks with an aim, {sum(map(bool, map(met, judged)))} meet it"
+    return f"{summary}; missed: {missed}.\n" if missed else f"{summary}.\n"
 
 
 def _machine(content: Mapping[str, Any]) -> str:

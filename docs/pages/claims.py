@@ -131,7 +131,7 @@ def _methods(claim: Claim) -> Sequence[str]:
 
 def entry(claim: Claim) -> str:
     """Return a claim with all its fields."""
-    report = {
+    members = {
         "holds if": plain(claim.condition, CLAIMS),
         "fails for": codes(claim.counterexample),
         "repair": plain(claim.repair, CLAIMS),
@@ -147,7 +147,7 @@ def entry(claim: Claim) -> str:
     return (
         f'<article class="claim" {_attributes(claim)}>\n{headline(claim)}\n'
         f'<p class="place">{plain(claim.place, CLAIMS)} · {claim.kind}</p>\n<p>{plain(claim.statement, CLAIMS)}</p>\n'
-        f"{fields(report)}\n</article>"
+        f"{fields(members)}\n</article>"
     )
 
 

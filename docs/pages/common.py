@@ -75,8 +75,8 @@ def claims_book() -> entries.Ledger:
 @functools.cache
 def named() -> Mapping[str, str]:
     """Return the page of the site on which each clause and each claim stands; its anchor there is its name."""
-    dropped = {clause: f"spec/{state.page}" for clause, state in history.load().withdrawn().items()}
-    return {**clause_pages(), **dropped, **dict.fromkeys(claims_book().claims, CLAIMS)}
+    ended = {clause: f"spec/{state.page}" for clause, state in history.load().withdrawn().items()}
+    return {**clause_pages(), **ended, **dict.fromkeys(claims_book().claims, CLAIMS)}
 
 
 @functools.cache

@@ -203,8 +203,8 @@ def _work(run: Counted) -> tuple[str, ...]:
 
     pairs = [(most(name), getattr(server, name, 0)) for name in ("mask_elements", "products", "agreements")]
     signatures = f"{most('signed')} and {most('verified')}" if most("signed") else "none"
-    report = [_shown(number) for pair in pairs for number in pair]
-    return (*report, _shown(most("shares")), _shown(getattr(server, "recovered", 0)), signatures)
+    numbers = [_shown(number) for pair in pairs for number in pair]
+    return (*numbers, _shown(most("shares")), _shown(getattr(server, "recovered", 0)), signatures)
 
 
 # ------------------------------------------------------------------------------------------------------- formulas
@@ -437,7 +437,7 @@ def verdicts() -> Sheet:
 
 
 def _learned(found: Verdicts) -> tuple[str, ...]:
-    def report(size: int) -> str:
+    def row(size: int) -> str:
         learned = found.by_size.get(size)
         return "not decided" if learned is None else f"up to {learned.dimension}" if learned.dimension else "nothing"
 
@@ -445,9 +445,9 @@ def _learned(found: Verdicts) -> tuple[str, ...]:
     return (
         found.parameters,
         found.sums,
-        report(0),
-        report(found.T),
-        report(found.T + 1),
+        row(0),
+        row(found.T),
+        row(found.T + 1),
         NO + " number" if first is None else f"{first} users",
         found.by_size[first].example if first is not None else "",
         str(sum(learned.cases for learned in found.by_size.values())),
@@ -530,5 +530,5 @@ def _heading(column: Column) -> str:
 def _row(entrant: Entrant, sheet: Sheet, cells: Sequence[str]) -> str:
     assert len(cells) == len(sheet.columns)
     named = link(f"spec/{entrant.page}", PAGE, escape(title(entrant)))
-    report = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-    return f'<tr><th scope="row">{named}</th>{report}</tr>'
+    columns = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+    return f'<tr><th scope="row">{named}</th>{columns}</tr>'

@@ -158,7 +158,7 @@ def counting() -> Iterator[Mapping[int, Work]]:
         stack.enter_context(patch.object(Network, "take_on", take_on))
         stack.enter_context(patch.object(Ring, "matmul", matmul))
         stack.enter_context(patch.object(Ring, "weighted_sum", weighted_sum))
-        for function, report in (
+        for function, note_of in (
             (prg.stream, note("mask_elements", lambda key, ring, n: n)),
             (keys.agree, agree),
             (signatures.sign, note("signed", lambda *given: 1)),
@@ -167,7 +167,7 @@ def counting() -> Iterator[Mapping[int, Work]]:
             (shamir.reconstruct, note("recovered", lambda t, users, shares: 1)),
         ):
             for module in _users_of(function):
-                stack.enter_context(patch.object(module, function.__name__, _telling(function, report)))
+                stack.enter_context(patch.object(module, function.__name__, _telling(function, note_of)))
         yield done
 
 
@@ -183,9 +183,9 @@ def _users_of(function: Callable[..., Any]) -> list[Any]:
     return [module for module in named if module.__name__ != home or home in _BY_MODULE]
 
 
-def _telling(function: Callable[..., Any], report: Callable[..., None]) -> Callable[..., Any]:
+def _telling(function: Callable[..., Any], note_of: Callable[..., None]) -> Callable[..., Any]:
     def call(*given: Any, **named: Any) -> Any:
-        report(*given, **named)
+        note_of(*given, **named)
         return function(*given, **named)
 
     return call

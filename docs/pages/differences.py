@@ -65,14 +65,14 @@ def changes() -> Sequence[Change]:
     SiteError
         A name that stands for another is not one of the old protocol, or the other not one of the new.
     """
-    found = [Change(**{"pages": (report["page"], report["page"]), **report}) for report in _told()["difference"]]
+    found = [Change(**{"pages": (entry["page"], entry["page"]), **entry}) for entry in _texts()["difference"]]
     for change in found:
         _check_names(change)
     return found
 
 
 @functools.cache
-def _told() -> Mapping[str, Any]:
+def _texts() -> Mapping[str, Any]:
     return tomllib.loads(PLACES.read_text(encoding="utf-8"))
 
 
@@ -96,7 +96,7 @@ def of(page: str) -> Sequence[Change]:
 
 def module(name: str) -> ModuleType:
     """Return the module with the table of a protocol, or the one that a dotted name is."""
-    return importlib.import_module(f"secagg_spec.protocols.{_told()['modules'].get(name, name)}")
+    return importlib.import_module(f"secagg_spec.protocols.{_texts()['modules'].get(name, name)}")
 
 
 # What a protocol has, by name.
@@ -127,13 +127,13 @@ def _fields(kind: type[Message]) -> Iterator[str]:
 
 def parameters(name: str, meaning: Mapping[str, str]) -> Cells:
     """Return the parameters of a protocol, each with what the symbol for it means."""
-    home = module(_told()["parameters"].get(name, name))
+    home = module(_texts()["parameters"].get(name, name))
     names = [field.name for field in dataclasses.fields(home.Parameters) if field.init]
     return {one: tuple(_meaning(one, meaning)) for one in names}
 
 
 def _meaning(name: str, meaning: Mapping[str, str]) -> Iterator[str]:
-    symbol = _told()["symbols"].get(name, name)
+    symbol = _texts()["symbols"].get(name, name)
     if meaning and symbol not in meaning:
         raise SiteError(f"no table of symbols says what the parameter {name} means")
     if meaning:
@@ -144,7 +144,7 @@ def _meaning(name: str, meaning: Mapping[str, str]) -> Iterator[str]:
 def meanings(page: str) -> Mapping[str, str]:
     """Return what the tables of symbols of a page say of each symbol, up to the first colon or comma."""
     text = (ROOT / "spec" / page).read_text(encoding="utf-8")
-    return {symbol: report.strip() for rows in _SYMBOLS.findall(text) for symbol, report in _SYMBOL.findall(rows)}
+    return {symbol: meaning.strip() for rows in _SYMBOLS.findall(text) for symbol, meaning in _SYMBOL.findall(rows)}
 
 
 # The comparison.
@@ -181,11 +181,11 @@ def tables(change: Change) -> Mapping[str, list[Row]]:
     """Return the three tables of a comparison: phases, messages and parameters."""
     old, new = module(change.old), module(change.new)
     names = zip((change.old, change.new), change.pages, strict=True)
-    report = [parameters(name, meanings(page)) for name, page in names]
+    tables = [parameters(name, meanings(page)) for name, page in names]
     return {
         "Phases": compared(phases(old.TABLE), phases(new.TABLE), change.same),
         "Messages": compared(messages(old.TABLE), messages(new.TABLE), change.same),
-        "Parameters": compared(report[0], report[1], change.same, ordered=False),
+        "Parameters": compared(tables[0], tables[1], change.same, ordered=False),
     }
 
 
@@ -207,20 +207,20 @@ def rendered(name: str, rows: Sequence[Row], titles: Sequence[str], *, numbers: 
     """Return one table of a comparison; rows that did not change are only named, and numbers bear no signs."""
     kept = [row for row in rows if row.kind != "same"]
     same = [escape(row.name) for row in rows if row.kind == "same"]
-    report = f"<p>{SIGNS['same']} The same in both: {'; '.join(same)}.</p>" if same else ""
+    alike = f"<p>{SIGNS['same']} The same in both: {'; '.join(same)}.</p>" if same else ""
     if not kept:
-        return f"<p><strong>{name}</strong></p>\n{report}"
+        return f"<p><strong>{name}</strong></p>\n{alike}"
     body = "\n".join(_row(row, titles, numbers) for row in kept)
     table = stacked(("change", name.lower(), *map(escape, titles)), body)
-    return f"<p><strong>{name}</strong></p>\n{table}\n{report}".rstrip()
+    return f"<p><strong>{name}</strong></p>\n{table}\n{alike}".rstrip()
 
 
 def _row(row: Row, titles: Sequence[str], numbers: bool) -> str:
     sign = f'<td class="sign {row.kind}">{SIGNS[row.kind]} {row.kind}</td>'
     others = (row.old, row.new) if numbers else (row.new, row.old)
-    report = (_cell(row.old, others[0], "removed"), _cell(row.new, others[1], "added"))
+    pair = (_cell(row.old, others[0], "removed"), _cell(row.new, others[1], "added"))
     name = escape(row.name) if numbers else f"<code>{escape(row.name)}</code>"
-    cells = (f'<td data-of="{escape(title)}">{cell}</td>' for title, cell in zip(titles, report, strict=True))
+    cells = (f'<td data-of="{escape(title)}">{cell}</td>' for title, cell in zip(titles, pair, strict=True))
     return f'<tr class="{row.kind}">{sign}<th scope="row">{name}</th>{"".join(cells)}</tr>'
 
 

@@ -79,7 +79,7 @@ def _row(book: Ledger, paper: str) -> str:
 
 def erratum(claim: Claim) -> str:
     """Return the entry of a claim that does not hold as it stands."""
-    report = {
+    members = {
         "claimed": f'{plain(claim.statement, ERRATA)} <span class="place">({plain(claim.place, ERRATA)})</span>',
         "holds if": plain(claim.condition, ERRATA),
         "fails for": table(claim.counterexample) if claim.counterexample else "",
@@ -92,7 +92,7 @@ def erratum(claim: Claim) -> str:
         "explained": _explained(claim),
         "more": f"{link(f'{CLAIMS}#{claim.id}', ERRATA, 'the whole entry')}; {evidence(claim, ERRATA)}",
     }
-    return f'<article class="claim">\n{headline(claim)}\n{fields(report)}\n</article>'
+    return f'<article class="claim">\n{headline(claim)}\n{fields(members)}\n</article>'
 
 
 def _in_the_text(claim: Claim) -> str:
@@ -100,8 +100,8 @@ def _in_the_text(claim: Claim) -> str:
     found: dict[str, list[str]] = defaultdict(list)
     for clause in claim.clauses:
         found[clause_sections()[clause]].append(mentioned(clause, ERRATA))
-    report = (f'{", ".join(links)} <span class="place">({escape(place)})</span>' for place, links in found.items())
-    return "; ".join(report) or "no clause depends on it"
+    places = (f'{", ".join(links)} <span class="place">({escape(place)})</span>' for place, links in found.items())
+    return "; ".join(places) or "no clause depends on it"
 
 
 @functools.cache
@@ -128,9 +128,9 @@ def explanations() -> Mapping[str, Mapping[str, str]]:
         if path.name != ABOUT_CLAIMS:
             for title, body in _sections(path.read_text(encoding="utf-8")):
                 anchor = f"#{slug(title)}" if title else ""
-                report = f"{heading(path)}: {title}" if title else heading(path)
+                link = f"{heading(path)}: {title}" if title else heading(path)
                 for name in dict.fromkeys(names().findall(body)):
-                    found[name][f"explanation/{path.name}{anchor}"] = report
+                    found[name][f"explanation/{path.name}{anchor}"] = link
     return found
 
 

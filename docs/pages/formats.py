@@ -57,8 +57,8 @@ def _section(path: str, schema: Schema) -> str:
 
 def _row(name: str, required: bool, schema: Schema, whole: Schema) -> str:
     said = plain(schema.get("description", referred(schema, whole).get("description", "")), FORMATS)
-    report = ("yes" if required else "no", kind(schema, whole), said)
-    cells = (f'<td data-of="{head}">{cell}</td>' for head, cell in zip(_COLUMNS[1:], report, strict=True))
+    values = ("yes" if required else "no", kind(schema, whole), said)
+    cells = (f'<td data-of="{head}">{cell}</td>' for head, cell in zip(_COLUMNS[1:], values, strict=True))
     shown = _code(name).replace(".", "<wbr>.")
     return f'<tr><th scope="row">{shown}</th>{"".join(cells)}</tr>'
 
@@ -104,10 +104,10 @@ def kind(schema: Schema, whole: Schema) -> str:
     if found := [kind(branch, whole) for branch in branches if set(branch) != {"required"}]:
         return " or ".join(found)
     types = schema.get("type", "anything")
-    report = types if isinstance(types, str) else " or ".join(types)
-    free = ["with other members too"] if report == "object" and schema.get("additionalProperties", True) is True else []
-    report = ", ".join([report, *_sizes(schema)]) + _items(schema, whole)
-    return ", ".join([report, *_limits(schema), *free])
+    words = types if isinstance(types, str) else " or ".join(types)
+    free = ["with other members too"] if words == "object" and schema.get("additionalProperties", True) is True else []
+    words = ", ".join([words, *_sizes(schema)]) + _items(schema, whole)
+    return ", ".join([words, *_limits(schema), *free])
 
 
 def _sizes(schema: Schema) -> Iterator[str]:

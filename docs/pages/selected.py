@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from docs.pages.differences import Cells, Row, compared, rendered
-from docs.pages.sparse import report, sources, tally
+from docs.pages.sparse import sources, tally, traffic_cells
 from secagg_spec.protocols.multi_round import round as multi_round
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import RoundResult
@@ -50,7 +50,7 @@ def measured(selection: batches.Parameters) -> Cells:
         "sets of users that may be chosen": (str(batches.family_size(selection)),),
         "users that no combination of all these sums parts": (str(together(selection)),),
         "users in the sum when the last one drops out before its input": (str(len(summed)),),
-        **{f"messages and bytes in {name}": cells for name, cells in report(sent).items()},
+        **{f"messages and bytes in {name}": cells for name, cells in traffic_cells(sent).items()},
     }
 
 

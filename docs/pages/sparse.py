@@ -43,11 +43,11 @@ def measured(parameters: Parameters) -> Cells:
     return {
         "neighbours of a user": (str(parameters.k),),
         "thresholds admitted": (f"{least} to {most}",),
-        **report(traffic(parameters)),
+        **traffic_cells(traffic(parameters)),
     }
 
 
-def report(sent: Mapping[str, tuple[int, int]]) -> Cells:
+def traffic_cells(sent: Mapping[str, tuple[int, int]]) -> Cells:
     """Return what is told of how many messages were sent."""
     return {name: (f"{number} messages, {size} bytes",) for name, (number, size) in sent.items()}
 

@@ -70,15 +70,15 @@ def since(found: History, clause: str) -> str:
     return ", ".join([*came, *(f"changed in {number}" for number in found.changed(clause))])
 
 
-def dropped(found: History, name: str) -> list[str]:
+def withdrawn_lines(found: History, name: str) -> list[str]:
     """Return the lines that keep, at the end of a page, the anchors of clauses that are no longer on it."""
     ended = {id: state for id, state in found.withdrawn().items() if state.page == name}
     left = [id for id, pages in found.moved().items() if name in pages]
-    report = {id: withdrawn(state, f"spec/{name}") for id, state in ended.items()}
-    report |= {id: f"No longer here: see {mention(id, f'spec/{name}')}." for id in left}
-    if not report:
+    entries = {id: withdrawn(state, f"spec/{name}") for id, state in ended.items()}
+    entries |= {id: f"No longer here: see {mention(id, f'spec/{name}')}." for id in left}
+    if not entries:
         return []
-    lines = (f"- [](){{ #{id} tabindex=-1 aria-hidden=true }}{id}: {report[id]}" for id in sorted(report))
+    lines = (f"- [](){{ #{id} tabindex=-1 aria-hidden=true }}{id}: {entries[id]}" for id in sorted(entries))
     return ["", "## Withdrawn and moved requirements", "", *lines]
 
 

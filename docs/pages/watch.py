@@ -42,7 +42,7 @@ def write(out: Path) -> None:
 
 def flows(page: str) -> str:
     """Return the pictures of the message flow of the protocols of a page of the text, such as ``secagg.md``."""
-    found = [protocol for protocol, report in texts().items() if report["page"] == page]
+    found = [protocol for protocol, entry in texts().items() if entry["page"] == page]
     return "\n".join(flow(protocol) for protocol in found)
 
 
@@ -75,9 +75,9 @@ def texts() -> Mapping[str, Any]:
 
 def said(protocol: str, moment: Moment) -> tuple[str, str]:
     """Return the heading and the text of a moment."""
-    report = texts()[protocol]["moments"][moment.key]
-    heading = ENDED if "ended" in moment.happened else report["heading"]
-    return heading, next((report[name] for name in moment.happened if name in report), report["text"])
+    entry = texts()[protocol]["moments"][moment.key]
+    heading = ENDED if "ended" in moment.happened else entry["heading"]
+    return heading, next((entry[name] for name in moment.happened if name in entry), entry["text"])
 
 
 def _address(clause: str) -> str:
@@ -89,21 +89,21 @@ def _address(clause: str) -> str:
 
 def data() -> list[dict[str, Any]]:
     """Return all that the script needs, protocol by protocol."""
-    return [_protocol(protocol, report) for protocol, report in texts().items()]
+    return [_protocol(protocol, entry) for protocol, entry in texts().items()]
 
 
-def _protocol(protocol: str, report: Mapping[str, Any]) -> dict[str, Any]:
-    runs = [{"title": report["runs"][run], **_short(made.data())} for run, made in recordings()[protocol].items()]
+def _protocol(protocol: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    runs = [{"title": entry["runs"][run], **_short(made.data())} for run, made in recordings()[protocol].items()]
     moments = {
         key: {**one, "clauses": [[clause, _address(clause)] for clause in one["clauses"]]}
-        for key, one in report["moments"].items()
+        for key, one in entry["moments"].items()
     }
-    page = href(f"spec/{report['page']}", PAGE)
+    page = href(f"spec/{entry['page']}", PAGE)
     return {
         "id": protocol,
-        "title": report["title"],
+        "title": entry["title"],
         "page": page,
-        "names": report["names"],
+        "names": entry["names"],
         "ended": ENDED,
         "texts": moments,
         "runs": runs,
@@ -123,11 +123,11 @@ def _short(value: Any) -> Any:
 
 
 def _sections() -> Iterator[str]:
-    for protocol, report in texts().items():
+    for protocol, entry in texts().items():
         recording = recordings()[protocol]["nobody"]
         yield f'<section class="watch-static" id="watch-{protocol}">'
-        yield f"<h3>{escape(report['title'])}</h3>"
-        yield f"<p>{escape(report['names'])} {escape(_parameters(recording))}</p>"
+        yield f"<h3>{escape(entry['title'])}</h3>"
+        yield f"<p>{escape(entry['names'])} {escape(_parameters(recording))}</p>"
         yield f"<p>The updates: {escape(_vectors(recording.inputs))}.</p>"
         yield flow(protocol)
         yield "<ol>"
@@ -138,8 +138,8 @@ def _sections() -> Iterator[str]:
 
 
 def _parameters(recording: Recording) -> str:
-    report = ", ".join(f"{name} = {value}" for name, value in recording.parameters.items())
-    return f"{counted(recording.users, 'user')}; {report}."
+    named = ", ".join(f"{name} = {value}" for name, value in recording.parameters.items())
+    return f"{counted(recording.users, 'user')}; {named}."
 
 
 def _vectors(terms: Sequence[Term]) -> str:
@@ -154,21 +154,21 @@ def _item(protocol: str, moment: Moment) -> str:
     heading, text = said(protocol, moment)
     clauses: Sequence[str] = texts()[protocol]["moments"][moment.key]["clauses"]
     links = ", ".join(f'<a href="{_address(clause)}">{clause}</a>' for clause in clauses)
-    report = [f"<strong>{escape(heading)}.</strong> {escape(text)} ({links})", *map(escape, _sent(moment))]
-    report.append(escape(knowledge(moment.server, "The server")))
-    return "<li>" + "".join(f"<p>{line}</p>" for line in report) + _sums(moment) + "</li>"
+    parts = [f"<strong>{escape(heading)}.</strong> {escape(text)} ({links})", *map(escape, _sent(moment))]
+    parts.append(escape(knowledge(moment.server, "The server")))
+    return "<li>" + "".join(f"<p>{line}</p>" for line in parts) + _sums(moment) + "</li>"
 
 
 def _sums(moment: Moment) -> str:
-    report = "<br>".join(escape(_sum(addition)) for addition in moment.additions)
-    return f"<details><summary>Add it up</summary>{report}</details>" if report else ""
+    sums = "<br>".join(escape(_sum(addition)) for addition in moment.additions)
+    return f"<details><summary>Add it up</summary>{sums}</details>" if sums else ""
 
 
 def _sent(moment: Moment) -> Iterator[str]:
     parcels = [parcel for sending in moment.sendings for parcel in sending.parcels]
-    report = [f"{p.kind} ({counted(len(p.routes), 'message')}, {counted(p.bytes, 'byte')})" for p in parcels]
-    if report:
-        yield f"Sent: {', '.join(report)}."
+    sent = [f"{p.kind} ({counted(len(p.routes), 'message')}, {counted(p.bytes, 'byte')})" for p in parcels]
+    if sent:
+        yield f"Sent: {', '.join(sent)}."
 
 
 def knowledge(known: Knowledge, who: str) -> str:
@@ -180,9 +180,9 @@ def knowledge(known: Knowledge, who: str) -> str:
 
 
 def _sum(addition: Addition) -> str:
-    report = " ".join(_term(term, at == 0) for at, term in enumerate(addition.terms))
+    terms = " ".join(_term(term, at == 0) for at, term in enumerate(addition.terms))
     about = f", {addition.about}" if addition.about else ""
-    return f"{report} = {addition.result.name} {_vector(addition.result)} modulo {addition.modulus}{about}"
+    return f"{terms} = {addition.result.name} {_vector(addition.result)} modulo {addition.modulus}{about}"
 
 
 def _term(term: Term, first: bool) -> str:

@@ -60,10 +60,10 @@ class Program:
         assert self._process.stdout is not None
         self._process.stdin.write(action + "\n")
         self._process.stdin.flush()
-        report = self._process.stdout.readline()
-        if not report:
+        line = self._process.stdout.readline()
+        if not line:
             raise RuntimeError(f"the program of {self._target} ended with {self._process.wait()} at {action!r}")
-        return float(json.loads(report))
+        return float(json.loads(line))
 
     def close(self) -> None:
         """End the program."""

@@ -101,6 +101,6 @@ def _demand_same(stored: Sequence[str], known: Mapping[str, Benchmark], path: Pa
 def _demand_declared(record: Mapping[str, Any], benchmark: Benchmark, path: Path) -> None:
     declared = benchmark.declared()
     for name in sorted({*declared, *record} - {"ratio", "cost"}):
-        report, now = record.get(name), declared.get(name)
-        if report != now:
-            raise OutOfDate(f"{path.name}: {name} of {benchmark.id} is {report}, and in the code {now}: make bench")
+        stored, now = record.get(name), declared.get(name)
+        if stored != now:
+            raise OutOfDate(f"{path.name}: {name} of {benchmark.id} is {stored}, and in the code {now}: make bench")

@@ -301,7 +301,7 @@ def test_the_machine_is_told_without_its_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "report"),
+    ("value", "unit", "shown"),
     [
         (0.0001234, "s", "123 µs"),
         (0.9999, "s", "1 s"),
@@ -314,8 +314,8 @@ def test_the_machine_is_told_without_its_name(tmp_path: Path) -> None:
         (12.0, "", "12"),
     ],
 )
-def test_an_amount_has_the_largest_unit_of_which_there_is_one(value: float, unit: str, report: str) -> None:
-    assert words.amount(value, unit) == report
+def test_an_amount_has_the_largest_unit_of_which_there_is_one(value: float, unit: str, shown: str) -> None:
+    assert words.amount(value, unit) == shown
 
 
 def test_a_ratio_has_a_range_where_turns_differ() -> None:

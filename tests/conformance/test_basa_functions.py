@@ -23,6 +23,7 @@ from secagg_spec.conformance.sessions import basa_positions
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.protocols.basa.cores import VOID
 from tests.conformance import narrow
+from tests.quick import WHOLE
 
 NAMES = ("basa.mask", "basa.seal", "basa.open", "basa.recover", "basa.epochs")
 MINE = sorted(id for id in REGISTRY if set(REGISTRY[id].operations) & set(NAMES))
@@ -54,7 +55,9 @@ def asked(op: str, params: dict[str, Any], rand: dict[str, Any] | None = None) -
 
 @pytest.mark.slow
 @pytest.mark.requirement("ADP-06", "ADP-36", "ADP-37")
-@settings(max_examples=2, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=3 if WHOLE else 2, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck)
+)
 @given(
     st.integers(0, 2**32),
     st.sampled_from(("explicit", "seeded", "none")),

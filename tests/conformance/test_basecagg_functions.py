@@ -22,7 +22,7 @@ from secagg_spec.conformance.running.runner import Outcome, Settings, run, run_c
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets.reference import adapter as reference
 from tests.conformance import narrow
-from tests.quick import QUICK
+from tests.quick import QUICK, WHOLE
 
 NAMES = tuple(basecagg_functions.VALID)
 MINE = sorted(id for id in REGISTRY if id.startswith("basecagg") and set(REGISTRY[id].operations) & set(NAMES))
@@ -50,7 +50,7 @@ def alarms(outcomes: dict[str, Outcome]) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.requirement("ADP-06")
-@settings(max_examples=2, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
+@settings(max_examples=4 if WHOLE else 2, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
 @given(
     st.data(),
     st.integers(0, 2**32),

@@ -30,6 +30,7 @@ from secagg_spec.conformance.vectors.base import Vector
 from secagg_spec.conformance.vectors.judge import PASS, judge
 from secagg_spec.errors import ParameterError
 from tests.conformance import narrow, shipped
+from tests.quick import WHOLE
 
 NAMES = ("quantize.levels", "segment.plan", "heterosag.average", "heterosag.request")
 MINE = sorted(id for id in REGISTRY if set(REGISTRY[id].operations) & set(NAMES))
@@ -62,7 +63,9 @@ def asked(op: str, params: dict[str, Any], rand: dict[str, Any] | None = None) -
 
 @pytest.mark.slow
 @pytest.mark.requirement("HSA-07", "HSA-08", "HSA-23", "HSA-27")
-@settings(max_examples=1, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=2 if WHOLE else 1, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck)
+)
 @given(st.integers(0, 2**32), st.sampled_from(("explicit", "seeded", "none")))
 def test_no_grade_of_the_reference_gives_an_alarm(seed: int, grade: str) -> None:
     answer = narrow.adapter(hello(randomness=grade))

@@ -69,7 +69,7 @@ def summed(users: Sequence[int], at: int, stop: int) -> list[int]:
 
 @pytest.mark.requirement("HSA-19", "HSA-21", "ADP-20")
 @pytest.mark.parametrize(
-    ("dropped", "sums"),
+    ("dropouts", "sums"),
     [
         ({}, [*summed(range(8), 0, 3), *summed(range(4), 3, 5), *summed(SECOND, 3, 5)]),
         ({"masked_input": [1]}, [*summed([0, *range(2, 8)], 0, 3), *summed([0, 2, 3], 3, 5), *summed(SECOND, 3, 5)]),
@@ -77,8 +77,8 @@ def summed(users: Sequence[int], at: int, stop: int) -> list[int]:
         ({"masked_input": SECOND}, [*summed(range(4), 0, 3), *summed(range(4), 3, 5)]),
     ],
 )
-def test_the_scripts_of_all_parties_are_their_steps_in_the_round(dropped: Any, sums: list[int]) -> None:
-    network = deal().played(dropped)
+def test_the_scripts_of_all_parties_are_their_steps_in_the_round(dropouts: Any, sums: list[int]) -> None:
+    network = deal().played(dropouts)
     for party in (SERVER, *range(8)):
         scene = Scene(deal(), party, network)
         answer = ask(scene.deal.named(party), scene.params(scene.calls()), scene.deal.rand(party))
@@ -177,23 +177,23 @@ LEAVING: list[dict[str, list[int]]] = [
 
 
 @pytest.mark.requirement("HSA-14", "HSA-19", "HSA-22", "ADP-24")
-@pytest.mark.parametrize("dropped", LEAVING)
+@pytest.mark.parametrize("dropouts", LEAVING)
 @pytest.mark.parametrize("parties", [(SERVER,), (0, 3, 7), (*range(8), SERVER)])
-def test_a_round_of_two_implementations_ends_with_the_sums(dropped: Any, parties: tuple[int, ...]) -> None:
+def test_a_round_of_two_implementations_ends_with_the_sums(dropouts: Any, parties: tuple[int, ...]) -> None:
     first, second = Tampering(honest).player(), Tampering(honest).player()
-    network = mixed.play(deal(), {party: second if party == SERVER else first for party in parties}, dropped)
-    lost = {user for phase, users in dropped.items() if phase != "unmasking" for user in users}
+    network = mixed.play(deal(), {party: second if party == SERVER else first for party in parties}, dropouts)
+    lost = {user for phase, users in dropouts.items() if phase != "unmasking" for user in users}
     survivors = [user for user in range(8) if user not in lost]
     assert network.states[SERVER].aggregate == pack(deal().total(survivors))
 
 
 @pytest.mark.requirement("HSA-17", "HSA-18", "HSA-27")
 @pytest.mark.parametrize(
-    ("past", "dropped"), [((), {"masked_input": [1, 2]}), ([list(range(8))], {"masked_input": [1]})]
+    ("past", "dropouts"), [((), {"masked_input": [1, 2]}), ([list(range(8))], {"masked_input": [1]})]
 )
-def test_a_round_that_would_tell_too_much_ends(past: Any, dropped: Any) -> None:
+def test_a_round_that_would_tell_too_much_ends(past: Any, dropouts: Any) -> None:
     with pytest.raises(TooFewSurvivors):
-        mixed.play(deal(past), dict.fromkeys((0, SERVER), Tampering(honest).player()), dropped)
+        mixed.play(deal(past), dict.fromkeys((0, SERVER), Tampering(honest).player()), dropouts)
 
 
 def test_users_that_draw_by_themselves_are_judged_by_the_others_and_the_sums() -> None:

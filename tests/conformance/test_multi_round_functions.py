@@ -21,6 +21,7 @@ from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.targets.reference import multi_round
 from tests.conformance import narrow
+from tests.quick import WHOLE
 
 NAMES = ("select.family", "select.batch", "select.session", "select.complete", "select.request", "audit.privacy")
 MINE = sorted(id for id in REGISTRY if set(REGISTRY[id].operations) & set(NAMES))
@@ -76,7 +77,9 @@ def asked(op: str, params: dict[str, Any], rand: dict[str, Any] | None = None) -
     "MRA-20",
     "MRA-21",
 )
-@settings(max_examples=1, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=2 if WHOLE else 1, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck)
+)
 @given(st.integers(0, 2**32), st.sampled_from(("explicit", "seeded", "none")))
 def test_no_grade_of_the_reference_gives_an_alarm(seed: int, grade: str) -> None:
     answer = narrow.adapter(hello(randomness=grade))

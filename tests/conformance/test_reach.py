@@ -19,6 +19,7 @@ from secagg_spec.conformance.running.suite import PREFIX
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.vectors import judge
 from tests.conformance import shipped
+from tests.quick import WHOLE
 
 CAPS = greet(DirectConnection(reference.build().answer).ask)
 TABLE = kills.load()
@@ -120,7 +121,7 @@ def test_more_operations_never_catch_less(few: set[str], more: set[str]) -> None
     grade=st.sampled_from(["explicit", "none"]),
     high=st.integers(2, 2**32),
 )
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=15 if WHOLE else 8, deadline=None)
 def test_a_narrower_declaration_never_catches_more(names: set[str], policy: str, grade: Any, high: int) -> None:
     whole = declaring(*sorted(names))
     ranged = {name: {**body, "ranges": {"q": {"max": high}}} for name, body in whole.operations.items()}

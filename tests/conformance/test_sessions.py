@@ -264,15 +264,16 @@ LEAVING = {
 
 
 @pytest.mark.parametrize(
-    ("protocol", "dropped"), [(protocol, dropped) for protocol, schedules in LEAVING.items() for dropped in schedules]
+    ("protocol", "dropouts"),
+    [(protocol, dropouts) for protocol, schedules in LEAVING.items() for dropouts in schedules],
 )
 @pytest.mark.parametrize("parties", [(SERVER,), (1, 3), (0, 1, 2, 3, 4, SERVER)])
 def test_a_round_of_two_implementations_ends_with_the_sum(
-    protocol: str, dropped: Any, parties: tuple[int, ...]
+    protocol: str, dropouts: Any, parties: tuple[int, ...]
 ) -> None:
     first, second = Tampering(honest).player(), Tampering(honest).player()
     players = {party: second if party == SERVER else first for party in parties}
-    network = mixed.play(DEALS[protocol], players, dropped)
+    network = mixed.play(DEALS[protocol], players, dropouts)
     assert network.states[SERVER].aggregate is not None
 
 
@@ -282,9 +283,9 @@ def test_the_reference_and_the_node_implementation_play_rounds_together() -> Non
     try:
         node = Player(connection, greet(connection.ask))
         for protocol, schedules in LEAVING.items():
-            for dropped in schedules:
+            for dropouts in schedules:
                 for parties in ((SERVER,), (0, 2), (0, 1, 2, 3, 4, SERVER)):
-                    network = mixed.play(DEALS[protocol], dict.fromkeys(parties, node), dropped)
+                    network = mixed.play(DEALS[protocol], dict.fromkeys(parties, node), dropouts)
                     assert network.states[SERVER].aggregate is not None
     finally:
         connection.close()
@@ -304,9 +305,9 @@ def test_an_adapter_that_breaks_is_a_fault_of_its_party(op: str) -> None:
 
 
 def test_a_round_that_must_end_is_ended_by_the_one_that_plays_the_server() -> None:
-    dropped = {"masked_input": [0, 1, 2]}
+    dropouts = {"masked_input": [0, 1, 2]}
     with pytest.raises(TooFewSurvivors):
-        mixed.play(secagg_deal(), {SERVER: Tampering(honest).player()}, dropped)
+        mixed.play(secagg_deal(), {SERVER: Tampering(honest).player()}, dropouts)
 
     def goes_on(request: Request) -> Answer:
         answer = adapter._connection.ask(request)
@@ -315,7 +316,7 @@ def test_a_round_that_must_end_is_ended_by_the_one_that_plays_the_server() -> No
     adapter = Tampering(honest)
     adapter.ask = goes_on  # type: ignore[method-assign]
     with pytest.raises(Difference) as caught:
-        mixed.play(secagg_deal(), {SERVER: adapter.player()}, dropped)
+        mixed.play(secagg_deal(), {SERVER: adapter.player()}, dropouts)
     assert (caught.value.verdict, caught.value.phase) == ("accepted_invalid", "masked_input")
 
 

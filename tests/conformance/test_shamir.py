@@ -20,6 +20,7 @@ from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.crypto.entropy import SeededSource
 from tests.conformance import narrow
+from tests.quick import WHOLE
 
 OTHER_PRIME = 2**607 - 1
 Values = dict[int, int]
@@ -235,7 +236,7 @@ def test_the_reference_that_draws_by_itself_passes_by_relation() -> None:
 @pytest.mark.slow
 @pytest.mark.requirement("ADP-06")
 @settings(
-    max_examples=3,
+    max_examples=8 if WHOLE else 3,
     phases=(Phase.explicit, Phase.generate),
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -26,7 +26,7 @@ def results() -> list[Result]:
     return [Result(cell, json.loads(json.dumps(EXPERIMENT.run(cell, Context())))) for cell in cells]
 
 
-def report(accuracies: dict[tuple[str, str], float]) -> list[Result]:
+def results_of(accuracies: dict[tuple[str, str], float]) -> list[Result]:
     """Results with these accuracies, and 0.9 elsewhere, a little more with each seed."""
     return [
         Result(cell, {"accuracy": [0.1, accuracies.get((cell["setting"], cell["scheme"]), 0.9) + 1e-3 * cell["seed"]]})
@@ -88,7 +88,7 @@ def test_a_round_without_users_keeps_the_model(monkeypatch: pytest.MonkeyPatch) 
 
 def test_statements_are_about_differences_of_the_same_seed() -> None:
     random, partition = ("IID", "Random"), ("non-IID", "Partition")
-    found = judged(report({random: 0.93, partition: 0.5, ("IID", "Partition"): 0.95}))
+    found = judged(results_of({random: 0.93, partition: 0.5, ("IID", "Partition"): 0.95}))
     assert found == {
         "IID: T = 3": REFUTED,
         "IID: T = 2": REFUTED,
@@ -97,13 +97,13 @@ def test_statements_are_about_differences_of_the_same_seed() -> None:
         "non-IID: T = 2": CONFIRMED,
         "non-IID: partition": CONFIRMED,
     }
-    found = judged(report({random: 0.915, ("non-IID", "Random"): 0.905}))
+    found = judged(results_of({random: 0.915, ("non-IID", "Random"): 0.905}))
     assert found["IID: T = 3"] == CONFIRMED, "comparable is up to 0.02 less"
     assert found["non-IID: T = 3"] == REFUTED
 
 
 def test_the_partition_is_compared_with_the_worst_of_the_others() -> None:
-    results = report({("IID", "Multi-RoundSecAgg, T=2"): 0.4, ("IID", "Partition"): 0.5})
+    results = results_of({("IID", "Multi-RoundSecAgg, T=2"): 0.4, ("IID", "Partition"): 0.5})
     numbers = EXPERIMENT.numbers(TINY, results[::-1])
     assert numbers["IID: partition"] == pytest.approx([-0.1] * 3)
     assert numbers["IID: T = 2"] == pytest.approx([-0.5] * 3)

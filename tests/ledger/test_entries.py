@@ -142,12 +142,12 @@ def test_a_bad_file_is_refused_in_one_line_with_its_number(
     with pytest.raises(LedgerError) as raised:
         load(tmp_path, text)
     assert type(raised.value) is kind
-    report = re.fullmatch(r"test\.toml(?::(\d+))?:? (.*)", str(raised.value))
-    assert report
-    assert said in report[2]
-    assert report[1]
-    field = re.search(r"TST-1: (\w+):", report[2])
-    line = text.splitlines()[int(report[1]) - 1]
+    match = re.fullmatch(r"test\.toml(?::(\d+))?:? (.*)", str(raised.value))
+    assert match
+    assert said in match[2]
+    assert match[1]
+    field = re.search(r"TST-1: (\w+):", match[2])
+    line = text.splitlines()[int(match[1]) - 1]
     assert line.startswith((field[1], "[[claim]]") if field else ("paper", "claim", "more", "[[claim]]", "id"))
 
 

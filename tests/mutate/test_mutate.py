@@ -62,9 +62,9 @@ def test_what_is_drawn_follows_from_the_seed_and_has_enough_of_each_package() ->
 
 def test_an_edit_keeps_its_place_when_other_functions_change(monkeypatch: pytest.MonkeyPatch) -> None:
     before, all_of_it = drawn.draw(1, 600), drawn.candidates
-    dropped = {each.id for package in PACKAGES for each in all_of_it(package)[::10]}
-    monkeypatch.setattr(drawn, "candidates", lambda name: [each for each in all_of_it(name) if each.id not in dropped])
-    kept = {each.id for each in before} - dropped
+    left_out = {each.id for package in PACKAGES for each in all_of_it(package)[::10]}
+    monkeypatch.setattr(drawn, "candidates", lambda name: [each for each in all_of_it(name) if each.id not in left_out])
+    kept = {each.id for each in before} - left_out
     assert [each.id for each in drawn.draw(1, 600) if each.id in kept] == [
         each.id for each in before if each.id in kept
     ]

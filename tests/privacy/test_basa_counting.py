@@ -24,7 +24,7 @@ TWO = Situation(2, (Holder(0, ACCEPTED), Holder(1, ACCEPTED)))
 
 
 @pytest.mark.parametrize(
-    ("coalition", "sums", "received"),
+    ("coalition", "sums", "expected"),
     [
         ((), [{0: 1, 1: 1}], (True, True)),
         ((), [], (False, True)),
@@ -36,10 +36,10 @@ TWO = Situation(2, (Holder(0, ACCEPTED), Holder(1, ACCEPTED)))
     ],
 )
 def test_two_updates_show_their_sum(
-    coalition: tuple[int, ...], sums: list[dict[int, int]], received: tuple[bool, bool]
+    coalition: tuple[int, ...], sums: list[dict[int, int]], expected: tuple[bool, bool]
 ) -> None:
     for R in (2, 3):
-        assert counted(R, VOID, TWO, coalition, sums) == received
+        assert counted(R, VOID, TWO, coalition, sums) == expected
 
 
 def test_signs_count() -> None:
@@ -58,7 +58,7 @@ def test_counting_and_algebra_agree_on_what_is_told() -> None:
         for coalition in every_coalition(range(2)):
             honest = epoch.contributors(coalition)
             sums = [dict.fromkeys(honest, 1)] if honest else []
-            received = counted(3, SETTLE, situation, coalition, sums)
-            assert received.no_more == epoch.decide(coalition).private
+            found = counted(3, SETTLE, situation, coalition, sums)
+            assert found.no_more == epoch.decide(coalition).private
             known = not honest or epoch.view(coalition).decide(epoch.total(honest)).withheld == 1
-            assert received.no_less == known
+            assert found.no_less == known

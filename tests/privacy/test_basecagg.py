@@ -86,7 +86,10 @@ def test_at_tiny_up_to_T_users_learn_exactly_the_weighted_sum() -> None:
 
 @pytest.mark.parametrize("users", [SETS[0], *(pytest.param(users, marks=exhaustive) for users in SETS[1:])])
 def test_at_tiny_all_weights_give_the_same_dimensions(users: Users) -> None:
-    """Up to T + 1 users, every buffer, every weights that some stamps admit; 640 buffers come down to 270 weights."""
+    """Up to T + 1 users, every buffer, every weights that some stamps admit; 640 buffers come down to 270 weights.
+
+    ``make test`` takes the buffers of the first users, and every fourth of their weights.
+    """
     coalitions = list(model.every_coalition(TINY, TINY.T + 1))
     one = {(c.coalition, c.buffer.users, c.elements): (c.excess, c.verdict.dimension) for c in whole_audit()}
     buffers = [buffer(weights, users) for weights in part(4, model.every_weighting(TINY))]

@@ -12,7 +12,7 @@ from secagg_spec.errors import ParameterError, UnknownUser
 from secagg_spec.privacy import basecagg as semi_honest
 from secagg_spec.privacy import basecagg_active as active
 from secagg_spec.privacy.basecagg import Buffer
-from secagg_spec.privacy.basecagg_active import Confirmations, Received
+from secagg_spec.privacy.basecagg_active import Buffers, Confirmations
 from secagg_spec.privacy.lightsecagg import Users
 from secagg_spec.protocols.basecagg.active import PRESETS, Parameters
 from secagg_spec.protocols.basecagg.round import PRESETS as BASE
@@ -40,7 +40,7 @@ def conflicts() -> Iterator[tuple[Buffer, Buffer]]:
     yield from combinations(sets, 2)
 
 
-def lies(pair: tuple[Buffer, Buffer]) -> Iterator[tuple[Users, dict[int, Received]]]:
+def lies(pair: tuple[Buffer, Buffer]) -> Iterator[tuple[Users, dict[int, Buffers]]]:
     """Every colluder, with every way to tell each other user one of two buffers, or one after the other."""
     first, second = pair
     for colluder in range(TINY.N):
@@ -135,7 +135,7 @@ def test_a_quorum_names_its_signers_in_ascending_order(monkeypatch: pytest.Monke
     """User 8 stands in a set of a few users before user 1, but not in a quorum."""
     users, shown = Confirmations(TINY), []
 
-    def heard(user: int, received: Received, quorums: tuple[Users, ...]) -> tuple[Received, Received]:
+    def heard(user: int, received: Buffers, quorums: tuple[Users, ...]) -> tuple[Buffers, Buffers]:
         shown.append((user, quorums))
         return received, received
 

@@ -184,9 +184,9 @@ def leaks(N: int, t: int) -> int:
         others = [list(combinations([u for u in range(N) if u != user], t - 1)) for user in unsigned]
         for chosen in product(*others):
             requests = Requests(p, arrived=dict(zip(unsigned, chosen, strict=True)))
-            received = {user: survivors for user in signers if user}
-            assert all(requests.answer(user, survivors) for user in received)
-            found += not equivocation(requests, (0,), received).private
+            announced = {user: survivors for user in signers if user}
+            assert all(requests.answer(user, survivors) for user in announced)
+            found += not equivocation(requests, (0,), announced).private
     return found
 
 
@@ -211,12 +211,12 @@ def told_in_batches(t: int) -> tuple[dict[int, Users], Users]:
     """
     most = (15 - t) // 3
     pairs = list(combinations((1, 2, 3), most))
-    received = {}
+    announced = {}
     for user in range(2, 15):
         free = [pair for pair in pairs if user // 3 not in pair]
         left_out = free[user % len(free)]
-        received[user] = tuple(u for u in range(15) if u // 3 not in left_out)
-    return received, tuple(range(3, 3 + t - 2))
+        announced[user] = tuple(u for u in range(15) if u // 3 not in left_out)
+    return announced, tuple(range(3, 3 + t - 2))
 
 
 def bare_input(t: int) -> UintArray:
@@ -231,10 +231,10 @@ def bare_input(t: int) -> UintArray:
     network.table = tuple(step for step in network.table if step.phase in ("advertise_keys", "share_keys"))
     sources = {user: SeededSource(b"a lying server", str(user)) for user in range(15)}
     run_synchronous(network, {}, multi_round.draw_randomness(p, sources))
-    received, targets = told_in_batches(t)
+    announced, targets = told_in_batches(t)
     masked = {user: send_input(network, table["masked_input", "user"], user, (1, *targets)) for user in range(15)}
     shares: dict[tuple[str, int], dict[int, int]] = {}
-    for holder, survivors in received.items():
+    for holder, survivors in announced.items():
         keep(shares, answer(network, table["unmasking", "user"], holder, survivors))
     colluder = network.states[1].base.held
     for owner, pair in colluder.items():

@@ -193,8 +193,8 @@ def test_users_are_certified_beside_others_who_stay_hidden(extra: int) -> None:
     log[:, :users] = random.random((len(log), users)) < 0.4
     log[-extra - 1 :, users:] = random.random((extra + 1, late)) < 0.5
     found = audit(log[:-1])
-    received = found.combinations(list(found.recoveries)[::7])
-    for user, combination in received.items():
+    combinations = found.combinations(list(found.recoveries)[::7])
+    for user, combination in combinations.items():
         total = [sum(factor for at, factor in combination if log[at, member]) for member in range(users + late)]
         assert total == [int(member == user) for member in range(users + late)]
     assert not any(weighed(log[:-1], found.witness))

@@ -140,8 +140,8 @@ def test_the_page_of_versions_tells_what_changed(monkeypatch: pytest.MonkeyPatch
 
 def test_no_address_of_a_clause_dies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     plant(monkeypatch, *later())
-    assert versions.dropped(versions.book(), "basa.md") == []
-    left, ended = (versions.dropped(versions.book(), name)[-1] for name in ("secagg.md", "lightsecagg.md"))
+    assert versions.withdrawn_lines(versions.book(), "basa.md") == []
+    left, ended = (versions.withdrawn_lines(versions.book(), name)[-1] for name in ("secagg.md", "lightsecagg.md"))
     assert left == (
         "- [](){ #LSA-03 tabindex=-1 aria-hidden=true }LSA-03: No longer here: see "
         "[LSA-03](lightsecagg.md#LSA-03){ .mention }."

@@ -153,11 +153,11 @@ def _about_clause(name: str) -> Lines:
 
 def _since(clause: str) -> str:
     """Return the version that introduced a clause, and the versions that changed its words."""
-    file = history.load()
-    if clause not in file.clauses:
+    known = history.load()
+    if clause not in known.clauses:
         return ""
-    changed = file.changed(clause)
-    return file.clauses[clause][0].since + (f"; changed in {', '.join(changed)}" if changed else "")
+    changed = known.changed(clause)
+    return known.clauses[clause][0].since + (f"; changed in {', '.join(changed)}" if changed else "")
 
 
 def _withdrawn(name: str) -> Lines | None:

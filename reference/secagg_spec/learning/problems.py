@@ -245,8 +245,8 @@ class Network(Problem):
         below, above = self._matrices(model)
         hidden = np.tanh(points.x @ below.T)
         signals = _with_one(hidden)
-        slope_of = slopes(signals @ above.T, points.y)
-        return ((slope_of @ above[:, :-1] * (1 - np.square(hidden)), points.x), (slope_of, signals))
+        slope = slopes(signals @ above.T, points.y)
+        return ((slope @ above[:, :-1] * (1 - np.square(hidden)), points.x), (slope, signals))
 
     def _matrices(self, model: RealArray) -> tuple[RealArray, RealArray]:
         cut = HIDDEN * self.inputs

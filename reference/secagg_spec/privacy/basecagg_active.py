@@ -25,7 +25,7 @@ from secagg_spec.protocols.basecagg.active import BufferQuorum, Parameters, Sign
 from secagg_spec.protocols.lightsecagg.active import PrivateKeys, roster_of_users
 from secagg_spec.protocols.steps import SERVER
 
-Received = tuple[Buffer, ...]
+Buffers = tuple[Buffer, ...]
 _SESSION = bytes(16)
 
 
@@ -55,7 +55,7 @@ class Confirmations:
         ballot = protocol.ballot_of(self.parameters, _SESSION, buffer.round, self.waiting[user].roster)
         return sign_proposal(ballot, self.keys[user].signing, user, proposal)
 
-    def _heard(self, user: int, received: Received, quorums: tuple[Users, ...]) -> tuple[Received, Received]:
+    def _heard(self, user: int, received: Buffers, quorums: tuple[Users, ...]) -> tuple[Buffers, Buffers]:
         """Return the buffers that an honest user signs, and those that it answers.
 
         The buffers are announced one after the other. The user receives the share of an update before the first buffer
@@ -93,15 +93,15 @@ class Confirmations:
         except ProtocolError:
             return None
 
-    def signed(self, user: int, received: Received) -> Received:
-        """Return the buffers that an honest user signs when `told` are announced to it one after the other."""
+    def signed(self, user: int, received: Buffers) -> Buffers:
+        """Return the buffers that an honest user signs when `received` are announced to it one after another."""
         return self.heard(user, received, ((),) * len(received))[0]
 
-    def _valid(self, user: int, signed: Received, buffer: Buffer) -> bool:
+    def _valid(self, user: int, signed: Buffers, buffer: Buffer) -> bool:
         """Return whether a signature that a user made on one of the `signed` buffers is also valid for `buffer`."""
         return any(self.signature(user, one) == self.signature(user, buffer) for one in signed)
 
-    def released(self, coalition: Collection[int], asked: Mapping[int, Received]) -> dict[int, Received]:
+    def released(self, coalition: Collection[int], asked: Mapping[int, Buffers]) -> dict[int, Buffers]:
         """Return the honest users that answer, each with the buffers that it answers.
 
         Parameters
@@ -124,8 +124,8 @@ class Confirmations:
 
 
 def equivocation(
-    kinds: Sequence[Column], users: Confirmations, coalition: Collection[int], asked: Mapping[int, Received]
-) -> tuple[dict[int, Received], tuple[Verdict, ...]]:
+    kinds: Sequence[Column], users: Confirmations, coalition: Collection[int], asked: Mapping[int, Buffers]
+) -> tuple[dict[int, Buffers], tuple[Verdict, ...]]:
     """Return which users answer which buffers when a server announces different ones, and what the answers reveal.
 
     Parameters

@@ -3,7 +3,7 @@
 The vectors in ``spec/vectors`` are frozen: their inputs do not change. What a vector is for, its flags, is in
 ``flags.toml``, which uses the words of the mutants.
 
-A vector whose outcome changed with the text has a new id. ``renewed.txt`` lists it next to its first id.
+A vector whose result changed with the text has a new id. ``renewed.txt`` lists it next to its first id.
 """
 
 from __future__ import annotations
