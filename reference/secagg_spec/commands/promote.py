@@ -20,7 +20,8 @@ from secagg_spec.errors import UsageError
 from secagg_spec.schemas import shown
 
 _USAGE = """secagg-spec promote REPRO --id NAME --clause CLAUSE [--clause …]
-                           [--comment TEXT] [--into FILE [--flag FLAG …] [--covers TEXT]]"""
+                           [--comment TEXT] [--into FILE [--flag FLAG …]
+                           [--covers TEXT]]"""
 _EPILOG = """The reference's answer is the outcome. The vector goes into spec/vectors/findings.json, or into FILE.
 A file that spec/vectors/flags.toml lists takes the flags that stand there: what the vector is for.
 The steps of one session become a script of its party."""
