@@ -22,7 +22,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secagg_spec import cli, disk
+from secagg_spec import cli, system
 from secagg_spec.commands import conform as command
 from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import DirectConnection
@@ -120,7 +120,7 @@ def test_a_file_is_replaced_as_a_whole_and_keeps_its_rights(
     path.chmod(0o640)
     link.symlink_to(path)
     held = path.open("rb")
-    disk.write_whole(link if linked else path, new)
+    system.write_whole(link if linked else path, new)
     with held:
         assert held.read() == old
     assert (path.read_bytes(), path.stat().st_mode & 0o777, link.is_symlink()) == (new, 0o640, True)
@@ -128,11 +128,11 @@ def test_a_file_is_replaced_as_a_whole_and_keeps_its_rights(
 
 
 def test_a_device_is_written_to_and_what_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
-    disk.write_whole(Path(os.devnull), "x")
-    assert not disk.replaceable(Path(os.devnull))
+    system.write_whole(Path(os.devnull), "x")
+    assert not system.replaceable(Path(os.devnull))
     (tmp_path / "folder").mkdir()
     with pytest.raises(IsADirectoryError):
-        disk.write_whole(tmp_path / "folder", "x", follow=False)
+        system.write_whole(tmp_path / "folder", "x", follow=False)
     assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]
 
 
@@ -572,7 +572,7 @@ def test_what_is_no_regular_file_is_refused_without_being_read(
     kind: str, strange: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(OSError, match="a regular file is needed"):
-        disk.regular(strange[kind])
+        system.regular(strange[kind])
     for name, words in READ.items():
         if words:
             given_words = [word.format(strange[kind]) for word in words]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import secagg_spec
-from secagg_spec import interrupts
+from secagg_spec import system
 from secagg_spec.errors import ParameterError
 from secagg_spec.experiments import sweeps
 from secagg_spec.experiments.experiment import Context, Data
@@ -314,7 +314,7 @@ def test_a_janitor_ignores_interrupts_from_its_first_moment_on(monkeypatch: pyte
     before = signal.getsignal(signal.SIGINT)
     monkeypatch.setattr(f"{tracker}.ensure_running", start)
     sweeps._start_janitor()
-    with interrupts.held():
+    with system.interrupts_held():
         pass
     assert said == ["True\n"]
     assert signal.getsignal(signal.SIGINT) is before

@@ -27,8 +27,8 @@ from secagg_spec.conformance.running import defaults, parallel
 from secagg_spec.conformance.running import expectations as expected
 from secagg_spec.conformance.running.runner import Outcome, Settings, begin, judged, outcomes
 from secagg_spec.conformance.targets import TARGETS
-from secagg_spec.disk import replaceable, write_whole
 from secagg_spec.errors import UsageError
+from secagg_spec.system import replaceable, write_whole
 
 _REPRO = Path("repro")
 _CASES = 100

@@ -14,7 +14,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec import __version__, disk
+from secagg_spec import __version__, system
 from secagg_spec.commands import options
 from secagg_spec.conformance.adapter import generators
 from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities, greet
@@ -384,11 +384,11 @@ def _write(pair: Pair, table: Table, folder: Path, number: int) -> list[Path]:
             path = folder / f"round-{pair.protocol}-{number}{'abcdefgh'[at] if adapters[1:] else ''}.jsonl"
             asked = [e for e in pair.failure.transcript if _owner(table, e.request) == adapter]
             lines = [request.line(at) for at, request in enumerate([HELLO, *(e.request for e in asked)])]
-            disk.write_whole(path, "".join(lines), follow=False)
+            system.write_whole(path, "".join(lines), follow=False)
             body = {"schema": SCHEMA, "kit": __version__, "adapter": adapter, **pair.fault.as_json()}
             body["answers_seen"] = [e.answer.as_json() if e.answer else None for e in asked]
             text = json.dumps(fit_for_json(body), indent=2, allow_nan=False) + "\n"
-            disk.write_whole(path.with_suffix(".round.json"), text, follow=False)
+            system.write_whole(path.with_suffix(".round.json"), text, follow=False)
             paths.append(path)
     except OSError as error:
         raise UsageError(f"--repro {folder}: {error.strerror}") from None

@@ -9,7 +9,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from secagg_spec import disk, resources, schemas
+from secagg_spec import resources, schemas, system
 from secagg_spec.errors import ParameterError
 
 PAPERS = {
@@ -66,7 +66,7 @@ def load(path: Path | None = None) -> tuple[Figure, ...]:
     """
     path = resources.root("spec") / "figures.toml" if path is None else path
     try:
-        content = tomllib.loads(disk.regular(path).read_text(encoding="utf-8"))
+        content = tomllib.loads(system.regular(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ParameterError("figures", path.name, f"a TOML file: {' '.join(str(error).split())}") from None
     for where, fault in schemas.faults(content, schemas.load(resources.root("spec") / "figures.schema.json")):

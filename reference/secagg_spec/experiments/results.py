@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import __version__, disk, resources, schemas
+from secagg_spec import __version__, resources, schemas, system
 from secagg_spec.errors import ParameterError
 from secagg_spec.experiments import pictures
 from secagg_spec.experiments.experiment import Data, Experiment, Judged, Result, Statement, judged
@@ -126,7 +126,7 @@ def read(path: Path) -> dict[str, Any]:
         The file holds no such document, or a verdict does not follow from its numbers (EXP-28).
     """
     try:
-        content = json.loads(disk.regular(path).read_text(encoding="utf-8"))
+        content = json.loads(system.regular(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ParameterError("results", str(path), f"a file of results: {error}") from None
     for where, fault in schemas.faults(content, schemas.load(resources.root("spec") / "experiment.schema.json")):

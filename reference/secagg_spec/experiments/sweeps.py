@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from secagg_spec import __version__, disk, interrupts
+from secagg_spec import __version__, system
 from secagg_spec.arithmetic import validate
 from secagg_spec.errors import ParameterError
 from secagg_spec.experiments import catalogue, progress
@@ -215,7 +215,7 @@ def _local(sweep: Sweep, todo: Sequence[int], jobs: int) -> Outcomes:
         raise ParameterError("joblib", "absent", f"installed to run cells: {install('joblib')}") from None
     pool = Parallel(n_jobs=min(jobs, len(todo)), backend="loky", batch_size=1, return_as="generator_unordered")
     _start_janitor()
-    with interrupts.held():
+    with system.interrupts_held():
         outcomes = pool(delayed(_placed)(at, *_task(sweep, at)) for at in todo)
     try:
         for outcome in outcomes:  # noqa: UP028 (a run that ends early does not end in here, where joblib would warn)
@@ -239,7 +239,7 @@ def _start_janitor() -> None:
     quiet = f"ignore::UserWarning:{resource_tracker.__name__}"
     os.environ["PYTHONWARNINGS"] = f"{given},{quiet}" if given else quiet
     try:
-        with interrupts.ignored():
+        with system.interrupts_ignored():
             resource_tracker.ensure_running()
     finally:
         if given is None:
@@ -344,7 +344,7 @@ def _kept(sweep: Sweep, keys: Sequence[str], tell: Reporter) -> dict[str, Finish
 def _read(path: Path, key: str) -> Finished | None:
     """Return a stored cell, or None if its file is not the one that was written."""
     try:
-        content = json.loads(disk.regular(path).read_text(encoding="utf-8"))
+        content = json.loads(system.regular(path).read_text(encoding="utf-8"))
         sealed = content.pop("digest")
         if sealed == digest(content) and content["key"] == key:
             return Finished(content["found"], content["seconds"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg_spec import disk
+from secagg_spec import system
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import ParameterError
 
@@ -82,7 +82,7 @@ def mnist(folder: Path) -> Digits:
 
 def _read(path: Path, axes: int) -> NDArray[np.uint8]:
     try:
-        data = disk.regular(path).read_bytes()
+        data = system.regular(path).read_bytes()
     except OSError as error:
         raise _unreadable(path, error) from None
     return bytes_of_idx(data, axes, path)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from secagg_spec import disk
+from secagg_spec import system
 from secagg_spec.errors import ParameterError
 
 MNIST = (
@@ -56,7 +56,7 @@ def read(folder: Path, name: str) -> bytes:
         The file cannot be read, or its hash is not the one in the table.
     """
     try:
-        data = disk.regular(folder / name).read_bytes()
+        data = system.regular(folder / name).read_bytes()
     except OSError as error:
         raise _refused(name, folder, f"it cannot be read: {error.strerror}") from None
     return checked(name, data, folder)

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from secagg_spec import disk, resources, schemas
+from secagg_spec import resources, schemas, system
 from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
 from secagg_spec.selection.participation import Log, Roster, Spot, Table, Words, whole_number
 
@@ -66,7 +66,7 @@ def read_roster(path: Path) -> Roster:
     """
     known: dict[str, int] = {}
     try:
-        with disk.regular(path).open(encoding="utf-8-sig") as file:
+        with system.regular(path).open(encoding="utf-8-sig") as file:
             for at, line in enumerate(file, start=1):
                 name = line.strip()
                 if name in known:
@@ -83,7 +83,7 @@ def read_roster(path: Path) -> Roster:
 
 def _not_text(path: Path) -> ParameterError:
     """Return the error for a file that is not UTF-8; it names the first invalid line."""
-    with disk.regular(path).open("rb") as file:
+    with system.regular(path).open("rb") as file:
         for at, line in enumerate(file, start=1):
             try:
                 line.decode("utf-8")
@@ -93,7 +93,7 @@ def _not_text(path: Path) -> ParameterError:
 
 
 def _begins_with_brace(path: Path) -> bool:
-    with disk.regular(path).open("rb") as file:
+    with system.regular(path).open("rb") as file:
         return file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"["))
 
 
@@ -156,7 +156,7 @@ def _spot(file: str, at: Spot) -> str:
 
 
 def _from_table(path: Path, roster: Roster | None) -> Log:
-    with disk.regular(path).open(encoding="utf-8-sig", newline="") as file, _long_fields():
+    with system.regular(path).open(encoding="utf-8-sig", newline="") as file, _long_fields():
         reader = csv.reader(file, strict=True)
         lines = _lines(reader, path.name)
         form = _form(lines, path.name)
@@ -245,7 +245,7 @@ def _from_json(path: Path, roster: Roster | None) -> Log:
 def _document(path: Path) -> Document:
     try:
         return json.loads(
-            disk.regular(path).read_text(encoding="utf-8-sig"), object_pairs_hook=_once, parse_constant=_no_constant
+            system.regular(path).read_text(encoding="utf-8-sig"), object_pairs_hook=_once, parse_constant=_no_constant
         )
     except json.JSONDecodeError as error:
         raise ParameterError(f"{path.name}, line {error.lineno}", Words(error.msg), "JSON") from None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from secagg_spec import disk
+from secagg_spec import system
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.staleness import Staleness, read
 from secagg_spec.crypto.entropy import SeededSource
@@ -136,7 +136,7 @@ def _read_log(path: Path | None, N: int) -> Schedule | None:
     if path is None:
         return None
     try:
-        schedule = from_csv(disk.regular(path).read_text(encoding="utf-8-sig"), N)
+        schedule = from_csv(system.regular(path).read_text(encoding="utf-8-sig"), N)
     except (OSError, UnicodeDecodeError) as error:
         raise ParameterError("--log", str(path), f"a file that can be read: {error}") from error
     strange = next((event for event in schedule.events if event.kind not in (DOWNLOAD, UPLOAD, TIMEOUT)), None)

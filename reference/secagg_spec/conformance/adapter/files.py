@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import disk
+from secagg_spec import system
 from secagg_spec.conformance.adapter.wire import DEEPEST, Limit, loads, too_deep
 from secagg_spec.errors import UsageError
 
@@ -23,7 +23,7 @@ def read_json(path: Path, otherwise: str = "this is not JSON") -> Any:
         `otherwise` is its text for anything that is not JSON.
     """
     try:
-        value = loads(disk.regular(path).read_text(encoding="utf-8"))
+        value = loads(system.regular(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
     except Limit as limit:

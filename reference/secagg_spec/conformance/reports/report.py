@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import __version__, disk
+from secagg_spec import __version__, system
 from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities
 from secagg_spec.conformance.adapter.plain import KEPT, MESSAGE, Room, clip, counted, fit_for_json, pasted, shown
 from secagg_spec.conformance.adapter.wire import RawLine, Request, quoted, unpack
@@ -319,8 +319,8 @@ def write_repro(folder: Path, target: str, check: str, failure: Failure) -> Path
         "seal": replay.seal(data, check, draws),
     }
     text = json.dumps(fit_for_json(expectation), indent=2, allow_nan=False)
-    disk.write_whole(path, data, follow=False)
-    disk.write_whole(path.with_suffix(".expected.json"), text + "\n", follow=False)
+    system.write_whole(path, data, follow=False)
+    system.write_whole(path.with_suffix(".expected.json"), text + "\n", follow=False)
     return path
 
 

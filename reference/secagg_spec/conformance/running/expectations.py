@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from secagg_spec import disk
+from secagg_spec import system
 from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.conformance.running import suite
 from secagg_spec.conformance.running.runner import BROKEN, Outcome
@@ -77,7 +77,7 @@ def load(path: Path) -> list[Expectation]:
         key, or names a target or a check that this kit does not have.
     """
     try:
-        content = tomllib.loads(disk.regular(path).read_text(encoding="utf-8"))
+        content = tomllib.loads(system.regular(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ExpectationsError(f"{path.name}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

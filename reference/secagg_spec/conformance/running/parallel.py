@@ -17,7 +17,7 @@ from multiprocessing.util import Finalize
 from types import FrameType
 from typing import NoReturn
 
-from secagg_spec import interrupts
+from secagg_spec import system
 from secagg_spec.conformance.adapter.capabilities import Capabilities, greet
 from secagg_spec.conformance.adapter.connection import ProcessConnection
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
@@ -59,7 +59,7 @@ class Workers:
         chosen, silent = list(checks), replace(settings, progress=_no_progress)
         start = tuple(connection.command), connection.timeout, connection.start_timeout, connection.declared
         tasks = [_Task(self._number, *start, check, silent) for check in chosen if check.runs_on(caps)]
-        with interrupts.held():
+        with system.interrupts_held():
             found = self._pool.map(_judge, tasks)
         yield from outcomes(caps, chosen, settings, lambda check: _given(found))
         self._stopped.value = self._number

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import disk, schemas
+from secagg_spec import schemas, system
 from secagg_spec.conformance.adapter import files
 from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import Connection
@@ -65,7 +65,7 @@ def seal(lines: bytes, check: str, draws: Any) -> str:
 def _lines(path: Path, *, needed: bool) -> bytes | None:
     """Return the requests of a case, or None if their file is absent and not `needed`."""
     try:
-        return disk.regular(path).read_bytes()
+        return system.regular(path).read_bytes()
     except FileNotFoundError as error:
         if not needed:
             return None

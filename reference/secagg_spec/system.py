@@ -1,11 +1,18 @@
-"""Files that a user names for a command to read or to write."""
+"""What a command takes from the system: files that a user names to read or to write, and interrupts from the keyboard.
+
+An interrupt reaches every process of a command at once.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import secrets
+import signal
 import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _IN_PLACE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY)
@@ -68,3 +75,38 @@ def write_whole(path: Path, data: str | bytes, *, follow: bool = True) -> None:
         if not there or not isinstance(error, OSError) or error.errno not in _IN_PLACE:
             raise
         place.write_bytes(content)
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Block interrupts of this thread until the context ends.
+
+    Processes that start in the context inherit the block, so only the process that started them handles an interrupt,
+    and it ends them. Python's resource tracker, which comes before the first process that Python spawns, removes the
+    block when it starts; so it starts before the block.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker  # noqa: PLC0415 - few commands start processes
+
+    with interrupts_ignored():
+        resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def interrupts_ignored() -> Iterator[None]:
+    """Ignore interrupts; programs started in this context ignore them from their first moment on."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
