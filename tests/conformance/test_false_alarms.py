@@ -26,7 +26,7 @@ from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.vectors import judge
 from tests.conformance import narrow, right
 from tests.conformance.shipped import VECTORS
-from tests.quick import QUICK, WHOLE, exhaustive, part
+from tests.quick import QUICK, exhaustive, part
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
 NESTED: dict[str, Any] = {"suppress_health_check": list(HealthCheck)}
@@ -87,7 +87,7 @@ def test_the_reference_over_the_pipe() -> None:
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_the_independent_implementation_in_node() -> None:
     settings = Sampled(cases=CASES, seed=5, first=6, step=3)
-    assert not WHOLE or len(settings.chosen()) == len(REGISTRY)
+    assert QUICK or len(settings.chosen()) >= len(REGISTRY) / settings.step
     assert alarms(TARGETS["node"].connect(10.0), settings) == []
 
 

@@ -150,18 +150,18 @@ def test_a_vector_that_changed_is_renewed_again_and_again(tmp_path: Path) -> Non
     right, still = VECTORS["mds-encode-example"], VECTORS["mds-encode-small"]
     (tmp_path / store.INDEX).write_text(store.index_text([right, still], {}), encoding="utf-8")
     for number in (2, 3):
-        vector_file = VectorFile("code", "", {}, [replace(right, result={"shares": [str(number)]}), still])
+        file = VectorFile("code", "", {}, [replace(right, result={"shares": [str(number)]}), still])
         if number > 2:
-            vector_file.vectors[0] = replace(vector_file.vectors[0], id=f"{right.id}-{number - 1}")
-        was = vector_file.vectors[0].id
-        assert store.renew([vector_file], tmp_path) == {was: f"{right.id}-{number}"}
-        assert [vector.id for vector in vector_file.vectors] == [f"{right.id}-{number}", still.id]
+            file.vectors[0] = replace(file.vectors[0], id=f"{right.id}-{number - 1}")
+        was = file.vectors[0].id
+        assert store.renew([file], tmp_path) == {was: f"{right.id}-{number}"}
+        assert [vector.id for vector in file.vectors] == [f"{right.id}-{number}", still.id]
         assert store.read_index(tmp_path)[was] == store.WITHDRAWN
         assert read_renewed(tmp_path) == {right.id: f"{right.id}-{number}"}
         (tmp_path / store.INDEX).write_text(
-            store.index_text(vector_file.vectors, store.read_index(tmp_path)), encoding="utf-8"
+            store.index_text(file.vectors, store.read_index(tmp_path)), encoding="utf-8"
         )
-        assert store.renew([vector_file], tmp_path) == {}
+        assert store.renew([file], tmp_path) == {}
 
 
 def test_an_id_may_be_withdrawn_and_comments_may_change() -> None:
@@ -249,10 +249,10 @@ def test_every_clause_that_checks_reach_has_a_vector() -> None:
 
 
 def test_every_flag_and_mutant_is_used_and_known() -> None:
-    for vector_file in VECTOR_FILES:
-        used = {flag for vector in vector_file.vectors for flag in vector.flags}
-        assert used == set(vector_file.flags)
-        assert {name for flag in vector_file.flags.values() for name in flag.mutants} <= set(load_mutants())
+    for file in VECTOR_FILES:
+        used = {flag for vector in file.vectors for flag in vector.flags}
+        assert used == set(file.flags)
+        assert {name for flag in file.flags.values() for name in flag.mutants} <= set(load_mutants())
 
 
 @pytest.mark.parametrize(
@@ -341,18 +341,15 @@ def random_inputs() -> list[tuple[str, str]]:
     first = {now: made for made, now in renewed().items()}
     drawn = set(ids[: ids.index(LAST_DRAWN) + 1])
     edge = {
-        (vector_file.name, name)
-        for vector_file in VECTOR_FILES
-        for name, flag in vector_file.flags.items()
-        if flag.bug_type == EDGE_CASE
+        (file.name, name) for file in VECTOR_FILES for name, flag in file.flags.items() if flag.bug_type == EDGE_CASE
     }
     found = []
-    for vector_file in VECTOR_FILES:
-        for vector in vector_file.vectors:
+    for file in VECTOR_FILES:
+        for vector in file.vectors:
             if (
                 vector.id in NOT_COMPARED
                 or first.get(vector.id, vector.id) not in drawn
-                or any((vector_file.name, flag) in edge for flag in vector.flags)
+                or any((file.name, flag) in edge for flag in vector.flags)
             ):
                 continue
             members = {**vector.params, **vector.rand}
@@ -403,7 +400,7 @@ def test_independent_implementations_pass_every_vector(target: str, capsys: pyte
 def test_the_files_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys)
     assert code == 0
-    assert all(f"{vector_file.name}.json" in out for vector_file in VECTOR_FILES)
+    assert all(f"{file.name}.json" in out for file in VECTOR_FILES)
     assert f"{len(VECTORS)} vectors for" in out
 
 
@@ -486,8 +483,8 @@ def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], arguments: 
 def body() -> dict[str, Any]:
     """A small file of vectors."""
     known = VECTORS["aggregate-small-set"]
-    [vector_file] = [vector_file for vector_file in VECTOR_FILES if known in vector_file.vectors]
-    small = VectorFile("small", "a small file", {"SmallSet": vector_file.flags["SmallSet"]}, [known])
+    [file] = [file for file in VECTOR_FILES if known in file.vectors]
+    small = VectorFile("small", "a small file", {"SmallSet": file.flags["SmallSet"]}, [known])
     parsed: dict[str, Any] = json.loads(store.text_of(small))
     return parsed
 

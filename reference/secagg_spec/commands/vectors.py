@@ -86,13 +86,10 @@ def _regenerate(options: argparse.Namespace) -> int:
 
 def _chosen(options: argparse.Namespace) -> list[VectorFile]:
     files = [store.load(options.file)] if options.file else store.load_all()
-    kept = [
-        replace(vector_file, vectors=[v for v in vector_file.vectors if _matches(v, options.pattern)])
-        for vector_file in files
-    ]
-    if not any(vector_file.vectors for vector_file in kept):
+    kept = [replace(file, vectors=[v for v in file.vectors if _matches(v, options.pattern)]) for file in files]
+    if not any(file.vectors for file in kept):
         raise UsageError(f"-k {options.pattern}: no vector has this in its id, clauses, flags or operation")
-    return [vector_file for vector_file in kept if vector_file.vectors]
+    return [file for file in kept if file.vectors]
 
 
 def _matches(vector: Vector, pattern: str | None) -> bool:
@@ -101,15 +98,15 @@ def _matches(vector: Vector, pattern: str | None) -> bool:
 
 
 def _list(files: Sequence[VectorFile]) -> None:
-    for vector_file in files:
-        valid = sum(vector.result is not None for vector in vector_file.vectors)
+    for file in files:
+        valid = sum(vector.result is not None for vector in file.vectors)
         print(
-            f"{vector_file.name + '.json':<21} {counted(len(vector_file.vectors), 'vector')}: {valid} with a result, ",
+            f"{file.name + '.json':<21} {counted(len(file.vectors), 'vector')}: {valid} with a result, ",
             end="",
         )
-        print(f"{len(vector_file.vectors) - valid} to be refused   {vector_file.covers}")
-    total = sum(len(vector_file.vectors) for vector_file in files)
-    clauses = {clause for vector_file in files for vector in vector_file.vectors for clause in vector.clauses}
+        print(f"{len(file.vectors) - valid} to be refused   {file.covers}")
+    total = sum(len(file.vectors) for file in files)
+    clauses = {clause for file in files for vector in file.vectors for clause in vector.clauses}
     print(f"{counted(total, 'vector')} for {len(clauses)} clauses")
 
 
@@ -120,15 +117,15 @@ def _judge(name: str, connection: ProcessConnection | str, files: Sequence[Vecto
         return 4
     try:
         caps = greet(connection.ask)
-        found = {vector_file.name: list(run(connection, caps, vector_file.vectors)) for vector_file in files}
+        found = {file.name: list(run(connection, caps, file.vectors)) for file in files}
     except AdapterUnusable as unusable:
         print(shown(f"{name}: the adapter could not be used: {unusable}"))
         return 3
     finally:
         connection.close()
     print(shown(f"{name}: {caps.name} {caps.version}"))
-    for vector_file in files:
-        _print(vector_file, found[vector_file.name])
+    for file in files:
+        _print(file, found[file.name])
     _print_untouched(files, found)
     outcomes = [outcome for of_file in found.values() for outcome in of_file]
     print(_counts(f"{name}: {counted(len(outcomes), 'vector')}", outcomes))
@@ -142,18 +139,18 @@ def _untouched(outcomes: Sequence[Outcome]) -> bool:
 
 
 def _print_untouched(files: Sequence[VectorFile], found: Mapping[str, Sequence[Outcome]]) -> None:
-    names = [vector_file.name for vector_file in files if _untouched(found[vector_file.name])]
+    names = [file.name for file in files if _untouched(found[file.name])]
     if names:
         print(f"  of {counted(len(names), 'file')} nothing is declared: {', '.join(names)}")
 
 
-def _print(vector_file: VectorFile, outcomes: Sequence[Outcome]) -> None:
+def _print(file: VectorFile, outcomes: Sequence[Outcome]) -> None:
     if _untouched(outcomes):
         return
-    print(_counts(f"  {vector_file.name + '.json':<21} {counted(len(outcomes), 'vector')}", outcomes))
+    print(_counts(f"  {file.name + '.json':<21} {counted(len(outcomes), 'vector')}", outcomes))
     for outcome in outcomes:
         if outcome.failed:
-            print("\n".join(_failure(vector_file, outcome)))
+            print("\n".join(_failure(file, outcome)))
 
 
 def _counts(head: str, outcomes: Sequence[Outcome]) -> str:
@@ -164,12 +161,12 @@ def _counts(head: str, outcomes: Sequence[Outcome]) -> str:
     return f"{head}: {', '.join(parts)}"
 
 
-def _failure(vector_file: VectorFile, outcome: Outcome) -> list[str]:
+def _failure(file: VectorFile, outcome: Outcome) -> list[str]:
     vector = outcome.vector
     lines = [f"FAIL     {vector.id}   {outcome.verdict}   [{', '.join(outcome.clauses or vector.clauses)}]"]
     lines += [f"         {shown(outcome.message)}"]
     lines += [f"         case:      {vector.comment}"]
-    suspected = {} if outcome.clauses else only({name: vector_file.flags[name] for name in vector.flags})
+    suspected = {} if outcome.clauses else only({name: file.flags[name] for name in vector.flags})
     for name, flag in suspected.items():
         lines.append(f"         suggests:  {name} ({flag.bug_type}): {flag.description} ({flag.effect})")
     lines.append(f"         answer:    {_short(outcome.answer) if outcome.answer else 'none'}")

@@ -108,18 +108,18 @@ def _files() -> Sequence[VectorFile]:
 @cache
 def _vectors() -> Mapping[str, Vector]:
     """Return all vectors by id."""
-    return {vector.id: vector for vector_file in _files() for vector in vector_file.vectors}
+    return {vector.id: vector for file in _files() for vector in file.vectors}
 
 
 @cache
 def _flags() -> Mapping[str, Mapping[str, frozenset[str]]]:
     """Return, for each mutant that flags name, the flags of each vector."""
     found: dict[str, dict[str, set[str]]] = {}
-    for vector_file in _files():
-        for vector in vector_file.vectors:
+    for file in _files():
+        for vector in file.vectors:
             for flag in vector.flags:
-                for name in vector_file.flags[flag].mutants:
-                    found.setdefault(name, {}).setdefault(vector.id, set()).add(f"{vector_file.name}/{flag}")
+                for name in file.flags[flag].mutants:
+                    found.setdefault(name, {}).setdefault(vector.id, set()).add(f"{file.name}/{flag}")
     return {name: {id: frozenset(flags) for id, flags in own.items()} for name, own in found.items()}
 
 
@@ -409,14 +409,14 @@ def faults(bug: Bug, mutant: Mutant) -> Iterator[str]:
     )
 
 
-def idle_flags(vector_file: VectorFile, table: Mapping[str, Bug]) -> list[str]:
+def idle_flags(file: VectorFile, table: Mapping[str, Bug]) -> list[str]:
     """Return the flags of a file that name no mutant, or a mutant for which the table has no vector with the flag."""
-    return [name for name in vector_file.flags if not _shows(vector_file, name, table)]
+    return [name for name in file.flags if not _shows(file, name, table)]
 
 
-def _shows(vector_file: VectorFile, name: str, table: Mapping[str, Bug]) -> bool:
-    flagged = {vector.id for vector in vector_file.vectors if name in vector.flags}
-    named = vector_file.flags[name].mutants
+def _shows(file: VectorFile, name: str, table: Mapping[str, Bug]) -> bool:
+    flagged = {vector.id for vector in file.vectors if name in vector.flags}
+    named = file.flags[name].mutants
     return bool(named) and all(mutant in table and flagged & set(table[mutant].vectors) for mutant in named)
 
 
