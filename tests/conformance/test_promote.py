@@ -218,6 +218,8 @@ def test_a_new_file_of_the_text_says_what_it_is_about(
     assert (code, "--covers says what it is about" in err, into.exists()) == (2, True, False)
     assert promote(capsys, path, *given, "--covers", "Masked updates.")[0] == 0
     assert store.load(into).covers == "Masked updates."
+    again = promote(capsys, path, *given, "--covers", "Other things.")
+    assert (again[0], "--covers is for a new file" in again[2]) == (2, True)
 
 
 # ------------------------------------------------------------------------------------------------------- sessions

@@ -62,6 +62,8 @@ def main(options: argparse.Namespace) -> int:
     stored, clauses = repros.load(options.repro), tuple(dict.fromkeys(options.clause))
     path = options.into or store.folder() / f"{store.FINDINGS}.json"
     listed = flags_of(path.stem) if _is_of_the_text(path) else {}
+    if path.exists() and options.covers:
+        raise UsageError(f"--covers is for a new file; {path} says what it is about")
     file = store.load(path) if path.exists() else VectorFile(path.stem, _covers(path, listed, options.covers))
     flags = _flags(path, file, listed, options.flag, clauses[0])
     vector = decided(stored, _request(options.repro), options.id, clauses, options.comment, tuple(flags))
