@@ -33,16 +33,16 @@ from typing import Any, BinaryIO, Final, NoReturn
 PROTOCOL: Final = (1, 1)
 MAX_LINE: Final = 67_108_864
 
-_SESSION: Final = ("q", "N", "D", "U", "T", "d", "session", "round")
+_LIGHT: Final = ("q", "N", "D", "U", "T", "d")
+_SESSION: Final = (*_LIGHT, "session", "round")
 _SECRETS: Final = ("sealing_key", "masking_key", "self_seed", "key_coefficients", "seed_coefficients")
 _STALENESS: Final = ("kind", "numerator", "denominator", "start")
-_STAMPED: Final = ("q", "N", "D", "U", "T", "d", "K", "c_l", "c_g", "tau_max", *_STALENESS)
+_STAMPED: Final = (*_LIGHT, "K", "c_l", "c_g", "tau_max", *_STALENESS)
 _BASA: Final = ("R", "N", "T", "d", "K", "S", "c_l", "c_g", "tau_max", *_STALENESS, "timeouts")
 _HETEROSAG: Final = ("N", "D", "T", "t", "d", "sizes", "subgroups", "levels", "range", "matrix")
 _BATCHES: Final = ("N", "K", "T")
 _BOX: Final = (*_BASA, "session", "round", "sender", "from", "to", "purpose")
 _SIGNED: Final = ("protocol", "parameters", "session", "round", "purpose", "type", "signer", "content")
-_LIGHT: Final = ("q", "N", "D", "U", "T", "d")
 NUMBERS: Final[dict[str, tuple[str, ...]]] = {
     "lightsecagg": _LIGHT,
     "lightsecagg-active": (*_LIGHT, "W"),
