@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.wire import Answer, pack, pack_reals, unpack
-from secagg_spec.conformance.cases import heterosag_parties, heterosag_rounds
-from secagg_spec.conformance.cases.heterosag_parties import ROLES
+from secagg_spec.conformance.cases import heterosag_rounds
 from secagg_spec.conformance.cases.lightsecagg_parties import round_secrets
-from secagg_spec.conformance.checks import REGISTRY, secagg
-from secagg_spec.conformance.checks.heterosag_steps import FAULTS
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.checks.faults import REFUSALS
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.mutation.evidence import PlantedConnection
 from secagg_spec.conformance.running.runner import Settings, first_failure
@@ -27,7 +26,7 @@ from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.conformance.sessions.heterosag_cells import MASK, ROUND, UNMASK
 from secagg_spec.conformance.sessions.heterosag_numbers import members, totals
 from secagg_spec.conformance.sessions.mixed import Difference
-from secagg_spec.conformance.sessions.scenes import Scene
+from secagg_spec.conformance.sessions.session import Played
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import TooFewSurvivors
@@ -35,7 +34,7 @@ from secagg_spec.protocols.codec import encode
 from secagg_spec.protocols.heterosag import round as heterosag
 from secagg_spec.protocols.heterosag.plan import Parameters
 from secagg_spec.protocols.heterosag.round import MaskedSegments
-from secagg_spec.protocols.steps import SERVER, Role
+from secagg_spec.protocols.steps import SERVER
 from tests.conformance.test_sessions import ID, Tampering, honest, tampered
 from tests.quick import QUICK, part
 
@@ -80,7 +79,7 @@ def summed(users: Sequence[int], at: int, stop: int) -> list[int]:
 def test_the_scripts_of_all_parties_are_their_steps_in_the_round(dropouts: Any, sums: list[int]) -> None:
     network = deal().played(dropouts)
     for party in (SERVER, *range(8)):
-        scene = Scene(deal(), party, network)
+        scene = Played(deal(), party, network)
         answer = ask(scene.deal.named(party), scene.params(scene.calls()), scene.deal.rand(party))
         entries = answer["result"]["steps"]
         assert [entry["outbox"] for entry in entries] == [[encode(m).hex() for m in e.sent] for e in scene.events()]
@@ -90,7 +89,7 @@ def test_the_scripts_of_all_parties_are_their_steps_in_the_round(dropouts: Any, 
 
 @pytest.mark.requirement("HSA-27", "ADP-38")
 def test_a_user_looks_back_at_the_requests_that_it_is_told_of() -> None:
-    scene = Scene(deal([list(range(8))]), 0, deal().played({"masked_input": [1]}))
+    scene = Played(deal([list(range(8))]), 0, deal().played({"masked_input": [1]}))
     entries = ask("heterosag.user", scene.params(scene.calls()), scene.deal.rand(0))["result"]["steps"]
     assert entries[3]["reject"]["code"] == "below_threshold"
     assert "tell users [1] from the others" in entries[3]["reject"]["message"]
@@ -100,7 +99,7 @@ def test_a_user_looks_back_at_the_requests_that_it_is_told_of() -> None:
 
 @pytest.mark.requirement("HSA-13")
 def test_an_input_is_below_the_levels_of_its_cell() -> None:
-    params, rand = Scene(deal(), 0, deal().played()).params([]), deal().rand(0)
+    params, rand = Played(deal(), 0, deal().played()).params([]), deal().rand(0)
     for element, answered in ((2, "result"), (3, "reject"), (16, "reject")):
         update = pack(np.array([*UPDATES[0][:4], element], np.uint64))
         assert answered in ask("heterosag.user", {**params, "update": update}, rand)
@@ -264,15 +263,6 @@ def test_a_check_finds_the_bug_that_it_is_for(pair: tuple[str, str]) -> None:
         connection.close()
 
 
-@pytest.mark.slow
-@settings(max_examples=10 if QUICK else 60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.data(), st.sampled_from(sorted(ROLES)))
-def test_most_faults_can_be_put_into_any_round(data: st.DataObject, party: str) -> None:
-    scene = heterosag_parties.scene(data.draw, ROLES[party], spare=1)
-    built = [build(data.draw, scene) for build in FAULTS[party].values()]
-    assert sum(fault is not None for fault in built) >= 0.5 * len(built)
-
-
 @settings(max_examples=20 if QUICK else 200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_users_that_a_round_can_lose_leave_enough(data: st.DataObject) -> None:
@@ -285,8 +275,12 @@ def test_users_that_a_round_can_lose_leave_enough(data: st.DataObject) -> None:
 
 
 def test_parties_meet_the_faults_of_secaggs_round_and_those_of_their_own() -> None:
-    shared = {role: set(found) for role, found in secagg.ROUND_FAULTS.items()}
-    assert {"keys-twice", "request-both", "another-request"} <= shared[Role.USER]
-    assert {"altered-share", "other-neighbours"} <= shared[Role.SERVER]
-    assert set(FAULTS["heterosag.user"]) - shared[Role.USER] == {"few-of-a-cell", "another-round"}
-    assert set(FAULTS["heterosag.server"]) - shared[Role.SERVER] == {"few-of-a-cell", "packed-form", "another-round"}
+    def own(role: str) -> set[str]:
+        return set(REFUSALS[f"heterosag.{role}"].rules) - shared[role]
+
+    rules = {role: REFUSALS[f"secagg.{role}"].rules for role in ("user", "server")}
+    shared = {role: {name for name, rule in known.items() if rule.shared} for role, known in rules.items()}
+    assert {"keys-twice", "request-both", "another-request"} <= shared["user"]
+    assert {"altered-share", "other-neighbours"} <= shared["server"]
+    assert own("user") == {"few-of-a-cell", "another-round"}
+    assert own("server") == {"few-of-a-cell", "packed-form", "another-round"}

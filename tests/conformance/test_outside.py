@@ -24,7 +24,7 @@ from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import Connection, DirectConnection
 from secagg_spec.conformance.adapter.wire import unpack
 from secagg_spec.conformance.cases import strategies as cases
-from secagg_spec.conformance.cases.lightsecagg_parties import Session, UserScene
+from secagg_spec.conformance.cases.lightsecagg_parties import Agreed, UserSession
 from secagg_spec.conformance.checks import REGISTRY, outside_chance, outside_draws
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.outside import chance, contrast, leaks, seeds, spread
@@ -842,9 +842,9 @@ def light_round(user: int) -> LightRound:
     """A round in which one user of the reference was probed."""
     numbers = {"q": 97, "N": 5, "D": 0, "U": 3, "T": 1, "d": 2}
     zeros = np.zeros(2, dtype=np.uint64)
-    session = Session(numbers, bytes(16), 0)
+    agreed = Agreed(numbers, bytes(16), 0)
     others = [peer for peer in range(5) if peer != user]
-    scene = UserScene(session, user, zeros, zeros, zeros[:1].reshape(1, 1), {}, tuple(range(5)))
+    scene = UserSession(agreed, user, zeros, zeros, zeros[:1].reshape(1, 1), {}, tuple(range(5)))
 
     def core(point: Any) -> list[int]:
         values = np.array(point, dtype=np.uint64)

@@ -7,16 +7,20 @@ import json
 import random
 import sys
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
+from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import DirectConnection, ProcessConnection
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
+from secagg_spec.conformance.checks.base import Caller, Check
 from secagg_spec.conformance.reports.report import write_repro
-from secagg_spec.conformance.running.runner import Outcome, Settings, run
+from secagg_spec.conformance.running.runner import Outcome, Settings, first_failure, run
 from secagg_spec.conformance.targets.reference import adapter as reference
 from tests.quick import one_in
 
@@ -180,6 +184,22 @@ def test_an_adapter_in_this_process_has_the_global_generators_to_itself() -> Non
     assert len(drawn) > 10
     for values in zip(*drawn, strict=True):
         assert len(set(values)) == len(drawn)
+
+
+@pytest.mark.requirement("CNF-78")
+def test_each_case_is_drawn_anew() -> None:
+    """Hypothesis follows a drawn case with copies of it in which one value takes the place of another."""
+    cases: list[tuple[int, ...]] = []
+
+    def judge_case(draw: Any, call: Caller) -> None:
+        cases.append(tuple(draw(st.integers(0, 2**64 - 1)) for _ in range(8)))
+
+    connection = DirectConnection(reference.build().answer)
+    check = Check("any/check", (), (), judge_case, lambda caps: True, "")
+    first_failure(connection, greet(connection.ask), check, Settings(cases=60, seed=1))
+    assert len(cases) == len(set(cases)) == 60
+    for one, other in combinations(cases, 2):
+        assert sum(mine == yours != 0 for mine, yours in zip(one, other, strict=True)) < 4
 
 
 @pytest.mark.slow

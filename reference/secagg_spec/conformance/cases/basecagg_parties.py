@@ -21,7 +21,7 @@ from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sessions.basecagg_stage import Stage, staleness_of
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.deals import Deal
-from secagg_spec.conformance.sessions.scenes import Scene
+from secagg_spec.conformance.sessions.session import Played
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call, Party
 from secagg_spec.protocols.basecagg.round import BufferedSet, ModelStamp, StampedShare
@@ -48,16 +48,16 @@ class Lone:
         outbox = tuple(parse(bytes.fromhex(text)) for text in entry["outbox"])
         self.transcript.append(Event(self.party.step(phase), self.user, messages, outbox, self.party.state))
 
-    def scene(self) -> Scene:
+    def scene(self) -> Played:
         """Return the user and what arrived at it."""
         network = Network(self.deal.table, {self.user: self.party.state})
         network.transcript = list(self.transcript)
-        return Scene(self.deal, self.user, network)
+        return Played(self.deal, self.user, network)
 
 
-def stamp(scene: Scene | Lone, round: int) -> ModelStamp:
+def stamp(scene: Played | Lone, round: int) -> ModelStamp:
     """Return the message that gives the user a stamp."""
-    return ModelStamp(scene.deal.session, round, SERVER, scene.party if isinstance(scene, Scene) else scene.user)
+    return ModelStamp(scene.deal.session, round, SERVER, scene.party if isinstance(scene, Played) else scene.user)
 
 
 def share(draw: Any, deal: Deal, user: int, sender: int, round: int) -> StampedShare:
@@ -90,7 +90,9 @@ def weighed(draw: Any, deal: Deal, round: int, stamps: Mapping[int, int]) -> lis
     return [(user, held, int(draw(among(allowed(deal, round, held))))) for user, held in sorted(stamps.items())]
 
 
-def user_scene(draw: Any, *, channel: str | None = None, least: int = 1, latest: Sequence[int] = (2, 0, 1, 3)) -> Scene:
+def user_scene(
+    draw: Any, *, channel: str | None = None, least: int = 1, latest: Sequence[int] = (2, 0, 1, 3)
+) -> Played:
     """Draw a user that answers one or two buffers, and at least `least`."""
     count = draw(st.integers(least, 2))
     chosen = basecagg_sessions.numbers(draw, latest=latest)
@@ -103,7 +105,7 @@ def user_scene(draw: Any, *, channel: str | None = None, least: int = 1, latest:
     return lone.scene()
 
 
-def replaced_scene(draw: Any) -> Scene:
+def replaced_scene(draw: Any) -> Played:
     """Draw a user that holds a newer share of one user in place of an older one, and answers a buffer with it.
 
     Its shares of the other users have the stamp of the older share, so that a buffer of that stamp lacks only the
@@ -177,13 +179,13 @@ def _finish(draw: Any, lone: Lone) -> None:
 # ------------------------------------------------------------------------------------------------------- both of them
 
 
-def server_scene(draw: Any, *, session: Callable[..., Stage] = basecagg_sessions.played, **given: Any) -> Scene:
+def server_scene(draw: Any, *, session: Callable[..., Stage] = basecagg_sessions.played, **given: Any) -> Played:
     """Draw a server and what arrives at it in a session of some kind."""
     played = session(draw, **given)
-    return Scene(basecagg_sessions.trimmed(draw, played), SERVER, played.network())
+    return Played(basecagg_sessions.trimmed(draw, played), SERVER, played.network())
 
 
-SCENES: Mapping[str, Callable[..., Scene]] = {USER: user_scene, SERVED: server_scene}
+SCENES: Mapping[str, Callable[..., Played]] = {USER: user_scene, SERVED: server_scene}
 
 
 def begun(draw: Any, party: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -20,7 +20,7 @@ from secagg_spec.conformance.cases import (
 )
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.deals import NOBODY, Deal, Dropouts
-from secagg_spec.conformance.sessions.scenes import Scene
+from secagg_spec.conformance.sessions.session import Played
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.keys import sha256
@@ -200,12 +200,12 @@ def played(dealt: Deal, dropouts: Dropouts) -> Network:
         return dealt.played(NOBODY)
 
 
-def scene(draw: Any, role: Role, *, sparse: bool | None = None, spare: int = 0) -> Scene:
+def scene(draw: Any, role: Role, *, sparse: bool | None = None, spare: int = 0) -> Played:
     """Draw a party of a SecAgg round that succeeds. A user takes all of its steps."""
     dealt = secagg(draw, sparse=sparse, spare=spare)
     most = dealt.numbers["N"] - max(dealt.numbers["t"], dealt.numbers["T"] + 2)
     network = played(dealt, dropouts(draw, dealt, most))
     if role is Role.SERVER:
-        return Scene(dealt, SERVER, network)
+        return Played(dealt, SERVER, network)
     answering = [event.party for event in network.transcript if event.step.phase == "unmasking"]
-    return Scene(dealt, int(draw(among(answering[:-1]))), network)
+    return Played(dealt, int(draw(among(answering[:-1]))), network)

@@ -13,7 +13,7 @@ from secagg_spec.conformance.cases.dealt_rounds import played
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.deals import Deal, Dropouts
-from secagg_spec.conformance.sessions.scenes import Scene
+from secagg_spec.conformance.sessions.session import Played
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters
 from secagg_spec.protocols.heterosag.plan import Parameters
 from secagg_spec.protocols.steps import SERVER, Role
@@ -22,12 +22,12 @@ USER, SERVED = "heterosag.user", "heterosag.server"
 ROLES = {USER: Role.USER, SERVED: Role.SERVER}
 
 
-def numbers(scene: Scene) -> Parameters:
+def numbers(scene: Played) -> Parameters:
     """Return the parameters of a scene."""
     return read_parameters(**scene.deal.numbers)
 
 
-def scene(draw: Any, role: Role, *, spare: int = 0) -> Scene:
+def scene(draw: Any, role: Role, *, spare: int = 0) -> Played:
     """Draw a party of a round that succeeds. Each subgroup can lose `spare` users. A user takes all of its steps."""
     p = heterosag_rounds.parameters(draw, spare=max(spare, draw(st.integers(0, 1))))
     dropped = heterosag_rounds.lost(draw, p)
@@ -38,13 +38,13 @@ def scene(draw: Any, role: Role, *, spare: int = 0) -> Scene:
     return of(draw, role, dealt, {phase: dropped, "unmasking": _silent(draw, p, survivors)})
 
 
-def of(draw: Any, role: Role, dealt: Deal, dropouts: Dropouts) -> Scene:
+def of(draw: Any, role: Role, dealt: Deal, dropouts: Dropouts) -> Played:
     """Draw a party of a round with these dropouts."""
     network = played(dealt, dropouts)
     if role is Role.SERVER:
-        return Scene(dealt, SERVER, network)
+        return Played(dealt, SERVER, network)
     answering = [event.party for event in network.transcript if event.step.phase == "unmasking"]
-    return Scene(dealt, int(draw(among(answering[:-1]))), network)
+    return Played(dealt, int(draw(among(answering[:-1]))), network)
 
 
 def _silent(draw: Any, p: Parameters, survivors: list[int]) -> list[int]:

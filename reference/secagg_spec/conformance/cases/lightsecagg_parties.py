@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -16,14 +17,13 @@ from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import Valid, recovery, shares_length, vandermonde
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.scenes import written
-from secagg_spec.conformance.targets.reference.scripts import Call, play, server_end
+from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.session import Session
 from secagg_spec.crypto.channels import Channel, PlainChannel
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
 from secagg_spec.crypto.keys import Roster, public_key
 from secagg_spec.crypto.sealing import SealedChannel
-from secagg_spec.protocols.codec import Message, encode, vector_bytes
-from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.codec import Message, vector_bytes
 from secagg_spec.protocols.lightsecagg.round import (
     AggregatedShare,
     MaskedUpdate,
@@ -32,14 +32,14 @@ from secagg_spec.protocols.lightsecagg.round import (
     SurvivingSet,
     sealing_context,
 )
-from secagg_spec.protocols.steps import SERVER, Role
+from secagg_spec.protocols.steps import SERVER
 
 ROUNDS = (0, 1, 255, 256, 2**31, 2**32 - 1)
 _NUMBERS = ("q", "N", "D", "U", "T", "d")
 
 
 @dataclass(frozen=True)
-class Session:
+class Agreed:
     """The parameters, id and round number of a session. Requests for whole rounds start with its members."""
 
     numbers: dict[str, int]
@@ -51,9 +51,19 @@ class Session:
         """The parameters, for the reference."""
         return Parameters(**{name: self.numbers[name] for name in _NUMBERS})
 
+    @property
+    def header(self) -> tuple[bytes, int]:
+        """The fields with which all messages begin."""
+        return self.id, self.round
+
     def members(self) -> dict[str, Any]:
         """Return the members of a request."""
         return {**self.numbers, "session": self.id.hex(), "round": str(self.round)}
+
+    def dealt(self, protocol: str, party: int, setup: dict[str, Any], sampled: dict[str, Any]) -> Deal:
+        """Return the inputs of one party."""
+        numbers = {**self.numbers, "q": str(self.numbers["q"])}
+        return Deal(protocol, numbers, self.id, self.round, {party: setup}, {party: sampled})
 
 
 def session_id(draw: Any) -> bytes:
@@ -61,10 +71,10 @@ def session_id(draw: Any) -> bytes:
     return bytes(draw(st.binary(min_size=16, max_size=16)))
 
 
-def session(draw: Any, caps: Capabilities, operation: str, spare: int = 0) -> Session:
+def agreed(draw: Any, caps: Capabilities, operation: str, spare: int = 0) -> Agreed:
     """Draw a session that the operation declares."""
     numbers = strategies.session(draw, caps, operation, spare)
-    return Session(numbers, session_id(draw), draw(among(ROUNDS)))
+    return Agreed(numbers, session_id(draw), draw(among(ROUNDS)))
 
 
 def private_keys(draw: Any, N: int) -> list[bytes]:
@@ -89,13 +99,11 @@ def public_keys(privates: list[bytes]) -> list[bytes]:
 
 
 @dataclass(frozen=True)
-class UserScene:
+class UserSession(Session):
     """One user of a round and what arrives at it: the shares of `sharers`, and a surviving set."""
 
-    operation: ClassVar[str] = "lightsecagg.user"
-
-    session: Session
-    user: int
+    agreed: Agreed
+    party: int
     update: UintArray
     mask: UintArray
     noise: UintArray
@@ -112,59 +120,47 @@ class UserScene:
         """Return the channel of a user."""
         if not self.sealed:
             return PlainChannel()
-        context = sealing_context(self.session.parameters, self.session.id, self.session.round)
+        context = sealing_context(self.agreed.parameters, self.agreed.id, self.agreed.round)
         return SealedChannel(context, self.privates[user], Roster(tuple(public_keys(list(self.privates)))))
 
     def share_from(self, sender: int) -> MaskShare:
         """Return the message with the share of a sender."""
-        payload = self.channel(sender).close(sender, self.user, vector_bytes(self.received[sender]))
-        return MaskShare(self.session.id, self.session.round, sender, self.user, payload)
+        payload = self.channel(sender).close(sender, self.party, vector_bytes(self.received[sender]))
+        return MaskShare(*self.agreed.header, sender, self.party, payload)
 
     def shares(self) -> list[MaskShare]:
         """Return the inbox of `upload`."""
         return [self.share_from(sender) for sender in self.received]
 
     def announced(self, users: tuple[int, ...] | None = None) -> SurvivingSet:
-        """Return the message of `recover` with the scene's surviving set, or with `users`."""
+        """Return the message with the surviving set, or with `users`."""
         chosen = self.surviving if users is None else users
-        return SurvivingSet(self.session.id, self.session.round, SERVER, self.user, chosen)
+        return SurvivingSet(*self.agreed.header, SERVER, self.party, chosen)
 
-    def inboxes(self) -> dict[str, list[Message]]:
-        """Return what arrives in each step of a round in which everybody is honest."""
-        return {"share": [], "upload": [*self.shares()], "recover": [self.announced()]}
+    @cached_property
+    def inboxes(self) -> Sequence[tuple[str, Sequence[Message]]]:
+        """What arrives in each step of a round in which everybody is honest."""
+        return [("share", []), ("upload", self.shares()), ("recover", [self.announced()])]
 
-    def calls(self) -> list[Call]:
-        """Return the steps of a round in which everybody is honest."""
-        return [Call(phase, tuple(encode(message) for message in inbox)) for phase, inbox in self.inboxes().items()]
-
-    def entries(self, calls: list[Call]) -> list[Any]:
-        """Return what the reference answers to these steps."""
-        session = self.session
-        start = lightsecagg.user_start(
-            session.parameters, session.id, session.round, self.user, self.update, self.channel(self.user)
-        )
-        sampled = {"mask": self.mask, "noise": self.noise}
-        return play(lightsecagg.TABLE, Role.USER, start, calls, sampled, lambda state: {})
-
-    def params(self, calls: list[Call]) -> dict[str, Any]:
-        """Return the ``params`` of a request."""
+    def setup(self) -> dict[str, Any]:
+        """Return what the user is given besides the numbers, in the form of a request."""
         keys = [key.hex() for key in public_keys(list(self.privates))]
-        sealed = {"private": self.privates[self.user].hex(), "roster": keys} if self.sealed else "plain"
-        shown = {"user": self.user, "channel": sealed, "update": pack(self.update), "steps": written(calls)}
-        return {**self.session.members(), **shown}
+        sealed = {"private": self.privates[self.party].hex(), "roster": keys} if self.sealed else "plain"
+        return {"user": self.party, "channel": sealed, "update": pack(self.update)}
 
-    def rand(self) -> dict[str, Any]:
-        """Return the sampled values."""
-        return {"mask": pack(self.mask), "noise": pack(self.noise)}
+    def dealt(self) -> Deal:
+        """Return the inputs of the user."""
+        sampled = {"mask": pack(self.mask), "noise": pack(self.noise)}
+        return self.agreed.dealt("lightsecagg", self.party, self.setup(), sampled)
 
 
-def user_scene(draw: Any, caps: Capabilities, *, sealed: bool = False) -> UserScene:
+def user_scene(draw: Any, caps: Capabilities, *, sealed: bool = False) -> UserSession:
     """Draw a user, the shares that it receives, and a surviving set that it must accept."""
-    drawn = session(draw, caps, "lightsecagg.user")
+    drawn = agreed(draw, caps, "lightsecagg.user")
     return received(draw, drawn, drawn.numbers["T"] + 1, sealed=sealed)
 
 
-def received(draw: Any, drawn: Session, least: int, *, sealed: bool) -> UserScene:
+def received(draw: Any, drawn: Agreed, least: int, *, sealed: bool) -> UserSession:
     """Draw a user that receives shares of at least `least` others and a surviving set with at least `least` others."""
     q, N, T, d = (drawn.numbers[name] for name in ("q", "N", "T", "d"))
     L = shares_length(drawn.numbers, d)
@@ -172,7 +168,7 @@ def received(draw: Any, drawn: Session, least: int, *, sealed: bool) -> UserScen
     others = [other for other in range(N) if other != user]
     shares = {sender: strategies.vector(draw, q, L) for sender in strategies.subset(draw, others, least)}
     surviving = sorted([user, *strategies.subset(draw, sorted(shares), least)])
-    return UserScene(
+    return UserSession(
         drawn,
         user,
         strategies.vector(draw, q, d),
@@ -185,52 +181,43 @@ def received(draw: Any, drawn: Session, least: int, *, sealed: bool) -> UserScen
 
 
 @dataclass(frozen=True)
-class ServerScene:
+class ServerSession(Session):
     """The server of a round and what arrives at it."""
 
-    operation: ClassVar[str] = "lightsecagg.server"
-
-    session: Session
+    agreed: Agreed
     shares: tuple[MaskShare, ...]
     updates: tuple[MaskedUpdate, ...]
     answers: tuple[AggregatedShare, ...]
     own_code: bool
+    party: int = SERVER
 
     @property
     def surviving(self) -> list[int]:
         """The surviving set."""
         return sorted(message.sender for message in self.updates)
 
-    def inboxes(self) -> dict[str, list[Message]]:
-        """Return what arrives in each step, without the last step if the answers are shares of another code."""
-        last: dict[str, list[Message]] = {"recover": [*self.answers]} if self.own_code else {}
-        return {"share": [*self.shares], "upload": [*self.updates], **last}
+    @cached_property
+    def inboxes(self) -> Sequence[tuple[str, Sequence[Message]]]:
+        """What arrives in each step, without the last step if the answers are shares of another code."""
+        last = [("recover", self.answers)] if self.own_code else []
+        return [("share", self.shares), ("upload", self.updates), *last]
 
-    def calls(self) -> list[Call]:
-        """Return the steps of a round in which everybody is honest."""
-        return [Call(phase, tuple(encode(message) for message in inbox)) for phase, inbox in self.inboxes().items()]
-
-    def entries(self, calls: list[Call]) -> list[Any]:
-        """Return what the reference answers to these steps."""
-        start = lightsecagg.server_start(self.session.parameters, self.session.id, self.session.round)
-        return play(lightsecagg.TABLE, Role.SERVER, start, calls, {}, server_end)
-
-    def params(self, calls: list[Call]) -> dict[str, Any]:
-        """Return the ``params`` of a request."""
-        return {**self.session.members(), "steps": written(calls)}
+    def dealt(self) -> Deal:
+        """Return the inputs of the server."""
+        return self.agreed.dealt("lightsecagg", SERVER, {}, {})
 
 
-def server_scene(draw: Any, caps: Capabilities, extra: int = 0) -> ServerScene:
+def server_scene(draw: Any, caps: Capabilities, extra: int = 0) -> ServerSession:
     """Draw what arrives at the server: opaque shares, masked updates, and at least U + `extra` answers."""
-    return arrived(draw, caps, session(draw, caps, "lightsecagg.server", extra), extra)
+    return arrived(draw, caps, agreed(draw, caps, "lightsecagg.server", extra), extra)
 
 
-def arrived(draw: Any, caps: Capabilities, drawn: Session, extra: int = 0) -> ServerScene:
+def arrived(draw: Any, caps: Capabilities, drawn: Agreed, extra: int = 0) -> ServerSession:
     """Draw what arrives at the server of a session. The masked updates are in any order."""
     U, N = drawn.numbers["U"], drawn.numbers["N"]
     valid, _ = recovery(draw, drawn.numbers, draw(st.integers(U + extra, N)) if extra else None)
     updates = _updates(drawn, valid)
-    return ServerScene(
+    return ServerSession(
         drawn,
         tuple(_opaque_shares(draw, drawn, valid.params["surviving"])),
         tuple(updates[at] for at in strategies.shuffled(draw, range(len(updates)))),
@@ -239,7 +226,7 @@ def arrived(draw: Any, caps: Capabilities, drawn: Session, extra: int = 0) -> Se
     )
 
 
-def _opaque_shares(draw: Any, drawn: Session, surviving: list[int]) -> list[MaskShare]:
+def _opaque_shares(draw: Any, drawn: Agreed, surviving: list[int]) -> list[MaskShare]:
     """Draw the shares that arrive: all shares of the survivors, and some or all of the others."""
     N = drawn.numbers["N"]
     seed, longest = bytes([draw(st.integers(0, 255))]), draw(st.integers(0, 2))
@@ -250,32 +237,22 @@ def _opaque_shares(draw: Any, drawn: Session, surviving: list[int]) -> list[Mask
             receivers = strategies.subset(draw, receivers, 0)
         for receiver in receivers:
             payload = (seed + sender.to_bytes(2, "big") + receiver.to_bytes(2, "big")) * min(longest, sender + receiver)
-            shares.append(MaskShare(drawn.id, drawn.round, sender, receiver, payload))
+            shares.append(MaskShare(*drawn.header, sender, receiver, payload))
     return shares
 
 
-def _updates(drawn: Session, valid: Valid) -> list[MaskedUpdate]:
+def _updates(drawn: Agreed, valid: Valid) -> list[MaskedUpdate]:
     pairs = zip(valid.params["surviving"], valid.params["masked"], strict=True)
-    return [MaskedUpdate(drawn.id, drawn.round, user, SERVER, _vector(text)) for user, text in pairs]
+    return [MaskedUpdate(*drawn.header, user, SERVER, _vector(text)) for user, text in pairs]
 
 
-def _answers(drawn: Session, valid: Valid) -> list[AggregatedShare]:
+def _answers(drawn: Agreed, valid: Valid) -> list[AggregatedShare]:
     pairs = zip(valid.params["users"], valid.params["shares"], strict=True)
-    return [AggregatedShare(drawn.id, drawn.round, user, SERVER, _vector(text)) for user, text in pairs]
+    return [AggregatedShare(*drawn.header, user, SERVER, _vector(text)) for user, text in pairs]
 
 
 def _vector(text: str) -> UintArray:
     return unpack(text).astype(np.uint64)
-
-
-def without(call: Call, at: int) -> Call:
-    """Return a step without one of its messages."""
-    return replace(call, inbox=call.inbox[:at] + call.inbox[at + 1 :])
-
-
-def exchanged(call: Call, at: int, data: bytes) -> Call:
-    """Return a step with one of its messages replaced by other bytes."""
-    return replace(call, inbox=(*call.inbox[:at], data, *call.inbox[at + 1 :]))
 
 
 def round_secrets(source: SeededSource, t: int) -> dict[str, str]:

@@ -85,7 +85,7 @@ def _derive(draw: Any, caps: Capabilities) -> Valid:
 
 def _sealing(draw: Any, caps: Capabilities, operation: str) -> tuple[dict[str, Any], list[int], list[bytes]]:
     """Draw the members that both sealing operations have, two users, and everybody's private keys."""
-    drawn = lightsecagg_parties.session(draw, caps, operation)
+    drawn = lightsecagg_parties.agreed(draw, caps, operation)
     privates = lightsecagg_parties.private_keys(draw, drawn.numbers["N"])
     users = strategies.subset(draw, range(drawn.numbers["N"]), 2, 2)
     roster = [public.hex() for public in lightsecagg_parties.public_keys(privates)]
@@ -122,8 +122,8 @@ def _pair_seal(draw: Any, caps: Capabilities) -> Valid:
 def channel(params: dict[str, Any], private: bytes) -> SealedChannel:
     """Return the reference's channel with the session, roster and message type of a request."""
     numbers = {name: params[name] for name in ("q", "N", "D", "U", "T", "d")}
-    session = lightsecagg_parties.Session(numbers, bytes.fromhex(params["session"]), int(params["round"]))
-    context = sealing_context(session.parameters, session.id, session.round)
+    agreed = lightsecagg_parties.Agreed(numbers, bytes.fromhex(params["session"]), int(params["round"]))
+    context = sealing_context(agreed.parameters, *agreed.header)
     sealed = type(context)(context.protocol, context.parameters, context.session, context.round, params["type"])
     return SealedChannel(sealed, private, Roster(tuple(bytes.fromhex(text) for text in params["roster"])))
 

@@ -22,14 +22,12 @@ from secagg_spec.conformance.checks.basa_faults import (
     THE_SERVER,
     explicit,
     flipped,
-    refusal,
-    right,
 )
 from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, Caller, check
+from secagg_spec.conformance.checks.faults import REFUSALS
 from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults
 from secagg_spec.conformance.sessions.basa_acts import Director, Moment, Part, positions
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.scenes import call
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.steps import SERVER
@@ -37,11 +35,12 @@ from secagg_spec.protocols.steps import SERVER
 BAD_SIGNATURE = frozenset({"bad_signature"})
 
 
-right(KEYS, "BAA-07", "BAA-08", "BAA-13", "BAA-16", "BAA-17", "BAA-20", "BAA-21")
+_party = REFUSALS[KEYS]
+playing.right_steps(_party, (40, 24, 12), "BAA-07", "BAA-08", "BAA-13", "BAA-16", "BAA-17", "BAA-20", "BAA-21")
 
 
 def _step(phase: str, *messages: Message) -> Call:
-    return call(phase, messages)
+    return Call.of(phase, messages)
 
 
 def _filling(part: Part, moment: Moment) -> bool:
@@ -58,14 +57,14 @@ def _outsiders(part: Part, moment: Moment) -> list[int]:
 # ------------------------------------------------------------------------------------------------------ assignments
 
 
-@refusal(KEYS, "open-again", "BAA-07")
+@_party.refuses("open-again", "BAA-07")
 def _open_again(draw: Any, part: Part) -> Fault:
     """An epoch is not opened while another is open."""
     at = draw(among(part.when(lambda moment: moment.phase != "closed")))
     return Fault(at, Call("open"), NOT_NOW, "an epoch is open")
 
 
-@refusal(KEYS, "other-position", "BAA-09")
+@_party.refuses("other-position", "BAA-09")
 def _other_position(draw: Any, part: Part) -> Fault:
     """Only the first unused position, or the one that is assigned and not keyed, can be assigned."""
     at = draw(among(part.when(lambda moment: _filling(part, moment))))
@@ -76,7 +75,7 @@ def _other_position(draw: Any, part: Part) -> Fault:
     return Fault(at, step, NOT_NOW, f"position {wrong} is assigned, and {moment.position} is the next")
 
 
-@refusal(KEYS, "while-keyed", "BAA-09")
+@_party.refuses("while-keyed", "BAA-09")
 def _while_keyed(draw: Any, part: Part) -> Fault:
     """While a position is keyed and not settled, no position is assigned, neither this one nor the next."""
     at = draw(among(part.when(lambda moment: moment.phase == "keyed")))
@@ -87,7 +86,7 @@ def _while_keyed(draw: Any, part: Part) -> Fault:
     return Fault(at, step, NOT_NOW, f"position {moment.position} is keyed")
 
 
-@refusal(KEYS, "full", "BAA-09", void=False, spares=(1, 2))
+@_party.refuses("full", "BAA-09", void=False, spares=(1, 2))
 def _full(draw: Any, part: Part) -> Fault | None:
     """Once K positions are accepted, no further position is assigned."""
     K, P = part.deal.numbers["K"], part.cast.positions
@@ -101,7 +100,7 @@ def _full(draw: Any, part: Part) -> Fault | None:
     return Fault(at, step, NOT_NOW | HELD, f"{K} positions are accepted")
 
 
-@refusal(KEYS, "outsider", "BAA-10", "ADP-21")
+@_party.refuses("outsider", "BAA-10", "ADP-21")
 def _outsider(draw: Any, part: Part) -> Fault:
     """A position is not assigned to a user outside the roster, and the server is blamed."""
     at = draw(among(part.when(lambda moment: _filling(part, moment))))
@@ -111,7 +110,7 @@ def _outsider(draw: Any, part: Part) -> Fault:
     return Fault(at, step, OUTSIDER, f"user {user} is not on the roster", THE_SERVER)
 
 
-@refusal(KEYS, "holder", "BAA-10")
+@_party.refuses("holder", "BAA-10")
 def _holder(draw: Any, part: Part) -> Fault:
     """A position is not assigned to a user that already holds a key of the epoch."""
     at = draw(among(part.when(lambda moment: _filling(part, moment) and bool(moment.holders))))
@@ -133,15 +132,15 @@ def reassigned(draw: Any, caller: Caller) -> None:
     other, right = draw(among(others)), part.calls()
     first = _step("assign", part.cast.assignment(other, moment.epoch, moment.position))
     asked = _step("issue", part.cast.key_request(other, moment.epoch, moment.position))
-    longer = replace(part, steps=(*right[:at], first, *right[at:]))
+    longer = [*right[:at], first, *right[at:]]
     fault = Fault(at + 2, asked, NOT_NOW, f"the position was assigned to user {other} before, and is not now")
-    playing.judge_script(caller, longer, fault)
+    playing.judge_script(caller, part, fault, calls=longer)
 
 
 # ------------------------------------------------------------------------------------------------------------- keys
 
 
-@refusal(KEYS, "another-user", "BAA-11")
+@_party.refuses("another-user", "BAA-11")
 def _another_user(draw: Any, part: Part) -> Fault | None:
     """The key of a position is given only to the user it is assigned to."""
     found = part.when(lambda m: m.phase in ("filling", "assigned", "keyed") and bool(_outsiders(part, m)))
@@ -155,7 +154,7 @@ def _another_user(draw: Any, part: Part) -> Fault | None:
     return Fault(at, step, NOT_NOW, f"position {position} is not assigned to user {user}")
 
 
-@refusal(KEYS, "another-position", "BAA-11")
+@_party.refuses("another-position", "BAA-11")
 def _another_position(draw: Any, part: Part) -> Fault:
     """A user with an assigned position does not get the key of another position."""
     at = draw(among(part.when(lambda moment: moment.phase == "assigned")))
@@ -165,7 +164,7 @@ def _another_position(draw: Any, part: Part) -> Fault:
     return Fault(at, step, NOT_NOW, f"position {wrong} is not assigned to user {moment.user}")
 
 
-@refusal(KEYS, "second-key", "BAA-12")
+@_party.refuses("second-key", "BAA-12")
 def _second_key(draw: Any, part: Part) -> Fault:
     """A key is given only once, even after its position is settled."""
     at = draw(among(part.when(lambda m: m.phase == "keyed" or (m.phase != "closed" and bool(m.holders)))))
@@ -179,7 +178,7 @@ def _second_key(draw: Any, part: Part) -> Fault:
 # ------------------------------------------------------------------------------------------------------- settlements
 
 
-@refusal(KEYS, "settle-unkeyed", "BAA-14")
+@_party.refuses("settle-unkeyed", "BAA-14")
 def _settle_unkeyed(draw: Any, part: Part) -> Fault:
     """A position that is not keyed is not accepted, whatever its user signed."""
     at = draw(among(part.when(lambda m: m.phase == "assigned" or _filling(part, m))))
@@ -189,7 +188,7 @@ def _settle_unkeyed(draw: Any, part: Part) -> Fault:
     return Fault(at, step, NOT_NOW, f"position {moment.position} is not keyed")
 
 
-@refusal(KEYS, "unsigned", "BAA-14", "ADP-21")
+@_party.refuses("unsigned", "BAA-14", "ADP-21")
 def _unsigned(draw: Any, part: Part) -> Fault:
     """A position is accepted only if its user signed the position, the stamp, the weight and all hashes."""
     at = draw(among(part.when(lambda moment: moment.phase == "keyed")))
@@ -214,7 +213,7 @@ def _unsigned(draw: Any, part: Part) -> Fault:
     return Fault(at, step, BAD_SIGNATURE, f"the upload is not signed by its user ({what})", THE_SERVER)
 
 
-@refusal(KEYS, "hashes", "BAA-14", "ADP-21")
+@_party.refuses("hashes", "BAA-14", "ADP-21")
 def _hashes(draw: Any, part: Part) -> Fault:
     """A position is not accepted without one hash per box, even if its user signed the hashes that are there."""
     at = draw(among(part.when(lambda moment: moment.phase == "keyed")))
@@ -227,7 +226,7 @@ def _hashes(draw: Any, part: Part) -> Fault:
     return Fault(at, step, BAD_FORM, f"{len(wrong)} bytes of hashes are not {len(right)}", THE_SERVER)
 
 
-@refusal(KEYS, "settled", "BAA-15")
+@_party.refuses("settled", "BAA-15")
 def _settled(draw: Any, part: Part) -> Fault:
     """A settled position is not settled again, either as accepted or as skipped."""
     at = draw(among(part.when(lambda m: m.phase != "closed" and bool(m.holders))))
@@ -239,7 +238,7 @@ def _settled(draw: Any, part: Part) -> Fault:
     return Fault(at, _step("settle", message), NOT_NOW, f"position {position} was settled")
 
 
-@refusal(KEYS, "late-acceptance", "BAA-15", "BAA-16", void=False, spares=(1, 2))
+@_party.refuses("late-acceptance", "BAA-15", "BAA-16", void=False, spares=(1, 2))
 def _late_acceptance(draw: Any, part: Part) -> Fault | None:
     """A skipped position is not accepted when its upload arrives late."""
     found = part.when(lambda m: m.phase != "closed" and bool(m.skipped))
@@ -252,7 +251,7 @@ def _late_acceptance(draw: Any, part: Part) -> Fault | None:
     return Fault(at, _step("settle", message), NOT_NOW, f"position {position} was skipped")
 
 
-@refusal(KEYS, "numbers", "BAA-51", "ADP-21")
+@_party.refuses("numbers", "BAA-51", "ADP-21")
 def _numbers(draw: Any, part: Part) -> Fault:
     """Numbers outside their range are refused, and so is an expired offer that has hashes or a stamp."""
     at = draw(among(part.when(lambda moment: moment.phase == "keyed")))
@@ -305,7 +304,7 @@ def drained(draw: Any) -> Director:
     return basa_sessions.directed(draw, drawn)
 
 
-@refusal(KEYS, "close-assigned", "BAA-18", session=last_seat)
+@_party.refuses("close-assigned", "BAA-18", session=last_seat)
 def _close_assigned(draw: Any, part: Part) -> Fault:
     """An epoch is not closed while its last position is assigned or keyed but not settled."""
     last = part.cast.positions - 1
@@ -314,7 +313,7 @@ def _close_assigned(draw: Any, part: Part) -> Fault:
     return Fault(at, step, NOT_NOW, f"position {last} is {part.moments[at].phase}")
 
 
-@refusal(KEYS, "close-early", "BAA-19")
+@_party.refuses("close-early", "BAA-19")
 def _close_early(draw: Any, part: Part) -> Fault:
     """An epoch with fewer than K accepted positions is not closed while a position is unused."""
     K, P = part.deal.numbers["K"], part.cast.positions
@@ -324,7 +323,7 @@ def _close_early(draw: Any, part: Part) -> Fault:
     return Fault(at, step, FEW, f"{len(part.moments[at].accepted)} of {K} are accepted")
 
 
-@refusal(KEYS, "close-few", "BAA-19", session=drained)
+@_party.refuses("close-few", "BAA-19", session=drained)
 def _close_few(draw: Any, part: Part) -> Fault:
     """An epoch with fewer than T + 2 accepted positions is not closed, even if no position is left."""
     P = part.cast.positions
@@ -333,14 +332,14 @@ def _close_few(draw: Any, part: Part) -> Fault:
     return Fault(at, step, FEW, f"{len(part.moments[at].accepted)} are accepted, and no position is left")
 
 
-@refusal(KEYS, "ended", "BAA-22")
+@_party.refuses("ended", "BAA-22")
 def _ended(draw: Any, part: Part) -> Fault:
     """After an epoch has ended, every step is refused: to assign, give a key, settle, close or give up."""
     at = draw(among(part.when(lambda m: m.phase == "closed" and m.epoch >= part.deal.round)))
     return _after_the_end(draw, part, at, part.moments[at])
 
 
-@refusal(KEYS, "old-epoch", "BAA-22", "MSG-03")
+@_party.refuses("old-epoch", "BAA-22", "MSG-03")
 def _old_epoch(draw: Any, part: Part) -> Fault | None:
     """Messages of an epoch that has ended are refused in the next one."""
     found = part.when(lambda m: m.phase != "closed" and m.epoch > part.deal.round)

@@ -10,22 +10,17 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import basa_sessions
-from secagg_spec.conformance.cases.basa_parties import KEYS, PARTIES, PARTS, SERVED, USER, begun
-from secagg_spec.conformance.cases.lightsecagg_parties import exchanged
+from secagg_spec.conformance.cases.basa_parties import PARTIES, PARTS, begun
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import BAD_PARAM, Caller, check
 from secagg_spec.conformance.checks.crypto import EQUAL_KEYS, KEY_LENGTH
-from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
-from secagg_spec.conformance.checks.scripts import OUT_OF_RANGE, SECOND, STRANGER, Fault, broken_bytes
+from secagg_spec.conformance.checks.faults import IN_ANY_ORDER, Refusals
+from secagg_spec.conformance.checks.scripts import OUT_OF_RANGE, Fault
 from secagg_spec.conformance.sessions.basa_acts import Part
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.scenes import call
-from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
-from secagg_spec.errors import ProtocolError
-from secagg_spec.protocols.basa.messages import EpochKeys, KeyRequest, PositionOffer, PositionRequest, PositionUpload
-from secagg_spec.protocols.codec import Message, encode
+from secagg_spec.protocols.basa.messages import EpochKeys, PositionOffer, PositionRequest
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
 NOT_NOW = frozenset({"wrong_phase", "replay", "malformed"})
@@ -44,54 +39,24 @@ THE_SERVER, THE_AUTHORITY = frozenset({SERVER}), frozenset({AUTHORITY})
 # --------------------------------------------------------------------------------------------------- faults as checks
 
 
-Build = Callable[[Any, Part], Fault | None]
-FAULTS: dict[str, dict[str, Build]] = {USER: {}, SERVED: {}, KEYS: {}}
-
-
 def explicit(op: str) -> Callable[[Capabilities], bool]:
     """Return the condition that the entries of a script are determined bit for bit."""
     return lambda caps: caps.grade(op) == "explicit"
 
 
-def refusal(party: str, name: str, *clauses: str, **given: Any) -> Callable[[Build], Build]:
-    """Register a fault as a check: the party refuses the step, and the right steps before and after work (ERR-01)."""
+def _refusals(party: str) -> Refusals:
+    def part(draw: Any, caps: Capabilities, **given: Any) -> Part:
+        return PARTS[party](draw, **given)
 
-    def register(build: Build) -> Build:
-        def judge(draw: Any, caller: Caller) -> None:
-            part = PARTS[party](draw, **given)
-            fault = build(draw, part)
-            if fault is not None:
-                playing.judge_script(caller, part, fault)
-
-        judge.__doc__ = build.__doc__
-        check(f"{party}/{name}", *clauses, operations=(party,), applies=explicit(party), examples=12)(judge)
-        if not given:
-            FAULTS[party][name] = build
-        return build
-
-    return register
-
-
-def all_parties(name: str, *clauses: str) -> Callable[[Build], Build]:
-    """Register a fault as a check of each party."""
-
-    def register(build: Build) -> Build:
-        for party in PARTIES:
-            refusal(party, name, *clauses)(build)
-        return build
-
-    return register
-
-
-def right(party: str, *clauses: str) -> None:
-    """Register the checks that a party takes its right steps as the text says, whatever it refused between them."""
-    playing.right_steps(party, PARTS[party], FAULTS[party], clauses, explicit(party), (40, 24, 12))
+    made = Refusals(party, part, playing.judge_script, (party,), explicit(party))
+    made.derive(*IN_ANY_ORDER, no_message=("MSG-03",))
+    return made
 
 
 def replaced(part: Part, at: int, **changes: Any) -> Call:
     """Return a step with some fields of its message changed."""
     [message] = part.inbox(at)
-    return call(part.events()[at].step.phase, (replace(message, **changes),))
+    return Call.of(part.events()[at].step.phase, (replace(message, **changes),))
 
 
 def flipped(draw: Any, data: bytes) -> bytes:
@@ -103,24 +68,6 @@ def flipped(draw: Any, data: bytes) -> bytes:
 # ----------------------------------------------------------------------------------------------- faults of all parties
 
 
-def _arriving(draw: Any, part: Part) -> tuple[int, Message]:
-    """Draw a message that arrives. Return the number of its step and the message."""
-    found = [at for at in range(len(part.events())) if part.inbox(at)]
-    at = draw(among(found))
-    return at, part.inbox(at)[0]
-
-
-@all_parties("elsewhere", "MSG-03")
-def _elsewhere(draw: Any, part: Part) -> Fault:
-    """A message of another session or for another receiver is refused."""
-    at, message = _arriving(draw, part)
-    session = bytes([message.session[0] ^ 1]) + message.session[1:]
-    wrong: list[dict[str, Any]] = [{"session": session}, {"receiver": message.sender}, {"receiver": part.size}]
-    changed = one_of(draw, wrong)
-    return Fault(at, replaced(part, at, **changed), ELSEWHERE, f"the message has another {next(iter(changed))}")
-
-
-@all_parties("another-epoch", "MSG-03")
 def _another_epoch(draw: Any, part: Part) -> Fault | None:
     """A message of an epoch other than the open one is refused."""
     free = (EpochKeys, PositionRequest, PositionOffer)
@@ -133,61 +80,8 @@ def _another_epoch(draw: Any, part: Part) -> Fault | None:
     return Fault(at, replaced(part, at, round=wrong), ELSEWHERE, f"the message is of epoch {wrong}")
 
 
-@all_parties("sender", "MSG-03")
-def _sender(draw: Any, part: Part) -> Fault:
-    """A message is refused if its sender has nothing to send to this step."""
-    at, message = _arriving(draw, part)
-    from_users = isinstance(message, PositionRequest | PositionUpload | KeyRequest)
-    users = [] if from_users else part.signers()
-    strangers = [who for who in (part.size, SERVER, AUTHORITY, 2**31 - 1, *users[:2]) if who != message.sender]
-    stranger = draw(among(strangers))
-    return Fault(at, replaced(part, at, sender=stranger), STRANGER, f"party {stranger} has nothing to send here")
-
-
-@all_parties("second-message", "MSG-04")
-def _second(draw: Any, part: Part) -> Fault:
-    """A step with a second message is refused."""
-    at, message = _arriving(draw, part)
-    step = part.calls()[at]
-    return Fault(at, replace(step, inbox=(*step.inbox, encode(message))), SECOND | NOT_NOW, "two messages came")
-
-
-@all_parties("no-message", "MSG-03")
-def _nothing(draw: Any, part: Part) -> Fault:
-    """A step that needs a message is refused without one."""
-    at, _ = _arriving(draw, part)
-    return Fault(at, Call(part.calls()[at].phase), NOT_NOW, "no message came")
-
-
-@all_parties("bytes", "MSG-02")
-def _bytes(draw: Any, part: Part) -> Fault:
-    """Bytes that do not decode to a message are refused."""
-    at, message = _arriving(draw, part)
-    whole = encode(message)
-    data = broken_bytes(draw, whole) if len(whole) > 30 else whole[: draw(st.integers(0, len(whole) - 1))]
-    data = whole[:-1] if _is_message(data) else data
-    return Fault(at, exchanged(part.calls()[at], 0, data), ANOTHER_TYPE, "the bytes are no message")
-
-
-def _is_message(data: bytes) -> bool:
-    try:
-        parse(data)
-    except ProtocolError:
-        return False
-    return True
-
-
-@all_parties("type", "MSG-02")
-def _type(draw: Any, part: Part) -> Fault:
-    """A message of a type that the step does not expect is refused, even if it is a type of the protocol."""
-    at = draw(st.integers(0, len(part.events()) - 1))
-    epoch = part.moments[at].epoch
-    step = part.calls()[at]
-    wrong: Message = replace(part.cast.close_request(max(epoch, 0)), receiver=part.party)
-    if step.phase == "close" and part.party == AUTHORITY:
-        wrong = part.cast.abandonment(max(epoch, 0))
-    inbox = (encode(wrong),) if draw(st.booleans()) else (*step.inbox, encode(wrong))
-    return Fault(at, replace(step, inbox=inbox), NOT_NOW, f"the step {step.phase} takes no {type(wrong).__name__}")
+for _party in PARTIES:
+    _refusals(_party).refuses("another-epoch", "MSG-03")(_another_epoch)
 
 
 # -------------------------------------------------------------------------------------------------- whole requests

@@ -21,11 +21,10 @@ from secagg_spec.conformance.checks.basa_faults import (
     UNFIT,
     explicit,
     flipped,
-    refusal,
     replaced,
-    right,
 )
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, Caller, check
+from secagg_spec.conformance.checks.faults import REFUSALS
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.scripts import Fault
 from secagg_spec.conformance.sessions import basa_stage
@@ -34,19 +33,19 @@ from secagg_spec.conformance.sessions.basa_cast import Cast
 from secagg_spec.conformance.sessions.basecagg_stage import staleness_of
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.mixed import Difference
-from secagg_spec.conformance.sessions.scenes import call
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.basa.messages import PositionUpload
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.steps import AUTHORITY, SERVER, Role
 
-right(SERVED, "BAA-35", "BAA-36", "BAA-40", "BAA-41", "BAA-45")
+_party = REFUSALS[SERVED]
+playing.right_steps(_party, (40, 24, 12), "BAA-35", "BAA-36", "BAA-40", "BAA-41", "BAA-45")
 
 REPLAY = frozenset({"replay", "wrong_phase"})
 
 
 def _step(phase: str, *messages: Message) -> Call:
-    return call(phase, messages)
+    return Call.of(phase, messages)
 
 
 def _offering(part: Part, moment: Moment) -> bool:
@@ -63,7 +62,7 @@ def _fresh(part: Part, moment: Moment) -> list[int]:
 # -------------------------------------------------------------------------------------------------------- new epochs
 
 
-@refusal(SERVED, "open-again", "BAA-50")
+@_party.refuses("open-again", "BAA-50")
 def _open_again(draw: Any, part: Part) -> Fault:
     """The keys of a new epoch are refused while the server has an epoch."""
     at = draw(among(part.when(lambda moment: moment.phase != "idle")))
@@ -71,7 +70,7 @@ def _open_again(draw: Any, part: Part) -> Fault:
     return Fault(at, _step("open", keys), NOT_NOW, f"the server is {part.moments[at].phase}")
 
 
-@refusal(SERVED, "old-epoch", "BAA-50", "ADP-21")
+@_party.refuses("old-epoch", "BAA-50", "ADP-21")
 def _old_epoch(draw: Any, part: Part) -> Fault:
     """The keys of an epoch that is not later than the last known one are refused, and the authority is blamed."""
     at = draw(among(part.when(lambda moment: moment.phase == "idle")))
@@ -81,7 +80,7 @@ def _old_epoch(draw: Any, part: Part) -> Fault:
     return Fault(at, _step("open", keys), REPLAY, f"epoch {epoch} comes after {known}", THE_AUTHORITY)
 
 
-@refusal(SERVED, "unsigned-keys", "BAA-29", "ADP-21")
+@_party.refuses("unsigned-keys", "BAA-29", "ADP-21")
 def _unsigned_keys(draw: Any, part: Part) -> Fault:
     """Keys that the authority did not sign for their epoch are refused, and the authority is blamed."""
     at = draw(among(part.taking("open")))
@@ -96,7 +95,7 @@ def _unsigned_keys(draw: Any, part: Part) -> Fault:
     return Fault(at, step, BAD_SIGNATURE, "the keys are not signed for the epoch", THE_AUTHORITY)
 
 
-@refusal(SERVED, "keys-form", "BAA-51", "ADP-21")
+@_party.refuses("keys-form", "BAA-51", "ADP-21")
 def _keys_form(draw: Any, part: Part) -> Fault:
     """Keys and signatures of the wrong length are refused, even if they are signed."""
     at = draw(among(part.taking("open")))
@@ -109,7 +108,7 @@ def _keys_form(draw: Any, part: Part) -> Fault:
 # ------------------------------------------------------------------------------------------------------------ offers
 
 
-@refusal(SERVED, "offer-out-of-turn", "BAA-36")
+@_party.refuses("offer-out-of-turn", "BAA-36")
 def _offer_out_of_turn(draw: Any, part: Part) -> Fault:
     """A position is offered only within an epoch, and to one user at a time."""
     at = draw(among(part.when(lambda moment: moment.phase != "filling")))
@@ -119,7 +118,7 @@ def _offer_out_of_turn(draw: Any, part: Part) -> Fault:
     return Fault(at, step, NOT_NOW, f"the server is {moment.phase}")
 
 
-@refusal(SERVED, "served-before", "BAA-36")
+@_party.refuses("served-before", "BAA-36")
 def _served_before(draw: Any, part: Part) -> Fault:
     """A user whose update was accepted or whose position was skipped in the epoch is offered no other position."""
     at = draw(among(part.when(lambda m: _offering(part, m) and bool(m.holders))))
@@ -129,7 +128,7 @@ def _served_before(draw: Any, part: Part) -> Fault:
     return Fault(at, step, NOT_NOW, f"user {user} had a position of the epoch")
 
 
-@refusal(SERVED, "no-room", "BAA-36")
+@_party.refuses("no-room", "BAA-36")
 def _no_room(draw: Any, part: Part) -> Fault | None:
     """No position is offered once K updates are accepted or no position is left."""
     found = part.when(lambda m: m.phase == "filling" and not _offering(part, m) and bool(_fresh(part, m)))
@@ -142,7 +141,7 @@ def _no_room(draw: Any, part: Part) -> Fault | None:
     return Fault(at, step, NOT_NOW, "the buffer is full, or no position is left")
 
 
-@refusal(SERVED, "stamp", "BAA-49", "ADP-21")
+@_party.refuses("stamp", "BAA-49", "ADP-21")
 def _stamp(draw: Any, part: Part) -> Fault | None:
     """A request with a stamp after the epoch or a staleness above tau_max is refused, and its sender is blamed."""
     found = part.when(lambda m: _offering(part, m) and bool(_fresh(part, m)))
@@ -167,7 +166,7 @@ def _serving(draw: Any, part: Part) -> tuple[int, Moment, PositionUpload]:
     return at, moment, part.made(moment.user, moment)
 
 
-@refusal(SERVED, "another-user", "BAA-37")
+@_party.refuses("another-user", "BAA-37")
 def _another_user(draw: Any, part: Part) -> Fault | None:
     """An upload from a user other than the one being served is refused."""
     at, moment, _ = _serving(draw, part)
@@ -177,7 +176,7 @@ def _another_user(draw: Any, part: Part) -> Fault | None:
     return Fault(at, step, NOT_NOW, f"user {moment.user} is served, and not {user}")
 
 
-@refusal(SERVED, "another-position", "BAA-37")
+@_party.refuses("another-position", "BAA-37")
 def _another_position(draw: Any, part: Part) -> Fault:
     """An upload for a position other than the open one is refused."""
     at, moment, _ = _serving(draw, part)
@@ -186,7 +185,7 @@ def _another_position(draw: Any, part: Part) -> Fault:
     return Fault(at, step, NOT_NOW | BAD_FORM, f"position {moment.position} is open, and not {position}")
 
 
-@refusal(SERVED, "upload-out-of-turn", "BAA-37")
+@_party.refuses("upload-out-of-turn", "BAA-37")
 def _upload_out_of_turn(draw: Any, part: Part) -> Fault:
     """An upload is refused when no user is being served: before the offer, after the upload, or a second time."""
     at = draw(among(part.when(lambda m: m.phase not in ("serving", "idle"))))
@@ -198,7 +197,7 @@ def _upload_out_of_turn(draw: Any, part: Part) -> Fault:
     return Fault(at, _step("take", upload), NOT_NOW, f"the server is {moment.phase}")
 
 
-@refusal(SERVED, "late-upload", "BAA-37", "BAA-22", session=basa_sessions.belated)
+@_party.refuses("late-upload", "BAA-37", "BAA-22", session=basa_sessions.belated)
 def _late_upload(draw: Any, part: Part) -> Fault | None:
     """An upload that arrives after its offer expired is refused, in the same epoch and in the next one."""
     if not part.late:
@@ -210,7 +209,7 @@ def _late_upload(draw: Any, part: Part) -> Fault | None:
     return Fault(at, _step("take", upload), NOT_NOW, f"the offer of position {upload.position} expired")
 
 
-@refusal(SERVED, "weight", "BAA-38", "ADP-21")
+@_party.refuses("weight", "BAA-38", "ADP-21")
 def _weight(draw: Any, part: Part) -> Fault:
     """An upload is refused if no draw gives its weight for its staleness, even if it is signed."""
     at, moment, upload = _serving(draw, part)
@@ -224,7 +223,7 @@ def _weight(draw: Any, part: Part) -> Fault:
     return Fault(at, step, UNFIT, why, frozenset({moment.user}))
 
 
-@refusal(SERVED, "upload-stamp", "BAA-38", "ADP-21")
+@_party.refuses("upload-stamp", "BAA-38", "ADP-21")
 def _upload_stamp(draw: Any, part: Part) -> Fault:
     """An upload with a stamp after the epoch or with a staleness above tau_max is refused, even if it is signed."""
     at, moment, upload = _serving(draw, part)
@@ -237,7 +236,7 @@ def _upload_stamp(draw: Any, part: Part) -> Fault:
     return Fault(at, step, UNFIT, why, frozenset({moment.user}))
 
 
-@refusal(SERVED, "boxes", "BAA-39", "ADP-21")
+@_party.refuses("boxes", "BAA-39", "ADP-21")
 def _boxes(draw: Any, part: Part) -> Fault:
     """An upload with more or fewer boxes than its position needs is refused, even if it is signed."""
     at, moment, upload = _serving(draw, part)
@@ -248,7 +247,7 @@ def _boxes(draw: Any, part: Part) -> Fault:
     return Fault(at, step, BAD_FORM, why, frozenset({moment.user}))
 
 
-@refusal(SERVED, "unsigned", "BAA-39", "ADP-21")
+@_party.refuses("unsigned", "BAA-39", "ADP-21")
 def _unsigned(draw: Any, part: Part) -> Fault:
     """An upload is refused unless its sender signed it with its stamp and all of its boxes."""
     at, moment, upload = _serving(draw, part)
@@ -263,7 +262,7 @@ def _unsigned(draw: Any, part: Part) -> Fault:
     return Fault(at, step, BAD_SIGNATURE, "the upload is not signed by its sender", frozenset({moment.user}))
 
 
-@refusal(SERVED, "upload-form", "BAA-51", "MOD-06", "MOD-07", "ADP-21")
+@_party.refuses("upload-form", "BAA-51", "MOD-06", "MOD-07", "ADP-21")
 def _upload_form(draw: Any, part: Part) -> Fault:
     """An upload is refused if its vector is not d elements or its boxes are not a whole number of boxes."""
     at, moment, upload = _serving(draw, part)
@@ -275,7 +274,7 @@ def _upload_form(draw: Any, part: Part) -> Fault:
     return Fault(at, step, BAD_FORM, "the upload is none of the text", frozenset({moment.user}))
 
 
-@refusal(SERVED, "expire-out-of-turn", "BAA-36")
+@_party.refuses("expire-out-of-turn", "BAA-36")
 def _expire(draw: Any, part: Part) -> Fault:
     """An offer cannot expire when no user is being served."""
     at = draw(among(part.when(lambda moment: moment.phase != "serving")))
@@ -285,7 +284,7 @@ def _expire(draw: Any, part: Part) -> Fault:
 # ------------------------------------------------------------------------------------------------------- settlements
 
 
-@refusal(SERVED, "settle-out-of-turn", "BAA-40")
+@_party.refuses("settle-out-of-turn", "BAA-40")
 def _settle_out_of_turn(draw: Any, part: Part) -> Fault:
     """The authority's outcome is refused unless a position is waiting to be settled."""
     at = draw(among(part.when(lambda moment: moment.phase not in ("settling", "idle"))))
@@ -294,7 +293,7 @@ def _settle_out_of_turn(draw: Any, part: Part) -> Fault:
     return Fault(at, _step("settle", state), NOT_NOW, f"the server is {moment.phase}")
 
 
-@refusal(SERVED, "outcome", "BAA-51", "ADP-21")
+@_party.refuses("outcome", "BAA-51", "ADP-21")
 def _outcome(draw: Any, part: Part) -> Fault:
     """An outcome that the profile lacks, or one that accepts nothing, is refused, and the authority is blamed."""
     at = draw(among(part.taking("settle")))
@@ -310,7 +309,7 @@ def not_accepted(draw: Any, caller: Caller) -> None:
     playing.judge_script(caller, PARTS[SERVED](draw, session=basa_sessions.denied))
 
 
-@refusal(SERVED, "settle-another", "BAA-40")
+@_party.refuses("settle-another", "BAA-40")
 def _settle_another(draw: Any, part: Part) -> Fault:
     """The outcome of a position other than the open one is refused."""
     at = draw(among(part.taking("settle")))
@@ -322,7 +321,7 @@ def _settle_another(draw: Any, part: Part) -> Fault:
 # ------------------------------------------------------------------------------------------------------ ends of epochs
 
 
-@refusal(SERVED, "end-out-of-turn", "BAA-45")
+@_party.refuses("end-out-of-turn", "BAA-45")
 def _end_out_of_turn(draw: Any, part: Part) -> Fault:
     """An epoch is closed only while no position is open, recovered only once closed, and given up only if it exists."""
     at = draw(among(part.when(lambda moment: moment.epoch >= part.deal.round)))
@@ -337,7 +336,7 @@ def _end_out_of_turn(draw: Any, part: Part) -> Fault:
     return Fault(at, step, NOT_NOW, f"the server is {moment.phase}, which does not allow {step.phase}")
 
 
-@refusal(SERVED, "release-form", "BAA-51", "BAA-30", "ADP-21")
+@_party.refuses("release-form", "BAA-51", "BAA-30", "ADP-21")
 def _release_form(draw: Any, part: Part) -> Fault:
     """Released keys are refused if they have the wrong length or do not match their public keys."""
     at = draw(among(part.taking("recover")))
@@ -348,7 +347,7 @@ def _release_form(draw: Any, part: Part) -> Fault:
     return Fault(at, step, BAD_FORM, "the keys are not one for each position", THE_AUTHORITY)
 
 
-@refusal(SERVED, "released-the-other", "BAA-30", "ADP-21", void=False)
+@_party.refuses("released-the-other", "BAA-30", "ADP-21", void=False)
 def _released_the_other(draw: Any, part: Part) -> Fault:
     """A released key is refused if it is the pair key of an accepted position or the self key of another one."""
     at = draw(among(part.taking("recover")))
@@ -369,7 +368,7 @@ def unopened(draw: Any, caller: Caller) -> None:
     steps = [*part.calls(), Call("close"), Call("abandon")]
     blamed = frozenset(user for _, user in moment.accepted if user in director.spoilt)
     fault = Fault(len(steps) - 1, _step("recover", release), BAD_CIPHERTEXT, "a box does not open", blamed)
-    playing.judge_script(caller, replace(part, steps=tuple(steps)), fault)
+    playing.judge_script(caller, part, fault, calls=list(steps))
 
 
 class _Spoiling(Director):

@@ -25,23 +25,22 @@ from secagg_spec.conformance.checks.basa_faults import (
     UNFIT,
     explicit,
     flipped,
-    refusal,
     replaced,
-    right,
 )
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_PARAM, LENGTH, NONCANONICAL, Caller, check
+from secagg_spec.conformance.checks.faults import REFUSALS
 from secagg_spec.conformance.checks.lightsecagg_scripts import take_prefix
 from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults, taken
 from secagg_spec.conformance.sessions.basa_acts import Part, budget
 from secagg_spec.conformance.sessions.basa_cast import BOX
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.scenes import call
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.basa.messages import PositionKey, PositionOffer
 
 BEYOND = frozenset({"out_of_range"})
 
-right(USER, "BAA-23", "BAA-26", "BAA-33", "BAA-34")
+_party = REFUSALS[USER]
+playing.right_steps(_party, (40, 24, 12), "BAA-23", "BAA-26", "BAA-33", "BAA-34")
 
 
 # ------------------------------------------------------------------------------------------------------------- states
@@ -50,7 +49,7 @@ right(USER, "BAA-23", "BAA-26", "BAA-33", "BAA-34")
 _ALLOWED = {"fetch": ("asked",), "upload": ("fetched",)}
 
 
-@refusal(USER, "out-of-turn", "BAA-27")
+@_party.refuses("out-of-turn", "BAA-27")
 def _out_of_turn(draw: Any, part: Part) -> Fault:
     """A user refuses an offer that it did not ask for, and uploads nothing without an offer."""
     at = draw(among(range(len(part.moments))))
@@ -61,7 +60,7 @@ def _out_of_turn(draw: Any, part: Part) -> Fault:
     return Fault(at, step, NOT_NOW, f"the user is {state}, which does not allow {phase}")
 
 
-@refusal(USER, "second-upload", "BAA-27")
+@_party.refuses("second-upload", "BAA-27")
 def _second_upload(draw: Any, part: Part) -> Fault | None:
     """An update is uploaded once: the same key does not lead to a second upload."""
     uploads = part.taking("upload")
@@ -80,7 +79,7 @@ def _offered(draw: Any, part: Part) -> tuple[int, PositionOffer]:
     return at, part.inbox(at)[0]
 
 
-@refusal(USER, "unsigned-keys", "BAA-29", "ADP-21")
+@_party.refuses("unsigned-keys", "BAA-29", "ADP-21")
 def _unsigned(draw: Any, part: Part) -> Fault:
     """Keys that the authority did not sign for their epoch are refused, and the server is blamed."""
     at, offer = _offered(draw, part)
@@ -100,7 +99,7 @@ def _signed_by_a_user(part: Part, offer: PositionOffer) -> bytes:
     return part.cast.signature(part.party, offer.round, (0, 0, 0), offer.keys)
 
 
-@refusal(USER, "stale", "BAA-28", "ADP-21")
+@_party.refuses("stale", "BAA-28", "ADP-21")
 def _stale(draw: Any, part: Part) -> Fault | None:
     """An offer of an epoch before the user's stamp, or with a staleness above tau_max, is refused."""
     at, offer = _offered(draw, part)
@@ -114,15 +113,15 @@ def _stale(draw: Any, part: Part) -> Fault | None:
     return Fault(at, step, UNFIT, why, THE_SERVER)
 
 
-@refusal(USER, "spent-epoch", "BAA-52", session=basa_sessions.returning)
+@_party.refuses("spent-epoch", "BAA-52", session=basa_sessions.returning)
 def _spent_epoch(draw: Any, part: Part) -> Fault:
     """An offer of the epoch in which the user last uploaded is refused, whatever update the user has now."""
     at = part.when(lambda moment: moment.phase == "asked" and moment.used > 0)[0]
     [offer] = part.inbox(part.taking("fetch")[0])
-    return Fault(at, call("fetch", (offer,)), HELD | UNFIT, f"the user uploaded in epoch {offer.round}")
+    return Fault(at, Call.of("fetch", (offer,)), HELD | UNFIT, f"the user uploaded in epoch {offer.round}")
 
 
-@refusal(USER, "offer-form", "BAA-51", "ADP-21")
+@_party.refuses("offer-form", "BAA-51", "ADP-21")
 def _offer_form(draw: Any, part: Part) -> Fault:
     """Keys, signatures and boxes of the wrong length are refused, and so is a position that does not exist."""
     at, offer = _offered(draw, part)
@@ -155,7 +154,7 @@ def _offer_before(part: Part, at: int) -> int:
     return max(step for step in part.taking("fetch") if step < at)
 
 
-@refusal(USER, "another-position", "BAA-30", "ADP-21")
+@_party.refuses("another-position", "BAA-30", "ADP-21")
 def _another_position(draw: Any, part: Part) -> Fault | None:
     """The key of a position other than the offered one is refused, and the authority is blamed."""
     found = _keyed(draw, part)
@@ -167,7 +166,7 @@ def _another_position(draw: Any, part: Part) -> Fault | None:
     return Fault(at, step, UNFIT, f"the key of position {wrong} came", THE_AUTHORITY)
 
 
-@refusal(USER, "another-key", "BAA-30", "ADP-21")
+@_party.refuses("another-key", "BAA-30", "ADP-21")
 def _another_key(draw: Any, part: Part) -> Fault | None:
     """A key that does not match the public key of its position is refused, and the authority is blamed."""
     found = _keyed(draw, part)
@@ -180,7 +179,7 @@ def _another_key(draw: Any, part: Part) -> Fault | None:
     return Fault(at, step, BAD_FORM, "the key is that of another position, or of none", THE_AUTHORITY)
 
 
-@refusal(USER, "hash", "BAA-31", "ADP-21", session=basa_sessions.settled)
+@_party.refuses("hash", "BAA-31", "ADP-21", session=basa_sessions.settled)
 def _hash(draw: Any, part: Part) -> Fault | None:
     """Boxes that do not have the hashes the authority names are refused, and the server is blamed."""
     found = _keyed(draw, part, 1)
@@ -194,7 +193,7 @@ def _hash(draw: Any, part: Part) -> Fault | None:
     return Fault(at, step, BAD_SIGNATURE, "a box does not have its hash", THE_SERVER)
 
 
-@refusal(USER, "number-of-boxes", "BAA-31", "ADP-21", session=basa_sessions.settled)
+@_party.refuses("number-of-boxes", "BAA-31", "ADP-21", session=basa_sessions.settled)
 def _number(draw: Any, part: Part) -> Fault | None:
     """An offer with more or fewer boxes than the authority names is refused, and the server is blamed."""
     found = _keyed(draw, part, 1)
@@ -205,7 +204,7 @@ def _number(draw: Any, part: Part) -> Fault | None:
     return Fault(at, replaced(part, at, **less), BAD_FORM, "there is a box more than the authority names", THE_SERVER)
 
 
-@refusal(USER, "key-form", "BAA-51", "ADP-21", session=basa_sessions.settled)
+@_party.refuses("key-form", "BAA-51", "ADP-21", session=basa_sessions.settled)
 def _key_form(draw: Any, part: Part) -> Fault | None:
     """A key message is refused if a position, sender or length in it is wrong, or positions are not ascending."""
     found = _keyed(draw, part, 1)
@@ -233,7 +232,7 @@ def _key_form(draw: Any, part: Part) -> Fault | None:
 # -------------------------------------------------------------------------------------------------------------- boxes
 
 
-@refusal(USER, "sender-of-a-box", "BAA-32", "ADP-21", session=basa_sessions.settled)
+@_party.refuses("sender-of-a-box", "BAA-32", "ADP-21", session=basa_sessions.settled)
 def _sender_of_a_box(draw: Any, part: Part) -> Fault | None:
     """A box from a user other than the named one does not open, because its binding holds its sender."""
     found = _keyed(draw, part, 1)
@@ -250,16 +249,15 @@ def _sender_of_a_box(draw: Any, part: Part) -> Fault | None:
     return Fault(at, step, BAD_CIPHERTEXT, why, frozenset({named}))
 
 
-def _detour(draw: Any, part: Part, offer: PositionOffer, step: int, key: PositionKey) -> tuple[Part, int, Call]:
-    """Return a user that takes another offer first, the place of the step on that offer's key, and that step.
+def _detour(part: Part, offer: PositionOffer, step: int, key: PositionKey) -> tuple[list[Call], int, Call]:
+    """Return a user's steps with another offer before this one, the place of the step on its key, and that step.
 
     The user asks, takes the other offer, and is given its key, which it refuses. Then it goes on as before.
     """
     asked = max(at for at in part.taking("request") if at < step)
     steps = part.calls()
-    bad = [steps[asked], call("fetch", (offer,))]
-    longer = replace(part, steps=(*steps[:asked], *bad, *steps[asked:]))
-    return longer, asked + 2, call("upload", (key,))
+    bad = [steps[asked], Call.of("fetch", (offer,))]
+    return [*steps[:asked], *bad, *steps[asked:]], asked + 2, Call.of("upload", (key,))
 
 
 def _boxes(offer: PositionOffer) -> list[bytes]:
@@ -301,10 +299,10 @@ def unopened(draw: Any, caller: Caller) -> None:
     places = strategies.subset(draw, range(key.positions.size), 1)
     boxes = b"".join(_other_boxes(draw, part, offer, key, places))
     named = replace(key, hashes=part.cast.hashes(boxes))
-    longer, place, step = _detour(draw, part, replace(offer, boxes=boxes), before, named)
+    longer, place, step = _detour(part, replace(offer, boxes=boxes), before, named)
     blamed = frozenset(int(key.senders[place]) for place in places)
     fault = Fault(place, step, BAD_CIPHERTEXT, f"{len(places)} boxes do not open", blamed)
-    playing.judge_script(caller, longer, fault)
+    playing.judge_script(caller, part, fault, calls=longer)
 
 
 @check(f"{USER}/exchanged-boxes", "BAA-31", "ADP-21", operations=(USER,), applies=explicit(USER), examples=16)
@@ -323,10 +321,10 @@ def exchanged_boxes(draw: Any, caller: Caller) -> None:
     mine = [*boxes[:place], own, *boxes[place + 1 :]]
     wrong = [mine, boxes[1:], [*boxes, own]] + ([boxes[::-1]] if len(boxes) > 1 else [])
     chosen = one_of(draw, wrong)
-    longer, place, step = _detour(draw, part, replace(offer, boxes=b"".join(chosen)), before, key)
+    longer, place, step = _detour(part, replace(offer, boxes=b"".join(chosen)), before, key)
     codes = BAD_SIGNATURE if len(chosen) == len(boxes) else BAD_FORM
     fault = Fault(place, step, codes, "the boxes are not those that the authority names", THE_SERVER)
-    playing.judge_script(caller, longer, fault)
+    playing.judge_script(caller, part, fault, calls=longer)
 
 
 # ----------------------------------------------------------------------------------------------------- whole requests

@@ -23,7 +23,6 @@ from secagg_spec.conformance.cases.basecagg_parties import (
     share,
     user_scene,
 )
-from secagg_spec.conformance.cases.lightsecagg_parties import exchanged
 from secagg_spec.conformance.cases.requests import exchanged_element, one_of, too_large
 from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import (
@@ -38,32 +37,26 @@ from secagg_spec.conformance.checks.base import (
 )
 from secagg_spec.conformance.checks.basecagg import ANOTHER_COUNT, NOT_ASCENDING, WRONG_BUFFER
 from secagg_spec.conformance.checks.crypto import AGAIN, EQUAL_KEYS, KEY_LENGTH, altered
+from secagg_spec.conformance.checks.faults import IN_ANY_ORDER, Refusals
 from secagg_spec.conformance.checks.lightsecagg_scripts import take_prefix
-from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.scripts import (
     BAD_VECTOR,
     ELSEWHERE,
-    NOTHING_CAME,
     OUT_OF_RANGE,
     OUT_OF_TURN,
-    SECOND,
-    STRANGER,
     Fault,
     ask,
-    broken_bytes,
     drop_faults,
     taken,
 )
 from secagg_spec.conformance.sessions import basecagg_stage
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.mixed import Difference
-from secagg_spec.conformance.sessions.scenes import Scene, call
-from secagg_spec.conformance.targets.reference.messages import parse
+from secagg_spec.conformance.sessions.session import Played, exchanged
 from secagg_spec.conformance.targets.reference.scripts import Call
-from secagg_spec.errors import ProtocolError
 from secagg_spec.protocols.basecagg.round import BufferedSet, ModelRequest, StampedShare, StampedUpdate
-from secagg_spec.protocols.codec import Message, encode, vector_bytes
+from secagg_spec.protocols.codec import encode, vector_bytes
 from secagg_spec.protocols.steps import SERVER, Role
 
 REPLAY = frozenset({"replay"})
@@ -76,51 +69,22 @@ NOTHING_LEFT = frozenset({"wrong_phase", "bad_param", "length_mismatch", "malfor
 
 THE_SERVER = frozenset({SERVER})
 
-Build = Callable[[Any, Scene], Fault | None]
-Draws = Callable[[Any], Scene]
-_FAULTS: dict[str, dict[str, Build]] = {USER: {}, SERVED: {}}
-
 
 def explicit(op: str) -> Callable[[Capabilities], bool]:
     """Return the condition that the entries of a script are determined bit for bit."""
     return lambda caps: caps.grade(op) == "explicit" and caps.policy("mds.code") == "vandermonde"
 
 
-def _refusal(party: str, name: str, *clauses: str, **given: Any) -> Callable[[Build], Build]:
-    """Register a fault as a check: the party refuses the step, and the right steps before and after work (ERR-01)."""
+def _refusals(party: str) -> Refusals:
+    def scene(draw: Any, caps: Capabilities, **given: Any) -> Played:
+        return SCENES[party](draw, **given)
 
-    def register(build: Build) -> Build:
-        def judge(draw: Any, caller: Caller) -> None:
-            scene = SCENES[party](draw, **given)
-            fault = build(draw, scene)
-            if fault is not None:
-                playing.judge_script(caller, scene, fault)
-
-        judge.__doc__ = build.__doc__
-        check(f"{party}/{name}", *clauses, operations=(party,), applies=explicit(party), examples=12)(judge)
-        if not given:
-            _FAULTS[party][name] = build
-        return build
-
-    return register
+    made = Refusals(party, scene, playing.judge_script, (party,), explicit(party))
+    made.derive(*IN_ANY_ORDER, no_message=("BSA-08", "BSA-21"))
+    return made
 
 
-def _both(name: str, *clauses: str) -> Callable[[Build], Build]:
-    def register(build: Build) -> Build:
-        return _refusal(SERVED, name, *clauses)(_refusal(USER, name, *clauses)(build))
-
-    return register
-
-
-# ------------------------------------------------------------------------------------------------------ right steps
-
-
-def _right(party: str, *clauses: str) -> None:
-    playing.right_steps(party, SCENES[party], _FAULTS[party], clauses, explicit(party), (50, 30, 16))
-
-
-_right(USER, "BSA-04", "BSA-08", "BSA-10", "BSA-27")
-_right(SERVED, "BSA-11", "BSA-13", "BSA-18", "BSA-19", "BSA-29", "BSA-34")
+_user, _server = map(_refusals, SCENES)
 
 
 @check(f"{USER}/sealed", "BSA-03", "SEA-01", "KEY-02", operations=(USER,), applies=explicit(USER), examples=30)
@@ -129,15 +93,15 @@ def sealed(draw: Any, caller: Caller) -> None:
     playing.judge_script(caller, user_scene(draw, channel="sealed"))
 
 
-# ------------------------------------------------------------------------------------------------ faults of both
+# ---------------------------------------------------------------------------------------------------- drawn places
 
 
-def _places(scene: Scene) -> list[tuple[int, int]]:
+def _places(scene: Played) -> list[tuple[int, int]]:
     """Return the messages that arrive, each as the number of its step and its place in the inbox."""
     return [(at, place) for at, event in enumerate(scene.events()) for place in range(len(event.received))]
 
 
-def _arriving(draw: Any, scene: Scene, *phases: str) -> tuple[int, int, Any] | None:
+def _arriving(draw: Any, scene: Played, *phases: str) -> tuple[int, int, Any] | None:
     """Draw a message that arrives in one of `phases`.
 
     Return its step's number, its place in the inbox, and the message.
@@ -149,92 +113,14 @@ def _arriving(draw: Any, scene: Scene, *phases: str) -> tuple[int, int, Any] | N
     return at, place, scene.inbox(at)[place]
 
 
-def _before(scene: Scene, at: int) -> Any:
+def _before(scene: Played, at: int) -> Any:
     """Return the party's state before a step."""
     return scene.events()[at - 1].state if at else scene.deal.open(scene.party).state
 
 
-def _moments(scene: Scene, holds: Callable[[Any], bool]) -> list[int]:
+def _moments(scene: Played, holds: Callable[[Any], bool]) -> list[int]:
     """Return the numbers of the steps before which the state satisfies `holds`. The last number stands for the end."""
     return [at for at in range(len(scene.events()) + 1) if holds(_before(scene, at))]
-
-
-@_both("elsewhere", "MSG-03")
-def _elsewhere(draw: Any, scene: Scene) -> Fault | None:
-    """A message of another session or for another receiver is refused."""
-    found = _arriving(draw, scene)
-    if found is None:
-        return None
-    at, place, message = found
-    session = bytes([message.session[0] ^ 1]) + message.session[1:]
-    changes: list[dict[str, Any]] = [{"session": session}]
-    if not isinstance(message, StampedShare) or scene.party != SERVER:
-        changes.append({"receiver": message.sender})
-    changed = one_of(draw, changes)
-    data = encode(replace(message, **changed))
-    return Fault(
-        at, exchanged(scene.calls()[at], place, data), ELSEWHERE, f"a message has another {next(iter(changed))}"
-    )
-
-
-@_both("sender", "MSG-03")
-def _sender(draw: Any, scene: Scene) -> Fault | None:
-    """A message is refused if its sender has nothing to send to this step."""
-    found = _arriving(draw, scene)
-    if found is None:
-        return None
-    at, place, message = found
-    strangers = [scene.size, 2**31 - 1]
-    strangers += [SERVER] if isinstance(message, StampedShare) or scene.party == SERVER else [scene.party]
-    stranger = draw(among(strangers))
-    moved = exchanged(scene.calls()[at], place, encode(replace(message, sender=stranger)))
-    return Fault(at, moved, STRANGER, f"party {stranger} has nothing to send here")
-
-
-@_both("second-message", "MSG-04")
-def _second(draw: Any, scene: Scene) -> Fault | None:
-    """A second message from a sender is refused; in the server's `share`, a second one from a sender to a receiver."""
-    found = _arriving(draw, scene)
-    if found is None:
-        return None
-    at, _, message = found
-    right = scene.calls()[at]
-    return Fault(at, replace(right, inbox=(*right.inbox, encode(message))), SECOND, "a sender sent two messages")
-
-
-@_both("bytes", "MSG-02")
-def _bytes(draw: Any, scene: Scene) -> Fault | None:
-    """Bytes that do not decode to a message are refused."""
-    found = _arriving(draw, scene)
-    if found is None:
-        return None
-    at, place, message = found
-    whole = encode(message)
-    data = broken_bytes(draw, whole) if len(whole) > 30 else whole[: draw(st.integers(0, len(whole) - 1))]
-    if _is_message(data):
-        data = whole[:-1]
-    return Fault(at, exchanged(scene.calls()[at], place, data), ANOTHER_TYPE, "the bytes are no message")
-
-
-def _is_message(data: bytes) -> bool:
-    try:
-        parse(data)
-    except ProtocolError:
-        return False
-    return True
-
-
-@_both("type", "MSG-02")
-def _type(draw: Any, scene: Scene) -> Fault:
-    """A message of a type that the step does not expect is refused, even if it is a type of the protocol."""
-    calls, events = scene.calls(), scene.events()
-    at = draw(st.integers(0, len(calls) - 1))
-    sender = 0 if scene.party == SERVER else SERVER
-    wrong: Message = ModelRequest(scene.deal.session, scene.deal.round, sender, scene.party)
-    if ModelRequest in events[at].step.receives:
-        wrong = StampedUpdate(scene.deal.session, scene.deal.round, 0, SERVER, np.zeros(1, np.uint64))
-    more = replace(calls[at], inbox=(*calls[at].inbox, encode(wrong)))
-    return Fault(at, more, OUT_OF_TURN, f"the step {calls[at].phase} takes no {type(wrong).__name__}")
 
 
 # ----------------------------------------------------------------------------------------- a user: its own update
@@ -243,19 +129,19 @@ def _type(draw: Any, scene: Scene) -> Fault:
 _ALLOWED = {"request": ("idle", "asked"), "share": ("asked",), "upload": ("training",), "abandon": ("training",)}
 
 
-@_refusal(USER, "out-of-turn", "BSA-07", "MSG-03")
-def _out_of_turn(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("out-of-turn", "BSA-07", "MSG-03")
+def _out_of_turn(draw: Any, scene: Played) -> Fault:
     """A step that the user's state does not allow is refused, such as a second upload or a request before it."""
     at = draw(st.integers(0, len(scene.events())))
     state = _before(scene, at)
     phase = draw(among([phase for phase, states in _ALLOWED.items() if state.phase not in states]))
     newer = scene.deal.round if state.stamp is None else state.stamp + 1
-    step = call(phase, (basecagg_parties.stamp(scene, newer),) if phase == "share" else ())
+    step = Call.of(phase, (basecagg_parties.stamp(scene, newer),) if phase == "share" else ())
     return Fault(at, step, AGAIN | OUT_OF_TURN, f"the user is {state.phase}, which does not allow {phase}")
 
 
-@_refusal(USER, "second-upload", "BSA-07")
-def _second_upload(draw: Any, scene: Scene) -> Fault | None:
+@_user.refuses("second-upload", "BSA-07")
+def _second_upload(draw: Any, scene: Played) -> Fault | None:
     """A second upload under the same stamp is refused."""
     uploads = [at for at, event in enumerate(scene.events()) if event.step.phase == "upload"]
     if not uploads:
@@ -263,8 +149,8 @@ def _second_upload(draw: Any, scene: Scene) -> Fault | None:
     return Fault(draw(among(uploads)) + 1, Call("upload"), AGAIN, "the user has uploaded under this stamp")
 
 
-@_refusal(USER, "stale-stamp", "BSA-08", "ADP-21", least=2)
-def _stale_stamp(draw: Any, scene: Scene) -> Fault | None:
+@_user.refuses("stale-stamp", "BSA-08", "ADP-21", least=2)
+def _stale_stamp(draw: Any, scene: Played) -> Fault | None:
     """A stamp that is not newer than the user's last one is refused, and the server is blamed."""
     moments = _moments(scene, lambda state: state.phase == "asked" and state.stamp is not None)
     if not moments:
@@ -272,23 +158,19 @@ def _stale_stamp(draw: Any, scene: Scene) -> Fault | None:
     at = draw(among(moments))
     stale = max(0, _before(scene, at).stamp - draw(among((0, 1, 255))))
     return Fault(
-        at, call("share", (basecagg_parties.stamp(scene, stale),)), REPLAY, f"the stamp {stale} is not new", THE_SERVER
+        at,
+        Call.of("share", (basecagg_parties.stamp(scene, stale),)),
+        REPLAY,
+        f"the stamp {stale} is not new",
+        THE_SERVER,
     )
-
-
-@_refusal(USER, "no-message", "BSA-08", "BSA-21")
-def _nothing(draw: Any, scene: Scene) -> Fault | None:
-    """Without a stamp the user shares no mask, and without a buffer it answers nothing."""
-    found = [at for at, event in enumerate(scene.events()) if event.step.phase in ("share", "recover")]
-    at = draw(among(found))
-    return Fault(at, Call(scene.calls()[at].phase), NOTHING_CAME, "no message came")
 
 
 # ------------------------------------------------------------------------------------ a user: the shares of others
 
 
-@_refusal(USER, "old-share", "BSA-09", "BSA-10", "ADP-21")
-def _old_share(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("old-share", "BSA-09", "BSA-10", "ADP-21")
+def _old_share(draw: Any, scene: Played) -> Fault:
     """A share is refused unless its stamp is newer than all stamps seen from its sender. Sender and server are blamed.
 
     That holds even after the newer share was used and forgotten.
@@ -297,13 +179,13 @@ def _old_share(draw: Any, scene: Scene) -> Fault:
     newest = _before(scene, at).newest
     sender = draw(among(sorted(newest)))
     stale = max(0, newest[sender] - draw(among((0, 1, 255))))
-    step = call("hold", (share(draw, scene.deal, scene.party, sender, stale),))
+    step = Call.of("hold", (share(draw, scene.deal, scene.party, sender, stale),))
     why = f"a share of user {sender} under {newest[sender]} was seen, and this one has the stamp {stale}"
     return Fault(at, step, REPLAY, why, frozenset({sender, SERVER}))
 
 
-@_refusal(USER, "vector", "MOD-06", "MOD-07", channel="plain")
-def _vector(draw: Any, scene: Scene) -> Fault | None:
+@_user.refuses("vector", "MOD-06", "MOD-07", channel="plain")
+def _vector(draw: Any, scene: Played) -> Fault | None:
     """A share with the wrong length or a number not below q is refused."""
     found = _arriving(draw, scene, "hold")
     assert found is not None
@@ -320,8 +202,8 @@ def _vector(draw: Any, scene: Scene) -> Fault | None:
     return Fault(at, exchanged(scene.calls()[at], place, data), BAD_VECTOR, "a share is not L elements")
 
 
-@_refusal(USER, "payload", "SEA-02", "BSA-03", "ADP-21", channel="sealed")
-def _payload(draw: Any, scene: Scene) -> Fault | None:
+@_user.refuses("payload", "SEA-02", "BSA-03", "ADP-21", channel="sealed")
+def _payload(draw: Any, scene: Played) -> Fault | None:
     """A payload that was altered or sealed under another stamp does not open. Its sender and the server are blamed."""
     found = _arriving(draw, scene, "hold")
     assert found is not None
@@ -339,23 +221,23 @@ def _payload(draw: Any, scene: Scene) -> Fault | None:
 # ---------------------------------------------------------------------------------------------- a user: the buffer
 
 
-def _buffers(scene: Scene) -> list[int]:
+def _buffers(scene: Played) -> list[int]:
     return [at for at, event in enumerate(scene.events()) if event.step.phase == "recover"]
 
 
-def _buffer(draw: Any, scene: Scene) -> tuple[int, Any, list[tuple[int, int, int]]]:
+def _buffer(draw: Any, scene: Played) -> tuple[int, Any, list[tuple[int, int, int]]]:
     """Draw a buffer that the user answers. Return the number of the step, the announcement and its entries."""
     at = int(draw(among(_buffers(scene))))
     [message] = scene.inbox(at)
     return at, message, entries_of(message)
 
 
-def _shown(scene: Scene, round: int, entries: Sequence[tuple[int, int, int]]) -> Call:
-    return call("recover", (announced(scene.deal, scene.party, round, entries),))
+def _shown(scene: Played, round: int, entries: Sequence[tuple[int, int, int]]) -> Call:
+    return Call.of("recover", (announced(scene.deal, scene.party, round, entries),))
 
 
-@_refusal(USER, "entries", "BSA-21", "ADP-21")
-def _entries(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("entries", "BSA-21", "ADP-21")
+def _entries(draw: Any, scene: Played) -> Fault:
     """A buffer with more or fewer than K entries is refused."""
     at, message, entries = _buffer(draw, scene)
     held = _before(scene, at).held
@@ -368,19 +250,19 @@ def _entries(draw: Any, scene: Scene) -> Fault:
     return Fault(at, _shown(scene, message.round, wrong), ANOTHER_COUNT, why, THE_SERVER)
 
 
-@_refusal(USER, "fields", "BSA-21")
-def _fields(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("fields", "BSA-21")
+def _fields(draw: Any, scene: Played) -> Fault:
     """A buffer that does not have one stamp and one weight for each user is refused."""
     at, message, _ = _buffer(draw, scene)
     name = draw(among(("stamps", "weights")))
     values = getattr(message, name)
     wrong = values[:-1] if draw(st.booleans()) else np.append(values, values[-1:])
-    step = call("recover", (replace(message, **{name: wrong}),))
+    step = Call.of("recover", (replace(message, **{name: wrong}),))
     return Fault(at, step, ANOTHER_COUNT, f"there are {len(wrong)} {name} for {len(values)} users")
 
 
-@_refusal(USER, "users", "BSA-21", "ADP-21")
-def _users(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("users", "BSA-21", "ADP-21")
+def _users(draw: Any, scene: Played) -> Fault:
     """A buffer is refused if its users repeat, are outside the roster, or are not in ascending order."""
     at, message, entries = _buffer(draw, scene)
     how = draw(among(("twice", "outside", "order")))
@@ -398,15 +280,15 @@ def _users(draw: Any, scene: Scene) -> Fault:
     return Fault(at, step, codes.get(how, NOT_ASCENDING), why[how], THE_SERVER)
 
 
-def _reweighed(draw: Any, scene: Scene, round: int, entries: Sequence[tuple[int, int, int]]) -> Call:
+def _reweighed(draw: Any, scene: Played, round: int, entries: Sequence[tuple[int, int, int]]) -> Call:
     """Return the step for a buffer of another round, with that round's weights."""
     ages = [(user, stamp, max(round - stamp, 0)) for user, stamp, _ in entries]
     weights = [(user, stamp, allowed(scene.deal, stamp + age, stamp)[-1]) for user, stamp, age in ages]
     return _shown(scene, round, weights)
 
 
-@_refusal(USER, "future-stamp", "BSA-22", latest=(1, 2, 3))
-def _future(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("future-stamp", "BSA-22", latest=(1, 2, 3))
+def _future(draw: Any, scene: Played) -> Fault:
     """A buffer with a stamp later than its round is refused."""
     at, message, entries = _buffer(draw, scene)
     state, last = _before(scene, at), max(stamp for _, stamp, _ in entries)
@@ -418,8 +300,8 @@ def _future(draw: Any, scene: Scene) -> Fault:
     return Fault(at, _shown(scene, message.round, later), WRONG_BUFFER, "a stamp is later than the round")
 
 
-@_refusal(USER, "stale-entry", "BSA-22", "ADP-21")
-def _stale_entry(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("stale-entry", "BSA-22", "ADP-21")
+def _stale_entry(draw: Any, scene: Played) -> Fault:
     """A buffer with an update older than tau_max is refused."""
     at, _, entries = _buffer(draw, scene)
     most = scene.deal.numbers["tau_max"]
@@ -428,8 +310,8 @@ def _stale_entry(draw: Any, scene: Scene) -> Fault:
     return Fault(at, _reweighed(draw, scene, round, entries), WRONG_BUFFER, why, THE_SERVER)
 
 
-@_refusal(USER, "weight", "BSA-23", "ADP-21")
-def _weight(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("weight", "BSA-23", "ADP-21")
+def _weight(draw: Any, scene: Played) -> Fault:
     """A weight that no draw gives is refused: one too small or too large by one, or arbitrary."""
     at, message, entries = _buffer(draw, scene)
     place = draw(st.integers(0, len(entries) - 1))
@@ -442,8 +324,8 @@ def _weight(draw: Any, scene: Scene) -> Fault:
     return Fault(at, _shown(scene, message.round, changed), WRONG_BUFFER, why, THE_SERVER)
 
 
-@_refusal(USER, "zero-weights", "BSA-23", "BSA-24", "ADP-21")
-def _zero_weights(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("zero-weights", "BSA-23", "BSA-24", "ADP-21")
+def _zero_weights(draw: Any, scene: Played) -> Fault:
     """A buffer with a weight of 0 is refused, and so is one in which fewer than T + 2 weights are positive."""
     at, message, entries = _buffer(draw, scene)
     zeros = strategies.subset(draw, range(len(entries)), 1)
@@ -452,8 +334,8 @@ def _zero_weights(draw: Any, scene: Scene) -> Fault:
     return Fault(at, _shown(scene, message.round, changed), codes, f"{len(zeros)} entries weigh nothing", THE_SERVER)
 
 
-@_refusal(USER, "other-stamp", "BSA-25", latest=(1, 2, 3))
-def _other_stamp(draw: Any, scene: Scene) -> Fault | None:
+@_user.refuses("other-stamp", "BSA-25", latest=(1, 2, 3))
+def _other_stamp(draw: Any, scene: Played) -> Fault | None:
     """A buffer is refused if the share of one of its updates is held under another stamp."""
     at, message, entries = _buffer(draw, scene)
     place = draw(st.integers(0, len(entries) - 1))
@@ -480,15 +362,15 @@ def replaced_share(draw: Any, caller: Caller) -> None:
     playing.judge_script(caller, scene, Fault(at, _shown(scene, message.round, entries), NOT_HELD, why))
 
 
-@_refusal(USER, "early-buffer", "BSA-25")
-def _early_buffer(draw: Any, scene: Scene) -> Fault | None:
+@_user.refuses("early-buffer", "BSA-25")
+def _early_buffer(draw: Any, scene: Played) -> Fault | None:
     """A buffer that arrives before the shares of its entries is refused. Once they have arrived, it is answered."""
     at, message, _ = _buffer(draw, scene)
     moments = [moment for moment in range(at) if _lacks(_before(scene, moment), message)]
     if not moments:
         return None
     moment = draw(among(moments))
-    return Fault(moment, call("recover", (message,)), NOT_HELD, "the share of an entry has not come yet")
+    return Fault(moment, Call.of("recover", (message,)), NOT_HELD, "the share of an entry has not come yet")
 
 
 def _lacks(state: Any, message: BufferedSet) -> bool:
@@ -501,8 +383,8 @@ def _lacks(state: Any, message: BufferedSet) -> bool:
     )
 
 
-@_refusal(USER, "late-buffer", "BSA-26", latest=(1, 2, 3))
-def _late_buffer(draw: Any, scene: Scene) -> Fault | None:
+@_user.refuses("late-buffer", "BSA-26", latest=(1, 2, 3))
+def _late_buffer(draw: Any, scene: Played) -> Fault | None:
     """A buffer of a round before the user's stamp is refused, even if all of its shares are held."""
     moments = _moments(scene, lambda state: bool(state.stamp) and (state.answered or 0) < state.stamp - 1)
     if not moments:
@@ -517,8 +399,8 @@ def _late_buffer(draw: Any, scene: Scene) -> Fault | None:
     return Fault(at, _reweighed(draw, scene, round, entries), LATE, why)
 
 
-@_refusal(USER, "answered-round", "BSA-26")
-def _answered_round(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("answered-round", "BSA-26")
+def _answered_round(draw: Any, scene: Played) -> Fault:
     """A buffer of an answered round, or of an earlier one, is refused."""
     at, message, entries = _buffer(draw, scene)
     moments = [
@@ -530,8 +412,8 @@ def _answered_round(draw: Any, scene: Scene) -> Fault:
     return Fault(moment, _shown(scene, message.round, entries), REPLAY, f"round {message.round} was answered")
 
 
-@_refusal(USER, "second-answer", "BSA-28", "BSA-25")
-def _second_answer(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("second-answer", "BSA-28", "BSA-25")
+def _second_answer(draw: Any, scene: Played) -> Fault:
     """A later buffer with an update that the user already answered is refused: a share is used once."""
     at = _buffers(scene)[-1]
     [message] = scene.inbox(at)
@@ -545,12 +427,12 @@ def _second_answer(draw: Any, scene: Scene) -> Fault:
 # ------------------------------------------------------------------------------------------- the server: requests
 
 
-def _asks(scene: Scene, user: int, round: int) -> Call:
-    return call("request", (ModelRequest(scene.deal.session, round, user, SERVER),))
+def _asks(scene: Played, user: int, round: int) -> Call:
+    return Call.of("request", (ModelRequest(scene.deal.session, round, user, SERVER),))
 
 
-@_refusal(SERVED, "asks-again", "BSA-12", "ADP-21")
-def _asks_again(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("asks-again", "BSA-12", "ADP-21")
+def _asks_again(draw: Any, scene: Played) -> Fault | None:
     """A user that already has the stamp of the round is given none, and is blamed."""
     moments = _moments(scene, lambda state: any(_has_stamp(state, user) for user in scene.deal.users))
     if not moments:
@@ -569,8 +451,8 @@ def _has_stamp(state: Any, user: int) -> bool:
     return user in state.records and state.records[user].stamp == state.round
 
 
-@_refusal(SERVED, "update-waits", "BSA-12", "ADP-21", least=2)
-def _update_waits(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("update-waits", "BSA-12", "ADP-21", least=2)
+def _update_waits(draw: Any, scene: Played) -> Fault | None:
     """A user whose update waits in the buffer is given no stamp, in this round or a later one."""
     found = _moments(scene, lambda state: any(state.records[u].stamp != state.round for u in state.buffer))
     found = found or _moments(scene, lambda state: bool(state.buffer))
@@ -581,8 +463,8 @@ def _update_waits(draw: Any, scene: Scene) -> Fault | None:
     return Fault(at, _asks(scene, user, state.records[user].stamp), LATE, why, frozenset({user}))
 
 
-@_refusal(SERVED, "later-round", "BSA-12", "ADP-21")
-def _later_round(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("later-round", "BSA-12", "ADP-21")
+def _later_round(draw: Any, scene: Played) -> Fault | None:
     """A user that claims to know a later round is given no stamp, and is blamed."""
     at = draw(st.integers(0, len(scene.events())))
     state = _before(scene, at)
@@ -602,7 +484,7 @@ def _eligible(state: Any, user: int) -> bool:
 # --------------------------------------------------------------------------------------------- the server: shares
 
 
-def _batch(scene: Scene, user: int, stamp: int) -> list[StampedShare]:
+def _batch(scene: Played, user: int, stamp: int) -> list[StampedShare]:
     others = [other for other in scene.deal.users if other != user]
     return [StampedShare(scene.deal.session, stamp, user, other, b"\1") for other in others]
 
@@ -611,20 +493,20 @@ def _unrelayed(state: Any) -> list[int]:
     return [user for user, record in sorted(state.records.items()) if not record.relayed]
 
 
-@_refusal(SERVED, "incomplete", "BSA-13", "ADP-21")
-def _incomplete(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("incomplete", "BSA-13", "ADP-21")
+def _incomplete(draw: Any, scene: Played) -> Fault | None:
     """Shares are not relayed unless there is one for each other user. Their sender is blamed."""
     found = [at for at, event in enumerate(scene.events()) if event.step.phase == "share"]
     at = draw(among(found))
     inbox = scene.inbox(at)
     place = draw(st.integers(0, len(inbox) - 1))
-    less = call("share", [*inbox[:place], *inbox[place + 1 :]])
+    less = Call.of("share", [*inbox[:place], *inbox[place + 1 :]])
     user = inbox[place].sender
     return Fault(at, less, INCOMPLETE, f"a share of user {user} is missing", frozenset({user}))
 
 
-@_refusal(SERVED, "batch-of-another-stamp", "BSA-13", "ADP-21")
-def _other_batch(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("batch-of-another-stamp", "BSA-13", "ADP-21")
+def _other_batch(draw: Any, scene: Played) -> Fault | None:
     """Shares are not relayed if one or all of them have another stamp than the newest that the sender was given."""
     found = [at for at, event in enumerate(scene.events()) if event.step.phase == "share"]
     at = draw(among(found))
@@ -637,56 +519,44 @@ def _other_batch(draw: Any, scene: Scene) -> Fault | None:
         for message in inbox
     ]
     why = f"shares of user {chosen.sender} have the stamp {wrong}, and {chosen.round} is its newest"
-    return Fault(at, call("share", moved), INCOMPLETE, why, frozenset({chosen.sender}))
+    return Fault(at, Call.of("share", moved), INCOMPLETE, why, frozenset({chosen.sender}))
 
 
-@_refusal(SERVED, "unasked-shares", "BSA-13", "ADP-21")
-def _unasked(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("unasked-shares", "BSA-13", "ADP-21")
+def _unasked(draw: Any, scene: Played) -> Fault | None:
     """Shares of a user that was given no stamp are not relayed."""
     moments = _moments(scene, lambda state: len(state.records) < scene.size)
     at = draw(among(moments))
     state = _before(scene, at)
     user = draw(among([user for user in scene.deal.users if user not in state.records]))
-    step = call("share", _batch(scene, user, state.round))
+    step = Call.of("share", _batch(scene, user, state.round))
     return Fault(at, step, INCOMPLETE | LATE, f"user {user} has no stamp", frozenset({user}))
 
 
-@_refusal(SERVED, "relayed-again", "BSA-13", "ADP-21")
-def _relayed_again(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("relayed-again", "BSA-13", "ADP-21")
+def _relayed_again(draw: Any, scene: Played) -> Fault | None:
     """Shares that were already relayed are not relayed again."""
     moments = _moments(scene, lambda state: any(record.relayed for record in state.records.values()))
     at = draw(among(moments))
     records = _before(scene, at).records
     user = draw(among([user for user, record in sorted(records.items()) if record.relayed]))
-    step = call("share", _batch(scene, user, records[user].stamp))
+    step = Call.of("share", _batch(scene, user, records[user].stamp))
     return Fault(at, step, REPLAY, f"the shares of user {user} were relayed", frozenset({user}))
-
-
-@_refusal(SERVED, "not-a-way", "MSG-03")
-def _not_a_way(draw: Any, scene: Scene) -> Fault | None:
-    """A share for a receiver outside the roster, or for its own sender, is refused."""
-    found = _arriving(draw, scene, "share")
-    assert found is not None
-    at, place, message = found
-    receiver = draw(among((scene.size, SERVER, message.sender)))
-    data = encode(replace(message, receiver=receiver))
-    codes = STRANGER | ELSEWHERE | INCOMPLETE
-    return Fault(at, exchanged(scene.calls()[at], place, data), codes, f"a share is for party {receiver}")
 
 
 # -------------------------------------------------------------------------------------------- the server: updates
 
 
-def _uploads(scene: Scene, user: int, stamp: int) -> Call:
+def _uploads(scene: Played, user: int, stamp: int) -> Call:
     masked = np.zeros(scene.deal.numbers["d"], np.uint64)
-    return call("upload", (StampedUpdate(scene.deal.session, stamp, user, SERVER, masked),))
+    return Call.of("upload", (StampedUpdate(scene.deal.session, stamp, user, SERVER, masked),))
 
 
-def _room(scene: Scene, state: Any) -> bool:
+def _room(scene: Played, state: Any) -> bool:
     return not state.entries and len(state.buffer) < scene.deal.numbers["K"]
 
 
-def _waiting(scene: Scene, state: Any, *, fresh: bool) -> list[int]:
+def _waiting(scene: Played, state: Any, *, fresh: bool) -> list[int]:
     """Return the users whose shares were relayed and whose update is missing: acceptable if `fresh`, else too old."""
     most = scene.deal.numbers["tau_max"]
     return [
@@ -696,8 +566,8 @@ def _waiting(scene: Scene, state: Any, *, fresh: bool) -> list[int]:
     ]
 
 
-@_refusal(SERVED, "not-relayed", "BSA-14", "ADP-21")
-def _not_relayed(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("not-relayed", "BSA-14", "ADP-21")
+def _not_relayed(draw: Any, scene: Played) -> Fault | None:
     """A masked update is refused before the shares of its mask were relayed, and its sender is blamed."""
     moments = _moments(scene, lambda state: _room(scene, state) and bool(_unrelayed(state)))
     if not moments:
@@ -709,8 +579,8 @@ def _not_relayed(draw: Any, scene: Scene) -> Fault | None:
     return Fault(at, step, LATE, f"the shares of user {user} were not relayed", frozenset({user}))
 
 
-@_refusal(SERVED, "another-stamp", "BSA-14", "ADP-21")
-def _another_stamp(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("another-stamp", "BSA-14", "ADP-21")
+def _another_stamp(draw: Any, scene: Played) -> Fault | None:
     """A masked update is refused if its stamp is not its sender's newest: an older, a later, or an arbitrary one."""
     moments = _moments(scene, lambda state: _room(scene, state))
     at = draw(among(moments))
@@ -724,8 +594,8 @@ def _another_stamp(draw: Any, scene: Scene) -> Fault | None:
     return Fault(at, _uploads(scene, user, wrong), LATE, why, frozenset({user}))
 
 
-@_refusal(SERVED, "second-update", "BSA-15", "ADP-21")
-def _second_update(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("second-update", "BSA-15", "ADP-21")
+def _second_update(draw: Any, scene: Played) -> Fault | None:
     """A second masked update under the same stamp is refused, both in the same buffer and after its recovery."""
     moments = _moments(
         scene, lambda state: _room(scene, state) and any(record.taken for record in state.records.values())
@@ -741,8 +611,8 @@ def _second_update(draw: Any, scene: Scene) -> Fault | None:
     return Fault(at, step, REPLAY | (LATE if old else frozenset()), why, frozenset({user}))
 
 
-@_refusal(SERVED, "stale-update", "BSA-16", "ADP-21", session=basecagg_sessions.late)
-def _stale_update(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("stale-update", "BSA-16", "ADP-21", session=basecagg_sessions.late)
+def _stale_update(draw: Any, scene: Played) -> Fault | None:
     """A masked update older than tau_max is refused, and its sender is named."""
     moments = _moments(scene, lambda state: _room(scene, state) and bool(_waiting(scene, state, fresh=False)))
     if not moments:
@@ -755,8 +625,8 @@ def _stale_update(draw: Any, scene: Scene) -> Fault | None:
     return Fault(at, _uploads(scene, user, state.records[user].stamp), LATE, why, frozenset({user}))
 
 
-@_refusal(SERVED, "full-buffer", "BSA-17", session=basecagg_sessions.crowded)
-def _full(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("full-buffer", "BSA-17", session=basecagg_sessions.crowded)
+def _full(draw: Any, scene: Played) -> Fault | None:
     """A masked update is refused while the buffer is full or is being recovered."""
     moments = _moments(scene, lambda state: not _room(scene, state) and bool(_waiting(scene, state, fresh=True)))
     if not moments:
@@ -768,8 +638,8 @@ def _full(draw: Any, scene: Scene) -> Fault | None:
     return Fault(at, _uploads(scene, user, state.records[user].stamp), LATE, why)
 
 
-@_refusal(SERVED, "too-many-at-once", "BSA-17", session=basecagg_sessions.crowded)
-def _too_many(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("too-many-at-once", "BSA-17", session=basecagg_sessions.crowded)
+def _too_many(draw: Any, scene: Played) -> Fault | None:
     """If more masked updates arrive together than the buffer has room for, all of them are refused."""
     K = scene.deal.numbers["K"]
     moments = _moments(
@@ -784,8 +654,8 @@ def _too_many(draw: Any, scene: Scene) -> Fault | None:
     return Fault(at, Call("upload", tuple(inbox)), LATE, f"{len(users)} updates come, and there is less room")
 
 
-@_refusal(SERVED, "vector", "MOD-06", "MOD-07")
-def _server_vector(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("vector", "MOD-06", "MOD-07")
+def _server_vector(draw: Any, scene: Played) -> Fault | None:
     """A masked update or an answer with the wrong length or a number not below q is refused."""
     found = _arriving(draw, scene, "upload", "recover")
     assert found is not None
@@ -800,8 +670,8 @@ def _server_vector(draw: Any, scene: Scene) -> Fault | None:
 # ------------------------------------------------------------------------------------ the server: buffers, answers
 
 
-@_refusal(SERVED, "close-early", "BSA-20")
-def _close_early(draw: Any, scene: Scene) -> Fault:
+@_server.refuses("close-early", "BSA-20")
+def _close_early(draw: Any, scene: Played) -> Fault:
     """A buffer with fewer than K updates is not closed. A buffer that was announced is not closed again."""
     moments = _moments(scene, lambda state: bool(state.entries) or len(state.buffer) < scene.deal.numbers["K"])
     at = draw(among(moments))
@@ -810,16 +680,16 @@ def _close_early(draw: Any, scene: Scene) -> Fault:
     return Fault(at, Call("close"), AGAIN | NOT_NOW | NOTHING_LEFT, why)
 
 
-@_refusal(SERVED, "few-answers", "BSA-30", "BSA-34")
-def _few_answers(draw: Any, scene: Scene) -> Fault:
+@_server.refuses("few-answers", "BSA-30", "BSA-34")
+def _few_answers(draw: Any, scene: Played) -> Fault:
     """With fewer than U answers the buffer is not recovered; with U answers it is."""
     at = draw(among(_buffers(scene)))
     fewer = scene.inbox(at)[: draw(st.integers(0, scene.deal.numbers["U"] - 1))]
-    return Fault(at, call("recover", fewer), TOO_FEW, f"{len(fewer)} answers are too few")
+    return Fault(at, Call.of("recover", fewer), TOO_FEW, f"{len(fewer)} answers are too few")
 
 
-@_refusal(SERVED, "bad-share", "BSA-31", "ADP-21", spare=1)
-def _bad_share(draw: Any, scene: Scene) -> Fault:
+@_server.refuses("bad-share", "BSA-31", "ADP-21", spare=1)
+def _bad_share(draw: Any, scene: Played) -> Fault:
     """More than U answers that do not lie on one codeword are refused, and all who answered are blamed."""
     at = draw(among(_buffers(scene)))
     inbox = scene.inbox(at)
@@ -829,8 +699,8 @@ def _bad_share(draw: Any, scene: Scene) -> Fault:
     return Fault(at, step, BAD_SHARE, "an answer was altered", frozenset(message.sender for message in inbox))
 
 
-@_refusal(SERVED, "answer-of-another-round", "MSG-03")
-def _other_answer(draw: Any, scene: Scene) -> Fault:
+@_server.refuses("answer-of-another-round", "MSG-03")
+def _other_answer(draw: Any, scene: Played) -> Fault:
     """An answer for another round's buffer is refused, and so is any answer before a buffer was announced."""
     at = draw(among(_buffers(scene)))
     inbox = scene.inbox(at)
@@ -841,7 +711,7 @@ def _other_answer(draw: Any, scene: Scene) -> Fault:
             at, exchanged(scene.calls()[at], place, encode(moved)), ELSEWHERE, "an answer is for another round"
         )
     moments = _moments(scene, lambda state: not state.entries)
-    return Fault(draw(among(moments)), call("recover", inbox), AGAIN | NOT_NOW, "no buffer was announced")
+    return Fault(draw(among(moments)), Call.of("recover", inbox), AGAIN | NOT_NOW, "no buffer was announced")
 
 
 # ------------------------------------------------------------------------------------------------- whole requests
@@ -935,7 +805,7 @@ def budget(draw: Any, caller: Caller) -> None:
     beyond = draw(among((B + 1, q - B - 1)))
     large = np.zeros(numbers["d"], np.uint64)
     large[draw(st.integers(0, numbers["d"] - 1))] = beyond
-    steps = [Call("request"), call("share", (basecagg_parties.stamp(scene, scene.deal.round),))]
+    steps = [Call("request"), Call.of("share", (basecagg_parties.stamp(scene, scene.deal.round),))]
     fault = Fault(2, Call("upload"), frozenset({"out_of_range"}), f"{beyond} is beyond the budget of {B}")
     params = {**scene.params([*steps, fault.call, Call("abandon")]), "updates": [pack(large)]}
     entries = ask(caller, USER, params, scene.deal.rand(scene.party))
@@ -949,7 +819,7 @@ def nothing_left(draw: Any, caller: Caller) -> None:
     """A step that needs a sampled value or an update when none is left is refused, and has no effect."""
     scene = user_scene(draw)
     phase = draw(among(("share", "upload")))
-    steps = [Call("request"), call("share", (basecagg_parties.stamp(scene, scene.deal.round),)), Call("upload")]
+    steps = [Call("request"), Call.of("share", (basecagg_parties.stamp(scene, scene.deal.round),)), Call("upload")]
     at = [step.phase for step in steps].index(phase)
     fault = Fault(at, steps[at], NOTHING_LEFT, f"nothing is left for the step {phase}")
     params, rand = scene.params(steps[: at + 1]), scene.deal.rand(scene.party)
@@ -960,6 +830,10 @@ def nothing_left(draw: Any, caller: Caller) -> None:
     entries = ask(caller, USER, params, rand)
     take_prefix(USER, steps[:at], entries)
     drop_faults(caller, USER, entries, [*[None] * at, fault])
+
+
+playing.right_steps(_user, (50, 30, 16), "BSA-04", "BSA-08", "BSA-10", "BSA-27")
+playing.right_steps(_server, (50, 30, 16), "BSA-11", "BSA-13", "BSA-18", "BSA-19", "BSA-29", "BSA-34")
 
 
 # --------------------------------------------------------------------------------------------------- mixed sessions

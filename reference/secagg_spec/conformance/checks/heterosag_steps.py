@@ -16,7 +16,7 @@ from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import heterosag_parties, heterosag_rounds, heterosag_sessions, strategies
 from secagg_spec.conformance.cases.heterosag_parties import ROLES, SERVED, USER, numbers
 from secagg_spec.conformance.cases.requests import one_of
-from secagg_spec.conformance.checks import playing
+from secagg_spec.conformance.checks import playing, secagg
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     LENGTH,
@@ -29,12 +29,13 @@ from secagg_spec.conformance.checks.base import (
     check,
     fail,
 )
-from secagg_spec.conformance.checks.playing import NEW, SESSIONS, moved
+from secagg_spec.conformance.checks.faults import Build, Refusals
+from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.scripts import Fault
-from secagg_spec.conformance.checks.secagg import ROUND_CLAUSES, ROUND_FAULTS
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.scenes import Scene, call
+from secagg_spec.conformance.sessions.session import Played, moved
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters
+from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.codec import encode
 from secagg_spec.protocols.heterosag import round as heterosag
 from secagg_spec.protocols.heterosag.plan import Cell, Parameters, cells_of
@@ -47,9 +48,6 @@ IMPOSSIBLE = MALFORMED | NONCANONICAL | {"bad_share"}
 ELSEWHERE = MALFORMED | BAD_PARAM | LENGTH | TWICE | TOO_FEW | OUTSIDE
 """The codes of the table of spec/adapter.md, section 5: HSA-01 to HSA-06, HSA-16, HSA-20, ADP-38."""
 
-Build = Callable[[Any, Scene], Fault | None]
-
-
 # --------------------------------------------------------------------------------------------------- faults as checks
 
 
@@ -57,7 +55,7 @@ def _shared(build: Build) -> Build:
     """Return a fault of SecAgg's round. A party that remembers requests may refuse the step for that reason too."""
 
     @wraps(build)
-    def built(draw: Any, scene: Scene) -> Fault | None:
+    def built(draw: Any, scene: Played) -> Fault | None:
         fault = build(draw, scene)
         looks_back = "masked_input" if scene.party == SERVER else "unmasking"
         remembers = bool(scene.deal.setups[scene.party]["past"])
@@ -66,56 +64,37 @@ def _shared(build: Build) -> Build:
     return built
 
 
-FAULTS: Mapping[str, dict[str, Build]] = {
-    party: {name: _shared(build) for name, build in ROUND_FAULTS[role].items()} for party, role in ROLES.items()
-}
-
-
 def explicit(party: str) -> Callable[[Capabilities], bool]:
     """Return the condition that the entries of a script are determined bit for bit."""
     return lambda caps: party == SERVED or caps.grade(party) == "explicit"
 
 
-def _refusal(party: str, name: str, *clauses: str, spare: int = 0, examples: int = 12) -> Callable[[Build], Build]:
-    """Register a fault as a check: the party refuses the step, and the right steps before and after work (ERR-01)."""
+def _refusals(party: str) -> Refusals:
+    """Return what a party refuses: first what it refuses in SecAgg's round too."""
 
-    def register(build: Build) -> Build:
-        def judge(draw: Any, caller: Caller) -> None:
-            scene = heterosag_parties.scene(draw, ROLES[party], spare=spare)
-            fault = build(draw, scene)
-            if fault is not None:
-                playing.judge_script(caller, scene, fault)
+    def scene(draw: Any, caps: Capabilities, *, spare: int = 0) -> Played:
+        return heterosag_parties.scene(draw, ROLES[party], spare=spare)
 
-        judge.__doc__ = build.__doc__
-        check(f"{party}/{name}", *clauses, operations=(party,), applies=explicit(party), examples=examples)(judge)
-        FAULTS[party][name] = build
-        return build
-
-    return register
+    made = Refusals(party, scene, playing.judge_script, (party,), explicit(party), optional=("spare",))
+    for name, rule in secagg.BY_ROLE[ROLES[party]].rules.items():
+        if rule.shared:
+            clauses = tuple(dict.fromkeys(clause.replace("ADP-29", "ADP-21") for clause in rule.clauses))
+            made.refuses(name, *clauses, spare=1, examples=6)(_shared(rule.build))
+    return made
 
 
-for _op, _role in ROLES.items():
-    for _name, _build in ROUND_FAULTS[_role].items():
-        _clauses = tuple(dict.fromkeys(clause.replace("ADP-29", "ADP-21") for clause in ROUND_CLAUSES[_build]))
-        _refusal(_op, _name, *_clauses, spare=1, examples=6)(_shared(_build))
-
-
-def _right(party: str, *clauses: str) -> None:
-    def scene(draw: Any) -> Scene:
-        return heterosag_parties.scene(draw, ROLES[party])
-
-    playing.right_steps(party, scene, FAULTS[party], clauses, explicit(party), (20, 24, 12))
+_user, _server = map(_refusals, ROLES)
 
 
 # ---------------------------------------------------------------------------------------------------- a user's request
 
 
-def _asked(scene: Scene, survivors: Sequence[int]) -> Any:
+def _asked(scene: Played, survivors: Sequence[int]) -> Any:
     """Return a user's last step with other survivors. All other users whose shares it holds are dropped."""
     [message] = scene.inbox(3)
     dropped = sorted({*message.survivors, *message.dropped} - set(survivors))
     changed = replace(message, survivors=tuple(sorted(survivors)), dropped=tuple(dropped))
-    return call("unmasking", (changed,))
+    return Call.of("unmasking", (changed,))
 
 
 def _enough(p: Parameters, survivors: Sequence[int]) -> bool:
@@ -133,8 +112,8 @@ def _thinned(draw: Any, p: Parameters, survivors: Sequence[int], keep: int = SER
     return left if _enough(p, left) else None
 
 
-@_refusal(USER, "few-of-a-cell", "HSA-18")
-def _few_of_a_cell(draw: Any, scene: Scene) -> Fault | None:
+@_user.refuses("few-of-a-cell", "HSA-18")
+def _few_of_a_cell(draw: Any, scene: Played) -> Fault | None:
     """A request is refused if it leaves one to T + 1 survivors in a cell, however many survive in total."""
     [message] = scene.inbox(3)
     left = _thinned(draw, numbers(scene), message.survivors, scene.party)
@@ -143,7 +122,7 @@ def _few_of_a_cell(draw: Any, scene: Scene) -> Fault | None:
     return Fault(3, _asked(scene, left), TOO_FEW, f"of the survivors {left} a cell has too few")
 
 
-def _one_less(draw: Any, scene: Scene, survivors: Sequence[int]) -> list[int] | None:
+def _one_less(draw: Any, scene: Played, survivors: Sequence[int]) -> list[int] | None:
     """Remove one survivor so that the rest and earlier requests isolate a few users. Return None if none does."""
     p, past = numbers(scene), scene.deal.setups[scene.party]["past"]
     spared = [users for users in (set(m) & set(survivors) for m in p.members) if len(users) > p.T + 2]
@@ -153,8 +132,8 @@ def _one_less(draw: Any, scene: Scene, survivors: Sequence[int]) -> list[int] | 
     return one_of(draw, hidden or wrong) if wrong else None
 
 
-@_refusal(USER, "another-round", "HSA-27", spare=1)
-def _another_round(draw: Any, scene: Scene) -> Fault | None:
+@_user.refuses("another-round", "HSA-27", spare=1)
+def _another_round(draw: Any, scene: Played) -> Fault | None:
     """A request is refused if it and an earlier request isolate fewer than T + 2 users of a cell."""
     left = _one_less(draw, scene, scene.inbox(3)[0].survivors)
     if left is None:
@@ -166,14 +145,14 @@ def _another_round(draw: Any, scene: Scene) -> Fault | None:
 # ----------------------------------------------------------------------------------------------------------- the server
 
 
-def _segments(draw: Any, scene: Scene) -> tuple[int, MaskedSegments]:
+def _segments(draw: Any, scene: Played) -> tuple[int, MaskedSegments]:
     """Draw masked segments that arrive. Return their place and the message."""
     place = draw(st.integers(0, len(scene.inbox(2)) - 1))
     return place, scene.inbox(2)[place]
 
 
-@_refusal(SERVED, "packed-form", "HSA-16", "HSA-15", "ADP-21")
-def _packed_form(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("packed-form", "HSA-16", "HSA-15", "ADP-21")
+def _packed_form(draw: Any, scene: Played) -> Fault | None:
     """Segments are refused if their length is wrong, a number is not below its modulus, or a leftover bit is set."""
     place, message = _segments(draw, scene)
     forms = broken_segments(draw, cells_of(numbers(scene), message.sender), message.segments)
@@ -203,25 +182,25 @@ def _with_bits(data: bytes, start: int, stop: int, bits: int) -> bytes:
     return data[:start] + value.to_bytes(stop - start, "little") + data[stop:]
 
 
-@_refusal(SERVED, "few-of-a-cell", "HSA-17")
-def _few_sent(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("few-of-a-cell", "HSA-17")
+def _few_sent(draw: Any, scene: Played) -> Fault | None:
     """The server sends no request if inputs came from one to T + 1 users of a cell, however many came in total."""
     inbox = scene.inbox(2)
     left = _thinned(draw, numbers(scene), [message.sender for message in inbox])
     if left is None:
         return None
-    kept = call("masked_input", [message for message in inbox if message.sender in left])
+    kept = Call.of("masked_input", [message for message in inbox if message.sender in left])
     return Fault(2, kept, TOO_FEW, f"of the users {left} a cell has too few")
 
 
-@_refusal(SERVED, "another-round", "HSA-28", spare=1)
-def _sent_in_another_round(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("another-round", "HSA-28", spare=1)
+def _sent_in_another_round(draw: Any, scene: Played) -> Fault | None:
     """The server sends no request if the users with inputs and an earlier request isolate a few users of a cell."""
     inbox = scene.inbox(2)
     left = _one_less(draw, scene, [message.sender for message in inbox])
     if left is None:
         return None
-    kept = call("masked_input", [message for message in inbox if message.sender in left])
+    kept = Call.of("masked_input", [message for message in inbox if message.sender in left])
     past = scene.deal.setups[scene.party]["past"]
     return Fault(2, kept, TOO_FEW, f"{left} survive, and {past} survived before")
 
@@ -244,7 +223,7 @@ def impossible_sum(draw: Any, caller: Caller) -> None:
     playing.judge_script(caller, scene, Fault(3, calls[3], IMPOSSIBLE, why, frozenset(present)), calls=calls[:3])
 
 
-def _beyond(draw: Any, scene: Scene, cell: Cell, message: MaskedSegments) -> MaskedSegments:
+def _beyond(draw: Any, scene: Played, cell: Cell, message: MaskedSegments) -> MaskedSegments:
     """Return masked segments that put one element of a cell's sum above |U|(K - 1)."""
     own, at = cells_of(numbers(scene), message.sender), draw(st.integers(0, cell.length - 1))
     masked = heterosag.unpack_segments(own, message.segments).copy()
@@ -332,8 +311,9 @@ def past(draw: Any, caller: Caller) -> None:
 
 for _party in ROLES:
     _openings(_party)
-_right(USER, "HSA-11", "HSA-12", "HSA-14", "HSA-15", "HSA-22", "HSA-27", "SAG-10", "SAG-24")
-_right(SERVED, "HSA-16", "HSA-19", "HSA-21", "SAG-05", "SAG-11", "SAG-17")
+_COUNTS = (20, 24, 12)
+playing.right_steps(_user, _COUNTS, "HSA-11", "HSA-12", "HSA-14", "HSA-15", "HSA-22", "HSA-27", "SAG-10", "SAG-24")
+playing.right_steps(_server, _COUNTS, "HSA-16", "HSA-19", "HSA-21", "SAG-05", "SAG-11", "SAG-17")
 
 
 # -------------------------------------------------------------------------------------------------------------- message

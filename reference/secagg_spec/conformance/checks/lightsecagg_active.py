@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import lightsecagg_active_parties, strategies
 from secagg_spec.conformance.cases.lightsecagg_active_parties import SERVED, USER, ActiveServer, ActiveUser
-from secagg_spec.conformance.cases.lightsecagg_parties import exchanged, session_id
+from secagg_spec.conformance.cases.lightsecagg_parties import session_id
 from secagg_spec.conformance.cases.requests import inserted
 from secagg_spec.conformance.cases.valid import VALID, signed_bytes
 from secagg_spec.conformance.checks.base import (
@@ -34,22 +33,15 @@ from secagg_spec.conformance.checks.crypto import (
     altered,
     broken_parameters,
 )
-from secagg_spec.conformance.checks.lightsecagg_scripts import judge_server, judge_user
+from secagg_spec.conformance.checks.faults import Refusals
+from secagg_spec.conformance.checks.lightsecagg_scripts import judge
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
 from secagg_spec.conformance.checks.scripts import (
-    NOT_ALLOWED,
-    NOTHING_CAME,
-    OUT_OF_TURN,
-    STRANGER,
     Fault,
-    broken_bytes,
     disordered,
-    elsewhere,
-    once_more,
-    too_early,
-    twice,
 )
 from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.session import exchanged
 from secagg_spec.conformance.targets.reference.messages import named
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto import signatures
@@ -237,114 +229,22 @@ def broken(draw: Any, call: Caller) -> None:
 
 # ------------------------------------------------------------------------------------------------ faults of both
 
-Scene = ActiveUser | ActiveServer
-Build = Callable[[Any, Any], Fault | None]
-_FAULTS: dict[str, dict[str, Build]] = {USER: {}, SERVED: {}}
+Party = ActiveUser | ActiveServer
 
 
-def _scene(draw: Any, caps: Capabilities, operation: str, spare: int = 0) -> Scene:
-    return (
-        lightsecagg_active_parties.user_scene(draw, caps, spare)
-        if operation == USER
-        else lightsecagg_active_parties.server_scene(draw, caps)
-    )
+def _user_session(draw: Any, caps: Capabilities, *, spare: int = 0) -> ActiveUser:
+    return lightsecagg_active_parties.user_scene(draw, caps, spare)
 
 
-def _judge(call: Caller, scene: Scene, *faults: Fault) -> None:
-    if isinstance(scene, ActiveUser):
-        judge_user(call, scene, *faults)
-    else:
-        judge_server(call, scene, *faults)
+def _server_session(draw: Any, caps: Capabilities) -> ActiveServer:
+    return lightsecagg_active_parties.server_scene(draw, caps)
 
 
-def _refusal(operation: str, name: str, *clauses: str, spare: int = 0) -> Callable[[Build], Build]:
-    """Register a fault as a check: the party refuses the step, and the right steps before and after work (ERR-01)."""
-
-    def register(build: Build) -> Build:
-        def judge(draw: Any, call: Caller) -> None:
-            scene = _scene(draw, call.caps, operation, spare)
-            fault = build(draw, scene)
-            if fault is not None:
-                _judge(call, scene, fault)
-
-        judge.__doc__ = build.__doc__
-        check(f"{operation}/{name}", *clauses, operations=(operation,), examples=12)(judge)
-        _FAULTS[operation][name] = build
-        return build
-
-    return register
-
-
-def _both(name: str, *clauses: str) -> Callable[[Build], Build]:
-    def register(build: Build) -> Build:
-        return _refusal(SERVED, name, *clauses)(_refusal(USER, name, *clauses)(build))
-
-    return register
-
-
-def _arriving(draw: Any, scene: Scene) -> tuple[int, int, Any]:
-    """Draw a message of `confirm` or `recover`. Return its step's number, its place in the inbox, and the message."""
-    inboxes = list(scene.inboxes().values())
-    at = draw(st.integers(2, len(inboxes) - 1))
-    place = draw(st.integers(0, len(inboxes[at]) - 1))
-    return at, place, inboxes[at][place]
-
-
-@_both("elsewhere", "MSG-03")
-def _elsewhere(draw: Any, scene: Scene) -> Fault:
-    """A message of another session, round or receiver is refused."""
-    at, place, message = _arriving(draw, scene)
-    return elsewhere(draw, scene.calls(), at, place, message)
-
-
-@_both("sender", "MSG-03", "LSA-16")
-def _sender(draw: Any, scene: Scene) -> Fault:
-    """A message is refused if its sender has nothing to send to this step."""
-    at, _, message = _arriving(draw, scene)
-    N = scene.session.numbers["N"]
-    outside = [user for user in range(N) if user not in scene.surviving]
-    stranger = draw(among((*outside, N, SERVER) if message.receiver == SERVER else (*range(N), N)))
-    call = scene.calls()[at]
-    kept = call.inbox if message.receiver == SERVER else ()
-    data = encode(replace(message, sender=stranger))
-    why = f"party {stranger} has nothing to send here"
-    return Fault(at, replace(call, inbox=(*kept, data)), STRANGER | NOT_ALLOWED, why)
-
-
-@_both("second-message", "MSG-04")
-def _second(draw: Any, scene: Scene) -> Fault:
-    """A second message from one sender is refused."""
-    at, _, message = _arriving(draw, scene)
-    return twice(scene.calls(), at, message)
-
-
-@_both("bytes", "MSG-02")
-def _bytes(draw: Any, scene: Scene) -> Fault:
-    """Bytes that do not decode to a message are refused."""
-    at, place, message = _arriving(draw, scene)
-    call = exchanged(scene.calls()[at], place, broken_bytes(draw, encode(message)))
-    return Fault(at, call, ANOTHER_TYPE, "the bytes are no message")
-
-
-@_both("type", "MSG-02")
-def _type(draw: Any, scene: Scene) -> Fault:
-    """A message of a type that the step does not expect is refused, even if it is a type of the protocol."""
-    calls = scene.calls()
-    at = draw(st.integers(0, len(calls) - 1))
-    wrong = calls[1 if at != 1 else 2].inbox[0]
-    return Fault(at, replace(calls[at], inbox=(*calls[at].inbox, wrong)), OUT_OF_TURN, "the step takes no such message")
-
-
-@_both("out-of-turn", "MSG-03")
-def _early(draw: Any, scene: Scene) -> Fault:
-    """A step is refused before the earlier ones: a confirmation before the upload, or an answer before that."""
-    return too_early(draw, scene.calls())
-
-
-@_both("step-again", "LSA-04", "LSA-12", "LSA-22", "MSG-04")
-def _again(draw: Any, scene: Scene) -> Fault:
-    """A step that was already taken is refused."""
-    return once_more(draw, scene.calls())
+_user = Refusals(USER, _user_session, judge, (USER,), optional=("spare",))
+_server = Refusals(SERVED, _server_session, judge, (SERVED,))
+for _party in (_user, _server):
+    _party.derive(sender=("LSA-16",), step_again=("LSA-04", "LSA-12", "LSA-22"), no_message=("LSA-09", "LSA-29"))
+    _party.unharmed(examples=20)
 
 
 # --------------------------------------------------------------------------------------------------------- a user
@@ -365,7 +265,7 @@ def _again(draw: Any, scene: Scene) -> Fault:
 )
 def user(draw: Any, call: Caller) -> None:
     """A user's messages are those of the text: what it seals, what it signs, and what it answers."""
-    _judge(call, _scene(draw, call.caps, USER))
+    judge(call, _user_session(draw, call.caps))
 
 
 def _announcing(scene: ActiveUser, members: tuple[int, ...]) -> Call:
@@ -376,86 +276,79 @@ def _shown(quorum: Quorum) -> Call:
     return Call("recover", (encode(quorum),))
 
 
-@_refusal(USER, "no-message", "LSA-09", "LSA-29")
-def _nothing(draw: Any, scene: ActiveUser) -> Fault:
-    """Without a surviving set the user signs nothing, and without a quorum it releases no share."""
-    at = draw(among((2, 3)))
-    return Fault(at, Call(scene.calls()[at].phase), NOTHING_CAME, "no message came")
-
-
-@_refusal(USER, "small-set", "LSA-09")
+@_user.refuses("small-set", "LSA-09")
 def _small_set(draw: Any, scene: ActiveUser) -> Fault:
     """The user does not sign a surviving set of fewer than T + 2 users."""
-    others = [user for user in scene.surviving if user != scene.user]
-    members = [scene.user, *strategies.subset(draw, others, 0, scene.session.numbers["T"])]
+    others = [user for user in scene.surviving if user != scene.party]
+    members = [scene.party, *strategies.subset(draw, others, 0, scene.agreed.numbers["T"])]
     return Fault(2, _announcing(scene, tuple(sorted(members))), TOO_FEW, f"{len(members)} users survive")
 
 
-@_refusal(USER, "set", "LSA-10", "LSA-11")
+@_user.refuses("set", "LSA-10", "LSA-11")
 def _set(draw: Any, scene: ActiveUser) -> Fault:
     """The user does not sign a set with a user named twice, outside the roster, or whose share is not held."""
-    N = scene.session.numbers["N"]
-    missing = [user for user in range(N) if user != scene.user and user not in scene.received]
+    N = scene.agreed.numbers["N"]
+    missing = [user for user in range(N) if user != scene.party and user not in scene.received]
     added = draw(among((draw(among(scene.surviving)), N, SERVER, *missing)))
     again = added in scene.surviving
     members = inserted(draw, scene.surviving, added) if again else sorted((*scene.surviving, added))
     return Fault(2, _announcing(scene, tuple(members)), TWICE if again else OUTSIDE, f"the set names {added} as well")
 
 
-@_refusal(USER, "set-order", "LSA-32", "ADP-21")
+@_user.refuses("set-order", "LSA-32", "ADP-21")
 def _set_order(draw: Any, scene: ActiveUser) -> Fault:
     """The user does not sign a surviving set that is not in ascending order, and blames the server."""
     members = disordered(draw, scene.surviving)
     return Fault(2, _announcing(scene, members), MALFORMED, f"the set is {list(members)}", frozenset({SERVER}))
 
 
-@_refusal(USER, "signer-order", "LSA-33", "ADP-21")
+@_user.refuses("signer-order", "LSA-33", "ADP-21")
 def _signer_order(draw: Any, scene: ActiveUser) -> Fault:
     """A quorum whose signers are not in ascending order is refused, and the server is blamed."""
     signers = disordered(draw, scene.signers)
     return Fault(3, _shown(scene.quorum(signers)), MALFORMED, f"the signers are {list(signers)}", frozenset({SERVER}))
 
 
-@_refusal(USER, "left-out", "LSA-20", spare=1)
+@_user.refuses("left-out", "LSA-20", spare=1)
 def _left_out(draw: Any, scene: ActiveUser) -> Fault | None:
     """The user does not sign a surviving set without itself."""
-    enough = scene.session.numbers["T"] + 2
+    enough = scene.agreed.numbers["T"] + 2
     if len(scene.received) < enough:
         return None
     members = tuple(sorted(strategies.subset(draw, sorted(scene.received), enough)))
-    return Fault(2, _announcing(scene, members), OUTSIDE, f"the set is without user {scene.user}")
+    return Fault(2, _announcing(scene, members), OUTSIDE, f"the set is without user {scene.party}")
 
 
-@_refusal(USER, "another-set", "LSA-22")
+@_user.refuses("another-set", "LSA-22")
 def _another_set(draw: Any, scene: ActiveUser) -> Fault:
     """A user that signed one set does not sign another, even after it has answered."""
-    others = strategies.subset(draw, sorted(scene.received), scene.session.numbers["T"] + 1)
+    others = strategies.subset(draw, sorted(scene.received), scene.agreed.numbers["T"] + 1)
     before = draw(among((3, 4)))
-    return Fault(before, _announcing(scene, tuple(sorted([scene.user, *others]))), AGAIN, "a set was signed before")
+    return Fault(before, _announcing(scene, tuple(sorted([scene.party, *others]))), AGAIN, "a set was signed before")
 
 
-@_refusal(USER, "few-signers", "LSA-29", "LSA-26")
+@_user.refuses("few-signers", "LSA-29", "LSA-26")
 def _few_signers(draw: Any, scene: ActiveUser) -> Fault:
     """A quorum of fewer than W signers is refused."""
-    fewer = tuple(sorted(strategies.subset(draw, scene.signers, 0, scene.session.numbers["W"] - 1)))
+    fewer = tuple(sorted(strategies.subset(draw, scene.signers, 0, scene.agreed.numbers["W"] - 1)))
     if draw(st.booleans()):
-        fewer = tuple(sorted(scene.signers))[: scene.session.numbers["W"] - 1]
+        fewer = tuple(sorted(scene.signers))[: scene.agreed.numbers["W"] - 1]
     return Fault(3, _shown(scene.quorum(fewer)), TOO_FEW, f"{len(fewer)} users signed")
 
 
-@_refusal(USER, "signer-twice", "LSA-27", "LSA-26", "ADP-21")
+@_user.refuses("signer-twice", "LSA-27", "LSA-26", "ADP-21")
 def _signer_twice(draw: Any, scene: ActiveUser) -> Fault:
     """A quorum that names a signer twice is refused, and the server is blamed."""
-    W = scene.session.numbers["W"]
+    W = scene.agreed.numbers["W"]
     kept = scene.signers[: draw(st.integers(1, W - 1))]
     signers = (*(kept[0] for _ in range(W - len(kept))), *kept)
     return Fault(3, _shown(scene.quorum(signers)), TWICE, "the quorum names a signer twice", frozenset({SERVER}))
 
 
-@_refusal(USER, "outside-signer", "LSA-27", "LSA-26", "ADP-21")
+@_user.refuses("outside-signer", "LSA-27", "LSA-26", "ADP-21")
 def _outside_signer(draw: Any, scene: ActiveUser) -> Fault:
     """A quorum that names a signer outside the surviving set is refused, and the server is blamed."""
-    N = scene.session.numbers["N"]
+    N = scene.agreed.numbers["N"]
     outside = [user for user in range(N) if user not in scene.surviving]
     added = draw(among((*outside, N)))
     kept = scene.signers[1:] if draw(st.booleans()) else scene.signers
@@ -464,7 +357,7 @@ def _outside_signer(draw: Any, scene: ActiveUser) -> Fault:
     return Fault(3, _shown(scene.quorum(signers, made)), OUTSIDE, f"user {added} signed", frozenset({SERVER}))
 
 
-@_refusal(USER, "wrong-signature", "LSA-28", "LSA-26", "LSA-34", "ADP-21")
+@_user.refuses("wrong-signature", "LSA-28", "LSA-26", "LSA-34", "ADP-21")
 def _wrong_signature(draw: Any, scene: ActiveUser) -> Fault:
     """A quorum with an invalid signature is refused, and the server is blamed."""
     right = [scene.signed.signature(user, scene.surviving) for user in scene.signers]
@@ -474,7 +367,7 @@ def _wrong_signature(draw: Any, scene: ActiveUser) -> Fault:
     return Fault(3, _shown(quorum), BAD_SIGNATURE, "a signature is not valid", frozenset({SERVER}))
 
 
-def _not_valid(draw: Any, scene: Scene, user: int, right: bytes) -> bytes:
+def _not_valid(draw: Any, scene: Party, user: int, right: bytes) -> bytes:
     """Draw 64 bytes that are not a user's signature on the surviving set."""
     how = draw(among(("bit", "zero", "set", "signer", "session", "round", "protocol", "W", "keys", "type")))
     members, signed = tuple(scene.surviving), scene.signed
@@ -499,9 +392,9 @@ def _not_valid(draw: Any, scene: Scene, user: int, right: bytes) -> bytes:
     return signed.signature(user, members, replace(context, **changes[how]))
 
 
-def _bound(scene: Scene, keys: bytes | None, without: str = "") -> bytes:
+def _bound(scene: Party, keys: bytes | None, without: str = "") -> bytes:
     """Return the hash of a scene's parameters, without one of them if `without` names it, and of `keys` if given."""
-    return hash_parameters({name: n for name, n in scene.signed.session.numbers.items() if name != without}, keys)
+    return hash_parameters({name: n for name, n in scene.agreed.numbers.items() if name != without}, keys)
 
 
 def _fresh(roster: Roster) -> Roster:
@@ -509,17 +402,17 @@ def _fresh(roster: Roster) -> Roster:
     return Roster((*roster.keys[:-1], public_key(bytes([7]) * 32)))
 
 
-@_refusal(USER, "quorum-on-another-set", "LSA-28", "LSA-26", "ADP-21", spare=1)
+@_user.refuses("quorum-on-another-set", "LSA-28", "LSA-26", "ADP-21", spare=1)
 def _other_quorum(draw: Any, scene: ActiveUser) -> Fault:
     """A quorum of valid signatures on another set is refused, and the server is blamed."""
-    others = [user for user in range(scene.session.numbers["N"]) if user not in scene.surviving]
+    others = [user for user in range(scene.agreed.numbers["N"]) if user not in scene.surviving]
     other = (*scene.surviving, others[0]) if others else scene.surviving[:-1]
     made = [scene.signed.signature(user, tuple(other)) for user in scene.signers]
     why = "the signatures are on another set"
     return Fault(3, _shown(scene.quorum(scene.signers, made)), BAD_SIGNATURE, why, frozenset({SERVER}))
 
 
-@_refusal(USER, "quorum-length", "MSG-02")
+@_user.refuses("quorum-length", "MSG-02")
 def _quorum_length(draw: Any, scene: ActiveUser) -> Fault:
     """A quorum is refused unless it has 64 bytes for each signer."""
     right = [scene.signed.signature(user, scene.surviving) for user in scene.signers]
@@ -528,7 +421,7 @@ def _quorum_length(draw: Any, scene: ActiveUser) -> Fault:
     return Fault(3, _shown(quorum), NOT_64_EACH, "the signatures have another length")
 
 
-@_refusal(USER, "payload", "SEA-02", "LSA-31", "LSA-34", "ADP-21")
+@_user.refuses("payload", "SEA-02", "LSA-31", "LSA-34", "ADP-21")
 def _payload(draw: Any, scene: ActiveUser) -> Fault:
     """A payload that was altered, or sealed in another profile or for another attempt, does not open.
 
@@ -541,7 +434,7 @@ def _payload(draw: Any, scene: ActiveUser) -> Fault:
     if how == "altered":
         payload = altered(draw, message.payload)
     elif how == "profile":
-        context = sealing_context(scene.session.parameters, scene.session.id, scene.session.round)
+        context = sealing_context(scene.agreed.parameters, *scene.agreed.header)
         payload = scene.share_from(message.sender, context).payload
     else:
         keys = draw(among((None, _fresh(scene.signed.roster.sealing).hash)))
@@ -557,20 +450,20 @@ def _payload(draw: Any, scene: ActiveUser) -> Fault:
 @check(f"{SERVED}/exact", "LSA-25", "LSA-30", "LSA-06", "ADP-20", operations=(SERVED,), examples=20)
 def server(draw: Any, call: Caller) -> None:
     """The server sends each signer all signers, in ascending order and with their signatures, and returns the sum."""
-    _judge(call, _scene(draw, call.caps, SERVED))
+    judge(call, _server_session(draw, call.caps))
 
 
-@_refusal(SERVED, "few-signatures", "LSA-23", "LSA-30")
+@_server.refuses("few-signatures", "LSA-23", "LSA-30")
 def _few_signatures(draw: Any, scene: ActiveServer) -> Fault:
     """With fewer than W signatures the step is refused; with W signatures it works."""
-    fewer = draw(st.integers(0, scene.session.numbers["W"] - 1))
+    fewer = draw(st.integers(0, scene.agreed.numbers["W"] - 1))
     if draw(st.booleans()):
-        fewer = scene.session.numbers["W"] - 1
+        fewer = scene.agreed.numbers["W"] - 1
     call = scene.calls()[2]
     return Fault(2, replace(call, inbox=call.inbox[:fewer]), TOO_FEW, f"{fewer} users confirm the set")
 
 
-@_refusal(SERVED, "wrong-signature", "LSA-24", "LSA-34", "ADP-21")
+@_server.refuses("wrong-signature", "LSA-24", "LSA-34", "ADP-21")
 def _unconfirmed(draw: Any, scene: ActiveServer) -> Fault:
     """A signature that is invalid or not 64 bytes long is refused, and its sender is blamed."""
     place = draw(st.integers(0, len(scene.signers) - 1))
@@ -587,20 +480,14 @@ def _unconfirmed(draw: Any, scene: ActiveServer) -> Fault:
 # -------------------------------------------------------------------------------------------------- whole requests
 
 
-def _whole(operation: str) -> None:
-    @check(f"{operation}/refused-step", "ERR-01", operations=(operation,), examples=20)
-    def unharmed(draw: Any, call: Caller) -> None:
-        """After the party refused other steps, its right steps come out as if it had never been asked those."""
-        scene = _scene(draw, call.caps, operation)
-        fault = _FAULTS[operation][draw(among(sorted(_FAULTS[operation])))](draw, scene)
-        if fault is not None:
-            _judge(call, scene, fault)
+def _whole(refusals: Refusals) -> None:
+    operation = refusals.party
 
     @check(f"{operation}/W", "LSA-19", operations=(operation,), examples=12)
     def threshold(draw: Any, call: Caller) -> None:
         """W is refused if two quorums need not share an honest user, or if N - D users cannot reach W."""
-        scene = _scene(draw, call.caps, operation)
-        N, D, T = (scene.session.numbers[name] for name in ("N", "D", "T"))
+        scene = refusals.session(draw, call.caps)
+        N, D, T = (scene.agreed.numbers[name] for name in ("N", "D", "T"))
         W = draw(among(((N + T) // 2, N - D + 1, 0)))
         params = {**scene.params(scene.calls()), "W": W}
         rand = _sampled(call, scene)
@@ -609,7 +496,7 @@ def _whole(operation: str) -> None:
     @check(f"{operation}/verification", "SIG-04", "SIG-05", "KEY-03", "KEY-04", operations=(operation,), examples=12)
     def verification(draw: Any, call: Caller) -> None:
         """Verification or sealing keys are refused unless they are N distinct keys of 32 bytes."""
-        scene = _scene(draw, call.caps, operation)
+        scene = refusals.session(draw, call.caps)
         params = scene.params([])
         name = draw(among(("roster", "verification")))
         changed = draw(among(("equal", "long", "few", "many")))
@@ -625,14 +512,14 @@ def _whole(operation: str) -> None:
         call.refused(operation, params, codes, f"{name} is wrong ({changed})", _sampled(call, scene))
 
 
-def _sampled(call: Caller, scene: Scene) -> dict[str, Any] | None:
-    return call.randomness(USER, scene.rand()) if isinstance(scene, ActiveUser) else None
+def _sampled(call: Caller, scene: Party) -> dict[str, Any] | None:
+    return call.randomness(USER, scene.rand()) if scene.rand() else None
 
 
 @check(f"{USER}/keys", "KEY-03", "KEY-04", "SIG-04", operations=(USER,), examples=12)
 def user_keys(draw: Any, call: Caller) -> None:
     """Private keys must be 32 bytes long, and public keys 32 bytes long and all different; others are refused."""
-    scene = _scene(draw, call.caps, USER)
+    scene = _user_session(draw, call.caps)
     params = scene.params([])
     name = draw(among(("private", "signing", "equal", "roster")))
     if name in ("private", "signing"):
@@ -644,6 +531,6 @@ def user_keys(draw: Any, call: Caller) -> None:
     call.refused(USER, params, codes, f"the keys are wrong ({name})", _sampled(call, scene))
 
 
-for _name in (USER, SERVED):
-    _whole(_name)
-    broken_parameters(_name)
+for _party in (_user, _server):
+    _whole(_party)
+    broken_parameters(_party.party)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +15,9 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import lightsecagg_parties, strategies
-from secagg_spec.conformance.cases.lightsecagg_parties import ServerScene, UserScene, exchanged
+from secagg_spec.conformance.cases.lightsecagg_parties import ServerSession, UserSession
 from secagg_spec.conformance.cases.requests import exchanged_element, inserted, too_large, vandermonde
+from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import (
     BAD_CIPHERTEXT,
     BAD_SHARE,
@@ -40,23 +41,19 @@ from secagg_spec.conformance.checks.crypto import (
     broken_parameters,
     low_order,
 )
+from secagg_spec.conformance.checks.faults import Refusals
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
 from secagg_spec.conformance.checks.scripts import (
     BAD_VECTOR,
-    ELSEWHERE,
     NOT_ALLOWED,
-    NOTHING_CAME,
     OUT_OF_RANGE,
-    OUT_OF_TURN,
     SECOND,
     STRANGER,
     Entries,
     Fault,
     _refused,
     ask,
-    broken_bytes,
     compare_entries,
-    compare_prefix,
     disordered,
     drop_faults,
     right_step,
@@ -64,6 +61,7 @@ from secagg_spec.conformance.checks.scripts import (
     with_faults,
 )
 from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.session import Session, exchanged
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.errors import ParameterError, ProtocolError
@@ -87,27 +85,26 @@ def take_prefix(op: str, calls: Sequence[Call], entries: Entries) -> None:
 # ---------------------------------------------------------------------------------------------------------- a user
 
 
-def judge_user(call: Caller, scene: UserScene, *faults: Fault) -> None:
-    """Run a user's script with some steps that must be refused. The others must come out as they do without these."""
-    right, op = scene.calls(), scene.operation
-    rand = call.randomness(op, scene.rand())
-    steps = with_faults(right, faults)
-    entries = ask(call, op, scene.params([step for step, _ in steps]), rand)
+def judge(call: Caller, scene: Session, *faults: Fault) -> None:
+    """Run a script with some steps that must be refused. The others must come out as they do without these.
+
+    A user that draws its own mask and noise, or shares it with another code, is judged by relation.
+    """
+    op = scene.operation
     exact = call.caps.grade(op) == "explicit" and vandermonde(call.caps)
-    if exact:
-        compare_prefix(op, steps, entries, scene.entries(right))
-    else:
-        first = next((at for at, (_, fault) in enumerate(steps) if fault is not None), 0)
-        take_prefix(op, right[:first], entries)
-    entries = drop_faults(call, op, entries, [fault for _, fault in steps])
-    if exact:
-        compare_entries(op, right, entries, scene.entries(right))
-    else:
-        call.by_relation = True
-        _relate(call, scene, right, entries)
+    if exact or not isinstance(scene, UserSession):
+        playing.judge_script(call, scene, *faults)
+        return
+    call.by_relation = True
+    right = scene.calls()
+    steps = with_faults(right, faults)
+    entries = ask(call, op, scene.params([step for step, _ in steps]), call.randomness(op, scene.rand()))
+    first = next((at for at, (_, fault) in enumerate(steps) if fault is not None), 0)
+    take_prefix(op, right[:first], entries)
+    _relate(call, scene, right, drop_faults(call, op, entries, [fault for _, fault in steps]))
 
 
-def _relate(call: Caller, scene: UserScene, calls: list[Call], entries: Entries) -> None:
+def _relate(call: Caller, scene: UserSession, calls: list[Call], entries: Entries) -> None:
     """Check relations between the messages of a user that draws its own mask and noise."""
     op = scene.operation
     sent = {step.phase: _messages(op, entry, step.phase) for step, entry in zip(calls, entries, strict=True)}
@@ -120,15 +117,15 @@ def _relate(call: Caller, scene: UserScene, calls: list[Call], entries: Entries)
     decoded = _decoded(call.caps, scene, shares)
     if "upload" in sent:
         masked = _single(scene, sent["upload"], MaskedUpdate).masked
-        field = scene.session.parameters.field
+        field = scene.agreed.parameters.field
         if masked.shape != scene.update.shape:
             fail(f"{op}: masked has {masked.size} elements, must have {scene.update.size}")
         if decoded is not None:
             same("masked update", masked, field.add(scene.update, decoded[0]))
     if "recover" in sent and decoded is not None:
         share = _single(scene, sent["recover"], AggregatedShare).share
-        others = [scene.received[user] for user in scene.surviving if user != scene.user]
-        want = scene.session.parameters.field.sum(np.stack([*others, decoded[1]]))
+        others = [scene.received[user] for user in scene.surviving if user != scene.party]
+        want = scene.agreed.parameters.field.sum(np.stack([*others, decoded[1]]))
         if share.shape != want.shape:
             fail(f"{op}: share has {share.size} elements, must have {want.size}")
         same("aggregated share", share, want)
@@ -141,20 +138,20 @@ def _messages(op: str, entry: Mapping[str, Any], phase: str) -> list[Any]:
         fail(f"{op}: the step {phase} sends something that is no message: {error}")
 
 
-def _own_shares(scene: UserScene, sent: Sequence[Message]) -> dict[int, UintArray]:
+def _own_shares(scene: UserSession, sent: Sequence[Message]) -> dict[int, UintArray]:
     """Return the shares that a user sent, by receiver. There must be one for each other user, with the right header."""
     if not sent:
         return {}
-    session, shares = scene.session, dict[int, UintArray]()
+    shares = dict[int, UintArray]()
     for message in sent:
-        if not isinstance(message, MaskShare) or _header(message)[:3] != (session.id, session.round, scene.user):
+        if not isinstance(message, MaskShare) or _header(message)[:3] != (*scene.agreed.header, scene.party):
             fail(f"{scene.operation}: the step share sends a message with a wrong header or type")
         try:
-            plaintext = scene.channel(message.receiver).open(scene.user, message.receiver, message.payload)
-            shares[message.receiver] = session.parameters.field.check("share", vector_from_bytes(plaintext), None)
+            plaintext = scene.channel(message.receiver).open(scene.party, message.receiver, message.payload)
+            shares[message.receiver] = scene.agreed.parameters.field.check("share", vector_from_bytes(plaintext), None)
         except (IndexError, ParameterError, ProtocolError) as error:
             fail(f"{scene.operation}: the share for {message.receiver} is not one: {error}")
-    others = sorted(set(range(session.numbers["N"])) - {scene.user})
+    others = sorted(set(range(scene.size)) - {scene.party})
     if sorted(shares) != others or len(sent) != len(others):
         fail(f"{scene.operation}: shares go to {sorted(shares)}, must go to each of {others} once")
     return shares
@@ -164,73 +161,66 @@ def _header(message: Message) -> tuple[bytes, int, int, int]:
     return message.session, message.round, message.sender, message.receiver
 
 
-def _decoded(caps: Capabilities, scene: UserScene, shares: dict[int, UintArray]) -> tuple[UintArray, UintArray] | None:
+def _decoded(
+    caps: Capabilities, scene: UserSession, shares: dict[int, UintArray]
+) -> tuple[UintArray, UintArray] | None:
     """Return the mask and the user's own share, from the other users' shares, or None if these do not suffice."""
-    numbers, d = scene.session.numbers, scene.update.size
+    numbers, d = scene.agreed.numbers, scene.update.size
     code = MaskCode(PrimeField(numbers["q"]), numbers["N"], numbers["U"], numbers["T"])
     users = sorted(shares)[: code.U]
     if not vandermonde(caps) or len(users) < code.U:
         return None
     rows = np.stack([shares[user] for user in users])
-    own = code.columns[:, [scene.user]].T
+    own = code.columns[:, [scene.party]].T
     system = np.ascontiguousarray(code.columns[:, users].T)
     mask = code.decode(sorted(shares), np.stack([shares[user] for user in sorted(shares)]), d)
     return mask, code.field.matmul(np.ascontiguousarray(own), code.field.solve(system, rows)).reshape(-1)
 
 
-def _single(scene: UserScene, sent: Sequence[Any], kind: type[Any]) -> Any:
-    want = (scene.session.id, scene.session.round, scene.user, SERVER)
+def _single(scene: UserSession, sent: Sequence[Any], kind: type[Any]) -> Any:
+    want = (*scene.agreed.header, scene.party, SERVER)
     if len(sent) != 1 or not isinstance(sent[0], kind) or _header(sent[0]) != want:
         fail(f"{scene.operation}: must send one {kind.__name__} to the server")
     return sent[0]
 
 
-UserFault = Callable[[Any, UserScene], Fault]
-_USER_FAULTS: dict[str, UserFault] = {}
+def _user_session(draw: Any, caps: Capabilities, *, sealed: bool = False) -> UserSession:
+    return lightsecagg_parties.user_scene(draw, caps, sealed=sealed)
 
 
-def _user_check(name: str, *clauses: str, sealed: bool = False) -> Callable[[UserFault], UserFault]:
-    """Register a fault as a check: the party refuses the step, and the right steps before and after work (ERR-01)."""
+def _spares_one(caps: Capabilities) -> bool:
+    return vandermonde(caps) and strategies.possible(caps, _SERVER, 1)
 
-    def register(build: UserFault) -> UserFault:
-        def judge(draw: Any, call: Caller) -> None:
-            scene = lightsecagg_parties.user_scene(draw, call.caps, sealed=sealed)
-            judge_user(call, scene, build(draw, scene))
 
-        judge.__doc__ = build.__doc__
-        check(f"{_USER}/{name}", *clauses, operations=(_USER,), examples=30)(judge)
-        if not sealed:
-            _USER_FAULTS[name] = build
-        return build
+def _server_session(draw: Any, caps: Capabilities, *, spare: int = 0) -> ServerSession:
+    return lightsecagg_parties.server_scene(draw, caps, spare)
 
-    return register
+
+_user = Refusals(_USER, _user_session, judge, (_USER,), examples=30)
+_server = Refusals(_SERVER, _server_session, judge, (_SERVER,), examples=30)
+_user.derive(step_again=("LSA-04", "LSA-12"), no_message=("LSA-09",))
+_server.derive()
+_user.unharmed("ADP-20", examples=40)
+_server.unharmed("ADP-20", examples=40)
 
 
 @check(f"{_USER}/exact", "LSA-02", "LSA-08", "MSG-01", "ADP-20", operations=(_USER,), examples=60)
 def user(draw: Any, call: Caller) -> None:
     """Over the plain channel, a user's messages are those of the text."""
-    judge_user(call, lightsecagg_parties.user_scene(draw, call.caps))
+    judge(call, lightsecagg_parties.user_scene(draw, call.caps))
 
 
 @check(f"{_USER}/sealed", "LSA-18", "SEA-01", "KEY-02", operations=(_USER,), examples=40)
 def sealed_user(draw: Any, call: Caller) -> None:
     """Over the sealed channel, payloads are sealed for this session, round, sender, receiver and message type."""
-    judge_user(call, lightsecagg_parties.user_scene(draw, call.caps, sealed=True))
-
-
-@check(f"{_USER}/refused-step", "ERR-01", "ADP-20", operations=(_USER,), examples=40)
-def user_unharmed(draw: Any, call: Caller) -> None:
-    """After a user refused other steps, its right steps come out as if it had never been asked those."""
-    scene = lightsecagg_parties.user_scene(draw, call.caps)
-    name = draw(among(sorted(_USER_FAULTS)))
-    judge_user(call, scene, _USER_FAULTS[name](draw, scene))
+    judge(call, lightsecagg_parties.user_scene(draw, call.caps, sealed=True))
 
 
 @check(f"{_USER}/refused-shares", "ERR-01", "LSA-11", operations=(_USER,), examples=25)
 def user_forgets(draw: Any, call: Caller) -> None:
     """A share that came only in a refused step is not held: a surviving set with its sender is refused."""
     scene = lightsecagg_parties.user_scene(draw, call.caps)
-    N, q = scene.session.numbers["N"], scene.session.numbers["q"]
+    N, q = scene.agreed.numbers["N"], scene.agreed.numbers["q"]
     late = [user for user in range(N) if user not in scene.surviving]
     if not late:
         return
@@ -242,7 +232,7 @@ def user_forgets(draw: Any, call: Caller) -> None:
     members = tuple(sorted((*scene.surviving, sender)))
     why = f"the share of user {sender} came only in a refused step"
     asked = Fault(2, Call("recover", (encode(scene.announced(members)),)), OUTSIDE, why)
-    judge_user(call, right, refused, asked)
+    judge(call, right, refused, asked)
 
 
 def spoiled(draw: Any, before: int, call: Call, messages: Sequence[Any], N: int) -> Fault:
@@ -260,97 +250,13 @@ def spoiled(draw: Any, before: int, call: Call, messages: Sequence[Any], N: int)
     return Fault(before, replace(call, inbox=tuple(inserted(draw, inbox, data))), codes, why)
 
 
-def _inboxes(scene: UserScene) -> dict[int, list[Any]]:
-    return {1: scene.shares(), 2: [scene.announced()]}
-
-
-def _changed_message(draw: Any, scene: UserScene) -> tuple[int, int, Any]:
-    """Draw a message that the user receives. Return the number of its step, its place in the inbox, and the message."""
-    at = draw(among((1, 2)))
-    inbox = _inboxes(scene)[at]
-    place = draw(st.integers(0, len(inbox) - 1))
-    return at, place, inbox[place]
-
-
-def _elsewhere(draw: Any, scene: UserScene, changed: str) -> Fault:
-    at, place, message = _changed_message(draw, scene)
-    other = (scene.user + 1 if scene.user == 0 else 0) if draw(st.booleans()) else SERVER
-    session = bytes([message.session[0] ^ 1]) + message.session[1:]
-    values = {"session": session, "round": message.round ^ draw(among((1, 256))), "receiver": other}
-    data = encode(replace(message, **{changed: values[changed]}))
-    why = f"a message has another {changed}"
-    return Fault(at, exchanged(scene.calls()[at], place, data), ELSEWHERE, why)
-
-
-@_user_check("session", "MSG-03")
-def _user_session(draw: Any, scene: UserScene) -> Fault:
-    """A message of another session is refused."""
-    return _elsewhere(draw, scene, "session")
-
-
-@_user_check("round", "MSG-03")
-def _user_round(draw: Any, scene: UserScene) -> Fault:
-    """A message of another round is refused."""
-    return _elsewhere(draw, scene, "round")
-
-
-@_user_check("receiver", "MSG-03")
-def _user_receiver(draw: Any, scene: UserScene) -> Fault:
-    """A message for another receiver is refused."""
-    return _elsewhere(draw, scene, "receiver")
-
-
-@_user_check("sender", "MSG-03")
-def _user_sender(draw: Any, scene: UserScene) -> Fault:
-    """A share from outside the roster or from the user itself is refused.
-
-    A surviving set from another user is refused.
-    """
-    N = scene.session.numbers["N"]
-    strangers = {1: (scene.user, N, 2**31 - 1, SERVER), 2: ((scene.user + 1) % N, N)}
-    at = draw(among((1, 2)))
-    inbox = scene.calls()[at]
-    stranger = draw(among(strangers[at]))
-    data = encode(replace(_inboxes(scene)[at][0], sender=stranger))
-    call = replace(inbox, inbox=tuple(inserted(draw, inbox.inbox, data))) if at == 1 else exchanged(inbox, 0, data)
-    return Fault(at, call, STRANGER, "the sender has nothing to send to this step")
-
-
-@_user_check("second-message", "MSG-04")
-def _user_second(draw: Any, scene: UserScene) -> Fault:
-    """A second message from one sender is refused, whether its bytes are the same or not."""
-    at, _, message = _changed_message(draw, scene)
-    if at == 1 and draw(st.booleans()):
-        share = scene.received[message.sender]
-        message = replace(message, payload=vector_bytes(np.zeros_like(share)))
-    call = scene.calls()[at]
-    return Fault(at, replace(call, inbox=(*call.inbox, encode(message))), SECOND, "a sender sent two messages")
-
-
-@_user_check("bytes", "MSG-02")
-def _user_bytes(draw: Any, scene: UserScene) -> Fault:
-    """Bytes that do not decode to a message are refused."""
-    at, place, message = _changed_message(draw, scene)
-    call = exchanged(scene.calls()[at], place, broken_bytes(draw, encode(message)))
-    return Fault(at, call, ANOTHER_TYPE, "the bytes are no message")
-
-
-@_user_check("type", "MSG-02")
-def _user_type(draw: Any, scene: UserScene) -> Fault:
-    """A message of a type that the step does not expect is refused, even if it is a type of the protocol."""
-    calls = scene.calls()
-    at = draw(among((0, 1, 2)))
-    wrong = calls[2 if at == 1 else 1].inbox[0]
-    return Fault(at, replace(calls[at], inbox=(*calls[at].inbox, wrong)), OUT_OF_TURN, "the step takes no such message")
-
-
-@_user_check("vector", "MOD-06", "MOD-07")
-def _user_vector(draw: Any, scene: UserScene) -> Fault:
+@_user.refuses("vector", "MOD-06", "MOD-07")
+def _user_vector(draw: Any, scene: UserSession) -> Fault:
     """A share with the wrong length or a number not below q is refused."""
     shares = scene.shares()
     place = draw(st.integers(0, len(shares) - 1))
     message = shares[place]
-    payload = _wrong_vector(draw, scene.received[message.sender], scene.session.numbers["q"])
+    payload = _wrong_vector(draw, scene.received[message.sender], scene.agreed.numbers["q"])
     data = encode(replace(message, payload=payload))
     return Fault(1, exchanged(scene.calls()[1], place, data), BAD_VECTOR, "a share is not L elements")
 
@@ -366,49 +272,28 @@ def _wrong_vector(draw: Any, vector: UintArray, q: int) -> bytes:
     return vector_bytes(vector)[:-1] if how == "cut" else vector_bytes(vector) + b"\0"
 
 
-@_user_check("step-again", "LSA-04", "LSA-12")
-def _user_again(draw: Any, scene: UserScene) -> Fault:
-    """A second share, upload or aggregated share is refused."""
-    at = draw(among((1, 0, 2)))
-    before = draw(st.integers(at + 1, 3))
-    return Fault(before, scene.calls()[at], AGAIN, f"the step {scene.calls()[at].phase} was taken before")
-
-
-@_user_check("another-set", "LSA-12")
-def _user_another_set(draw: Any, scene: UserScene) -> Fault:
+@_user.refuses("another-set", "LSA-12")
+def _user_another_set(draw: Any, scene: UserSession) -> Fault:
     """A user that released a share for one set does not release one for another set."""
     users = tuple(
-        sorted({scene.user, *strategies.subset(draw, sorted(scene.received), scene.session.numbers["T"] + 1)})
+        sorted({scene.party, *strategies.subset(draw, sorted(scene.received), scene.agreed.numbers["T"] + 1)})
     )
     return Fault(3, Call("recover", (encode(scene.announced(users)),)), AGAIN, "a share was released before")
 
 
-@_user_check("out-of-turn", "MSG-03")
-def _user_out_of_turn(draw: Any, scene: UserScene) -> Fault:
-    """A step is refused if an earlier step was not taken."""
-    before, at = draw(among(((0, 1), (0, 2), (1, 2))))
-    return Fault(before, scene.calls()[at], OUT_OF_TURN, f"the step {scene.calls()[at].phase} comes too early")
-
-
-@_user_check("no-set", "LSA-09")
-def _user_no_set(draw: Any, scene: UserScene) -> Fault:
-    """Without a surviving set, the user releases no share."""
-    return Fault(2, Call("recover"), NOTHING_CAME, "no surviving set was announced")
-
-
-@_user_check("small-set", "LSA-09")
-def _user_small_set(draw: Any, scene: UserScene) -> Fault:
+@_user.refuses("small-set", "LSA-09")
+def _user_small_set(draw: Any, scene: UserSession) -> Fault:
     """A surviving set of fewer than T + 2 users is refused."""
-    T = scene.session.numbers["T"]
+    T = scene.agreed.numbers["T"]
     members = tuple(sorted(strategies.subset(draw, scene.surviving, 0, T + 1)))
     return Fault(2, Call("recover", (encode(scene.announced(members)),)), TOO_FEW, f"{len(members)} users survive")
 
 
-@_user_check("set", "LSA-10", "LSA-11")
-def _user_set(draw: Any, scene: UserScene) -> Fault:
+@_user.refuses("set", "LSA-10", "LSA-11")
+def _user_set(draw: Any, scene: UserSession) -> Fault:
     """A set is refused if it names a user twice, a user outside the roster, or a user whose share is not held."""
-    N = scene.session.numbers["N"]
-    missing = [user for user in range(N) if user != scene.user and user not in scene.received]
+    N = scene.agreed.numbers["N"]
+    missing = [user for user in range(N) if user != scene.party and user not in scene.received]
     added = draw(among((draw(among(scene.surviving)), N, SERVER, *missing)))
     again = added in scene.surviving
     users = tuple(inserted(draw, scene.surviving, added) if again else sorted((*scene.surviving, added)))
@@ -416,16 +301,16 @@ def _user_set(draw: Any, scene: UserScene) -> Fault:
     return Fault(2, Call("recover", (encode(scene.announced(users)),)), codes, f"the set names {added} as well")
 
 
-@_user_check("set-order", "LSA-32", "ADP-21")
-def _user_set_order(draw: Any, scene: UserScene) -> Fault:
+@_user.refuses("set-order", "LSA-32", "ADP-21")
+def _user_set_order(draw: Any, scene: UserSession) -> Fault:
     """A surviving set that is not in ascending order is refused, and the server is blamed."""
     users = disordered(draw, scene.surviving)
     call = Call("recover", (encode(scene.announced(users)),))
     return Fault(2, call, MALFORMED, f"the set is {list(users)}", frozenset({SERVER}))
 
 
-@_user_check("payload", "SEA-02", "ADP-21", sealed=True)
-def _user_payload(draw: Any, scene: UserScene) -> Fault:
+@_user.refuses("payload", "SEA-02", "ADP-21", sealed=True)
+def _user_payload(draw: Any, scene: UserSession) -> Fault:
     """A payload that does not open is refused, and its sender and the server are blamed."""
     shares = scene.shares()
     place = draw(st.integers(0, len(shares) - 1))
@@ -442,7 +327,7 @@ def user_weak_key(draw: Any, call: Caller) -> None:
     scene = lightsecagg_parties.user_scene(draw, call.caps, sealed=True)
     params = scene.params([Call("share"), Call("share")])
     roster = list(params["channel"]["roster"])
-    weak = draw(among([user for user in range(len(roster)) if user != scene.user]))
+    weak = draw(among([user for user in range(len(roster)) if user != scene.party]))
     roster[weak] = low_order(draw).hex()
     params["channel"] = {**params["channel"], "roster": roster}
     entries = ask(call, _USER, params, call.randomness(_USER, scene.rand()))
@@ -475,7 +360,7 @@ def user_roster(draw: Any, call: Caller) -> None:
 def user_update(draw: Any, call: Caller) -> None:
     """An update with the wrong length or a number not below q is refused."""
     scene = lightsecagg_parties.user_scene(draw, call.caps)
-    params, q = scene.params(scene.calls()), scene.session.numbers["q"]
+    params, q = scene.params(scene.calls()), scene.agreed.numbers["q"]
     how = draw(among(("longer", "shorter", "element")))
     changes = {
         "longer": [*scene.update, 0],
@@ -493,7 +378,7 @@ def user_request(draw: Any, call: Caller) -> None:
     """A session of the wrong length, a round outside its range, or a user outside the roster is refused."""
     scene = lightsecagg_parties.user_scene(draw, call.caps, sealed=draw(st.booleans()))
     params = scene.params(scene.calls())
-    N, asked = scene.session.numbers["N"], call.randomness(_USER, scene.rand())
+    N, asked = scene.agreed.numbers["N"], call.randomness(_USER, scene.rand())
     user = draw(among((N, -1, 2**31 - 1)))
     changes: tuple[dict[str, Any], ...] = ({"user": user}, *_wrong_headers(draw, params))
     _not_begun(draw, call, _USER, params, changes, asked)
@@ -522,82 +407,27 @@ def _not_begun(
 # ------------------------------------------------------------------------------------------------------ the server
 
 
-def judge_server(call: Caller, scene: ServerScene, *faults: Fault) -> None:
-    """Run the server's script with some steps that must be refused.
-
-    The others must come out as they do without these.
-    """
-    right, op = scene.calls(), scene.operation
-    steps = with_faults(right, faults)
-    entries = ask(call, op, scene.params([step for step, _ in steps]), None)
-    compare_prefix(op, steps, entries, scene.entries(right))
-    entries = drop_faults(call, op, entries, [fault for _, fault in steps])
-    compare_entries(op, right, entries, scene.entries(right))
-
-
-ServerFault = Callable[[Any, ServerScene], Fault | None]
-_SERVER_FAULTS: dict[str, ServerFault] = {}
-
-
-def _spares_one(caps: Capabilities) -> bool:
-    return vandermonde(caps) and strategies.possible(caps, _SERVER, 1)
-
-
-def _server_check(name: str, *clauses: str, extra: int = 0) -> Callable[[ServerFault], ServerFault]:
-    """Register a fault as a check. The scene has `extra` more answers than U."""
-
-    def register(build: ServerFault) -> ServerFault:
-        def applies(caps: Capabilities) -> bool:
-            return caps.offers(_SERVER) and (not extra or _spares_one(caps))
-
-        def judge(draw: Any, call: Caller) -> None:
-            scene = lightsecagg_parties.server_scene(draw, call.caps, extra)
-            fault = build(draw, scene)
-            if fault is not None:
-                judge_server(call, scene, fault)
-
-        judge.__doc__ = build.__doc__
-        check(f"{_SERVER}/{name}", *clauses, operations=(_SERVER,), applies=applies, examples=30)(judge)
-        if not extra:
-            _SERVER_FAULTS[name] = build
-        return build
-
-    return register
-
-
 @check(f"{_SERVER}/exact", "LSA-05", "LSA-06", "LSA-13", "ADP-20", operations=(_SERVER,), examples=60)
 def server(draw: Any, call: Caller) -> None:
     """The server relays exactly the complete sets of shares, announces who uploaded, and returns the sum."""
-    judge_server(call, lightsecagg_parties.server_scene(draw, call.caps))
-
-
-@check(f"{_SERVER}/refused-step", "ERR-01", "ADP-20", operations=(_SERVER,), examples=40)
-def server_unharmed(draw: Any, call: Caller) -> None:
-    """After the server refused other steps, its right steps come out as if it had never been asked those."""
-    scene = lightsecagg_parties.server_scene(draw, call.caps)
-    name = draw(among(sorted(_SERVER_FAULTS)))
-    fault = _SERVER_FAULTS[name](draw, scene)
-    if fault is not None:
-        judge_server(call, scene, fault)
+    judge(call, lightsecagg_parties.server_scene(draw, call.caps))
 
 
 @check(f"{_SERVER}/refused-updates", "ERR-01", "LSA-06", operations=(_SERVER,), examples=25)
 def server_forgets(draw: Any, call: Caller) -> None:
     """A masked update that came only in a refused step does not count: its sender does not survive."""
     scene = lightsecagg_parties.server_scene(draw, call.caps)
-    numbers, session = scene.session.numbers, scene.session
+    numbers, header = scene.agreed.numbers, scene.agreed.header
     late = [user for user in range(numbers["N"]) if user not in scene.surviving]
     if not late:
         return
     sender = draw(among(late))
     receivers = [user for user in range(numbers["N"]) if user != sender]
-    complete = [MaskShare(session.id, session.round, sender, receiver, b"") for receiver in receivers]
+    complete = [MaskShare(*header, sender, receiver, b"") for receiver in receivers]
     others = [message for message in scene.shares if message.sender != sender]
     right = replace(scene, shares=(*others, *complete))
-    update = MaskedUpdate(
-        session.id, session.round, sender, SERVER, strategies.vector(draw, numbers["q"], numbers["d"])
-    )
-    judge_server(call, right, spoiled(draw, 1, Call("upload"), [*scene.updates, update], numbers["N"]))
+    update = MaskedUpdate(*header, sender, SERVER, strategies.vector(draw, numbers["q"], numbers["d"]))
+    judge(call, right, spoiled(draw, 1, Call("upload"), [*scene.updates, update], numbers["N"]))
 
 
 @check(f"{_SERVER}/no-sharer", "LSA-40", "LSA-07", operations=(_SERVER,), examples=15)
@@ -621,101 +451,14 @@ def server_request(draw: Any, call: Caller) -> None:
     _not_begun(draw, call, _SERVER, params, _wrong_headers(draw, params), None)
 
 
-def _received(scene: ServerScene) -> list[tuple[Any, ...]]:
-    return [scene.shares, scene.updates, scene.answers][: len(scene.calls())]
-
-
-def _arriving(draw: Any, scene: ServerScene, first: int = 0) -> tuple[int, int, Any]:
-    """Draw a message that the server receives.
-
-    Return the number of its step, its place in the inbox, and the message.
-    """
-    at = draw(st.integers(first, len(scene.calls()) - 1))
-    inbox = _received(scene)[at]
-    place = draw(st.integers(0, len(inbox) - 1))
-    return at, place, inbox[place]
-
-
-def _rerouted(draw: Any, scene: ServerScene, changed: str, first: int = 0) -> Fault:
-    at, place, message = _arriving(draw, scene, first)
-    session = bytes([message.session[0] ^ 1]) + message.session[1:]
-    values = {"session": session, "round": message.round ^ draw(among((1, 256))), "receiver": message.sender}
-    data = encode(replace(message, **{changed: values[changed]}))
-    return Fault(at, exchanged(scene.calls()[at], place, data), ELSEWHERE, f"a message has another {changed}")
-
-
-@_server_check("session", "MSG-03")
-def _server_session(draw: Any, scene: ServerScene) -> Fault:
-    """A message of another session is refused."""
-    return _rerouted(draw, scene, "session")
-
-
-@_server_check("round", "MSG-03")
-def _server_round(draw: Any, scene: ServerScene) -> Fault:
-    """A message of another round is refused."""
-    return _rerouted(draw, scene, "round")
-
-
-@_server_check("receiver", "MSG-03")
-def _server_receiver(draw: Any, scene: ServerScene) -> Fault:
-    """The server refuses a masked update or an aggregated share that is addressed to a user."""
-    return _rerouted(draw, scene, "receiver", first=1)
-
-
-@_server_check("sender", "MSG-03")
-def _server_sender(draw: Any, scene: ServerScene) -> Fault:
-    """A message from outside the roster is refused."""
-    at, _, message = _arriving(draw, scene)
-    stranger = draw(among((scene.session.numbers["N"], 2**31 - 1, SERVER)))
-    call = scene.calls()[at]
-    data = encode(replace(message, sender=stranger))
-    return Fault(at, replace(call, inbox=(*call.inbox, data)), STRANGER, f"party {stranger} is not on the roster")
-
-
-@_server_check("relay", "MSG-03")
-def _server_relay(draw: Any, scene: ServerScene) -> Fault:
-    """A share for a receiver outside the roster, or for its own sender, is refused."""
-    message = scene.shares[0]
-    receiver = draw(among((scene.session.numbers["N"], SERVER, message.sender)))
-    call = scene.calls()[0]
-    data = encode(replace(message, receiver=receiver))
-    codes = STRANGER | ELSEWHERE
-    return Fault(0, replace(call, inbox=(*call.inbox, data)), codes, f"a share is for party {receiver}")
-
-
-@_server_check("second-message", "MSG-04")
-def _server_second(draw: Any, scene: ServerScene) -> Fault:
-    """A second message from one sender is refused, whether its bytes are the same or not."""
-    at, _, message = _arriving(draw, scene)
-    if at == 0 and draw(st.booleans()):
-        message = replace(message, payload=message.payload + b"\1")
-    call = scene.calls()[at]
-    return Fault(at, replace(call, inbox=(*call.inbox, encode(message))), SECOND, "a sender sent two messages")
-
-
-@_server_check("bytes", "MSG-02")
-def _server_bytes(draw: Any, scene: ServerScene) -> Fault:
-    """Bytes that do not decode to a message are refused."""
-    at, place, message = _arriving(draw, scene)
-    call = exchanged(scene.calls()[at], place, broken_bytes(draw, encode(message)))
-    return Fault(at, call, ANOTHER_TYPE, "the bytes are no message")
-
-
-@_server_check("type", "MSG-02")
-def _server_type(draw: Any, scene: ServerScene) -> Fault:
-    """A message of a type that the step does not expect is refused."""
-    calls = scene.calls()
-    at = draw(st.integers(0, len(calls) - 1))
-    wrong = calls[1 if at != 1 else 0].inbox[0]
-    return Fault(at, replace(calls[at], inbox=(*calls[at].inbox, wrong)), OUT_OF_TURN, "the step takes no such message")
-
-
-@_server_check("vector", "MOD-06", "MOD-07")
-def _server_vector(draw: Any, scene: ServerScene) -> Fault:
+@_server.refuses("vector", "MOD-06", "MOD-07")
+def _server_vector(draw: Any, scene: ServerSession) -> Fault:
     """A vector with the wrong length or a number not below q is refused."""
-    at, place, message = _arriving(draw, scene, first=1)
+    at = draw(st.integers(1, len(scene.inboxes) - 1))
+    place = draw(st.integers(0, len(scene.inbox(at)) - 1))
+    message = scene.inbox(at)[place]
     name = "masked" if at == 1 else "share"
-    vector, q = getattr(message, name), scene.session.numbers["q"]
+    vector, q = getattr(message, name), scene.agreed.numbers["q"]
     how = draw(among(("element", "shorter", "longer")))
     changes = {
         "element": too_large(draw, vector, q),
@@ -727,27 +470,10 @@ def _server_vector(draw: Any, scene: ServerScene) -> Fault:
     return Fault(at, exchanged(scene.calls()[at], place, data), BAD_VECTOR, f"{name} is no vector of the text")
 
 
-@_server_check("step-again", "MSG-04")
-def _server_again(draw: Any, scene: ServerScene) -> Fault:
-    """A step that was already taken is refused."""
-    calls = scene.calls()
-    at = draw(st.integers(0, len(calls) - 1))
-    before = draw(st.integers(at + 1, len(calls)))
-    return Fault(before, calls[at], AGAIN, f"the step {calls[at].phase} was taken before")
-
-
-@_server_check("out-of-turn", "MSG-03")
-def _server_out_of_turn(draw: Any, scene: ServerScene) -> Fault:
-    """A step is refused if an earlier step was not taken."""
-    calls = scene.calls()
-    at = draw(st.integers(1, len(calls) - 1))
-    return Fault(draw(st.integers(0, at - 1)), calls[at], OUT_OF_TURN, f"the step {calls[at].phase} comes too early")
-
-
-@_server_check("non-sharer", "LSA-16", "LSA-05")
-def _server_non_sharer(draw: Any, scene: ServerScene) -> Fault | None:
+@_server.refuses("non-sharer", "LSA-16", "LSA-05")
+def _server_non_sharer(draw: Any, scene: ServerSession) -> Fault | None:
     """A masked update from a user whose shares did not all arrive is refused."""
-    N = scene.session.numbers["N"]
+    N = scene.agreed.numbers["N"]
     sent = [message.sender for message in scene.shares]
     incomplete = [user for user in range(N) if sent.count(user) < N - 1]
     if not incomplete:
@@ -757,10 +483,10 @@ def _server_non_sharer(draw: Any, scene: ServerScene) -> Fault | None:
     return Fault(1, replace(call, inbox=(*call.inbox, data)), NOT_ALLOWED, f"user {stranger} is not a sharer")
 
 
-@_server_check("non-survivor", "LSA-16")
-def _server_non_survivor(draw: Any, scene: ServerScene) -> Fault | None:
+@_server.refuses("non-survivor", "LSA-16")
+def _server_non_survivor(draw: Any, scene: ServerSession) -> Fault | None:
     """An answer from a user outside the surviving set is refused."""
-    outside = [user for user in range(scene.session.numbers["N"]) if user not in scene.surviving]
+    outside = [user for user in range(scene.agreed.numbers["N"]) if user not in scene.surviving]
     if not outside or not scene.own_code:
         return None
     call, stranger = scene.calls()[2], draw(among(outside))
@@ -768,31 +494,31 @@ def _server_non_survivor(draw: Any, scene: ServerScene) -> Fault | None:
     return Fault(2, replace(call, inbox=(*call.inbox, data)), NOT_ALLOWED, f"user {stranger} does not survive")
 
 
-@_server_check("few-updates", "LSA-07")
-def _server_few_updates(draw: Any, scene: ServerScene) -> Fault:
+@_server.refuses("few-updates", "LSA-07")
+def _server_few_updates(draw: Any, scene: ServerSession) -> Fault:
     """With fewer than U or T + 2 masked updates the step is refused; with enough it works."""
-    numbers = scene.session.numbers
+    numbers = scene.agreed.numbers
     fewer = draw(st.integers(0, max(numbers["U"], numbers["T"] + 2) - 1))
     call = scene.calls()[1]
     return Fault(1, replace(call, inbox=call.inbox[:fewer]), TOO_FEW, f"{fewer} masked updates are too few")
 
 
-@_server_check("few-answers", "LSA-14")
-def _server_few_answers(draw: Any, scene: ServerScene) -> Fault | None:
+@_server.refuses("few-answers", "LSA-14")
+def _server_few_answers(draw: Any, scene: ServerSession) -> Fault | None:
     """With fewer than U answers the step is refused; with U answers it works."""
     if not scene.own_code:
         return None
-    fewer = draw(st.integers(0, scene.session.numbers["U"] - 1))
+    fewer = draw(st.integers(0, scene.agreed.numbers["U"] - 1))
     call = scene.calls()[2]
     return Fault(2, replace(call, inbox=call.inbox[:fewer]), TOO_FEW, f"{fewer} answers are too few")
 
 
-@_server_check("bad-share", "LSA-15", "ADP-21", extra=1)
-def _server_bad_share(draw: Any, scene: ServerScene) -> Fault:
+@_server.refuses("bad-share", "LSA-15", "ADP-21", applies=_spares_one, spare=1)
+def _server_bad_share(draw: Any, scene: ServerSession) -> Fault:
     """More than U answers that do not lie on one codeword are refused, and all who answered are blamed."""
     place = draw(st.integers(0, len(scene.answers) - 1))
     message = scene.answers[place]
-    share = exchanged_element(draw, message.share, scene.session.numbers["q"])
+    share = exchanged_element(draw, message.share, scene.agreed.numbers["q"])
     call = exchanged(scene.calls()[2], place, encode(replace(message, share=share)))
     blamed = frozenset(message.sender for message in scene.answers)
     return Fault(2, call, BAD_SHARE, "one answer was altered", blamed)

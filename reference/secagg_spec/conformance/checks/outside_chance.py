@@ -22,7 +22,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.lightsecagg_parties import Session, UserScene
+from secagg_spec.conformance.cases.lightsecagg_parties import Agreed, UserSession
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, Exchange, check
 from secagg_spec.conformance.checks.scripts import ask, taken
 from secagg_spec.conformance.checks.streams import other
@@ -345,19 +345,19 @@ distinct(
 )
 
 
-def light_user(caps: Capabilities, d: int, q: int | None = None) -> UserScene:
+def light_user(caps: Capabilities, d: int, q: int | None = None) -> UserSession:
     """Return a user of the smallest declared round whose update and received shares are zeros."""
     numbers = _smallest(caps, _LIGHT)
     q = max(_moduli(caps, _LIGHT, numbers["N"])) if q is None else q
     L = -(-d // (numbers["U"] - numbers["T"]))
     zeros, share = np.zeros(d, dtype=np.uint64), np.zeros(L, dtype=np.uint64)
-    session = Session({**numbers, "q": q, "d": d}, bytes(16), 0)
+    agreed = Agreed({**numbers, "q": q, "d": d}, bytes(16), 0)
     received = dict.fromkeys(range(1, numbers["N"]), share)
     noise = np.zeros((numbers["T"], L), dtype=np.uint64)
-    return UserScene(session, 0, zeros, zeros, noise, received, tuple(range(numbers["N"])))
+    return UserSession(agreed, 0, zeros, zeros, noise, received, tuple(range(numbers["N"])))
 
 
-def _masked_zeros(call: Caller, scene: UserScene, rand: Mapping[str, Any] | None) -> UintArray:
+def _masked_zeros(call: Caller, scene: UserSession, rand: Mapping[str, Any] | None) -> UintArray:
     """Return the masked update of a zero update, which is the mask."""
     calls = scene.calls()[:2]
     entries = ask(call, _LIGHT, scene.params(calls), dict(rand) if rand else None)
@@ -366,7 +366,7 @@ def _masked_zeros(call: Caller, scene: UserScene, rand: Mapping[str, Any] | None
     except (ValueError, ProtocolError) as error:
         raise CheckFailed("wrong_value", f"{_LIGHT}: the step upload sends what is no message: {error}") from None
     masked = [message.masked for message in sent if isinstance(message, MaskedUpdate)]
-    if len(masked) != 1 or masked[0].size != scene.update.size or int(masked[0].max()) >= scene.session.numbers["q"]:
+    if len(masked) != 1 or masked[0].size != scene.update.size or int(masked[0].max()) >= scene.agreed.numbers["q"]:
         raise CheckFailed("wrong_value", f"{_LIGHT}: the step upload must send one masked update of d elements")
     return np.asarray(masked[0], dtype=np.uint64)
 

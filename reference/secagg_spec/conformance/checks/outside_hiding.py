@@ -282,7 +282,7 @@ _contrast(
 def _masked(draw: Any, call: Caller) -> Iterator[Hidden]:
     """Play a user that draws its mask and noise: the server sees its masked update, and T users see their shares."""
     scene = light_user(call.caps, 4)
-    numbers = scene.session.numbers
+    numbers = scene.agreed.numbers
     q, L, T = numbers["q"], shares_length(numbers, 4), numbers["T"]
     users = range(1, T + 1)
 

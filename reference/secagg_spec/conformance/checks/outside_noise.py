@@ -35,8 +35,7 @@ from secagg_spec.conformance.checks.outside_chance import own_draws
 from secagg_spec.conformance.checks.playing import FREE, NEW, SESSIONS, STEP
 from secagg_spec.conformance.checks.scripts import ask, taken
 from secagg_spec.conformance.outside import seeds
-from secagg_spec.conformance.sessions.scenes import call as step_of
-from secagg_spec.conformance.sessions.scenes import written
+from secagg_spec.conformance.sessions.session import written
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto.sealing import SealedChannel
@@ -229,8 +228,8 @@ class Dealer:
         """Its steps up to its masked update."""
         stamp = ModelStamp(_SESSION, 0, SERVER, 0)
         if self._buffered:
-            return [step_of("request", []), step_of("share", [stamp]), step_of("upload", [])]
-        return [step_of("share", []), step_of("upload", [])]
+            return [Call.of("request", []), Call.of("share", [stamp]), Call.of("upload", [])]
+        return [Call.of("share", []), Call.of("upload", [])]
 
     def opened(self, message: Message) -> UintArray:
         """Return the share in a message."""
@@ -249,7 +248,7 @@ class Dealer:
     def _signing(self) -> lightsecagg_active_parties.Signing:
         numbers = {**self.numbers, "q": self.code["q"]}
         return lightsecagg_active_parties.Signing(
-            lightsecagg_parties.Session(numbers, _SESSION, 0), self.keys, self.keys
+            lightsecagg_parties.Agreed(numbers, _SESSION, 0), self.keys, self.keys
         )
 
     @property

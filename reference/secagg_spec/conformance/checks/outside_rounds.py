@@ -21,7 +21,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import dealt_rounds, neighbours, strategies
-from secagg_spec.conformance.cases.lightsecagg_parties import ROUNDS, Session, UserScene, user_scene
+from secagg_spec.conformance.cases.lightsecagg_parties import ROUNDS, Agreed, UserSession, user_scene
 from secagg_spec.conformance.cases.neighbour_rounds import unmasking
 from secagg_spec.conformance.cases.neighbours import UNMASKING
 from secagg_spec.conformance.cases.requests import shares_length, vandermonde
@@ -43,11 +43,10 @@ from secagg_spec.conformance.checks.scripts import ask, taken
 from secagg_spec.conformance.outside import leaks
 from secagg_spec.conformance.outside.probing import everything
 from secagg_spec.conformance.outside.views import LightRound
-from secagg_spec.conformance.sessions import scenes
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.conformance.sessions.mixed import Difference
-from secagg_spec.conformance.sessions.scenes import Scene
+from secagg_spec.conformance.sessions.session import Played
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto.prg import expand
@@ -128,25 +127,25 @@ def light_edges(draw: Any, call: Caller) -> None:
     caps, seed, number = few_users(call.caps, _LIGHT, _FEWEST), sweep_seed(draw), draw(among(ROUNDS))
     for code in strategies.edges(caps, _LIGHT):
         call.transcript.clear()
-        session = Session({**code, "d": 3 * (code["U"] - code["T"])}, bytes(16), number)
+        agreed = Agreed({**code, "d": 3 * (code["U"] - code["T"])}, bytes(16), number)
         zeros = np.zeros(0, np.uint64)
-        scene = UserScene(session, code["N"] - 1, zeros, zeros, zeros, {}, tuple(range(code["N"])))
+        scene = UserSession(agreed, code["N"] - 1, zeros, zeros, zeros, {}, tuple(range(code["N"])))
         _judge_user(call, scene, seed, 3 * (code["U"] - code["T"]))
 
 
-def _judge_user(call: Caller, scene: UserScene, seed: int, most: int = 2) -> None:
+def _judge_user(call: Caller, scene: UserSession, seed: int, most: int = 2) -> None:
     """Fail when the server and T users learn more than the sum of a round with `most` elements."""
-    numbers = dict(scene.session.numbers)
+    numbers = dict(scene.agreed.numbers)
     numbers["d"] = min(numbers["d"], most)
     spans = _spans(numbers)
     core = partial(_light_sent, call, scene, numbers)
     asking = Asking(call, _LIGHT, numbers["q"], core, spans, seed)
     found = asking.probed()
-    _demand_only_the_sum(LightRound(numbers, scene.user, found, _surviving(scene, numbers)))
+    _demand_only_the_sum(LightRound(numbers, scene.party, found, _surviving(scene, numbers)))
     asking.swept(found, ROUND_SWEEP)
 
 
-def _surviving(scene: UserScene, numbers: Mapping[str, int]) -> tuple[int, ...]:
+def _surviving(scene: UserSession, numbers: Mapping[str, int]) -> tuple[int, ...]:
     """Return the surviving set of the scene, extended to U members, who answer."""
     others = [user for user in range(numbers["N"]) if user not in scene.surviving]
     return tuple(sorted([*scene.surviving, *others[: max(0, numbers["U"] - len(scene.surviving))]]))
@@ -157,15 +156,15 @@ def _spans(numbers: Mapping[str, int]) -> list[tuple[int, int]]:
     return [everything(numbers["q"])] * (2 * d + numbers["T"] * L + (N - 1) * L)
 
 
-def _light_sent(call: Caller, scene: UserScene, numbers: dict[str, int], point: Sequence[int]) -> list[int]:
+def _light_sent(call: Caller, scene: UserSession, numbers: dict[str, int], point: Sequence[int]) -> list[int]:
     """Let the user take its steps at a point. Return its shares, its masked update and its aggregated share."""
     N, T, d, q, L = *(numbers[name] for name in ("N", "T", "d", "q")), shares_length(numbers, numbers["d"])
-    others = [user for user in range(N) if user != scene.user]
+    others = [user for user in range(N) if user != scene.party]
     update, mask, noise, rest = np.split(vector(point), [d, 2 * d, 2 * d + T * L])
     arriving = dict(zip(others, rest.reshape(N - 1, L), strict=True))
     moved = replace(
         scene,
-        session=replace(scene.session, numbers=numbers),
+        agreed=replace(scene.agreed, numbers=numbers),
         update=update,
         mask=mask,
         noise=noise.reshape(T, L),
@@ -232,8 +231,8 @@ def light_elements(draw: Any, call: Caller) -> None:
     users = sorted(strategies.subset(draw, others, T, T))
     nothing = np.zeros(0, np.uint64)
     share = np.zeros(L, np.uint64)
-    session = Session(numbers, bytes(16), 0)
-    scene = UserScene(session, user, np.zeros(d, np.uint64), nothing, nothing, dict.fromkeys(others, share), ())
+    agreed = Agreed(numbers, bytes(16), 0)
+    scene = UserSession(agreed, user, np.zeros(d, np.uint64), nothing, nothing, dict.fromkeys(others, share), ())
     rand, parts, calls = numbered_seeds(draw, call, _LIGHT), draw(st.just(call.cases)), scene.calls()[:2]
 
     def elements(number: int) -> UintArray:
@@ -259,13 +258,15 @@ def light_elements(draw: Any, call: Caller) -> None:
 def light_once(draw: Any, call: Caller) -> None:
     """A user does not answer two requests whose answers differ by the share of a single user's mask."""
     scene = user_scene(draw, few_users(call.caps, _LIGHT))
-    numbers = scene.session.numbers
+    numbers = scene.agreed.numbers
     everybody = tuple(range(numbers["N"]))
     L = shares_length(dict(numbers), numbers["d"])
-    arriving = {user: vector([(7 * user + at + 1) // 2 for at in range(L)]) for user in everybody if user != scene.user}
+    arriving = {
+        user: vector([(7 * user + at + 1) // 2 for at in range(L)]) for user in everybody if user != scene.party
+    }
     arriving = {user: np.minimum(share, np.uint64(numbers["q"] - 1)) for user, share in arriving.items()}
     scene = replace(scene, received=arriving, surviving=everybody)
-    left_out = draw(among([user for user in everybody if user != scene.user]))
+    left_out = draw(among([user for user in everybody if user != scene.party]))
     fewer = scene.announced(tuple(user for user in everybody if user != left_out))
     second = Call("recover", (encode(fewer),))
     calls = [*scene.calls(), second]
@@ -275,7 +276,7 @@ def light_once(draw: Any, call: Caller) -> None:
         return
     what = f"update_{left_out}"
     message = (
-        f"{_LIGHT}: user {scene.user} answered for the users {list(everybody)} and then for all but user {left_out}: "
+        f"{_LIGHT}: user {scene.party} answered for the users {list(everybody)} and then for all but user {left_out}: "
         f"the server alone learns {what}, since the difference of the answers of U = {numbers['U']} users that do so "
         f"are shares of the mask of user {left_out}, here {answers[0].tolist()} less {answers[1].tolist()}"
     )
@@ -324,7 +325,7 @@ def masks(draw: Any, call: Caller) -> None:
     demand_hidden(_SECAGG, scene.party, hiding, bool(found["own"]), scene.deal.numbers["T"])
 
 
-def _wide(draw: Any) -> Scene:
+def _wide(draw: Any) -> Played:
     """Draw a user of a round whose modulus and length distinguish streams."""
     scene = dealt_rounds.scene(draw, Role.USER, sparse=False)
     old = scene.deal
@@ -336,10 +337,10 @@ def _wide(draw: Any) -> Scene:
         "secagg", {**old.numbers, "R": str(_WIDE), "d": _LONG}, old.session, old.round, setups, old.rands, old.rounds
     )
     dropped = _dropped(scene)
-    return Scene(deal, scene.party, deal.played(dropped))
+    return Played(deal, scene.party, deal.played(dropped))
 
 
-def _dropped(scene: Scene) -> dict[str, list[int]]:
+def _dropped(scene: Played) -> dict[str, list[int]]:
     """Return which users dropped out before which step of a scene's round."""
     dropouts: dict[str, list[int]] = {}
     for phase in ("advertise_keys", "share_keys", "masked_input", "unmasking"):
@@ -349,7 +350,7 @@ def _dropped(scene: Scene) -> dict[str, list[int]]:
     return dropouts
 
 
-def _streams(scene: Scene) -> dict[str, UintArray]:
+def _streams(scene: Played) -> dict[str, UintArray]:
     """Return the streams of the masks that a user may put on its input, by the user they are shared with."""
     state, held, ring = scene.state(1), scene.state(2).held, Ring(_WIDE)
     [own] = state.self_keys.values()
@@ -408,7 +409,7 @@ def _two_requests(
 
 
 def _unmask_call(request: UnmaskRequest, survivors: Sequence[int], dropped: Sequence[int]) -> Call:
-    return scenes.call("unmasking", (replace(request, survivors=tuple(survivors), dropped=tuple(dropped)),))
+    return Call.of("unmasking", (replace(request, survivors=tuple(survivors), dropped=tuple(dropped)),))
 
 
 def _owners(entry: Mapping[str, Any]) -> tuple[set[int], set[int]] | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import Answer, Request
-from secagg_spec.conformance.cases import lightsecagg_parties, strategies
 from secagg_spec.conformance.checks.base import LAST, Caller, CheckFailed, check
+from secagg_spec.conformance.checks.faults import Refusals
 from secagg_spec.conformance.checks.scripts import (
     Entries,
     Entry,
@@ -26,16 +26,13 @@ from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
 from secagg_spec.conformance.sessions import mixed
 from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.conformance.sessions.mixed import Difference, Player
-from secagg_spec.conformance.sessions.scenes import Scene
+from secagg_spec.conformance.sessions.session import Played, Session
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
-from secagg_spec.protocols.codec import Message, encode
 from secagg_spec.protocols.steps import Role
 
 NEW, STEP, FREE, AGAIN = "session.new", "session.step", "session.free", "session.again"
 SESSIONS = (NEW, STEP, FREE)
-Draws: TypeAlias = Callable[[Any], Any]
-Faults: TypeAlias = Mapping[str, Callable[[Any, Any], "Fault | None"]]
 
 
 def plays(*parties: str) -> Any:
@@ -71,23 +68,23 @@ def _entry(answer: Answer, step: int) -> Entry:
     return Entry(answer.value if answer.kind == "result" else answer.as_json(), step)
 
 
-def judge(call: Caller, scene: Scene, *faults: Fault, calls: Sequence[Call] | None = None) -> None:
+def judge(call: Caller, scene: Played, *faults: Fault, calls: Sequence[Call] | None = None) -> None:
     """Let a party take right and faulty steps. The right ones must come out as they do without the faulty ones."""
-    right = scene.calls() if calls is None else calls
+    right, wanted = scene.calls() if calls is None else calls, scene.entries(calls)
     steps = with_faults(right, faults)
     try:
         entries = asked(call, scene.deal, scene.party, [step for step, _ in steps])
         first = next((at for at, (_, fault) in enumerate(steps) if fault is not None), 0)
         with right_step(scene.deal.named(scene.party)):
-            _compare(scene, right[:first], entries[:first])
+            _compare(scene, right[:first], entries[:first], wanted[:first])
         kept = drop_faults(call, STEP, entries, [fault for _, fault in steps])
-        _compare(scene, right, kept)
+        _compare(scene, right, kept, wanted)
     except Difference as difference:
         raise failed(difference) from None
 
 
-def _compare(scene: Scene, calls: Sequence[Call], entries: Entries) -> None:
-    for step, mine, wanted in zip(calls, entries, scene.entries(list(calls)), strict=True):
+def _compare(scene: Played, calls: Sequence[Call], entries: Entries, right: Sequence[Mapping[str, Any]]) -> None:
+    for step, mine, wanted in zip(calls, entries, right, strict=True):
         assert "reject" not in wanted, f"the reference refuses {step.phase}: {wanted}"
         reject = mine.get("reject")
         answer = Answer("reject", **reject) if reject else Answer("result", value=dict(mine))
@@ -99,13 +96,13 @@ def _compare(scene: Scene, calls: Sequence[Call], entries: Entries) -> None:
                 raise failed(difference) from None
 
 
-def judge_script(call: Caller, scene: Scene, *faults: Fault, calls: list[Call] | None = None) -> None:
+def judge_script(call: Caller, session: Session, *faults: Fault, calls: list[Call] | None = None) -> None:
     """Do what `judge` does, with all steps in one script."""
-    right, op = scene.calls() if calls is None else calls, scene.deal.named(scene.party)
-    steps = with_faults(right, faults)
-    entries = ask(call, op, scene.params([step for step, _ in steps]), scene.deal.rand(scene.party) or None)
-    compare_prefix(op, steps, entries, scene.entries(right))
-    compare_entries(op, right, drop_faults(call, op, entries, [fault for _, fault in steps]), scene.entries(right))
+    right, wanted = session.calls() if calls is None else calls, session.entries(calls)
+    op, steps = session.operation, with_faults(right, faults)
+    entries = ask(call, op, session.params([step for step, _ in steps]), session.rand() or None)
+    compare_prefix(op, steps, entries, wanted)
+    compare_entries(op, right, drop_faults(call, op, entries, [fault for _, fault in steps]), wanted)
 
 
 def failed(difference: Difference) -> CheckFailed:
@@ -116,62 +113,35 @@ def failed(difference: Difference) -> CheckFailed:
     return CheckFailed(difference.verdict, f"{difference}; dropped out: {', '.join(before) or 'nobody'}", step=LAST)
 
 
-def moved(step: Call, at: int, message: Message) -> Call:
-    """Return a step with one of its messages replaced."""
-    return lightsecagg_parties.exchanged(step, at, encode(message))
-
-
-def with_more(step: Call, *messages: Message) -> Call:
-    """Return a step with extra messages."""
-    return replace(step, inbox=(*step.inbox, *(encode(message) for message in messages)))
-
-
 def parties(caps: Capabilities, protocol: str) -> list[Role]:
     """Return the roles of a protocol that an adapter plays."""
     return [role for role in Role if f"{protocol}.{role.value}" in caps.parties]
 
 
-def right_steps(
-    party: str, scene: Draws, faults: Faults, clauses: Sequence[str], applies: Any, examples: tuple[int, int, int]
-) -> None:
+def right_steps(refusals: Refusals, examples: tuple[int, int, int], *clauses: str) -> None:
     """Register the checks that a party takes its right steps as the text says, whatever it refused between them.
 
     Parameters
     ----------
-    party : str
-            The operation of the party's scripts; sessions name the party by it too.
-    scene : function
-            Draws a party and the steps that it is asked to take.
-    faults : mapping from names to functions
-            Build a step that the party must refuse, or return None when the scene allows none.
-    clauses : sequence of str
-            The clauses that decide the messages of the right steps.
-    applies : function
-        Which declarations the scripts can be judged for, bit for bit.
+    refusals : Refusals
+        What the party must refuse.
     examples : tuple of int
         How many cases the three checks draw: right steps, refused steps, sessions.
+    clauses : str
+        The clauses that decide the messages of the right steps.
     """
     exactly, refused, played = examples
+    party, applies = refusals.party, refusals.applies
 
     @check(f"{party}/exact", *clauses, "MSG-01", "ADP-20", operations=(party,), applies=applies, examples=exactly)
     def exact(draw: Any, caller: Caller) -> None:
         """The party sends the messages of the text in every state in which it can take a step."""
-        judge_script(caller, scene(draw))
+        refusals.judge(caller, refusals.session(draw, caller.caps))
 
-    @check(f"{party}/refused-step", "ERR-01", "ADP-20", operations=(party,), applies=applies, examples=refused)
-    def unharmed(draw: Any, caller: Caller) -> None:
-        """After the party refused other steps, its right steps come out as if it had never been asked those."""
-        judge_script(caller, *_faulty(draw, scene, faults))
+    refusals.unharmed("ADP-20", examples=refused)
 
     @check(f"{NEW}/{party}", "ERR-01", "ADP-24", "ADP-29", operations=SESSIONS, applies=plays(party), examples=played)
     def session(draw: Any, caller: Caller) -> None:
         """In a session each step is the one of the text, and refused steps leave no trace."""
-        judge(caller, *_faulty(draw, scene, faults))
-
-
-def _faulty(draw: Any, scene: Draws, faults: Faults) -> tuple[Any, ...]:
-    """Draw a party and some steps that it must refuse."""
-    drawn, names = scene(draw), sorted(faults)
-    chosen = strategies.subset(draw, range(len(names)), 1, 3)
-    built = [faults[names[at]](draw, drawn) for at in chosen]
-    return drawn, *(fault for fault in built if fault is not None)
+        drawn = refusals.session(draw, caller.caps)
+        judge(caller, drawn, *refusals.drawn(draw, drawn))

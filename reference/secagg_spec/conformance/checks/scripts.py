@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-
-from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.lightsecagg_parties import exchanged
 from secagg_spec.conformance.checks.base import (
     REGISTRY,
     Caller,
     CheckFailed,
     fail,
 )
-from secagg_spec.conformance.checks.crypto import (
-    AGAIN,
-)
 from secagg_spec.conformance.sessions import broken
-from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.targets.reference.messages import named
 from secagg_spec.conformance.targets.reference.scripts import Call
-from secagg_spec.protocols.codec import Message, encode
-from secagg_spec.protocols.steps import SERVER
 
 OUT_OF_TURN = frozenset({"malformed", "wrong_phase"})
 NOTHING_CAME = frozenset({"wrong_phase", "malformed", "below_threshold", "inconsistent_sets"})
@@ -188,49 +179,6 @@ def compare_entries(op: str, calls: Sequence[Call], got: Entries, want: Sequence
                 fail(what, dict(right))
             if mine.get("aggregate") != right.get("aggregate"):
                 fail(f"{op}: aggregate is {mine.get('aggregate')}, must be {right.get('aggregate')}", dict(right))
-
-
-def elsewhere(draw: Any, calls: Sequence[Call], at: int, place: int, message: Message) -> Fault:
-    """Draw a step in which one message has another session, round or receiver."""
-    other = message.sender if message.receiver == SERVER else SERVER
-    values: dict[str, Any] = {
-        "session": bytes([message.session[0] ^ 1]) + message.session[1:],
-        "round": message.round ^ 1,
-    }
-    changed = draw(among(("session", "round", "receiver")))
-    data = encode(replace(message, **{changed: {**values, "receiver": other}[changed]}))
-    return Fault(at, exchanged(calls[at], place, data), ELSEWHERE, f"a message has another {changed}")
-
-
-def twice(calls: Sequence[Call], at: int, message: Message) -> Fault:
-    """Return a step in which one message comes twice."""
-    more = replace(calls[at], inbox=(*calls[at].inbox, encode(message)))
-    return Fault(at, more, SECOND, "a sender sent two messages")
-
-
-def too_early(draw: Any, calls: Sequence[Call]) -> Fault:
-    """Draw a step that is asked before the steps that must come first."""
-    at = draw(st.integers(1, len(calls) - 1))
-    return Fault(draw(st.integers(0, at - 1)), calls[at], OUT_OF_TURN, f"the step {calls[at].phase} comes too early")
-
-
-def once_more(draw: Any, calls: Sequence[Call]) -> Fault:
-    """Draw a step that was already taken."""
-    at = draw(st.integers(0, len(calls) - 1))
-    before = draw(st.integers(at + 1, len(calls)))
-    return Fault(before, calls[at], AGAIN, f"the step {calls[at].phase} was taken before")
-
-
-def broken_bytes(draw: Any, data: bytes) -> bytes:
-    """Draw bytes that are not a message: cut, extended, or with another type or count."""
-    how = draw(among(("cut", "longer", "type", "count")))
-    if how == "cut":
-        return data[: draw(st.integers(0, len(data) - 1))]
-    if how == "longer":
-        return data + bytes(draw(st.integers(1, 9)))
-    if how == "type":
-        return (9999).to_bytes(2, "little") + data[2:]
-    return data[:30] + bytes([data[30] ^ 1]) + data[31:]
 
 
 def disordered(draw: Any, users: Sequence[int]) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +10,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.shamir import ELEMENT_BYTES
+from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import dealt_rounds, strategies
-from secagg_spec.conformance.cases.lightsecagg_parties import exchanged, key_of, without
+from secagg_spec.conformance.cases.lightsecagg_parties import key_of
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import (
@@ -28,30 +29,15 @@ from secagg_spec.conformance.checks.base import (
     check,
 )
 from secagg_spec.conformance.checks.crypto import AGAIN, WEAK_KEY, altered, low_order
-from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
-from secagg_spec.conformance.checks.playing import NEW, SESSIONS, moved, with_more
-from secagg_spec.conformance.checks.scripts import (
-    BAD_VECTOR,
-    NOT_ALLOWED,
-    NOTHING_CAME,
-    OUT_OF_TURN,
-    STRANGER,
-    Fault,
-    broken_bytes,
-    elsewhere,
-    once_more,
-    too_early,
-    twice,
-)
-from secagg_spec.conformance.sessions import scenes
+from secagg_spec.conformance.checks.faults import Refusals, senders_of
+from secagg_spec.conformance.checks.playing import NEW, SESSIONS
+from secagg_spec.conformance.checks.scripts import BAD_VECTOR, NOT_ALLOWED, Fault
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.scenes import Scene
-from secagg_spec.conformance.targets.reference.messages import parse
+from secagg_spec.conformance.sessions.session import Played, moved, with_more, without
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto.keys import public_key
 from secagg_spec.crypto.sealing import Lane
-from secagg_spec.errors import ProtocolError
-from secagg_spec.protocols.codec import Message, encode
+from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.secagg.round import (
     AdvertisedKeys,
@@ -71,140 +57,34 @@ THE_SERVER = frozenset({SERVER})
 NOT_THESE = frozenset({"inconsistent_sets", "unknown_peer"})
 IN_ORDER = frozenset({"inconsistent_sets"})
 
-Build = Callable[[Any, Scene], Fault | None]
-_FAULTS: dict[str, dict[str, Build]] = {USER: {}, SERVED: {}}
-ROUND_FAULTS: dict[Role, dict[str, Build]] = {Role.USER: {}, Role.SERVER: {}}
-"""The faults that apply to every protocol whose round is SecAgg's on the complete graph."""
-
-ROUND_CLAUSES: dict[Build, tuple[str, ...]] = {}
-"""The clauses that these faults break."""
-
 _ROLES = {USER: Role.USER, SERVED: Role.SERVER}
 
 
-def _refusal(
-    party: str, name: str, *clauses: str, sparse: bool | None = None, spare: int = 0, shared: bool = True
-) -> Callable[[Build], Build]:
-    """Register a fault as a check: the party refuses the step, and its right steps before and after work (ERR-01)."""
+def _refusals(party: str) -> Refusals:
+    def scene(draw: Any, caps: Capabilities, *, sparse: bool | None = None, spare: int = 0) -> Played:
+        return dealt_rounds.scene(draw, _ROLES[party], sparse=sparse, spare=spare)
 
-    def register(build: Build) -> Build:
-        def judge(draw: Any, call: Caller) -> None:
-            scene = dealt_rounds.scene(draw, _ROLES[party], sparse=sparse, spare=spare)
-            fault = build(draw, scene)
-            if fault is not None:
-                playing.judge(call, scene, fault)
-
-        judge.__doc__ = build.__doc__
-        check(f"{party}/{name}", *clauses, operations=SESSIONS, applies=playing.plays(party), examples=16)(judge)
-        if sparse is None and not spare:
-            _FAULTS[party][name] = build
-        if shared and not sparse:
-            ROUND_FAULTS[_ROLES[party]][name] = build
-            ROUND_CLAUSES[build] = clauses
-        return build
-
-    return register
+    return Refusals(party, scene, playing.judge, SESSIONS, playing.plays(party), 16)
 
 
-def _both(name: str, *clauses: str) -> Callable[[Build], Build]:
-    def register(build: Build) -> Build:
-        return _refusal(SERVED, name, *clauses)(_refusal(USER, name, *clauses)(build))
+_user, _server = map(_refusals, _ROLES)
+BY_ROLE = {Role.USER: _user, Role.SERVER: _server}
+"""What each party refuses; the shared rules hold in every protocol whose round is SecAgg's on the complete graph."""
 
-    return register
-
-
-# ------------------------------------------------------------------------------------------------ faults of both
+for _party in (_user, _server):
+    _party.derive(sender=("SAG-16",), step_again=("SAG-15", "SAG-25"), no_message=("SAG-36",))
 
 
-def _arriving(draw: Any, scene: Scene) -> tuple[int, int, Any]:
-    """Draw a message that arrives. Return the number of its step, its place in the inbox, and the message."""
-    events = scene.events()
-    at = draw(among([at for at, event in enumerate(events) if event.received]))
-    place = draw(st.integers(0, len(events[at].received) - 1))
-    return at, place, events[at].received[place]
-
-
-@_both("elsewhere", "MSG-03")
-def _elsewhere(draw: Any, scene: Scene) -> Fault:
-    """A message of another session, round or receiver is refused."""
-    at, place, message = _arriving(draw, scene)
-    return elsewhere(draw, scene.calls(), at, place, message)
-
-
-@_both("sender", "MSG-03", "SAG-16")
-def _sender(draw: Any, scene: Scene) -> Fault:
-    """A message is refused if its sender has nothing to send to this step."""
-    at, _, message = _arriving(draw, scene)
-    senders = {message.sender for message in scene.inbox(at)}
-    allowed = _allowed(scene, at)
-    strangers = [user for user in (*scene.deal.users, scene.size, SERVER) if user not in senders | allowed]
-    stranger = draw(among(strangers))
-    call = scene.calls()[at]
-    kept = call if message.sender != SERVER else replace(call, inbox=())
-    why = f"party {stranger} has nothing to send here"
-    return Fault(at, with_more(kept, replace(message, sender=stranger)), STRANGER | NOT_ALLOWED, why)
-
-
-def _allowed(scene: Scene, at: int) -> set[int]:
-    """Return the users whose messages a step accepts."""
-    if at == 0:
-        return set(scene.deal.users)
-    state = scene.state(at - 1)
-    if scene.party != SERVER:
-        return set(state.peers) - {scene.party} if at == 2 else set()
-    return set((state.keys, state.sharers, state.survivors)[at - 1])
-
-
-@_both("second-message", "MSG-04")
-def _second(draw: Any, scene: Scene) -> Fault:
-    """A second message of one type from one sender to one receiver is refused."""
-    at, _, message = _arriving(draw, scene)
-    return twice(scene.calls(), at, message)
-
-
-@_both("bytes", "MSG-02")
-def _bytes(draw: Any, scene: Scene) -> Fault:
-    """Bytes that do not decode to a message are refused."""
-    at, place, message = _arriving(draw, scene)
-    data = broken_bytes(draw, encode(message))
-    if _is_message(data):
-        data = encode(message)[:-1]
-    return Fault(at, exchanged(scene.calls()[at], place, data), ANOTHER_TYPE, "the bytes are no message")
-
-
-def _is_message(data: bytes) -> bool:
-    try:
-        parse(data)
-    except ProtocolError:
-        return False
-    return True
-
-
-@_both("type", "MSG-02")
-def _type(draw: Any, scene: Scene) -> Fault:
-    """A message of a type that the step does not expect is refused, even if it is a type of the protocol."""
-    calls = scene.calls()
-    at = draw(st.integers(0, len(calls) - 1))
-    wrong = calls[2 if at == 3 else 3].inbox[0]
-    return Fault(at, replace(calls[at], inbox=(*calls[at].inbox, wrong)), OUT_OF_TURN, "the step takes no such message")
-
-
-@_both("out-of-turn", "MSG-03")
-def _early(draw: Any, scene: Scene) -> Fault:
-    """A step is refused if an earlier step was not taken."""
-    return too_early(draw, scene.calls())
-
-
-@_both("step-again", "MSG-04", "SAG-15", "SAG-25")
-def _again(draw: Any, scene: Scene) -> Fault:
-    """A step that was already taken is refused: no second input, no second answer."""
-    return once_more(draw, scene.calls())
+def allowed(scene: Played, at: int) -> set[int]:
+    """Return the users whose messages a step of the server accepts."""
+    row, state = scene.row(at), scene.before(at).state
+    return set(senders_of(state, scene.deal.users) if row.senders is None else row.senders(state))
 
 
 # --------------------------------------------------------------------------------------------- a user: the keys
 
 
-def _keys(scene: Scene) -> dict[int, list[bytes]]:
+def _keys(scene: Played) -> dict[int, list[bytes]]:
     """Return the public keys that a user receives: for each neighbour a sealing key and a masking key."""
     [message] = scene.inbox(1)
     both = [_cut(message.sealing, 32), _cut(message.masking, 32)]
@@ -215,23 +95,16 @@ def _cut(data: bytes, size: int) -> list[bytes]:
     return [data[at : at + size] for at in range(0, len(data), size)]
 
 
-def _sent_keys(scene: Scene, keys: Sequence[tuple[int, list[bytes]]]) -> Call:
+def _sent_keys(scene: Played, keys: Sequence[tuple[int, list[bytes]]]) -> Call:
     """Return the step that shares secrets, with `keys` as the received keys."""
     [message] = scene.inbox(1)
     sealing, masking = (b"".join(pair[at] for _, pair in keys) for at in (0, 1))
     changed = replace(message, users=tuple(user for user, _ in keys), sealing=sealing, masking=masking)
-    return scenes.call("share_keys", (changed,))
+    return Call.of("share_keys", (changed,))
 
 
-@_refusal(USER, "no-message", "SAG-36")
-def _nothing(draw: Any, scene: Scene) -> Fault:
-    """Without keys the user shares nothing, and without a request it answers nothing."""
-    at = draw(among((1, 3)))
-    return Fault(at, Call(scene.calls()[at].phase), NOTHING_CAME, "no message came")
-
-
-@_refusal(USER, "keys-twice", "SAG-06", "ADP-29")
-def _keys_twice(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("keys-twice", "SAG-06", "ADP-29")
+def _keys_twice(draw: Any, scene: Played) -> Fault:
     """A key list that names a user twice is refused."""
     keys = list(_keys(scene).items())
     user, _ = draw(among(keys))
@@ -244,8 +117,8 @@ def _fresh_keys(draw: Any) -> list[bytes]:
     return [public_key(bytes([seed, which]) * 16) for which in (1, 2)]
 
 
-@_refusal(USER, "stranger-keys", "SAG-06", "ADP-29")
-def _stranger_keys(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("stranger-keys", "SAG-06", "ADP-29")
+def _stranger_keys(draw: Any, scene: Played) -> Fault:
     """Keys of a user that is not a neighbour are refused: of another user, the user itself, or a stranger."""
     graph = scene.state(0).round.graph
     others = set(scene.deal.users) - graph.neighbours(scene.party)
@@ -254,8 +127,8 @@ def _stranger_keys(draw: Any, scene: Scene) -> Fault:
     return Fault(1, _sent_keys(scene, keys), OUTSIDE | TWICE, f"user {user} is no neighbour", THE_SERVER)
 
 
-@_refusal(USER, "equal-keys", "SAG-07")
-def _equal_keys(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("equal-keys", "SAG-07")
+def _equal_keys(draw: Any, scene: Played) -> Fault:
     """Two equal keys are refused, whether they belong to two users, to one user, or to the user itself."""
     keys = _keys(scene)
     own = scene.events()[0].sent[0]
@@ -270,8 +143,8 @@ def _equal_keys(draw: Any, scene: Scene) -> Fault:
     )
 
 
-@_refusal(USER, "few-keys", "SAG-08")
-def _few_keys(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("few-keys", "SAG-08")
+def _few_keys(draw: Any, scene: Played) -> Fault:
     """With the keys of fewer than t - 1 neighbours, the user shares nothing."""
     keys, t = _keys(scene), scene.deal.numbers["t"]
     chosen = sorted(strategies.subset(draw, sorted(keys), 0, t - 2))
@@ -279,8 +152,8 @@ def _few_keys(draw: Any, scene: Scene) -> Fault:
     return Fault(1, _sent_keys(scene, [(user, keys[user]) for user in chosen]), TOO_FEW, f"{len(chosen)} keys came")
 
 
-@_refusal(USER, "weak-key", "SAG-09", "KEY-01")
-def _weak_key(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("weak-key", "SAG-09", "KEY-01")
+def _weak_key(draw: Any, scene: Played) -> Fault:
     """A public key of low order is refused, both for sealing and for masking."""
     keys = _keys(scene)
     user, which = draw(among(sorted(keys))), draw(st.integers(0, 1))
@@ -289,19 +162,19 @@ def _weak_key(draw: Any, scene: Scene) -> Fault:
     return Fault(1, _sent_keys(scene, list(keys.items())), WEAK_KEY, f"a key of user {user} is of low order", blamed)
 
 
-@_refusal(USER, "key-lengths", "MSG-02", "SAG-33")
-def _key_lengths(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("key-lengths", "MSG-02", "SAG-33")
+def _key_lengths(draw: Any, scene: Played) -> Fault:
     """A key list is refused unless every key of every named user has 32 bytes."""
     [message] = scene.inbox(1)
     name = draw(among(("sealing", "masking")))
     keys = getattr(message, name)
     wrong = draw(among((keys[:-1], keys + b"\0", keys[:-32], keys + bytes(range(32)))))
-    call = scenes.call("share_keys", (replace(message, **{name: wrong}),))
+    call = Call.of("share_keys", (replace(message, **{name: wrong}),))
     return Fault(1, call, LENGTH, f"{name} has {len(wrong)} bytes")
 
 
-@_refusal(USER, "descending", "SAG-32", "ADP-29")
-def _descending(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("descending", "SAG-32", "ADP-29")
+def _descending(draw: Any, scene: Played) -> Fault:
     """A key list or a request whose users are not in ascending order is malformed, and the server is blamed."""
     why, keys = "the users do not ascend", list(_keys(scene).items())
     if draw(st.booleans()) or len(keys) < 2:
@@ -315,15 +188,15 @@ def _descending(draw: Any, scene: Scene) -> Fault:
 # ------------------------------------------------------------------------------------------- a user: the shares
 
 
-def _lane(scene: Scene, message: Message) -> tuple[Lane, bytes]:
+def _lane(scene: Played, message: Message) -> tuple[Lane, bytes]:
     """Return the two inputs with which a neighbour's payload is sealed: the lane and the shared secret."""
     state = scene.state(1)
     keys = (state.peers[message.sender].sealing, state.peers[scene.party].sealing)
     return Lane(state.round.context(), message.sender, scene.party, *keys), state.sealing_secrets[message.sender]
 
 
-@_refusal(USER, "payload", "SEA-02", "ADP-29")
-def _payload(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("payload", "SEA-02", "ADP-29")
+def _payload(draw: Any, scene: Played) -> Fault:
     """A payload that was altered or sealed for another round does not open. Its sender and the server are blamed."""
     inbox = scene.inbox(2)
     place = draw(st.integers(0, len(inbox) - 1))
@@ -337,8 +210,8 @@ def _payload(draw: Any, scene: Scene) -> Fault:
     return Fault(2, call, BAD_CIPHERTEXT, "a payload does not open", frozenset({message.sender, SERVER}))
 
 
-@_refusal(USER, "plaintext", "MSG-02", "SAG-33")
-def _plaintext(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("plaintext", "MSG-02", "SAG-33")
+def _plaintext(draw: Any, scene: Played) -> Fault:
     """A plaintext that is not two elements is refused: cut, extended, or with a number that is too large."""
     inbox = scene.inbox(2)
     place = draw(st.integers(0, len(inbox) - 1))
@@ -351,8 +224,8 @@ def _plaintext(draw: Any, scene: Scene) -> Fault:
     return Fault(2, moved(scene.calls()[2], place, changed), BAD_VECTOR, "the plaintext is not two elements")
 
 
-@_refusal(USER, "few-shares", "SAG-13")
-def _few_shares(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("few-shares", "SAG-13")
+def _few_shares(draw: Any, scene: Played) -> Fault:
     """With the shares of fewer than t - 1 neighbours, the user sends no masked input."""
     call, t = scene.calls()[2], scene.deal.numbers["t"]
     fewer = t - 2 if draw(st.booleans()) else draw(st.integers(0, t - 2))
@@ -362,19 +235,19 @@ def _few_shares(draw: Any, scene: Scene) -> Fault:
 # ------------------------------------------------------------------------------------------ a user: the request
 
 
-def _asked(scene: Scene, survivors: Sequence[int], dropped: Sequence[int]) -> Call:
+def _asked(scene: Played, survivors: Sequence[int], dropped: Sequence[int]) -> Call:
     """Return a user's last step with another request."""
     [message] = scene.inbox(3)
-    return scenes.call("unmasking", (replace(message, survivors=tuple(survivors), dropped=tuple(dropped)),))
+    return Call.of("unmasking", (replace(message, survivors=tuple(survivors), dropped=tuple(dropped)),))
 
 
-def _request(scene: Scene) -> UnmaskRequest:
+def _request(scene: Played) -> UnmaskRequest:
     [message] = scene.inbox(3)
     assert isinstance(message, UnmaskRequest)
     return message
 
 
-def _still_enough(scene: Scene, survivors: Sequence[int]) -> bool:
+def _still_enough(scene: Played, survivors: Sequence[int]) -> bool:
     """Return whether SAG-22 and HSA-18 allow a request with these survivors."""
     agreed = scene.state(0).round
     near, parameters = agreed.graph.holders(scene.party) & set(survivors), agreed.parameters
@@ -387,8 +260,8 @@ def few_of_some(left: Sequence[int], T: int) -> bool:
     return any(0 < count < T + 2 for count in left)
 
 
-@_refusal(USER, "request-twice", "SAG-19")
-def _named_twice(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("request-twice", "SAG-19")
+def _named_twice(draw: Any, scene: Played) -> Fault:
     """A request that names a user twice in one of its lists is refused."""
     request = _request(scene)
     survivors, dropped = list(request.survivors), list(request.dropped)
@@ -398,8 +271,8 @@ def _named_twice(draw: Any, scene: Scene) -> Fault:
     return Fault(3, _asked(scene, sorted(survivors), sorted(dropped)), TWICE, f"user {user} is named twice", THE_SERVER)
 
 
-@_refusal(USER, "request-outside", "SAG-19")
-def _named_outside(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("request-outside", "SAG-19")
+def _named_outside(draw: Any, scene: Played) -> Fault:
     """A request that names a user outside the roster, in either list, is refused."""
     request, outsider = _request(scene), draw(among((scene.size, 2**31 - 1, SERVER)))
     survivors, dropped = [*request.survivors], [*request.dropped]
@@ -407,8 +280,8 @@ def _named_outside(draw: Any, scene: Scene) -> Fault:
     return Fault(3, _asked(scene, survivors, dropped), OUTSIDE, f"{outsider} is not on the roster", THE_SERVER)
 
 
-@_refusal(USER, "request-both", "SAG-20")
-def _named_in_both(draw: Any, scene: Scene) -> Fault | None:
+@_user.refuses("request-both", "SAG-20")
+def _named_in_both(draw: Any, scene: Played) -> Fault | None:
     """A request that names a user as both survivor and dropped is refused: both of its secrets would be released."""
     request = _request(scene)
     user = draw(among((*request.survivors, *request.dropped)))
@@ -418,8 +291,8 @@ def _named_in_both(draw: Any, scene: Scene) -> Fault | None:
     return Fault(3, _asked(scene, survivors, dropped), TWICE, f"user {user} is in both sets", THE_SERVER)
 
 
-@_refusal(USER, "request-without", "SAG-21", spare=1)
-def _named_without(draw: Any, scene: Scene) -> Fault | None:
+@_user.refuses("request-without", "SAG-21", spare=1)
+def _named_without(draw: Any, scene: Played) -> Fault | None:
     """A request in which the user itself is not a survivor is refused, whether it is named as dropped or not at all."""
     request = _request(scene)
     survivors = [user for user in request.survivors if user != scene.party]
@@ -429,8 +302,8 @@ def _named_without(draw: Any, scene: Scene) -> Fault | None:
     return Fault(3, _asked(scene, survivors, dropped), OUTSIDE, f"user {scene.party} is not a survivor", THE_SERVER)
 
 
-@_refusal(USER, "few-survivors", "SAG-22")
-def _few_survivors(draw: Any, scene: Scene) -> Fault:
+@_user.refuses("few-survivors", "SAG-22")
+def _few_survivors(draw: Any, scene: Played) -> Fault:
     """A request with too few survivors, in total or among the holders, is refused."""
     request = _request(scene)
     holders = scene.state(0).round.graph.holders(scene.party)
@@ -444,8 +317,8 @@ def _few_survivors(draw: Any, scene: Scene) -> Fault:
     return Fault(3, _asked(scene, survivors, sorted(dropped)), TOO_FEW, f"{len(survivors)} users survive")
 
 
-@_refusal(USER, "request-unnamed", "SAG-23", spare=1)
-def _unnamed(draw: Any, scene: Scene) -> Fault | None:
+@_user.refuses("request-unnamed", "SAG-23", spare=1)
+def _unnamed(draw: Any, scene: Played) -> Fault | None:
     """A request that leaves out a user whose shares the party holds is refused."""
     request, held = _request(scene), set(scene.state(2).held) - {scene.party}
     user = draw(among(sorted(held)))
@@ -456,8 +329,8 @@ def _unnamed(draw: Any, scene: Scene) -> Fault | None:
     return Fault(3, _asked(scene, survivors, dropped), OUTSIDE, why, THE_SERVER)
 
 
-@_refusal(USER, "request-unheld", "SAG-23", spare=1)
-def _unheld(draw: Any, scene: Scene) -> Fault | None:
+@_user.refuses("request-unheld", "SAG-23", spare=1)
+def _unheld(draw: Any, scene: Played) -> Fault | None:
     """A request that names a neighbour whose shares the party does not hold is refused."""
     request, state = _request(scene), scene.state(2)
     missing = state.round.graph.neighbours(scene.party) - set(state.held)
@@ -472,8 +345,8 @@ def _unheld(draw: Any, scene: Scene) -> Fault | None:
     return Fault(3, _asked(scene, sorted(survivors), sorted(dropped)), OUTSIDE, why, THE_SERVER)
 
 
-@_refusal(USER, "another-request", "SAG-25", "SAG-20", spare=1)
-def _another_request(draw: Any, scene: Scene) -> Fault | None:
+@_user.refuses("another-request", "SAG-25", "SAG-20", spare=1)
+def _another_request(draw: Any, scene: Played) -> Fault | None:
     """A user that answered one request refuses another one, in which a survivor is named as dropped."""
     request = _request(scene)
     others = [user for user in request.survivors if user != scene.party]
@@ -487,8 +360,8 @@ def _another_request(draw: Any, scene: Scene) -> Fault | None:
 # --------------------------------------------------------------------------------------------------- the server
 
 
-@_refusal(SERVED, "share-for-a-stranger", "SAG-31", "ADP-29", sparse=True)
-def _share_for_stranger(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("share-for-a-stranger", "SAG-31", "ADP-29", sparse=True, shared=False)
+def _share_for_stranger(draw: Any, scene: Played) -> Fault | None:
     """A share for a user that is not its sender's neighbour is malformed, and the sender is blamed."""
     state, inbox = scene.state(0), scene.inbox(1)
     message = one_of(draw, [message for message in inbox if isinstance(message, SecretShares)])
@@ -501,8 +374,8 @@ def _share_for_stranger(draw: Any, scene: Scene) -> Fault | None:
     return Fault(1, call, MALFORMED, why, frozenset({message.sender}))
 
 
-@_refusal(SERVED, "lengths", "SAG-33", "ADP-29")
-def _lengths(draw: Any, scene: Scene) -> Fault:
+@_server.refuses("lengths", "SAG-33", "ADP-29")
+def _lengths(draw: Any, scene: Played) -> Fault:
     """An advertised key or a commitment that is not 32 bytes long is malformed, and its sender is blamed."""
     at, names = one_of(draw, ((0, ("sealing", "masking")), (1, ("commitment",))))
     name = draw(among(names))
@@ -515,8 +388,8 @@ def _lengths(draw: Any, scene: Scene) -> Fault:
     return Fault(at, moved(scene.calls()[at], place, wrong), LENGTH, why, frozenset({message.sender}))
 
 
-@_refusal(SERVED, "weak-key", "SAG-34", "KEY-01", "ADP-29")
-def _weak_advertised(draw: Any, scene: Scene) -> Fault:
+@_server.refuses("weak-key", "SAG-34", "KEY-01", "ADP-29")
+def _weak_advertised(draw: Any, scene: Played) -> Fault:
     """An advertised key of low order is refused, and its sender is blamed."""
     place = draw(st.integers(0, len(scene.inbox(0)) - 1))
     message, name = scene.inbox(0)[place], draw(among(("sealing", "masking")))
@@ -525,8 +398,8 @@ def _weak_advertised(draw: Any, scene: Scene) -> Fault:
     return Fault(0, moved(scene.calls()[0], place, wrong), WEAK_KEY, why, frozenset({message.sender}))
 
 
-@_refusal(SERVED, "equal-keys", "SAG-35", "ADP-29")
-def _equal_advertised(draw: Any, scene: Scene) -> Fault:
+@_server.refuses("equal-keys", "SAG-35", "ADP-29")
+def _equal_advertised(draw: Any, scene: Played) -> Fault:
     """Two equal advertised keys are refused, regardless of owner or purpose, and their owners are blamed."""
     inbox = scene.inbox(0)
     place, other = draw(st.integers(0, len(inbox) - 1)), draw(st.integers(0, len(inbox) - 1))
@@ -539,8 +412,8 @@ def _equal_advertised(draw: Any, scene: Scene) -> Fault:
     return Fault(0, moved(scene.calls()[0], place, wrong), TWICE, f"users {sorted(blamed)} have one key", blamed)
 
 
-@_refusal(SERVED, "other-neighbours", "SAG-37", "ADP-29")
-def _other_neighbours(draw: Any, scene: Scene) -> Fault:
+@_server.refuses("other-neighbours", "SAG-37", "ADP-29")
+def _other_neighbours(draw: Any, scene: Played) -> Fault:
     """A masked input is refused unless the neighbours it names are its sender's neighbours among the sharers."""
     place = draw(st.integers(0, len(scene.inbox(2)) - 1))
     message = scene.inbox(2)[place]
@@ -558,7 +431,7 @@ def graph(draw: Any, call: Caller) -> None:
     drawn = strategies.subset(draw, deal.users, max(0, len(deal.users) - 3))
     header = (deal.session, deal.round)
     inbox = [AdvertisedKeys(*header, user, SERVER, key_of(user, 1), key_of(user, 2)) for user in drawn]
-    step, scene = scenes.call("advertise_keys", inbox), Scene(deal, SERVER, deal.network())
+    step, scene = Call.of("advertise_keys", inbox), Played(deal, SERVER, deal.network())
     if "reject" in scene.entries([step])[0]:
         playing.judge(call, scene, Fault(0, step, TOO_FEW, "too few users are left"), calls=())
     else:
@@ -581,8 +454,8 @@ def partial(draw: Any, call: Caller) -> None:
         playing.judge(call, scene, calls=calls)
 
 
-@_refusal(SERVED, "few-users", "SAG-18")
-def _few_users(draw: Any, scene: Scene) -> Fault:
+@_server.refuses("few-users", "SAG-18")
+def _few_users(draw: Any, scene: Played) -> Fault:
     """The step is refused if too few users advertised, shared, or sent an input. With enough users it works."""
     at = draw(st.integers(0, 2))
     senders = sorted({message.sender for message in scene.inbox(at)})
@@ -591,14 +464,14 @@ def _few_users(draw: Any, scene: Scene) -> Fault:
     return _only(scene, at, kept, f"{fewer} users are left")
 
 
-def _only(scene: Scene, at: int, senders: Sequence[int], why: str) -> Fault:
+def _only(scene: Played, at: int, senders: Sequence[int], why: str) -> Fault:
     event = scene.events()[at]
     inbox = [message for message in event.received if message.sender in senders]
-    return Fault(at, scenes.call(event.step.phase, inbox), TOO_FEW, why)
+    return Fault(at, Call.of(event.step.phase, inbox), TOO_FEW, why)
 
 
-@_refusal(SERVED, "few-holders", "SAG-18", sparse=True, spare=1)
-def _few_holders(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("few-holders", "SAG-18", sparse=True, shared=False, spare=1)
+def _few_holders(draw: Any, scene: Played) -> Fault | None:
     """The server requests no sum if some user's secrets have fewer than t holders left, even with many users."""
     state, t = scene.state(1), scene.deal.numbers["t"]
     owner = draw(among(state.sharers))
@@ -611,8 +484,8 @@ def _few_holders(draw: Any, scene: Scene) -> Fault | None:
     return _only(scene, 2, sorted(kept), f"user {owner} has {t - 1} holders left")
 
 
-@_refusal(SERVED, "few-answers", "SAG-27", "SAG-30")
-def _few_answers(draw: Any, scene: Scene) -> Fault:
+@_server.refuses("few-answers", "SAG-27", "SAG-30")
+def _few_answers(draw: Any, scene: Played) -> Fault:
     """If fewer than t holders of some user answer, nothing is recovered; with enough answers the step works."""
     state, t = scene.state(1), scene.deal.numbers["t"]
     owner = draw(among(state.sharers))
@@ -623,11 +496,11 @@ def _few_answers(draw: Any, scene: Scene) -> Fault:
     return _only(scene, 3, kept, f"{t - 1} holders of user {owner} answer")
 
 
-@_refusal(SERVED, "outsider", "SAG-16", "MSG-03", spare=1)
-def _outsider(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("outsider", "SAG-16", "MSG-03", spare=1)
+def _outsider(draw: Any, scene: Played) -> Fault | None:
     """The server refuses an input from a user that shared no secrets and an answer from one that sent no input."""
     at = draw(among((2, 3)))
-    outside = sorted(set(scene.deal.users) - _allowed(scene, at))
+    outside = sorted(set(scene.deal.users) - allowed(scene, at))
     if not outside:
         return None
     user = draw(among(outside))
@@ -635,8 +508,8 @@ def _outsider(draw: Any, scene: Scene) -> Fault | None:
     return Fault(at, with_more(scene.calls()[at], message), NOT_ALLOWED, f"user {user} is outside")
 
 
-@_refusal(SERVED, "input", "SAG-33", "MOD-06", "MOD-07", shared=False)
-def _input(draw: Any, scene: Scene) -> Fault:
+@_server.refuses("input", "SAG-33", "MOD-06", "MOD-07", shared=False)
+def _input(draw: Any, scene: Played) -> Fault:
     """A masked input with the wrong length or a number not below R is refused, and its sender is blamed."""
     inbox, R = scene.inbox(2), int(scene.deal.numbers["R"])
     place = draw(st.integers(0, len(inbox) - 1))
@@ -649,8 +522,8 @@ def _input(draw: Any, scene: Scene) -> Fault:
     return Fault(2, moved(scene.calls()[2], place, changed), BAD_VECTOR, f"a masked input is {how}")
 
 
-@_refusal(SERVED, "neighbour-order", "SAG-76", "ADP-29")
-def _neighbour_order(draw: Any, scene: Scene) -> Fault | None:
+@_server.refuses("neighbour-order", "SAG-76", "ADP-29")
+def _neighbour_order(draw: Any, scene: Played) -> Fault | None:
     """A masked input that names the right neighbours in the wrong order is refused, and its sender is blamed."""
     place = draw(st.integers(0, len(scene.inbox(2)) - 1))
     message = scene.inbox(2)[place]
@@ -661,8 +534,8 @@ def _neighbour_order(draw: Any, scene: Scene) -> Fault | None:
     return Fault(2, moved(scene.calls()[2], place, wrong), IN_ORDER, why, frozenset({message.sender}))
 
 
-@_refusal(SERVED, "answer-order", "SAG-77", "ADP-29")
-def _answer_order(draw: Any, scene: Scene) -> Fault:
+@_server.refuses("answer-order", "SAG-77", "ADP-29")
+def _answer_order(draw: Any, scene: Played) -> Fault:
     """An answer that names the right users in the wrong order is malformed, and its sender is blamed."""
     place = draw(st.integers(0, len(scene.inbox(3)) - 1))
     message = scene.inbox(3)[place]
@@ -672,8 +545,8 @@ def _answer_order(draw: Any, scene: Scene) -> Fault:
     return Fault(3, moved(scene.calls()[3], place, wrong), MALFORMED, why, frozenset({message.sender}))
 
 
-@_refusal(SERVED, "answer", "SAG-26", "ADP-29")
-def _answer(draw: Any, scene: Scene) -> Fault:
+@_server.refuses("answer", "SAG-26", "ADP-29")
+def _answer(draw: Any, scene: Played) -> Fault:
     """An answer that does not hold exactly the requested shares is malformed, and its sender is blamed."""
     inbox = scene.inbox(3)
     place = draw(st.integers(0, len(inbox) - 1))
@@ -684,7 +557,7 @@ def _answer(draw: Any, scene: Scene) -> Fault:
     return Fault(3, call, MALFORMED, "an answer does not hold what was asked for", frozenset({message.sender}))
 
 
-def _wrong_lists(draw: Any, scene: Scene, message: UnmaskShares) -> dict[str, Any]:
+def _wrong_lists(draw: Any, scene: Played, message: UnmaskShares) -> dict[str, Any]:
     """Draw the fields of an answer with other users, or with shares that are cut, extended or too large."""
     size, large = ELEMENT_BYTES, b"\xff" * (ELEMENT_BYTES - 1) + b"\1"
     dropped = bool(message.dropped) and bool(draw(st.booleans()))
@@ -707,8 +580,8 @@ def _wrong_lists(draw: Any, scene: Scene, message: UnmaskShares) -> dict[str, An
     return one_of(draw, forms)
 
 
-@_refusal(SERVED, "altered-share", "SAG-28", "ADP-29", sparse=False)
-def _altered_share(draw: Any, scene: Scene) -> Fault:
+@_server.refuses("altered-share", "SAG-28", "ADP-29", sparse=False)
+def _altered_share(draw: Any, scene: Played) -> Fault:
     """A recovered secret that is not its owner's is refused. The owner and all whose shares were used are blamed."""
     t = scene.deal.numbers["t"]
     inbox = [scene.inbox(3)[at] for at in strategies.subset(draw, range(len(scene.inbox(3))), t, t)]
@@ -721,7 +594,7 @@ def _altered_share(draw: Any, scene: Scene) -> Fault:
     data[at * ELEMENT_BYTES + draw(among((0, 20, 31)))] ^= 1
     inbox[place] = replace(message, **{shares: bytes(data)})
     blamed = frozenset({getattr(message, users)[at], *(message.sender for message in inbox)})
-    return Fault(3, scenes.call("unmasking", inbox), BAD_SHARE, "a share is not the right one", blamed)
+    return Fault(3, Call.of("unmasking", inbox), BAD_SHARE, "a share is not the right one", blamed)
 
 
 @check(f"{SERVED}/uncommitted", "SAG-28", "ADP-29", operations=SESSIONS, applies=playing.plays(SERVED), examples=24)
@@ -742,7 +615,7 @@ def uncommitted(draw: Any, call: Caller) -> None:
     answers = [scene.inbox(3)[at] for at in strategies.subset(draw, range(len(scene.inbox(3))), t, t)]
     blamed = frozenset({message.sender, *(answer.sender for answer in answers)})
     why = f"user {message.sender} has another {name} than its secret has"
-    fault = Fault(3, scenes.call("unmasking", answers), BAD_SHARE, why, blamed)
+    fault = Fault(3, Call.of("unmasking", answers), BAD_SHARE, why, blamed)
     playing.judge(call, scene, fault, calls=calls[:3])
 
 
@@ -776,14 +649,6 @@ def _parameters(party: str) -> None:
         )
         params["setup"]["order"] = draw(among(wrong))
         call.refused(NEW, params, ORDER, "the order is no permutation", deal.rand(_any(party)))
-
-    @check(f"{party}/refused-step", "ERR-01", operations=SESSIONS, applies=playing.plays(party), examples=30)
-    def unharmed(draw: Any, call: Caller) -> None:
-        """After the party refused other steps, its right steps come out as if it had never been asked those."""
-        scene = dealt_rounds.scene(draw, _ROLES[party])
-        names = strategies.subset(draw, range(len(_FAULTS[party])), 1, 3)
-        faults = [_FAULTS[party][sorted(_FAULTS[party])[name]](draw, scene) for name in names]
-        playing.judge(call, scene, *(fault for fault in faults if fault is not None))
 
 
 def _any(party: str) -> int:
@@ -835,14 +700,16 @@ def user(draw: Any, call: Caller) -> None:
     call.refused(NEW, params, BAD_PARAM | OUTSIDE | MALFORMED, "the user is not on the roster", deal.rand(0))
 
 
-for _name in (USER, SERVED):
-    _parameters(_name)
+for _party in (_user, _server):
+    _parameters(_party.party)
+    _party.unharmed(examples=30)
 
 
 # --------------------------------------------------------------------------------------------------------- scripts
 
 
-def _script(party: str) -> None:
+def _script(refusals: Refusals) -> None:
+    party = refusals.party
     clauses = ("SAG-10", "SAG-12", "SAG-24") if party == USER else ("SAG-05", "SAG-11", "SAG-17", "SAG-29")
     draws_nothing = party == SERVED
 
@@ -856,11 +723,9 @@ def _script(party: str) -> None:
     )
     def script(draw: Any, call: Caller) -> None:
         """The entries of a script are those of the text, and refused steps leave no trace in it."""
-        scene = dealt_rounds.scene(draw, _ROLES[party])
-        name = draw(among(sorted(_FAULTS[party])))
-        fault = _FAULTS[party][name](draw, scene)
-        playing.judge_script(call, scene, *([] if fault is None else [fault]))
+        scene = refusals.session(draw, call.caps)
+        playing.judge_script(call, scene, *refusals.drawn(draw, scene, 1))
 
 
-for _name in (USER, SERVED):
-    _script(_name)
+for _party in (_user, _server):
+    _script(_party)

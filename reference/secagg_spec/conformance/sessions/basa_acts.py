@@ -15,8 +15,7 @@ import numpy as np
 from secagg_spec.conformance.sessions.basa_cast import Cast
 from secagg_spec.conformance.sessions.basa_stage import PositionStage
 from secagg_spec.conformance.sessions.basecagg_stage import Key, Turn
-from secagg_spec.conformance.sessions.scenes import Scene
-from secagg_spec.conformance.targets.reference.scripts import Call
+from secagg_spec.conformance.sessions.session import Played
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.protocols.basa.messages import PositionUpload
 from secagg_spec.protocols.codec import Message
@@ -215,26 +214,21 @@ class Director:
 
 
 @dataclass(frozen=True, eq=False)
-class Part(Scene):
+class Part(Played):
     """One party of a session, and what it knows before each of its steps and at the end.
 
     `late` are uploads that arrived after their offer had expired, each with the number of the server's step before
-    which they may arrive. `steps` are the party's steps, if they differ from those in the session.
+    which they may arrive.
     """
 
     moments: tuple[Moment, ...] = ()
     sent: tuple[Message, ...] = ()
     late: tuple[tuple[int, PositionUpload], ...] = ()
-    steps: tuple[Call, ...] | None = None
 
     @cached_property
     def cast(self) -> Cast:
         """All other parties."""
         return Cast(self.deal)
-
-    def calls(self) -> list[Call]:
-        """Return the steps."""
-        return super().calls() if self.steps is None else list(self.steps)
 
     def when(self, holds: Callable[[Moment], bool]) -> list[int]:
         """Return the numbers of the steps before which a property holds; the end counts as the last number."""

@@ -16,7 +16,7 @@ from secagg_spec.conformance.targets.reference.crypto import channel
 from secagg_spec.conformance.targets.reference.messages import named, parse
 from secagg_spec.crypto.channels import Channel, PlainChannel
 from secagg_spec.errors import ParameterError, ProtocolError, WrongPhase
-from secagg_spec.protocols.codec import encode
+from secagg_spec.protocols.codec import Message, encode
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.steps import Randomness, Role, Step, Table
 
@@ -29,6 +29,11 @@ class Call:
 
     phase: str
     inbox: tuple[bytes, ...] = ()
+
+    @classmethod
+    def of(cls, phase: str, messages: Sequence[Message]) -> Call:
+        """Return a step with these messages."""
+        return cls(phase, tuple(encode(message) for message in messages))
 
 
 @dataclass(eq=False)

@@ -1,0 +1,158 @@
+"""One party in a session: the steps that it is asked to take, what arrives in each, and the reference in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.targets.reference.scripts import Call, Party, entries_of
+from secagg_spec.protocols.codec import Message, encode
+from secagg_spec.protocols.steps import Event, Network, Step, role_of
+
+
+class Session:
+    """One party in a session. A class says what the party is given and what arrives at it; the rest follows."""
+
+    party: int
+
+    def dealt(self) -> Deal:
+        """Return the inputs of the party before its first step."""
+        raise NotImplementedError
+
+    @cached_property
+    def inboxes(self) -> Sequence[tuple[str, Sequence[Message]]]:
+        """The phase of each right step, and the messages that arrive in it."""
+        raise NotImplementedError
+
+    @property
+    def operation(self) -> str:
+        """The operation of the party's scripts."""
+        return self.dealt().named(self.party).replace("-", "_")
+
+    @property
+    def size(self) -> int:
+        """The number of users."""
+        return int(self.dealt().numbers["N"])
+
+    def calls(self) -> list[Call]:
+        """Return the right steps."""
+        return [Call.of(phase, inbox) for phase, inbox in self.inboxes]
+
+    def inbox(self, at: int) -> list[Any]:
+        """Return the messages that arrive in a numbered step."""
+        return list(self.inboxes[at][1])
+
+    def row(self, at: int) -> Step[Any]:
+        """Return the row of the protocol's table that a numbered step takes."""
+        rows = {row.phase: row for row in self.dealt().table if row.role is role_of(self.party)}
+        return rows[self.inboxes[at][0]]
+
+    @cached_property
+    def states(self) -> list[Any]:
+        """The states of the reference's party before its first step and after each right step."""
+        party = self.dealt().open(self.party)
+        states = [party.state]
+        for step in self.calls():
+            party.take(step)
+            states.append(party.state)
+        return states
+
+    def before(self, at: int) -> Party:
+        """Return the reference's party before a numbered step; the number of steps stands for the end."""
+        opened: Party = replace(self.dealt().open(self.party), state=self.states[at])
+        return opened
+
+    def params(self, calls: Sequence[Call]) -> dict[str, Any]:
+        """Return the ``params`` of a script with these steps."""
+        deal = self.dealt()
+        agreed = {"session": deal.session.hex(), "round": str(deal.round_of(self.party))}
+        return {**deal.numbers, **agreed, **deal.setups[self.party], "steps": written(calls)}
+
+    def rand(self) -> dict[str, Any]:
+        """Return the sampled values of the party."""
+        return self.dealt().rand(self.party)
+
+    def entries(self, calls: Sequence[Call] | None = None) -> list[Any]:
+        """Return the reference's entries for these steps; by default, for the right ones."""
+        return self.right_entries if calls is None else entries_of(self.dealt().open(self.party), calls)
+
+    @cached_property
+    def right_entries(self) -> list[Any]:
+        """The reference's entries for the right steps."""
+        return self.entries(self.calls())
+
+
+@dataclass(frozen=True, eq=False)
+class Played(Session):
+    """One party of a session that the reference has played."""
+
+    deal: Deal
+    party: int
+    network: Network
+
+    def dealt(self) -> Deal:
+        """Return the inputs of every party."""
+        return self.deal
+
+    @cached_property
+    def inboxes(self) -> Sequence[tuple[str, Sequence[Message]]]:
+        """The phase of each step that the party took, and the messages that arrived in it."""
+        return [(event.step.phase, event.received) for event in self.events()]
+
+    @cached_property
+    def states(self) -> list[Any]:
+        """The states of the party before its first step and after each step."""
+        return [self.deal.open(self.party).state, *(event.state for event in self.events())]
+
+    @cached_property
+    def right_entries(self) -> list[Any]:
+        """The party's entries for the steps that it took."""
+        party = self.deal.open(self.party)
+        entries = []
+        for event in self.events():
+            party.state = event.state
+            entries.append({"outbox": [encode(message).hex() for message in event.sent], **party.shown(event.step)})
+        return entries
+
+    @property
+    def enough(self) -> int:
+        """The fewest users whose sum may be computed: max(t, T + 2)."""
+        return int(max(self.deal.numbers["t"], self.deal.numbers["T"] + 2))
+
+    def events(self, party: int | None = None) -> list[Event]:
+        """Return the steps of a party; by default, of this party."""
+        chosen = self.party if party is None else party
+        return [event for event in self.network.transcript if event.party == chosen]
+
+    def state(self, at: int) -> Any:
+        """Return the state of the party after a numbered step, as a party of SecAgg would have it."""
+        after = self.events()[at].state
+        return getattr(after, "base", after)
+
+
+def written(calls: Sequence[Call]) -> list[dict[str, Any]]:
+    """Return steps in the form of a request."""
+    return [{"phase": call.phase, "inbox": [data.hex() for data in call.inbox]} for call in calls]
+
+
+def without(call: Call, at: int) -> Call:
+    """Return a step without one of its messages."""
+    return replace(call, inbox=call.inbox[:at] + call.inbox[at + 1 :])
+
+
+def exchanged(call: Call, at: int, data: bytes) -> Call:
+    """Return a step with one of its messages replaced by other bytes."""
+    return replace(call, inbox=(*call.inbox[:at], data, *call.inbox[at + 1 :]))
+
+
+def moved(call: Call, at: int, message: Message) -> Call:
+    """Return a step with one of its messages replaced."""
+    return exchanged(call, at, encode(message))
+
+
+def with_more(call: Call, *messages: Message) -> Call:
+    """Return a step with extra messages."""
+    return replace(call, inbox=(*call.inbox, *(encode(message) for message in messages)))
