@@ -72,6 +72,12 @@ def around(page: str) -> str:
     return " ".join(_CLAUSE.sub("", _page(page)).split())
 
 
+def rows(page: str, header: str) -> list[list[str]]:
+    """Return the cells of the table on a page whose first header is `header`."""
+    table = _page(page).partition(f"| {header} |")[2].partition("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+
+
 def title(page: str) -> str:
     """Return the title of a page of the text."""
     return _page(page).partition("\n")[0].removeprefix("# ")

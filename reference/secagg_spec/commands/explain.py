@@ -275,7 +275,7 @@ def _code(name: str) -> Lines | None:
     if name not in ALL_CODES:
         return None
     errors = [error for error, code in REJECT_CODES.items() if code == name]
-    rules = [row[0] for row in rows("adapter.md", "rule broken") if f"`{name}`" in row[1]]
+    rules = [row[0] for row in resources.rows("adapter.md", "rule broken") if f"`{name}`" in row[1]]
     about = " ".join((errors[0].__doc__ or "").split()) if errors else "any reason; reported as reason not checked"
     return iter([("says", about), ("accepted for", "; ".join(rules)), ("is in", "spec/adapter.md, section 5")])
 
@@ -334,17 +334,11 @@ def place(clause: str) -> str:
     raise KeyError(clause)
 
 
-def rows(page: str, header: str) -> list[list[str]]:
-    """Return the cells of the table on a page whose first header is `header`."""
-    table = _page(page).partition(f"| {header} |")[2].partition("\n\n")[0].splitlines()[2:]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
-
-
 @cache
 def _verdicts() -> Mapping[str, str]:
     """Return when each verdict is given, from the table of the text."""
     found: dict[str, str] = {}
-    for names, when in rows("adapter.md", "verdict"):
+    for names, when in resources.rows("adapter.md", "verdict"):
         words = re.findall(r"`([^`]+)`", names) or [names.partition(",")[0]]
         for word in words:
             found[word] = f"{found[word]}; {names}: {when}" if word in found else f"{names.replace('`', '')}: {when}"

@@ -18,7 +18,8 @@ _EPILOG = """examples:
                                  and how much each version changed
   secagg-spec text 0.1.0         the requirements that a version added,
                                  changed, moved and withdrew
-  secagg-spec text --regenerate  write spec/history.toml again, in a checkout
+  secagg-spec text --regenerate  write spec/history.toml and
+                                 spec/operations.json again, in a checkout
 
 exit codes:
   0  done
@@ -35,7 +36,9 @@ def add_parser(commands: Any) -> None:
         epilog=_EPILOG,
     )
     parser.add_argument("version", nargs="?", metavar="VERSION", help="list the changes of one version")
-    parser.add_argument("--regenerate", action="store_true", help="write spec/history.toml again, and exit")
+    parser.add_argument(
+        "--regenerate", action="store_true", help="write spec/history.toml and spec/operations.json again"
+    )
     parser.set_defaults(run=main)
 
 
@@ -59,11 +62,15 @@ def _checkout() -> Path:
 
 
 def _regenerate(path: Path) -> Iterator[str]:
-    """Write the history again; write nothing if an id would be lost."""
+    """Write the history and the list of operations again; write nothing if an id would be lost."""
+    from secagg_spec.conformance.reports import operations  # noqa: PLC0415 - the checks take a second to load
+
     now = history.text()
     new = history.renewed(history.read(path), now)
     path.write_text(history.written(new), encoding="utf-8")
     yield f"{path.parent.name}/{path.name}"
+    path.with_name(operations.FILE).write_text(operations.written(), encoding="utf-8")
+    yield f"{path.parent.name}/{operations.FILE}"
     yield _counts(new.present, history.changes(new, new.present, now))
 
 

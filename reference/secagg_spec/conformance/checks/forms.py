@@ -51,7 +51,7 @@ NOT_REQUESTS = (
 )
 """Lines that are not JSON, not an object, or without an integer id."""
 
-_WRONG: dict[str, tuple[Any, ...]] = {
+WRONG: dict[str, tuple[Any, ...]] = {
     "decimal": (7, None, True, [], {}, ["7"]),
     "integer": ("1", None, True, False, [], {}, 1.5),
     "flag": (0, 1, None, "true", [], {}),
@@ -130,7 +130,7 @@ def _types(operation: str) -> None:
         """A member of the wrong JSON type is rejected as malformed."""
         valid = VALID[operation](draw, call.caps)
         rand = call.randomness(operation, valid.rand)
-        found = [place for place in places(operation, valid.params, rand) if place.form in _WRONG]
+        found = [place for place in places(operation, valid.params, rand) if place.form in WRONG]
         for place, wrong in _spoiled(draw, found, _of_another_type):
             params, changed = put(valid.params, rand, place.path, wrong)
             call.refused(operation, params, MALFORMED, f"{place.name} is {json.dumps(wrong)}", changed)
@@ -138,7 +138,7 @@ def _types(operation: str) -> None:
 
 def _of_another_type(place: Place) -> list[Any]:
     """Return values of other JSON types; for an integer, also the same number with a fraction."""
-    wrong = list(_WRONG[place.form])
+    wrong = list(WRONG[place.form])
     return [*wrong, float(place.value)] if place.form == "integer" else wrong
 
 

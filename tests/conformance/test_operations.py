@@ -1,0 +1,106 @@
+"""The list of operations as data: it is current, and describes exactly the requests that are well formed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from secagg_spec import resources
+from secagg_spec.conformance.adapter.capabilities import greet
+from secagg_spec.conformance.adapter.codes import REJECT_CODES
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.cases import dealt_rounds
+from secagg_spec.conformance.cases.requests import places, put
+from secagg_spec.conformance.cases.strategies import decimal
+from secagg_spec.conformance.cases.valid import VALID
+from secagg_spec.conformance.checks.forms import WRONG
+from secagg_spec.conformance.reports import operations
+from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, OPERATIONS, PARTIES
+from secagg_spec.conformance.targets.reference import adapter as reference
+from secagg_spec.conformance.vectors import store
+from tests.quick import one_in, part
+
+DOCUMENT = operations.document()
+CAPS = greet(DirectConnection(reference.build().answer).ask)
+
+
+def validator(operation: str, part: str) -> Draft202012Validator:
+    return Draft202012Validator({"$defs": DOCUMENT["$defs"], **DOCUMENT["operations"][operation][part]})
+
+
+def asked(operation: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return a request as it stands on a line."""
+    body = {"id": 1, "op": operation, "params": dict(params), **({"rand": rand} if rand else {})}
+    line: dict[str, Any] = json.loads(json.dumps(body))
+    return line
+
+
+def test_the_file_is_the_one_that_is_written() -> None:
+    path = resources.root("spec") / operations.FILE
+    assert path.read_text(encoding="utf-8") == operations.written(), "run secagg-spec text --regenerate"
+
+
+def test_it_is_a_schema_of_requests_and_names_only_what_exists() -> None:
+    Draft202012Validator.check_schema(DOCUMENT)
+    assert list(DOCUMENT["operations"]) == list(OPERATIONS)
+    for known in DOCUMENT["operations"].values():
+        assert known["clauses"]
+        assert all(known["says"][part] or part == "rand" or known["says"]["rand"] == "" for part in known["says"])
+    named = {code for rule in DOCUMENT["refusals"] for code in rule["codes"]}
+    assert named == set(REJECT_CODES.values())
+    whole = Draft202012Validator(DOCUMENT)
+    assert whole.is_valid(asked("field.add", {"q": "7", "a": "00000000", "b": "01000000"}))
+    assert not whole.is_valid(asked("field.add", {"q": 7, "a": "00000000", "b": "01000000"}))
+    assert not whole.is_valid(asked("field.sum", {"q": "7", "a": "00000000", "b": "01000000"}))
+
+
+@pytest.mark.parametrize("file", store.load_all(), ids=lambda file: str(file.name))
+def test_each_vector_is_well_formed_unless_it_is_to_be_malformed(file: Any) -> None:
+    for vector in file.vectors:
+        if vector.operation not in OPERATIONS:
+            continue
+        line = asked(vector.operation, vector.params, vector.rand)
+        if not validator(vector.operation, "request").is_valid(line):
+            assert "malformed" in vector.reject, vector.id
+        elif not vector.reject:
+            assert validator(vector.operation, "result").is_valid(json.loads(json.dumps(vector.result))), vector.id
+
+
+@pytest.mark.parametrize("operation", one_in(4, part(3, VALID)))
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_what_is_valid_is_well_formed_and_another_type_is_not(operation: str, data: st.DataObject) -> None:
+    valid, schema = VALID[operation](data.draw, CAPS), validator(operation, "request")
+    right = decimal(valid.params)
+    assert schema.is_valid(asked(operation, right, valid.rand))
+    assert not schema.is_valid(asked(operation, {**right, "zq": 1}, valid.rand))
+    for name in right:
+        assert not schema.is_valid(asked(operation, {key: right[key] for key in right if key != name}, valid.rand))
+    found = [place for place in places(operation, right, valid.rand) if place.form in WRONG]
+    for place in found[:20]:
+        for wrong in WRONG[place.form]:
+            params, rand = put(right, valid.rand, place.path, wrong)
+            assert not schema.is_valid(asked(operation, params, rand)), (place.name, wrong)
+
+
+@pytest.mark.parametrize("party", one_in(4, PARTIES))
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_a_session_of_a_party_has_its_members_and_no_others(party: str, data: st.DataObject) -> None:
+    protocol = party.partition(".")[0]
+    deal = dealt_rounds.deal(data.draw, protocol)
+    number = next(who for who in deal.setups if deal.named(who) == party)
+    params, rand, schema = deal.opening(number), deal.rand(number), validator("session.new", "request")
+    right = {"handle": "h", **params}
+    assert schema.is_valid(asked("session.new", right, rand))
+    assert not schema.is_valid(asked("session.new", {**right, "setup": {**params["setup"], "zq": 1}}, rand))
+    assert not schema.is_valid(asked("session.new", {**right, "numbers": {**params["numbers"], "zq": 1}}, rand))
+    other = next(name for name in NUMBERS if NUMBERS[name] != NUMBERS[protocol])
+    assert not schema.is_valid(asked("session.new", {**right, "protocol": other}, rand))
+    assert not schema.is_valid(asked("session.new", {**right, "role": "dealer"}, rand))
