@@ -104,6 +104,22 @@ def _late(party: Party, call: Call) -> Refusal | None:
     return _first(iter((_refusal(party, call, before),)))
 
 
+def _senders(party: Party, call: Call) -> Refusal | None:
+    """In the right turn, look at who sent each message before what it is and holds."""
+    row = party.step(call.phase)
+    if row.senders is None or (party.state.phases and party.state.phase != call.phase):
+        return None
+    allowed = set(row.senders(party.state))
+    for data in call.inbox:
+        try:
+            sender = parse(data).sender
+        except ProtocolError:
+            continue
+        if sender not in allowed:
+            return errors.InconsistentSets(f"{sender} has nothing to send here", (sender,))
+    return None
+
+
 def _addressed(party: Party, data: bytes) -> bytes:
     """Return a message with the session, round and receiver that the party expects; other bytes as they are."""
     try:
@@ -179,7 +195,7 @@ def _any(party: Party, call: Call) -> Refusal | None:
     return found[crc32(b"".join(call.inbox)) % len(found)] if found else None
 
 
-_LOOKING: tuple[Order, ...] = (_arrival, _backwards, _contents, _bound, _late)
+_LOOKING: tuple[Order, ...] = (_arrival, _backwards, _contents, _bound, _late, _senders)
 ORDERS: Mapping[str, Order] = MappingProxyType({look.__name__[1:]: look for look in (*_LOOKING, _any)})
 
 

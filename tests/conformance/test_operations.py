@@ -31,7 +31,7 @@ CAPS = greet(DirectConnection(reference.build().answer).ask)
 
 
 def validator(operation: str, part: str) -> Draft202012Validator:
-    return Draft202012Validator({"$defs": DOCUMENT["$defs"], **DOCUMENT["operations"][operation][part]})
+    return Draft202012Validator({"$defs": DOCUMENT["$defs"], "$ref": f"#/$defs/{operation}.{part}"})
 
 
 def asked(operation: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -39,6 +39,32 @@ def asked(operation: str, params: Mapping[str, Any], rand: Mapping[str, Any] | N
     body = {"id": 1, "op": operation, "params": dict(params), **({"rand": rand} if rand else {})}
     line: dict[str, Any] = json.loads(json.dumps(body))
     return line
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_each_result_has_types(operation: str) -> None:
+    schema = DOCUMENT["$defs"][f"{operation}.result"]
+    empty = {"session.new", "session.again", "session.free", "signature.verify", "select.request"}
+    assert bool(schema.get("properties") or schema.get("$ref")) == (operation not in empty)
+    assert schema.get("additionalProperties") is False or "$ref" in schema
+
+
+@pytest.mark.parametrize(
+    ("answer", "right"),
+    [
+        ({"id": 1, "result": {}}, True),
+        ({"id": None, "reject": {"code": "malformed", "message": "no"}}, True),
+        ({"id": 1, "reject": {"code": "replay", "blamed": [0, "server"]}}, True),
+        ({"id": 1, "unsupported": True}, True),
+        ({"id": 1, "error": {"message": "broke"}}, True),
+        ({"id": 1, "result": {}, "unsupported": True}, False),
+        ({"id": 1, "reject": {"code": "bad"}}, False),
+        ({"result": {}}, False),
+    ],
+)
+def test_an_answer_is_one_of_four(answer: dict[str, Any], right: bool) -> None:
+    schema = Draft202012Validator({"$defs": DOCUMENT["$defs"], "$ref": "#/$defs/answer"})
+    assert schema.is_valid(answer) == right
 
 
 def test_the_file_is_the_one_that_is_written() -> None:
@@ -54,10 +80,21 @@ def test_it_is_a_schema_of_requests_and_names_only_what_exists() -> None:
         assert all(known["says"][part] or part == "rand" or known["says"]["rand"] == "" for part in known["says"])
     named = {code for rule in DOCUMENT["refusals"] for code in rule["codes"]}
     assert named == set(REJECT_CODES.values())
+    assert {clause for rule in DOCUMENT["refusals"] for clause in rule["clauses"]} <= set(resources.clauses())
+    assert {f"HSA-0{n}" for n in range(1, 7)} <= {c for rule in DOCUMENT["refusals"] for c in rule["clauses"]}
     whole = Draft202012Validator(DOCUMENT)
     assert whole.is_valid(asked("field.add", {"q": "7", "a": "00000000", "b": "01000000"}))
     assert not whole.is_valid(asked("field.add", {"q": 7, "a": "00000000", "b": "01000000"}))
     assert not whole.is_valid(asked("field.sum", {"q": "7", "a": "00000000", "b": "01000000"}))
+
+
+def answered(value: Any) -> Any:
+    """Return a result of a vector as an adapter gives it: with one of the codes that fit a refused step."""
+    if isinstance(value, Mapping) and isinstance(value.get("reject"), list | tuple):
+        return {"reject": {"code": value["reject"][0], "message": "", "blamed": []}}
+    if isinstance(value, Mapping):
+        return {name: answered(entry) for name, entry in value.items()}
+    return [answered(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 @pytest.mark.parametrize("file", store.load_all(), ids=lambda file: str(file.name))
@@ -69,7 +106,7 @@ def test_each_vector_is_well_formed_unless_it_is_to_be_malformed(file: Any) -> N
         if not validator(vector.operation, "request").is_valid(line):
             assert "malformed" in vector.reject, vector.id
         elif not vector.reject:
-            assert validator(vector.operation, "result").is_valid(json.loads(json.dumps(vector.result))), vector.id
+            assert validator(vector.operation, "result").is_valid(answered(vector.result)), vector.id
 
 
 @pytest.mark.parametrize("operation", one_in(4, part(3, VALID)))
@@ -101,6 +138,7 @@ def test_a_session_of_a_party_has_its_members_and_no_others(party: str, data: st
     assert schema.is_valid(asked("session.new", right, rand))
     assert not schema.is_valid(asked("session.new", {**right, "setup": {**params["setup"], "zq": 1}}, rand))
     assert not schema.is_valid(asked("session.new", {**right, "numbers": {**params["numbers"], "zq": 1}}, rand))
+    assert not schema.is_valid({**asked("session.new", right, rand), "zq": 1})
     other = next(name for name in NUMBERS if NUMBERS[name] != NUMBERS[protocol])
     assert not schema.is_valid(asked("session.new", {**right, "protocol": other}, rand))
     assert not schema.is_valid(asked("session.new", {**right, "role": "dealer"}, rand))

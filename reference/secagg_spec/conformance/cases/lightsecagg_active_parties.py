@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -150,6 +150,10 @@ class ActiveUser(UserSession):
         return self.agreed.dealt("lightsecagg-active", self.party, setup, sampled)
 
 
+def _fields(session: UserSession | ServerSession) -> dict[str, Any]:
+    return {field.name: getattr(session, field.name) for field in fields(session)}
+
+
 def user_scene(draw: Any, caps: Capabilities, spare: int = 0) -> ActiveUser:
     """Draw a user that must confirm and answer. If possible, `spare` more users share than necessary."""
     drawn = agreed(draw, caps, USER)
@@ -157,7 +161,7 @@ def user_scene(draw: Any, caps: Capabilities, spare: int = 0) -> ActiveUser:
     base = lightsecagg_parties.received(draw, drawn, min(N - 1, max(T + 1, W - 1) + spare), sealed=True)
     others = [user for user in base.surviving if user != base.party]
     signers = tuple(sorted([base.party, *strategies.subset(draw, others, W - 1)]))
-    return ActiveUser(**vars(base), signing=signing_keys(draw, N), signers=signers)
+    return ActiveUser(**_fields(base), signing=signing_keys(draw, N), signers=signers)
 
 
 @dataclass(frozen=True)
@@ -202,4 +206,4 @@ def server_scene(draw: Any, caps: Capabilities) -> ActiveServer:
     more = strategies.subset(draw, others, max(0, drawn.numbers["W"] - len(answering)))
     N = drawn.numbers["N"]
     privates, signing = tuple(lightsecagg_parties.private_keys(draw, N)), signing_keys(draw, N)
-    return ActiveServer(**vars(base), privates=privates, signing=signing, signers=(*answering, *more))
+    return ActiveServer(**_fields(base), privates=privates, signing=signing, signers=(*answering, *more))

@@ -13,7 +13,6 @@ from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.basa_faults import (
     BAD_FORM,
-    ELSEWHERE,
     FEW,
     HELD,
     NOT_NOW,
@@ -25,7 +24,7 @@ from secagg_spec.conformance.checks.basa_faults import (
 )
 from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, Caller, check
 from secagg_spec.conformance.checks.faults import REFUSALS
-from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults
+from secagg_spec.conformance.checks.scripts import ELSEWHERE, Fault, ask, drop_faults
 from secagg_spec.conformance.sessions.basa_acts import Director, Moment, Part, positions
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.targets.reference.scripts import Call

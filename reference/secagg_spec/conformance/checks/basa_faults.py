@@ -16,7 +16,7 @@ from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import BAD_PARAM, Caller, check
 from secagg_spec.conformance.checks.crypto import EQUAL_KEYS, KEY_LENGTH
 from secagg_spec.conformance.checks.faults import IN_ANY_ORDER, Refusals
-from secagg_spec.conformance.checks.scripts import OUT_OF_RANGE, Fault
+from secagg_spec.conformance.checks.scripts import ELSEWHERE, OUT_OF_RANGE, Fault
 from secagg_spec.conformance.sessions.basa_acts import Part
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.targets.reference.scripts import Call
@@ -24,7 +24,6 @@ from secagg_spec.protocols.basa.messages import EpochKeys, PositionOffer, Positi
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
 NOT_NOW = frozenset({"wrong_phase", "replay", "malformed"})
-ELSEWHERE = frozenset({"wrong_phase", "malformed"})
 OUTSIDER = frozenset({"malformed", "unknown_peer", "out_of_range"})
 HELD = frozenset({"replay", "wrong_phase"})
 BAD_FORM = frozenset({"malformed", "length_mismatch", "noncanonical", "out_of_range", "inconsistent_sets"})

@@ -34,7 +34,7 @@ REFUSALS: dict[str, Refusals] = {}
 
 @dataclass(frozen=True)
 class Rule:
-    """A step that a party must refuse, and the clauses that say so. `shared` rules hold in other rounds of the kind."""
+    """A step that a party must refuse, and the clauses that say so. HeteroSAg's parties take over `shared` rules."""
 
     build: Build
     clauses: tuple[str, ...]
@@ -107,6 +107,7 @@ class Refusals:
         more : tuple of str
             The further clauses that a fault breaks, by its name with _ for -.
         """
+        assert {name.replace("_", "-") for name in more} <= set(DERIVED), "clauses of a fault that is not derived"
         protocol, _, role = self.party.replace("_", "-").partition(".")
         rows = [row for row in PROTOCOLS[protocol].table if row.role is Role(role)]
         for name, rule in DERIVED.items():
@@ -195,7 +196,7 @@ def _elsewhere(draw: Any, session: Session) -> Fault | None:
     at, place, message = found
     others = [other for other in (message.sender, SERVER, 0, 1, session.size) if other != message.receiver]
     changes: dict[str, Any] = {"session": bytes([message.session[0] ^ 1]) + message.session[1:]}
-    if session.before(at).state.endpoint.round is not None:
+    if session.states[at].endpoint.round is not None:
         changes["round"] = message.round ^ draw(among((1, 256)))
     if message.receiver == session.party:
         changes["receiver"] = draw(among(others))
@@ -213,7 +214,7 @@ def _relay(draw: Any, session: Session) -> Fault | None:
     at, place, message = found
     receiver = draw(among((session.size, SERVER, message.sender)))
     call = moved(session.calls()[at], place, replace(message, receiver=receiver))
-    return Fault(at, call, STRANGER | ELSEWHERE, f"a message is for party {receiver}")
+    return Fault(at, call, STRANGER, f"a message is for party {receiver}")
 
 
 @_derived("sender", "MSG-03")
@@ -223,20 +224,21 @@ def _sender(draw: Any, session: Session) -> Fault | None:
     if found is None:
         return None
     at, place, message = found
-    party, users = session.before(at), range(session.size)
-    row = session.row(at)
-    allowed = {*senders_of(party.state, users)} if row.senders is None else {*row.senders(party.state)}
-    parties = (*users, session.size, 2**31 - 1, SERVER, AUTHORITY)
-    stranger = draw(among([who for who in parties if who not in allowed and who != message.sender]))
+    parties = (*range(session.size), session.size, 2**31 - 1, SERVER, AUTHORITY)
+    stranger = draw(among([who for who in parties if who not in senders(session, at) and who != message.sender]))
     changed, call = replace(message, sender=stranger), session.calls()[at]
-    call = with_more(call, changed) if party.state.phases and not row.one else moved(call, place, changed)
-    return Fault(at, call, STRANGER, f"party {stranger} has nothing to send here")
+    ordered = bool(session.states[at].phases)
+    call = with_more(call, changed) if ordered and not session.row(at).one else moved(call, place, changed)
+    codes = STRANGER | broken.by_header(message, session.party)
+    return Fault(at, call, codes, f"party {stranger} has nothing to send here")
 
 
-def senders_of(state: Any, users: Sequence[int]) -> Sequence[int]:
-    """Return the users whose messages to other users the server relays: in SecAgg those that advertised keys."""
-    base = getattr(state, "base", state)
-    return list(getattr(base, "keys", None) or users)
+def senders(session: Session, at: int) -> set[int]:
+    """Return who may send to a numbered step; the server relays, in SecAgg, for users that advertised keys."""
+    row, state = session.row(at), session.states[at]
+    if row.senders is not None:
+        return set(row.senders(state))
+    return set(getattr(getattr(state, "base", state), "keys", None) or range(session.size))
 
 
 @_derived("second-message", "MSG-04")
@@ -246,12 +248,14 @@ def _second(draw: Any, session: Session) -> Fault | None:
     if found is None:
         return None
     at, _, message = found
-    others = [
-        other for other in session.inbox(at) if (type(other), other.receiver) == (type(message), message.receiver)
-    ]
+    kind, right = (type(message), message.receiver), session.calls()[at]
+    others = [other for other in session.inbox(at) if (type(other), other.receiver) == kind]
+    if session.row(at).senders is None and hasattr(message, "payload"):
+        others.append(replace(message, payload=message.payload + b"\1"))
     second = replace(one_of(draw, [message, *others]), sender=message.sender)
-    call = with_more(session.calls()[at], second)
-    codes = SECOND if second == message else _codes(session, at, call, len(call.inbox) - 1, SECOND)
+    call = with_more(right, second)
+    same = encode(second) in right.inbox
+    codes = SECOND if same else _codes(session, at, call, len(right.inbox), SECOND)
     return Fault(at, call, codes, "a sender sent two messages")
 
 
@@ -298,7 +302,8 @@ def _type(draw: Any, session: Session) -> Fault | None:
         return None
     message = one_of(draw, wrong)
     call = moved(call, 0, message) if row.one and draw(st.booleans()) else with_more(call, message)
-    return Fault(at, call, OUT_OF_TURN, f"the step {row.phase} takes no {type(message).__name__}")
+    codes = OUT_OF_TURN if message.sender in senders(session, at) else OUT_OF_TURN | STRANGER
+    return Fault(at, call, codes, f"the step {row.phase} takes no {type(message).__name__}")
 
 
 @_derived("no-message", follows=lambda rows: any(row.one for row in rows))

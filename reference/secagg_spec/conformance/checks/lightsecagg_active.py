@@ -242,9 +242,10 @@ def _server_session(draw: Any, caps: Capabilities) -> ActiveServer:
 
 _user = Refusals(USER, _user_session, judge, (USER,), optional=("spare",))
 _server = Refusals(SERVED, _server_session, judge, (SERVED,))
-for _party in (_user, _server):
-    _party.derive(sender=("LSA-16",), step_again=("LSA-04", "LSA-12", "LSA-22"), no_message=("LSA-09", "LSA-29"))
-    _party.unharmed(examples=20)
+_user.derive(step_again=("LSA-04", "LSA-12", "LSA-22"), no_message=("LSA-09", "LSA-29"))
+_server.derive(sender=("LSA-16",))
+_user.unharmed(examples=20)
+_server.unharmed(examples=20)
 
 
 # --------------------------------------------------------------------------------------------------------- a user

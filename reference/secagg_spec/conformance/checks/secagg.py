@@ -29,7 +29,7 @@ from secagg_spec.conformance.checks.base import (
     check,
 )
 from secagg_spec.conformance.checks.crypto import AGAIN, WEAK_KEY, altered, low_order
-from secagg_spec.conformance.checks.faults import Refusals, senders_of
+from secagg_spec.conformance.checks.faults import Refusals, senders
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.scripts import BAD_VECTOR, NOT_ALLOWED, Fault
 from secagg_spec.conformance.sessions.choices import among
@@ -71,14 +71,8 @@ _user, _server = map(_refusals, _ROLES)
 BY_ROLE = {Role.USER: _user, Role.SERVER: _server}
 """What each party refuses; the shared rules hold in every protocol whose round is SecAgg's on the complete graph."""
 
-for _party in (_user, _server):
-    _party.derive(sender=("SAG-16",), step_again=("SAG-15", "SAG-25"), no_message=("SAG-36",))
-
-
-def allowed(scene: Played, at: int) -> set[int]:
-    """Return the users whose messages a step of the server accepts."""
-    row, state = scene.row(at), scene.before(at).state
-    return set(senders_of(state, scene.deal.users) if row.senders is None else row.senders(state))
+_user.derive(step_again=("SAG-15", "SAG-25"), no_message=("SAG-36",))
+_server.derive(sender=("SAG-16",))
 
 
 # --------------------------------------------------------------------------------------------- a user: the keys
@@ -500,7 +494,7 @@ def _few_answers(draw: Any, scene: Played) -> Fault:
 def _outsider(draw: Any, scene: Played) -> Fault | None:
     """The server refuses an input from a user that shared no secrets and an answer from one that sent no input."""
     at = draw(among((2, 3)))
-    outside = sorted(set(scene.deal.users) - allowed(scene, at))
+    outside = sorted(set(scene.deal.users) - senders(scene, at))
     if not outside:
         return None
     user = draw(among(outside))

@@ -15,6 +15,7 @@ from typing import Any
 
 from secagg_spec import resources
 from secagg_spec.conformance.adapter.capabilities import ranged
+from secagg_spec.conformance.adapter.codes import ALL_CODES
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.checks.forms import RESULTS
 from secagg_spec.conformance.sdk.secagg_adapter import (
@@ -75,11 +76,13 @@ def _schedule(events: Mapping[str, tuple[str, ...]]) -> Schema:
 FORMS: Mapping[str, Schema] = {
     "json": {},
     "object": {"type": "object"},
-    "list": {"type": "array"},
+    "list": _list("step"),
+    "step": _object(phase=_ref("text"), inbox=_ref("bytes list")),
+    "channel": {"oneOf": [{"const": "plain"}, _object(private=_ref("bytes"), roster=_ref("bytes list"))]},
     "flag": {"type": "boolean"},
     "text": {"type": "string"},
-    "integer": {"type": "integer"},
-    "user": {"type": "integer"},
+    "integer": {"type": "integer", "description": "written without a fraction and without an exponent"},
+    "user": _ref("integer"),
     "decimal": {"type": "string", "pattern": "^-?(0|[1-9][0-9]*)$"},
     "bytes": _hex(2),
     "seed": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
@@ -122,6 +125,19 @@ FORMS: Mapping[str, Schema] = {
     "early drop": _by_phase(*ROUND_PHASES[:-1]),
     "schedule": _schedule({name: ("users",) if name == "recover" else ("user",) for name in EVENTS}),
     "epoch schedule": _schedule(EPOCH_EVENTS),
+    "reject": {
+        "type": "object",
+        "properties": {"code": {"enum": sorted(ALL_CODES)}, "message": _ref("text"), "blamed": _list("party")},
+        "required": ["code"],
+    },
+    "outbox": {
+        "type": "object",
+        "properties": {"outbox": _ref("bytes list"), "aggregate": _ref("vector")},
+        "required": ["outbox"],
+        "additionalProperties": False,
+    },
+    "refused entry": _object(reject=_ref("reject")),
+    "entries": {"type": "array", "items": {"oneOf": [_ref("outbox"), _ref("refused entry")]}},
 }
 """Each form of a member (section 3), in the words of JSON Schema."""
 
@@ -130,11 +146,58 @@ _OF_RESULTS = {"reals": "vector"}
 """A result may hold numbers of binary32 or binary64; its digits come in eights."""
 
 
+def _answers(*forms: Schema) -> Schema:
+    return _object(answers={"type": "array", "items": {"oneOf": [*forms, _ref("refused entry")]}})
+
+
+_HEADER = {"session": _ref("bytes"), "round": _ref("decimal"), "sender": _ref("party"), "receiver": _ref("party")}
+_RECOVERABLE = {"type": "object", "description": "which users' models can be told apart, and how (MRA-10 to MRA-16)"}
+OTHER_RESULTS: Mapping[str, Schema] = {
+    "echo": _object(data=_ref("json")),
+    "message.decode": _object(**_HEADER, fields=_ref("object")),
+    "session.step": _ref("outbox"),
+    "secagg.unmasking": _answers(_object(seeds=_ref("users"), keys=_ref("users"))),
+    "heterosag.request": _answers(_object()),
+    "basecagg.rounds": _object(
+        buffers={
+            "type": "array",
+            "items": _object(
+                round=_ref("decimal"),
+                users=_ref("users"),
+                stamps=_ref("words"),
+                weights=_ref("words"),
+                sum=_ref("vector"),
+            ),
+        }
+    ),
+    "basa.epochs": _object(
+        epochs={
+            "type": "array",
+            "items": _object(
+                round=_ref("decimal"),
+                positions=_ref("users"),
+                users=_ref("users"),
+                weights=_ref("vector"),
+                sum={"oneOf": [_ref("vector"), {"type": "null"}]},
+            ),
+        }
+    ),
+    **dict.fromkeys(("session.new", "session.again", "session.free"), _object()),
+    **dict.fromkeys(("signature.verify", "select.request"), _object()),
+    **{party.replace("-", "_"): _object(steps=_ref("entries")) for party in PARTIES},
+}
+"""The results whose members have no check of their form alone."""
+
+
 # --------------------------------------------------------------------------------------------------------- operations
 
 
+def _form(operation: str, name: str) -> str:
+    return name if name == "channel" else form(operation, name)
+
+
 def _members(operation: str, names: tuple[str, ...]) -> Schema:
-    return _object(**{name: _ref(form(operation, name)) for name in names})
+    return _object(**{name: _ref(_form(operation, name)) for name in names})
 
 
 def _rand(operation: str, names: tuple[str, ...]) -> Schema:
@@ -159,26 +222,30 @@ def _parties(member: str) -> Iterator[Schema]:
 
 def _request(operation: str) -> Schema:
     params, drawn = OPERATIONS[operation]
-    found = _object(
-        id={"type": "integer", "minimum": 0},
-        op={"const": operation},
-        params=_members(operation, params),
-    )
-    found["properties"]["rand"] = (
-        _rand(operation, drawn) if operation in DRAWING and drawn else _object(seed=_ref("seed"))
-    )
+    found = _object(id={"type": "integer"}, op={"const": operation}, params=_members(operation, params))
     if operation in ("session.new", "session.again"):
-        del found["properties"]["rand"], found["additionalProperties"]
+        found["properties"]["rand"] = {"type": "object"}
         found["anyOf"] = list(_parties(operation.partition(".")[2]))
-    elif operation not in DRAWING:
-        del found["properties"]["rand"]
+    elif operation in DRAWING:
+        found["properties"]["rand"] = _rand(operation, drawn) if drawn else _object(seed=_ref("seed"))
     return found
 
 
 def _result(operation: str) -> Schema:
-    """Return what a result is known to hold; `RESULTS` says nothing of entries of steps, which are objects."""
-    known = {name: _ref(_OF_RESULTS.get(kind, kind)) for name, kind in RESULTS.get(operation, {}).items()}
-    return {"type": "object", "properties": known, "required": list(known)}
+    if operation in OTHER_RESULTS:
+        return OTHER_RESULTS[operation]
+    like = "secagg.average" if operation == "secagg.recovery" else operation
+    known = _object(**{name: _ref(_OF_RESULTS.get(kind, kind)) for name, kind in RESULTS[like].items()})
+    if operation == "audit.privacy":
+        known["properties"]["recoverable"] = {"type": "array", "items": _RECOVERABLE}
+    return known
+
+
+def _answer() -> Schema:
+    """Return what an answer may be (section 1), of any operation."""
+    error, id = _object(message=_ref("text")), {"type": ["integer", "null"]}
+    kinds = {"result": {"type": "object"}, "reject": _ref("reject"), "error": error, "unsupported": {"const": True}}
+    return {"oneOf": [_object(id=id, **{kind: schema}) for kind, schema in kinds.items()]}
 
 
 def _described() -> Mapping[str, tuple[str, str, str]]:
@@ -198,23 +265,32 @@ def _clauses(operation: str) -> list[str]:
 def _codes() -> list[Schema]:
     """Return, for each kind of broken rule, its clauses and the codes that it may be refused with (section 5)."""
     return [
-        {"when": when, "clauses": re.findall(r"[A-Z]+-\d\d", when), "codes": re.findall(r"`([a-z_]+)`", codes)}
+        {"when": when, "clauses": _named(when), "codes": re.findall(r"`([a-z_]+)`", codes)}
         for when, codes in resources.rows("adapter.md", "rule broken")
     ]
 
 
-def document() -> Schema:
-    """Return the file: a schema of a request, with one definition for each form, and one for each operation.
+def _named(when: str) -> list[str]:
+    """Return the clauses that words name, with those between the ends of a range."""
+    found: list[str] = []
+    for page, first, last in re.findall(r"([A-Z]+)-(\d\d)(?: to [A-Z]+-(\d\d))?", when):
+        found += [f"{page}-{number:02}" for number in range(int(first), int(last or first) + 1)]
+    return found
 
-    `operations` says of each operation, by name: the `request` and the `result`, the parameters that may have a
-    range, the words of the text for what it takes, draws and returns, and the clauses that it decides. `refusals` has
-    the codes that fit each broken rule.
+
+def document() -> Schema:
+    """Return the file: a JSON Schema of one request, with a definition for each form, request, result, and the answer.
+
+    `operations` says of each operation, by name: the parameters that may have a range, the words of the text for what
+    it takes, draws and returns, and the clauses that the checks which call it decide. `refusals` has, for each kind of
+    broken rule, its clauses and the codes that fit; where a rule has a qualifier, `when` says it.
     """
     words = _described()
-    operations = {
+    forms = {name.replace(" ", "-"): schema for name, schema in FORMS.items()}
+    requests = {f"{name}.request": _request(name) for name in OPERATIONS}
+    results = {f"{name}.result": _result(name) for name in OPERATIONS}
+    about = {
         name: {
-            "request": _request(name),
-            "result": _result(name),
             "ranged": list(ranged(name)),
             "says": dict(zip(("params", "rand", "result"), words[name], strict=True)),
             "clauses": _clauses(name),
@@ -224,11 +300,12 @@ def document() -> Schema:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "The operations of the adapter protocol (spec/adapter.md)",
-        "description": "Written by secagg-spec text --regenerate. As a schema it describes one request.",
-        "protocol": list(PROTOCOL),
-        "oneOf": [{"$ref": f"#/operations/{name}/request"} for name in OPERATIONS],
-        "$defs": {name.replace(" ", "-"): schema for name, schema in FORMS.items()},
-        "operations": operations,
+        "description": "Describes one request; the definitions also describe answers and results. The grade of "
+        "randomness decides which form of rand comes, if any. Written by secagg-spec text --regenerate.",
+        "version": list(PROTOCOL),
+        "oneOf": [_ref(name) for name in requests],
+        "$defs": {**forms, "answer": _answer(), **requests, **results},
+        "operations": about,
         "refusals": _codes(),
     }
 

@@ -50,14 +50,16 @@ class Expected:
 
     def codes(self, inbox: Sequence[bytes]) -> frozenset[str]:
         """Return the codes of a reader that opens and verifies messages by their own headers (SEA-02)."""
-        found: set[str] = set()
-        for message in filter(None, map(_read, inbox)):
-            names = field_codecs(type(message))
-            if not self.fits(message) and "payload" in names and role_of(self.party) is Role.USER:
-                found.add("bad_ciphertext")
-            if not self.fits(message) and {"signature", "signatures"} & set(names):
-                found.add("bad_signature")
-        return frozenset(found)
+        misfits = [message for message in filter(None, map(_read, inbox)) if not self.fits(message)]
+        return frozenset().union(*(by_header(message, self.party) for message in misfits))
+
+
+def by_header(message: Message, party: int) -> frozenset[str]:
+    """Return the codes of a reader that opens or verifies a message by a header not its own (SEA-02, SIG-02)."""
+    names = set(field_codecs(type(message)))
+    sealed = "payload" in names and role_of(party) is Role.USER
+    signed = bool({"signature", "signatures"} & names)
+    return frozenset(["bad_ciphertext"] * sealed + ["bad_signature"] * signed)
 
 
 def _read(data: bytes) -> Message | None:

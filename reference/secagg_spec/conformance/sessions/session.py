@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from secagg_spec.conformance.sessions.deals import Deal
-from secagg_spec.conformance.targets.reference.scripts import Call, Party, entries_of
+from secagg_spec.conformance.targets.reference.scripts import Call, Party, RepeatingParty, entries_of
 from secagg_spec.protocols.codec import Message, encode
 from secagg_spec.protocols.steps import Event, Network, Step, role_of
 
@@ -62,8 +63,11 @@ class Session:
 
     def before(self, at: int) -> Party:
         """Return the reference's party before a numbered step; the number of steps stands for the end."""
-        opened: Party = replace(self.dealt().open(self.party), state=self.states[at])
-        return opened
+        party = self.dealt().open(self.party)
+        party.state = self.states[at]
+        if isinstance(party, RepeatingParty):
+            party.used = Counter(phase for phase, _ in self.inboxes[:at])
+        return party
 
     def params(self, calls: Sequence[Call]) -> dict[str, Any]:
         """Return the ``params`` of a script with these steps."""
