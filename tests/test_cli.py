@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -396,3 +399,32 @@ def test_an_interrupt_while_the_command_is_loaded_is_one_line(
     except KeyboardInterrupt:
         pytest.fail("the interrupt came out, which would end pytest")
     assert found == (130, "", "interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"), [(signal.SIGTERM, 143, "ended by SIGTERM\n"), (signal.SIGINT, 130, "interrupted\n")]
+)
+def test_a_signal_in_a_callback_of_the_collector_is_not_lost(
+    number: signal.Signals, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python drops what is raised there. Hypothesis has such a callback, so a run of the kit could go on."""
+    sent = list[str]()
+
+    def callback(phase: str, info: object) -> None:
+        if not sent:
+            sent.append(phase)
+            signal.raise_signal(number)
+
+    def collect(options: object) -> int:
+        gc.collect()
+        time.sleep(20)
+        return 0
+
+    monkeypatch.setattr("secagg_spec.commands.text.main", collect)
+    gc.callbacks.append(callback)
+    try:
+        assert cli.main(["text"]) == code
+    finally:
+        gc.callbacks.remove(callback)
+    assert sent
+    assert capsys.readouterr().err == said

@@ -176,20 +176,47 @@ def _write_no_more() -> None:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[None]:
-    """Raise `Terminated` on SIGTERM and SIGHUP inside this context."""
+    """Raise `Terminated` on SIGTERM and SIGHUP inside this context.
+
+    Python drops what a handler raises while it runs a callback, such as one of the garbage collector. The signal is
+    then sent again a moment later, and so is an interrupt.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     given = {number: signal.getsignal(number) for number in numbers}
     before = {number: handler for number, handler in given.items() if handler not in (signal.SIG_IGN, None)}
+    dropped = sys.unraisablehook
     for number in before:
         signal.signal(number, _terminate)
+    sys.unraisablehook = lambda met: None if _sent_again(met.exc_value) else dropped(met)
     try:
         yield
     finally:
+        sys.unraisablehook = dropped
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _sent_again(error: BaseException | None) -> bool:
+    """Send the signal again that raised an exception, if one did, and return whether one did."""
+    if not isinstance(error, KeyboardInterrupt):
+        return False
+    number = error.number if isinstance(error, Terminated) else signal.SIGINT
+    later = threading.Timer(0.01, _send, (number,))
+    later.daemon = True
+    later.start()
+    return True
+
+
+def _send(number: int) -> None:
+    """Send a signal to the main thread, which may be asleep."""
+    main = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main is not None:
+        signal.pthread_kill(main, number)
+    else:
+        signal.raise_signal(number)
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:

@@ -107,7 +107,7 @@ def _late(party: Party, call: Call) -> Refusal | None:
 def _senders(party: Party, call: Call) -> Refusal | None:
     """In the right turn, look at who sent each message before what it is and holds."""
     row = party.step(call.phase)
-    if row.senders is None or (party.state.phases and party.state.phase != call.phase):
+    if row.senders is None or not row.receives or (party.state.phases and party.state.phase != call.phase):
         return None
     allowed = set(row.senders(party.state))
     for data in call.inbox:
@@ -195,8 +195,8 @@ def _any(party: Party, call: Call) -> Refusal | None:
     return found[crc32(b"".join(call.inbox)) % len(found)] if found else None
 
 
-_LOOKING: tuple[Order, ...] = (_arrival, _backwards, _contents, _bound, _late, _senders)
-ORDERS: Mapping[str, Order] = MappingProxyType({look.__name__[1:]: look for look in (*_LOOKING, _any)})
+_LOOKING: tuple[Order, ...] = (_arrival, _backwards, _contents, _bound, _late)
+ORDERS: Mapping[str, Order] = MappingProxyType({look.__name__[1:]: look for look in (*_LOOKING, _senders, _any)})
 
 
 # --------------------------------------------------------------------------------------------------- another generator

@@ -107,6 +107,16 @@ def test_scripts_and_vectors_give_no_alarm_on_whoever_looks_in_another_order() -
     assert [(outcome.check.id, outcome.failure.message) for outcome in found if outcome.failure] == []
 
 
+@pytest.mark.slow
+def test_derived_faults_give_no_alarm_on_whoever_looks_at_senders_first() -> None:
+    """A message of another type may also come from somebody who has nothing to send to the step."""
+    before = right.ANOTHER["senders"]
+    _, found = run(right.Direct("senders"), Settings(cases=12, seed=1, pattern="*/type,*/sender,*/elsewhere"))
+    assert len(found) >= 3 * 13
+    assert right.ANOTHER["senders"] > before
+    assert [(outcome.check.id, outcome.failure.message) for outcome in found if outcome.failure] == []
+
+
 def own_values(request: dict[str, Any], number: int) -> dict[str, Any]:
     """A request that opens a user of SecAgg, with values that the adapter draws."""
     return {**request, "rand": secagg_values(f"own {number}", request["params"]["numbers"]["t"])}
