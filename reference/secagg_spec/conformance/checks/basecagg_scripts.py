@@ -113,14 +113,9 @@ def _arriving(draw: Any, scene: Played, *phases: str) -> tuple[int, int, Any] | 
     return at, place, scene.inbox(at)[place]
 
 
-def _before(scene: Played, at: int) -> Any:
-    """Return the party's state before a step."""
-    return scene.events()[at - 1].state if at else scene.deal.open(scene.party).state
-
-
 def _moments(scene: Played, holds: Callable[[Any], bool]) -> list[int]:
     """Return the numbers of the steps before which the state satisfies `holds`. The last number stands for the end."""
-    return [at for at in range(len(scene.events()) + 1) if holds(_before(scene, at))]
+    return [at for at, state in enumerate(scene.states) if holds(state)]
 
 
 # ----------------------------------------------------------------------------------------- a user: its own update
@@ -133,7 +128,7 @@ _ALLOWED = {"request": ("idle", "asked"), "share": ("asked",), "upload": ("train
 def _out_of_turn(draw: Any, scene: Played) -> Fault:
     """A step that the user's state does not allow is refused, such as a second upload or a request before it."""
     at = draw(st.integers(0, len(scene.events())))
-    state = _before(scene, at)
+    state = scene.states[at]
     phase = draw(among([phase for phase, states in _ALLOWED.items() if state.phase not in states]))
     newer = scene.deal.round if state.stamp is None else state.stamp + 1
     step = Call.of(phase, (basecagg_parties.stamp(scene, newer),) if phase == "share" else ())
@@ -156,7 +151,7 @@ def _stale_stamp(draw: Any, scene: Played) -> Fault | None:
     if not moments:
         return None
     at = draw(among(moments))
-    stale = max(0, _before(scene, at).stamp - draw(among((0, 1, 255))))
+    stale = max(0, scene.states[at].stamp - draw(among((0, 1, 255))))
     return Fault(
         at,
         Call.of("share", (basecagg_parties.stamp(scene, stale),)),
@@ -176,7 +171,7 @@ def _old_share(draw: Any, scene: Played) -> Fault:
     That holds even after the newer share was used and forgotten.
     """
     at = draw(among(_moments(scene, lambda state: bool(state.newest))))
-    newest = _before(scene, at).newest
+    newest = scene.states[at].newest
     sender = draw(among(sorted(newest)))
     stale = max(0, newest[sender] - draw(among((0, 1, 255))))
     step = Call.of("hold", (share(draw, scene.deal, scene.party, sender, stale),))
@@ -240,7 +235,7 @@ def _shown(scene: Played, round: int, entries: Sequence[tuple[int, int, int]]) -
 def _entries(draw: Any, scene: Played) -> Fault:
     """A buffer with more or fewer than K entries is refused."""
     at, message, entries = _buffer(draw, scene)
-    held = _before(scene, at).held
+    held = scene.states[at].held
     outside = [user for user in held if user not in message.users and held[user].stamp <= message.round]
     more = [(user, held[user].stamp, allowed(scene.deal, message.round, held[user].stamp)[-1]) for user in outside]
     places = strategies.subset(draw, range(len(entries)), 0, len(entries) - 1)
@@ -291,7 +286,7 @@ def _reweighed(draw: Any, scene: Played, round: int, entries: Sequence[tuple[int
 def _future(draw: Any, scene: Played) -> Fault:
     """A buffer with a stamp later than its round is refused."""
     at, message, entries = _buffer(draw, scene)
-    state, last = _before(scene, at), max(stamp for _, stamp, _ in entries)
+    state, last = scene.states[at], max(stamp for _, stamp, _ in entries)
     earlier = last - 1
     if (state.stamp or 0) <= earlier and (state.answered is None or state.answered < earlier):
         return Fault(at, _reweighed(draw, scene, earlier, entries), WRONG_BUFFER, "a stamp is later", THE_SERVER)
@@ -366,7 +361,7 @@ def replaced_share(draw: Any, caller: Caller) -> None:
 def _early_buffer(draw: Any, scene: Played) -> Fault | None:
     """A buffer that arrives before the shares of its entries is refused. Once they have arrived, it is answered."""
     at, message, _ = _buffer(draw, scene)
-    moments = [moment for moment in range(at) if _lacks(_before(scene, moment), message)]
+    moments = [moment for moment in range(at) if _lacks(scene.states[moment], message)]
     if not moments:
         return None
     moment = draw(among(moments))
@@ -390,7 +385,7 @@ def _late_buffer(draw: Any, scene: Played) -> Fault | None:
     if not moments:
         return None
     at = draw(among(moments))
-    state, K = _before(scene, at), scene.deal.numbers["K"]
+    state, K = scene.states[at], scene.deal.numbers["K"]
     round = state.stamp - 1
     fitting = [u for u, kept in sorted(state.held.items()) if 0 <= round - kept.stamp <= scene.deal.numbers["tau_max"]]
     users = [*fitting, *(user for user in scene.deal.users if user not in fitting)][:K]
@@ -406,7 +401,7 @@ def _answered_round(draw: Any, scene: Played) -> Fault:
     moments = [
         moment
         for moment in range(at + 1, len(scene.events()) + 1)
-        if (_before(scene, moment).stamp or 0) <= message.round
+        if (scene.states[moment].stamp or 0) <= message.round
     ]
     moment = draw(among(moments))
     return Fault(moment, _shown(scene, message.round, entries), REPLAY, f"round {message.round} was answered")
@@ -419,7 +414,7 @@ def _second_answer(draw: Any, scene: Played) -> Fault:
     [message] = scene.inbox(at)
     later = message.round + draw(st.integers(1, 2))
     step = _reweighed(draw, scene, later, entries_of(message))
-    moments = [m for m in range(at + 1, len(scene.events()) + 1) if (_before(scene, m).stamp or 0) <= later]
+    moments = [m for m in range(at + 1, len(scene.events()) + 1) if (scene.states[m].stamp or 0) <= later]
     codes = NOT_HELD | REPLAY | WRONG_BUFFER
     return Fault(draw(among(moments)), step, codes, "an update was answered for before")
 
@@ -438,7 +433,7 @@ def _asks_again(draw: Any, scene: Played) -> Fault | None:
     if not moments:
         return None
     at = draw(among(moments))
-    state = _before(scene, at)
+    state = scene.states[at]
     user = draw(
         st.sampled_from([user for user, record in sorted(state.records.items()) if record.stamp == state.round])
     )
@@ -457,7 +452,7 @@ def _update_waits(draw: Any, scene: Played) -> Fault | None:
     found = _moments(scene, lambda state: any(state.records[u].stamp != state.round for u in state.buffer))
     found = found or _moments(scene, lambda state: bool(state.buffer))
     at = draw(among(found))
-    state = _before(scene, at)
+    state = scene.states[at]
     user = min(state.buffer, key=lambda user: (state.records[user].stamp, user))
     why = f"the update of user {user} waits in the buffer"
     return Fault(at, _asks(scene, user, state.records[user].stamp), LATE, why, frozenset({user}))
@@ -467,7 +462,7 @@ def _update_waits(draw: Any, scene: Played) -> Fault | None:
 def _later_round(draw: Any, scene: Played) -> Fault | None:
     """A user that claims to know a later round is given no stamp, and is blamed."""
     at = draw(st.integers(0, len(scene.events())))
-    state = _before(scene, at)
+    state = scene.states[at]
     eligible = [user for user in scene.deal.users if _eligible(state, user)]
     if not eligible:
         return None
@@ -527,7 +522,7 @@ def _unasked(draw: Any, scene: Played) -> Fault | None:
     """Shares of a user that was given no stamp are not relayed."""
     moments = _moments(scene, lambda state: len(state.records) < scene.size)
     at = draw(among(moments))
-    state = _before(scene, at)
+    state = scene.states[at]
     user = draw(among([user for user in scene.deal.users if user not in state.records]))
     step = Call.of("share", _batch(scene, user, state.round))
     return Fault(at, step, INCOMPLETE | LATE, f"user {user} has no stamp", frozenset({user}))
@@ -538,7 +533,7 @@ def _relayed_again(draw: Any, scene: Played) -> Fault | None:
     """Shares that were already relayed are not relayed again."""
     moments = _moments(scene, lambda state: any(record.relayed for record in state.records.values()))
     at = draw(among(moments))
-    records = _before(scene, at).records
+    records = scene.states[at].records
     user = draw(among([user for user, record in sorted(records.items()) if record.relayed]))
     step = Call.of("share", _batch(scene, user, records[user].stamp))
     return Fault(at, step, REPLAY, f"the shares of user {user} were relayed", frozenset({user}))
@@ -573,7 +568,7 @@ def _not_relayed(draw: Any, scene: Played) -> Fault | None:
     if not moments:
         return None
     at = draw(among(moments))
-    state = _before(scene, at)
+    state = scene.states[at]
     user = draw(among(_unrelayed(state)))
     step = _uploads(scene, user, state.records[user].stamp)
     return Fault(at, step, LATE, f"the shares of user {user} were not relayed", frozenset({user}))
@@ -584,7 +579,7 @@ def _another_stamp(draw: Any, scene: Played) -> Fault | None:
     """A masked update is refused if its stamp is not its sender's newest: an older, a later, or an arbitrary one."""
     moments = _moments(scene, lambda state: _room(scene, state))
     at = draw(among(moments))
-    state = _before(scene, at)
+    state = scene.states[at]
     user = draw(among(scene.deal.users))
     record = state.records.get(user)
     stamps = [state.round] if record is None else [record.stamp - 1, record.stamp + 1, record.stamp - 2]
@@ -603,7 +598,7 @@ def _second_update(draw: Any, scene: Played) -> Fault | None:
     if not moments:
         return None
     at = draw(among(moments))
-    state = _before(scene, at)
+    state = scene.states[at]
     user = draw(among([user for user, record in sorted(state.records.items()) if record.taken]))
     old = state.round - state.records[user].stamp > scene.deal.numbers["tau_max"]
     why = f"an update of user {user} under this stamp was taken"
@@ -618,7 +613,7 @@ def _stale_update(draw: Any, scene: Played) -> Fault | None:
     if not moments:
         return None
     at = draw(among(moments))
-    state = _before(scene, at)
+    state = scene.states[at]
     user = draw(among(_waiting(scene, state, fresh=False)))
     tau = state.round - state.records[user].stamp
     why = f"the update of user {user} is {tau} rounds old, and tau_max is {scene.deal.numbers['tau_max']}"
@@ -632,7 +627,7 @@ def _full(draw: Any, scene: Played) -> Fault | None:
     if not moments:
         return None
     at = draw(among(moments))
-    state = _before(scene, at)
+    state = scene.states[at]
     user = draw(among(_waiting(scene, state, fresh=True)))
     why = "the server recovers its buffer" if state.entries else "the buffer is full"
     return Fault(at, _uploads(scene, user, state.records[user].stamp), LATE, why)
@@ -648,7 +643,7 @@ def _too_many(draw: Any, scene: Played) -> Fault | None:
     if not moments:
         return None
     at = draw(among(moments))
-    state = _before(scene, at)
+    state = scene.states[at]
     users = _waiting(scene, state, fresh=True)[: K - len(state.buffer) + 1]
     inbox = [data for user in users for data in _uploads(scene, user, state.records[user].stamp).inbox]
     return Fault(at, Call("upload", tuple(inbox)), LATE, f"{len(users)} updates come, and there is less room")
@@ -675,7 +670,7 @@ def _close_early(draw: Any, scene: Played) -> Fault:
     """A buffer with fewer than K updates is not closed. A buffer that was announced is not closed again."""
     moments = _moments(scene, lambda state: bool(state.entries) or len(state.buffer) < scene.deal.numbers["K"])
     at = draw(among(moments))
-    state = _before(scene, at)
+    state = scene.states[at]
     why = "the buffer was announced" if state.entries else f"the buffer has {len(state.buffer)} updates"
     return Fault(at, Call("close"), AGAIN | NOT_NOW | NOTHING_LEFT, why)
 

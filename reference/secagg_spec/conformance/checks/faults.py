@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from typing import Any
 
 from hypothesis import strategies as st
@@ -169,14 +170,34 @@ def _derived(
     return register
 
 
-def _arriving(draw: Any, session: Session, which: Callable[[Step[Any]], bool] = lambda row: True) -> Any:
-    """Draw a message that arrives. Return the number of its step, its place in the inbox, and the message."""
-    steps = [at for at, (_, inbox) in enumerate(session.inboxes) if inbox and which(session.row(at))]
-    if not steps:
-        return None
-    at = draw(among(steps))
-    place = draw(st.integers(0, len(session.inbox(at)) - 1))
-    return at, place, session.inbox(at)[place]
+OfMessage = Callable[[Any, Session, int, int, Any], Fault | None]
+"""Draws a fault of a message that arrives, from the number of its step, its place in the inbox, and the message."""
+
+
+def _of_message(
+    name: str, *clauses: str, weight: int = 1, which: Callable[[Step[Any]], bool] = lambda row: bool(row.receives)
+) -> Callable[[OfMessage], OfMessage]:
+    """Register a fault of a message that arrives in a step whose row `which` accepts."""
+
+    def register(made: OfMessage) -> OfMessage:
+        @wraps(made)
+        def build(draw: Any, session: Session) -> Fault | None:
+            steps = [at for at, (_, inbox) in enumerate(session.inboxes) if inbox and which(session.row(at))]
+            if not steps:
+                return None
+            at = draw(among(steps))
+            place = draw(st.integers(0, len(session.inbox(at)) - 1))
+            return made(draw, session, at, place, session.inbox(at)[place])
+
+        _derived(name, *clauses, follows=lambda rows: any(map(which, rows)), weight=weight)(build)
+        return made
+
+    return register
+
+
+def _relays(row: Step[Any]) -> bool:
+    """Return whether the messages of a step are on their way from user to user."""
+    return row.senders is None
 
 
 def _codes(session: Session, at: int, call: Call, place: int, *usual: frozenset[str]) -> frozenset[str]:
@@ -187,13 +208,9 @@ def _codes(session: Session, at: int, call: Call, place: int, *usual: frozenset[
     return frozenset().union(*usual, map(reject_code, errors))
 
 
-@_derived("elsewhere", "MSG-03", weight=2)
-def _elsewhere(draw: Any, session: Session) -> Fault | None:
+@_of_message("elsewhere", "MSG-03", weight=2)
+def _elsewhere(draw: Any, session: Session, at: int, place: int, message: Any) -> Fault:
     """A message of another session, round or receiver is refused."""
-    found = _arriving(draw, session)
-    if found is None:
-        return None
-    at, place, message = found
     others = [other for other in (message.sender, SERVER, 0, 1, session.size) if other != message.receiver]
     changes: dict[str, Any] = {"session": bytes([message.session[0] ^ 1]) + message.session[1:]}
     if session.states[at].endpoint.round is not None:
@@ -205,25 +222,19 @@ def _elsewhere(draw: Any, session: Session) -> Fault | None:
     return Fault(at, call, ELSEWHERE, f"a message has another {changed}")
 
 
-@_derived("relay", "MSG-03", follows=lambda rows: any(row.senders is None for row in rows))
-def _relay(draw: Any, session: Session) -> Fault | None:
+@_of_message("relay", "MSG-03", which=_relays)
+def _relay(draw: Any, session: Session, at: int, place: int, message: Any) -> Fault | None:
     """A message from user to user is refused if its receiver is no user, or its own sender."""
-    found = _arriving(draw, session, lambda row: row.senders is None)
-    if found is None or found[2].receiver == SERVER:
+    if message.receiver == SERVER:
         return None
-    at, place, message = found
     receiver = draw(among((session.size, SERVER, message.sender)))
     call = moved(session.calls()[at], place, replace(message, receiver=receiver))
     return Fault(at, call, STRANGER, f"a message is for party {receiver}")
 
 
-@_derived("sender", "MSG-03")
-def _sender(draw: Any, session: Session) -> Fault | None:
+@_of_message("sender", "MSG-03")
+def _sender(draw: Any, session: Session, at: int, place: int, message: Any) -> Fault:
     """A message is refused if its sender has nothing to send to this step."""
-    found = _arriving(draw, session)
-    if found is None:
-        return None
-    at, place, message = found
     parties = (*range(session.size), session.size, 2**31 - 1, SERVER, AUTHORITY)
     stranger = draw(among([who for who in parties if who not in senders(session, at) and who != message.sender]))
     changed, call = replace(message, sender=stranger), session.calls()[at]
@@ -241,16 +252,12 @@ def senders(session: Session, at: int) -> set[int]:
     return set(getattr(getattr(state, "base", state), "keys", None) or range(session.size))
 
 
-@_derived("second-message", "MSG-04")
-def _second(draw: Any, session: Session) -> Fault | None:
+@_of_message("second-message", "MSG-04")
+def _second(draw: Any, session: Session, at: int, place: int, message: Any) -> Fault:
     """A second message from one sender is refused, whether its bytes are the same or not."""
-    found = _arriving(draw, session)
-    if found is None:
-        return None
-    at, _, message = found
     kind, right = (type(message), message.receiver), session.calls()[at]
     others = [other for other in session.inbox(at) if (type(other), other.receiver) == kind]
-    if session.row(at).senders is None and hasattr(message, "payload"):
+    if _relays(session.row(at)) and hasattr(message, "payload"):
         others.append(replace(message, payload=message.payload + b"\1"))
     second = replace(one_of(draw, [message, *others]), sender=message.sender)
     call = with_more(right, second)
@@ -259,13 +266,9 @@ def _second(draw: Any, session: Session) -> Fault | None:
     return Fault(at, call, codes, "a sender sent two messages")
 
 
-@_derived("bytes", "MSG-02")
-def _bytes(draw: Any, session: Session) -> Fault | None:
+@_of_message("bytes", "MSG-02")
+def _bytes(draw: Any, session: Session, at: int, place: int, message: Any) -> Fault:
     """Bytes that do not decode to a message are refused."""
-    found = _arriving(draw, session)
-    if found is None:
-        return None
-    at, place, message = found
     call = exchanged(session.calls()[at], place, broken_bytes(draw, encode(message)))
     return Fault(at, call, ANOTHER_TYPE, "the bytes are no message")
 

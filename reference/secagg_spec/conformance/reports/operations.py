@@ -48,8 +48,12 @@ def _ref(name: str) -> Schema:
     return {"$ref": f"#/$defs/{name.replace(' ', '-')}"}
 
 
+def _array(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
 def _list(of: str) -> Schema:
-    return {"type": "array", "items": _ref(of)}
+    return _array(_ref(of))
 
 
 def _tuple(*parts: str) -> Schema:
@@ -70,7 +74,7 @@ def _event(name: str, *members: str) -> Schema:
 
 
 def _schedule(events: Mapping[str, tuple[str, ...]]) -> Schema:
-    return {"type": "array", "items": {"oneOf": [_event(name, *members) for name, members in events.items()]}}
+    return _array({"oneOf": [_event(name, *members) for name, members in events.items()]})
 
 
 FORMS: Mapping[str, Schema] = {
@@ -109,6 +113,7 @@ FORMS: Mapping[str, Schema] = {
     "parcel": _tuple("integer", "bytes"),
     "parcels": _list("parcel"),
     "number": _tuple("text", "decimal"),
+    "term": _tuple("integer", "decimals"),
     "numbers": _list("number"),
     "request": _object(survivors=_ref("users"), dropped=_ref("users")),
     "requests": _list("request"),
@@ -137,7 +142,7 @@ FORMS: Mapping[str, Schema] = {
         "additionalProperties": False,
     },
     "refused entry": _object(reject=_ref("reject")),
-    "entries": {"type": "array", "items": {"oneOf": [_ref("outbox"), _ref("refused entry")]}},
+    "entries": _array({"oneOf": [_ref("outbox"), _ref("refused entry")]}),
 }
 """Each form of a member (section 3), in the words of JSON Schema."""
 
@@ -147,40 +152,22 @@ _OF_RESULTS = {"reals": "vector"}
 
 
 def _answers(*forms: Schema) -> Schema:
-    return _object(answers={"type": "array", "items": {"oneOf": [*forms, _ref("refused entry")]}})
+    return _object(answers=_array({"oneOf": [*forms, _ref("refused entry")]}))
 
 
 _HEADER = {"session": _ref("bytes"), "round": _ref("decimal"), "sender": _ref("party"), "receiver": _ref("party")}
-_RECOVERABLE = {"type": "object", "description": "which users' models can be told apart, and how (MRA-10 to MRA-16)"}
+_RECOVERABLE = _object(user=_ref("integer"), round=_ref("integer"), combination=_list("term"))
+_SUMMED = {"round": _ref("decimal"), "weights": _ref("words"), "sum": _ref("vector")}
+_SUM_OR_NULL = {"oneOf": [_ref("vector"), {"type": "null"}]}
 OTHER_RESULTS: Mapping[str, Schema] = {
     "echo": _object(data=_ref("json")),
     "message.decode": _object(**_HEADER, fields=_ref("object")),
     "session.step": _ref("outbox"),
     "secagg.unmasking": _answers(_object(seeds=_ref("users"), keys=_ref("users"))),
     "heterosag.request": _answers(_object()),
-    "basecagg.rounds": _object(
-        buffers={
-            "type": "array",
-            "items": _object(
-                round=_ref("decimal"),
-                users=_ref("users"),
-                stamps=_ref("words"),
-                weights=_ref("words"),
-                sum=_ref("vector"),
-            ),
-        }
-    ),
+    "basecagg.rounds": _object(buffers=_array(_object(users=_ref("users"), stamps=_ref("words"), **_SUMMED))),
     "basa.epochs": _object(
-        epochs={
-            "type": "array",
-            "items": _object(
-                round=_ref("decimal"),
-                positions=_ref("users"),
-                users=_ref("users"),
-                weights=_ref("vector"),
-                sum={"oneOf": [_ref("vector"), {"type": "null"}]},
-            ),
-        }
+        epochs=_array(_object(positions=_ref("users"), users=_ref("users"), **{**_SUMMED, "sum": _SUM_OR_NULL}))
     ),
     **dict.fromkeys(("session.new", "session.again", "session.free"), _object()),
     **dict.fromkeys(("signature.verify", "select.request"), _object()),
@@ -235,10 +222,8 @@ def _result(operation: str) -> Schema:
     if operation in OTHER_RESULTS:
         return OTHER_RESULTS[operation]
     like = "secagg.average" if operation == "secagg.recovery" else operation
-    known = _object(**{name: _ref(_OF_RESULTS.get(kind, kind)) for name, kind in RESULTS[like].items()})
-    if operation == "audit.privacy":
-        known["properties"]["recoverable"] = {"type": "array", "items": _RECOVERABLE}
-    return known
+    more = {"recoverable": _array(_RECOVERABLE)} if operation == "audit.privacy" else {}
+    return _object(**{name: _ref(_OF_RESULTS.get(kind, kind)) for name, kind in RESULTS[like].items()}, **more)
 
 
 def _answer() -> Schema:
