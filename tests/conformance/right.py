@@ -34,6 +34,7 @@ from secagg_spec.protocols.codec import encode, field_codecs
 from secagg_spec.protocols.heterosag import round as heterosag
 from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.secagg import active as secagg_active
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import SERVER, Role
 
@@ -142,7 +143,8 @@ def _by_rounds(party: Party) -> bool:
 
 _BY_ROUNDS = (
     *(lightsecagg.UserState, lightsecagg.ServerState, lightsecagg_active.UserState, lightsecagg_active.ServerState),
-    *(secagg.UserState, secagg.ServerState, heterosag.UserState, heterosag.ServerState),
+    *(secagg.UserState, secagg.ServerState, secagg_active.UserState, secagg_active.ServerState),
+    *(heterosag.UserState, heterosag.ServerState),
 )
 _RELAYED = {"MaskShare", "SecretShares"}
 """The messages between users, which the server relays."""

@@ -339,9 +339,10 @@ def test_a_message_that_is_not_sent_is_missed_where_it_should_have_come_from() -
 
 
 @settings(max_examples=10 if QUICK else 60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.data())
-def test_a_drawn_session_recovers_its_buffers_and_can_be_gone_through_again(data: st.DataObject) -> None:
-    played = basecagg_sessions.played(data.draw)
+@given(st.data(), st.booleans())
+def test_a_drawn_session_recovers_its_buffers_and_can_be_gone_through_again(data: st.DataObject, active: bool) -> None:
+    played = basecagg_sessions.played(data.draw, active=active)
+    assert played.deal.protocol == ("basecagg-active" if active else "basecagg")
     dealt = basecagg_sessions.trimmed(data.draw, played)
     again = opened_stage(dealt)
     for turn in played.turns:
@@ -375,6 +376,10 @@ def test_sessions_of_an_implementation_that_draws_by_itself_pass_by_relation(gra
         ("few-answers-end-the-buffer", "basecagg.server/few-answers"),
         ("buffer-not-emptied", "basecagg.rounds/sums"),
         ("stale-update-taken", "basecagg.rounds/stale-upload"),
+        ("user-signs-an-update-twice", "basecagg_active.user/second-answer"),
+        ("answers-without-a-quorum", "basecagg_active.user/few-signers"),
+        ("buffer-keys-not-in-the-ballot", "basecagg_active.user/wrong-signature"),
+        ("buffer-is-answered-by-anyone", "basecagg_active.server/unsigned-answer"),
     ],
 )
 def test_a_check_finds_the_bug_that_it_is_for(name: str, check: str) -> None:

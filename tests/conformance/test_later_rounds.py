@@ -33,7 +33,7 @@ from tests.conformance.node import NODE, Node, running
 from tests.conformance.test_sessions import DEALS, secagg_values
 
 AGAIN = [id for id in REGISTRY if id.startswith("session.again/")]
-PROTOCOLS = ("lightsecagg", "lightsecagg-active", "secagg", "heterosag")
+PROTOCOLS = ("lightsecagg", "lightsecagg-active", "secagg", "secagg-active", "heterosag")
 
 
 def heterosag_deal() -> Deal:

@@ -60,6 +60,19 @@ def secagg_deal() -> Deal:
     return Deal("secagg", numbers, bytes.fromhex(ID), 9, setups, rands)
 
 
+def signed_deal() -> Deal:
+    """A round of SecAgg's active profile at tiny."""
+    numbers = {"R": "8", "N": 5, "D": 1, "T": 1, "t": 4, "k": 4, "d": 3}
+    verification = [verification_key(bytes([user + 1]) * 32).hex() for user in range(5)]
+    setups: dict[int, Any] = {SERVER: {"verification": verification}}
+    rands = {}
+    for user in range(5):
+        own = {"signing": f"{user + 1:02x}" * 32, "verification": verification}
+        setups[user] = {"user": user, **own, "update": pack(np.array([user, 1, 7], np.uint64))}
+        rands[user] = secagg_values(str(user), 4)
+    return Deal("secagg-active", numbers, bytes.fromhex(ID), 9, setups, rands)
+
+
 def light_deal(active: bool = False) -> Deal:
     """A round of LightSecAgg at tiny."""
     numbers = {"q": "7", "N": 5, "D": 1, "U": 3, "T": 1, "d": 3, **({"W": 4} if active else {})}
@@ -84,8 +97,12 @@ DEALS = {
     "lightsecagg": light_deal(),
     "lightsecagg-active": light_deal(active=True),
     "secagg": secagg_deal(),
+    "secagg-active": signed_deal(),
 }
-FIRST = {"lightsecagg": "share", "lightsecagg-active": "share", "secagg": "advertise_keys"}
+FIRST = {
+    **dict.fromkeys(("lightsecagg", "lightsecagg-active"), "share"),
+    **dict.fromkeys(("secagg", "secagg-active"), "advertise_keys"),
+}
 
 
 def asked(adapter: Adapter, op: str, params: dict[str, Any], rand: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -260,6 +277,8 @@ LEAVING = {
     "lightsecagg-active": [{}, {"share": [2]}, {"upload": [2]}, {"recover": [0]}],
     "secagg": [{}, {"advertise_keys": [1]}, {"share_keys": [1]}, {"masked_input": [1]}, {"unmasking": [1]},
                {"advertise_keys": [0], "masked_input": [4]}],
+    "secagg-active": [{}, {"advertise_keys": [1]}, {"masked_input": [1]}, {"consistency_check": [0]},
+                      {"unmasking": [2]}],
 }  # fmt: skip
 
 
@@ -352,6 +371,13 @@ def other_element(message: Any) -> Any:
             1,
             lambda m: type(m)(**{**vars(m), "signature": bytes(64)}),
             (0, "SignedSet", "signature", 0),
+        ),
+        (
+            "secagg-active",
+            "consistency_check",
+            1,
+            lambda m: type(m)(**{**vars(m), "signature": bytes(64)}),
+            (0, "SignedSurvivors", "signature", 0),
         ),
         (
             "secagg",

@@ -256,8 +256,8 @@ def play(pair: Pair, table: Table, caps: Mapping[str, Capabilities], settings: S
 
 def drawn_round(draw: Any, protocol: str) -> tuple[Deal, Dropouts, Act]:
     """Draw a round of a protocol: its deal, its dropouts, and the function that plays it."""
-    if protocol == "basecagg":
-        played = basecagg_sessions.played(draw)
+    if protocol.startswith("basecagg"):
+        played = basecagg_sessions.played(draw, active=protocol != "basecagg")
         trimmed = basecagg_sessions.trimmed(draw, played)
         return trimmed, NOBODY, lambda players: basecagg_stage.play(trimmed, players, played.turns)
     if protocol == _WITH_AUTHORITY:

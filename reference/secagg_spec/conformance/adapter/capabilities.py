@@ -31,9 +31,12 @@ _LENGTHS = ("sample.field", "prg.expand")
 
 HELLO = Request("hello", {"protocol": list(PROTOCOL), "max_line": MAX_LINE})
 UNRANGED = (
-    *("secagg.user", "secagg.server", "basecagg.user", "basecagg.server"),
-    *(name for name in OPERATIONS if name.startswith(("basa.", "heterosag.", "select.", "audit."))),
-    *("quantize.levels", "segment.plan"),
+    *("secagg.user", "secagg.server", "basecagg.user", "basecagg.server", "quantize.levels", "segment.plan"),
+    *(
+        name
+        for name in OPERATIONS
+        if name.startswith(("secagg_active.", "basecagg_active.", "basa.", "heterosag.", "select.", "audit."))
+    ),
 )
 """Operations without ranges and parameter sets."""
 

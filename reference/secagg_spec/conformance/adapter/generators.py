@@ -18,7 +18,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.crypto import prg
 
 EXPAND = "prg.expand"
-STREAMED = ("secagg", "heterosag", "basa")
+STREAMED = ("secagg", "secagg-active", "heterosag", "basa")
 """The protocols whose masks are generator streams."""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,25 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.staleness import admissible_weights
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import basecagg_sessions, strategies
+from secagg_spec.conformance.cases.lightsecagg_active_parties import signature_of
 from secagg_spec.conformance.cases.requests import Valid
-from secagg_spec.conformance.sessions.basecagg_stage import Stage, staleness_of
+from secagg_spec.conformance.sessions.basecagg_stage import Stage, answering, staleness_of
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.deals import Deal
-from secagg_spec.conformance.sessions.session import Played
+from secagg_spec.conformance.sessions.session import Played, base_of
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call, Party
-from secagg_spec.protocols.basecagg.round import BufferedSet, ModelStamp, StampedShare
+from secagg_spec.crypto.sealing import Context
+from secagg_spec.crypto.signatures import signed_fields
+from secagg_spec.protocols.agreement import Ballot, Proposal
+from secagg_spec.protocols.basecagg import active as basecagg_active
+from secagg_spec.protocols.basecagg.active import BufferQuorum
+from secagg_spec.protocols.basecagg.round import BufferedSet, Entry, ModelStamp, StampedShare
 from secagg_spec.protocols.codec import Message, encode, vector_bytes
 from secagg_spec.protocols.steps import SERVER, Event, Network
 
 USER, SERVED = "basecagg.user", "basecagg.server"
+ACTIVE_USER, ACTIVE_SERVED = "basecagg_active.user", "basecagg_active.server"
 Entries = Sequence[tuple[int, int, int]]
 """The entries of a buffer: user, stamp, weight."""
 
@@ -41,6 +49,11 @@ class Lone:
     party: Party
     user: int
     transcript: list[Event] = field(default_factory=list)
+
+    @property
+    def state(self) -> Any:
+        """The state of the user, as the semi-honest profile has it."""
+        return base_of(self.party.state)
 
     def take(self, phase: str, *messages: Message) -> None:
         """Let the user take a step, which must be right."""
@@ -65,8 +78,36 @@ def share(draw: Any, deal: Deal, user: int, sender: int, round: int) -> StampedS
     numbers = deal.numbers
     length = -(-numbers["d"] // (numbers["U"] - numbers["T"]))
     values = vector_bytes(strategies.vector(draw, int(numbers["q"]), length))
-    payload = deal.open(sender).state.channel.close(round, sender, user, values)
+    payload = base_of(deal.open(sender).state).channel.close(round, sender, user, values)
     return StampedShare(deal.session, round, sender, user, payload)
+
+
+@dataclass(frozen=True)
+class Signing:
+    """The signatures of a session of the active profile, by the users' private signing keys."""
+
+    deal: Deal
+
+    def ballot(self, round: int) -> Ballot:
+        """Return what the signatures on the buffer of a round are bound to."""
+        state = self.deal.open(SERVER).state
+        return basecagg_active.ballot_of(state.base.parameters, self.deal.session, round, state.roster)
+
+    def proposal(self, entries: Entries) -> Proposal:
+        """Return what a user signs for a buffer."""
+        parameters = self.deal.open(SERVER).state.base.parameters
+        return basecagg_active.proposal_of(parameters, [Entry(*entry) for entry in entries])
+
+    def signature(self, user: int, round: int, entries: Entries, context: Context | None = None) -> bytes:
+        """Return a user's signature on a buffer, optionally in another context (BSA-38)."""
+        ballot = self.ballot(round)
+        data = signed_fields(context or ballot.context, ballot.purpose, user, self.proposal(entries).content())
+        return signature_of(bytes.fromhex(self.deal.setups[min(user, len(self.deal.users) - 1)]["signing"]), data)
+
+
+def quorum(deal: Deal, user: int, round: int, signers: Sequence[int], signatures: Sequence[bytes]) -> BufferQuorum:
+    """Return the message that shows a user who signed."""
+    return BufferQuorum(deal.session, round, SERVER, user, tuple(signers), b"".join(signatures))
 
 
 def announced(deal: Deal, user: int, round: int, entries: Entries) -> BufferedSet:
@@ -91,11 +132,16 @@ def weighed(draw: Any, deal: Deal, round: int, stamps: Mapping[int, int]) -> lis
 
 
 def user_scene(
-    draw: Any, *, channel: str | None = None, least: int = 1, latest: Sequence[int] = (2, 0, 1, 3)
+    draw: Any,
+    *,
+    channel: str | None = None,
+    least: int = 1,
+    latest: Sequence[int] = (2, 0, 1, 3),
+    active: bool = False,
 ) -> Played:
     """Draw a user that answers one or two buffers, and at least `least`."""
     count = draw(st.integers(least, 2))
-    chosen = basecagg_sessions.numbers(draw, latest=latest)
+    chosen = basecagg_sessions.numbers(draw, latest=latest, active=active)
     dealt = basecagg_sessions.deal(draw, chosen, count=count + draw(st.integers(0, 1)), channel=channel)
     user = int(draw(among(dealt.users)))
     lone = Lone(dealt, dealt.open(user), user)
@@ -122,7 +168,7 @@ def replaced_scene(draw: Any) -> Played:
     _keep(draw, lone, dict.fromkeys(entries, old))
     lone.take("hold", share(draw, dealt, user, entries[0], old + 1))
     stamps = {entry: old + (entry == entries[0]) for entry in entries}
-    lone.take("recover", announced(dealt, user, old + 1, weighed(draw, dealt, old + 1, stamps)))
+    _show(draw, lone, old + 1, weighed(draw, dealt, old + 1, stamps))
     return lone.scene()
 
 
@@ -141,15 +187,24 @@ def _answer(draw: Any, lone: Lone, before: int) -> int:
     known = [user for user in users if takes_part or user != lone.user]
     chosen = strategies.subset(draw, known, numbers["K"], numbers["K"])
     entries = weighed(draw, lone.deal, round, {user: stamps[user] for user in chosen})
-    lone.take("recover", announced(lone.deal, lone.user, round, entries))
+    _show(draw, lone, round, entries)
     if not early:
         _finish(draw, lone)
     return round
 
 
+def _show(draw: Any, lone: Lone, round: int, entries: Entries) -> None:
+    """Show the user a buffer; in the active profile, also the signatures of W users or more on it."""
+    lone.take(answering(lone.deal), announced(lone.deal, lone.user, round, entries))
+    if "W" in lone.deal.numbers:
+        signers = strategies.subset(draw, lone.deal.users, lone.deal.numbers["W"])
+        signatures = [Signing(lone.deal).signature(user, round, entries) for user in sorted(signers)]
+        lone.take("recover", quorum(lone.deal, lone.user, round, sorted(signers), signatures))
+
+
 def _newer(draw: Any, lone: Lone, user: int, round: int) -> int:
     """Draw a stamp of a user for a buffer of this round, newer than all of its stamps seen so far."""
-    state = lone.party.state
+    state = lone.state
     seen = state.stamp if user == lone.user else state.newest.get(user)
     oldest = max(lone.deal.round, round - lone.deal.numbers["tau_max"], -1 if seen is None else seen + 1)
     return int(draw(among((round, oldest)) | st.integers(oldest, round)))
@@ -172,7 +227,7 @@ def _keep(draw: Any, lone: Lone, stamps: Mapping[int, int]) -> None:
 
 def _finish(draw: Any, lone: Lone) -> None:
     """Let a user that is training upload or abandon."""
-    if lone.party.state.phase == "training":
+    if lone.state.phase == "training":
         lone.take(draw(among(("upload", "abandon"))))
 
 
@@ -185,7 +240,12 @@ def server_scene(draw: Any, *, session: Callable[..., Stage] = basecagg_sessions
     return Played(basecagg_sessions.trimmed(draw, played), SERVER, played.network())
 
 
-SCENES: Mapping[str, Callable[..., Played]] = {USER: user_scene, SERVED: server_scene}
+SCENES: Mapping[str, Callable[..., Played]] = {
+    USER: user_scene,
+    SERVED: server_scene,
+    ACTIVE_USER: partial(user_scene, active=True),
+    ACTIVE_SERVED: partial(server_scene, active=True),
+}
 
 
 def begun(draw: Any, party: str) -> tuple[dict[str, Any], dict[str, Any]]:

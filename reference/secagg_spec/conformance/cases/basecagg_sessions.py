@@ -17,10 +17,11 @@ from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.staleness import Staleness, floor_weight
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
-from secagg_spec.conformance.cases import lightsecagg_parties, strategies
-from secagg_spec.conformance.sessions.basecagg_stage import Key, Stage, Turn, opened_stage
+from secagg_spec.conformance.cases import lightsecagg_active_parties, lightsecagg_parties, strategies
+from secagg_spec.conformance.sessions.basecagg_stage import Key, Stage, Turn, answering, opened_stage
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.session import base_of
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.protocols.steps import SERVER
 
@@ -36,14 +37,25 @@ _MOST = 12
 # --------------------------------------------------------------------------------------------------------- numbers
 
 
-def numbers(draw: Any, *, spare: int = 0, latest: Sequence[int] = _LATEST) -> dict[str, Any]:
-    """Draw the numbers of a session of up to 7 users, as a request holds them, with at least U + `spare` users."""
+def numbers(draw: Any, *, spare: int = 0, latest: Sequence[int] = _LATEST, active: bool = False) -> dict[str, Any]:
+    """Draw the numbers of a session of up to 7 users, as a request holds them, with at least U + `spare` users.
+
+    In the active profile W is one of them.
+    """
     T = draw(st.integers(1, 2))
     U = draw(st.integers(T + 1, T + 2))
     D = draw(st.integers(0, 1))
-    least = max(U + max(D, spare), T + 2)
+    least = max(U + max(D, spare), T + 2, T + 2 * D + 1 if active else 0)
     N = draw(st.integers(least, least + 1))
-    return {"N": N, "D": D, "U": U, "T": T, "d": strategies.length(draw, 1, 4), **levels(draw, N, T, _PRIMES, latest)}
+    chosen = {"N": N, "D": D, "U": U, "T": T, "d": strategies.length(draw, 1, 4)}
+    chosen |= levels(draw, N, T, _PRIMES, latest)
+    return _signed(draw, chosen) if active else chosen
+
+
+def _signed(draw: Any, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw W for the other numbers of a session (BSA-37)."""
+    N, D, U, T = (chosen[name] for name in ("N", "D", "U", "T"))
+    return {**chosen, "W": draw(st.integers(max(U, (N + T) // 2 + 1), N - D))}
 
 
 def levels(
@@ -116,28 +128,43 @@ def deal(draw: Any, given: Mapping[str, Any] | None = None, *, count: int = 3, c
     N, K, q, T, d = (int(chosen[name]) for name in ("N", "K", "q", "T", "d"))
     source = SeededSource(draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little"), "basecagg")
     rows = T * -(-d // (chosen["U"] - T))
-    channels = _channels(draw, N, channel)
+    shown, own = _keys(draw, N) if "W" in chosen else ({}, _channels(draw, N, channel))
     given_updates = [pack(vector) for vector in updates(draw, chosen, N * count)]
-    setups: dict[int, Mapping[str, Any]] = {SERVER: {}}
+    setups: dict[int, Mapping[str, Any]] = {SERVER: shown}
     rands: dict[int, Mapping[str, Any]] = {}
     for user in range(N):
-        own = given_updates[user * count : (user + 1) * count]
-        setups[user] = {"user": user, "channel": channels[user], "updates": own}
+        setups[user] = {"user": user, **own[user], "updates": given_updates[user * count : (user + 1) * count]}
         sizes = {"masks": d, "noises": rows}
         drawn = {name: [pack(draw_elements(source, Ring(q), (n,))) for _ in range(count)] for name, n in sizes.items()}
         rands[user] = drawn
     rands[SERVER] = {"roundings": [pack_reals(strategies.rounding(draw, K)) for _ in range(count)]}
     first = int(draw(among(FIRST_ROUNDS)))
-    return Deal("basecagg", chosen, lightsecagg_parties.session_id(draw), first, setups, rands)
+    name = "basecagg-active" if "W" in chosen else "basecagg"
+    return Deal(name, chosen, lightsecagg_parties.session_id(draw), first, setups, rands)
 
 
-def _channels(draw: Any, N: int, channel: str | None) -> list[Any]:
+def _channels(draw: Any, N: int, channel: str | None) -> list[dict[str, Any]]:
+    """Draw the channel of each user."""
     kind = draw(among(("plain", "sealed"))) if channel is None else channel
     if kind == "plain":
-        return ["plain"] * N
+        return [{"channel": "plain"}] * N
+    privates, roster = _sealing(draw, N)
+    return [{"channel": {"private": key, "roster": roster}} for key in privates]
+
+
+def _sealing(draw: Any, N: int) -> tuple[list[str], list[str]]:
+    """Draw the private sealing keys of N users. Return them and their public keys."""
     privates = lightsecagg_parties.private_keys(draw, N)
-    roster = [key.hex() for key in lightsecagg_parties.public_keys(privates)]
-    return [{"private": key.hex(), "roster": roster} for key in privates]
+    return [key.hex() for key in privates], [key.hex() for key in lightsecagg_parties.public_keys(privates)]
+
+
+def _keys(draw: Any, N: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Draw the keys of the active profile: those that the server knows, and those of each user."""
+    privates, roster = _sealing(draw, N)
+    signing = lightsecagg_active_parties.signing_keys(draw, N)
+    shown = {"roster": roster, "verification": [lightsecagg_active_parties.verifying(key).hex() for key in signing]}
+    own = zip(privates, signing, strict=True)
+    return shown, [{"private": key, "signing": other.hex(), **shown} for key, other in own]
 
 
 # -------------------------------------------------------------------------------------------------------- sessions
@@ -164,12 +191,12 @@ class Director:
 
     @property
     def server(self) -> Any:
-        """The state of the server."""
-        return self.stage.parties[SERVER].state
+        """The state of the server, as the semi-honest profile has it."""
+        return base_of(self.stage.parties[SERVER].state)
 
     def user(self, user: int) -> Any:
-        """Return the state of a user."""
-        return self.stage.parties[user].state
+        """Return the state of a user, as the semi-honest profile has it."""
+        return base_of(self.stage.parties[user].state)
 
     @property
     def users(self) -> list[int]:
@@ -272,10 +299,10 @@ class Director:
         self.shown = {key.receiver: key for key in self.stage.take(Turn(SERVER, "close"))}
 
     def answer(self, user: int) -> Key:
-        """Let a user hold all shares that wait for it, and answer."""
+        """Let a user hold all shares that wait for it, and answer; in the active profile, sign."""
         while self.mail.get(user):
             self.hold([user])
-        [key] = self.stage.take(Turn(user, "recover", (self.shown.pop(user),)))
+        [key] = self.stage.take(Turn(user, answering(self.stage.deal), (self.shown.pop(user),)))
         return key
 
     # what happens between two recoveries
@@ -344,11 +371,23 @@ class Director:
 
     def recover(self, spare: int = 0) -> None:
         """Let at least U + `spare` users answer, and the server recover. A further answer may come in vain."""
-        answering = strategies.subset(self.draw, self.users, self.number("U") + spare)
-        answers = [self.answer(user) for user in answering]
+        least = self.number("U") + spare
+        if "W" in self.stage.deal.numbers:
+            answers = self._confirmed(least)
+        else:
+            answers = [self.answer(user) for user in strategies.subset(self.draw, self.users, least)]
         self.stage.take(Turn(SERVER, "recover", tuple(answers)))
         for user in strategies.subset(self.draw, sorted(self.shown), 0, 1):
             self.answer(user)
+
+    def _confirmed(self, least: int) -> list[Key]:
+        """Let users sign the buffer, and at least `least` of them answer its quorum."""
+        signing = strategies.subset(self.draw, self.users, max(self.number("W"), least))
+        signed = tuple(self.answer(user) for user in signing)
+        quorums = {key.receiver: key for key in self.stage.take(Turn(SERVER, "confirm", signed))}
+        self.bustle(2)
+        chosen = strategies.subset(self.draw, signing, least)
+        return [key for user in chosen for key in self.stage.take(Turn(user, "recover", (quorums[user],)))]
 
 
 def session(draw: Any, dealt: Deal, count: int, spare: int = 0) -> Stage:
@@ -360,17 +399,18 @@ def session(draw: Any, dealt: Deal, count: int, spare: int = 0) -> Stage:
     return director.stage
 
 
-def _roomy(draw: Any, latest: Sequence[int], spare: int = 0) -> dict[str, Any]:
+def _roomy(draw: Any, latest: Sequence[int], spare: int = 0, active: bool = False) -> dict[str, Any]:
     """Draw the numbers of a session with more users than a buffer has places."""
     chosen = numbers(draw, spare=spare, latest=latest)
     N, T = int(chosen["N"]), int(chosen["T"])
     K = int(draw(st.integers(T + 2, N)))
-    return {**chosen, "N": N + 1, **levels(draw, N + 1, T, _PRIMES, (chosen["tau_max"],), K)}
+    chosen |= {"N": N + 1, **levels(draw, N + 1, T, _PRIMES, (chosen["tau_max"],), K)}
+    return _signed(draw, chosen) if active else chosen
 
 
-def late(draw: Any) -> Stage:
+def late(draw: Any, *, active: bool = False) -> Stage:
     """Draw a session in which an update is older than tau_max while the buffer has room for it."""
-    chosen = _roomy(draw, (0, 1))
+    chosen = _roomy(draw, (0, 1), active=active)
     director = Director(draw, opened_stage(deal(draw, chosen, count=chosen["tau_max"] + 2)))
     [slow] = strategies.subset(draw, director.users, 1, 1)
     director.start([slow])
@@ -381,9 +421,9 @@ def late(draw: Any) -> Stage:
     return director.stage
 
 
-def crowded(draw: Any) -> Stage:
+def crowded(draw: Any, *, active: bool = False) -> Stage:
     """Draw a session in which more users train than a buffer has places."""
-    director = Director(draw, opened_stage(deal(draw, _roomy(draw, _LATEST), count=2)))
+    director = Director(draw, opened_stage(deal(draw, _roomy(draw, _LATEST, active=active), count=2)))
     director.start(director.users)
     director.fill()
     director.close()
@@ -391,9 +431,9 @@ def crowded(draw: Any) -> Stage:
     return director.stage
 
 
-def mixed_ages(draw: Any, spare: int = 0) -> Stage:
+def mixed_ages(draw: Any, spare: int = 0, active: bool = False) -> Stage:
     """Draw a session in which everybody trains at once, so that the second buffer holds late updates."""
-    director = Director(draw, opened_stage(deal(draw, _roomy(draw, (2, 1, 3), spare), count=3)))
+    director = Director(draw, opened_stage(deal(draw, _roomy(draw, (2, 1, 3), spare, active), count=3)))
     director.start(director.users)
     for _ in range(2):
         director.fill()
@@ -403,12 +443,12 @@ def mixed_ages(draw: Any, spare: int = 0) -> Stage:
     return director.stage
 
 
-def played(draw: Any, *, spare: int = 0, least: int = 1) -> Stage:
+def played(draw: Any, *, spare: int = 0, least: int = 1, active: bool = False) -> Stage:
     """Draw a session of one or two buffers, and everything that it is given."""
     if draw(st.booleans()):
-        return mixed_ages(draw, spare)
+        return mixed_ages(draw, spare, active)
     count = draw(st.integers(least, 2))
-    return session(draw, deal(draw, numbers(draw, spare=spare), count=count + 1), count, spare)
+    return session(draw, deal(draw, numbers(draw, spare=spare, active=active), count=count + 1), count, spare)
 
 
 def trimmed(draw: Any, stage: Stage) -> Deal:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -44,22 +44,43 @@ def secagg(draw: Any, *, sparse: bool | None = None, spare: int = 0) -> Deal:
 
 def secagg_round(draw: Any, numbers: Mapping[str, Any]) -> Deal:
     """Draw a round of SecAgg with these numbers."""
-    N, R, d = numbers["N"], int(numbers["R"]), numbers["d"]
+    N = numbers["N"]
     order = strategies.shuffled(draw, range(N))
+    return _shared_round(draw, "secagg", numbers, {"order": order}, [{"order": order}] * N)
+
+
+def active(draw: Any, spare: int = 0) -> Deal:
+    """Draw a round of SecAgg's active profile in which at least `spare` users may drop out."""
+    N = draw(st.integers(3 + 2 * spare, _MOST + 1))
+    least = {T: max(T + 2, (N + T) // 2 + 1) for T in range(1, N - 1)}
+    T = draw(among([T for T, t in least.items() if t <= N - spare]))
+    t = draw(st.integers(least[T], N - spare))
+    R, d = draw(among(_MODULI)), strategies.length(draw, 1, 5)
+    return active_round(
+        draw, {"R": str(R), "N": N, "D": draw(st.integers(0, N - t)), "T": T, "t": t, "k": N - 1, "d": d}
+    )
+
+
+def active_round(draw: Any, numbers: Mapping[str, Any]) -> Deal:
+    """Draw a round of SecAgg's active profile with these numbers."""
+    signing = lightsecagg_active_parties.signing_keys(draw, numbers["N"])
+    shown = {"verification": [lightsecagg_active_parties.verifying(key).hex() for key in signing]}
+    return _shared_round(draw, "secagg-active", numbers, shown, [{"signing": key.hex(), **shown} for key in signing])
+
+
+def _shared_round(
+    draw: Any, protocol: str, numbers: Mapping[str, Any], server: Mapping[str, Any], users: Sequence[Mapping[str, Any]]
+) -> Deal:
+    """Draw a round of SecAgg, of a profile whose parties are given this in addition to their updates."""
+    N, R, d = numbers["N"], int(numbers["R"]), numbers["d"]
     updates = strategies.matrix(draw, R, N, d)
     seed = draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little")
-    setups: dict[int, Mapping[str, Any]] = {SERVER: {"order": order}}
+    setups: dict[int, Mapping[str, Any]] = {SERVER: server}
     for user in range(N):
-        setups[user] = {"user": user, "order": order, "update": pack(updates[user])}
+        setups[user] = {"user": user, **users[user], "update": pack(updates[user])}
     rands = {user: lightsecagg_parties.round_secrets(SeededSource(seed, str(user)), numbers["t"]) for user in range(N)}
-    return Deal(
-        "secagg",
-        numbers,
-        lightsecagg_parties.session_id(draw),
-        draw(among(lightsecagg_parties.ROUNDS)),
-        setups,
-        rands,
-    )
+    header = lightsecagg_parties.session_id(draw), draw(among(lightsecagg_parties.ROUNDS))
+    return Deal(protocol, numbers, *header, setups, rands)
 
 
 def bare(draw: Any) -> Deal:
@@ -72,14 +93,8 @@ def bare(draw: Any) -> Deal:
     setups: dict[int, Mapping[str, Any]] = {SERVER: {"order": order}}
     setups.update({user: {"user": user, "order": order, "update": pack(np.zeros(1, np.uint64))} for user in range(N)})
     rands = {user: lightsecagg_parties.round_secrets(SeededSource(b"", str(user)), numbers["t"]) for user in range(N)}
-    return Deal(
-        "secagg",
-        numbers,
-        lightsecagg_parties.session_id(draw),
-        draw(among(lightsecagg_parties.ROUNDS)),
-        setups,
-        rands,
-    )
+    header = lightsecagg_parties.session_id(draw), draw(among(lightsecagg_parties.ROUNDS))
+    return Deal("secagg", numbers, *header, setups, rands)
 
 
 def _wants(draw: Any, sparse: bool | None) -> bool:
@@ -151,17 +166,21 @@ def _light_keys(
     return {}, [{"channel": {"private": key.hex(), "roster": roster}} for key in privates]
 
 
+_DEALS: Mapping[str, Callable[[Any], Deal]] = {
+    "secagg": lambda draw: secagg(draw, spare=draw(st.integers(0, 2))),
+    "secagg-active": lambda draw: active(draw, draw(st.integers(0, 2))),
+    "basecagg": basecagg_sessions.deal,
+    "basecagg-active": lambda draw: basecagg_sessions.deal(draw, basecagg_sessions.numbers(draw, active=True)),
+    "basa": basa_sessions.deal,
+    "heterosag": heterosag_rounds.deal,
+    "lightsecagg": lambda draw: light(draw, active=False),
+    "lightsecagg-active": lambda draw: light(draw, active=True),
+}
+
+
 def deal(draw: Any, protocol: str) -> Deal:
     """Draw a round of a protocol."""
-    if protocol == "secagg":
-        return secagg(draw, spare=draw(st.integers(0, 2)))
-    if protocol == "basecagg":
-        return basecagg_sessions.deal(draw)
-    if protocol == "basa":
-        return basa_sessions.deal(draw)
-    if protocol == "heterosag":
-        return heterosag_rounds.deal(draw)
-    return light(draw, active=protocol != "lightsecagg")
+    return _DEALS[protocol](draw)
 
 
 def next_round(draw: Any, dealt: Deal, number: int) -> Deal:
@@ -173,6 +192,8 @@ def next_round(draw: Any, dealt: Deal, number: int) -> Deal:
         fresh = heterosag_rounds.deal(draw, read_parameters(**dealt.numbers), [])
     elif dealt.protocol == "secagg":
         fresh = secagg_round(draw, dealt.numbers)
+    elif dealt.protocol == "secagg-active":
+        fresh = active_round(draw, dealt.numbers)
     else:
         fresh = _light_round(draw, dealt.numbers, dealt.protocol == "lightsecagg-active", number)
     return replace(fresh, session=dealt.session, round=number)
@@ -202,7 +223,15 @@ def played(dealt: Deal, dropouts: Dropouts) -> Network:
 
 def scene(draw: Any, role: Role, *, sparse: bool | None = None, spare: int = 0) -> Played:
     """Draw a party of a SecAgg round that succeeds. A user takes all of its steps."""
-    dealt = secagg(draw, sparse=sparse, spare=spare)
+    return _party(draw, role, secagg(draw, sparse=sparse, spare=spare))
+
+
+def active_scene(draw: Any, role: Role, *, spare: int = 0) -> Played:
+    """Draw a party of a round of SecAgg's active profile that succeeds. A user takes all of its steps."""
+    return _party(draw, role, active(draw, spare))
+
+
+def _party(draw: Any, role: Role, dealt: Deal) -> Played:
     most = dealt.numbers["N"] - max(dealt.numbers["t"], dealt.numbers["T"] + 2)
     network = played(dealt, dropouts(draw, dealt, most))
     if role is Role.SERVER:

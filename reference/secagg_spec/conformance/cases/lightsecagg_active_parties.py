@@ -61,7 +61,8 @@ def sealing_roster(privates: tuple[bytes, ...]) -> Roster:
 
 
 @lru_cache(maxsize=4096)
-def _signature(private: bytes, data: bytes) -> bytes:
+def signature_of(private: bytes, data: bytes) -> bytes:
+    """Return a signature on some bytes."""
     return sign(private, data)
 
 
@@ -102,7 +103,7 @@ class Signing:
     def signature(self, user: int, members: tuple[int, ...], context: Context | None = None) -> bytes:
         """Return a user's signature on a set, optionally in another context."""
         data = signed_fields(context or self.context(SignedSet), PURPOSE, user, Proposal(members).content())
-        return _signature(self.keys[user], data)
+        return signature_of(self.keys[user], data)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from secagg_spec.conformance.cases import (
 )
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.session import Played
 from secagg_spec.crypto import signatures
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
 from secagg_spec.crypto.keys import Roster, hash_parameters
@@ -244,9 +245,11 @@ def _active_server(draw: Any, caps: Capabilities) -> Valid:
     return Valid(scene.params(scene.calls()), {})
 
 
-def _secagg_script(role: Role) -> Callable[[Any, Capabilities], Valid]:
+def _secagg_script(
+    role: Role, drawn: Callable[[Any, Role], Played] = dealt_rounds.scene
+) -> Callable[[Any, Capabilities], Valid]:
     def build(draw: Any, caps: Capabilities) -> Valid:
-        scene = dealt_rounds.scene(draw, role)
+        scene = drawn(draw, role)
         return Valid(scene.params(scene.calls()), scene.deal.rand(scene.party), ("update",) * (role is Role.USER))
 
     return build
@@ -324,4 +327,6 @@ VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     **multi_round_logs.VALID,
     "secagg.user": _secagg_script(Role.USER),
     "secagg.server": _secagg_script(Role.SERVER),
+    "secagg_active.user": _secagg_script(Role.USER, dealt_rounds.active_scene),
+    "secagg_active.server": _secagg_script(Role.SERVER, dealt_rounds.active_scene),
 }

@@ -38,6 +38,8 @@ CLAUSES: dict[str, tuple[str, ...]] = {
     "lightsecagg-active.server": ("LSA-24",),
     "secagg.user": ("SAG-06", "SAG-15", "SAG-19", "SAG-20", "SAG-21", "SAG-23", "SAG-25", "SAG-32"),
     "secagg.server": ("SAG-11", "SAG-16", "SAG-17", "SAG-26", "SAG-28"),
+    "secagg-active.user": ("SAG-53", "SAG-54", "SAG-55", "SAG-60", "SAG-61", "SAG-62", "SAG-63", "SAG-75"),
+    "secagg-active.server": ("SAG-52", "SAG-57", "SAG-58", "SAG-64"),
     "basecagg.user": ("BSA-07", "BSA-08", "BSA-09", "BSA-21", "BSA-25", "BSA-26", "BSA-28"),
     "basecagg.server": ("BSA-12", "BSA-13", "BSA-14", "BSA-15", "BSA-17"),
     "heterosag.user": ("HSA-17", "HSA-18", "HSA-27"),

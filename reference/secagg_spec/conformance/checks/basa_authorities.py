@@ -22,7 +22,7 @@ from secagg_spec.conformance.checks.basa_faults import (
     explicit,
     flipped,
 )
-from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, Caller, check
+from secagg_spec.conformance.checks.base import BAD_PARAM, BAD_SIGNATURE, LENGTH, Caller, check
 from secagg_spec.conformance.checks.faults import REFUSALS
 from secagg_spec.conformance.checks.scripts import ELSEWHERE, Fault, ask, drop_faults
 from secagg_spec.conformance.sessions.basa_acts import Director, Moment, Part, positions
@@ -30,9 +30,6 @@ from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.steps import SERVER
-
-BAD_SIGNATURE = frozenset({"bad_signature"})
-
 
 _party = REFUSALS[KEYS]
 playing.right_steps(_party, (40, 24, 12), "BAA-07", "BAA-08", "BAA-13", "BAA-16", "BAA-17", "BAA-20", "BAA-21")

@@ -13,7 +13,6 @@ from secagg_spec.conformance.cases import basa_sessions, strategies
 from secagg_spec.conformance.cases.basa_parties import PARTS, SERVED
 from secagg_spec.conformance.cases.requests import one_of, too_large
 from secagg_spec.conformance.checks import playing
-from secagg_spec.conformance.checks.basa_authorities import BAD_SIGNATURE
 from secagg_spec.conformance.checks.basa_faults import (
     BAD_FORM,
     NOT_NOW,
@@ -23,7 +22,7 @@ from secagg_spec.conformance.checks.basa_faults import (
     flipped,
     replaced,
 )
-from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, Caller, check
+from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_SIGNATURE, Caller, check
 from secagg_spec.conformance.checks.faults import REFUSALS
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.scripts import Fault

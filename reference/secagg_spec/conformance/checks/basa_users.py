@@ -14,7 +14,6 @@ from secagg_spec.conformance.cases import basa_sessions, strategies
 from secagg_spec.conformance.cases.basa_parties import PARTS, USER, begun
 from secagg_spec.conformance.cases.requests import one_of, too_large
 from secagg_spec.conformance.checks import playing
-from secagg_spec.conformance.checks.basa_authorities import BAD_SIGNATURE
 from secagg_spec.conformance.checks.basa_faults import (
     BAD_FORM,
     HELD,
@@ -27,7 +26,15 @@ from secagg_spec.conformance.checks.basa_faults import (
     flipped,
     replaced,
 )
-from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_PARAM, LENGTH, NONCANONICAL, Caller, check
+from secagg_spec.conformance.checks.base import (
+    BAD_CIPHERTEXT,
+    BAD_PARAM,
+    BAD_SIGNATURE,
+    LENGTH,
+    NONCANONICAL,
+    Caller,
+    check,
+)
 from secagg_spec.conformance.checks.faults import REFUSALS
 from secagg_spec.conformance.checks.lightsecagg_scripts import take_prefix
 from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults, taken

@@ -43,6 +43,7 @@ from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.scripts import (
     BAD_VECTOR,
     ELSEWHERE,
+    NOT_ALLOWED,
     OUT_OF_RANGE,
     OUT_OF_TURN,
     Fault,
@@ -84,7 +85,9 @@ def _refusals(party: str) -> Refusals:
     return made
 
 
-_user, _server = map(_refusals, SCENES)
+_user, _server = map(_refusals, (USER, SERVED))
+BY_ROLE = {Role.USER: _user, Role.SERVER: _server}
+"""What each party refuses; the shared rules hold in the active profile too."""
 
 
 @check(f"{USER}/sealed", "BSA-03", "SEA-01", "KEY-02", operations=(USER,), applies=explicit(USER), examples=30)
@@ -115,7 +118,7 @@ def _arriving(draw: Any, scene: Played, *phases: str) -> tuple[int, int, Any] | 
 
 def _moments(scene: Played, holds: Callable[[Any], bool]) -> list[int]:
     """Return the numbers of the steps before which the state satisfies `holds`. The last number stands for the end."""
-    return [at for at, state in enumerate(scene.states) if holds(state)]
+    return [at for at, state in enumerate(scene.bases) if holds(state)]
 
 
 # ----------------------------------------------------------------------------------------- a user: its own update
@@ -128,7 +131,7 @@ _ALLOWED = {"request": ("idle", "asked"), "share": ("asked",), "upload": ("train
 def _out_of_turn(draw: Any, scene: Played) -> Fault:
     """A step that the user's state does not allow is refused, such as a second upload or a request before it."""
     at = draw(st.integers(0, len(scene.events())))
-    state = scene.states[at]
+    state = scene.bases[at]
     phase = draw(among([phase for phase, states in _ALLOWED.items() if state.phase not in states]))
     newer = scene.deal.round if state.stamp is None else state.stamp + 1
     step = Call.of(phase, (basecagg_parties.stamp(scene, newer),) if phase == "share" else ())
@@ -151,7 +154,7 @@ def _stale_stamp(draw: Any, scene: Played) -> Fault | None:
     if not moments:
         return None
     at = draw(among(moments))
-    stale = max(0, scene.states[at].stamp - draw(among((0, 1, 255))))
+    stale = max(0, scene.bases[at].stamp - draw(among((0, 1, 255))))
     return Fault(
         at,
         Call.of("share", (basecagg_parties.stamp(scene, stale),)),
@@ -171,7 +174,7 @@ def _old_share(draw: Any, scene: Played) -> Fault:
     That holds even after the newer share was used and forgotten.
     """
     at = draw(among(_moments(scene, lambda state: bool(state.newest))))
-    newest = scene.states[at].newest
+    newest = scene.bases[at].newest
     sender = draw(among(sorted(newest)))
     stale = max(0, newest[sender] - draw(among((0, 1, 255))))
     step = Call.of("hold", (share(draw, scene.deal, scene.party, sender, stale),))
@@ -179,7 +182,7 @@ def _old_share(draw: Any, scene: Played) -> Fault:
     return Fault(at, step, REPLAY, why, frozenset({sender, SERVER}))
 
 
-@_user.refuses("vector", "MOD-06", "MOD-07", channel="plain")
+@_user.refuses("vector", "MOD-06", "MOD-07", channel="plain", shared=False)
 def _vector(draw: Any, scene: Played) -> Fault | None:
     """A share with the wrong length or a number not below q is refused."""
     found = _arriving(draw, scene, "hold")
@@ -216,26 +219,32 @@ def _payload(draw: Any, scene: Played) -> Fault | None:
 # ---------------------------------------------------------------------------------------------- a user: the buffer
 
 
-def _buffers(scene: Played) -> list[int]:
-    return [at for at, event in enumerate(scene.events()) if event.step.phase == "recover"]
+def buffers(scene: Played) -> list[int]:
+    """Return the numbers of the steps in which a user receives a buffer, or the server the answers to one."""
+    phase = "recover" if scene.party == SERVER else basecagg_stage.answering(scene.deal)
+    return [at for at, event in enumerate(scene.events()) if event.step.phase == phase]
 
 
 def _buffer(draw: Any, scene: Played) -> tuple[int, Any, list[tuple[int, int, int]]]:
     """Draw a buffer that the user answers. Return the number of the step, the announcement and its entries."""
-    at = int(draw(among(_buffers(scene))))
+    at = int(draw(among(buffers(scene))))
     [message] = scene.inbox(at)
     return at, message, entries_of(message)
 
 
 def _shown(scene: Played, round: int, entries: Sequence[tuple[int, int, int]]) -> Call:
-    return Call.of("recover", (announced(scene.deal, scene.party, round, entries),))
+    return _told(scene, announced(scene.deal, scene.party, round, entries))
+
+
+def _told(scene: Played, message: BufferedSet) -> Call:
+    return Call.of(basecagg_stage.answering(scene.deal), (message,))
 
 
 @_user.refuses("entries", "BSA-21", "ADP-21")
 def _entries(draw: Any, scene: Played) -> Fault:
     """A buffer with more or fewer than K entries is refused."""
     at, message, entries = _buffer(draw, scene)
-    held = scene.states[at].held
+    held = scene.bases[at].held
     outside = [user for user in held if user not in message.users and held[user].stamp <= message.round]
     more = [(user, held[user].stamp, allowed(scene.deal, message.round, held[user].stamp)[-1]) for user in outside]
     places = strategies.subset(draw, range(len(entries)), 0, len(entries) - 1)
@@ -252,7 +261,7 @@ def _fields(draw: Any, scene: Played) -> Fault:
     name = draw(among(("stamps", "weights")))
     values = getattr(message, name)
     wrong = values[:-1] if draw(st.booleans()) else np.append(values, values[-1:])
-    step = Call.of("recover", (replace(message, **{name: wrong}),))
+    step = _told(scene, replace(message, **{name: wrong}))
     return Fault(at, step, ANOTHER_COUNT, f"there are {len(wrong)} {name} for {len(values)} users")
 
 
@@ -286,7 +295,7 @@ def _reweighed(draw: Any, scene: Played, round: int, entries: Sequence[tuple[int
 def _future(draw: Any, scene: Played) -> Fault:
     """A buffer with a stamp later than its round is refused."""
     at, message, entries = _buffer(draw, scene)
-    state, last = scene.states[at], max(stamp for _, stamp, _ in entries)
+    state, last = scene.bases[at], max(stamp for _, stamp, _ in entries)
     earlier = last - 1
     if (state.stamp or 0) <= earlier and (state.answered is None or state.answered < earlier):
         return Fault(at, _reweighed(draw, scene, earlier, entries), WRONG_BUFFER, "a stamp is later", THE_SERVER)
@@ -361,11 +370,11 @@ def replaced_share(draw: Any, caller: Caller) -> None:
 def _early_buffer(draw: Any, scene: Played) -> Fault | None:
     """A buffer that arrives before the shares of its entries is refused. Once they have arrived, it is answered."""
     at, message, _ = _buffer(draw, scene)
-    moments = [moment for moment in range(at) if _lacks(scene.states[moment], message)]
+    moments = [moment for moment in range(at) if _lacks(scene.bases[moment], message)]
     if not moments:
         return None
     moment = draw(among(moments))
-    return Fault(moment, Call.of("recover", (message,)), NOT_HELD, "the share of an entry has not come yet")
+    return Fault(moment, _told(scene, message), NOT_HELD, "the share of an entry has not come yet")
 
 
 def _lacks(state: Any, message: BufferedSet) -> bool:
@@ -385,7 +394,7 @@ def _late_buffer(draw: Any, scene: Played) -> Fault | None:
     if not moments:
         return None
     at = draw(among(moments))
-    state, K = scene.states[at], scene.deal.numbers["K"]
+    state, K = scene.bases[at], scene.deal.numbers["K"]
     round = state.stamp - 1
     fitting = [u for u, kept in sorted(state.held.items()) if 0 <= round - kept.stamp <= scene.deal.numbers["tau_max"]]
     users = [*fitting, *(user for user in scene.deal.users if user not in fitting)][:K]
@@ -399,9 +408,7 @@ def _answered_round(draw: Any, scene: Played) -> Fault:
     """A buffer of an answered round, or of an earlier one, is refused."""
     at, message, entries = _buffer(draw, scene)
     moments = [
-        moment
-        for moment in range(at + 1, len(scene.events()) + 1)
-        if (scene.states[moment].stamp or 0) <= message.round
+        moment for moment in range(at + 1, len(scene.events()) + 1) if (scene.bases[moment].stamp or 0) <= message.round
     ]
     moment = draw(among(moments))
     return Fault(moment, _shown(scene, message.round, entries), REPLAY, f"round {message.round} was answered")
@@ -410,11 +417,11 @@ def _answered_round(draw: Any, scene: Played) -> Fault:
 @_user.refuses("second-answer", "BSA-28", "BSA-25")
 def _second_answer(draw: Any, scene: Played) -> Fault:
     """A later buffer with an update that the user already answered is refused: a share is used once."""
-    at = _buffers(scene)[-1]
+    at = buffers(scene)[-1]
     [message] = scene.inbox(at)
     later = message.round + draw(st.integers(1, 2))
     step = _reweighed(draw, scene, later, entries_of(message))
-    moments = [m for m in range(at + 1, len(scene.events()) + 1) if (scene.states[m].stamp or 0) <= later]
+    moments = [m for m in range(at + 1, len(scene.events()) + 1) if (scene.bases[m].stamp or 0) <= later]
     codes = NOT_HELD | REPLAY | WRONG_BUFFER
     return Fault(draw(among(moments)), step, codes, "an update was answered for before")
 
@@ -433,7 +440,7 @@ def _asks_again(draw: Any, scene: Played) -> Fault | None:
     if not moments:
         return None
     at = draw(among(moments))
-    state = scene.states[at]
+    state = scene.bases[at]
     user = draw(
         st.sampled_from([user for user, record in sorted(state.records.items()) if record.stamp == state.round])
     )
@@ -452,7 +459,7 @@ def _update_waits(draw: Any, scene: Played) -> Fault | None:
     found = _moments(scene, lambda state: any(state.records[u].stamp != state.round for u in state.buffer))
     found = found or _moments(scene, lambda state: bool(state.buffer))
     at = draw(among(found))
-    state = scene.states[at]
+    state = scene.bases[at]
     user = min(state.buffer, key=lambda user: (state.records[user].stamp, user))
     why = f"the update of user {user} waits in the buffer"
     return Fault(at, _asks(scene, user, state.records[user].stamp), LATE, why, frozenset({user}))
@@ -462,7 +469,7 @@ def _update_waits(draw: Any, scene: Played) -> Fault | None:
 def _later_round(draw: Any, scene: Played) -> Fault | None:
     """A user that claims to know a later round is given no stamp, and is blamed."""
     at = draw(st.integers(0, len(scene.events())))
-    state = scene.states[at]
+    state = scene.bases[at]
     eligible = [user for user in scene.deal.users if _eligible(state, user)]
     if not eligible:
         return None
@@ -522,7 +529,7 @@ def _unasked(draw: Any, scene: Played) -> Fault | None:
     """Shares of a user that was given no stamp are not relayed."""
     moments = _moments(scene, lambda state: len(state.records) < scene.size)
     at = draw(among(moments))
-    state = scene.states[at]
+    state = scene.bases[at]
     user = draw(among([user for user in scene.deal.users if user not in state.records]))
     step = Call.of("share", _batch(scene, user, state.round))
     return Fault(at, step, INCOMPLETE | LATE, f"user {user} has no stamp", frozenset({user}))
@@ -533,7 +540,7 @@ def _relayed_again(draw: Any, scene: Played) -> Fault | None:
     """Shares that were already relayed are not relayed again."""
     moments = _moments(scene, lambda state: any(record.relayed for record in state.records.values()))
     at = draw(among(moments))
-    records = scene.states[at].records
+    records = scene.bases[at].records
     user = draw(among([user for user, record in sorted(records.items()) if record.relayed]))
     step = Call.of("share", _batch(scene, user, records[user].stamp))
     return Fault(at, step, REPLAY, f"the shares of user {user} were relayed", frozenset({user}))
@@ -568,7 +575,7 @@ def _not_relayed(draw: Any, scene: Played) -> Fault | None:
     if not moments:
         return None
     at = draw(among(moments))
-    state = scene.states[at]
+    state = scene.bases[at]
     user = draw(among(_unrelayed(state)))
     step = _uploads(scene, user, state.records[user].stamp)
     return Fault(at, step, LATE, f"the shares of user {user} were not relayed", frozenset({user}))
@@ -579,7 +586,7 @@ def _another_stamp(draw: Any, scene: Played) -> Fault | None:
     """A masked update is refused if its stamp is not its sender's newest: an older, a later, or an arbitrary one."""
     moments = _moments(scene, lambda state: _room(scene, state))
     at = draw(among(moments))
-    state = scene.states[at]
+    state = scene.bases[at]
     user = draw(among(scene.deal.users))
     record = state.records.get(user)
     stamps = [state.round] if record is None else [record.stamp - 1, record.stamp + 1, record.stamp - 2]
@@ -598,7 +605,7 @@ def _second_update(draw: Any, scene: Played) -> Fault | None:
     if not moments:
         return None
     at = draw(among(moments))
-    state = scene.states[at]
+    state = scene.bases[at]
     user = draw(among([user for user, record in sorted(state.records.items()) if record.taken]))
     old = state.round - state.records[user].stamp > scene.deal.numbers["tau_max"]
     why = f"an update of user {user} under this stamp was taken"
@@ -613,7 +620,7 @@ def _stale_update(draw: Any, scene: Played) -> Fault | None:
     if not moments:
         return None
     at = draw(among(moments))
-    state = scene.states[at]
+    state = scene.bases[at]
     user = draw(among(_waiting(scene, state, fresh=False)))
     tau = state.round - state.records[user].stamp
     why = f"the update of user {user} is {tau} rounds old, and tau_max is {scene.deal.numbers['tau_max']}"
@@ -627,7 +634,7 @@ def _full(draw: Any, scene: Played) -> Fault | None:
     if not moments:
         return None
     at = draw(among(moments))
-    state = scene.states[at]
+    state = scene.bases[at]
     user = draw(among(_waiting(scene, state, fresh=True)))
     why = "the server recovers its buffer" if state.entries else "the buffer is full"
     return Fault(at, _uploads(scene, user, state.records[user].stamp), LATE, why)
@@ -643,7 +650,7 @@ def _too_many(draw: Any, scene: Played) -> Fault | None:
     if not moments:
         return None
     at = draw(among(moments))
-    state = scene.states[at]
+    state = scene.bases[at]
     users = _waiting(scene, state, fresh=True)[: K - len(state.buffer) + 1]
     inbox = [data for user in users for data in _uploads(scene, user, state.records[user].stamp).inbox]
     return Fault(at, Call("upload", tuple(inbox)), LATE, f"{len(users)} updates come, and there is less room")
@@ -670,7 +677,7 @@ def _close_early(draw: Any, scene: Played) -> Fault:
     """A buffer with fewer than K updates is not closed. A buffer that was announced is not closed again."""
     moments = _moments(scene, lambda state: bool(state.entries) or len(state.buffer) < scene.deal.numbers["K"])
     at = draw(among(moments))
-    state = scene.states[at]
+    state = scene.bases[at]
     why = "the buffer was announced" if state.entries else f"the buffer has {len(state.buffer)} updates"
     return Fault(at, Call("close"), AGAIN | NOT_NOW | NOTHING_LEFT, why)
 
@@ -678,7 +685,7 @@ def _close_early(draw: Any, scene: Played) -> Fault:
 @_server.refuses("few-answers", "BSA-30", "BSA-34")
 def _few_answers(draw: Any, scene: Played) -> Fault:
     """With fewer than U answers the buffer is not recovered; with U answers it is."""
-    at = draw(among(_buffers(scene)))
+    at = draw(among(buffers(scene)))
     fewer = scene.inbox(at)[: draw(st.integers(0, scene.deal.numbers["U"] - 1))]
     return Fault(at, Call.of("recover", fewer), TOO_FEW, f"{len(fewer)} answers are too few")
 
@@ -686,7 +693,7 @@ def _few_answers(draw: Any, scene: Played) -> Fault:
 @_server.refuses("bad-share", "BSA-31", "ADP-21", spare=1)
 def _bad_share(draw: Any, scene: Played) -> Fault:
     """More than U answers that do not lie on one codeword are refused, and all who answered are blamed."""
-    at = draw(among(_buffers(scene)))
+    at = draw(among(buffers(scene)))
     inbox = scene.inbox(at)
     place = draw(st.integers(0, len(inbox) - 1))
     wrong = exchanged_element(draw, inbox[place].share, int(scene.deal.numbers["q"]))
@@ -697,7 +704,7 @@ def _bad_share(draw: Any, scene: Played) -> Fault:
 @_server.refuses("answer-of-another-round", "MSG-03")
 def _other_answer(draw: Any, scene: Played) -> Fault:
     """An answer for another round's buffer is refused, and so is any answer before a buffer was announced."""
-    at = draw(among(_buffers(scene)))
+    at = draw(among(buffers(scene)))
     inbox = scene.inbox(at)
     if draw(st.booleans()):
         place = draw(st.integers(0, len(inbox) - 1))
@@ -706,7 +713,8 @@ def _other_answer(draw: Any, scene: Played) -> Fault:
             at, exchanged(scene.calls()[at], place, encode(moved)), ELSEWHERE, "an answer is for another round"
         )
     moments = _moments(scene, lambda state: not state.entries)
-    return Fault(draw(among(moments)), Call.of("recover", inbox), AGAIN | NOT_NOW, "no buffer was announced")
+    codes = AGAIN | NOT_NOW | (NOT_ALLOWED if "W" in scene.deal.numbers else frozenset())
+    return Fault(draw(among(moments)), Call.of("recover", inbox), codes, "no buffer was announced")
 
 
 # ------------------------------------------------------------------------------------------------- whole requests
@@ -737,7 +745,7 @@ def _requests(party: str) -> None:
         caller.refused(party, {**params, **changed}, codes, f"the request has {changed}", rand)
 
 
-for _name in (USER, SERVED):
+for _name in SCENES:
     _requests(_name)
 
 
@@ -834,21 +842,29 @@ playing.right_steps(_server, (50, 30, 16), "BSA-11", "BSA-13", "BSA-18", "BSA-19
 # --------------------------------------------------------------------------------------------------- mixed sessions
 
 
-@check(
-    f"{NEW}/basecagg-mixed",
-    *("BSA-04", "BSA-11", "BSA-13", "BSA-18", "BSA-19", "BSA-23", "BSA-27", "BSA-29", "BSA-34", "ADP-24"),
-    operations=SESSIONS,
-    applies=lambda caps: caps.policy("mds.code") == "vandermonde" and bool(playing.parties(caps, "basecagg")),
-    examples=24,
-)
-def mixed_session(draw: Any, caller: Caller) -> None:
-    """In a session with late updates whose other parties are the reference's, each step is the right one."""
-    played = basecagg_sessions.played(draw)
-    roles = playing.parties(caller.caps, "basecagg")
-    users = strategies.subset(draw, played.deal.users, 1, 3) if Role.USER in roles else []
-    server = [SERVER] if Role.SERVER in roles and (not users or draw(st.booleans())) else []
-    dealt_out = basecagg_sessions.trimmed(draw, played)
-    try:
-        basecagg_stage.play(dealt_out, dict.fromkeys([*server, *users], playing.player(caller)), played.turns)
-    except Difference as difference:
-        raise playing.failed(difference) from None
+def _mixed(protocol: str, *clauses: str) -> None:
+    active = protocol != "basecagg"
+
+    @check(
+        f"{NEW}/{protocol}-mixed",
+        *clauses,
+        "ADP-24",
+        operations=SESSIONS,
+        applies=lambda caps: caps.policy("mds.code") == "vandermonde" and bool(playing.parties(caps, protocol)),
+        examples=24,
+    )
+    def mixed_session(draw: Any, caller: Caller) -> None:
+        """In a session with late updates whose other parties are the reference's, each step is the right one."""
+        played = basecagg_sessions.played(draw, active=active)
+        roles = playing.parties(caller.caps, protocol)
+        users = strategies.subset(draw, played.deal.users, 1, 3) if Role.USER in roles else []
+        server = [SERVER] if Role.SERVER in roles and (not users or draw(st.booleans())) else []
+        dealt_out = basecagg_sessions.trimmed(draw, played)
+        try:
+            basecagg_stage.play(dealt_out, dict.fromkeys([*server, *users], playing.player(caller)), played.turns)
+        except Difference as difference:
+            raise playing.failed(difference) from None
+
+
+_mixed("basecagg", *(f"BSA-{number:02}" for number in (4, 11, 13, 18, 19, 23, 27, 29, 34)))
+_mixed("basecagg-active", *(f"BSA-{number}" for number in (38, 42, 43, 45, 46, 47)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any
@@ -18,7 +18,7 @@ from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
 from secagg_spec.conformance.checks.scripts import ELSEWHERE, NOTHING_CAME, OUT_OF_TURN, SECOND, STRANGER, Fault
 from secagg_spec.conformance.sessions import broken
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.session import Session, exchanged, moved, with_more
+from secagg_spec.conformance.sessions.session import Session, base_of, exchanged, moved, with_more
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.conformance.targets.reference.sessions import PROTOCOLS
@@ -97,6 +97,36 @@ class Refusals:
             return build
 
         return register
+
+    def inherit(
+        self,
+        other: Refusals,
+        adapt: Callable[[Build], Build] = lambda build: build,
+        *,
+        without: Collection[str] = (),
+        keep: Collection[str] = (),
+        **options: Any,
+    ) -> None:
+        """Register the shared faults of another party of the same round, whose sessions have the same steps.
+
+        Parameters
+        ----------
+        other : Refusals
+            What the other party refuses.
+        adapt : function
+            Changes how each fault is drawn.
+        without : collection of str
+            The names of the faults that are not taken over.
+        keep : collection of str
+            The options of the other party's sessions that this party's sessions have as well.
+        options
+            Those of `refuses`, for each fault.
+        """
+        for name, rule in other.rules.items():
+            if rule.shared and name not in without:
+                clauses = tuple(dict.fromkeys(clause.replace("ADP-29", "ADP-21") for clause in rule.clauses))
+                given = {option: value for option, value in rule.given.items() if option in keep}
+                self.refuses(name, *clauses, **options, **given)(adapt(rule.build))
 
     def derive(self, *names: str, **more: tuple[str, ...]) -> None:
         """Register the faults that follow from the party's rows of the table.
@@ -249,7 +279,7 @@ def senders(session: Session, at: int) -> set[int]:
     row, state = session.row(at), session.states[at]
     if row.senders is not None:
         return set(row.senders(state))
-    return set(getattr(getattr(state, "base", state), "keys", None) or range(session.size))
+    return set(getattr(base_of(state), "keys", None) or range(session.size))
 
 
 @_of_message("second-message", "MSG-04")

@@ -76,10 +76,7 @@ def _refusals(party: str) -> Refusals:
         return heterosag_parties.scene(draw, ROLES[party], spare=spare)
 
     made = Refusals(party, scene, playing.judge_script, (party,), explicit(party), optional=("spare",))
-    for name, rule in secagg.BY_ROLE[ROLES[party]].rules.items():
-        if rule.shared:
-            clauses = tuple(dict.fromkeys(clause.replace("ADP-29", "ADP-21") for clause in rule.clauses))
-            made.refuses(name, *clauses, spare=1, examples=6)(_shared(rule.build))
+    made.inherit(secagg.BY_ROLE[ROLES[party]], _shared, spare=1, examples=6)
     return made
 
 

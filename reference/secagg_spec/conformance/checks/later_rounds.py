@@ -234,4 +234,5 @@ def _again(protocol: str, *clauses: str) -> None:
 _again("lightsecagg", "ERR-01", "LSA-03")
 _again("lightsecagg-active", "ERR-01", "LSA-03", "LSA-35")
 _again("secagg", "ERR-01", "SAG-14")
+_again("secagg-active", "ERR-01", "SAG-14", "SAG-67")
 _again("heterosag", "ERR-01", "HSA-13", "HSA-27", "HSA-28", "HSA-29")

@@ -17,8 +17,9 @@ from secagg_spec.conformance.cases.valid import VALID, signed_bytes
 from secagg_spec.conformance.checks.base import (
     BAD_CIPHERTEXT,
     BAD_PARAM,
-    LENGTH,
+    BAD_SIGNATURE,
     MALFORMED,
+    NOT_64_EACH,
     OUTSIDE,
     TOO_FEW,
     TWICE,
@@ -50,10 +51,6 @@ from secagg_spec.protocols.codec import Message, encode
 from secagg_spec.protocols.lightsecagg.active import Quorum, SignedSet
 from secagg_spec.protocols.lightsecagg.round import MaskShare, sealing_context
 from secagg_spec.protocols.steps import SERVER
-
-BAD_SIGNATURE = frozenset({"bad_signature"})
-NOT_64_EACH = LENGTH | BAD_SIGNATURE
-"""The codes that each kind of broken rule accepts: the table of spec/adapter.md, section 5."""
 
 _SIGN, _VERIFY = "signature.sign", "signature.verify"
 _ORDER = 2**252 + 27742317777372353535851937790883648493

@@ -163,11 +163,15 @@ def _secrets(protocol: str, deal_of: Callable[[Any], Deal]) -> None:
         demand_digits(call, party, rows)
 
 
+_SIMPLE = {"R": "8", "N": 4, "D": 1, "T": 1, "t": 3, "k": 3, "d": 1}
+
+
 def _simple(draw: Any) -> Deal:
-    return dealt_rounds.secagg_round(draw, {"R": "8", "N": 4, "D": 1, "T": 1, "t": 3, "k": 3, "d": 1})
+    return dealt_rounds.secagg_round(draw, _SIMPLE)
 
 
 _secrets("secagg", _simple)
+_secrets("secagg-active", lambda draw: dealt_rounds.active_round(draw, _SIMPLE))
 _secrets("heterosag", lambda draw: heterosag_rounds.deal(draw, heterosag_rounds.parameters(draw, spare=1), []))
 
 
@@ -261,11 +265,13 @@ SAMPLED: Mapping[str, _Looks] = {
     "select.batch": {"draws": ("{0}/often-uniform", "{0}/alike-uniform", "privacy/{0}/seeds")},
     "lightsecagg.user": {"mask": (_CODED, "privacy/{0}/residues", "privacy/{0}/seeds"), "noise": (_CODED,)},
     "lightsecagg_active.user": dict.fromkeys(("mask", "noise"), (_CODED,)),
-    "basecagg.user": dict.fromkeys(("masks", "noises"), (_CODED,)),
+    **dict.fromkeys(("basecagg.user", "basecagg_active.user"), dict.fromkeys(("masks", "noises"), (_CODED,))),
     "lightsecagg.round": dict.fromkeys(("masks", "noises"), _KEPT["inside"]),
     "basecagg.rounds": {"masks": _KEPT["inside"], "noises": _KEPT["inside"], "roundings": _KEPT["weight"]},
     "basecagg.server": {"roundings": _KEPT["weight"]},
+    "basecagg_active.server": {"roundings": _KEPT["weight"]},
     "secagg.user": _SCRIPT,
+    "secagg_active.user": _SCRIPT,
     "heterosag.user": _SCRIPT,
     "secagg.average": {"rounding": ("{0}/rate",)},
     "secagg.recovery": {"rounding": _KEPT["sum"]},
@@ -279,9 +285,12 @@ SAMPLED: Mapping[str, _Looks] = {
     f"{NEW} lightsecagg.user": dict.fromkeys(("mask", "noise"), (f"privacy/{NEW}/{{0}}",)),
     f"{NEW} lightsecagg-active.user": dict.fromkeys(("mask", "noise"), (f"privacy/{NEW}/{{0}}",)),
     f"{NEW} basecagg.user": dict.fromkeys(("masks", "noises"), (f"privacy/{NEW}/{{0}}",)),
+    f"{NEW} basecagg-active.user": dict.fromkeys(("masks", "noises"), (f"privacy/{NEW}/{{0}}",)),
     f"{NEW} secagg.user": _SECAGG,
+    f"{NEW} secagg-active.user": _SECAGG,
     f"{NEW} heterosag.user": _SECAGG,
     f"{NEW} basecagg.server": {"roundings": _KEPT["weight"]},
+    f"{NEW} basecagg-active.server": {"roundings": _KEPT["weight"]},
     f"{NEW} basa.user": {"seeds": _KEPT["basa"], "box_keys": _KEPT["private"], "roundings": _KEPT["weight"]},
     f"{NEW} basa.authority": dict.fromkeys(("pair_keys", "self_keys"), _KEPT["basa"]),
 }

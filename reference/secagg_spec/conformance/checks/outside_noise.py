@@ -38,12 +38,13 @@ from secagg_spec.conformance.outside import seeds
 from secagg_spec.conformance.sessions.session import written
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
+from secagg_spec.conformance.targets.reference.sessions import PROTOCOLS
 from secagg_spec.crypto.sealing import SealedChannel
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols.basecagg.round import ModelStamp
 from secagg_spec.protocols.codec import Message, vector_from_bytes
 from secagg_spec.protocols.lightsecagg.round import MaskShare
-from secagg_spec.protocols.steps import SERVER
+from secagg_spec.protocols.steps import SERVER, Role
 
 _ENCODE = "mds.encode"
 _REQUESTS, _COLUMNS = 4, 4096
@@ -218,10 +219,11 @@ class Dealer:
     def setup(self) -> dict[str, Any]:
         """The setup of user 0."""
         zeros = pack(np.zeros(self.numbers["d"], dtype=np.uint64))
-        if self._buffered:
-            return {"user": 0, "updates": [zeros], **_PLAIN}
-        keys = {"private": self.keys[0].hex(), "signing": self.keys[0].hex(), **self._signing.shown()}
-        return {"user": 0, "update": zeros, **(keys if self._active else _PLAIN)}
+        update = {"updates": [zeros]} if self._buffered else {"update": zeros}
+        return {"user": 0, **update, **(self._keys_of(0) if self._active else _PLAIN)}
+
+    def _keys_of(self, user: int) -> dict[str, Any]:
+        return {"private": self.keys[user].hex(), "signing": self.keys[user].hex(), **self._signing.shown()}
 
     @property
     def steps(self) -> list[Call]:
@@ -234,7 +236,13 @@ class Dealer:
     def opened(self, message: Message) -> UintArray:
         """Return the share in a message."""
         payload = message.payload  # type: ignore[attr-defined]
-        if self._active:
+        if self._active and self._buffered:
+            setup = {**self.setup, "user": message.receiver, **self._keys_of(message.receiver)}
+            empty: dict[str, Any] = {"masks": [], "noises": []}
+            other = PROTOCOLS[self.protocol].open(Role.USER, self.numbers, _SESSION, 0, setup, empty)
+            channel = other.state.base.channel
+            payload = channel.open(message.round, 0, message.receiver, payload)
+        elif self._active:
             context, roster = self._signing.context(MaskShare), self._signing.roster.sealing
             payload = SealedChannel(context, self.keys[message.receiver], roster).open(0, message.receiver, payload)
         return vector_from_bytes(payload)
@@ -253,11 +261,11 @@ class Dealer:
 
     @property
     def _active(self) -> bool:
-        return self.protocol == "lightsecagg-active"
+        return self.protocol.endswith("-active")
 
     @property
     def _buffered(self) -> bool:
-        return self.protocol == "basecagg"
+        return self.protocol.startswith("basecagg")
 
 
 def _sent(asked: Caller, dealer: Dealer, operation: str, at: int) -> list[str]:
@@ -334,3 +342,4 @@ def _register(protocol: str, *clauses: str) -> None:
 _register("lightsecagg", "MDS-10", "LSA-02")
 _register("lightsecagg-active", "MDS-10", "LSA-02")
 _register("basecagg", "MDS-10", "BSA-04")
+_register("basecagg-active", "MDS-10", "BSA-04")

@@ -132,6 +132,7 @@ def right_steps(refusals: Refusals, examples: tuple[int, int, int], *clauses: st
     """
     exactly, refused, played = examples
     party, applies = refusals.party, refusals.applies
+    name = party.replace("_", "-")
 
     @check(f"{party}/exact", *clauses, "MSG-01", "ADP-20", operations=(party,), applies=applies, examples=exactly)
     def exact(draw: Any, caller: Caller) -> None:
@@ -140,7 +141,7 @@ def right_steps(refusals: Refusals, examples: tuple[int, int, int], *clauses: st
 
     refusals.unharmed("ADP-20", examples=refused)
 
-    @check(f"{NEW}/{party}", "ERR-01", "ADP-24", "ADP-29", operations=SESSIONS, applies=plays(party), examples=played)
+    @check(f"{NEW}/{name}", "ERR-01", "ADP-24", "ADP-29", operations=SESSIONS, applies=plays(name), examples=played)
     def session(draw: Any, caller: Caller) -> None:
         """In a session each step is the one of the text, and refused steps leave no trace."""
         drawn = refusals.session(draw, caller.caps)

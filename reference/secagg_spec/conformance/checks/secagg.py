@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.shamir import ELEMENT_BYTES
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.cases import dealt_rounds, strategies
+from secagg_spec.conformance.cases import dealt_rounds, secagg_active_parties, strategies
 from secagg_spec.conformance.cases.lightsecagg_parties import key_of
 from secagg_spec.conformance.cases.requests import one_of
+from secagg_spec.conformance.cases.secagg_active_parties import signed
 from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import (
     BAD_CIPHERTEXT,
     BAD_PARAM,
     BAD_SHARE,
+    BAD_SIGNATURE,
     LENGTH,
     MALFORMED,
     NONCANONICAL,
@@ -38,7 +40,6 @@ from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto.keys import public_key
 from secagg_spec.crypto.sealing import Lane
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.secagg.round import (
     AdvertisedKeys,
     MaskedInput,
@@ -94,7 +95,7 @@ def _sent_keys(scene: Played, keys: Sequence[tuple[int, list[bytes]]]) -> Call:
     [message] = scene.inbox(1)
     sealing, masking = (b"".join(pair[at] for _, pair in keys) for at in (0, 1))
     changed = replace(message, users=tuple(user for user, _ in keys), sealing=sealing, masking=masking)
-    return Call.of("share_keys", (changed,))
+    return Call.of("share_keys", (signed(scene.deal, changed),))
 
 
 @_user.refuses("keys-twice", "SAG-06", "ADP-29")
@@ -104,6 +105,11 @@ def _keys_twice(draw: Any, scene: Played) -> Fault:
     user, _ = draw(among(keys))
     twice = sorted([*keys, (user, _fresh_keys(draw))], key=lambda entry: entry[0])
     return Fault(1, _sent_keys(scene, twice), TWICE, f"user {user} is named twice", THE_SERVER)
+
+
+def _unsigned(scene: Played) -> frozenset[str]:
+    """Return the codes with which keys are also refused that nobody can have signed as they are."""
+    return BAD_SIGNATURE if scene.deal.protocol == secagg_active_parties.PROTOCOL else frozenset()
 
 
 def _fresh_keys(draw: Any) -> list[bytes]:
@@ -118,15 +124,15 @@ def _stranger_keys(draw: Any, scene: Played) -> Fault:
     others = set(scene.deal.users) - graph.neighbours(scene.party)
     user = draw(among([*sorted(others, key=lambda user: (user == scene.party, user)), scene.size]))
     keys = sorted([*_keys(scene).items(), (user, _fresh_keys(draw))])
-    return Fault(1, _sent_keys(scene, keys), OUTSIDE | TWICE, f"user {user} is no neighbour", THE_SERVER)
+    codes = OUTSIDE | TWICE | (_unsigned(scene) if user == scene.size else frozenset())
+    return Fault(1, _sent_keys(scene, keys), codes, f"user {user} is no neighbour", THE_SERVER)
 
 
 @_user.refuses("equal-keys", "SAG-07")
 def _equal_keys(draw: Any, scene: Played) -> Fault:
     """Two equal keys are refused, whether they belong to two users, to one user, or to the user itself."""
     keys = _keys(scene)
-    own = scene.events()[0].sent[0]
-    assert isinstance(own, secagg.AdvertisedKeys)
+    own: Any = scene.events()[0].sent[0]
     user, which = draw(among(sorted(keys))), draw(st.integers(0, 1))
     others = [(scene.party, own.sealing), (scene.party, own.masking)]
     others += [(peer, key) for peer, pair in keys.items() for at, key in enumerate(pair) if (peer, at) != (user, which)]
@@ -164,7 +170,7 @@ def _key_lengths(draw: Any, scene: Played) -> Fault:
     keys = getattr(message, name)
     wrong = draw(among((keys[:-1], keys + b"\0", keys[:-32], keys + bytes(range(32)))))
     call = Call.of("share_keys", (replace(message, **{name: wrong}),))
-    return Fault(1, call, LENGTH, f"{name} has {len(wrong)} bytes")
+    return Fault(1, call, LENGTH | _unsigned(scene), f"{name} has {len(wrong)} bytes")
 
 
 @_user.refuses("descending", "SAG-32", "ADP-29")
@@ -182,11 +188,12 @@ def _descending(draw: Any, scene: Played) -> Fault:
 # ------------------------------------------------------------------------------------------- a user: the shares
 
 
-def _lane(scene: Played, message: Message) -> tuple[Lane, bytes]:
+def lane_of(scene: Played, message: Message) -> tuple[Lane, bytes]:
     """Return the two inputs with which a neighbour's payload is sealed: the lane and the shared secret."""
     state = scene.state(1)
     keys = (state.peers[message.sender].sealing, state.peers[scene.party].sealing)
-    return Lane(state.round.context(), message.sender, scene.party, *keys), state.sealing_secrets[message.sender]
+    context = state.round.sealing_context(state.peers)
+    return Lane(context, message.sender, scene.party, *keys), state.sealing_secrets[message.sender]
 
 
 @_user.refuses("payload", "SEA-02", "ADP-29")
@@ -195,7 +202,7 @@ def _payload(draw: Any, scene: Played) -> Fault:
     inbox = scene.inbox(2)
     place = draw(st.integers(0, len(inbox) - 1))
     message = inbox[place]
-    lane, secret = _lane(scene, message)
+    lane, secret = lane_of(scene, message)
     payload = altered(draw, message.payload)
     if draw(st.booleans()):
         elsewhere = replace(lane, context=replace(lane.context, round=lane.context.round ^ 1))
@@ -210,7 +217,7 @@ def _plaintext(draw: Any, scene: Played) -> Fault:
     inbox = scene.inbox(2)
     place = draw(st.integers(0, len(inbox) - 1))
     message = inbox[place]
-    lane, secret = _lane(scene, message)
+    lane, secret = lane_of(scene, message)
     plaintext = lane.open(secret, message.payload)
     large, size = b"\xff" * (ELEMENT_BYTES - 1) + b"\1", ELEMENT_BYTES
     forms = (plaintext[:-1], plaintext + b"\0", plaintext[:size], large + plaintext[size:], plaintext[:size] + large)
@@ -230,9 +237,9 @@ def _few_shares(draw: Any, scene: Played) -> Fault:
 
 
 def _asked(scene: Played, survivors: Sequence[int], dropped: Sequence[int]) -> Call:
-    """Return a user's last step with another request."""
+    """Return the step that receives the request, with another one."""
     [message] = scene.inbox(3)
-    return Call.of("unmasking", (replace(message, survivors=tuple(survivors), dropped=tuple(dropped)),))
+    return Call.of(scene.row(3).phase, (replace(message, survivors=tuple(survivors), dropped=tuple(dropped)),))
 
 
 def _request(scene: Played) -> UnmaskRequest:
@@ -377,7 +384,7 @@ def _lengths(draw: Any, scene: Played) -> Fault:
     place = draw(among(places))
     message = scene.inbox(at)[place]
     data = getattr(message, name)
-    wrong = replace(message, **{name: draw(among((data[:-1], data + b"\0", b"")))})
+    wrong = signed(scene.deal, replace(message, **{name: draw(among((data[:-1], data + b"\0", b"")))}))
     why = f"{name} is not 32 bytes long"
     return Fault(at, moved(scene.calls()[at], place, wrong), LENGTH, why, frozenset({message.sender}))
 
@@ -387,7 +394,7 @@ def _weak_advertised(draw: Any, scene: Played) -> Fault:
     """An advertised key of low order is refused, and its sender is blamed."""
     place = draw(st.integers(0, len(scene.inbox(0)) - 1))
     message, name = scene.inbox(0)[place], draw(among(("sealing", "masking")))
-    wrong = replace(message, **{name: low_order(draw)})
+    wrong = signed(scene.deal, replace(message, **{name: low_order(draw)}))
     why = f"a key of user {message.sender} is of low order"
     return Fault(0, moved(scene.calls()[0], place, wrong), WEAK_KEY, why, frozenset({message.sender}))
 
@@ -401,7 +408,7 @@ def _equal_advertised(draw: Any, scene: Played) -> Fault:
     twin = draw(among(("sealing", "masking")))
     if other == place:
         twin = "masking" if name == "sealing" else "sealing"
-    wrong = replace(inbox[place], **{name: getattr(inbox[other], twin)})
+    wrong = signed(scene.deal, replace(inbox[place], **{name: getattr(inbox[other], twin)}))
     blamed = frozenset({inbox[place].sender, inbox[other].sender})
     return Fault(0, moved(scene.calls()[0], place, wrong), TWICE, f"users {sorted(blamed)} have one key", blamed)
 
@@ -458,6 +465,11 @@ def _few_users(draw: Any, scene: Played) -> Fault:
     return _only(scene, at, kept, f"{fewer} users are left")
 
 
+def _last(scene: Played) -> int:
+    """Return the number of the server's last step, in which the answers arrive."""
+    return len(scene.inboxes) - 1
+
+
 def _only(scene: Played, at: int, senders: Sequence[int], why: str) -> Fault:
     event = scene.events()[at]
     inbox = [message for message in event.received if message.sender in senders]
@@ -484,16 +496,16 @@ def _few_answers(draw: Any, scene: Played) -> Fault:
     state, t = scene.state(1), scene.deal.numbers["t"]
     owner = draw(among(state.sharers))
     holders = state.round.graph.holders(owner)
-    senders = [message.sender for message in scene.inbox(3)]
+    senders = [message.sender for message in scene.inbox(_last(scene))]
     near = [user for user in strategies.shuffled(draw, senders) if user in holders]
     kept = [user for user in senders if user not in near[t - 1 :]]
-    return _only(scene, 3, kept, f"{t - 1} holders of user {owner} answer")
+    return _only(scene, _last(scene), kept, f"{t - 1} holders of user {owner} answer")
 
 
 @_server.refuses("outsider", "SAG-16", "MSG-03", spare=1)
 def _outsider(draw: Any, scene: Played) -> Fault | None:
     """The server refuses an input from a user that shared no secrets and an answer from one that sent no input."""
-    at = draw(among((2, 3)))
+    at = draw(among((2, *range(3, len(scene.inboxes)))))
     outside = sorted(set(scene.deal.users) - senders(scene, at))
     if not outside:
         return None
@@ -531,24 +543,26 @@ def _neighbour_order(draw: Any, scene: Played) -> Fault | None:
 @_server.refuses("answer-order", "SAG-77", "ADP-29")
 def _answer_order(draw: Any, scene: Played) -> Fault:
     """An answer that names the right users in the wrong order is malformed, and its sender is blamed."""
-    place = draw(st.integers(0, len(scene.inbox(3)) - 1))
-    message = scene.inbox(3)[place]
+    last = _last(scene)
+    place = draw(st.integers(0, len(scene.inbox(last)) - 1))
+    message = scene.inbox(last)[place]
     shares = [message.seed_shares[at : at + ELEMENT_BYTES] for at in range(0, len(message.seed_shares), ELEMENT_BYTES)]
     wrong = replace(message, survivors=message.survivors[::-1], seed_shares=b"".join(shares[::-1]))
     why = f"the survivors of the answer of user {message.sender} are not in ascending order"
-    return Fault(3, moved(scene.calls()[3], place, wrong), MALFORMED, why, frozenset({message.sender}))
+    return Fault(last, moved(scene.calls()[last], place, wrong), MALFORMED, why, frozenset({message.sender}))
 
 
 @_server.refuses("answer", "SAG-26", "ADP-29")
 def _answer(draw: Any, scene: Played) -> Fault:
     """An answer that does not hold exactly the requested shares is malformed, and its sender is blamed."""
-    inbox = scene.inbox(3)
+    last = _last(scene)
+    inbox = scene.inbox(last)
     place = draw(st.integers(0, len(inbox) - 1))
     message = inbox[place]
     assert isinstance(message, UnmaskShares)
     changed = replace(message, **_wrong_lists(draw, scene, message))
-    call = moved(scene.calls()[3], place, changed)
-    return Fault(3, call, MALFORMED, "an answer does not hold what was asked for", frozenset({message.sender}))
+    call = moved(scene.calls()[last], place, changed)
+    return Fault(last, call, MALFORMED, "an answer does not hold what was asked for", frozenset({message.sender}))
 
 
 def _wrong_lists(draw: Any, scene: Played, message: UnmaskShares) -> dict[str, Any]:
@@ -578,7 +592,8 @@ def _wrong_lists(draw: Any, scene: Played, message: UnmaskShares) -> dict[str, A
 def _altered_share(draw: Any, scene: Played) -> Fault:
     """A recovered secret that is not its owner's is refused. The owner and all whose shares were used are blamed."""
     t = scene.deal.numbers["t"]
-    inbox = [scene.inbox(3)[at] for at in strategies.subset(draw, range(len(scene.inbox(3))), t, t)]
+    last = _last(scene)
+    inbox = [scene.inbox(last)[at] for at in strategies.subset(draw, range(len(scene.inbox(last))), t, t)]
     place = draw(st.integers(0, t - 1))
     message = inbox[place]
     dropped = bool(message.dropped) and bool(draw(st.booleans()))
@@ -588,7 +603,7 @@ def _altered_share(draw: Any, scene: Played) -> Fault:
     data[at * ELEMENT_BYTES + draw(among((0, 20, 31)))] ^= 1
     inbox[place] = replace(message, **{shares: bytes(data)})
     blamed = frozenset({getattr(message, users)[at], *(message.sender for message in inbox)})
-    return Fault(3, Call.of("unmasking", inbox), BAD_SHARE, "a share is not the right one", blamed)
+    return Fault(last, Call.of("unmasking", inbox), BAD_SHARE, "a share is not the right one", blamed)
 
 
 @check(f"{SERVED}/uncommitted", "SAG-28", "ADP-29", operations=SESSIONS, applies=playing.plays(SERVED), examples=24)

@@ -80,6 +80,7 @@ _mixed(
     *(f"SAG-{number:02}" for number in (3, 5, 10, 11, 12, 17, 18, 24, 27, 29, 30)),
     *("MSK-01", "MSK-02", "MSK-03", "ADP-24"),
 )
+_mixed("secagg-active", "SAG-51", "SAG-56", "SAG-59", "SAG-60", "SAG-65", "SAG-66", "SAG-67", "ADP-24")
 _mixed("heterosag", "HSA-14", "HSA-15", "HSA-19", "HSA-21", "HSA-22", "HSA-27", "ADP-24")
 
 

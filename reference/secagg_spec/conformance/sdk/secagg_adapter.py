@@ -40,14 +40,17 @@ _STALENESS: Final = ("kind", "numerator", "denominator", "start")
 _STAMPED: Final = (*_LIGHT, "K", "c_l", "c_g", "tau_max", *_STALENESS)
 _BASA: Final = ("R", "N", "T", "d", "K", "S", "c_l", "c_g", "tau_max", *_STALENESS, "timeouts")
 _HETEROSAG: Final = ("N", "D", "T", "t", "d", "sizes", "subgroups", "levels", "range", "matrix")
+_NEIGHBOURS: Final = ("R", "N", "D", "T", "t", "k", "d")
 _BATCHES: Final = ("N", "K", "T")
 _BOX: Final = (*_BASA, "session", "round", "sender", "from", "to", "purpose")
 _SIGNED: Final = ("protocol", "parameters", "session", "round", "purpose", "type", "signer", "content")
 NUMBERS: Final[dict[str, tuple[str, ...]]] = {
     "lightsecagg": _LIGHT,
     "lightsecagg-active": (*_LIGHT, "W"),
-    "secagg": ("R", "N", "D", "T", "t", "k", "d"),
+    "secagg": _NEIGHBOURS,
+    "secagg-active": _NEIGHBOURS,
     "basecagg": _STAMPED,
+    "basecagg-active": (*_STAMPED, "W"),
     "basa": _BASA,
     "heterosag": _HETEROSAG,
 }
@@ -61,13 +64,17 @@ PARTIES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         ("mask", "noise"),
     ),
     "lightsecagg-active.server": (("roster", "verification"), ()),
-    "secagg.user": (
-        ("user", "order", "update"),
-        _SECRETS,
-    ),
+    "secagg.user": (("user", "order", "update"), _SECRETS),
     "secagg.server": (("order",), ()),
+    "secagg-active.user": (("user", "signing", "verification", "update"), _SECRETS),
+    "secagg-active.server": (("verification",), ()),
     "basecagg.user": (("user", "channel", "updates"), ("masks", "noises")),
     "basecagg.server": ((), ("roundings",)),
+    "basecagg-active.user": (
+        ("user", "private", "signing", "roster", "verification", "updates"),
+        ("masks", "noises"),
+    ),
+    "basecagg-active.server": (("roster", "verification"), ("roundings",)),
     "basa.user": (
         ("user", "signing", "authority", "verification", "updates", "stamps"),
         ("seeds", "box_keys", "roundings"),
@@ -128,8 +135,10 @@ OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "session.again": (("handle", "round", "setup"), ()),
     "session.free": (("handle",), ()),
     **_scripts("secagg"),
+    **_scripts("secagg-active"),
     "basecagg.rounds": ((*_STAMPED, "round", "updates", "schedule"), ("masks", "noises", "roundings")),
     **_scripts("basecagg"),
+    **_scripts("basecagg-active"),
     **_scripts("basa"),
     "secagg.average": (
         ("R", "N", "t", "k", "clip", "level", "max_weight", "weights", "x", "drop"),
@@ -182,7 +191,7 @@ For ``session.new`` and ``session.again``, the sampled values depend on the part
 REMEMBERED: Final = ("user", "past")
 """The members of ``setup`` that a party keeps, so that a later round does not pass them again."""
 
-WITHOUT_ROUNDS: Final = ("basecagg", "basa")
+WITHOUT_ROUNDS: Final = ("basecagg", "basecagg-active", "basa")
 """The protocols whose parties do not continue from round to round."""
 
 DRAWING: Final = frozenset({name for name, (_, drawn) in OPERATIONS.items() if drawn} | {"pair.agree", "pair.seal"})

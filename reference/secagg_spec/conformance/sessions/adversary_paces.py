@@ -128,7 +128,7 @@ def _first(message: Message | None, senders: set[int]) -> bool:
 
 PACES: Mapping[str, Pace] = MappingProxyType(
     {
-        **dict.fromkeys(("lightsecagg", "lightsecagg-active", "secagg", "heterosag"), Pace()),
+        **dict.fromkeys(("lightsecagg", "lightsecagg-active", "secagg", "secagg-active", "heterosag"), Pace()),
         "basecagg": Buffered(),
     }
 )

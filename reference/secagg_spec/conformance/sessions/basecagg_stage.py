@@ -158,6 +158,11 @@ def weighted_sum(q: int, weights: Sequence[int], rows: Sequence[UintArray]) -> U
     return np.array(sums, dtype=np.uint64)
 
 
+def answering(deal: Deal) -> str:
+    """Return the step in which a user receives a buffer: `recover`, or `confirm` in the active profile."""
+    return "confirm" if "W" in deal.numbers else "recover"
+
+
 def staleness_of(numbers: Mapping[str, Any]) -> Staleness:
     """Return the staleness function of a session."""
     return Staleness(numbers["kind"], numbers["numerator"], numbers["denominator"], int(numbers["start"]))

@@ -75,7 +75,7 @@ def expected(op: str, params: Mapping[str, Any]) -> Expected:
     numbers = params.get("numbers", params)
     party = {"server": SERVER, "authority": AUTHORITY}.get(role)
     party = params.get("setup", params)["user"] if party is None else party
-    round = None if protocol in _STAMPED else int(params["round"])
+    round = None if protocol.startswith(_STAMPED) else int(params["round"])
     return Expected(bytes.fromhex(params["session"]), round, party, numbers["N"])
 
 

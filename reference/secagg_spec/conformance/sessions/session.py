@@ -61,6 +61,11 @@ class Session:
             states.append(party.state)
         return states
 
+    @cached_property
+    def bases(self) -> list[Any]:
+        """The states, as the semi-honest profile has them."""
+        return [base_of(state) for state in self.states]
+
     def before(self, at: int) -> Party:
         """Return the reference's party before a numbered step; the number of steps stands for the end."""
         party = self.dealt().open(self.party)
@@ -133,8 +138,12 @@ class Played(Session):
 
     def state(self, at: int) -> Any:
         """Return the state of the party after a numbered step, as a party of SecAgg would have it."""
-        after = self.events()[at].state
-        return getattr(after, "base", after)
+        return base_of(self.events()[at].state)
+
+
+def base_of(state: Any) -> Any:
+    """Return what a state has as the semi-honest profile has it; HeteroSAg's states hold one of SecAgg as well."""
+    return getattr(state, "base", state)
 
 
 def written(calls: Sequence[Call]) -> list[dict[str, Any]]:

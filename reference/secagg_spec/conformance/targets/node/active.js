@@ -6,16 +6,15 @@
 
 const { SERVER, refuse } = require('./refusals');
 const { readBytes, readVector, readSize, readCount } = require('./encodings');
-const { SESSION, SealedChannel, checkKey, checkRoster, readKeys, u32, hashAttempt } = require('./crypto');
-const { signedFields, sign, isValid } = require('./signatures');
+const { SESSION, SealedChannel, checkKey, checkRoster, readKeys, hashAttempt } = require('./crypto');
+const { setOf, signProposal, checkQuorum, collect } = require('./agreement');
 const {
-  MASK_SHARE, message, readOwn, checkOrder, readSurvivingSet, answer, userSteps, serverSteps, userStart, serverStart,
-  inOrder, scriptOf,
+  MASK_SHARE, message, readOwn, readSurvivingSet, answer, userSteps, serverSteps, userStart, serverStart, inOrder,
+  scriptOf,
 } = require('./scripts');
 
 const SIGNED_SET = 261;
 const QUORUM = 262;
-const SIGNATURE = 64;
 const PROTOCOL = 'lightsecagg-active';
 const PHASES = ['share', 'upload', 'confirm', 'recover'];
 
@@ -36,22 +35,12 @@ function attemptOf(p) {
   return hashAttempt(numbersOf(p), p.roster.map((key, user) => [user, [key]]));
 }
 
-/** What a user signs when it confirms a set [LSA-21]. */
-function confirmed(party, signer, members) {
-  return signedFields({
-    protocol: PROTOCOL,
-    parameters: party.attempt,
-    session: party.session,
-    round: party.round,
-    purpose: 'surviving-set',
-    type: SIGNED_SET,
-    signer,
-    content: [Buffer.concat([...members].sort((a, b) => a - b).map(u32))],
-  });
-}
-
-function isConfirmation(party, signer, members, signature) {
-  return isValid(party.verification[signer], confirmed(party, signer, members), signature);
+/** What confirmations are bound to [LSA-21] [LSA-34]. */
+function ballotOf({ parameters, attempt, session, round, verification }) {
+  return {
+    protocol: PROTOCOL, parameters: attempt, session, round, purpose: 'surviving-set', type: SIGNED_SET, verification,
+    enough: parameters.W,
+  };
 }
 
 const activeUser = {
@@ -64,7 +53,7 @@ const activeUser = {
     if (!members.includes(user.index)) {
       refuse('inconsistent_sets', `the surviving set is without user ${user.index} [LSA-20]`, [SERVER]);
     }
-    const signature = sign(user.signing, confirmed(user, user.index, members));
+    const signature = signProposal(ballotOf(user), user.signing, user.index, setOf(members));
     return [{ members }, [message(user, SIGNED_SET, SERVER, { signature })]];
   },
 
@@ -72,31 +61,10 @@ const activeUser = {
   recover(user, inbox) {
     const [quorum] = readOwn(user, inbox, QUORUM, (sender) => sender === SERVER);
     if (quorum === undefined) refuse('wrong_phase', 'no quorum was received [LSA-29]');
-    checkQuorum(user, Array.from(quorum.signers), quorum.signatures);
+    checkQuorum(ballotOf(user), setOf(user.members), quorum);
     return answer(user, user.members);
   },
 };
-
-/** [LSA-27] [LSA-28] [LSA-29] [LSA-33] */
-function checkQuorum(user, signers, signatures) {
-  const { W } = user.parameters;
-  if (new Set(signers).size !== signers.length) {
-    refuse('inconsistent_sets', 'the quorum names a signer twice [LSA-27]', [SERVER]);
-  }
-  const outside = signers.find((signer) => !user.members.includes(signer));
-  if (outside !== undefined) refuse('inconsistent_sets', `user ${outside} does not survive [LSA-27]`, [SERVER]);
-  checkOrder(signers, 'the list of signers');
-  if (signatures.length !== SIGNATURE * signers.length) {
-    refuse('malformed', `${signatures.length} bytes of signatures for ${signers.length} signers`, [SERVER]);
-  }
-  if (signers.length < W) refuse('below_threshold', `${signers.length} signers, fewer than W = ${W} [LSA-29]`);
-  signers.forEach((signer, i) => {
-    const signature = signatures.subarray(SIGNATURE * i, SIGNATURE * (i + 1));
-    if (!isConfirmation(user, signer, user.members, signature)) {
-      refuse('bad_signature', `the signature of user ${signer} is not valid [LSA-28]`, [SERVER]);
-    }
-  });
-}
 
 const activeServer = {
   share: serverSteps.share,
@@ -105,20 +73,8 @@ const activeServer = {
 
   /** [LSA-23] [LSA-24] [LSA-25] */
   confirm(server, inbox) {
-    const { W } = server.parameters;
-    const surviving = [...server.masked.keys()];
     const received = readOwn(server, inbox, SIGNED_SET, (i) => server.masked.has(i));
-    for (const { sender, signature } of received) {
-      if (!isConfirmation(server, sender, surviving, signature)) {
-        refuse('bad_signature', `the signature of user ${sender} is not valid [LSA-24]`, [sender]);
-      }
-    }
-    if (received.length < W) {
-      refuse('below_threshold', `${received.length} users confirm the set, fewer than W = ${W} [LSA-23]`);
-    }
-    received.sort((a, b) => a.sender - b.sender);
-    const signers = received.map(({ sender }) => sender);
-    const signatures = Buffer.concat(received.map(({ signature }) => signature));
+    const { signers, signatures } = collect(ballotOf(server), setOf(server.masked.keys()), received);
     return [{}, signers.map((user) => message(server, QUORUM, user, { signers, signatures }))];
   },
 };

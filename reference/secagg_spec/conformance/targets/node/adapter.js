@@ -13,7 +13,7 @@
 // The ids in brackets, such as [MOD-03], name the sentence of the text that a piece of code carries out.
 // This file: 1 operations, 2 requests and answers, 3 standard input and output. Beside it: refusals, integers modulo R,
 // the code, the quantiser, LightSecAgg, encodings; and with operations of their own: crypto, messages, scripts,
-// signatures, the active profile, secret sharing, pairs, staleness, BASecAgg and its parties, BASA and its parties,
+// signatures, the active profiles, secret sharing, pairs, staleness, BASecAgg and its parties, BASA and its parties,
 // HeteroSAg with its quantiser, its plan and its averages, Multi-RoundSecAgg: selection and audit, sessions.
 
 'use strict';
@@ -195,8 +195,8 @@ operation('lightsecagg.round', {
 });
 
 const MODULES = [
-  './crypto', './messages', './scripts', './signatures', './active', './shamir', './pairs', './staleness',
-  './basecagg', './basecagg_parties', './basa', './basa_parties', './levels', './segments', './averages', './heterosag',
+  './crypto', './messages', './scripts', './signatures', './active', './shamir', './pairs', './staleness', './basecagg',
+  './basecagg_parties', './basecagg_active', './basa', './basa_parties', './levels', './segments', './averages', './heterosag',
   './selection', './audit', './sessions',
 ];
 for (const module of MODULES) {

@@ -307,10 +307,10 @@ function boundNumbers(p) {
 }
 
 /** [BSA-03] The channel of a user under a stamp. */
-function channelsOf(p) {
+function channelsOf(p, protocol = PROTOCOL, bound = hashNumbers(boundNumbers(p))) {
   if (p.channel === null) return () => plainChannel;
   const given = { ...p, ...p.channel, type: STAMPED_SHARE };
-  const open = (round) => new SealedChannel({ ...given, round }, PROTOCOL, hashNumbers(boundNumbers(p)));
+  const open = (round) => new SealedChannel({ ...given, round }, protocol, bound);
   open(p.round); // what is wrong with its keys belongs to the request as a whole [KEY-03] [KEY-04]
   return open;
 }
@@ -329,7 +329,7 @@ function checkRoundings(K, roundings) {
   });
 }
 
-function userStart(p, { masks, noises }) {
+function userStart(p, { masks, noises }, ...bound) {
   const { N, U, d, session, round, user, updates } = p;
   checkParameters(p);
   checkSessionId(session);
@@ -338,7 +338,7 @@ function userStart(p, { masks, noises }) {
   checkWork(N * U * d * masks.length);
   return {
     parameters: p, session, round, index: user, status: 'idle', stamp: -1, answered: -1, held: new Map(),
-    seen: new Map(), mask: null, masks, noises, updates, channelOf: channelsOf(p),
+    seen: new Map(), mask: null, masks, noises, updates, channelOf: channelsOf(p, ...bound),
   };
 }
 
@@ -468,4 +468,7 @@ const operations = {
   },
 };
 
-module.exports = { NUMBERS, parties, advance: perform, operations };
+module.exports = {
+  NUMBERS, BUFFERED_SET, WEIGHTED_SHARE, readStep, readFromServer, checkStatus, entriesOf, boundNumbers, channelsOf, readRealVectors,
+  userSteps, serverSteps, userStart, serverStart, parties, advance: perform, operations,
+};

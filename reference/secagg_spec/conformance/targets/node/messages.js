@@ -26,12 +26,18 @@ const TYPES = new Map([
   [517, { neighbours: 'users', masked: 'vector' }], // MaskedInput
   [518, { survivors: 'users', dropped: 'users' }], // UnmaskRequest
   [519, { survivors: 'users', seed_shares: 'opaque', dropped: 'users', key_shares: 'opaque' }], // UnmaskShares
+  [520, { sealing: 'opaque', masking: 'opaque', signature: 'opaque' }], // SignedKeys
+  [521, { users: 'users', sealing: 'opaque', masking: 'opaque', signatures: 'opaque' }], // SignedNeighbourKeys
+  [522, { signature: 'opaque' }], // SignedSurvivors
+  [523, { signers: 'users', signatures: 'opaque' }], // SurvivorQuorum
   [769, {}], // ModelRequest
   [770, {}], // ModelStamp
   [771, { payload: 'opaque' }], // StampedShare
   [772, { masked: 'vector' }], // StampedUpdate
   [773, { users: 'users', stamps: 'vector', weights: 'vector' }], // BufferedSet
   [774, { share: 'vector' }], // WeightedShare
+  [775, { signature: 'opaque' }], // SignedBuffer
+  [776, { signers: 'users', signatures: 'opaque' }], // BufferQuorum
   [1025, { keys: 'opaque', signature: 'opaque' }], // EpochKeys
   [1026, {}], // PositionRequest
   [1027, { position: 'u32', keys: 'opaque', signature: 'opaque', boxes: 'opaque' }], // PositionOffer

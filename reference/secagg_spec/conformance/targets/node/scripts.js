@@ -12,6 +12,7 @@ const { shareLength, encode, checkWork } = require('./code');
 const { checkLightSecAgg, checkSurvivingSet, sumOfShares, recoverSum } = require('./lightsecagg');
 const { readBytes, readVector, writeVector, readSize, readList, readString, readMembers } = require('./encodings');
 const { SESSION, SealedChannel, checkSessionId, readKeys } = require('./crypto');
+const { checkOrder } = require('./agreement');
 const { encodeMessage, decodeMessage, readEntries, writeEntries, writeParty } = require('./messages');
 
 const MASK_SHARE = 257;
@@ -103,13 +104,6 @@ const userSteps = {
     return answer(user, readSurvivingSet(user, inbox));
   },
 };
-
-/** [LSA-32] [LSA-33] Users in ascending order; none of them is there twice. */
-function checkOrder(users, name) {
-  if (users.some((user, i) => i > 0 && user < users[i - 1])) {
-    refuse('malformed', `${name} is not in ascending order`, [SERVER]);
-  }
-}
 
 /** The surviving set that the server announces to a user. [LSA-09] [LSA-10] [LSA-11] [LSA-32] */
 function readSurvivingSet(user, inbox) {
@@ -306,7 +300,7 @@ const operations = {
 };
 
 module.exports = {
-  MASK_SHARE, plainChannel, message, readOfSession, checkRound, readInbox, oneOfEach, readOwn, checkOrder,
-  readSurvivingSet, answer, userSteps, serverSteps, blaming, userStart, serverStart, perform, inOrder, writeBlamed, refusalOf, readChannel,
+  MASK_SHARE, plainChannel, message, readOfSession, checkRound, readInbox, oneOfEach, readOwn, readSurvivingSet,
+  answer, userSteps, serverSteps, blaming, userStart, serverStart, perform, inOrder, writeBlamed, refusalOf, readChannel,
   readSteps, scriptOf, parties, advance, operations,
 };

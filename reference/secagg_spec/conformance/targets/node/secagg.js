@@ -189,7 +189,7 @@ function materials(user, peers, sender, receiver) {
   const keyOf = (i) => (i === user.index ? user.sealing.open : peers.get(i).sealing);
   const { sealingSecret } = peers.get(sender === user.index ? receiver : sender);
   return sealingMaterials(sealingSecret, user.session, SECRET_SHARES, {
-    protocol: user.protocol, parameters: user.parameters, round: user.round, sender, receiver,
+    protocol: user.protocol, parameters: user.attempt || user.parameters, round: user.round, sender, receiver,
     senderKey: keyOf(sender), receiverKey: keyOf(receiver),
   });
 }
@@ -251,28 +251,7 @@ const userSteps = {
     return [{}, [message(user, ADVERTISED_KEYS, SERVER, keys)]];
   },
 
-  share_keys(user, inbox) {
-    const keys = readKeys(user, readFromServer(user, inbox, NEIGHBOUR_KEYS));
-    const { t } = user.numbers;
-    checkDifferent(user, keys);
-    const holders = ascending([user.index, ...keys.keys()]);
-    if (holders.length < t) refuse('below_threshold', `${holders.length} holders, fewer than t = ${t} [SAG-08]`);
-    const peers = meet(user, keys);
-    const shares = shareSecrets(user, holders);
-    const outbox = [...peers.keys()].map((peer) => {
-      const { key, seed } = shares.get(peer);
-      const payload = seal(materials(user, peers, user.index, peer), Buffer.concat([key, seed]));
-      return message(user, SECRET_SHARES, peer, { payload });
-    });
-    outbox.push(message(user, SEED_COMMITMENT, SERVER, { commitment: commitment(user, user.seed, user.index) }));
-    const changes = {
-      peers,
-      held: new Map([[user.index, shares.get(user.index)]]),
-      selfMasks: selfKeys(user, user.seed, user.index),
-      masking: null, seed: null, keyCoefficients: null, seedCoefficients: null,
-    };
-    return [changes, outbox];
-  },
+  share_keys: (user, inbox) => shareKeys(user, readFromServer(user, inbox, NEIGHBOUR_KEYS)),
 
   masked_input(user, inbox) {
     const { t } = user.numbers;
@@ -288,20 +267,52 @@ const userSteps = {
     return [changes, [message(user, user.form.type, SERVER, fields)]];
   },
 
-  unmasking(user, inbox) {
-    const request = readRequest(user, readFromServer(user, inbox, UNMASK_REQUEST));
-    checkRequest(user, request);
-    const holdsOf = (set) => ascending(user.held.keys()).filter((i) => set.has(i)); // [SAG-24]
-    const [survivors, dropped] = [holdsOf(request.survivors), holdsOf(request.dropped)];
-    const answer = message(user, UNMASK_SHARES, SERVER, {
-      survivors,
-      seed_shares: Buffer.concat(survivors.map((i) => user.held.get(i).seed)),
-      dropped,
-      key_shares: Buffer.concat(dropped.map((i) => user.held.get(i).key)),
-    });
-    return [{ held: null, past: [...user.past, request.survivors] }, [answer]]; // [HSA-27]
-  },
+  unmasking: (user, inbox) => answerRequest(user, requested(user, inbox)),
 };
+
+/** What a user makes of the keys that it was sent, which it checks. */
+function shareKeys(user, received) {
+  const keys = readKeys(user, received);
+  const { t } = user.numbers;
+  checkDifferent(user, keys);
+  const holders = ascending([user.index, ...keys.keys()]);
+  if (holders.length < t) refuse('below_threshold', `${holders.length} holders, fewer than t = ${t} [SAG-08]`);
+  const peers = meet(user, keys);
+  const shares = shareSecrets(user, holders);
+  const outbox = [...peers.keys()].map((peer) => {
+    const { key, seed } = shares.get(peer);
+    const payload = seal(materials(user, peers, user.index, peer), Buffer.concat([key, seed]));
+    return message(user, SECRET_SHARES, peer, { payload });
+  });
+  outbox.push(message(user, SEED_COMMITMENT, SERVER, { commitment: commitment(user, user.seed, user.index) }));
+  const changes = {
+    peers,
+    held: new Map([[user.index, shares.get(user.index)]]),
+    selfMasks: selfKeys(user, user.seed, user.index),
+    masking: null, seed: null, keyCoefficients: null, seedCoefficients: null,
+  };
+  return [changes, outbox];
+}
+
+/** The request in an inbox, which the user may answer. */
+function requested(user, inbox) {
+  const request = readRequest(user, readFromServer(user, inbox, UNMASK_REQUEST));
+  checkRequest(user, request);
+  return request;
+}
+
+/** [SAG-24] [HSA-27] The shares that a request asks for. */
+function answerRequest(user, request) {
+  const holdsOf = (set) => ascending(user.held.keys()).filter((i) => set.has(i));
+  const [survivors, dropped] = [holdsOf(request.survivors), holdsOf(request.dropped)];
+  const answer = message(user, UNMASK_SHARES, SERVER, {
+    survivors,
+    seed_shares: Buffer.concat(survivors.map((i) => user.held.get(i).seed)),
+    dropped,
+    key_shares: Buffer.concat(dropped.map((i) => user.held.get(i).key)),
+  });
+  return [{ held: null, past: [...user.past, request.survivors] }, [answer]];
+}
 
 // ------------------------------------------------------------------------------------------------------------------
 // The server
@@ -424,27 +435,34 @@ function checkServed(sender, key, owners) {
   owners.set(text, sender);
 }
 
+/** Whether a sender is on the roster. */
+function onRoster({ numbers: { N } }) {
+  return (sender) => sender < N;
+}
+
+/** [SAG-05] What the server sends to each user of U_1, of the keys that arrived. */
+function relayKeys(server, received) {
+  const advertised = new Map();
+  const owners = new Map();
+  for (const { sender, sealing, masking } of received) {
+    checkSize(sealing, KEY, 'the sealing key', sender);
+    checkSize(masking, KEY, 'the masking key', sender);
+    for (const key of [sealing, masking]) checkServed(sender, key, owners);
+    advertised.set(sender, { sealing, masking });
+  }
+  const members = enough(server, advertised.keys(), 'U_1');
+  const keys = new Map([...members].map((user) => [user, advertised.get(user)]));
+  const outbox = [...members].map((user) => {
+    const users = server.graph.neighbours(user).filter((i) => keys.has(i));
+    const all = (name) => Buffer.concat(users.map((i) => keys.get(i)[name]));
+    return message(server, NEIGHBOUR_KEYS, user, { users, sealing: all('sealing'), masking: all('masking') });
+  });
+  return [{ keys }, outbox];
+}
+
 const serverSteps = {
   /** [SAG-05] */
-  advertise_keys(server, inbox) {
-    const advertised = new Map();
-    const owners = new Map();
-    const { N } = server.numbers;
-    for (const { sender, sealing, masking } of readOwn(server, inbox, ADVERTISED_KEYS, (i) => i < N)) {
-      checkSize(sealing, KEY, 'the sealing key', sender);
-      checkSize(masking, KEY, 'the masking key', sender);
-      for (const key of [sealing, masking]) checkServed(sender, key, owners);
-      advertised.set(sender, { sealing, masking });
-    }
-    const members = enough(server, advertised.keys(), 'U_1');
-    const keys = new Map([...members].map((user) => [user, advertised.get(user)]));
-    const outbox = [...members].map((user) => {
-      const users = server.graph.neighbours(user).filter((i) => keys.has(i));
-      const all = (name) => Buffer.concat(users.map((i) => keys.get(i)[name]));
-      return message(server, NEIGHBOUR_KEYS, user, { users, sealing: all('sealing'), masking: all('masking') });
-    });
-    return [{ keys }, outbox];
-  },
+  advertise_keys: (server, inbox) => relayKeys(server, readOwn(server, inbox, ADVERTISED_KEYS, onRoster(server))),
 
   /** [SAG-11] */
   share_keys(server, inbox) {
@@ -486,7 +504,7 @@ const serverSteps = {
   /** [SAG-26] to [SAG-29] */
   unmasking(server, inbox) {
     const answers = new Map();
-    for (const answer of readOwn(server, inbox, UNMASK_SHARES, (i) => server.masked.has(i))) {
+    for (const answer of readOwn(server, inbox, UNMASK_SHARES, (i) => (server.signers || server.masked).has(i))) {
       answers.set(answer.sender, readAnswer(server, answer));
     }
     checkHolders(server, answers, '[SAG-27]');
@@ -519,11 +537,12 @@ class Party {
    * { outbox: [], aggregate: Uint32Array, contributors: users } too. It throws a Reject, and then nothing has happened.
    */
   step(phase, inbox) {
-    const wanted = PHASES.indexOf(phase);
+    const phases = Object.keys(this.#steps);
+    const wanted = phases.indexOf(phase);
     if (wanted < 0) refuse('malformed', `no phase ${show(phase)}`);
     const { taken } = this.#state;
-    if (wanted < taken) refuse('replay', `the step ${phase} was taken before [SAG-15] [SAG-25]`);
-    if (wanted > taken) refuse('wrong_phase', `the step ${phase} comes after ${PHASES[taken]}`);
+    if (wanted < taken) refuse('replay', `the step ${phase} was taken before [SAG-15] [SAG-25] [SAG-54]`);
+    if (wanted > taken) refuse('wrong_phase', `the step ${phase} comes after ${phases[taken]}`);
     const [changes, outbox, beside] = this.#steps[phase](this.#state, inbox.map((bytes) => Buffer.from(bytes)));
     const answer = { outbox: outbox.map(encodeMessage), ...beside };
     this.#state = { ...this.#state, ...changes, taken: taken + 1 };
@@ -557,14 +576,14 @@ function keyPairs(rand) {
 }
 
 /** A user before its first step; shared: what all parties agree on. */
-function userOf(shared, { user, update }, rand) {
+function userOf(steps, shared, { user, update }, rand) {
   const { numbers } = shared;
   if (!(Number.isInteger(user) && user >= 0 && user < numbers.N)) {
     refuse('unknown_peer', `user ${user} is not in [0, ${numbers.N})`);
   }
   checkInput(shared, user, update); // [SAG-14] [HSA-13]
   checkSampled(numbers, rand);
-  return new Party(userSteps, {
+  return new Party(steps, {
     ...shared,
     index: user,
     update: Uint32Array.from(update),
@@ -581,11 +600,14 @@ function userOf(shared, { user, update }, rand) {
  * session: 16 bytes; round; and for a user also user; update: Uint32Array. rand: sealing_key, masking_key and self_seed
  * as Buffers of 32 bytes, key_coefficients and seed_coefficients as lists of t - 1 BigInts, that of x first.
  */
-function partiesOf(agreed) {
+function partiesOf(agreed, steps = { user: userSteps, server: serverSteps }) {
   return {
-    newUser: (p, rand) => userOf(agreed(p), p, rand),
-    newServer: (p) => new Party(serverSteps, { ...agreed(p), index: SERVER }),
+    newUser: (p, rand) => userOf(steps.user, agreed(p), p, rand),
+    newServer: (p) => new Party(steps.server, { ...agreed(p), index: SERVER }),
   };
 }
 
-module.exports = { PHASES, checkSecAgg, checkRoundNumber, partiesOf, ...partiesOf(agreement) };
+module.exports = {
+  PHASES, agreement, userSteps, serverSteps, readFromServer, readPieces, shareKeys, requested, answerRequest, relayKeys,
+  onRoster, checkSize, checkSecAgg, checkRoundNumber, partiesOf, ...partiesOf(agreement),
+};

@@ -10,11 +10,14 @@ const {
   isObject, readMembers,
 } = require('./encodings');
 const { ELEMENT, readElement } = require('./shamir');
+const { readKeys } = require('./crypto');
 const { readSteps, refusalOf } = require('./scripts');
 const lightsecagg = require('./scripts');
 const active = require('./active');
 const secagg = require('./secagg');
+const secaggActive = require('./secagg_active');
 const basecagg = require('./basecagg_parties');
+const basecaggActive = require('./basecagg_active');
 const basa = require('./basa_parties');
 const heterosag = require('./heterosag');
 
@@ -45,8 +48,8 @@ function scripted({ parties, advance }, role) {
   return { setup, rand, open };
 }
 
-/** A party of SecAgg or HeteroSAg, as its module makes it. */
-function ofSecAgg(start, setup, rand) {
+/** A party of SecAgg or HeteroSAg, as its module makes it; phases: the names of its steps. */
+function ofSecAgg(start, setup, rand, phases = secagg.PHASES) {
   const open = (p, sampled) => {
     const party = start(p, sampled);
     const step = (phase, inbox) => {
@@ -54,9 +57,9 @@ function ofSecAgg(start, setup, rand) {
       const shown = aggregate === undefined ? {} : { aggregate: writeVector(aggregate) };
       return { outbox: outbox.map((bytes) => bytes.toString('hex')), ...shown };
     };
-    return { phases: secagg.PHASES, step, past: () => party.past() };
+    return { phases, step, past: () => party.past() };
   };
-  return { setup, rand, open };
+  return { setup, rand, open, phases };
 }
 
 const PARTIES = {
@@ -67,6 +70,9 @@ const PARTIES = {
 };
 PARTIES['basecagg.user'] = { numbers: basecagg.NUMBERS, ...scripted(basecagg, 'user') };
 PARTIES['basecagg.server'] = { numbers: basecagg.NUMBERS, ...scripted(basecagg, 'server') };
+for (const role of ['user', 'server']) {
+  PARTIES[`basecagg-active.${role}`] = { numbers: basecaggActive.NUMBERS, ...scripted(basecaggActive, role) };
+}
 for (const role of ['user', 'server', 'authority']) {
   PARTIES[`basa.${role}`] = { numbers: basa.NUMBERS, ...scripted(basa, role) };
 }
@@ -83,6 +89,16 @@ PARTIES['secagg.user'] = {
   ...ofSecAgg(secagg.newUser, { user: readSize, order: readUsers, update: readVector }, SAMPLED),
 };
 PARTIES['secagg.server'] = { numbers: SECAGG, ...ofSecAgg(secagg.newServer, { order: readUsers }, {}) };
+PARTIES['secagg-active.user'] = {
+  numbers: SECAGG,
+  ...ofSecAgg(
+    secaggActive.newUser, { user: readSize, signing: readBytes, verification: readKeys, update: readVector }, SAMPLED,
+    secaggActive.PHASES,
+  ),
+};
+PARTIES['secagg-active.server'] = {
+  numbers: SECAGG, ...ofSecAgg(secaggActive.newServer, { verification: readKeys }, {}, secaggActive.PHASES),
+};
 PARTIES['heterosag.user'] = {
   numbers: heterosag.NUMBERS,
   ...ofSecAgg(heterosag.newUser, { user: readSize, past: readPast, update: readVector }, SAMPLED),
@@ -90,9 +106,9 @@ PARTIES['heterosag.user'] = {
 PARTIES['heterosag.server'] = { numbers: heterosag.NUMBERS, ...ofSecAgg(heterosag.newServer, { past: readPast }, {}) };
 
 /** The script of a party of SecAgg or HeteroSAg: the steps of one session, in one request. */
-function scriptOfSecAgg({ numbers, setup, rand, open: start }) {
+function scriptOfSecAgg({ numbers, setup, rand, open: start, phases }) {
   return {
-    params: { ...numbers, session: readBytes, round: readRound, ...setup, steps: readSteps(secagg.PHASES) },
+    params: { ...numbers, session: readBytes, round: readRound, ...setup, steps: readSteps(phases) },
     rand,
     run(p, sampled) {
       const party = start(p, sampled);
@@ -119,7 +135,7 @@ const open = new Map();
 /** What a party is not given again in a later round: the same user, and what it remembers. */
 const REMEMBERED = ['user', 'past'];
 /** [ADP-52] */
-const WITHOUT_ROUNDS = ['basecagg.', 'basa.'];
+const WITHOUT_ROUNDS = ['basecagg', 'basa.'];
 
 /** [ADP-27] */
 function partyOf({ protocol, role }) {
@@ -149,6 +165,8 @@ function readObject(value, name) {
 const operations = {
   'secagg.user': scriptOfSecAgg(PARTIES['secagg.user']),
   'secagg.server': scriptOfSecAgg(PARTIES['secagg.server']),
+  'secagg_active.user': scriptOfSecAgg(PARTIES['secagg-active.user']),
+  'secagg_active.server': scriptOfSecAgg(PARTIES['secagg-active.server']),
   'heterosag.user': scriptOfSecAgg(PARTIES['heterosag.user']),
   'heterosag.server': scriptOfSecAgg(PARTIES['heterosag.server']),
   'session.new': {

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.targets.reference import readers
+from secagg_spec.conformance.targets.reference.active import keys_of, public_keys
 from secagg_spec.conformance.targets.reference.scripts import Party, RepeatingParty, recovered_end
 from secagg_spec.crypto.channels import PlainStampedChannel, StampedChannel
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.sealing import SealedStampedChannel
 from secagg_spec.errors import LengthMismatch
 from secagg_spec.protocols import buffers
+from secagg_spec.protocols.basecagg import active as basecagg_active
 from secagg_spec.protocols.basecagg import round as basecagg
 from secagg_spec.protocols.basecagg import runs as basecagg_runs
 from secagg_spec.protocols.basecagg.round import Parameters, Recovered
@@ -34,40 +36,71 @@ _LISTS = MappingProxyType({"mask": "masks", "noise": "noises", "update": "update
 # --------------------------------------------------------------------------------------------------------- parties
 
 
-def table() -> Table:
-    """Return the protocol's table of phases, in which a user's `upload` takes its update as a sampled value."""
-    return tuple(
-        _trained(step) if (step.phase, step.role) == ("upload", Role.USER) else step for step in basecagg.TABLE
-    )
-
-
-def _trained(step: Step[Any]) -> Step[Any]:
+def _trained(profile: ModuleType, step: Step[Any]) -> Step[Any]:
     def take(state: Any, inbox: Inbox, *, randomness: Randomness) -> tuple[Any, Outbox]:
-        return step.take(basecagg.user_trained(state, randomness["update"]), inbox, randomness={})
+        return step.take(profile.user_trained(state, randomness["update"]), inbox, randomness={})
 
     return replace(step, randomness=("update",)).taken_by(take)
 
 
 @dataclass(frozen=True)
 class Stamped:
-    """The interface of BASecAgg for sessions; `sessions.Protocol` is the interface of other protocols."""
+    """The interface of BASecAgg for sessions; `sessions.Protocol` is the interface of other protocols.
+
+    `starts` creates the state of a party before its first step, from the numbers, the session, the round and the
+    members of ``setup`` but the updates.
+    """
+
+    profile: ModuleType
+    starts: Mapping[Role, Callable[..., Any]]
 
     @property
     def table(self) -> Table:
-        """The protocol's table of phases."""
-        return table()
+        """The profile's table of phases, in which a user's `upload` takes its update as a sampled value."""
+        rows: Table = self.profile.TABLE
+        return tuple(
+            _trained(self.profile, row) if (row.phase, row.role) == ("upload", Role.USER) else row for row in rows
+        )
 
     def open(
         self, role: Role, numbers: Mapping[str, Any], session: bytes, round: int, setup: Mapping[str, Any], rand: Any
     ) -> Party:
         """Return a party before its first step."""
-        parameters = read_parameters(**numbers)
+        given = {name: value for name, value in setup.items() if name != "updates"}
+        state = self.starts[role](numbers, session, round, **given)
+        parameters = getattr(state, "base", state).parameters
         if role is Role.SERVER:
-            state: Any = basecagg.server_start(parameters, session, round)
-            return RepeatingParty(table(), role, state, _server_values(parameters, rand), recovered_end)
-        channel = _channel(parameters, session, setup["channel"])
-        state = basecagg.user_start(parameters, session, round, setup["user"], channel)
-        return RepeatingParty(table(), role, state, _user_values(parameters, setup["updates"], rand), recovered_end)
+            return RepeatingParty(self.table, role, state, _server_values(parameters, rand), recovered_end)
+        values = _user_values(parameters, setup["updates"], rand)
+        return RepeatingParty(self.table, role, state, values, recovered_end)
+
+
+def _user(numbers: Mapping[str, Any], session: bytes, round: int, user: Any, channel: Any) -> basecagg.UserState:
+    parameters = read_parameters(**numbers)
+    return basecagg.user_start(parameters, session, round, user, _channel(parameters, session, channel))
+
+
+def _server(numbers: Mapping[str, Any], session: bytes, round: int) -> basecagg.ServerState:
+    return basecagg.server_start(read_parameters(**numbers), session, round)
+
+
+def _signed_parameters(numbers: Mapping[str, Any]) -> basecagg_active.Parameters:
+    given = {name: value for name, value in numbers.items() if name != "W"}
+    return basecagg_active.with_signatures(read_parameters(**given), numbers["W"])
+
+
+def _signed_user(
+    numbers: Mapping[str, Any], session: bytes, round: int, user: Any, **keys: Any
+) -> basecagg_active.UserState:
+    return basecagg_active.user_start(_signed_parameters(numbers), session, round, user, *keys_of(**keys))
+
+
+def _signed_server(numbers: Mapping[str, Any], session: bytes, round: int, **keys: Any) -> basecagg_active.ServerState:
+    return basecagg_active.server_start(_signed_parameters(numbers), session, round, public_keys(**keys))
+
+
+SEMI_HONEST = Stamped(basecagg, MappingProxyType({Role.USER: _user, Role.SERVER: _server}))
+ACTIVE = Stamped(basecagg_active, MappingProxyType({Role.USER: _signed_user, Role.SERVER: _signed_server}))
 
 
 # --------------------------------------------------------------------------------------------------------- reading

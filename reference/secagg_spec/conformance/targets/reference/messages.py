@@ -15,11 +15,13 @@ from secagg_spec.conformance.targets.reference import readers
 from secagg_spec.errors import Malformed, ParameterError
 from secagg_spec.protocols import codec
 from secagg_spec.protocols.basa import messages as basa_messages
+from secagg_spec.protocols.basecagg import active as basecagg_active
 from secagg_spec.protocols.basecagg import round as basecagg
 from secagg_spec.protocols.codec import FieldCodec, Message
 from secagg_spec.protocols.heterosag import round as heterosag
 from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.secagg import active as secagg_active
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
@@ -39,12 +41,18 @@ KINDS: Mapping[int, type[Message]] = {
         secagg.MaskedInput,
         secagg.UnmaskRequest,
         secagg.UnmaskShares,
+        secagg_active.SignedKeys,
+        secagg_active.SignedNeighbourKeys,
+        secagg_active.SignedSurvivors,
+        secagg_active.SurvivorQuorum,
         basecagg.ModelRequest,
         basecagg.ModelStamp,
         basecagg.StampedShare,
         basecagg.StampedUpdate,
         basecagg.BufferedSet,
         basecagg.WeightedShare,
+        basecagg_active.SignedBuffer,
+        basecagg_active.BufferQuorum,
         basa_messages.EpochKeys,
         basa_messages.PositionRequest,
         basa_messages.PositionOffer,

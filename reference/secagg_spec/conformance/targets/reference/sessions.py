@@ -13,9 +13,16 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from secagg_spec.arithmetic import shamir
+from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, Reject
-from secagg_spec.conformance.targets.reference import readers
-from secagg_spec.conformance.targets.reference.active import active_end, active_parameters, keys_of, public_keys
+from secagg_spec.conformance.targets.reference import basecagg_scripts, readers
+from secagg_spec.conformance.targets.reference.active import (
+    active_end,
+    active_parameters,
+    keys_of,
+    public_keys,
+    public_roster,
+)
 from secagg_spec.conformance.targets.reference.basa_scripts import Positioned
 from secagg_spec.conformance.targets.reference.basecagg_scripts import Stamped
 from secagg_spec.conformance.targets.reference.crypto import session_parameters
@@ -36,6 +43,7 @@ from secagg_spec.errors import LengthMismatch
 from secagg_spec.protocols.heterosag import round as heterosag
 from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.secagg import active as secagg_active
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import Randomness, Role, Table
 
@@ -160,6 +168,38 @@ def _secagg_server_again(state: Any, round: int, order: Any) -> Any:
     return secagg.server_again(state, round, order)
 
 
+def _signed_parameters(R: Any, **numbers: Any) -> secagg_active.Parameters:
+    return secagg_active.Parameters(R=readers.number("R", R), **numbers)
+
+
+def _signed_user(
+    parameters: Any, session: bytes, round: int, user: Any, signing: Any, verification: Any, update: Any
+) -> Any:
+    agreed = secagg_active.agreed(parameters, session, round)
+    return _signed_start(agreed, user, signing, verification, readers.vector("update", update))
+
+
+def _signed_start(agreed: Any, user: int, signing: Any, verification: Any, update: UintArray) -> Any:
+    private, roster = readers.octets("signing", signing), public_roster("verification", verification)
+    return secagg_active.user_start(agreed, user, update, private, roster)
+
+
+def _signed_server(parameters: Any, session: bytes, round: int, verification: Any) -> Any:
+    agreed = secagg_active.agreed(parameters, session, round)
+    return secagg_active.server_start(agreed, public_roster("verification", verification))
+
+
+def _signed_user_again(state: Any, round: int, signing: Any, verification: Any, update: Any) -> Any:
+    vector = readers.vector("update", update)
+    later = secagg_active.user_again(state, round, vector).base
+    return _signed_start(later.round, later.user, signing, verification, vector)
+
+
+def _signed_server_again(state: Any, round: int, verification: Any) -> Any:
+    later: Any = secagg_active.server_again(state, round).base.round
+    return secagg_active.server_start(later, public_roster("verification", verification))
+
+
 def _secagg_sampled(parameters: Any, rand: Mapping[str, Any]) -> Randomness:
     """Return the keys, the self seed and the coefficients of a request."""
     keys = {name: readers.octets(name, rand[name]) for name in ("sealing_key", "masking_key", "self_seed")}
@@ -223,7 +263,16 @@ PROTOCOLS: Mapping[str, Protocol | Stamped | Positioned] = MappingProxyType(
             _secagg_sampled,
             server_end,
         ),
-        "basecagg": Stamped(),
+        "secagg-active": Protocol(
+            secagg_active,
+            _signed_parameters,
+            {Role.USER: _signed_user, Role.SERVER: _signed_server},
+            {Role.USER: _signed_user_again, Role.SERVER: _signed_server_again},
+            _secagg_sampled,
+            active_end,
+        ),
+        "basecagg": basecagg_scripts.SEMI_HONEST,
+        "basecagg-active": basecagg_scripts.ACTIVE,
         "basa": Positioned(),
         "heterosag": Protocol(
             heterosag,

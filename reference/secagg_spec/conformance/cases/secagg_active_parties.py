@@ -1,0 +1,73 @@
+"""The signatures of a session of SecAgg's active profile, right ones and others (spec/secagg.md, section 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from secagg_spec.conformance.cases.lightsecagg_active_parties import signature_of
+from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.crypto.prg import KEY_BYTES
+from secagg_spec.crypto.sealing import Context
+from secagg_spec.crypto.signatures import signed_fields
+from secagg_spec.protocols.agreement import PURPOSE, Proposal
+from secagg_spec.protocols.secagg import active as secagg_active
+from secagg_spec.protocols.secagg.active import (
+    KEYS_PURPOSE,
+    AttemptRound,
+    SignedKeys,
+    SignedNeighbourKeys,
+    SignedSurvivors,
+)
+from secagg_spec.protocols.secagg.round import KeyPair
+
+PROTOCOL = "secagg-active"
+
+
+@dataclass(frozen=True)
+class Signing:
+    """The signatures of a session, by the users' private signing keys."""
+
+    deal: Deal
+
+    @cached_property
+    def round(self) -> AttemptRound:
+        """What all parties agree on, for the reference."""
+        numbers = {name: int(value) for name, value in self.deal.numbers.items()}
+        return secagg_active.agreed(secagg_active.Parameters(**numbers), self.deal.session, self.deal.round)
+
+    def private(self, user: int) -> bytes:
+        """Return the private signing key of a user, or of the last one for a user outside the roster."""
+        return bytes.fromhex(self.deal.setups[min(user, len(self.deal.users) - 1)]["signing"])
+
+    def of_keys(self, user: int, pair: KeyPair, context: Context | None = None) -> bytes:
+        """Return a user's signature on its keys, optionally in another context (SAG-51)."""
+        content = (pair.sealing, pair.masking)
+        data = signed_fields(context or self.round.context(SignedKeys), KEYS_PURPOSE, user, content)
+        return signature_of(self.private(user), data)
+
+    def of_set(
+        self, keys: Mapping[int, KeyPair], user: int, members: tuple[int, ...], context: Context | None = None
+    ) -> bytes:
+        """Return a user's signature on a surviving set among users with these keys (SAG-56, SAG-67)."""
+        bound = context or self.round.attempt(keys, SignedSurvivors)
+        data = signed_fields(bound, PURPOSE, user, Proposal(members).content())
+        return signature_of(self.private(user), data)
+
+
+def signed(deal: Deal, message: Any) -> Any:
+    """Return a message of keys with their owners' signatures on them; any other message as it is."""
+    if isinstance(message, SignedKeys):
+        pair = KeyPair(message.sealing, message.masking)
+        return replace(message, signature=Signing(deal).of_keys(message.sender, pair))
+    if not isinstance(message, SignedNeighbourKeys):
+        return message
+    sealing, masking = (_cut(data) for data in (message.sealing, message.masking))
+    pairs = [(user, KeyPair(sealing[at], masking[at])) for at, user in enumerate(message.users)]
+    return replace(message, signatures=b"".join(Signing(deal).of_keys(user, pair) for user, pair in pairs))
+
+
+def _cut(data: bytes) -> list[bytes]:
+    return [data[at : at + KEY_BYTES] for at in range(0, len(data), KEY_BYTES)]

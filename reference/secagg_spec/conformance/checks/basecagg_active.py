@@ -1,0 +1,315 @@
+"""Checks of BASecAgg's active profile: a signed buffer and its quorum (spec/basecagg.md, section 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.basecagg_parties import (
+    ACTIVE_SERVED,
+    ACTIVE_USER,
+    SCENES,
+    Entries,
+    Signing,
+    begun,
+    entries_of,
+    quorum,
+)
+from secagg_spec.conformance.cases.wrong_signatures import cut, elsewhere, spoiled
+from secagg_spec.conformance.checks import basecagg_scripts, playing
+from secagg_spec.conformance.checks.base import (
+    BAD_PARAM,
+    BAD_SIGNATURE,
+    MALFORMED,
+    NOT_64_EACH,
+    OUTSIDE,
+    TOO_FEW,
+    TWICE,
+    Caller,
+    check,
+)
+from secagg_spec.conformance.checks.basecagg_scripts import LATE, NOT_NOW, THE_SERVER, buffers, explicit
+from secagg_spec.conformance.checks.crypto import AGAIN, EQUAL_KEYS, KEY_LENGTH
+from secagg_spec.conformance.checks.faults import DERIVED, IN_ANY_ORDER, Refusals
+from secagg_spec.conformance.checks.scripts import NOT_ALLOWED, Fault, disordered
+from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.session import Played, moved
+from secagg_spec.conformance.targets.reference.scripts import Call
+from secagg_spec.crypto.keys import Roster, hash_parameters, public_key
+from secagg_spec.protocols.basecagg.active import BufferQuorum
+from secagg_spec.protocols.steps import Role
+
+_ROLES = {ACTIVE_USER: Role.USER, ACTIVE_SERVED: Role.SERVER}
+
+
+def _refusals(party: str) -> Refusals:
+    """Return what a party refuses: first what it refuses in the semi-honest profile too."""
+
+    def session(draw: Any, caps: Capabilities, **given: Any) -> Played:
+        return SCENES[party](draw, **given)
+
+    made = Refusals(party, session, playing.judge_script, (party,), explicit(party))
+    kept = ("least", "latest", "session", "spare")
+    made.inherit(basecagg_scripts.BY_ROLE[_ROLES[party]], without=tuple(DERIVED), keep=kept, examples=8)
+    return made
+
+
+_user, _server = map(_refusals, _ROLES)
+_user.derive(*IN_ANY_ORDER, no_message=("BSA-08", "BSA-21", "BSA-43"))
+_server.derive(*IN_ANY_ORDER, sender=("BSA-46",))
+playing.right_steps(_user, (30, 20, 12), "BSA-38", "BSA-39", "BSA-43", "BSA-45", "BSA-47")
+playing.right_steps(_server, (24, 16, 12), "BSA-42", "BSA-46")
+
+
+# ---------------------------------------------------------------------------------------------------- wrong signatures
+
+
+def _wrong(draw: Any, scene: Played, user: int, round: int, entries: Entries) -> tuple[bytes, str]:
+    """Draw a signature that is not the user's on a buffer, and what is wrong with it."""
+    signing, right = Signing(scene.deal), Signing(scene.deal).ballot(round).context
+    parameters = scene.bases[0].parameters
+    numbers = parameters.numbers()
+    contexts = elsewhere(right, "basecagg", {name: n for name, n in numbers.items() if name != "W"})
+    contexts["no keys"] = replace(right, parameters=hash_parameters(numbers))
+    keys = [bytes.fromhex(key) for key in scene.deal.setups[scene.party]["roster"][:-1]]
+    fresh = Roster((*keys, public_key(bytes([7]) * 32)))
+    contexts["keys"] = replace(right, parameters=hash_parameters(numbers, fresh.hash))
+    how = draw(among(("bytes", "buffer", "signer", *sorted(contexts))))
+    if how == "bytes":
+        return spoiled(draw, signing.signature(user, round, entries)), how
+    if how == "buffer":
+        return signing.signature(user, round, _another(draw, entries)), how
+    if how == "signer":
+        return signing.signature((user + 1) % scene.size, round, entries), how
+    return signing.signature(user, round, entries, contexts[how]), how
+
+
+def _another(draw: Any, entries: Entries) -> Entries:
+    """Return a buffer that differs in one number: a user, a stamp or a weight."""
+    place, at = draw(st.integers(0, len(entries) - 1)), draw(st.integers(0, 2))
+    entry = list(entries[place])
+    entry[at] += 1
+    others = [*entries[:place], *entries[place + 1 :]]
+    return sorted([*(other for other in others if other[0] != entry[0]), (entry[0], entry[1], entry[2])])
+
+
+# ------------------------------------------------------------------------------------------------------------- a user
+
+
+def _signed(draw: Any, scene: Played) -> tuple[int, Any, Entries]:
+    """Draw a quorum that arrives. Return the number of its step, the message, and the entries of its buffer."""
+    at = int(draw(among([at for at in range(len(scene.inboxes)) if scene.inboxes[at][0] == "recover"])))
+    [message] = scene.inbox(at)
+    shown = {buffer.round: buffer for buffer in (scene.inbox(at)[0] for at in buffers(scene))}
+    return at, message, entries_of(shown[message.round])
+
+
+def _shown(scene: Played, message: BufferQuorum, signers: Sequence[int], signatures: Sequence[bytes]) -> Call:
+    return Call.of("recover", (quorum(scene.deal, scene.party, message.round, signers, signatures),))
+
+
+def _right(scene: Played, message: BufferQuorum, entries: Entries, users: Sequence[int]) -> list[bytes]:
+    """Return the signatures of some users on the buffer that the user signed."""
+    return [Signing(scene.deal).signature(user, message.round, entries) for user in users]
+
+
+@_user.refuses("few-signers", "BSA-44", "BSA-43")
+def _few_signers(draw: Any, scene: Played) -> Fault:
+    """A quorum of fewer than W signers is refused."""
+    at, message, entries = _signed(draw, scene)
+    W = scene.deal.numbers["W"]
+    fewer = W - 1 if draw(st.booleans()) else draw(st.integers(0, W - 1))
+    kept = sorted(strategies.subset(draw, message.signers, fewer, fewer))
+    call = _shown(scene, message, kept, _right(scene, message, entries, kept))
+    return Fault(at, call, TOO_FEW, f"{fewer} users signed")
+
+
+@_user.refuses("signer-twice", "BSA-44", "BSA-43", "ADP-21")
+def _signer_twice(draw: Any, scene: Played) -> Fault:
+    """A quorum that names a signer twice is refused, and the server is blamed."""
+    at, message, entries = _signed(draw, scene)
+    W = scene.deal.numbers["W"]
+    kept = message.signers[: draw(st.integers(1, W - 1))]
+    signers = (*(kept[0] for _ in range(W - len(kept))), *kept)
+    call = _shown(scene, message, signers, _right(scene, message, entries, signers))
+    return Fault(at, call, TWICE, "a signer is named twice", THE_SERVER)
+
+
+@_user.refuses("outside-signer", "BSA-44", "BSA-43", "ADP-21")
+def _outside_signer(draw: Any, scene: Played) -> Fault:
+    """A quorum that names a signer outside the roster is refused, and the server is blamed."""
+    at, message, entries = _signed(draw, scene)
+    kept = message.signers[1:] if draw(st.booleans()) else message.signers
+    signers = (*kept, scene.size)
+    call = _shown(scene, message, signers, _right(scene, message, entries, signers))
+    return Fault(at, call, OUTSIDE | BAD_SIGNATURE, f"user {scene.size} signed", THE_SERVER)
+
+
+@_user.refuses("signer-order", "BSA-50", "ADP-21")
+def _signer_order(draw: Any, scene: Played) -> Fault:
+    """A quorum whose signers are not in ascending order is refused, and the server is blamed."""
+    at, message, entries = _signed(draw, scene)
+    signers = disordered(draw, message.signers)
+    call = _shown(scene, message, signers, _right(scene, message, entries, signers))
+    return Fault(at, call, MALFORMED, f"the signers are {list(signers)}", THE_SERVER)
+
+
+@_user.refuses("wrong-signature", "BSA-44", "BSA-43", "BSA-47", "ADP-21")
+def _wrong_signature(draw: Any, scene: Played) -> Fault:
+    """A quorum with an invalid signature is refused, and the server is blamed."""
+    at, message, entries = _signed(draw, scene)
+    place = draw(st.integers(0, len(message.signers) - 1))
+    signatures, user = _right(scene, message, entries, message.signers), message.signers[place]
+    signatures[place], how = _wrong(draw, scene, user, message.round, entries)
+    call = _shown(scene, message, message.signers, signatures)
+    return Fault(at, call, BAD_SIGNATURE, f"the signature of user {user} is not valid ({how})", THE_SERVER)
+
+
+@_user.refuses("quorum-on-another-buffer", "BSA-44", "BSA-43", "ADP-21")
+def _other_quorum(draw: Any, scene: Played) -> Fault:
+    """A quorum of valid signatures on another buffer is refused, and the server is blamed."""
+    at, message, entries = _signed(draw, scene)
+    signatures = _right(scene, message, _another(draw, entries), message.signers)
+    call = _shown(scene, message, message.signers, signatures)
+    return Fault(at, call, BAD_SIGNATURE, "the signatures are on another buffer", THE_SERVER)
+
+
+@_user.refuses("quorum-length", "MSG-02", "SIG-02")
+def _quorum_length(draw: Any, scene: Played) -> Fault:
+    """A quorum is refused unless it has 64 bytes for each signer."""
+    at, message, entries = _signed(draw, scene)
+    signatures = _right(scene, message, entries, message.signers)
+    signatures[-1] = draw(among((signatures[-1][:-1], b"", signatures[-1] + b"\0", signatures[-1] * 2)))
+    call = _shown(scene, message, message.signers, signatures)
+    return Fault(at, call, NOT_64_EACH, "the signatures have another length")
+
+
+@_user.refuses("quorum-again", "BSA-43", "MSG-04")
+def _quorum_again(draw: Any, scene: Played) -> Fault:
+    """A quorum that was answered is refused, also while the user has signed another buffer since."""
+    at, _, _ = _signed(draw, scene)
+    before = draw(st.integers(at + 1, len(scene.inboxes)))
+    return Fault(before, scene.calls()[at], AGAIN | NOT_NOW, "the quorum was answered before")
+
+
+@_user.refuses("quorum-of-another-round", "BSA-43", "MSG-03")
+def _quorum_elsewhere(draw: Any, scene: Played) -> Fault:
+    """A quorum of a round for which nothing is set aside is refused."""
+    at, message, entries = _signed(draw, scene)
+    other = message.round + draw(among((1, 2)))
+    signatures = [Signing(scene.deal).signature(user, other, entries) for user in message.signers]
+    call = _shown(scene, replace(message, round=other), message.signers, signatures)
+    return Fault(at, call, LATE, f"nothing is set aside for round {other}")
+
+
+@_user.refuses("quorum-before-the-buffer", "BSA-43")
+def _early_quorum(draw: Any, scene: Played) -> Fault:
+    """A quorum on a buffer that the user has not signed yet is refused."""
+    at, message, _ = _signed(draw, scene)
+    signed = next(at for at in buffers(scene) if scene.inbox(at)[0].round == message.round)
+    return Fault(draw(st.integers(0, signed)), scene.calls()[at], LATE, "the buffer was not signed")
+
+
+# --------------------------------------------------------------------------------------------------------- the server
+
+
+def _confirming(draw: Any, scene: Played) -> tuple[int, list[Any], Entries]:
+    """Draw a step in which signatures arrive. Return its number, the messages, and the entries of the buffer."""
+    at = int(draw(among([at for at, (phase, _) in enumerate(scene.inboxes) if phase == "confirm"])))
+    state = scene.bases[at]
+    return at, scene.inbox(at), [(entry.user, entry.stamp, entry.weight) for entry in state.entries]
+
+
+@_server.refuses("few-signatures", "BSA-40")
+def _few_signatures(draw: Any, scene: Played) -> Fault:
+    """With fewer than W signatures the step is refused; with W signatures it works."""
+    at, inbox, _ = _confirming(draw, scene)
+    W = scene.deal.numbers["W"]
+    fewer = W - 1 if draw(st.booleans()) else draw(st.integers(0, W - 1))
+    return Fault(at, Call.of("confirm", inbox[:fewer]), TOO_FEW, f"{fewer} users signed")
+
+
+@_server.refuses("wrong-signature", "BSA-41", "BSA-47", "SIG-02", "ADP-21")
+def _unsigned_buffer(draw: Any, scene: Played) -> Fault:
+    """A signature on the buffer that is invalid or not 64 bytes long is refused, and its sender is blamed."""
+    at, inbox, entries = _confirming(draw, scene)
+    place = draw(st.integers(0, len(inbox) - 1))
+    message = inbox[place]
+    wrong, how = _wrong(draw, scene, message.sender, message.round, entries)
+    if draw(st.integers(0, 3)) == 3:
+        wrong, how = cut(draw, message.signature), "length"
+    call = moved(scene.calls()[at], place, replace(message, signature=wrong))
+    codes = NOT_64_EACH if how == "length" else BAD_SIGNATURE
+    why = f"the signature of user {message.sender} is not valid ({how})"
+    return Fault(at, call, codes, why, frozenset({message.sender}))
+
+
+@_server.refuses("unsigned-answer", "BSA-46")
+def _unsigned_answer(draw: Any, scene: Played) -> Fault | None:
+    """An answer of a user that did not sign the buffer is refused."""
+    at = int(draw(among(buffers(scene))))
+    outside = sorted(set(scene.deal.users) - set(scene.states[at].signers))
+    if not outside:
+        return None
+    user, inbox = draw(among(outside)), scene.inbox(at)
+    more = replace(inbox[draw(st.integers(0, len(inbox) - 1))], sender=user)
+    return Fault(at, Call.of("recover", [*inbox, more]), NOT_ALLOWED, f"user {user} did not sign")
+
+
+@_server.refuses("answer-before-the-quorum", "BSA-46")
+def _early_answer(draw: Any, scene: Played) -> Fault:
+    """Answers are refused before the buffer is confirmed."""
+    at, _, _ = _confirming(draw, scene)
+    answers = scene.calls()[next(later for later in buffers(scene) if later > at)]
+    return Fault(at, answers, LATE | NOT_ALLOWED, "the buffer is not confirmed")
+
+
+# ----------------------------------------------------------------------------------------------------- whole requests
+
+
+def _whole(party: str) -> None:
+    @check(f"{party}/W", "BSA-37", operations=(party,), applies=explicit(party), examples=12)
+    def threshold(draw: Any, call: Caller) -> None:
+        """W is refused if two quorums need not share an honest user, if it is below U, or above N - D."""
+        params, rand = begun(draw, party)
+        N, D, U, T = (params[name] for name in ("N", "D", "U", "T"))
+        W = draw(among(((N + T) // 2, U - 1, N - D + 1, 0)))
+        call.refused(party, {**params, "W": W}, BAD_PARAM, f"W = {W} with N = {N}, D = {D}, U = {U}, T = {T}", rand)
+
+    @check(
+        f"{party}/keys",
+        "SIG-04",
+        "SIG-05",
+        "KEY-03",
+        "KEY-04",
+        operations=(party,),
+        applies=explicit(party),
+        examples=16,
+    )
+    def keys(draw: Any, call: Caller) -> None:
+        """Verification and sealing keys are refused unless they are N distinct keys of 32 bytes."""
+        params, rand = begun(draw, party)
+        name = draw(among([name for name in ("roster", "verification", "private", "signing") if name in params]))
+        if name in ("private", "signing"):
+            wrong: Any = draw(among((params[name][2:], params[name] + "00", "")))
+            codes = KEY_LENGTH
+        else:
+            right = params[name]
+            how = draw(among(("equal", "long", "few", "many")))
+            wrong = {
+                "equal": [right[1], *right[1:]],
+                "long": [right[0] + "00", *right[1:]],
+                "few": right[:-1],
+                "many": [*right, "07" * 32],
+            }[how]
+            codes = EQUAL_KEYS if how == "equal" else KEY_LENGTH
+        call.refused(party, {**params, name: wrong}, codes, f"{name} is wrong", rand)
+
+
+for _party in _ROLES:
+    _whole(_party)

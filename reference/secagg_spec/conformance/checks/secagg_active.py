@@ -1,0 +1,381 @@
+"""Checks of SecAgg's active profile: signed keys and a signed surviving set (spec/secagg.md, section 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases import dealt_rounds, strategies
+from secagg_spec.conformance.cases.requests import one_of
+from secagg_spec.conformance.cases.secagg_active_parties import Signing
+from secagg_spec.conformance.cases.wrong_signatures import cut, elsewhere, spoiled
+from secagg_spec.conformance.checks import playing, secagg
+from secagg_spec.conformance.checks.base import (
+    BAD_CIPHERTEXT,
+    BAD_PARAM,
+    BAD_SIGNATURE,
+    MALFORMED,
+    NOT_64_EACH,
+    OUTSIDE,
+    TOO_FEW,
+    TWICE,
+    Caller,
+    Condition,
+    check,
+)
+from secagg_spec.conformance.checks.crypto import EQUAL_KEYS, KEY_LENGTH
+from secagg_spec.conformance.checks.faults import DERIVED, Refusals
+from secagg_spec.conformance.checks.playing import NEW, SESSIONS
+from secagg_spec.conformance.checks.scripts import NOT_ALLOWED, Fault, disordered
+from secagg_spec.conformance.checks.secagg import THE_SERVER
+from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.session import Played, moved
+from secagg_spec.conformance.targets.reference.scripts import Call
+from secagg_spec.crypto.keys import public_key
+from secagg_spec.crypto.sealing import Context
+from secagg_spec.protocols.secagg.active import SignedKeys, SignedSurvivors, SurvivorQuorum
+from secagg_spec.protocols.secagg.round import KeyPair
+from secagg_spec.protocols.steps import SERVER, Role
+
+USER, SERVED = "secagg_active.user", "secagg_active.server"
+_ROLES = {USER: Role.USER, SERVED: Role.SERVER}
+
+
+def _explicit(operation: str) -> Condition:
+    """Return the condition that the entries of a script are determined bit for bit."""
+    return lambda caps: operation == SERVED or caps.grade(operation) == "explicit"
+
+
+def _refusals(operation: str) -> Refusals:
+    """Return what a party refuses: first what it refuses in the semi-honest profile too."""
+    role = _ROLES[operation]
+
+    def session(draw: Any, caps: Capabilities, *, spare: int = 0) -> Played:
+        return dealt_rounds.active_scene(draw, role, spare=spare)
+
+    made = Refusals(operation, session, playing.judge_script, (operation,), _explicit(operation), optional=("spare",))
+    made.inherit(secagg.BY_ROLE[role], spare=1, without=tuple(DERIVED))
+    return made
+
+
+_user, _server = map(_refusals, _ROLES)
+_user.derive(step_again=("SAG-15", "SAG-25", "SAG-54"), no_message=("SAG-36", "SAG-60"))
+_server.derive(sender=("SAG-16", "SAG-64"))
+playing.right_steps(_user, (24, 16, 12), "SAG-51", "SAG-55", "SAG-56", "SAG-60", "SAG-65", "SAG-67")
+playing.right_steps(_server, (24, 16, 12), "SAG-59", "SAG-64", "SAG-66", "SAG-67")
+
+
+# ---------------------------------------------------------------------------------------------------- wrong signatures
+
+
+def _contexts(scene: Played, right: Context) -> dict[str, Context]:
+    """Return other contexts of a signature, by what is wrong with them."""
+    numbers = {name: int(value) for name, value in scene.deal.numbers.items() if name != "t"}
+    return elsewhere(right, "secagg", numbers)
+
+
+def _wrong_on_keys(draw: Any, scene: Played, user: int, pair: KeyPair) -> tuple[bytes, str]:
+    """Draw a signature that is not the user's on its keys, and what is wrong with it."""
+    signing = Signing(scene.deal)
+    contexts = _contexts(scene, signing.round.context(SignedKeys))
+    how = draw(among(("bytes", "order", "signer", *sorted(contexts))))
+    if how == "bytes":
+        return spoiled(draw, signing.of_keys(user, pair)), how
+    if how == "order":
+        return signing.of_keys(user, KeyPair(pair.masking, pair.sealing)), how
+    if how == "signer":
+        return signing.of_keys((user + 1) % scene.size, pair), how
+    return signing.of_keys(user, pair, contexts[how]), how
+
+
+Keys = Mapping[int, KeyPair]
+
+
+def _wrong_on_set(draw: Any, scene: Played, keys: Keys, user: int, members: Sequence[int]) -> tuple[bytes, str]:
+    """Draw a signature that is not the user's on the surviving set, and what is wrong with it."""
+    signing, right = Signing(scene.deal), tuple(members)
+    contexts = _contexts(scene, signing.round.attempt(keys, SignedSurvivors))
+    contexts["no keys"] = signing.round.context(SignedSurvivors)
+    contexts["keys"] = signing.round.attempt(_other_keys(keys), SignedSurvivors)
+    how = draw(among(("bytes", "set", "signer", *sorted(contexts))))
+    if how == "bytes":
+        return spoiled(draw, signing.of_set(keys, user, right)), how
+    if how == "set":
+        return signing.of_set(keys, user, right[:-1]), how
+    if how == "signer":
+        return signing.of_set(keys, (user + 1) % scene.size, right), how
+    return signing.of_set(keys, user, right, contexts[how]), how
+
+
+def _other_keys(keys: Keys) -> Keys:
+    """Return the keys of another attempt, for which the last user drew a new sealing key."""
+    last = max(keys)
+    return {**keys, last: replace(keys[last], sealing=public_key(bytes([7]) * 32))}
+
+
+# ------------------------------------------------------------------------------------------------------------- a user
+
+
+@_user.refuses("wrong-signed-keys", "SAG-53", "SAG-51", "ADP-21")
+def _wrong_signed_keys(draw: Any, scene: Played) -> Fault:
+    """Keys with an invalid signature are refused, and the server is blamed."""
+    [message] = scene.inbox(1)
+    place = draw(st.integers(0, len(message.users) - 1))
+    pair = KeyPair(*(getattr(message, name)[32 * place : 32 * place + 32] for name in ("sealing", "masking")))
+    wrong, how = _wrong_on_keys(draw, scene, message.users[place], pair)
+    together = message.signatures[: 64 * place] + wrong + message.signatures[64 * place + 64 :]
+    call = moved(scene.calls()[1], 0, replace(message, signatures=together))
+    why = f"a signature on the keys of user {message.users[place]} is not valid ({how})"
+    return Fault(1, call, BAD_SIGNATURE, why, THE_SERVER)
+
+
+@_user.refuses("other-keys", "SAG-53", "ADP-21")
+def _other_signed_keys(draw: Any, scene: Played) -> Fault:
+    """Keys that the server made itself are refused under the signatures of their owners, and the server is blamed."""
+    [message] = scene.inbox(1)
+    place, name = draw(st.integers(0, len(message.users) - 1)), draw(among(("sealing", "masking")))
+    keys = getattr(message, name)
+    own = public_key(bytes([draw(st.integers(1, 255))] * 32))
+    changed = replace(message, **{name: keys[: 32 * place] + own + keys[32 * place + 32 :]})
+    why = f"the {name} key of user {message.users[place]} is another one than it signed"
+    return Fault(1, moved(scene.calls()[1], 0, changed), BAD_SIGNATURE, why, THE_SERVER)
+
+
+@_user.refuses("key-signature-length", "MSG-02", "SIG-02")
+def _key_signature_length(draw: Any, scene: Played) -> Fault:
+    """A key list is refused unless it has 64 bytes of signature for each user."""
+    [message] = scene.inbox(1)
+    data = message.signatures
+    wrong = draw(among((data[:-1], data + b"\0", data[:-64], data * 2, b"")))
+    call = moved(scene.calls()[1], 0, replace(message, signatures=wrong))
+    return Fault(1, call, NOT_64_EACH, f"there are {len(wrong)} bytes of signatures")
+
+
+@_user.refuses("unbound-payload", "SEA-02", "SAG-67", "SAG-65", "ADP-21")
+def _unbound_payload(draw: Any, scene: Played) -> Fault:
+    """A payload sealed without the keys of the attempt, with others, or for the other profile does not open."""
+    place = draw(st.integers(0, len(scene.inbox(2)) - 1))
+    message = scene.inbox(2)[place]
+    lane, secret = secagg.lane_of(scene, message)
+    state = scene.state(1)
+    contexts = {
+        "without the keys": state.round.context(),
+        "with other keys": state.round.sealing_context(_other_keys(state.peers)),
+        "for the semi-honest profile": replace(lane.context, protocol="secagg"),
+    }
+    how = draw(among(sorted(contexts)))
+    payload = replace(lane, context=contexts[how]).seal(secret, lane.open(secret, message.payload))
+    call = moved(scene.calls()[2], place, replace(message, payload=payload))
+    return Fault(2, call, BAD_CIPHERTEXT, f"a payload is sealed {how}", frozenset({message.sender, SERVER}))
+
+
+def _shown(quorum: SurvivorQuorum, signers: Sequence[int], signatures: Sequence[bytes]) -> Call:
+    """Return the last step of a user with another quorum."""
+    changed = replace(quorum, signers=tuple(signers), signatures=b"".join(signatures))
+    return Call.of("unmasking", (changed,))
+
+
+def _quorum(scene: Played) -> tuple[SurvivorQuorum, list[bytes]]:
+    """Return the quorum that a user receives, and its signatures."""
+    [quorum] = scene.inbox(4)
+    return quorum, [quorum.signatures[at : at + 64] for at in range(0, len(quorum.signatures), 64)]
+
+
+def _right(scene: Played, users: Sequence[int]) -> list[bytes]:
+    """Return the signatures of some users on the set that the user signed."""
+    [request] = scene.inbox(3)
+    keys, signing = scene.state(1).peers, Signing(scene.deal)
+    return [signing.of_set(keys, user, tuple(request.survivors)) for user in users]
+
+
+@_user.refuses("few-signers", "SAG-63", "SAG-60")
+def _few_signers(draw: Any, scene: Played) -> Fault:
+    """A quorum of fewer than t signers is refused."""
+    quorum, _ = _quorum(scene)
+    t = scene.deal.numbers["t"]
+    fewer = t - 1 if draw(st.booleans()) else draw(st.integers(0, t - 1))
+    kept = sorted(strategies.subset(draw, quorum.signers, fewer, fewer))
+    return Fault(4, _shown(quorum, kept, _right(scene, kept)), TOO_FEW, f"{fewer} users signed")
+
+
+@_user.refuses("signer-twice", "SAG-61", "SAG-60", "ADP-21")
+def _signer_twice(draw: Any, scene: Played) -> Fault:
+    """A quorum that names a signer twice is refused, and the server is blamed."""
+    quorum, _ = _quorum(scene)
+    t = scene.deal.numbers["t"]
+    kept = quorum.signers[: draw(st.integers(1, t - 1))]
+    signers = (*(kept[0] for _ in range(t - len(kept))), *kept)
+    return Fault(4, _shown(quorum, signers, _right(scene, signers)), TWICE, "a signer is named twice", THE_SERVER)
+
+
+@_user.refuses("outside-signer", "SAG-61", "SAG-60", "ADP-21", spare=1)
+def _outside_signer(draw: Any, scene: Played) -> Fault:
+    """A quorum that names a signer that does not survive is refused, and the server is blamed."""
+    quorum, _ = _quorum(scene)
+    [request] = scene.inbox(3)
+    added = draw(among([user for user in (*scene.deal.users, scene.size) if user not in request.survivors]))
+    kept = quorum.signers[1:] if draw(st.booleans()) else quorum.signers
+    signers = sorted((*kept, added))
+    call = _shown(quorum, signers, _right(scene, signers))
+    codes = OUTSIDE | BAD_SIGNATURE if added == scene.size else OUTSIDE
+    return Fault(4, call, codes, f"user {added} signed", THE_SERVER)
+
+
+@_user.refuses("signer-order", "SAG-75", "ADP-21")
+def _signer_order(draw: Any, scene: Played) -> Fault:
+    """A quorum whose signers are not in ascending order is refused, and the server is blamed."""
+    quorum, _ = _quorum(scene)
+    signers = disordered(draw, quorum.signers)
+    call = _shown(quorum, signers, _right(scene, signers))
+    return Fault(4, call, MALFORMED, f"the signers are {list(signers)}", THE_SERVER)
+
+
+@_user.refuses("wrong-signature", "SAG-62", "SAG-60", "SAG-67", "ADP-21")
+def _wrong_signature(draw: Any, scene: Played) -> Fault:
+    """A quorum with an invalid signature is refused, and the server is blamed."""
+    quorum, signatures = _quorum(scene)
+    [request] = scene.inbox(3)
+    place = draw(st.integers(0, len(signatures) - 1))
+    keys, user = scene.state(1).peers, quorum.signers[place]
+    signatures[place], how = _wrong_on_set(draw, scene, keys, user, request.survivors)
+    call = _shown(quorum, quorum.signers, signatures)
+    return Fault(4, call, BAD_SIGNATURE, f"the signature of user {user} is not valid ({how})", THE_SERVER)
+
+
+@_user.refuses("quorum-on-another-set", "SAG-62", "SAG-60", "ADP-21")
+def _other_quorum(draw: Any, scene: Played) -> Fault:
+    """A quorum of valid signatures on another set is refused, and the server is blamed."""
+    quorum, _ = _quorum(scene)
+    [request] = scene.inbox(3)
+    outside = [user for user in scene.deal.users if user not in request.survivors]
+    other = tuple(sorted((*request.survivors, outside[0]))) if outside else tuple(request.survivors[:-1])
+    keys, signing = scene.state(1).peers, Signing(scene.deal)
+    made = [signing.of_set(keys, user, other) for user in quorum.signers]
+    call = _shown(quorum, quorum.signers, made)
+    return Fault(4, call, BAD_SIGNATURE, "the signatures are on another set", THE_SERVER)
+
+
+@_user.refuses("quorum-length", "MSG-02", "SIG-02")
+def _quorum_length(draw: Any, scene: Played) -> Fault:
+    """A quorum is refused unless it has 64 bytes for each signer."""
+    quorum, signatures = _quorum(scene)
+    last = draw(among((signatures[-1][:-1], b"", signatures[-1] + b"\0", signatures[-1] * 2)))
+    call = _shown(quorum, quorum.signers, [*signatures[:-1], last])
+    return Fault(4, call, NOT_64_EACH, "the signatures have another length")
+
+
+# --------------------------------------------------------------------------------------------------------- the server
+
+
+@_server.refuses("wrong-signed-keys", "SAG-52", "SAG-51", "SIG-02", "ADP-21")
+def _wrong_advertised(draw: Any, scene: Played) -> Fault:
+    """Keys whose signature is invalid or not 64 bytes long are refused, and their sender is blamed."""
+    place = draw(st.integers(0, len(scene.inbox(0)) - 1))
+    message = scene.inbox(0)[place]
+    wrong, how = _wrong_on_keys(draw, scene, message.sender, KeyPair(message.sealing, message.masking))
+    if draw(st.integers(0, 3)) == 3:
+        wrong, how = cut(draw, message.signature), "length"
+    call = moved(scene.calls()[0], place, replace(message, signature=wrong))
+    codes = NOT_64_EACH if how == "length" else BAD_SIGNATURE
+    why = f"the signature of user {message.sender} on its keys is not valid ({how})"
+    return Fault(0, call, codes, why, frozenset({message.sender}))
+
+
+@_server.refuses("few-signatures", "SAG-58", "SAG-66")
+def _few_signatures(draw: Any, scene: Played) -> Fault:
+    """With fewer than t signatures the step is refused; with t signatures it works."""
+    t, call = scene.deal.numbers["t"], scene.calls()[3]
+    fewer = t - 1 if draw(st.booleans()) else draw(st.integers(0, t - 1))
+    return Fault(3, replace(call, inbox=call.inbox[:fewer]), TOO_FEW, f"{fewer} users signed")
+
+
+@_server.refuses("wrong-signature", "SAG-57", "SAG-67", "SIG-02", "ADP-21")
+def _unsigned_set(draw: Any, scene: Played) -> Fault:
+    """A signature on the surviving set that is invalid or not 64 bytes long is refused, and its sender is blamed."""
+    place = draw(st.integers(0, len(scene.inbox(3)) - 1))
+    message = scene.inbox(3)[place]
+    wrong, how = _wrong_on_set(draw, scene, scene.state(0).keys, message.sender, scene.state(2).survivors)
+    if draw(st.integers(0, 3)) == 3:
+        wrong, how = cut(draw, message.signature), "length"
+    call = moved(scene.calls()[3], place, replace(message, signature=wrong))
+    codes = NOT_64_EACH if how == "length" else BAD_SIGNATURE
+    why = f"the signature of user {message.sender} is not valid ({how})"
+    return Fault(3, call, codes, why, frozenset({message.sender}))
+
+
+@check(f"{SERVED}/unsigned-answer", "SAG-64", "ERR-01", operations=(SERVED,), applies=_explicit(SERVED), examples=24)
+def unsigned_answer(draw: Any, call: Caller) -> None:
+    """An answer of a survivor that did not sign is refused, and the answers of the signers are enough."""
+    scene = dealt_rounds.active_scene(draw, Role.SERVER, spare=1)
+    *before, signing, answering = scene.calls()
+    t, inbox = scene.deal.numbers["t"], scene.inbox(4)
+    if len(inbox) <= t:
+        return
+    kept = strategies.subset(draw, range(len(inbox)), t, len(inbox) - 1)
+    signers = {inbox[at].sender for at in kept}
+    signed = [message for message in scene.inbox(3) if message.sender in signers]
+    answers = [inbox[at] for at in kept]
+    late = one_of(draw, [message for message in inbox if message.sender not in signers])
+    calls = [*before, Call.of(signing.phase, signed), Call.of(answering.phase, answers)]
+    fault = Fault(4, Call.of(answering.phase, [*answers, late]), NOT_ALLOWED, f"user {late.sender} did not sign")
+    playing.judge_script(call, scene, fault, calls=calls)
+
+
+# ----------------------------------------------------------------------------------------------------- whole requests
+
+
+def _whole(operation: str) -> None:
+    party = operation.replace("_", "-")
+    applies = playing.plays(party)
+
+    def opened(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Draw the two parts of a request that opens a session of the party."""
+        deal = dealt_rounds.active(draw)
+        who = 0 if operation == USER else SERVER
+        return {"handle": "h", **deal.opening(who)}, deal.rand(who)
+
+    @check(f"{operation}/parameters", "SAG-50", "SAG-01", "SAG-02", operations=SESSIONS, applies=applies, examples=24)
+    def parameters(draw: Any, call: Caller) -> None:
+        """A graph that is not complete is refused, and so is a threshold that lets two sets have a quorum."""
+        params, rand = opened(draw)
+        numbers = params["numbers"]
+        N, D, T = (numbers[name] for name in ("N", "D", "T"))
+        wrong = [{"t": (N + T) // 2}, {"t": N - D + 1}, {"D": N - T - 1}, {"k": N}]
+        wrong += [{"k": k} for k in (2, N - 2) if 2 <= k < N - 1 and k * N % 2 == 0]
+        changed = draw(among(range(len(wrong))))
+        params["numbers"] = {**numbers, **wrong[changed]}
+        call.refused(NEW, params, BAD_PARAM, f"the parameters break a rule ({wrong[changed]})", rand)
+
+    @check(f"{operation}/verification", "SIG-04", "SIG-05", operations=SESSIONS, applies=applies, examples=12)
+    def verification(draw: Any, call: Caller) -> None:
+        """Verification keys are refused unless they are N distinct keys of 32 bytes."""
+        params, rand = opened(draw)
+        setup, keys = params["setup"], params["setup"]["verification"]
+        lists = {
+            "equal": [keys[1], *keys[1:]],
+            "long": [keys[0] + "00", *keys[1:]],
+            "few": keys[:-1],
+            "many": [*keys, "07" * 32],
+        }
+        how = draw(among(sorted(lists)))
+        params["setup"] = {**setup, "verification": lists[how]}
+        codes = EQUAL_KEYS if how == "equal" else KEY_LENGTH
+        call.refused(NEW, params, codes, f"the verification keys are wrong ({how})", rand)
+
+
+for _operation in _ROLES:
+    _whole(_operation)
+
+
+@check(f"{USER}/signing", "SIG-04", operations=SESSIONS, applies=playing.plays("secagg-active.user"), examples=6)
+def signing_key(draw: Any, call: Caller) -> None:
+    """A private signing key that is not 32 bytes long is refused."""
+    deal = dealt_rounds.active(draw)
+    params = {"handle": "h", **deal.opening(0)}
+    key = params["setup"]["signing"]
+    params["setup"]["signing"] = draw(among((key[2:], key + "00", "")))
+    call.refused(NEW, params, KEY_LENGTH, "the signing key is not 32 bytes long", deal.rand(0))
