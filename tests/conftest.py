@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,9 +17,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
+from tests.quick import QUICK
+
 EXAMPLES = {"quick": 10, "default": 60, "thorough": 1000}
 _PATIENCE = 15 * 60
 """Seconds after which a test counts as hanging."""
+_EACH = 8
+"""``make quick`` takes one of so many cases of a parametrized test."""
 _DATABASE = Path(__file__).parents[1] / ".hypothesis" / "examples"
 
 for _name, _count in EXAMPLES.items():
@@ -42,6 +47,21 @@ def pytest_configure() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out of ``make quick`` all cases of a parametrized test but the first and each eighth after it."""
+    if not QUICK:
+        return
+    seen: Counter[str] = Counter()
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        (left if seen[test] % _EACH else kept).append(item)
+        seen[test] += 1
+    config.hook.pytest_deselected(items=left)
+    items[:] = kept
 
 
 def pytest_collection_finish() -> None:

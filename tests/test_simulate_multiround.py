@@ -77,6 +77,7 @@ def test_a_round_with_too_few_users_says_so(capsys: pytest.CaptureFixture[str]) 
     assert out.count("too few users are left: no sum") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("MRA-27")
 @pytest.mark.parametrize("base", ["secagg", "lightsecagg"])
 def test_a_round_that_failed_late_is_in_the_log(capsys: pytest.CaptureFixture[str], base: str) -> None:

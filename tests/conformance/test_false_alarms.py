@@ -70,6 +70,7 @@ def alarms(connection: Connection, settings: Settings) -> list[str]:
     return [f"{outcome.check.id}: {outcome.failure.message}" for outcome in outcomes if outcome.failure]
 
 
+@pytest.mark.slow
 def test_the_reference_in_this_process() -> None:
     settings = Sampled(cases=CASES, seed=1, first=0)
     assert QUICK or len(settings.chosen()) == len(REGISTRY)
@@ -84,6 +85,7 @@ def test_the_reference_over_the_pipe() -> None:
     assert alarms(TARGETS["reference"].connect(10.0), settings) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_the_independent_implementation_in_node() -> None:
     settings = Sampled(cases=CASES, seed=5, first=6, step=3)

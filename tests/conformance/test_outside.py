@@ -403,6 +403,7 @@ def test_codes_whose_matrix_is_too_large_are_left_out(N: dict[str, Any], left_ou
     assert cases.crowded(caps, "mds.encode") == left_out
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-76")
 @pytest.mark.parametrize(("U", "verdict"), [({"values": [2, 150]}, "pass"), ({"values": [150]}, "unsupported")])
 def test_a_pass_says_which_codes_were_left_out(U: dict[str, Any], verdict: str) -> None:
@@ -498,6 +499,7 @@ def test_an_element_that_follows_from_its_neighbour_is_seen() -> None:
     assert spread.blind(7, square, residues=True) is None
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-65", "CNF-66", "CNF-67")
 @pytest.mark.parametrize("leaky", one_in(8, LEAKY), ids=lambda leaky: leaky.name)
 def test_an_adapter_of_the_table_is_found_by_its_check(leaky: Leaky) -> None:
@@ -540,6 +542,7 @@ LEAKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-30")
 @pytest.mark.parametrize("mutant", one_in(4, LEAKS))
 def test_a_planted_leak_is_found_and_told(mutant: str) -> None:
@@ -654,6 +657,7 @@ def test_a_pass_by_chance_says_what_it_cannot_see() -> None:
     assert "how often is not judged here; false alarm at most 2**-48" in counted.note
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-31")
 def test_every_check_by_chance_says_so_and_no_other_does() -> None:
     hello = {**reference.build().hello, "randomness": "none", "policy": {"prg.stream": "other"}}

@@ -164,6 +164,7 @@ def test_a_folder_is_no_stored_failure(capsys: pytest.CaptureFixture[str]) -> No
     assert len(err.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_the_findings_of_the_text_take_it_with_its_id(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

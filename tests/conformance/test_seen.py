@@ -183,6 +183,7 @@ def test_several_patterns_select_what_each_selects(capsys: pytest.CaptureFixture
     assert "-k no-such: no check" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-74")
 @pytest.mark.parametrize("verb", ["conform", "fuzz"])
 def test_the_command_of_a_failure_can_be_pasted_into_a_shell(tmp_path: Path, verb: str) -> None:

@@ -111,6 +111,7 @@ def test_a_script_that_changed_in_another_way_is_not_regenerated(
         store.regenerated(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_file_that_could_not_be_read_again_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(store.folder(), tmp_path / "vectors")
     before = {path: path.read_bytes() for path in (tmp_path / "vectors").iterdir()}

@@ -15,6 +15,8 @@ from tests.mutate import __main__ as command
 from tests.mutate import calls, drawn
 from tests.mutate.drawn import PACKAGES, Drawn
 
+pytestmark = pytest.mark.slow
+
 SOURCE = '''
 class Thing:
     def size(self, a, b):

@@ -84,6 +84,7 @@ def test_at_tiny_up_to_T_users_learn_exactly_the_weighted_sum() -> None:
     assert all(case.handed_over is None for case in cases)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("users", [SETS[0], *(pytest.param(users, marks=exhaustive) for users in SETS[1:])])
 def test_at_tiny_all_weights_give_the_same_dimensions(users: Users) -> None:
     """Up to T + 1 users, every buffer, every weights that some stamps admit; 640 buffers come down to 270 weights.

@@ -194,6 +194,7 @@ def test_a_quorum_with_2t_above_N_plus_T_withstands_withheld_shares() -> None:
     assert [leaks(4, 3), leaks(5, 4)] == [0, 0]
 
 
+@pytest.mark.slow
 def test_a_quorum_with_2t_equal_to_N_plus_T_does_not() -> None:
     assert leaks(5, 3) > 0
 

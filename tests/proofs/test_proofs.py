@@ -79,6 +79,7 @@ def test_a_proof_finds_what_the_ledger_says(name: str) -> None:
             assert Outcome(replace(claim, counterexample=None), finding).differences
 
 
+@pytest.mark.slow
 def test_every_proof_stands_behind_the_claims_that_it_names_and_no_claim_is_without() -> None:
     behind = {claim.id: claim.proof for claim in BOOK.claims.values() if claim.proof}
     named = {claim: name for name in entries.proof_names() for claim in proofs.load_proof(name).claims}
@@ -734,6 +735,7 @@ FALSIFIED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "true", "false"), sample_of_proofs(FALSIFIED))
 def test_a_falsified_statement_makes_its_proof_fail(name: str, true: str, false: str, tmp_path: Path) -> None:
     source = (PROOFS / f"{name}.py").read_text(encoding="utf-8")

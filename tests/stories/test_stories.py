@@ -38,6 +38,7 @@ def _name(one: object) -> str:
     return f"{world.name} {world.profile}{hole}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", WORLDS, ids=_name)
 def test_nothing_is_learned_beyond_the_text_when_all_rules_are_kept(world: World) -> None:
     tally = played(world, Rules(), FEW, SEED)

@@ -146,8 +146,8 @@ def user_scene(
     user = int(draw(among(dealt.users)))
     lone = Lone(dealt, dealt.open(user), user)
     before = dealt.round - 1
-    for _ in range(count):
-        before = _answer(draw, lone, before)
+    for number in range(count):
+        before = _answer(draw, lone, before, last=number == count - 1)
     return lone.scene()
 
 
@@ -168,11 +168,11 @@ def replaced_scene(draw: Any) -> Played:
     _keep(draw, lone, dict.fromkeys(entries, old))
     lone.take("hold", share(draw, dealt, user, entries[0], old + 1))
     stamps = {entry: old + (entry == entries[0]) for entry in entries}
-    _show(draw, lone, old + 1, weighed(draw, dealt, old + 1, stamps))
+    _show(draw, lone, old + 1, weighed(draw, dealt, old + 1, stamps), last=True)
     return lone.scene()
 
 
-def _answer(draw: Any, lone: Lone, before: int) -> int:
+def _answer(draw: Any, lone: Lone, before: int, *, last: bool) -> int:
     """Draw everything up to the answer to a buffer of a round after `before`, and return that round."""
     numbers, users = lone.deal.numbers, lone.deal.users
     round = before + 1 + int(draw(st.integers(0, 2)))
@@ -187,16 +187,19 @@ def _answer(draw: Any, lone: Lone, before: int) -> int:
     known = [user for user in users if takes_part or user != lone.user]
     chosen = strategies.subset(draw, known, numbers["K"], numbers["K"])
     entries = weighed(draw, lone.deal, round, {user: stamps[user] for user in chosen})
-    _show(draw, lone, round, entries)
+    _show(draw, lone, round, entries, last=last)
     if not early:
         _finish(draw, lone)
     return round
 
 
-def _show(draw: Any, lone: Lone, round: int, entries: Entries) -> None:
-    """Show the user a buffer; in the active profile, also the signatures of W users or more on it."""
+def _show(draw: Any, lone: Lone, round: int, entries: Entries, *, last: bool) -> None:
+    """Show the user a buffer; in the active profile, also the signatures of W users or more on it.
+
+    No signatures may come for a buffer that is not the last.
+    """
     lone.take(answering(lone.deal), announced(lone.deal, lone.user, round, entries))
-    if "W" in lone.deal.numbers:
+    if "W" in lone.deal.numbers and (last or draw(st.booleans())):
         signers = strategies.subset(draw, lone.deal.users, lone.deal.numbers["W"])
         signatures = [Signing(lone.deal).signature(user, round, entries) for user in sorted(signers)]
         lone.take("recover", quorum(lone.deal, lone.user, round, sorted(signers), signatures))

@@ -227,8 +227,16 @@ def scene(draw: Any, role: Role, *, sparse: bool | None = None, spare: int = 0) 
 
 
 def active_scene(draw: Any, role: Role, *, spare: int = 0) -> Played:
-    """Draw a party of a round of SecAgg's active profile that succeeds. A user takes all of its steps."""
-    return _party(draw, role, active(draw, spare))
+    """Draw a party of a round of SecAgg's active profile that succeeds. A user takes all of its steps.
+
+    The signatures arrive at the server in any order.
+    """
+    drawn = _party(draw, role, active(draw, spare))
+    for at, event in enumerate(drawn.network.transcript):
+        if role is Role.SERVER and (event.step.phase, event.party) == ("consistency_check", SERVER):
+            received = [event.received[place] for place in strategies.shuffled(draw, range(len(event.received)))]
+            drawn.network.transcript[at] = replace(event, received=tuple(received))
+    return drawn
 
 
 def _party(draw: Any, role: Role, dealt: Deal) -> Played:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases import basecagg_sessions, strategies
 from secagg_spec.conformance.cases.basecagg_parties import (
     ACTIVE_SERVED,
     ACTIVE_USER,
@@ -20,6 +21,7 @@ from secagg_spec.conformance.cases.basecagg_parties import (
     entries_of,
     quorum,
 )
+from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.cases.wrong_signatures import cut, elsewhere, spoiled
 from secagg_spec.conformance.checks import basecagg_scripts, playing
 from secagg_spec.conformance.checks.base import (
@@ -36,13 +38,15 @@ from secagg_spec.conformance.checks.base import (
 from secagg_spec.conformance.checks.basecagg_scripts import LATE, NOT_NOW, THE_SERVER, buffers, explicit
 from secagg_spec.conformance.checks.crypto import AGAIN, EQUAL_KEYS, KEY_LENGTH
 from secagg_spec.conformance.checks.faults import DERIVED, IN_ANY_ORDER, Refusals
-from secagg_spec.conformance.checks.scripts import NOT_ALLOWED, Fault, disordered
+from secagg_spec.conformance.checks.playing import NEW, SESSIONS
+from secagg_spec.conformance.checks.scripts import BAD_VECTOR, ELSEWHERE, NOT_ALLOWED, Fault, disordered
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.session import Played, moved
+from secagg_spec.conformance.sessions.session import Played, base_of, moved
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto.keys import Roster, hash_parameters, public_key
 from secagg_spec.protocols.basecagg.active import BufferQuorum
-from secagg_spec.protocols.steps import Role
+from secagg_spec.protocols.codec import vector_bytes
+from secagg_spec.protocols.steps import SERVER, Role
 
 _ROLES = {ACTIVE_USER: Role.USER, ACTIVE_SERVED: Role.SERVER}
 
@@ -55,14 +59,15 @@ def _refusals(party: str) -> Refusals:
 
     made = Refusals(party, session, playing.judge_script, (party,), explicit(party))
     kept = ("least", "latest", "session", "spare")
-    made.inherit(basecagg_scripts.BY_ROLE[_ROLES[party]], without=tuple(DERIVED), keep=kept, examples=8)
+    more = {"answered-round": ("BSA-39",), "second-answer": ("BSA-39",)}
+    made.inherit(basecagg_scripts.BY_ROLE[_ROLES[party]], without=tuple(DERIVED), keep=kept, more=more, examples=8)
     return made
 
 
 _user, _server = map(_refusals, _ROLES)
 _user.derive(*IN_ANY_ORDER, no_message=("BSA-08", "BSA-21", "BSA-43"))
 _server.derive(*IN_ANY_ORDER, sender=("BSA-46",))
-playing.right_steps(_user, (30, 20, 12), "BSA-38", "BSA-39", "BSA-43", "BSA-45", "BSA-47")
+playing.right_steps(_user, (30, 20, 12), "BSA-38", "BSA-43", "BSA-45", "BSA-47")
 playing.right_steps(_server, (24, 16, 12), "BSA-42", "BSA-46")
 
 
@@ -134,10 +139,14 @@ def _signer_twice(draw: Any, scene: Played) -> Fault:
     """A quorum that names a signer twice is refused, and the server is blamed."""
     at, message, entries = _signed(draw, scene)
     W = scene.deal.numbers["W"]
-    kept = message.signers[: draw(st.integers(1, W - 1))]
-    signers = (*(kept[0] for _ in range(W - len(kept))), *kept)
+    enough, why = draw(st.booleans()), "a signer is named twice"
+    if enough:
+        signers = sorted((*message.signers, draw(among(message.signers))))
+    else:
+        kept = message.signers[: draw(st.integers(1, W - 1))]
+        signers = [*(kept[0] for _ in range(W - len(kept))), *kept]
     call = _shown(scene, message, signers, _right(scene, message, entries, signers))
-    return Fault(at, call, TWICE, "a signer is named twice", THE_SERVER)
+    return Fault(at, call, TWICE, why, THE_SERVER) if enough else Fault(at, call, TWICE | TOO_FEW, why)
 
 
 @_user.refuses("outside-signer", "BSA-44", "BSA-43", "ADP-21")
@@ -194,7 +203,7 @@ def _quorum_again(draw: Any, scene: Played) -> Fault:
     """A quorum that was answered is refused, also while the user has signed another buffer since."""
     at, _, _ = _signed(draw, scene)
     before = draw(st.integers(at + 1, len(scene.inboxes)))
-    return Fault(before, scene.calls()[at], AGAIN | NOT_NOW, "the quorum was answered before")
+    return Fault(before, scene.calls()[at], AGAIN | NOT_NOW | BAD_SIGNATURE, "the quorum was answered before")
 
 
 @_user.refuses("quorum-of-another-round", "BSA-43", "MSG-03")
@@ -204,7 +213,7 @@ def _quorum_elsewhere(draw: Any, scene: Played) -> Fault:
     other = message.round + draw(among((1, 2)))
     signatures = [Signing(scene.deal).signature(user, other, entries) for user in message.signers]
     call = _shown(scene, replace(message, round=other), message.signers, signatures)
-    return Fault(at, call, LATE, f"nothing is set aside for round {other}")
+    return Fault(at, call, LATE | BAD_SIGNATURE, f"nothing is set aside for round {other}")
 
 
 @_user.refuses("quorum-before-the-buffer", "BSA-43")
@@ -212,7 +221,48 @@ def _early_quorum(draw: Any, scene: Played) -> Fault:
     """A quorum on a buffer that the user has not signed yet is refused."""
     at, message, _ = _signed(draw, scene)
     signed = next(at for at in buffers(scene) if scene.inbox(at)[0].round == message.round)
-    return Fault(draw(st.integers(0, signed)), scene.calls()[at], LATE, "the buffer was not signed")
+    return Fault(draw(st.integers(0, signed)), scene.calls()[at], LATE | BAD_SIGNATURE, "the buffer was not signed")
+
+
+@_user.refuses("replaced-buffer", "BSA-43", least=2, examples=16)
+def _replaced(draw: Any, scene: Played) -> Fault | None:
+    """A quorum on an earlier buffer is refused once the user has signed a later one."""
+    first, later = buffers(scene)
+    [buffer] = scene.inbox(first)
+    if any(phase == "recover" for phase, _ in scene.inboxes[first:later]):
+        return None
+    users, entries = scene.deal.users, entries_of(buffer)
+    made = [Signing(scene.deal).signature(user, buffer.round, entries) for user in users]
+    call = Call.of("recover", (quorum(scene.deal, scene.party, buffer.round, users, made),))
+    before = draw(st.integers(later + 1, len(scene.inboxes)))
+    return Fault(before, call, LATE | BAD_SIGNATURE, f"the sum for round {buffer.round} was replaced")
+
+
+@_user.refuses("plaintext", "MSG-02", "MOD-06", "MOD-07")
+def _plaintext(draw: Any, scene: Played) -> Fault | None:
+    """A share that opens to something else than L elements is refused."""
+    steps = [at for at, (phase, _) in enumerate(scene.inboxes) if phase == "hold"]
+    if not steps:
+        return None
+    at = draw(among(steps))
+    place = draw(st.integers(0, len(scene.inbox(at)) - 1))
+    message, q = scene.inbox(at)[place], int(scene.deal.numbers["q"])
+    given = scene.deal.numbers
+    zeros = np.zeros(-(-given["d"] // (given["U"] - given["T"])), np.uint64)
+    right = vector_bytes(zeros)
+    large = zeros.copy()
+    large[draw(st.integers(0, len(large) - 1))] = q
+    wrong = (
+        vector_bytes(large),
+        vector_bytes(np.append(zeros, zeros[:1])),
+        vector_bytes(zeros[:-1]),
+        right[:-1],
+        right + b"\0",
+    )
+    channel = base_of(scene.deal.open(message.sender).state).channel
+    payload = channel.close(message.round, message.sender, scene.party, one_of(draw, wrong))
+    call = moved(scene.calls()[at], place, replace(message, payload=payload))
+    return Fault(at, call, BAD_VECTOR, "a share is not L elements")
 
 
 # --------------------------------------------------------------------------------------------------------- the server
@@ -247,6 +297,30 @@ def _unsigned_buffer(draw: Any, scene: Played) -> Fault:
     codes = NOT_64_EACH if how == "length" else BAD_SIGNATURE
     why = f"the signature of user {message.sender} is not valid ({how})"
     return Fault(at, call, codes, why, frozenset({message.sender}))
+
+
+@_server.refuses("signature-of-another-round", "MSG-03")
+def _other_round(draw: Any, scene: Played) -> Fault:
+    """A signature under another round than the buffer's is refused."""
+    at, inbox, entries = _confirming(draw, scene)
+    place, change = draw(st.integers(0, len(inbox) - 1)), draw(among((1, 256)))
+    message = inbox[place]
+    other = message.round ^ change
+    signature = message.signature
+    if draw(st.booleans()):
+        signature = Signing(scene.deal).signature(message.sender, other, entries)
+    call = moved(scene.calls()[at], place, replace(message, round=other, signature=signature))
+    return Fault(at, call, ELSEWHERE | BAD_SIGNATURE, f"a signature is for round {other}")
+
+
+@_server.refuses("confirm-out-of-turn", "MSG-03", "MSG-04", "BSA-46")
+def _out_of_turn(draw: Any, scene: Played) -> Fault:
+    """Signatures are refused unless a buffer was announced, and once it was confirmed."""
+    at, _, _ = _confirming(draw, scene)
+    moments = [moment for moment, state in enumerate(scene.states) if state.phase != "confirming"]
+    codes = AGAIN | NOT_NOW | BAD_SIGNATURE | NOT_ALLOWED
+    moment = at + 1 if draw(st.booleans()) else draw(among(moments))
+    return Fault(moment, scene.calls()[at], codes, "no buffer waits for signatures")
 
 
 @_server.refuses("unsigned-answer", "BSA-46")
@@ -309,6 +383,18 @@ def _whole(party: str) -> None:
             }[how]
             codes = EQUAL_KEYS if how == "equal" else KEY_LENGTH
         call.refused(party, {**params, name: wrong}, codes, f"{name} is wrong", rand)
+
+    name = party.replace("_", "-")
+
+    @check(f"{party}/W-below-U", "BSA-37", operations=SESSIONS, applies=playing.plays(name), examples=4)
+    def too_few_answers(draw: Any, call: Caller) -> None:
+        """W is refused if it is below U, also where two quorums of W users share an honest one."""
+        numbers = {"N": 10, "D": 0, "U": draw(among((7, 8, 9, 10))), "T": 1, "d": 1, "W": 6}
+        numbers |= basecagg_sessions.levels(draw, 10, 1, (2**31 - 1,))
+        deal = basecagg_sessions.deal(draw, numbers)
+        who = SERVER if _ROLES[party] is Role.SERVER else 0
+        why = f"W = 6 is below U = {numbers['U']}"
+        call.refused(NEW, {"handle": "h", **deal.opening(who)}, BAD_PARAM, why, deal.rand(who))
 
 
 for _party in _ROLES:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
+from types import MappingProxyType
 from typing import Any
 
 from hypothesis import strategies as st
@@ -105,6 +106,7 @@ class Refusals:
         *,
         without: Collection[str] = (),
         keep: Collection[str] = (),
+        more: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
         **options: Any,
     ) -> None:
         """Register the shared faults of another party of the same round, whose sessions have the same steps.
@@ -119,12 +121,15 @@ class Refusals:
             The names of the faults that are not taken over.
         keep : collection of str
             The options of the other party's sessions that this party's sessions have as well.
+        more : mapping from str to tuple of str
+            The clauses that a fault breaks here as well, by its name.
         options
             Those of `refuses`, for each fault.
         """
         for name, rule in other.rules.items():
             if rule.shared and name not in without:
-                clauses = tuple(dict.fromkeys(clause.replace("ADP-29", "ADP-21") for clause in rule.clauses))
+                all_of_them = (*rule.clauses, *more.get(name, ()))
+                clauses = tuple(dict.fromkeys(clause.replace("ADP-29", "ADP-21") for clause in all_of_them))
                 given = {option: value for option, value in rule.given.items() if option in keep}
                 self.refuses(name, *clauses, **options, **given)(adapt(rule.build))
 

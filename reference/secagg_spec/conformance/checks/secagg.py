@@ -34,6 +34,7 @@ from secagg_spec.conformance.checks.crypto import AGAIN, WEAK_KEY, altered, low_
 from secagg_spec.conformance.checks.faults import Refusals, senders
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.scripts import BAD_VECTOR, NOT_ALLOWED, Fault
+from secagg_spec.conformance.sessions import broken
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.session import Played, moved, with_more, without
 from secagg_spec.conformance.targets.reference.scripts import Call
@@ -440,9 +441,13 @@ def graph(draw: Any, call: Caller) -> None:
 
 
 @check(f"{SERVED}/partial", "SAG-11", "SAG-05", operations=SESSIONS, applies=playing.plays(SERVED), examples=24)
-def partial(draw: Any, call: Caller) -> None:
+def _partial(draw: Any, call: Caller) -> None:
     """A user whose commitment or any of whose shares is missing is not a sharer: the server relays nothing from it."""
-    scene = dealt_rounds.scene(draw, Role.SERVER, spare=1)
+    partial(draw, call, dealt_rounds.scene(draw, Role.SERVER, spare=1))
+
+
+def partial(draw: Any, call: Caller, scene: Played) -> None:
+    """Judge a server that lacks one message of a user."""
     first, second, *_ = scene.calls()
     user = draw(among(scene.deal.users))
     places = [place for place, message in enumerate(scene.inbox(1)) if message.sender == user]
@@ -511,11 +516,12 @@ def _outsider(draw: Any, scene: Played) -> Fault | None:
         return None
     user = draw(among(outside))
     message = replace(one_of(draw, scene.inbox(at)), sender=user)
-    return Fault(at, with_more(scene.calls()[at], message), NOT_ALLOWED, f"user {user} is outside")
+    codes = NOT_ALLOWED | broken.by_header(message, scene.party)
+    return Fault(at, with_more(scene.calls()[at], message), codes, f"user {user} is outside")
 
 
 @_server.refuses("input", "SAG-33", "MOD-06", "MOD-07", shared=False)
-def _input(draw: Any, scene: Played) -> Fault:
+def wrong_input(draw: Any, scene: Played) -> Fault:
     """A masked input with the wrong length or a number not below R is refused, and its sender is blamed."""
     inbox, R = scene.inbox(2), int(scene.deal.numbers["R"])
     place = draw(st.integers(0, len(inbox) - 1))
@@ -607,25 +613,33 @@ def _altered_share(draw: Any, scene: Played) -> Fault:
 
 
 @check(f"{SERVED}/uncommitted", "SAG-28", "ADP-29", operations=SESSIONS, applies=playing.plays(SERVED), examples=24)
-def uncommitted(draw: Any, call: Caller) -> None:
+def _uncommitted(draw: Any, call: Caller) -> None:
     """A seed that breaks its commitment is refused, and so is a key that was not advertised.
 
     The right users are blamed.
     """
-    scene = dealt_rounds.scene(draw, Role.SERVER, sparse=False, spare=1)
+    uncommitted(draw, call, dealt_rounds.scene(draw, Role.SERVER, sparse=False, spare=1))
+
+
+def uncommitted(draw: Any, call: Caller, scene: Played) -> None:
+    """Judge a server that was told another commitment or key than that of a secret.
+
+    In the active profile only a commitment, since signatures are on the keys.
+    """
     calls, state = scene.calls(), scene.state(2)
-    at, users, name = (0, state.dropped, "masking") if state.dropped else (1, state.survivors, "commitment")
+    keyed = state.dropped and scene.deal.protocol != secagg_active_parties.PROTOCOL
+    at, users, name = (0, state.dropped, "masking") if keyed else (1, state.survivors, "commitment")
     inbox = scene.inbox(at)
     places = [place for place, message in enumerate(inbox) if message.sender in users and hasattr(message, name)]
     place = draw(among(places))
     message, data = inbox[place], getattr(inbox[place], name)
-    calls[at] = moved(calls[at], place, replace(message, **{name: bytes([data[0] ^ 1]) + data[1:]}))
-    t = scene.deal.numbers["t"]
-    answers = [scene.inbox(3)[at] for at in strategies.subset(draw, range(len(scene.inbox(3))), t, t)]
+    calls[at] = moved(calls[at], place, signed(scene.deal, replace(message, **{name: bytes([data[0] ^ 1]) + data[1:]})))
+    t, last = scene.deal.numbers["t"], _last(scene)
+    answers = [scene.inbox(last)[at] for at in strategies.subset(draw, range(len(scene.inbox(last))), t, t)]
     blamed = frozenset({message.sender, *(answer.sender for answer in answers)})
     why = f"user {message.sender} has another {name} than its secret has"
-    fault = Fault(3, Call.of("unmasking", answers), BAD_SHARE, why, blamed)
-    playing.judge(call, scene, fault, calls=calls[:3])
+    fault = Fault(last, Call.of("unmasking", answers), BAD_SHARE, why, blamed)
+    playing.judge(call, scene, fault, calls=calls[:last])
 
 
 # ------------------------------------------------------------------------------------------------ whole requests

@@ -42,6 +42,7 @@ from secagg_spec.protocols.secagg.round import KeyPair
 from secagg_spec.protocols.steps import SERVER, Role
 
 USER, SERVED = "secagg_active.user", "secagg_active.server"
+_PARTY = "secagg-active.server"
 _ROLES = {USER: Role.USER, SERVED: Role.SERVER}
 
 
@@ -58,14 +59,23 @@ def _refusals(operation: str) -> Refusals:
         return dealt_rounds.active_scene(draw, role, spare=spare)
 
     made = Refusals(operation, session, playing.judge_script, (operation,), _explicit(operation), optional=("spare",))
-    made.inherit(secagg.BY_ROLE[role], spare=1, without=tuple(DERIVED))
+    made.inherit(secagg.BY_ROLE[role], spare=1, without=tuple(DERIVED), more=_MORE)
     return made
 
 
+_REQUESTS = ("twice", "outside", "both", "without", "unnamed", "unheld")
+_MORE = {
+    **{f"request-{name}": ("SAG-55",) for name in _REQUESTS},
+    "few-survivors": ("SAG-55",),
+    "another-request": ("SAG-54",),
+}
+"""The clauses of this profile that inherited faults break as well."""
+
 _user, _server = map(_refusals, _ROLES)
+_server.refuses("input", "SAG-33", "MOD-06", "MOD-07", examples=12)(secagg.wrong_input)
 _user.derive(step_again=("SAG-15", "SAG-25", "SAG-54"), no_message=("SAG-36", "SAG-60"))
 _server.derive(sender=("SAG-16", "SAG-64"))
-playing.right_steps(_user, (24, 16, 12), "SAG-51", "SAG-55", "SAG-56", "SAG-60", "SAG-65", "SAG-67")
+playing.right_steps(_user, (24, 16, 12), "SAG-51", "SAG-56", "SAG-60", "SAG-65", "SAG-67")
 playing.right_steps(_server, (24, 16, 12), "SAG-59", "SAG-64", "SAG-66", "SAG-67")
 
 
@@ -207,9 +217,13 @@ def _signer_twice(draw: Any, scene: Played) -> Fault:
     """A quorum that names a signer twice is refused, and the server is blamed."""
     quorum, _ = _quorum(scene)
     t = scene.deal.numbers["t"]
+    why = "a signer is named twice"
+    if draw(st.booleans()):
+        signers = sorted((*quorum.signers, draw(among(quorum.signers))))
+        return Fault(4, _shown(quorum, signers, _right(scene, signers)), TWICE, why, THE_SERVER)
     kept = quorum.signers[: draw(st.integers(1, t - 1))]
-    signers = (*(kept[0] for _ in range(t - len(kept))), *kept)
-    return Fault(4, _shown(quorum, signers, _right(scene, signers)), TWICE, "a signer is named twice", THE_SERVER)
+    signers = [*(kept[0] for _ in range(t - len(kept))), *kept]
+    return Fault(4, _shown(quorum, signers, _right(scene, signers)), TWICE | TOO_FEW, why)
 
 
 @_user.refuses("outside-signer", "SAG-61", "SAG-60", "ADP-21", spare=1)
@@ -323,6 +337,18 @@ def unsigned_answer(draw: Any, call: Caller) -> None:
     calls = [*before, Call.of(signing.phase, signed), Call.of(answering.phase, answers)]
     fault = Fault(4, Call.of(answering.phase, [*answers, late]), NOT_ALLOWED, f"user {late.sender} did not sign")
     playing.judge_script(call, scene, fault, calls=calls)
+
+
+@check(f"{SERVED}/partial", "SAG-11", "SAG-05", operations=SESSIONS, applies=playing.plays(_PARTY), examples=16)
+def partial(draw: Any, call: Caller) -> None:
+    """A user whose commitment or any of whose shares is missing is not a sharer: the server relays nothing from it."""
+    secagg.partial(draw, call, dealt_rounds.active_scene(draw, Role.SERVER, spare=1))
+
+
+@check(f"{SERVED}/uncommitted", "SAG-28", "ADP-29", operations=SESSIONS, applies=playing.plays(_PARTY), examples=16)
+def uncommitted(draw: Any, call: Caller) -> None:
+    """A seed that breaks its commitment is refused."""
+    secagg.uncommitted(draw, call, dealt_rounds.active_scene(draw, Role.SERVER, spare=1))
 
 
 # ----------------------------------------------------------------------------------------------------- whole requests
