@@ -378,7 +378,7 @@ def test_sessions_of_an_implementation_that_draws_by_itself_pass_by_relation(gra
         ("stale-update-taken", "basecagg.rounds/stale-upload"),
         ("user-signs-an-update-twice", "basecagg_active.user/second-answer"),
         ("answers-without-a-quorum", "basecagg_active.user/few-signers"),
-        ("buffer-keys-not-in-the-ballot", "basecagg_active.user/wrong-signature"),
+        ("buffer-quorum-is-counted-and-not-verified", "basecagg_active.user/wrong-signature"),
         ("buffer-is-answered-by-anyone", "basecagg_active.server/unsigned-answer"),
     ],
 )
