@@ -146,12 +146,14 @@ def judge(target: str, outcomes: Sequence[Outcome], expectations: Sequence[Expec
 def stale(target: str, outcomes: Sequence[Outcome], expectations: Sequence[Expectation]) -> list[str]:
     """Return the faults of the entries for a target: checks that pass or fail differently, or too wide patterns.
 
-    An entry is judged only if at least one of its checks ran. What the adapter does not offer counts for nothing, so that a
-    check of a later kit makes no pattern too wide.
+    An entry is judged only if at least one of its checks ran. What the adapter does not offer counts for nothing, so
+    that a check of a later kit makes no pattern too wide.
     """
     problems: list[str] = []
     for entry in expectations:
-        covered = [outcome for outcome in outcomes if entry.covers(target, outcome) and outcome.verdict != "unsupported"]
+        covered = [
+            outcome for outcome in outcomes if entry.covers(target, outcome) and outcome.verdict != "unsupported"
+        ]
         ran = [outcome for outcome in covered if outcome.verdict != "not_run"]
         where = f"{target}: {entry.checks} ({' or '.join(entry.verdicts)})"
         if len(covered) > _MOST:
