@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -88,15 +88,19 @@ class Signing:
 
     deal: Deal
 
+    @cached_property
+    def server(self) -> basecagg_active.ServerState:
+        """The server before its first step, which knows all public keys."""
+        state: basecagg_active.ServerState = self.deal.open(SERVER).state
+        return state
+
     def ballot(self, round: int) -> Ballot:
         """Return what the signatures on the buffer of a round are bound to."""
-        state = self.deal.open(SERVER).state
-        return basecagg_active.ballot_of(state.base.parameters, self.deal.session, round, state.roster)
+        return basecagg_active.ballot_of(self.server.base.parameters, self.deal.session, round, self.server.roster)
 
     def proposal(self, entries: Entries) -> Proposal:
         """Return what a user signs for a buffer."""
-        parameters = self.deal.open(SERVER).state.base.parameters
-        return basecagg_active.proposal_of(parameters, [Entry(*entry) for entry in entries])
+        return basecagg_active.proposal_of(self.server.base.parameters, [Entry(*entry) for entry in entries])
 
     def signature(self, user: int, round: int, entries: Entries, context: Context | None = None) -> bytes:
         """Return a user's signature on a buffer, optionally in another context (BSA-38)."""
@@ -201,7 +205,8 @@ def _show(draw: Any, lone: Lone, round: int, entries: Entries, *, last: bool) ->
     lone.take(answering(lone.deal), announced(lone.deal, lone.user, round, entries))
     if "W" in lone.deal.numbers and (last or draw(st.booleans())):
         signers = strategies.subset(draw, lone.deal.users, lone.deal.numbers["W"])
-        signatures = [Signing(lone.deal).signature(user, round, entries) for user in sorted(signers)]
+        signing = Signing(lone.deal)
+        signatures = [signing.signature(user, round, entries) for user in sorted(signers)]
         lone.take("recover", quorum(lone.deal, lone.user, round, sorted(signers), signatures))
 
 

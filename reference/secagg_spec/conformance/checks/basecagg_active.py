@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.cases import basecagg_sessions, strategies
+from secagg_spec.conformance.cases import basecagg_sessions
 from secagg_spec.conformance.cases.basecagg_parties import (
     ACTIVE_SERVED,
     ACTIVE_USER,
@@ -22,29 +21,24 @@ from secagg_spec.conformance.cases.basecagg_parties import (
     quorum,
 )
 from secagg_spec.conformance.cases.requests import one_of
-from secagg_spec.conformance.cases.wrong_signatures import cut, elsewhere, spoiled
-from secagg_spec.conformance.checks import basecagg_scripts, playing
+from secagg_spec.conformance.cases.wrong_signatures import elsewhere, spoiled
+from secagg_spec.conformance.checks import basecagg_scripts, playing, quorums
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     BAD_SIGNATURE,
-    MALFORMED,
-    NOT_64_EACH,
-    OUTSIDE,
-    TOO_FEW,
-    TWICE,
     Caller,
     check,
 )
-from secagg_spec.conformance.checks.basecagg_scripts import LATE, NOT_NOW, THE_SERVER, buffers, explicit
-from secagg_spec.conformance.checks.crypto import AGAIN, EQUAL_KEYS, KEY_LENGTH
+from secagg_spec.conformance.checks.basecagg_scripts import LATE, NOT_NOW, buffers, explicit
+from secagg_spec.conformance.checks.crypto import AGAIN, KEY_LENGTH, wrong_keys
 from secagg_spec.conformance.checks.faults import DERIVED, IN_ANY_ORDER, Refusals
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
-from secagg_spec.conformance.checks.scripts import BAD_VECTOR, ELSEWHERE, NOT_ALLOWED, Fault, disordered
+from secagg_spec.conformance.checks.quorums import Arrival, Quorum
+from secagg_spec.conformance.checks.scripts import BAD_VECTOR, ELSEWHERE, NOT_ALLOWED, Fault
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.session import Played, base_of, moved
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto.keys import Roster, hash_parameters, public_key
-from secagg_spec.protocols.basecagg.active import BufferQuorum
 from secagg_spec.protocols.codec import vector_bytes
 from secagg_spec.protocols.steps import SERVER, Role
 
@@ -114,88 +108,29 @@ def _signed(draw: Any, scene: Played) -> tuple[int, Any, Entries]:
     return at, message, entries_of(shown[message.round])
 
 
-def _shown(scene: Played, message: BufferQuorum, signers: Sequence[int], signatures: Sequence[bytes]) -> Call:
-    return Call.of("recover", (quorum(scene.deal, scene.party, message.round, signers, signatures),))
-
-
-def _right(scene: Played, message: BufferQuorum, entries: Entries, users: Sequence[int]) -> list[bytes]:
-    """Return the signatures of some users on the buffer that the user signed."""
-    return [Signing(scene.deal).signature(user, message.round, entries) for user in users]
-
-
-@_user.refuses("few-signers", "BSA-44", "BSA-43")
-def _few_signers(draw: Any, scene: Played) -> Fault:
-    """A quorum of fewer than W signers is refused."""
+def _quorum(draw: Any, scene: Played) -> Quorum:
+    """Draw a quorum that arrives."""
     at, message, entries = _signed(draw, scene)
-    W = scene.deal.numbers["W"]
-    fewer = W - 1 if draw(st.booleans()) else draw(st.integers(0, W - 1))
-    kept = sorted(strategies.subset(draw, message.signers, fewer, fewer))
-    call = _shown(scene, message, kept, _right(scene, message, entries, kept))
-    return Fault(at, call, TOO_FEW, f"{fewer} users signed")
+    signing, round, other = Signing(scene.deal), message.round, _another(draw, entries)
+    return Quorum(
+        at,
+        message,
+        scene.deal.numbers["W"],
+        [scene.size],
+        lambda user: signing.signature(user, round, entries),
+        lambda user: signing.signature(user, round, other),
+        lambda draw, user: _wrong(draw, scene, user, round, entries),
+    )
 
 
-@_user.refuses("signer-twice", "BSA-44", "BSA-43", "ADP-21")
-def _signer_twice(draw: Any, scene: Played) -> Fault:
-    """A quorum that names a signer twice is refused, and the server is blamed."""
-    at, message, entries = _signed(draw, scene)
-    W = scene.deal.numbers["W"]
-    enough, why = draw(st.booleans()), "a signer is named twice"
-    if enough:
-        signers = sorted((*message.signers, draw(among(message.signers))))
-    else:
-        kept = message.signers[: draw(st.integers(1, W - 1))]
-        signers = [*(kept[0] for _ in range(W - len(kept))), *kept]
-    call = _shown(scene, message, signers, _right(scene, message, entries, signers))
-    return Fault(at, call, TWICE, why, THE_SERVER) if enough else Fault(at, call, TWICE | TOO_FEW, why)
-
-
-@_user.refuses("outside-signer", "BSA-44", "BSA-43", "ADP-21")
-def _outside_signer(draw: Any, scene: Played) -> Fault:
-    """A quorum that names a signer outside the roster is refused, and the server is blamed."""
-    at, message, entries = _signed(draw, scene)
-    kept = message.signers[1:] if draw(st.booleans()) else message.signers
-    signers = (*kept, scene.size)
-    call = _shown(scene, message, signers, _right(scene, message, entries, signers))
-    return Fault(at, call, OUTSIDE | BAD_SIGNATURE, f"user {scene.size} signed", THE_SERVER)
-
-
-@_user.refuses("signer-order", "BSA-50", "ADP-21")
-def _signer_order(draw: Any, scene: Played) -> Fault:
-    """A quorum whose signers are not in ascending order is refused, and the server is blamed."""
-    at, message, entries = _signed(draw, scene)
-    signers = disordered(draw, message.signers)
-    call = _shown(scene, message, signers, _right(scene, message, entries, signers))
-    return Fault(at, call, MALFORMED, f"the signers are {list(signers)}", THE_SERVER)
-
-
-@_user.refuses("wrong-signature", "BSA-44", "BSA-43", "BSA-47", "ADP-21")
-def _wrong_signature(draw: Any, scene: Played) -> Fault:
-    """A quorum with an invalid signature is refused, and the server is blamed."""
-    at, message, entries = _signed(draw, scene)
-    place = draw(st.integers(0, len(message.signers) - 1))
-    signatures, user = _right(scene, message, entries, message.signers), message.signers[place]
-    signatures[place], how = _wrong(draw, scene, user, message.round, entries)
-    call = _shown(scene, message, message.signers, signatures)
-    return Fault(at, call, BAD_SIGNATURE, f"the signature of user {user} is not valid ({how})", THE_SERVER)
-
-
-@_user.refuses("quorum-on-another-buffer", "BSA-44", "BSA-43", "ADP-21")
-def _other_quorum(draw: Any, scene: Played) -> Fault:
-    """A quorum of valid signatures on another buffer is refused, and the server is blamed."""
-    at, message, entries = _signed(draw, scene)
-    signatures = _right(scene, message, _another(draw, entries), message.signers)
-    call = _shown(scene, message, message.signers, signatures)
-    return Fault(at, call, BAD_SIGNATURE, "the signatures are on another buffer", THE_SERVER)
-
-
-@_user.refuses("quorum-length", "MSG-02", "SIG-02")
-def _quorum_length(draw: Any, scene: Played) -> Fault:
-    """A quorum is refused unless it has 64 bytes for each signer."""
-    at, message, entries = _signed(draw, scene)
-    signatures = _right(scene, message, entries, message.signers)
-    signatures[-1] = draw(among((signatures[-1][:-1], b"", signatures[-1] + b"\0", signatures[-1] * 2)))
-    call = _shown(scene, message, message.signers, signatures)
-    return Fault(at, call, NOT_64_EACH, "the signatures have another length")
+quorums.refuse_quorums(
+    _user,
+    _quorum,
+    few=("BSA-44", "BSA-43"),
+    signers=("BSA-44", "BSA-43"),
+    order=("BSA-50",),
+    signature=("BSA-44", "BSA-43", "BSA-47"),
+)
 
 
 @_user.refuses("quorum-again", "BSA-43", "MSG-04")
@@ -212,7 +147,7 @@ def _quorum_elsewhere(draw: Any, scene: Played) -> Fault:
     at, message, entries = _signed(draw, scene)
     other = message.round + draw(among((1, 2)))
     signatures = [Signing(scene.deal).signature(user, other, entries) for user in message.signers]
-    call = _shown(scene, replace(message, round=other), message.signers, signatures)
+    call = Call.of("recover", (replace(message, round=other, signatures=b"".join(signatures)),))
     return Fault(at, call, LATE | BAD_SIGNATURE, f"nothing is set aside for round {other}")
 
 
@@ -275,28 +210,18 @@ def _confirming(draw: Any, scene: Played) -> tuple[int, list[Any], Entries]:
     return at, scene.inbox(at), [(entry.user, entry.stamp, entry.weight) for entry in state.entries]
 
 
-@_server.refuses("few-signatures", "BSA-40")
-def _few_signatures(draw: Any, scene: Played) -> Fault:
-    """With fewer than W signatures the step is refused; with W signatures it works."""
-    at, inbox, _ = _confirming(draw, scene)
-    W = scene.deal.numbers["W"]
-    fewer = W - 1 if draw(st.booleans()) else draw(st.integers(0, W - 1))
-    return Fault(at, Call.of("confirm", inbox[:fewer]), TOO_FEW, f"{fewer} users signed")
-
-
-@_server.refuses("wrong-signature", "BSA-41", "BSA-47", "SIG-02", "ADP-21")
-def _unsigned_buffer(draw: Any, scene: Played) -> Fault:
-    """A signature on the buffer that is invalid or not 64 bytes long is refused, and its sender is blamed."""
+def _signatures(draw: Any, scene: Played) -> Arrival:
+    """Draw signatures that arrive at the server."""
     at, inbox, entries = _confirming(draw, scene)
-    place = draw(st.integers(0, len(inbox) - 1))
-    message = inbox[place]
-    wrong, how = _wrong(draw, scene, message.sender, message.round, entries)
-    if draw(st.integers(0, 3)) == 3:
-        wrong, how = cut(draw, message.signature), "length"
-    call = moved(scene.calls()[at], place, replace(message, signature=wrong))
-    codes = NOT_64_EACH if how == "length" else BAD_SIGNATURE
-    why = f"the signature of user {message.sender} is not valid ({how})"
-    return Fault(at, call, codes, why, frozenset({message.sender}))
+
+    def wrong(draw: Any, message: Any) -> tuple[bytes, str]:
+        return _wrong(draw, scene, message.sender, message.round, entries)
+
+    return Arrival(at, inbox, scene.deal.numbers["W"], wrong)
+
+
+quorums.refuse_signatures(_server, _signatures, "wrong-signature", "BSA-41", "BSA-47")
+quorums.refuse_few_signatures(_server, _signatures, "BSA-40")
 
 
 @_server.refuses("signature-of-another-round", "MSG-03")
@@ -373,15 +298,7 @@ def _whole(party: str) -> None:
             wrong: Any = draw(among((params[name][2:], params[name] + "00", "")))
             codes = KEY_LENGTH
         else:
-            right = params[name]
-            how = draw(among(("equal", "long", "few", "many")))
-            wrong = {
-                "equal": [right[1], *right[1:]],
-                "long": [right[0] + "00", *right[1:]],
-                "few": right[:-1],
-                "many": [*right, "07" * 32],
-            }[how]
-            codes = EQUAL_KEYS if how == "equal" else KEY_LENGTH
+            wrong, codes, _ = wrong_keys(draw, params[name])
         call.refused(party, {**params, name: wrong}, codes, f"{name} is wrong", rand)
 
     name = party.replace("_", "-")

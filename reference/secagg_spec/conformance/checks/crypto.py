@@ -329,6 +329,18 @@ def open_altered(draw: Any, call: Caller) -> None:
     call.refused(_OPEN, {**params, "payload": payload.hex()}, BAD_CIPHERTEXT, "the payload was altered")
 
 
+def wrong_keys(draw: Any, right: list[str]) -> tuple[list[str], frozenset[str], str]:
+    """Draw a list of keys that is not N distinct keys of 32 bytes. Return it, the codes, and what is wrong with it."""
+    how = draw(among(("equal", "long", "few", "many")))
+    lists = {
+        "equal": [right[1], *right[1:]],
+        "long": [right[0] + "00", *right[1:]],
+        "few": right[:-1],
+        "many": [*right, "07" * 32],
+    }
+    return lists[how], EQUAL_KEYS if how == "equal" else KEY_LENGTH, how
+
+
 def altered(draw: Any, payload: bytes) -> bytes:
     """Draw a payload that has one bit flipped, is cut, or is extended."""
     how = draw(among(("bit", "cut", "tag", "longer")))

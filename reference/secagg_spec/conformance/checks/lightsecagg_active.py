@@ -14,12 +14,13 @@ from secagg_spec.conformance.cases.lightsecagg_active_parties import SERVED, USE
 from secagg_spec.conformance.cases.lightsecagg_parties import session_id
 from secagg_spec.conformance.cases.requests import inserted
 from secagg_spec.conformance.cases.valid import VALID, signed_bytes
+from secagg_spec.conformance.cases.wrong_signatures import elsewhere, spoiled
+from secagg_spec.conformance.checks import quorums
 from secagg_spec.conformance.checks.base import (
     BAD_CIPHERTEXT,
     BAD_PARAM,
     BAD_SIGNATURE,
     MALFORMED,
-    NOT_64_EACH,
     OUTSIDE,
     TOO_FEW,
     TWICE,
@@ -33,10 +34,12 @@ from secagg_spec.conformance.checks.crypto import (
     KEY_LENGTH,
     altered,
     broken_parameters,
+    wrong_keys,
 )
 from secagg_spec.conformance.checks.faults import Refusals
 from secagg_spec.conformance.checks.lightsecagg_scripts import judge
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
+from secagg_spec.conformance.checks.quorums import Arrival, Quorum
 from secagg_spec.conformance.checks.scripts import (
     Fault,
     disordered,
@@ -48,7 +51,8 @@ from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto import signatures
 from secagg_spec.crypto.keys import Roster, hash_parameters, public_key
 from secagg_spec.protocols.codec import Message, encode
-from secagg_spec.protocols.lightsecagg.active import Quorum, SignedSet
+from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
+from secagg_spec.protocols.lightsecagg.active import SignedSet
 from secagg_spec.protocols.lightsecagg.round import MaskShare, sealing_context
 from secagg_spec.protocols.steps import SERVER
 
@@ -186,7 +190,7 @@ def _message(draw: Any) -> tuple[Message, dict[str, Any]]:
     if draw(st.booleans()):
         return SignedSet(*header, data), {"signature": data.hex()}
     users = draw(st.lists(st.sampled_from((0, 1, 258, 2**31 - 1)), max_size=4))
-    return Quorum(*header, tuple(users), data), {"signers": users, "signatures": data.hex()}
+    return lightsecagg_active.Quorum(*header, tuple(users), data), {"signers": users, "signatures": data.hex()}
 
 
 def _members(message: Message, fields: dict[str, Any]) -> dict[str, Any]:
@@ -270,10 +274,6 @@ def _announcing(scene: ActiveUser, members: tuple[int, ...]) -> Call:
     return Call("confirm", (encode(scene.announced(members)),))
 
 
-def _shown(quorum: Quorum) -> Call:
-    return Call("recover", (encode(quorum),))
-
-
 @_user.refuses("small-set", "LSA-09")
 def _small_set(draw: Any, scene: ActiveUser) -> Fault:
     """The user does not sign a surviving set of fewer than T + 2 users."""
@@ -300,13 +300,6 @@ def _set_order(draw: Any, scene: ActiveUser) -> Fault:
     return Fault(2, _announcing(scene, members), MALFORMED, f"the set is {list(members)}", frozenset({SERVER}))
 
 
-@_user.refuses("signer-order", "LSA-33", "ADP-21")
-def _signer_order(draw: Any, scene: ActiveUser) -> Fault:
-    """A quorum whose signers are not in ascending order is refused, and the server is blamed."""
-    signers = disordered(draw, scene.signers)
-    return Fault(3, _shown(scene.quorum(signers)), MALFORMED, f"the signers are {list(signers)}", frozenset({SERVER}))
-
-
 @_user.refuses("left-out", "LSA-20", spare=1)
 def _left_out(draw: Any, scene: ActiveUser) -> Fault | None:
     """The user does not sign a surviving set without itself."""
@@ -325,69 +318,23 @@ def _another_set(draw: Any, scene: ActiveUser) -> Fault:
     return Fault(before, _announcing(scene, tuple(sorted([scene.party, *others]))), AGAIN, "a set was signed before")
 
 
-@_user.refuses("few-signers", "LSA-29", "LSA-26")
-def _few_signers(draw: Any, scene: ActiveUser) -> Fault:
-    """A quorum of fewer than W signers is refused."""
-    fewer = tuple(sorted(strategies.subset(draw, scene.signers, 0, scene.agreed.numbers["W"] - 1)))
-    if draw(st.booleans()):
-        fewer = tuple(sorted(scene.signers))[: scene.agreed.numbers["W"] - 1]
-    return Fault(3, _shown(scene.quorum(fewer)), TOO_FEW, f"{len(fewer)} users signed")
-
-
-@_user.refuses("signer-twice", "LSA-27", "LSA-26", "ADP-21")
-def _signer_twice(draw: Any, scene: ActiveUser) -> Fault:
-    """A quorum that names a signer twice is refused, and the server is blamed."""
-    W = scene.agreed.numbers["W"]
-    kept = scene.signers[: draw(st.integers(1, W - 1))]
-    signers = (*(kept[0] for _ in range(W - len(kept))), *kept)
-    return Fault(3, _shown(scene.quorum(signers)), TWICE, "the quorum names a signer twice", frozenset({SERVER}))
-
-
-@_user.refuses("outside-signer", "LSA-27", "LSA-26", "ADP-21")
-def _outside_signer(draw: Any, scene: ActiveUser) -> Fault:
-    """A quorum that names a signer outside the surviving set is refused, and the server is blamed."""
-    N = scene.agreed.numbers["N"]
-    outside = [user for user in range(N) if user not in scene.surviving]
-    added = draw(among((*outside, N)))
-    kept = scene.signers[1:] if draw(st.booleans()) else scene.signers
-    signers = tuple(sorted((*kept, added)))
-    made = [scene.signed.signature(min(user, N - 1), scene.surviving) for user in signers]
-    return Fault(3, _shown(scene.quorum(signers, made)), OUTSIDE, f"user {added} signed", frozenset({SERVER}))
-
-
-@_user.refuses("wrong-signature", "LSA-28", "LSA-26", "LSA-34", "ADP-21")
-def _wrong_signature(draw: Any, scene: ActiveUser) -> Fault:
-    """A quorum with an invalid signature is refused, and the server is blamed."""
-    right = [scene.signed.signature(user, scene.surviving) for user in scene.signers]
-    place = draw(st.integers(0, len(right) - 1))
-    wrong = _not_valid(draw, scene, scene.signers[place], right[place])
-    quorum = scene.quorum(scene.signers, [*right[:place], wrong, *right[place + 1 :]])
-    return Fault(3, _shown(quorum), BAD_SIGNATURE, "a signature is not valid", frozenset({SERVER}))
-
-
-def _not_valid(draw: Any, scene: Party, user: int, right: bytes) -> bytes:
-    """Draw 64 bytes that are not a user's signature on the surviving set."""
-    how = draw(among(("bit", "zero", "set", "signer", "session", "round", "protocol", "W", "keys", "type")))
+def _not_valid(draw: Any, scene: Party, user: int, right: bytes) -> tuple[bytes, str]:
+    """Draw 64 bytes that are not a user's signature on the surviving set, and what is wrong with them."""
     members, signed = tuple(scene.surviving), scene.signed
-    if how == "bit":
-        at = draw(st.integers(0, 63))
-        return right[:at] + bytes([right[at] ^ 1 << draw(st.integers(0, 7))]) + right[at + 1 :]
-    if how == "zero":
-        return bytes(64)
-    if how == "set":
-        return signed.signature(user, members[:-1] if len(members) > 1 else (*members, user + 1))
-    if how == "signer":
-        return signed.signature((user + 1) % len(signed.keys), members)
+    numbers = {name: n for name, n in scene.agreed.numbers.items() if name != "W"}
     context = signed.context(SignedSet)
-    changes: dict[str, dict[str, Any]] = {
-        "session": {"session": bytes([context.session[0] ^ 1]) + context.session[1:]},
-        "round": {"round": context.round ^ 1},
-        "protocol": {"protocol": "lightsecagg"},
-        "W": {"parameters": _bound(scene, signed.roster.sealing.hash, without="W")},
-        "keys": {"parameters": _bound(scene, draw(among((None, _fresh(signed.roster.sealing).hash))))},
-        "type": {"message_type": 262},
-    }
-    return signed.signature(user, members, replace(context, **changes[how]))
+    contexts = elsewhere(context, "lightsecagg", numbers)
+    contexts["W"] = replace(context, parameters=_bound(scene, signed.roster.sealing.hash, without="W"))
+    contexts["no keys"] = replace(context, parameters=_bound(scene, None))
+    contexts["keys"] = replace(context, parameters=_bound(scene, _fresh(signed.roster.sealing).hash))
+    how = draw(among(("bytes", "set", "signer", *sorted(contexts))))
+    if how == "bytes":
+        return spoiled(draw, right), how
+    if how == "set":
+        return signed.signature(user, members[:-1] if len(members) > 1 else (*members, user + 1)), how
+    if how == "signer":
+        return signed.signature((user + 1) % len(signed.keys), members), how
+    return signed.signature(user, members, contexts[how]), how
 
 
 def _bound(scene: Party, keys: bytes | None, without: str = "") -> bytes:
@@ -400,23 +347,30 @@ def _fresh(roster: Roster) -> Roster:
     return Roster((*roster.keys[:-1], public_key(bytes([7]) * 32)))
 
 
-@_user.refuses("quorum-on-another-set", "LSA-28", "LSA-26", "ADP-21", spare=1)
-def _other_quorum(draw: Any, scene: ActiveUser) -> Fault:
-    """A quorum of valid signatures on another set is refused, and the server is blamed."""
-    others = [user for user in range(scene.agreed.numbers["N"]) if user not in scene.surviving]
-    other = (*scene.surviving, others[0]) if others else scene.surviving[:-1]
-    made = [scene.signed.signature(user, tuple(other)) for user in scene.signers]
-    why = "the signatures are on another set"
-    return Fault(3, _shown(scene.quorum(scene.signers, made)), BAD_SIGNATURE, why, frozenset({SERVER}))
+def _quorum(draw: Any, scene: ActiveUser) -> Quorum:
+    """Return the quorum that a user receives."""
+    signed, members = scene.signed, scene.surviving
+    outside = [user for user in (*range(scene.size), scene.size) if user not in members]
+    other = (*members, outside[0]) if len(outside) > 1 else members[:-1]
+    return Quorum(
+        3,
+        scene.quorum(scene.signers),
+        scene.agreed.numbers["W"],
+        outside,
+        lambda user: signed.signature(min(user, scene.size - 1), members),
+        lambda user: signed.signature(user, other),
+        lambda draw, user: _not_valid(draw, scene, user, signed.signature(user, members)),
+    )
 
 
-@_user.refuses("quorum-length", "MSG-02")
-def _quorum_length(draw: Any, scene: ActiveUser) -> Fault:
-    """A quorum is refused unless it has 64 bytes for each signer."""
-    right = [scene.signed.signature(user, scene.surviving) for user in scene.signers]
-    last = draw(among((right[-1][:-1], b"", right[-1] + b"\0", right[-1] * 2)))
-    quorum = scene.quorum(scene.signers, [*right[:-1], last])
-    return Fault(3, _shown(quorum), NOT_64_EACH, "the signatures have another length")
+quorums.refuse_quorums(
+    _user,
+    _quorum,
+    few=("LSA-29", "LSA-26"),
+    signers=("LSA-27", "LSA-26"),
+    order=("LSA-33",),
+    signature=("LSA-28", "LSA-26", "LSA-34"),
+)
 
 
 @_user.refuses("payload", "SEA-02", "LSA-31", "LSA-34", "ADP-21")
@@ -451,28 +405,17 @@ def server(draw: Any, call: Caller) -> None:
     judge(call, _server_session(draw, call.caps))
 
 
-@_server.refuses("few-signatures", "LSA-23", "LSA-30")
-def _few_signatures(draw: Any, scene: ActiveServer) -> Fault:
-    """With fewer than W signatures the step is refused; with W signatures it works."""
-    fewer = draw(st.integers(0, scene.agreed.numbers["W"] - 1))
-    if draw(st.booleans()):
-        fewer = scene.agreed.numbers["W"] - 1
-    call = scene.calls()[2]
-    return Fault(2, replace(call, inbox=call.inbox[:fewer]), TOO_FEW, f"{fewer} users confirm the set")
+def _signatures(draw: Any, scene: ActiveServer) -> Arrival:
+    """Return the signatures that arrive at the server."""
+
+    def wrong(draw: Any, message: SignedSet) -> tuple[bytes, str]:
+        return _not_valid(draw, scene, message.sender, message.signature)
+
+    return Arrival(2, scene.inbox(2), scene.agreed.numbers["W"], wrong)
 
 
-@_server.refuses("wrong-signature", "LSA-24", "LSA-34", "ADP-21")
-def _unconfirmed(draw: Any, scene: ActiveServer) -> Fault:
-    """A signature that is invalid or not 64 bytes long is refused, and its sender is blamed."""
-    place = draw(st.integers(0, len(scene.signers) - 1))
-    user = scene.signers[place]
-    right = scene.confirmation(user).signature
-    if draw(st.integers(0, 3)) == 3:
-        wrong = draw(among((right[:-1], right + b"\0", b"")))
-    else:
-        wrong = _not_valid(draw, scene, user, right)
-    call = exchanged(scene.calls()[2], place, encode(scene.confirmation(user, wrong)))
-    return Fault(2, call, BAD_SIGNATURE, f"the signature of user {user} is not valid", frozenset({user}))
+quorums.refuse_signatures(_server, _signatures, "wrong-signature", "LSA-24", "LSA-34")
+quorums.refuse_few_signatures(_server, _signatures, "LSA-23", "LSA-30")
 
 
 # -------------------------------------------------------------------------------------------------- whole requests
@@ -497,16 +440,7 @@ def _whole(refusals: Refusals) -> None:
         scene = refusals.session(draw, call.caps)
         params = scene.params([])
         name = draw(among(("roster", "verification")))
-        changed = draw(among(("equal", "long", "few", "many")))
-        keys: list[str] = params[name]
-        lists = {
-            "equal": [keys[1], *keys[1:]],
-            "long": [keys[0] + "00", *keys[1:]],
-            "few": keys[:-1],
-            "many": [*keys, "07" * 32],
-        }
-        codes = EQUAL_KEYS if changed == "equal" else KEY_LENGTH
-        params[name] = lists[changed]
+        params[name], codes, changed = wrong_keys(draw, params[name])
         call.refused(operation, params, codes, f"{name} is wrong ({changed})", _sampled(call, scene))
 
 

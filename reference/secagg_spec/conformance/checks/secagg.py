@@ -622,7 +622,7 @@ def _uncommitted(draw: Any, call: Caller) -> None:
 
 
 def uncommitted(draw: Any, call: Caller, scene: Played) -> None:
-    """Judge a server that was told another commitment or key than that of a secret.
+    """Judge a server that has another commitment or key than that of a secret.
 
     In the active profile only a commitment, since signatures are on the keys.
     """

@@ -12,32 +12,29 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import dealt_rounds, strategies
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.cases.secagg_active_parties import Signing
-from secagg_spec.conformance.cases.wrong_signatures import cut, elsewhere, spoiled
-from secagg_spec.conformance.checks import playing, secagg
+from secagg_spec.conformance.cases.wrong_signatures import elsewhere, spoiled
+from secagg_spec.conformance.checks import playing, quorums, secagg
 from secagg_spec.conformance.checks.base import (
     BAD_CIPHERTEXT,
     BAD_PARAM,
     BAD_SIGNATURE,
-    MALFORMED,
     NOT_64_EACH,
-    OUTSIDE,
-    TOO_FEW,
-    TWICE,
     Caller,
     Condition,
     check,
 )
-from secagg_spec.conformance.checks.crypto import EQUAL_KEYS, KEY_LENGTH
+from secagg_spec.conformance.checks.crypto import KEY_LENGTH, wrong_keys
 from secagg_spec.conformance.checks.faults import DERIVED, Refusals
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
-from secagg_spec.conformance.checks.scripts import NOT_ALLOWED, Fault, disordered
+from secagg_spec.conformance.checks.quorums import Arrival, Quorum
+from secagg_spec.conformance.checks.scripts import NOT_ALLOWED, Fault
 from secagg_spec.conformance.checks.secagg import THE_SERVER
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.session import Played, moved
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto.keys import public_key
 from secagg_spec.crypto.sealing import Context
-from secagg_spec.protocols.secagg.active import SignedKeys, SignedSurvivors, SurvivorQuorum
+from secagg_spec.protocols.secagg.active import SignedKeys, SignedSurvivors
 from secagg_spec.protocols.secagg.round import KeyPair
 from secagg_spec.protocols.steps import SERVER, Role
 
@@ -183,142 +180,59 @@ def _unbound_payload(draw: Any, scene: Played) -> Fault:
     return Fault(2, call, BAD_CIPHERTEXT, f"a payload is sealed {how}", frozenset({message.sender, SERVER}))
 
 
-def _shown(quorum: SurvivorQuorum, signers: Sequence[int], signatures: Sequence[bytes]) -> Call:
-    """Return the last step of a user with another quorum."""
-    changed = replace(quorum, signers=tuple(signers), signatures=b"".join(signatures))
-    return Call.of("unmasking", (changed,))
+def _quorum(draw: Any, scene: Played) -> Quorum:
+    """Return the quorum that a user receives."""
+    [message], [request] = scene.inbox(4), scene.inbox(3)
+    members, keys, signing = tuple(request.survivors), scene.state(1).peers, Signing(scene.deal)
+    outside = [user for user in (*scene.deal.users, scene.size) if user not in members]
+    other = tuple(sorted((*members, outside[0]))) if len(outside) > 1 else members[:-1]
+    return Quorum(
+        4,
+        message,
+        scene.deal.numbers["t"],
+        outside,
+        lambda user: signing.of_set(keys, user, members),
+        lambda user: signing.of_set(keys, user, other),
+        lambda draw, user: _wrong_on_set(draw, scene, keys, user, members),
+    )
 
 
-def _quorum(scene: Played) -> tuple[SurvivorQuorum, list[bytes]]:
-    """Return the quorum that a user receives, and its signatures."""
-    [quorum] = scene.inbox(4)
-    return quorum, [quorum.signatures[at : at + 64] for at in range(0, len(quorum.signatures), 64)]
-
-
-def _right(scene: Played, users: Sequence[int]) -> list[bytes]:
-    """Return the signatures of some users on the set that the user signed."""
-    [request] = scene.inbox(3)
-    keys, signing = scene.state(1).peers, Signing(scene.deal)
-    return [signing.of_set(keys, user, tuple(request.survivors)) for user in users]
-
-
-@_user.refuses("few-signers", "SAG-63", "SAG-60")
-def _few_signers(draw: Any, scene: Played) -> Fault:
-    """A quorum of fewer than t signers is refused."""
-    quorum, _ = _quorum(scene)
-    t = scene.deal.numbers["t"]
-    fewer = t - 1 if draw(st.booleans()) else draw(st.integers(0, t - 1))
-    kept = sorted(strategies.subset(draw, quorum.signers, fewer, fewer))
-    return Fault(4, _shown(quorum, kept, _right(scene, kept)), TOO_FEW, f"{fewer} users signed")
-
-
-@_user.refuses("signer-twice", "SAG-61", "SAG-60", "ADP-21")
-def _signer_twice(draw: Any, scene: Played) -> Fault:
-    """A quorum that names a signer twice is refused, and the server is blamed."""
-    quorum, _ = _quorum(scene)
-    t = scene.deal.numbers["t"]
-    why = "a signer is named twice"
-    if draw(st.booleans()):
-        signers = sorted((*quorum.signers, draw(among(quorum.signers))))
-        return Fault(4, _shown(quorum, signers, _right(scene, signers)), TWICE, why, THE_SERVER)
-    kept = quorum.signers[: draw(st.integers(1, t - 1))]
-    signers = [*(kept[0] for _ in range(t - len(kept))), *kept]
-    return Fault(4, _shown(quorum, signers, _right(scene, signers)), TWICE | TOO_FEW, why)
-
-
-@_user.refuses("outside-signer", "SAG-61", "SAG-60", "ADP-21", spare=1)
-def _outside_signer(draw: Any, scene: Played) -> Fault:
-    """A quorum that names a signer that does not survive is refused, and the server is blamed."""
-    quorum, _ = _quorum(scene)
-    [request] = scene.inbox(3)
-    added = draw(among([user for user in (*scene.deal.users, scene.size) if user not in request.survivors]))
-    kept = quorum.signers[1:] if draw(st.booleans()) else quorum.signers
-    signers = sorted((*kept, added))
-    call = _shown(quorum, signers, _right(scene, signers))
-    codes = OUTSIDE | BAD_SIGNATURE if added == scene.size else OUTSIDE
-    return Fault(4, call, codes, f"user {added} signed", THE_SERVER)
-
-
-@_user.refuses("signer-order", "SAG-75", "ADP-21")
-def _signer_order(draw: Any, scene: Played) -> Fault:
-    """A quorum whose signers are not in ascending order is refused, and the server is blamed."""
-    quorum, _ = _quorum(scene)
-    signers = disordered(draw, quorum.signers)
-    call = _shown(quorum, signers, _right(scene, signers))
-    return Fault(4, call, MALFORMED, f"the signers are {list(signers)}", THE_SERVER)
-
-
-@_user.refuses("wrong-signature", "SAG-62", "SAG-60", "SAG-67", "ADP-21")
-def _wrong_signature(draw: Any, scene: Played) -> Fault:
-    """A quorum with an invalid signature is refused, and the server is blamed."""
-    quorum, signatures = _quorum(scene)
-    [request] = scene.inbox(3)
-    place = draw(st.integers(0, len(signatures) - 1))
-    keys, user = scene.state(1).peers, quorum.signers[place]
-    signatures[place], how = _wrong_on_set(draw, scene, keys, user, request.survivors)
-    call = _shown(quorum, quorum.signers, signatures)
-    return Fault(4, call, BAD_SIGNATURE, f"the signature of user {user} is not valid ({how})", THE_SERVER)
-
-
-@_user.refuses("quorum-on-another-set", "SAG-62", "SAG-60", "ADP-21")
-def _other_quorum(draw: Any, scene: Played) -> Fault:
-    """A quorum of valid signatures on another set is refused, and the server is blamed."""
-    quorum, _ = _quorum(scene)
-    [request] = scene.inbox(3)
-    outside = [user for user in scene.deal.users if user not in request.survivors]
-    other = tuple(sorted((*request.survivors, outside[0]))) if outside else tuple(request.survivors[:-1])
-    keys, signing = scene.state(1).peers, Signing(scene.deal)
-    made = [signing.of_set(keys, user, other) for user in quorum.signers]
-    call = _shown(quorum, quorum.signers, made)
-    return Fault(4, call, BAD_SIGNATURE, "the signatures are on another set", THE_SERVER)
-
-
-@_user.refuses("quorum-length", "MSG-02", "SIG-02")
-def _quorum_length(draw: Any, scene: Played) -> Fault:
-    """A quorum is refused unless it has 64 bytes for each signer."""
-    quorum, signatures = _quorum(scene)
-    last = draw(among((signatures[-1][:-1], b"", signatures[-1] + b"\0", signatures[-1] * 2)))
-    call = _shown(quorum, quorum.signers, [*signatures[:-1], last])
-    return Fault(4, call, NOT_64_EACH, "the signatures have another length")
+quorums.refuse_quorums(
+    _user,
+    _quorum,
+    few=("SAG-63", "SAG-60"),
+    signers=("SAG-61", "SAG-60"),
+    order=("SAG-75",),
+    signature=("SAG-62", "SAG-60", "SAG-67"),
+    spare=1,
+)
 
 
 # --------------------------------------------------------------------------------------------------------- the server
 
 
-@_server.refuses("wrong-signed-keys", "SAG-52", "SAG-51", "SIG-02", "ADP-21")
-def _wrong_advertised(draw: Any, scene: Played) -> Fault:
-    """Keys whose signature is invalid or not 64 bytes long are refused, and their sender is blamed."""
-    place = draw(st.integers(0, len(scene.inbox(0)) - 1))
-    message = scene.inbox(0)[place]
-    wrong, how = _wrong_on_keys(draw, scene, message.sender, KeyPair(message.sealing, message.masking))
-    if draw(st.integers(0, 3)) == 3:
-        wrong, how = cut(draw, message.signature), "length"
-    call = moved(scene.calls()[0], place, replace(message, signature=wrong))
-    codes = NOT_64_EACH if how == "length" else BAD_SIGNATURE
-    why = f"the signature of user {message.sender} on its keys is not valid ({how})"
-    return Fault(0, call, codes, why, frozenset({message.sender}))
+def _keys(draw: Any, scene: Played) -> Arrival:
+    """Return the keys that arrive at the server."""
+
+    def wrong(draw: Any, message: Any) -> tuple[bytes, str]:
+        return _wrong_on_keys(draw, scene, message.sender, KeyPair(message.sealing, message.masking))
+
+    return Arrival(0, scene.inbox(0), scene.enough, wrong)
 
 
-@_server.refuses("few-signatures", "SAG-58", "SAG-66")
-def _few_signatures(draw: Any, scene: Played) -> Fault:
-    """With fewer than t signatures the step is refused; with t signatures it works."""
-    t, call = scene.deal.numbers["t"], scene.calls()[3]
-    fewer = t - 1 if draw(st.booleans()) else draw(st.integers(0, t - 1))
-    return Fault(3, replace(call, inbox=call.inbox[:fewer]), TOO_FEW, f"{fewer} users signed")
+def _signatures(draw: Any, scene: Played) -> Arrival:
+    """Return the signatures on the surviving set that arrive at the server."""
+    keys, members = scene.state(0).keys, scene.state(2).survivors
+
+    def wrong(draw: Any, message: Any) -> tuple[bytes, str]:
+        return _wrong_on_set(draw, scene, keys, message.sender, members)
+
+    return Arrival(3, scene.inbox(3), scene.deal.numbers["t"], wrong)
 
 
-@_server.refuses("wrong-signature", "SAG-57", "SAG-67", "SIG-02", "ADP-21")
-def _unsigned_set(draw: Any, scene: Played) -> Fault:
-    """A signature on the surviving set that is invalid or not 64 bytes long is refused, and its sender is blamed."""
-    place = draw(st.integers(0, len(scene.inbox(3)) - 1))
-    message = scene.inbox(3)[place]
-    wrong, how = _wrong_on_set(draw, scene, scene.state(0).keys, message.sender, scene.state(2).survivors)
-    if draw(st.integers(0, 3)) == 3:
-        wrong, how = cut(draw, message.signature), "length"
-    call = moved(scene.calls()[3], place, replace(message, signature=wrong))
-    codes = NOT_64_EACH if how == "length" else BAD_SIGNATURE
-    why = f"the signature of user {message.sender} is not valid ({how})"
-    return Fault(3, call, codes, why, frozenset({message.sender}))
+quorums.refuse_signatures(_server, _keys, "wrong-signed-keys", "SAG-52", "SAG-51")
+quorums.refuse_signatures(_server, _signatures, "wrong-signature", "SAG-57", "SAG-67")
+quorums.refuse_few_signatures(_server, _signatures, "SAG-58", "SAG-66")
 
 
 @check(f"{SERVED}/unsigned-answer", "SAG-64", "ERR-01", operations=(SERVED,), applies=_explicit(SERVED), examples=24)
@@ -381,15 +295,8 @@ def _whole(operation: str) -> None:
         """Verification keys are refused unless they are N distinct keys of 32 bytes."""
         params, rand = opened(draw)
         setup, keys = params["setup"], params["setup"]["verification"]
-        lists = {
-            "equal": [keys[1], *keys[1:]],
-            "long": [keys[0] + "00", *keys[1:]],
-            "few": keys[:-1],
-            "many": [*keys, "07" * 32],
-        }
-        how = draw(among(sorted(lists)))
-        params["setup"] = {**setup, "verification": lists[how]}
-        codes = EQUAL_KEYS if how == "equal" else KEY_LENGTH
+        wrong, codes, how = wrong_keys(draw, keys)
+        params["setup"] = {**setup, "verification": wrong}
         call.refused(NEW, params, codes, f"the verification keys are wrong ({how})", rand)
 
 
