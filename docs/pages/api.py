@@ -8,6 +8,9 @@ from pathlib import Path
 
 from docs.pages.common import API, PACKAGE, api_name, is_public, write
 
+_WITH_SOURCE = ("arithmetic", "crypto", "learning", "privacy", "protocols", "selection")
+"""The packages of the specification, whose source is shown. That of the tools would double the time of a build."""
+
 _FIRST = re.compile(r'"""(.+?)(?:\n\n|""")', re.DOTALL)
 
 
@@ -28,7 +31,8 @@ def write_api(out: Path) -> None:
     for module in modules():
         packages[module.parent].append(module)
         write(out / API / f"{api_name(module)}.md", _api_page(api_name(module)))
-    lines = ["# API", "", "The reference, module by module. Below each definition its source can be opened."]
+    lines = ["# API", "", "The reference, module by module. Below each definition of the protocols, and of what they"]
+    lines += ["are built from, its source can be opened."]
     for package in sorted(packages):
         name = ".".join(("secagg_spec", *package.parts))
         lines += ["", f"## {name}", "", summary(PACKAGE / package / "__init__.py"), ""]
@@ -43,4 +47,6 @@ def _api_row(module: Path) -> str:
 
 
 def _api_page(name: str) -> str:
-    return f"---\ntitle: {name}\n---\n[API](index.md)\n\n# `{name}`\n\n::: {name}\n"
+    shown = name.split(".")[1:2] and name.split(".")[1] in _WITH_SOURCE
+    options = "" if shown else "    options:\n      show_source: false\n"
+    return f"---\ntitle: {name}\n---\n[API](index.md)\n\n# `{name}`\n\n::: {name}\n{options}"

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import HELLO, greet
 from secagg_spec.conformance.adapter.connection import Connection, DirectConnection
 from secagg_spec.conformance.checks import REGISTRY, Check
+from secagg_spec.conformance.checks.playing import SESSIONS
 from secagg_spec.conformance.reports import report
 from secagg_spec.conformance.running import runner
 from secagg_spec.conformance.running.runner import Outcome, Settings, run, run_check
-from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject
+from secagg_spec.conformance.sdk.secagg_adapter import PARTIES, Adapter, Reject
 from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.vectors import judge
@@ -62,11 +63,13 @@ class EachOperation(Settings):
 def alarms(connection: Connection, settings: Settings) -> list[str]:
     """Return the failures of a run."""
     try:
-        _, outcomes = run(connection, settings)
+        caps, outcomes = run(connection, settings)
     finally:
         connection.close()
     assert len(outcomes) == len(settings.chosen())
     assert sum(outcome.cases > 0 for outcome in outcomes) > len(outcomes) * 0.8
+    idle = {outcome.check.operations for outcome in outcomes if outcome.check.runs_on(caps) and not outcome.cases}
+    assert idle <= {(name.replace("-", "_"),) for name in PARTIES} | {("basecagg.rounds",), SESSIONS}, idle
     return [f"{outcome.check.id}: {outcome.failure.message}" for outcome in outcomes if outcome.failure]
 
 
@@ -176,7 +179,7 @@ def test_a_right_step_that_is_refused_before_the_fault_is_not_the_fault(id: str,
         return given
 
     connection, met = DirectConnection(answer), runner._Run()
-    runner._search(connection, greet(connection.ask), REGISTRY[id], Settings(seed=1), met, (Phase.generate,))
+    runner._search(connection, greet(connection.ask), REGISTRY[id], Settings(seed=1), met, shrink=False)
     assert met.first is not None
     assert (met.first.verdict, met.first.clauses) == ("rejected_valid", REGISTRY[f"{operation}/exact"].clauses)
 

@@ -307,12 +307,6 @@ def test_users_that_draw_by_themselves_are_judged_by_the_sum_in_later_rounds() -
         assert first_failure(connection, greet(connection.ask), REGISTRY["session.again/secagg"], settings)
 
 
-@pytest.mark.parametrize("id", AGAIN)
-def test_the_checks_of_later_rounds_pass_on_the_reference(id: str) -> None:
-    _, outcomes = run(DirectConnection(reference.build().answer), Settings(cases=6, pattern=id))
-    assert {outcome.check.id: outcome.verdict for outcome in outcomes}[id] == "pass"
-
-
 def test_several_parties_of_one_adapter_play_two_rounds_of_one_session() -> None:
     connection = DirectConnection(reference.build().answer)
     player, deal = Player(connection, greet(connection.ask)), DEALS["secagg"]

@@ -626,11 +626,6 @@ def alarms(connection: Connection) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_the_reference_gives_no_alarm() -> None:
-    assert alarms(DirectConnection(reference.build().answer)) == {}
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("grade", ["seeded", "none"])
 def test_the_reference_that_draws_itself_gives_no_alarm(grade: str) -> None:
     hello = {**reference.build().hello, "randomness": grade, "policy": {"prg.stream": "other"}}

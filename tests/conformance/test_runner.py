@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import random
+import re
 import sys
 from collections.abc import Callable, Iterator
 from itertools import combinations
@@ -18,9 +19,11 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import DirectConnection, ProcessConnection
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
-from secagg_spec.conformance.checks.base import Caller, Check
+from secagg_spec.conformance.checks.base import Caller, Check, CheckFailed
 from secagg_spec.conformance.reports.report import write_repro
-from secagg_spec.conformance.running.runner import Outcome, Settings, first_failure, run
+from secagg_spec.conformance.running.drawing import SHARED
+from secagg_spec.conformance.running.runner import Failure, Outcome, Settings, first_failure, run, run_check
+from secagg_spec.conformance.sessions.choices import shared
 from secagg_spec.conformance.targets.reference import adapter as reference
 from tests.quick import one_in
 
@@ -55,30 +58,6 @@ def test_a_right_adapter_passes_everything(judge: Judge) -> None:
     assert verdicts(outcomes) == set()
     assert outcomes["field.add/exact"].verdict == "pass"
     assert outcomes["mds.encode/exact"].verdict == "unsupported"
-
-
-@pytest.mark.slow
-@pytest.mark.requirement("ADP-01")
-@pytest.mark.parametrize(
-    ("fault", "verdict"),
-    [
-        ("crash", "crash"),
-        ("early-exit", "inconsistent"),
-        ("nth-crash", "inconsistent"),
-        ("echo", "protocol"),
-        ("deep", "protocol"),
-        ("binary", "protocol"),
-        ("noise", "protocol"),
-        ("wrong-id", "protocol"),
-        ("two-answers", "protocol"),
-        ("truncated", "protocol"),
-        ("wrong-value", "wrong_value"),
-        ("unknown-code", "protocol"),
-        ("reject-everything", "rejected_valid"),
-    ],
-)
-def test_each_fault_has_its_verdict(judge: Judge, fault: str, verdict: str) -> None:
-    assert verdict in verdicts(judge(fault))
 
 
 @pytest.mark.requirement("CNF-54")
@@ -200,6 +179,58 @@ def test_each_case_is_drawn_anew() -> None:
     assert len(cases) == len(set(cases)) == 60
     for one, other in combinations(cases, 2):
         assert sum(mine == yours != 0 for mine, yours in zip(one, other, strict=True)) < 4
+
+
+def sharing(made: list[tuple[int, ...]], wrong: int = 2**64) -> Check:
+    """Return a check whose cases share sessions of three numbers; it fails if they and a fourth one are large."""
+
+    def session(draw: Any) -> tuple[int, ...]:
+        made.append(tuple(draw(st.integers(0, 2**32)) for _ in range(3)))
+        return made[-1]
+
+    def judge_case(draw: Any, call: Caller) -> None:
+        numbers = shared(draw, ("any",), session)
+        more = draw(st.integers(0, 1000))
+        call.ask("hello", {"protocol": [1, 0]})
+        if sum(numbers) + more >= wrong and more >= 5:
+            raise CheckFailed("wrong_value", f"{numbers} and {more}")
+
+    return Check("any/check", (), (), judge_case, lambda caps: True, "")
+
+
+@pytest.mark.requirement("CNF-79")
+def test_sessions_that_cases_share_differ() -> None:
+    connection = DirectConnection(reference.build().answer)
+    of_runs = []
+    for seed in (1, 1, 2):
+        made: list[tuple[int, ...]] = []
+        run_check(connection, greet(connection.ask), sharing(made), Settings(cases=300, seed=seed))
+        assert len(set(made)) == len(made) == SHARED
+        assert (0, 0, 0) in made
+        of_runs.append(set(made))
+    assert of_runs[0] == of_runs[1]
+    assert of_runs[0] & of_runs[2] == {(0, 0, 0)}
+
+
+@pytest.mark.requirement("CNF-79")
+def test_a_failure_in_a_shared_session_is_the_smallest_one() -> None:
+    connection = DirectConnection(reference.build().answer)
+    outcome = run_check(connection, greet(connection.ask), sharing([], 10_000), Settings(cases=100, seed=1))
+    assert outcome.failure is not None
+    *numbers, more = outcome.failure.draws
+    assert [*numbers, more] == [0, 0, 9000, 1000]
+
+
+@pytest.mark.requirement("CNF-79")
+def test_the_first_failure_in_a_shared_session_can_be_judged_again() -> None:
+    connection, found = DirectConnection(reference.build().answer), list[Failure]()
+    settings = Settings(cases=100, seed=1, found=lambda check, failure: found.append(failure))
+    caps, check = greet(connection.ask), sharing([], 10**6)
+    run_check(connection, caps, check, settings)
+    for failure in (found[0], found[-1]):
+        values = iter(failure.draws)
+        with pytest.raises(CheckFailed, match=re.escape(failure.message)):
+            check.judge(lambda strategy, values=values: next(values), Caller(connection, caps))
 
 
 @pytest.mark.slow

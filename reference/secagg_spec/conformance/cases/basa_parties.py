@@ -9,7 +9,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import basa_sessions
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sessions.basa_acts import Director, Part, part_of
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, shared
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
 USER, SERVED, KEYS = "basa.user", "basa.server", "basa.authority"
@@ -42,7 +42,7 @@ PARTS: Mapping[str, Callable[..., Part]] = {USER: user_part, SERVED: server_part
 
 def begun(draw: Any, party: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Draw a right script of a party. Return its params and its sampled values."""
-    part = PARTS[party](draw)
+    part = shared(draw, (party,), PARTS[party])
     return part.params(part.calls()), part.deal.rand(part.party)
 
 

@@ -21,7 +21,7 @@ from secagg_spec.conformance.cases import basecagg_sessions, strategies
 from secagg_spec.conformance.cases.lightsecagg_active_parties import signature_of
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sessions.basecagg_stage import Stage, answering, staleness_of
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, shared
 from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.conformance.sessions.session import Played, base_of
 from secagg_spec.conformance.targets.reference.messages import parse
@@ -258,7 +258,7 @@ SCENES: Mapping[str, Callable[..., Played]] = {
 
 def begun(draw: Any, party: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Draw a right script of a party. Return its params and its sampled values."""
-    scene = SCENES[party](draw)
+    scene = shared(draw, (party,), SCENES[party])
     return scene.params(scene.calls()), scene.deal.rand(scene.party)
 
 

@@ -11,7 +11,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import heterosag_rounds
 from secagg_spec.conformance.cases.dealt_rounds import played
 from secagg_spec.conformance.cases.requests import Valid
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, shared
 from secagg_spec.conformance.sessions.deals import Deal, Dropouts
 from secagg_spec.conformance.sessions.session import Played
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters
@@ -54,7 +54,7 @@ def _silent(draw: Any, p: Parameters, survivors: list[int]) -> list[int]:
 
 def begun(draw: Any, party: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Draw a right script of a party. Return its params and its sampled values."""
-    drawn = scene(draw, ROLES[party])
+    drawn = shared(draw, (party,), lambda drawing: scene(drawing, ROLES[party]))
     return drawn.params(drawn.calls()), drawn.deal.rand(drawn.party)
 
 

@@ -31,8 +31,8 @@ from secagg_spec.conformance.cases import (
     strategies,
 )
 from secagg_spec.conformance.cases.requests import Valid
-from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.session import Played
+from secagg_spec.conformance.sessions.choices import among, shared
+from secagg_spec.conformance.sessions.session import Session
 from secagg_spec.crypto import signatures
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
 from secagg_spec.crypto.keys import Roster, hash_parameters
@@ -187,16 +187,6 @@ def _decode(draw: Any, caps: Capabilities) -> Valid:
     return Valid({"type": drawn.TYPE, "bytes": encode(drawn).hex()}, {})
 
 
-def _user(draw: Any, caps: Capabilities) -> Valid:
-    scene = lightsecagg_parties.user_scene(draw, caps)
-    return Valid(scene.params(scene.calls()), scene.rand(), ("update",))
-
-
-def _server(draw: Any, caps: Capabilities) -> Valid:
-    scene = lightsecagg_parties.server_scene(draw, caps)
-    return Valid(scene.params(scene.calls()), {})
-
-
 SIGNATURE_TYPES = (261, 0, 65535)
 
 
@@ -235,22 +225,22 @@ def _verify(draw: Any, caps: Capabilities) -> Valid:
     return Valid({**params, "public": public.hex(), "signature": signature.hex()}, {})
 
 
-def _active_user(draw: Any, caps: Capabilities) -> Valid:
-    scene = lightsecagg_active_parties.user_scene(draw, caps)
-    return Valid(scene.params(scene.calls()), scene.rand(), ("update",))
+SCENES: dict[str, Callable[[Any, Capabilities], Session]] = {
+    "lightsecagg.user": lightsecagg_parties.user_scene,
+    "lightsecagg.server": lightsecagg_parties.server_scene,
+    "lightsecagg_active.user": lightsecagg_active_parties.user_scene,
+    "lightsecagg_active.server": lightsecagg_active_parties.server_scene,
+    "secagg.user": lambda draw, caps: dealt_rounds.scene(draw, Role.USER),
+    "secagg.server": lambda draw, caps: dealt_rounds.scene(draw, Role.SERVER),
+    "secagg_active.user": lambda draw, caps: dealt_rounds.active_scene(draw, Role.USER),
+    "secagg_active.server": lambda draw, caps: dealt_rounds.active_scene(draw, Role.SERVER),
+}
 
 
-def _active_server(draw: Any, caps: Capabilities) -> Valid:
-    scene = lightsecagg_active_parties.server_scene(draw, caps)
-    return Valid(scene.params(scene.calls()), {})
-
-
-def _secagg_script(
-    role: Role, drawn: Callable[[Any, Role], Played] = dealt_rounds.scene
-) -> Callable[[Any, Capabilities], Valid]:
+def _script(party: str) -> Callable[[Any, Capabilities], Valid]:
     def build(draw: Any, caps: Capabilities) -> Valid:
-        scene = drawn(draw, role)
-        return Valid(scene.params(scene.calls()), scene.deal.rand(scene.party), ("update",) * (role is Role.USER))
+        scene = shared(draw, (party,), lambda drawing: SCENES[party](drawing, caps))
+        return Valid(scene.params(scene.calls()), scene.rand(), ("update",) * party.endswith(".user"))
 
     return build
 
@@ -304,12 +294,8 @@ VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     "pair.seal": _pair_seal,
     "message.encode": _encode,
     "message.decode": _decode,
-    "lightsecagg.user": _user,
-    "lightsecagg.server": _server,
     "signature.sign": _sign,
     "signature.verify": _verify,
-    "lightsecagg_active.user": _active_user,
-    "lightsecagg_active.server": _active_server,
     "shamir.share": _share,
     "shamir.reconstruct": _reconstruct,
     **neighbour_rounds.VALID,
@@ -325,8 +311,5 @@ VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     **heterosag_masking.VALID,
     **multi_round_functions.VALID,
     **multi_round_logs.VALID,
-    "secagg.user": _secagg_script(Role.USER),
-    "secagg.server": _secagg_script(Role.SERVER),
-    "secagg_active.user": _secagg_script(Role.USER, dealt_rounds.active_scene),
-    "secagg_active.server": _secagg_script(Role.SERVER, dealt_rounds.active_scene),
+    **{party: _script(party) for party in SCENES},
 }

@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.codes import reject_code
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import one_of
@@ -18,7 +19,7 @@ from secagg_spec.conformance.checks.crypto import AGAIN
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
 from secagg_spec.conformance.checks.scripts import ELSEWHERE, NOTHING_CAME, OUT_OF_TURN, SECOND, STRANGER, Fault
 from secagg_spec.conformance.sessions import broken
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, shared
 from secagg_spec.conformance.sessions.session import Session, base_of, exchanged, moved, with_more
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
@@ -29,6 +30,9 @@ from secagg_spec.protocols.steps import AUTHORITY, SERVER, Role, Step
 
 Build = Callable[[Any, Any], Fault | None]
 """Draws a step that the party of a session must refuse, or returns None if the session allows none."""
+
+_SESSIONS = 4
+"""How many sessions are drawn at most for a case, until one allows the fault."""
 
 REFUSALS: dict[str, Refusals] = {}
 """What each party must refuse, by the operation of its scripts."""
@@ -87,10 +91,12 @@ class Refusals:
 
         def register(build: Build) -> Build:
             def judge(draw: Any, call: Caller) -> None:
-                session = self.session(draw, call.caps, **given)
-                fault = build(draw, session)
-                if fault is not None:
-                    self.judge(call, session, fault)
+                for _ in range(_SESSIONS):
+                    session = self.shared(draw, call.caps, **given)
+                    fault = build(draw, session)
+                    if fault is not None:
+                        self.judge(call, session, fault)
+                        return
 
             judge.__doc__ = build.__doc__
             self._check(name, *clauses, examples=examples, applies=applies)(judge)
@@ -151,6 +157,11 @@ class Refusals:
                 clauses = (*rule.clauses, *more.get(name.replace("-", "_"), ()))
                 self.refuses(name, *clauses, examples=rule.weight * self.examples)(rule.build)
 
+    def shared(self, draw: Any, caps: Capabilities, **given: Any) -> Any:
+        """Draw one of the sessions that the checks of the party share in a run."""
+        kind = (self.party, *sorted(given.items()))
+        return shared(draw, kind, lambda drawing: self.session(drawing, caps, **given))
+
     def drawn(self, draw: Any, session: Session, most: int = 3) -> list[Fault]:
         """Draw 1 to `most` faults of the rules that need no session of their own."""
         names = sorted(name for name, rule in self.rules.items() if set(rule.given) <= set(self.optional))
@@ -164,7 +175,7 @@ class Refusals:
         @self._check("refused-step", "ERR-01", *clauses, examples=examples)
         def refused_steps(draw: Any, call: Caller) -> None:
             """After the party refused other steps, its right steps come out as if it had never been asked those."""
-            session = self.session(draw, call.caps)
+            session = self.shared(draw, call.caps)
             self.judge(call, session, *self.drawn(draw, session))
 
     def _check(

@@ -6,18 +6,16 @@ import fnmatch
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NoReturn
 
 import hypothesis
-from hypothesis import HealthCheck, Phase, Verbosity, core
+from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis import strategies as st
+from hypothesis.database import InMemoryExampleDatabase, choices_to_bytes
 from hypothesis.errors import Flaky
-from hypothesis.internal.cache import LRUCache
-from hypothesis.internal.conjecture import data, engine, providers
-from hypothesis.internal.constants_ast import Constants
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities, greet
 from secagg_spec.conformance.adapter.connection import Connection
@@ -29,14 +27,13 @@ from secagg_spec.conformance.checks import REGISTRY, Check
 from secagg_spec.conformance.checks.base import LAST, NO_CASE, Caller, CheckFailed, Declined, Exchange
 from secagg_spec.conformance.outside import chance
 from secagg_spec.conformance.running import chart, suite
+from secagg_spec.conformance.running.drawing import Drawing, same_cases_everywhere
 from secagg_spec.conformance.sdk.secagg_adapter import DRAWING
 
 BROKEN = ("crash", "timeout", "error", "protocol")
 MOST_TIMEOUTS = 3
 """The number of checks with a time-out after which the remaining checks are not run."""
 _CONFIRMATIONS = 3
-_CONSTANTS: LRUCache[Any, Any] = LRUCache(1024)
-_NO_CONSTANTS = Constants()
 _HANG_SECONDS = 5.0
 _MOST_SHRINKING = 10_000
 """The most requests for shrinking a case after the first failure of a check."""
@@ -162,9 +159,8 @@ class _Run:
     """The number of cases skipped because they need a stream that the adapter does not offer."""
     declined: bool = False
     """Whether the adapter declined a case outside its declared range."""
-
-
-_Draw = Callable[[st.SearchStrategy[Any]], Any]
+    choices: tuple[Any, ...] | None = None
+    """What draws the first failure again, if its session was one that cases share."""
 
 
 @cache
@@ -299,33 +295,50 @@ def _with_others(failure: Failure | None, met: _Run) -> Failure | None:
 def first_failure(connection: Connection, caps: Capabilities, check: Check, settings: Settings) -> bool:
     """Return whether a check fails; the first failure is not shrunk or confirmed."""
     met = _Run()
-    _search(connection, caps, check, settings, met, (Phase.generate,))
+    _search(connection, caps, check, settings, met, shrink=False)
     return met.last is not None
 
 
 def _search(
+    connection: Connection, caps: Capabilities, check: Check, settings: Settings, met: _Run, *, shrink: bool = True
+) -> None:
+    """Let Hypothesis draw cases and shrink the first failure; `met.last` is then the smallest one."""
+    if check.fixed:
+        with suppress(CheckFailed, _Enough):
+            _case(connection, caps, check, settings, met, Drawing(_draw_nothing))
+        return
+    phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
+    _draw_cases(connection, caps, check, settings, met, phases)
+    if met.choices is not None and shrink:
+        _draw_cases(connection, caps, check, settings, met, (Phase.reuse, Phase.shrink), met.choices)
+
+
+def _draw_cases(
     connection: Connection,
     caps: Capabilities,
     check: Check,
     settings: Settings,
     met: _Run,
-    phases: tuple[Phase, ...] = (Phase.generate, Phase.shrink),
+    phases: tuple[Phase, ...],
+    known: tuple[Any, ...] | None = None,
 ) -> None:
-    """Let Hypothesis draw cases and shrink the first failure; `met.last` is then the smallest one."""
-    if check.fixed:
-        with suppress(CheckFailed, _Enough):
-            _case(connection, caps, check, settings, met, _draw_nothing)
-        return
+    """Let Hypothesis draw cases; if choices are known that fail, begin with them, and share no sessions."""
 
     def search(draw: st.DrawFn) -> None:
-        _case(connection, caps, check, settings, met, draw)
+        kept = None if known else caps.kept.setdefault("shared", {})
+        drawing = Drawing(draw, kept, settings.seed, settings.cases)
+        _case(connection, caps, check, settings, met, drawing)
 
     given = hypothesis.given(_drawing())(search)
-    # No database is used, but Hypothesis would still compute a key for it from the function's source each time.
-    vars(given)["_hypothesis_internal_database_key"] = b""
+    # Without a key, Hypothesis would compute one from the function's source each time. Its own `seed` drops a database.
+    vars(given).update(_hypothesis_internal_database_key=b"", _hypothesis_internal_use_seed=settings.seed)
+    stored = InMemoryExampleDatabase() if known else None
+    if stored is not None and known:
+        # Under its first key, Hypothesis would take the choices for smallest ones and not shrink them.
+        stored.save(b".secondary", choices_to_bytes(known))
     chosen = hypothesis.settings(
         max_examples=check.count(settings.cases),
-        database=None,
+        database=stored,
         deadline=None,
         derandomize=False,
         phases=phases,
@@ -335,8 +348,8 @@ def _search(
         print_blob=False,
     )
     try:
-        with _same_cases_everywhere():
-            hypothesis.seed(settings.seed)(chosen(given))()
+        with same_cases_everywhere():
+            chosen(given)()
     except (CheckFailed, _Enough):
         pass
     except (Flaky, BaseExceptionGroup) as group:
@@ -355,22 +368,16 @@ def _drawing(draw: st.DrawFn) -> st.DrawFn:
 
 
 def _case(
-    connection: Connection, caps: Capabilities, check: Check, settings: Settings, met: _Run, drawn: _Draw
+    connection: Connection, caps: Capabilities, check: Check, settings: Settings, met: _Run, drawing: Drawing
 ) -> None:
-    """Judge one case, and record the result in `met`."""
+    """Judge one case, and record the result in `met`. A failure in a shared session ends the search."""
     met.cut = bool(settings.spent)
     if met.cut or time.monotonic() > met.hanging_since + _HANG_SECONDS or met.asked > met.most_asked:
         raise _Enough
     met.cases += 1
     caller = Caller(connection, caps, cases=settings.cases, shuffles=not check.fixed)
-    draws = list[object]()
-
-    def draw(strategy: st.SearchStrategy[object]) -> object:
-        draws.append(drawn(strategy))
-        return draws[-1]
-
     try:
-        check.judge(draw, caller)
+        check.judge(drawing, caller)
     except Declined:
         met.declined = True
         return
@@ -378,8 +385,11 @@ def _case(
         met.without_stream += 1
         return
     except CheckFailed as failed:
-        _note(connection, met, failed, _failure(failed, caller, draws))
-        settings.found(check, _failure(failed, caller, draws))
+        _note(connection, met, failed, _failure(failed, caller, drawing.draws))
+        settings.found(check, _failure(failed, caller, drawing.draws))
+        met.choices = drawing.choices
+        if met.choices is not None:
+            raise _Enough from None
         failed.__class__ = _of_kind(failed.verdict)
         raise
     except AdapterUnusable as unusable:
@@ -402,41 +412,6 @@ def _note(connection: Connection, met: _Run, failed: CheckFailed, failure: Failu
     if failed.verdict == "timeout":
         met.hanging_since = min(met.hanging_since, time.monotonic())
     connection.expect_hang(failed.verdict == "timeout")
-
-
-@contextmanager
-def _same_cases_everywhere() -> Iterator[None]:
-    """Keep Hypothesis from drawing constants of the loaded modules, so that a seed gives the same cases everywhere.
-
-    Keep it also from seeding the generators of `random` and `numpy` before each case: an adapter in this process that
-    draws from them would draw the same values in each. And keep it from following each drawn case, after the first
-    ten, with five copies in which one drawn value takes the place of another: of 60 cases, some 18 were drawn (CNF-78).
-
-    Hypothesis has no setting for any of these; versions without these habits need no change. The cache of constants by
-    range is kept from check to check, separate from Hypothesis's own cache.
-    """
-    with ExitStack() as stack:
-        for module, name, value in (
-            (providers, "_get_local_constants", lambda: _NO_CONSTANTS),
-            (providers, "CONSTANTS_CACHE", _CONSTANTS),
-            (core, "deterministic_PRNG", nullcontext),
-            (engine.ConjectureRunner, "generate_mutations_from", _nothing_more),
-            (engine.ConjectureRunner, "generate_mutated_examples", _nothing_more),
-        ):
-            if hasattr(module, name):
-                stack.callback(setattr, module, name, getattr(module, name))
-                setattr(module, name, value)
-        stack.callback(_forget)
-        yield
-
-
-def _nothing_more(runner: engine.ConjectureRunner, drawn: object) -> None:
-    """Make no cases from a drawn one."""
-
-
-def _forget() -> None:
-    """Clear what Hypothesis would keep about each strategy until the process ends (CNF-55)."""
-    getattr(data, "STRUCTURAL_COVERAGE_CACHE", {}).clear()
 
 
 def _failure(failed: CheckFailed, caller: Caller, draws: list[object]) -> Failure:
@@ -497,7 +472,6 @@ def _confirm(connection: Connection, caps: Capabilities, failure: Failure) -> Fa
         return failure
     times = 1 if failure.verdict == "timeout" else _CONFIRMATIONS
     again = sum(_repeats(connection, failure) for _ in range(times))
-    connection.restart()
     if again:
         return replace(failure, again=again)
     message = f"{failure.message} (but not in a fresh process: an answer depends on the requests before it)"

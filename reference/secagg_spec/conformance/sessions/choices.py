@@ -1,11 +1,11 @@
-"""Strategies that draw one of some options, kept for the next draw from the same options.
+"""What is made once for many cases: strategies that draw one of some options, and sessions that cases share.
 
-Hypothesis takes more time to make such a strategy than to draw from it.
+Hypothesis takes more time to make such a strategy than to draw from it, and a session takes a whole round.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -13,6 +13,13 @@ from hypothesis import strategies as st
 
 X = TypeVar("X")
 _KEPT = 2048
+
+
+def shared(draw: Any, kind: Hashable, make: Callable[[Any], X]) -> X:
+    """Draw a value that the cases of a run share with others of its kind; outside a run, make one (CNF-79)."""
+    pooled = getattr(draw, "shared", None)
+    made: X = make(draw) if pooled is None else pooled(kind, make)
+    return made
 
 
 def among(options: Iterable[X]) -> st.SearchStrategy[X]:
