@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
@@ -278,6 +278,12 @@ def _inside(path: Path, form: str, value: Any) -> list[Place]:
 def one_of(draw: Any, found: Sequence[X]) -> X:
     """Draw one of some things that JSON cannot hold by its number, so that a replay can record what was drawn."""
     return found[int(draw(st.integers(0, len(found) - 1)))]
+
+
+def some(draw: Any, names: Iterable[str]) -> list[str]:
+    """Draw one to `MOST_SPOILED` of some names: to build a request costs more than to send it."""
+    ordered = sorted(names)
+    return [draw(among(ordered)) for _ in range(draw(st.integers(1, MOST_SPOILED)))]
 
 
 def put(

@@ -15,7 +15,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import heterosag_parties, heterosag_rounds, heterosag_sessions, strategies
 from secagg_spec.conformance.cases.heterosag_parties import ROLES, SERVED, USER, numbers
-from secagg_spec.conformance.cases.requests import one_of
+from secagg_spec.conformance.cases.requests import one_of, some
 from secagg_spec.conformance.checks import playing, secagg
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
@@ -241,8 +241,9 @@ def _openings(party: str) -> None:
         """In a script, parameters that the text forbids are refused."""
         params, rand = heterosag_parties.begun(draw, party)
         wrong = heterosag_sessions.wrong_numbers(read_parameters(**_own(params)))
-        name = draw(among(sorted(wrong)))
-        caller.refused(party, {**params, **wrong[name]}, BAD_NUMBERS, f"there is {name}", _rand(caller, party, rand))
+        for name in some(draw, wrong):
+            sampled = _rand(caller, party, rand)
+            caller.refused(party, {**params, **wrong[name]}, BAD_NUMBERS, f"there is {name}", sampled)
 
     @check(f"{NEW}/{party}-parameters", *(f"HSA-0{n}" for n in range(1, 6)), operations=SESSIONS,
            applies=playing.plays(party), examples=30)  # fmt: skip
