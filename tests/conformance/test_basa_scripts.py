@@ -22,8 +22,9 @@ from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.mutation.evidence import PlantedConnection
 from secagg_spec.conformance.running.runner import Settings, first_failure, run
 from secagg_spec.conformance.sdk.secagg_adapter import Reject, check_form
-from secagg_spec.conformance.sessions import basa_acts, basa_fixed, basa_stage
+from secagg_spec.conformance.sessions import basa_acts, basa_fixed
 from secagg_spec.conformance.sessions.basa_acts import Director, part_of
+from secagg_spec.conformance.sessions.basa_stage import PositionStage
 from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.conformance.sessions.mixed import Difference, Player
 from secagg_spec.conformance.targets.reference import adapter as reference
@@ -205,7 +206,7 @@ def test_two_implementations_share_an_epoch_in_every_assignment_of_roles(
     chosen = {role for role, other in zip(Role, roles, strict=True) if other}
     parties = [party for party in stage.deal.setups if role_of(party) in chosen]
     adapter = Altering(own=own_values(stage.deal) if own else None)
-    again = basa_stage.play(stage.deal, dict.fromkeys(parties, adapter.player()), stage.turns)
+    again = PositionStage.played(stage.deal, dict.fromkeys(parties, adapter.player()), stage.turns)
     assert len(again.aggregates) == len(stage.aggregates)
     if not own:
         assert [total.tolist() for total in again.aggregates] == [total.tolist() for total in stage.aggregates]
@@ -224,7 +225,7 @@ def test_what_an_implementation_draws_itself_is_new(party: int, name: str, text:
     own = own_values(stage.deal)
     own[party][name] = own[party][name][:1] * 4
     with pytest.raises(Difference, match=text):
-        basa_stage.play(stage.deal, {party: Altering(own=own).player()}, stage.turns)
+        PositionStage.played(stage.deal, {party: Altering(own=own).player()}, stage.turns)
 
 
 def test_seeds_for_several_positions_are_different() -> None:
@@ -232,7 +233,7 @@ def test_seeds_for_several_positions_are_different() -> None:
     own = own_values(stage.deal)
     own[0]["seeds"] = [entry[:64] * 5 for entry in own[0]["seeds"]]
     with pytest.raises(Difference, match="user 0, step upload: seed 1 was used before"):
-        basa_stage.play(stage.deal, {0: Altering(own=own).player()}, stage.turns)
+        PositionStage.played(stage.deal, {0: Altering(own=own).player()}, stage.turns)
 
 
 def more_weight(message: Any) -> Any:
@@ -274,7 +275,7 @@ def test_a_fault_is_located_at_its_party(phase: str, party: int, change: Any, ow
     stage = session().stage
     adapter = Altering(phase, change, own_values(stage.deal) if own else None)
     with pytest.raises(Difference, match=text) as caught:
-        basa_stage.play(stage.deal, {party: adapter.player()}, stage.turns)
+        PositionStage.played(stage.deal, {party: adapter.player()}, stage.turns)
     assert caught.value.party == party
 
 
@@ -289,7 +290,7 @@ def test_a_sum_that_is_not_that_of_the_accepted_updates_is_seen() -> None:
             return Answer("result", value={**answer.value, "aggregate": "00" * 12})
 
     with pytest.raises(Difference, match=r"the server, step recover: aggregate: got 00"):
-        basa_stage.play(stage.deal, {SERVER: Wrong().player()}, stage.turns)
+        PositionStage.played(stage.deal, {SERVER: Wrong().player()}, stage.turns)
 
 
 # -------------------------------------------------------------------------------------------------------------- checks
@@ -301,7 +302,7 @@ def test_a_sum_that_is_not_that_of_the_accepted_updates_is_seen() -> None:
 def test_a_drawn_session_can_be_gone_through_again(data: st.DataObject) -> None:
     director = basa_sessions.session(data.draw)
     stage = director.stage
-    again = basa_stage.play(stage.deal, {}, stage.turns)
+    again = PositionStage.played(stage.deal, {}, stage.turns)
     assert [total.tolist() for total in again.aggregates] == [total.tolist() for total in stage.aggregates]
     assert 1 <= len(again.aggregates) <= 2
     for party, moments in director.moments.items():

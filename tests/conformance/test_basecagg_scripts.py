@@ -19,8 +19,7 @@ from secagg_spec.conformance.cases import basecagg_sessions
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.running.runner import Settings, first_failure, run
-from secagg_spec.conformance.sessions import basecagg_stage
-from secagg_spec.conformance.sessions.basecagg_stage import Stage, Turn, opened_stage
+from secagg_spec.conformance.sessions.basecagg_stage import Stage, Turn
 from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.conformance.sessions.mixed import Difference, Player
 from secagg_spec.conformance.targets.reference import adapter as reference
@@ -58,7 +57,7 @@ def ask(op: str, params: dict[str, Any], rand: dict[str, Any] | None = None) -> 
 
 def two_buffers(*, sealed: bool = True) -> Stage:
     """Return a session of two buffers, with an update in the second one that is a round late."""
-    stage = opened_stage(deal(sealed=sealed))
+    stage = Stage.of(deal(sealed=sealed))
     start(stage, 0, 1, 2, 3)
     send(stage, 1)
     send(stage, 0, 3)
@@ -265,7 +264,7 @@ def own_values(dealt: Deal) -> dict[str, Any]:
 def test_two_implementations_recover_buffers_with_several_stamps(parties: tuple[int, ...], own: bool) -> None:
     played = two_buffers()
     adapter = Altering(own=own_values(played.deal) if own else None)
-    again = basecagg_stage.play(played.deal, dict.fromkeys(parties, adapter.player()), played.turns)
+    again = Stage.played(played.deal, dict.fromkeys(parties, adapter.player()), played.turns)
     assert len(again.aggregates) == 2
     if not own:
         assert [total.tolist() for total in again.aggregates] == [total.tolist() for total in played.aggregates]
@@ -318,7 +317,7 @@ def test_a_fault_is_located_at_its_party(phase: str, party: int, change: Any, ow
     played = two_buffers()
     adapter = Altering(phase, change, own_values(played.deal) if own else None)
     with pytest.raises(Difference, match=message) as caught:
-        basecagg_stage.play(played.deal, {party: adapter.player()}, played.turns)
+        Stage.played(played.deal, {party: adapter.player()}, played.turns)
     assert caught.value.party == party
 
 
@@ -332,7 +331,7 @@ def test_a_message_that_is_not_sent_is_missed_where_it_should_have_come_from() -
             return Answer("result", value={"outbox": []}) if silent else answer
 
     with pytest.raises(Difference, match="user 3, step upload: there is no message from user 3 to the server"):
-        basecagg_stage.play(played.deal, {3: Silent(own=own_values(played.deal)).player()}, played.turns)
+        Stage.played(played.deal, {3: Silent(own=own_values(played.deal)).player()}, played.turns)
 
 
 # -------------------------------------------------------------------------------------------------------------- checks
@@ -344,7 +343,7 @@ def test_a_drawn_session_recovers_its_buffers_and_can_be_gone_through_again(data
     played = basecagg_sessions.played(data.draw, active=active)
     assert played.deal.protocol == ("basecagg-active" if active else "basecagg")
     dealt = basecagg_sessions.trimmed(data.draw, played)
-    again = opened_stage(dealt)
+    again = Stage.of(dealt)
     for turn in played.turns:
         again.take(Turn(turn.party, turn.phase, turn.inbox))
     assert [total.tolist() for total in again.aggregates] == [total.tolist() for total in played.aggregates]

@@ -26,7 +26,9 @@ from secagg_spec.conformance.checks import Check, playing
 from secagg_spec.conformance.checks.base import Caller, Exchange
 from secagg_spec.conformance.running.runner import Failure, Settings, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS
-from secagg_spec.conformance.sessions import basa_stage, basecagg_stage, mixed
+from secagg_spec.conformance.sessions import mixed
+from secagg_spec.conformance.sessions.basa_stage import PositionStage
+from secagg_spec.conformance.sessions.basecagg_stage import Stage
 from secagg_spec.conformance.sessions.deals import NOBODY, Deal, Dropouts, called
 from secagg_spec.conformance.sessions.mixed import Difference, Player
 from secagg_spec.conformance.targets import TARGETS, TargetAbsent
@@ -259,10 +261,10 @@ def drawn_round(draw: Any, protocol: str) -> tuple[Deal, Dropouts, Act]:
     if protocol.startswith("basecagg"):
         played = basecagg_sessions.played(draw, active=protocol != "basecagg")
         trimmed = basecagg_sessions.trimmed(draw, played)
-        return trimmed, NOBODY, lambda players: basecagg_stage.play(trimmed, players, played.turns)
+        return trimmed, NOBODY, lambda players: Stage.played(trimmed, players, played.turns)
     if protocol == _WITH_AUTHORITY:
         visited = basa_sessions.session(draw).stage
-        return visited.deal, NOBODY, lambda players: basa_stage.play(visited.deal, players, visited.turns)
+        return visited.deal, NOBODY, lambda players: PositionStage.played(visited.deal, players, visited.turns)
     deal = dealt_rounds.deal(draw, protocol)
     dropouts = dealt_rounds.dropouts(draw, deal, draw(st.integers(0, 2)))
     return deal, dropouts, lambda players: mixed.play(deal, players, dropouts)

@@ -20,7 +20,7 @@ from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import basecagg_sessions, lightsecagg_parties, strategies
 from secagg_spec.conformance.cases.basecagg_sessions import FUNCTIONS
 from secagg_spec.conformance.sessions.basa_acts import Act, Director, Tamper, positions, same, verifying
-from secagg_spec.conformance.sessions.basa_stage import opened_stage
+from secagg_spec.conformance.sessions.basa_stage import PositionStage
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.crypto.entropy import SeededSource
@@ -256,7 +256,7 @@ def _user_values(draw: Any, source: SeededSource, numbers: Mapping[str, Any], co
 
 def directed(draw: Any, drawn: Plan, tamper: Tamper | None = None) -> Director:
     """Draw what the parties of a plan are given, and run it."""
-    director = Director(opened_stage(deal(draw, drawn)), tamper or same)
+    director = Director(PositionStage.of(deal(draw, drawn)), tamper or same)
     director.play(drawn.acts)
     return director
 

@@ -18,7 +18,7 @@ from secagg_spec.arithmetic.staleness import Staleness, floor_weight
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import lightsecagg_active_parties, lightsecagg_parties, strategies
-from secagg_spec.conformance.sessions.basecagg_stage import Key, Stage, Turn, answering, opened_stage
+from secagg_spec.conformance.sessions.basecagg_stage import Key, Stage, Turn, answering
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.conformance.sessions.session import base_of
@@ -392,7 +392,7 @@ class Director:
 
 def session(draw: Any, dealt: Deal, count: int, spare: int = 0) -> Stage:
     """Draw a session in which `count` buffers are recovered."""
-    director = Director(draw, opened_stage(dealt))
+    director = Director(draw, Stage.of(dealt))
     for _ in range(count):
         director.buffer(spare)
     director.bustle(3)
@@ -411,7 +411,7 @@ def _roomy(draw: Any, latest: Sequence[int], spare: int = 0, active: bool = Fals
 def late(draw: Any, *, active: bool = False) -> Stage:
     """Draw a session in which an update is older than tau_max while the buffer has room for it."""
     chosen = _roomy(draw, (0, 1), active=active)
-    director = Director(draw, opened_stage(deal(draw, chosen, count=chosen["tau_max"] + 2)))
+    director = Director(draw, Stage.of(deal(draw, chosen, count=chosen["tau_max"] + 2)))
     [slow] = strategies.subset(draw, director.users, 1, 1)
     director.start([slow])
     for _ in range(chosen["tau_max"] + 1):
@@ -423,7 +423,7 @@ def late(draw: Any, *, active: bool = False) -> Stage:
 
 def crowded(draw: Any, *, active: bool = False) -> Stage:
     """Draw a session in which more users train than a buffer has places."""
-    director = Director(draw, opened_stage(deal(draw, _roomy(draw, _LATEST, active=active), count=2)))
+    director = Director(draw, Stage.of(deal(draw, _roomy(draw, _LATEST, active=active), count=2)))
     director.start(director.users)
     director.fill()
     director.close()
@@ -433,7 +433,7 @@ def crowded(draw: Any, *, active: bool = False) -> Stage:
 
 def mixed_ages(draw: Any, spare: int = 0, active: bool = False) -> Stage:
     """Draw a session in which everybody trains at once, so that the second buffer holds late updates."""
-    director = Director(draw, opened_stage(deal(draw, _roomy(draw, (2, 1, 3), spare, active), count=3)))
+    director = Director(draw, Stage.of(deal(draw, _roomy(draw, (2, 1, 3), spare, active), count=3)))
     director.start(director.users)
     for _ in range(2):
         director.fill()

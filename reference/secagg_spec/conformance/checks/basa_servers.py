@@ -26,9 +26,9 @@ from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_SIGNATURE, C
 from secagg_spec.conformance.checks.faults import REFUSALS
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.scripts import Fault
-from secagg_spec.conformance.sessions import basa_stage
 from secagg_spec.conformance.sessions.basa_acts import Director, Moment, Part, part_of, positions
 from secagg_spec.conformance.sessions.basa_cast import Cast
+from secagg_spec.conformance.sessions.basa_stage import PositionStage
 from secagg_spec.conformance.sessions.basecagg_stage import staleness_of
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.mixed import Difference
@@ -391,7 +391,7 @@ def _spoilt(draw: Any) -> _Spoiling:
     if not drawn.ready:
         for kind in ("upload",) * (drawn.number("T") + 2 - len(drawn.accepted)):
             drawn.visit(kind)
-    director = _Spoiling(basa_stage.opened_stage(basa_sessions.deal(draw, drawn)))
+    director = _Spoiling(PositionStage.of(basa_sessions.deal(draw, drawn)))
     director.spoilt = set(strategies.subset(draw, drawn.accepted, 1, 2))
     cast = Cast(director.stage.deal)
     bit, which, empty = draw(st.integers(0, 79)), draw(st.integers(0, 2)), _empty(drawn)
@@ -428,6 +428,6 @@ def mixed_session(draw: Any, caller: Caller) -> None:
     users = strategies.subset(draw, stage.deal.users, 1, 3) if Role.USER in chosen else []
     others = [party for party, role in ((SERVER, Role.SERVER), (AUTHORITY, Role.AUTHORITY)) if role in chosen]
     try:
-        basa_stage.play(stage.deal, dict.fromkeys([*others, *users], playing.player(caller)), stage.turns)
+        PositionStage.played(stage.deal, dict.fromkeys([*others, *users], playing.player(caller)), stage.turns)
     except Difference as difference:
         raise playing.failed(difference) from None

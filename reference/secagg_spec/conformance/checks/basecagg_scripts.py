@@ -51,7 +51,7 @@ from secagg_spec.conformance.checks.scripts import (
     drop_faults,
     taken,
 )
-from secagg_spec.conformance.sessions import basecagg_stage
+from secagg_spec.conformance.sessions.basecagg_stage import Stage, answering
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.conformance.sessions.session import Played, exchanged
@@ -221,7 +221,7 @@ def _payload(draw: Any, scene: Played) -> Fault | None:
 
 def buffers(scene: Played) -> list[int]:
     """Return the numbers of the steps in which a user receives a buffer, or the server the answers to one."""
-    phase = "recover" if scene.party == SERVER else basecagg_stage.answering(scene.deal)
+    phase = "recover" if scene.party == SERVER else answering(scene.deal)
     return [at for at, event in enumerate(scene.events()) if event.step.phase == phase]
 
 
@@ -237,7 +237,7 @@ def _shown(scene: Played, round: int, entries: Sequence[tuple[int, int, int]]) -
 
 
 def _told(scene: Played, message: BufferedSet) -> Call:
-    return Call.of(basecagg_stage.answering(scene.deal), (message,))
+    return Call.of(answering(scene.deal), (message,))
 
 
 @_user.refuses("entries", "BSA-21", "ADP-21")
@@ -861,7 +861,7 @@ def _mixed(protocol: str, *clauses: str) -> None:
         server = [SERVER] if Role.SERVER in roles and (not users or draw(st.booleans())) else []
         dealt_out = basecagg_sessions.trimmed(draw, played)
         try:
-            basecagg_stage.play(dealt_out, dict.fromkeys([*server, *users], playing.player(caller)), played.turns)
+            Stage.played(dealt_out, dict.fromkeys([*server, *users], playing.player(caller)), played.turns)
         except Difference as difference:
             raise playing.failed(difference) from None
 

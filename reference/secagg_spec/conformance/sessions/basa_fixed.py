@@ -10,7 +10,7 @@ import numpy as np
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.sessions.basa_acts import Act, Director, budget, positions, verifying
-from secagg_spec.conformance.sessions.basa_stage import opened_stage
+from secagg_spec.conformance.sessions.basa_stage import PositionStage
 from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
@@ -122,6 +122,6 @@ def _update(data: bytes, numbers: Mapping[str, Any]) -> UintArray:
 
 def played(take: Take, numbers: Mapping[str, Any], first: int, given: Sequence[Act]) -> Director:
     """Return a session after its acts."""
-    director = Director(opened_stage(deal(take, numbers, first, given)))
+    director = Director(PositionStage.of(deal(take, numbers, first, given)))
     director.play(given)
     return director

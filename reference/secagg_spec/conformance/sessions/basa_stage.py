@@ -8,7 +8,6 @@ the keys of each epoch and, if the reference plays the authority and can open bo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,9 +16,8 @@ import numpy as np
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.sessions.basa_cast import KEY, Cast
-from secagg_spec.conformance.sessions.basecagg_stage import Stage, Turn, follow, weighted_sum
-from secagg_spec.conformance.sessions.deals import Deal
-from secagg_spec.conformance.sessions.mixed import Difference, Player, Remote, opened
+from secagg_spec.conformance.sessions.basecagg_stage import Stage, Turn, weighted_sum
+from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.errors import DecryptionFailed, ParameterError
 from secagg_spec.protocols.basa.messages import ACCEPTED, EpochKeys, PositionState, PositionUpload
 from secagg_spec.protocols.codec import Message
@@ -86,24 +84,3 @@ class PositionStage(Stage):
             what = f"aggregate: got {entry.get('aggregate')}, must be {pack(total)}"
             raise Difference("wrong_value", SERVER, "recover", what)
         self.aggregates.append(total)
-
-
-def opened_stage(deal: Deal, remotes: Mapping[int, Remote] | None = None) -> PositionStage:
-    """Return the stage of a session before its first turn."""
-    return PositionStage(deal, {party: deal.open(party) for party in deal.setups}, remotes or {})
-
-
-def play(deal: Deal, players: Mapping[int, Player], turns: Sequence[Turn]) -> PositionStage:
-    """Play a session: adapters play the parties that `players` names, and the reference plays the others.
-
-    Raises
-    ------
-    Difference
-        The first fault: a wrong step or sum, or the refusal of a correct step.
-    """
-    with ExitStack() as stack:
-        remotes = {party: stack.enter_context(opened(player, deal, party)) for party, player in players.items()}
-        stage = opened_stage(deal, remotes)
-        for turn in turns:
-            follow(stage, turn)
-    return stage

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -57,6 +57,38 @@ class Stage:
     updates: dict[tuple[int, int], UintArray] = field(default_factory=dict)
     announced: BufferedSet | None = None
     aggregates: list[UintArray] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, deal: Deal, remotes: Mapping[int, Remote] | None = None) -> Self:
+        """Return the stage of a session before its first turn."""
+        return cls(deal, {party: deal.open(party) for party in deal.setups}, remotes or {})
+
+    @classmethod
+    def played(cls, deal: Deal, players: Mapping[int, Player], turns: Sequence[Turn]) -> Self:
+        """Play a session: adapters play the parties that `players` names, and the reference plays the others.
+
+        The turns come from a session that the reference played, so every step must be taken.
+
+        Raises
+        ------
+        Difference
+            The first fault: a wrong step or sum, or the refusal of a correct step.
+        """
+        with ExitStack() as stack:
+            remotes = {party: stack.enter_context(opened(player, deal, party)) for party, player in players.items()}
+            stage = cls.of(deal, remotes)
+            for turn in turns:
+                stage.follow(turn)
+        return stage
+
+    def follow(self, turn: Turn) -> None:
+        """Take a turn; if a message was not sent, the party that should have sent it is at fault."""
+        for key in turn.inbox:
+            if key not in self.sent:
+                author = self.turns[key.turn]
+                what = f"there is no message from {called(key.sender)} to {called(key.receiver)}"
+                raise Difference("wrong_value", author.party, author.phase, what)
+        self.take(turn)
 
     def take(self, turn: Turn) -> list[Key]:
         """Let a party take its step, and return the keys of the messages that it sends.
@@ -166,36 +198,3 @@ def answering(deal: Deal) -> str:
 def staleness_of(numbers: Mapping[str, Any]) -> Staleness:
     """Return the staleness function of a session."""
     return Staleness(numbers["kind"], numbers["numerator"], numbers["denominator"], int(numbers["start"]))
-
-
-def opened_stage(deal: Deal, remotes: Mapping[int, Remote] | None = None) -> Stage:
-    """Return the stage of a session before its first turn."""
-    return Stage(deal, {party: deal.open(party) for party in (*deal.users, SERVER)}, remotes or {})
-
-
-def play(deal: Deal, players: Mapping[int, Player], turns: Sequence[Turn]) -> Stage:
-    """Play a session: adapters play the parties that `players` names, and the reference plays the others.
-
-    The turns come from a session that the reference played, so every step must be taken.
-
-    Raises
-    ------
-    Difference
-        The first fault: a wrong step or sum, or the refusal of a correct step.
-    """
-    with ExitStack() as stack:
-        remotes = {party: stack.enter_context(opened(player, deal, party)) for party, player in players.items()}
-        stage = opened_stage(deal, remotes)
-        for turn in turns:
-            follow(stage, turn)
-    return stage
-
-
-def follow(stage: Stage, turn: Turn) -> None:
-    """Take a turn; if a message was not sent, the party that should have sent it is at fault."""
-    for key in turn.inbox:
-        if key not in stage.sent:
-            author = stage.turns[key.turn]
-            what = f"there is no message from {called(key.sender)} to {called(key.receiver)}"
-            raise Difference("wrong_value", author.party, author.phase, what)
-    stage.take(turn)
