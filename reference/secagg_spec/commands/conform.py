@@ -23,7 +23,7 @@ from secagg_spec.conformance.mutation import coverage
 from secagg_spec.conformance.reports import document, junit, page, summaries
 from secagg_spec.conformance.reports import report as reporting
 from secagg_spec.conformance.reports.report import TargetReport
-from secagg_spec.conformance.running import defaults, parallel
+from secagg_spec.conformance.running import defaults, drawing, parallel
 from secagg_spec.conformance.running import expectations as expected
 from secagg_spec.conformance.running.runner import Outcome, Settings, begin, judged, outcomes
 from secagg_spec.conformance.targets import TARGETS
@@ -91,7 +91,7 @@ def main(given: argparse.Namespace) -> int:
         raise UsageError(f"-k {pattern}: no check or vector has this id or clause (see --list-checks)")
     _refuse_unwritable(given)
     _point_out_options(given.adapter)
-    defaults.leave_the_folder_alone()
+    drawing.leave_the_folder_alone()
     named = opening.connections(given.target, given.adapter, given.timeout, given.start_timeout)
     entries = {name: expected.known(name, given.expect) for name, _ in named}
     reports, files = list[TargetReport](), _Files(settings, given)

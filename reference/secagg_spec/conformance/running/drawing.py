@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any
 
 from hypothesis import core
 from hypothesis import strategies as st
+from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.control import BuildContext, current_build_context
 from hypothesis.internal.cache import LRUCache
 from hypothesis.internal.conjecture import data, engine, providers
@@ -104,6 +107,13 @@ def _made(make: Callable[[Draw], Any], seed: str, *, simplest: bool) -> _Shared:
         drawing = Drawing(chosen.draw)
         value = make(drawing)
     return _Shared(value, tuple(drawing.draws), tuple(chosen.choices))
+
+
+def leave_the_folder_alone() -> None:
+    """Make Hypothesis store its tables of characters in the user's cache instead of the current folder."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    with suppress(OSError, RuntimeError):
+        set_hypothesis_home_dir(cache / "secagg-spec")
 
 
 @contextmanager

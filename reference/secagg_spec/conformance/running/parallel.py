@@ -22,7 +22,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities, greet
 from secagg_spec.conformance.adapter.connection import ProcessConnection
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
 from secagg_spec.conformance.checks import Check
-from secagg_spec.conformance.running import defaults
+from secagg_spec.conformance.running import drawing
 from secagg_spec.conformance.running.runner import Outcome, Settings, judged, outcomes
 
 _END_SECONDS = 10.0
@@ -141,7 +141,7 @@ _workers: list[_Worker] = []
 
 def _begin(stopped: Synchronized[int]) -> None:
     """Leave interrupts to the first process, and close the adapter when this process ends."""
-    defaults.leave_the_folder_alone()
+    drawing.leave_the_folder_alone()
     worker = _Worker(stopped)
     _workers.append(worker)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
