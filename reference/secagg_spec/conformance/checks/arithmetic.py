@@ -207,7 +207,7 @@ def _lengths(operation: str, name: str) -> None:
         """Vectors with mismatched lengths are refused, even where the shorter one could be broadcast."""
         valid = VALID[operation](draw, call.caps)
         text = valid.params[name]
-        changed = draw(among((text + text, text + "00000000", "")))
+        changed = one_of(draw, (text + text, text + "00000000", ""))
         call.refused(operation, {**valid.params, name: changed}, LENGTH, f"{name} has the wrong length")
 
 
@@ -229,7 +229,7 @@ def _tied(operation: str, names: tuple[str, ...]) -> None:
             if place.path[1] in names and place.form in _RESIZED
         ]
         place = one_of(draw, tied)
-        changed = draw(among(_RESIZED[place.form](place.value)))
+        changed = one_of(draw, _RESIZED[place.form](place.value))
         sampled, listed = place.path[0] == "rand", place.form == "vectors"
         codes = LENGTH | (BAD_RANDOMNESS if sampled else frozenset()) | (TOO_FEW if listed else frozenset())
         params, rand = put(valid.params, rand, place.path, changed)

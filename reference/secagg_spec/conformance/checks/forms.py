@@ -308,7 +308,7 @@ def _can(operation: str) -> Any:
 def _spoiled(draw: Any, found: list[Place], wrong: Callable[[Place], list[Any]]) -> list[tuple[Place, Any]]:
     """Draw up to four members, each with a wrong value: to build a request costs more than to send it."""
     chosen = [_drawn(draw, found) for _ in range(draw(st.integers(1, MOST_SPOILED)))]
-    return [(place, draw(among(wrong(place)))) for place in chosen]
+    return [(place, one_of(draw, wrong(place))) for place in chosen]
 
 
 def _drawn(draw: Any, found: list[Place]) -> Place:
