@@ -9,6 +9,7 @@ import inspect
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.adapter.capabilities import shake_hands
+from secagg_spec.conformance.adapter.capabilities import greet, shake_hands
 from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, parse_answer
+from secagg_spec.conformance.checks.base import Caller, Check
 from secagg_spec.conformance.reports import document
 from secagg_spec.conformance.running import expectations, repros
-from secagg_spec.conformance.running.runner import Settings, run
+from secagg_spec.conformance.running.runner import Settings, run, run_check
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.vectors import store
 from secagg_spec.errors import UsageError
@@ -245,8 +247,21 @@ def test_expectations_that_are_nearly_right_are_read_or_refused(tmp_path: Path, 
 # --------------------------------------------------------------------------------------------------------- memory
 
 
+def new_strategy(draw: Any, call: Caller) -> None:
+    """Draw from a strategy that no case drew from before."""
+    call.ask("hello", {"protocol": [1, 0]})
+    draw(st.integers(0, 2**64))
+    draw(st.sampled_from((next(NUMBERS), 0)))
+
+
+NUMBERS = count(1)
+FRESH = Check("any/check", (), (), new_strategy, lambda caps: True, "")
+
+
 def objects(seed: int) -> int:
     """Return how many objects there are after some checks were judged once more."""
+    connection = DirectConnection(reference.build().answer)
+    run_check(connection, greet(connection.ask), FRESH, Settings(cases=20, seed=seed))
     for pattern in ("field.add/*", "lightsecagg.mask/*"):
         run(DirectConnection(reference.build().answer), Settings(cases=20, seed=seed, pattern=pattern))
     gc.collect()
