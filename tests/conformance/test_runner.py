@@ -8,6 +8,7 @@ import random
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -219,6 +220,26 @@ def test_a_failure_in_a_shared_session_is_the_smallest_one() -> None:
     assert outcome.failure is not None
     *numbers, more = outcome.failure.draws
     assert [*numbers, more] == [0, 0, 9000, 1000]
+
+
+@pytest.mark.requirement("CNF-79")
+def test_a_failure_after_a_session_that_was_exchanged_is_the_smallest_one() -> None:
+    """A case takes another session when the first one does not allow its fault."""
+
+    def judge_case(draw: Any, call: Caller) -> None:
+        first, second = (shared(draw, ("any",), pair) for _ in range(2))
+        call.ask("hello", {"protocol": [1, 0]})
+        if min(second) > 10_000 > max(first):
+            raise CheckFailed("wrong_value", "the second is larger")
+
+    def pair(draw: Any) -> tuple[int, int]:
+        small = draw(st.booleans())
+        return draw(st.integers(0, 99 if small else 2**32)), draw(st.integers(0, 99 if small else 2**32))
+
+    connection, check = DirectConnection(reference.build().answer), replace(sharing([]), judge=judge_case)
+    outcome = run_check(connection, greet(connection.ask), check, Settings(cases=100, seed=1))
+    assert outcome.failure is not None
+    assert outcome.failure.draws == (False, 0, 0, False, 10_001, 10_001)
 
 
 @pytest.mark.requirement("CNF-79")

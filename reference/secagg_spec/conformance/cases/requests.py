@@ -280,10 +280,15 @@ def one_of(draw: Any, found: Sequence[X]) -> X:
     return found[int(draw(st.integers(0, len(found) - 1)))]
 
 
+def several(draw: Any, drawn: Callable[[], X]) -> list[X]:
+    """Draw one to `MOST_SPOILED` things for one request: to build it costs more than to send it."""
+    return [drawn() for _ in range(draw(st.integers(1, MOST_SPOILED)))]
+
+
 def some(draw: Any, names: Iterable[str]) -> list[str]:
-    """Draw one to `MOST_SPOILED` of some names: to build a request costs more than to send it."""
-    ordered = sorted(names)
-    return [draw(among(ordered)) for _ in range(draw(st.integers(1, MOST_SPOILED)))]
+    """Draw one or several of some names."""
+    ordered = among(sorted(names))
+    return several(draw, lambda: str(draw(ordered)))
 
 
 def put(

@@ -12,6 +12,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import basa_functions as scenes
 from secagg_spec.conformance.cases.basa_schedules import EPOCHS, Opened, Plan, Session, plan, session, valid
+from secagg_spec.conformance.cases.requests import some
 from secagg_spec.conformance.checks.basa import ELSEWHERE, UPDATE
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
@@ -285,9 +286,9 @@ def numbers(draw: Any, call: Caller) -> None:
     """Numbers of a session that the text forbids are refused."""
     made = valid(draw, 1)
     wrong = scenes.wrong_numbers(made.plan.parameters)
-    name = draw(among(sorted(wrong)))
     rand = call.randomness(EPOCHS, made.rand)
-    call.refused(EPOCHS, {**made.params, **wrong[name]}, ELSEWHERE, f"there is a rule broken ({name})", rand)
+    for name in some(draw, wrong):
+        call.refused(EPOCHS, {**made.params, **wrong[name]}, ELSEWHERE, f"there is a rule broken ({name})", rand)
 
 
 @check(f"{EPOCHS}/bound", "ERR-02", operations=(EPOCHS,), examples=10)

@@ -92,7 +92,7 @@ class Refusals:
         def register(build: Build) -> Build:
             def judge(draw: Any, call: Caller) -> None:
                 for _ in range(_SESSIONS):
-                    session = self.shared(draw, call.caps, **given)
+                    session = self.session_of_run(draw, call.caps, **given)
                     fault = build(draw, session)
                     if fault is not None:
                         self.judge(call, session, fault)
@@ -157,7 +157,7 @@ class Refusals:
                 clauses = (*rule.clauses, *more.get(name.replace("-", "_"), ()))
                 self.refuses(name, *clauses, examples=rule.weight * self.examples)(rule.build)
 
-    def shared(self, draw: Any, caps: Capabilities, **given: Any) -> Any:
+    def session_of_run(self, draw: Any, caps: Capabilities, **given: Any) -> Any:
         """Draw one of the sessions that the checks of the party share in a run."""
         kind = (self.party, *sorted(given.items()))
         return shared(draw, kind, lambda drawing: self.session(drawing, caps, **given))
@@ -175,7 +175,7 @@ class Refusals:
         @self._check("refused-step", "ERR-01", *clauses, examples=examples)
         def refused_steps(draw: Any, call: Caller) -> None:
             """After the party refused other steps, its right steps come out as if it had never been asked those."""
-            session = self.shared(draw, call.caps)
+            session = self.session_of_run(draw, call.caps)
             self.judge(call, session, *self.drawn(draw, session))
 
     def _check(

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.cases.requests import MOST_SPOILED, Place, can_request, one_of, places, put
+from secagg_spec.conformance.cases.requests import Place, can_request, one_of, places, put, several
 from secagg_spec.conformance.cases.strategies import decimal
 from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks.base import (
@@ -306,8 +306,8 @@ def _can(operation: str) -> Any:
 
 
 def _spoiled(draw: Any, found: list[Place], wrong: Callable[[Place], list[Any]]) -> list[tuple[Place, Any]]:
-    """Draw up to four members, each with a wrong value: to build a request costs more than to send it."""
-    chosen = [_drawn(draw, found) for _ in range(draw(st.integers(1, MOST_SPOILED)))]
+    """Draw one or several members, each with a wrong value."""
+    chosen = several(draw, lambda: _drawn(draw, found))
     return [(place, one_of(draw, wrong(place))) for place in chosen]
 
 

@@ -251,9 +251,9 @@ def _openings(party: str) -> None:
         """In a session, parameters that the text forbids are refused."""
         deal, seat = heterosag_rounds.deal(draw), 0 if party == USER else SERVER
         wrong = heterosag_sessions.wrong_numbers(read_parameters(**deal.numbers))
-        name = draw(among(sorted(wrong)))
-        params = {"handle": "h", **deal.opening(seat), "numbers": {**deal.numbers, **wrong[name]}}
-        caller.refused(NEW, params, BAD_NUMBERS, f"there is {name}", deal.rand(seat))
+        for name in some(draw, wrong):
+            params = {"handle": "h", **deal.opening(seat), "numbers": {**deal.numbers, **wrong[name]}}
+            caller.refused(NEW, params, BAD_NUMBERS, f"there is {name}", deal.rand(seat))
 
 
 def _own(params: Mapping[str, Any]) -> dict[str, Any]:

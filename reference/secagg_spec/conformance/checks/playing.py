@@ -144,5 +144,5 @@ def right_steps(refusals: Refusals, examples: tuple[int, int, int], *clauses: st
     @check(f"{NEW}/{name}", "ERR-01", "ADP-24", "ADP-29", operations=SESSIONS, applies=plays(name), examples=played)
     def session(draw: Any, caller: Caller) -> None:
         """In a session each step is the one of the text, and refused steps leave no trace."""
-        drawn = refusals.shared(draw, caller.caps)
+        drawn = refusals.session_of_run(draw, caller.caps)
         judge(caller, drawn, *refusals.drawn(draw, drawn))

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.cases.wrong_signatures import cut
 from secagg_spec.conformance.checks.base import BAD_SIGNATURE, MALFORMED, NOT_64_EACH, OUTSIDE, TOO_FEW, TWICE
 from secagg_spec.conformance.checks.faults import Refusals
@@ -149,7 +150,7 @@ def refuse_quorums(
         quorum = drawn(draw, session)
         users = quorum.message.signers
         *made, last = (quorum.right(user) for user in users)
-        made.append(draw(among((last[:-1], b"", last + b"\0", last * 2))))
+        made.append(one_of(draw, (last[:-1], b"", last + b"\0", last * 2)))
         why = "the signatures have another length"
         return quorum.fault(session, users, NOT_64_EACH, why, None, made)
 

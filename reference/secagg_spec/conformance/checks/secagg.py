@@ -13,7 +13,7 @@ from secagg_spec.arithmetic.shamir import ELEMENT_BYTES
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import dealt_rounds, secagg_active_parties, strategies
 from secagg_spec.conformance.cases.lightsecagg_parties import key_of
-from secagg_spec.conformance.cases.requests import one_of
+from secagg_spec.conformance.cases.requests import one_of, some
 from secagg_spec.conformance.cases.secagg_active_parties import signed
 from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import (
@@ -650,12 +650,10 @@ def _parameters(party: str) -> None:
     def parameters(draw: Any, call: Caller) -> None:
         """Parameters that the text forbids are refused."""
         deal = dealt_rounds.secagg(draw)
-        numbers = dict(deal.numbers)
-        wrong = _wrong_numbers(numbers)
-        name = draw(among(sorted(wrong)))
-        numbers.update(wrong[name])
-        params = {"handle": "h", **deal.opening(_any(party)), "numbers": numbers}
-        call.refused(NEW, params, BAD_PARAM, f"the parameters break a rule ({name})", deal.rand(_any(party)))
+        wrong = _wrong_numbers(dict(deal.numbers))
+        for name in some(draw, wrong):
+            params = {"handle": "h", **deal.opening(_any(party)), "numbers": {**deal.numbers, **wrong[name]}}
+            call.refused(NEW, params, BAD_PARAM, f"the parameters break a rule ({name})", deal.rand(_any(party)))
 
     @check(f"{party}/order", "SAG-04", operations=SESSIONS, applies=playing.plays(party), examples=16)
     def order(draw: Any, call: Caller) -> None:

@@ -61,7 +61,7 @@ class Drawing:
     seed: int = 0
     cases: int = SHARED
     draws: list[object] = field(default_factory=list)
-    _exchanged: tuple[int, int, tuple[Any, ...]] | None = None
+    _exchanged: list[tuple[int, int, tuple[Any, ...]]] = field(default_factory=list, init=False)
 
     def __call__(self, strategy: st.SearchStrategy[Any]) -> Any:
         """Draw a value."""
@@ -86,17 +86,19 @@ class Drawing:
             pool[number] = _made(make, f"{self.seed} {kind} {number}", simplest=number == 0)
         chosen: _Shared = pool[number]
         self.draws += chosen.draws
-        self._exchanged = before, len(current_build_context().data.choices), chosen.choices
+        self._exchanged.append((before, len(current_build_context().data.choices), chosen.choices))
         return chosen.value
 
     @property
     def choices(self) -> tuple[Any, ...] | None:
         """The choices of Hypothesis that draw this case with each value of its own; None if nothing was shared."""
-        if self._exchanged is None:
+        if not self._exchanged:
             return None
-        start, stop, choices = self._exchanged
-        made = current_build_context().data.choices
-        return (*made[:start], *choices, *made[stop:])
+        made, whole, at = current_build_context().data.choices, list[Any](), 0
+        for start, stop, choices in self._exchanged:
+            whole += (*made[at:start], *choices)
+            at = stop
+        return (*whole, *made[at:])
 
 
 def _made(make: Callable[[Draw], Any], seed: str, *, simplest: bool) -> _Shared:
