@@ -74,7 +74,12 @@ def around(page: str) -> str:
 
 def rows(page: str, header: str) -> list[list[str]]:
     """Return the cells of the table on a page whose first header is `header`."""
-    table = _page(page).partition(f"| {header} |")[2].partition("\n\n")[0].splitlines()[2:]
+    return rows_of(_page(page), header)
+
+
+def rows_of(text: str, header: str) -> list[list[str]]:
+    """Return the cells of the table of a text whose first header is `header`."""
+    table = text.partition(f"| {header} |")[2].partition("\n\n")[0].splitlines()[2:]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
 
 

@@ -149,7 +149,7 @@ def test_all_kinds_of_ends_are_drawn() -> None:
 )
 def test_what_is_no_event_is_malformed(event: Any) -> None:
     with pytest.raises(Reject) as caught:
-        check_form("schedule", [event], "epoch schedule")
+        check_form("schedule", [event], "[visit]")
     assert caught.value.code == "malformed"
 
 

@@ -157,7 +157,21 @@ def test_a_user_is_named_once_and_is_on_the_roster(users: list[int], code: str) 
     secagg_adapter.check_drop({"share": [0], "upload": [3], "recover": []}, 4)
 
 
-def test_every_member_of_the_operations_of_the_arithmetic_has_a_form() -> None:
-    for name, parts in secagg_adapter.OPERATIONS.items():
-        if name.startswith(("field.", "sample.", "mds.", "quantizer.")):
-            assert {member for part in parts for member in part} <= set(secagg_adapter.FORMS), name
+def test_a_type_says_in_words_what_it_takes() -> None:
+    for type, right, wrong, words in (
+        (
+            "[(integer,vector)]",
+            [[0, "00000001"], [1, ""]],
+            [[0, "1"]],
+            "a list, each entry of it [a JSON integer; lower",
+        ),
+        ("(decimal,decimal)", ["1", "-20"], ["1"], "[a decimal string; a decimal string]"),
+        ("{a:[integer],b:text}", {"a": [1], "b": ""}, {"a": [1]}, "an object with a (a list, each entry of it a JSON"),
+        ("[integer]?", None, [None], "a list, each entry of it a JSON integer; or null"),
+        ("[[integer]]", [[], [7]], [7], "a list, each entry of it a list, each entry of it a JSON integer"),
+    ):
+        assert secagg_adapter.has_form(right, type)
+        assert not secagg_adapter.has_form(wrong, type)
+        assert secagg_adapter.said(type).startswith(words)
+    assert secagg_adapter.has_form("1" * 41, "decimal", digits=None)
+    assert not secagg_adapter.has_form("1" * 41, "decimal")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import history, resources
+from secagg_spec.conformance.adapter import declared
 from secagg_spec.errors import UsageError
 from secagg_spec.history import Changes, History, HistoryError, Text, Version
 
@@ -18,7 +19,8 @@ _EPILOG = """examples:
                                  and how much each version changed
   secagg-spec text 0.1.0         the requirements that a version added,
                                  changed, moved and withdrew
-  secagg-spec text --regenerate  write spec/history.toml and
+  secagg-spec text --regenerate  write spec/history.toml, the tables in the
+                                 helper for adapters, and
                                  spec/operations.json again, in a checkout
 
 exit codes:
@@ -37,7 +39,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("version", nargs="?", metavar="VERSION", help="list the changes of one version")
     parser.add_argument(
-        "--regenerate", action="store_true", help="write spec/history.toml and spec/operations.json again"
+        "--regenerate", action="store_true", help="write what follows from the text again, in a checkout"
     )
     parser.set_defaults(run=main)
 
@@ -62,16 +64,26 @@ def _checkout() -> Path:
 
 
 def _regenerate(path: Path) -> Iterator[str]:
-    """Write the history and the list of operations again; write nothing if an id would be lost."""
-    from secagg_spec.conformance.reports import operations  # noqa: PLC0415 - the checks take a second to load
-
+    """Write the history, the helper and the list of operations again; write nothing if an id would be lost."""
     now = history.text()
     new = history.renewed(history.read(path), now)
     path.write_text(history.written(new), encoding="utf-8")
     yield f"{path.parent.name}/{path.name}"
-    path.with_name(operations.FILE).write_text(operations.written(), encoding="utf-8")
-    yield f"{path.parent.name}/{operations.FILE}"
+    yield from _regenerated_operations(path.parent)
     yield _counts(new.present, history.changes(new, new.present, now))
+
+
+def _regenerated_operations(spec: Path) -> Iterator[str]:
+    """Write the tables of operations into the helper for adapters, and then the list that follows from them."""
+    helper = declared.written()
+    if helper != declared.SDK.read_text(encoding="utf-8"):
+        declared.SDK.write_text(helper, encoding="utf-8")
+        yield f"{declared.SDK.name}: its tables are new, so run this once more"
+        return
+    from secagg_spec.conformance.reports import operations  # noqa: PLC0415 - the checks take a second to load
+
+    (spec / operations.FILE).write_text(operations.written(), encoding="utf-8")
+    yield f"{spec.name}/{operations.FILE}"
 
 
 def _shown(book: History, number: str | None) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from secagg_spec.conformance.adapter.codes import ALL_CODES
 from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, Request
+from secagg_spec.conformance.sdk import secagg_adapter
 from secagg_spec.conformance.sdk.secagg_adapter import MAX_LINE, OPERATIONS, PARTIES, PROTOCOL
 
 Grade = Literal["explicit", "seeded", "none"]
@@ -26,25 +27,12 @@ INTEGER_RANGES = ("N", "D", "U", "T", "weight", "t", "n", "k", "clip", "max_weig
 DECIMAL_RANGES = ("q", "level", "R")
 SET_MEMBERS = ("N", "D", "U", "T", "t", "k")
 RANGED = (*INTEGER_RANGES, *DECIMAL_RANGES, "format")
-_LENGTHS = ("sample.field", "prg.expand")
-"""Operations in which n is the length of a vector and therefore has no range."""
-
 HELLO = Request("hello", {"protocol": list(PROTOCOL), "max_line": MAX_LINE})
-UNRANGED = (
-    *("secagg.user", "secagg.server", "basecagg.user", "basecagg.server", "quantize.levels", "segment.plan"),
-    *(
-        name
-        for name in OPERATIONS
-        if name.startswith(("secagg_active.", "basecagg_active.", "basa.", "heterosag.", "select.", "audit."))
-    ),
-)
-"""Operations without ranges and parameter sets."""
 
 
 def ranged(operation: str) -> tuple[str, ...]:
     """Return the parameters of an operation that may have a range."""
-    named = () if operation in UNRANGED else OPERATIONS[operation][0]
-    return tuple(name for name in RANGED if name in named and (name != "n" or operation not in _LENGTHS))
+    return tuple(name for name in RANGED if name in secagg_adapter.RANGED[operation])
 
 
 @dataclass(frozen=True)
@@ -252,7 +240,7 @@ def _check_sets(name: str, sets: Any) -> None:
     """Refuse parameter sets unless they are a list of objects with the operation's numbers, allowed by the text."""
     if sets is None:
         return
-    if name in UNRANGED:
+    if not ranged(name):
         raise AdapterUnusable(f"hello: {name!r} has no parameter_sets")
     wanted = {parameter for parameter in SET_MEMBERS if parameter in OPERATIONS[name][0] and "N" in OPERATIONS[name][0]}
     if isinstance(sets, list) and len(sets) > MOST_VALUES:

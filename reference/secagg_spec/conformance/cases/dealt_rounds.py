@@ -166,7 +166,7 @@ def _light_keys(
     return {}, [{"channel": {"private": key.hex(), "roster": roster}} for key in privates]
 
 
-_DEALS: Mapping[str, Callable[[Any], Deal]] = {
+DEALS: dict[str, Callable[[Any], Deal]] = {
     "secagg": lambda draw: secagg(draw, spare=draw(st.integers(0, 2))),
     "secagg-active": lambda draw: active(draw, draw(st.integers(0, 2))),
     "basecagg": basecagg_sessions.deal,
@@ -180,7 +180,17 @@ _DEALS: Mapping[str, Callable[[Any], Deal]] = {
 
 def deal(draw: Any, protocol: str) -> Deal:
     """Draw a round of a protocol."""
-    return _DEALS[protocol](draw)
+    return DEALS[protocol](draw)
+
+
+NEXT: dict[str, Callable[[Any, Deal, int], Deal]] = {
+    "secagg": lambda draw, dealt, number: secagg_round(draw, dealt.numbers),
+    "secagg-active": lambda draw, dealt, number: active_round(draw, dealt.numbers),
+    "heterosag": lambda draw, dealt, number: heterosag_rounds.deal(draw, read_parameters(**dealt.numbers), []),
+    "lightsecagg": lambda draw, dealt, number: _light_round(draw, dealt.numbers, False, number),
+    "lightsecagg-active": lambda draw, dealt, number: _light_round(draw, dealt.numbers, True, number),
+}
+"""How another round is drawn with the numbers of a deal, for each protocol whose parties go from round to round."""
 
 
 def next_round(draw: Any, dealt: Deal, number: int) -> Deal:
@@ -188,15 +198,7 @@ def next_round(draw: Any, dealt: Deal, number: int) -> Deal:
 
     In HeteroSAg the round starts without a past. Callers that know the answered requests add it.
     """
-    if dealt.protocol == "heterosag":
-        fresh = heterosag_rounds.deal(draw, read_parameters(**dealt.numbers), [])
-    elif dealt.protocol == "secagg":
-        fresh = secagg_round(draw, dealt.numbers)
-    elif dealt.protocol == "secagg-active":
-        fresh = active_round(draw, dealt.numbers)
-    else:
-        fresh = _light_round(draw, dealt.numbers, dealt.protocol == "lightsecagg-active", number)
-    return replace(fresh, session=dealt.session, round=number)
+    return replace(NEXT[dealt.protocol](draw, dealt, number), session=dealt.session, round=number)
 
 
 def dropouts(draw: Any, dealt: Deal, most: int) -> Dropouts:

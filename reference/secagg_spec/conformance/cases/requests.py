@@ -17,7 +17,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.strategies import Verbatim, decimal
-from secagg_spec.conformance.sdk.secagg_adapter import form
+from secagg_spec.conformance.sdk.secagg_adapter import form, members
 from secagg_spec.conformance.sessions.choices import among
 
 X = TypeVar("X")
@@ -247,32 +247,26 @@ def places(operation: str, params: Mapping[str, Any], rand: Mapping[str, Any] | 
 
 
 def _inside(path: Path, form: str, value: Any) -> list[Place]:
-    inner: dict[str, Callable[[], list[tuple[str | int, str, Any]]]] = {
-        "vectors": lambda: [(at, "vector", entry) for at, entry in enumerate(value)],
-        "users": lambda: [(at, "integer", entry) for at, entry in enumerate(value)],
-        "held": lambda: [(at, "pair", entry) for at, entry in enumerate(value)],
-        "bytes list": lambda: [(at, "bytes", entry) for at, entry in enumerate(value)],
-        "parcels": lambda: [(at, "parcel", entry) for at, entry in enumerate(value)],
-        "parcel": lambda: [(0, "integer", value[0]), (1, "bytes", value[1])],
-        "numbers": lambda: [(at, "number", entry) for at, entry in enumerate(value)],
-        "number": lambda: [(0, "text", value[0]), (1, "decimal", value[1])],
-        "pair": lambda: [(0, "integer", value[0]), (1, "vector", value[1])],
-        "stamped shares": lambda: [(at, "stamped share", entry) for at, entry in enumerate(value)],
-        "stamped share": lambda: [(0, "integer", value[0]), (1, "decimal", value[1]), (2, "vector", value[2])],
-        "skipped seeds": lambda: [(at, "skipped seed", entry) for at, entry in enumerate(value)],
-        "skipped seed": lambda: [(0, "integer", value[0]), (1, "integer", value[1]), (2, "bytes", value[2])],
-        **dict.fromkeys(
-            ("drop", "round drop", "early drop", "request"),
-            lambda: [(name, "users", users) for name, users in value.items()],
-        ),
-        "reals list": lambda: [(at, "reals", entry) for at, entry in enumerate(value)],
-        "requests": lambda: [(at, "request", entry) for at, entry in enumerate(value)],
-        "lists of users": lambda: [(at, "users", entry) for at, entry in enumerate(value)],
-    }
-    entries = inner[form]() if form in inner else []
     return [Place(path, form, value)] + [
-        place for step, kind, entry in entries for place in _inside((*path, step), kind, entry)
+        place for step, kind, entry in _entries(form, value) for place in _inside((*path, step), kind, entry)
     ]
+
+
+def _entries(form: str, value: Any) -> list[tuple[str | int, str, Any]]:
+    """Return what a list, a tuple or an object of a type holds: where, of which type, and the value."""
+    if form[0] == "[":
+        return [(at, form[1:-1], entry) for at, entry in enumerate(value)]
+    if form[0] == "(":
+        return [(at, kind, entry) for at, ((_, kind), entry) in enumerate(zip(members(form), value, strict=True))]
+    return [(name, kind, value[name]) for name, kind in members(form)] if form[0] == "{" else []
+
+
+def simple_types(form: str) -> frozenset[str]:
+    """Return the types without parts that a type is made of."""
+    if form[0] not in "[({":
+        return frozenset({form.removesuffix("?")})
+    inner = [form.removesuffix("?")[1:-1]] if form[0] == "[" else [kind for _, kind in members(form)]
+    return frozenset().union(*map(simple_types, inner))
 
 
 def one_of(draw: Any, found: Sequence[X]) -> X:

@@ -237,7 +237,9 @@ SCENES: dict[str, Callable[[Any, Capabilities], Session]] = {
 }
 
 
-def _script(party: str) -> Callable[[Any, Capabilities], Valid]:
+def script(party: str) -> Callable[[Any, Capabilities], Valid]:
+    """Return what draws a valid script of a party, from its session."""
+
     def build(draw: Any, caps: Capabilities) -> Valid:
         scene = shared(draw, (party,), lambda drawing: SCENES[party](drawing, caps))
         return Valid(scene.params(scene.calls()), scene.rand(), ("update",) * party.endswith(".user"))
@@ -311,5 +313,5 @@ VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     **heterosag_masking.VALID,
     **multi_round_functions.VALID,
     **multi_round_logs.VALID,
-    **{party: _script(party) for party in SCENES},
+    **{party: script(party) for party in SCENES},
 }

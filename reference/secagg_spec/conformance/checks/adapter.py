@@ -213,9 +213,14 @@ def _moved_outside(caps: Capabilities, operation: str) -> Capabilities:
     return caps
 
 
+def register(operation: str) -> None:
+    """Register the checks of the members of an operation and of its sampled values."""
+    _members(operation)
+    if OPERATIONS[operation][1]:
+        _randomness(operation)
+
+
 for _name in VALID:
-    _members(_name)
-    if OPERATIONS[_name][1]:
-        _randomness(_name)
+    register(_name)
 for _name in _RIGHT:
     _outside(_name)

@@ -14,7 +14,16 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.requests import OWN_CODE, Place, can_request, one_of, places, put, several
+from secagg_spec.conformance.cases.requests import (
+    OWN_CODE,
+    Place,
+    can_request,
+    one_of,
+    places,
+    put,
+    several,
+    simple_types,
+)
 from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
@@ -37,11 +46,7 @@ _MODULAR = tuple(name for name in VALID if "q" in OPERATIONS[name][0])
 _WITH_VECTORS = tuple(
     name
     for name in _MODULAR
-    if any(
-        form(name, member) in ("vector", "vectors", "held", "stamped shares")
-        for part in OPERATIONS[name]
-        for member in part
-    )
+    if any("vector" in simple_types(form(name, member)) for part in OPERATIONS[name] for member in part)
 )
 _WITH_PAIRS = {"field.add": "b", "field.subtract": "b", "field.multiply": "b", "field.matmul": "b"}
 
@@ -230,7 +235,7 @@ def _tied(operation: str, names: tuple[str, ...]) -> None:
         ]
         place = one_of(draw, tied)
         changed = one_of(draw, _RESIZED[place.form](place.value))
-        sampled, listed = place.path[0] == "rand", place.form == "vectors"
+        sampled, listed = place.path[0] == "rand", place.form == "[vector]"
         codes = LENGTH | (BAD_RANDOMNESS if sampled else frozenset()) | (TOO_FEW if listed else frozenset())
         params, rand = put(valid.params, rand, place.path, changed)
         call.refused(operation, params, codes, f"{place.name} has the wrong length", rand)
@@ -242,8 +247,8 @@ def _resized(width: int) -> Callable[[str], list[str]]:
 
 _RESIZED: dict[str, Callable[[Any], list[Any]]] = {
     "vector": _resized(8),
-    "reals": _resized(16),
-    "vectors": lambda texts: [texts[:-1], [*texts, texts[-1]]],
+    "binary64": _resized(16),
+    "[vector]": lambda texts: [texts[:-1], [*texts, texts[-1]]],
 }
 
 

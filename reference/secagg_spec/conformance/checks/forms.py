@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.cases.requests import Place, can_request, one_of, places, put, several
+from secagg_spec.conformance.cases.requests import Place, can_request, one_of, places, put, several, simple_types
 from secagg_spec.conformance.cases.strategies import decimal
 from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks.base import (
@@ -22,7 +21,7 @@ from secagg_spec.conformance.checks.base import (
     CheckFailed,
     check,
 )
-from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, form
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, RESULTS, form, has_form, said
 from secagg_spec.conformance.sessions.choices import among
 
 DECIMAL = MALFORMED | {"bad_param"}
@@ -56,31 +55,31 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "integer": ("1", None, True, False, [], {}, 1.5),
     "flag": (0, 1, None, "true", [], {}),
     "text": (5, None, True, [], {}),
-    **dict.fromkeys(("vector", "words", "reals", "bytes", "seed"), (0, None, True, [], {}, [1])),
-    **dict.fromkeys(
-        ("vectors", "users", "lists of users", "held", "stamped shares", "skipped seeds", "reals list"),
-        (None, 0, True, "", "00000000", {}),
-    ),
-    **dict.fromkeys(("drop", "round drop", "early drop", "request"), (None, 0, True, "", [])),
-    **dict.fromkeys(("bytes list", "parcels", "numbers", "list", "requests"), (None, 0, True, "", {})),
-    **dict.fromkeys(("pair", "parcel"), (None, 0, "", {}, [], [0], [0, "", 0])),
-    "stamped share": (None, 0, "", {}, [], [0, ""], [0, "0", "", 0]),
-    "skipped seed": (None, 0, "", {}, [], [0, 1], [0, 1, "", ""], [0, "1", ""]),
-    "number": (None, 0, "", {}, [], ["q"], ["q", "7", "7"], [7, "7"]),
+    **dict.fromkeys(("vector", "words", "binary64", "bytes", "seed"), (0, None, True, [], {}, [1])),
     "object": (None, 0, True, "", []),
     "party": (None, True, [], {}, 1.5, "Server", "1"),
-    "schedule": (None, 0, True, "", {}, [None], [{}], [{"event": "start"}], [{"event": "stop", "user": 0}]),
-    "epoch schedule": (None, 0, True, "", {}, [None], [{}], [{"event": "upload"}], [{"event": "start", "user": 0}]),
+    "event": (None, {}, {"event": "start"}, {"event": "stop", "user": 0}),
+    "visit": (None, {}, {"event": "upload"}, {"event": "start", "user": 0}),
     "alteration": (0, True, "", [], {}, {"byte": 0}, {"byte": 0, "mask": "1"}, {"sender": 1, "receiver": 2}),
 }
-"""For each form, values of another JSON type."""
+"""For each simple type, values of another JSON type."""
+
+
+def wrong_values(place: Place) -> list[Any]:
+    """Return values of other JSON types; for an integer, also the same number with a fraction."""
+    if place.form[0] == "[":
+        return [None, 0, True, "", "00000000", {}]
+    if place.form[0] == "(":
+        return [None, 0, "", {}, [], place.value[:-1], [*place.value, 0]]
+    if place.form[0] == "{":
+        return [None, 0, True, "", []]
+    return [*WRONG.get(place.form, ()), *([float(place.value)] if place.form == "integer" else [])]
+
 
 _ALTERED = MALFORMED | NONCANONICAL | BAD_SHARE | BAD_CIPHERTEXT | {"inconsistent_sets"}
 """The codes for a string with extra bytes."""
 
-_HEX = ("vector", "words", "reals", "bytes", "seed")
-_WITH_HEX = {*_HEX, "vectors", "held", "stamped shares", "skipped seeds", "reals list", "bytes list", "parcels"}
-_DIGITS_OF_ENTRY = {"vector": 8, "words": 8, "reals": 16, "bytes": 2, "seed": 64}
+_DIGITS_OF_ENTRY = {"vector": 8, "words": 8, "binary64": 16, "bytes": 2, "seed": 64}
 
 
 @check("adapter/not-a-request", "ADP-10", examples=3 * len(NOT_REQUESTS))
@@ -130,16 +129,10 @@ def _types(operation: str) -> None:
         """A member of the wrong JSON type is rejected as malformed."""
         valid = VALID[operation](draw, call.caps)
         rand = call.randomness(operation, valid.rand)
-        found = [place for place in places(operation, valid.params, rand) if place.form in WRONG]
-        for place, wrong in _spoiled(draw, found, _of_another_type):
+        found = [place for place in places(operation, valid.params, rand) if wrong_values(place)]
+        for place, wrong in _spoiled(draw, found, wrong_values):
             params, changed = put(valid.params, rand, place.path, wrong)
             call.refused(operation, params, MALFORMED, f"{place.name} is {json.dumps(wrong)}", changed)
-
-
-def _of_another_type(place: Place) -> list[Any]:
-    """Return values of other JSON types; for an integer, also the same number with a fraction."""
-    wrong = list(WRONG[place.form])
-    return [*wrong, float(place.value)] if place.form == "integer" else wrong
 
 
 def _hex(operation: str) -> None:
@@ -148,7 +141,9 @@ def _hex(operation: str) -> None:
         """A string is malformed unless it consists of lowercase hex digits that encode a whole number of entries."""
         valid = VALID[operation](draw, call.caps)
         rand = call.randomness(operation, valid.rand)
-        found = [place for place in places(operation, valid.params, rand) if place.form in _HEX and place.value]
+        found = [
+            place for place in places(operation, valid.params, rand) if place.form in _DIGITS_OF_ENTRY and place.value
+        ]
         for place, wrong in _spoiled(draw, found, _not_hex):
             params, changed = put(valid.params, rand, place.path, wrong)
             codes = MALFORMED if wrong.lower() != "0a" + place.value[2:] else _ALTERED
@@ -157,8 +152,12 @@ def _hex(operation: str) -> None:
 
 def _has_hex(operation: str) -> Any:
     """Return whether a request holds hex digits. Some do only with sampled values."""
-    given = any(form(operation, member) in _WITH_HEX for member in OPERATIONS[operation][0])
+    given = any(_with_hex(form(operation, member)) for member in OPERATIONS[operation][0])
     return lambda caps: can_request(operation, caps) and (given or caps.grade(operation) != "none")
+
+
+def _with_hex(form: str) -> bool:
+    return not simple_types(form).isdisjoint(_DIGITS_OF_ENTRY)
 
 
 def _not_hex(place: Place) -> list[str]:
@@ -204,101 +203,16 @@ def _results(operation: str) -> None:
         """The members of a result are encoded as the text says."""
         valid = VALID[operation](draw, call.caps)
         got = call.result(operation, valid.params, call.randomness(operation, valid.rand))
-        for name, kind in RESULTS[operation].items():
-            form = valid.params["format"] if kind == "reals" else kind
-            if not _has_form(got.get(name), form):
-                raise CheckFailed("protocol", f"{operation}: {name} of the result is not {_FORMS_OF_RESULTS[form]}")
+        for name, kind in _checkable(operation).items():
+            form = valid.params["format"] if kind == "formatted" else kind
+            if name not in got or not has_form(got[name], form, digits=None):
+                raise CheckFailed("protocol", f"{operation}: {name} of the result is not {said(form)}")
 
 
-RESULTS: dict[str, dict[str, str]] = {
-    **{name: {"value": "vector"} for name in VALID if name.startswith(("field.", "sample."))},
-    "mds.encode": {"shares": "vectors"},
-    "mds.decode": {"mask": "vector"},
-    "quantizer.quantize": {"value": "vector"},
-    "quantizer.dequantize": {"x": "reals"},
-    "lightsecagg.mask": {"masked": "vector"},
-    "lightsecagg.aggregate_shares": {"share": "vector"},
-    "lightsecagg.recover": {"aggregate": "vector"},
-    "lightsecagg.round": {"aggregate": "vector", "contributors": "users"},
-    "prg.expand": {"value": "vector"},
-    "key.agree": {"secret": "bytes"},
-    "key.derive": {"key": "bytes", "binding": "bytes"},
-    "seal.close": {"payloads": "bytes list"},
-    "seal.open": {"plaintext": "bytes"},
-    "pair.agree": {"first": "bytes", "second": "bytes", "public": "bytes list"},
-    "pair.seal": {"opened": "bytes", "payload": "bytes"},
-    "message.encode": {"bytes": "bytes"},
-    "signature.sign": {"signature": "bytes", "signed": "bytes"},
-    "shamir.share": {"shares": "bytes list"},
-    "shamir.reconstruct": {"secret": "bytes"},
-    "staleness.weight": {"weight": "decimal"},
-    "basecagg.encode": {"value": "vector"},
-    "basecagg.mask": {"masked": "vector"},
-    "basecagg.combine": {"share": "vector"},
-    "basecagg.recover": {"sum": "vector", "average": "binary64"},
-    "basa.mask": {"masked": "vector"},
-    "basa.seal": {"box": "bytes"},
-    "basa.open": {"seed": "bytes"},
-    "basa.recover": {"sum": "vector", "average": "binary64"},
-    "secagg.average": {"average": "binary64", "contributors": "users"},
-    "quantize.levels": {"value": "vector"},
-    "segment.plan": {
-        **dict.fromkeys(("members", "matrix", "levels"), "lists of users"),
-        "lengths": "users",
-        "moduli": "decimals list",
-    },
-    "heterosag.average": {"segment": "binary64"},
-    "heterosag.mask": {"segments": "bytes"},
-    "heterosag.unmask": {"sums": "vectors"},
-    "heterosag.round": {"sums": "vectors", "aggregate": "binary64", "contributors": "users"},
-    "select.family": {"size": "decimal", "sets": "listed sets"},
-    "select.batch": {"chosen": "choice"},
-    "select.session": {"session": "bytes"},
-    "select.complete": {"survivors": "users"},
-    "audit.privacy": {"strong": "user", "weak": "users", "gap": "decimals", "cardinality": "decimals"},
-}
-"""The members of each result, and their forms."""
-
-_FORMS_OF_RESULTS = {
-    "vector": "a string of lowercase hex digits, 8 for each element",
-    "binary64": "a string of lowercase hex digits, 16 for each number",
-    "binary32": "a string of lowercase hex digits, 8 for each number",
-    "vectors": "a list of strings of lowercase hex digits, 8 for each element",
-    "user": "a JSON integer",
-    "users": "a list of JSON integers",
-    "decimals": "a list of decimal strings",
-    "lists of users": "a list of lists of JSON integers",
-    "listed sets": "a list of lists of JSON integers, or null",
-    "choice": "a list of JSON integers, or null",
-    "decimal": "a decimal string",
-    "decimals list": "a list of lists of decimal strings",
-    "bytes": "a string of lowercase hex digits, 2 for each byte",
-    "bytes list": "a list of strings of lowercase hex digits",
-}
-
-
-def _has_form(value: Any, form: str) -> bool:
-    if form in _OR_NULL:
-        return value is None or _has_form(value, _OR_NULL[form])
-    if form in _LISTS:
-        return isinstance(value, list) and all(_has_form(entry, _LISTS[form]) for entry in value)
-    if form == "user":
-        return type(value) is int
-    if form == "decimal":
-        return isinstance(value, str) and re.fullmatch("-?(0|[1-9][0-9]*)", value, re.ASCII) is not None
-    digits = {"binary64": 16, "bytes": 2}.get(form, 8)
-    return isinstance(value, str) and re.fullmatch(f"([0-9a-f]{{{digits}}})*", value) is not None
-
-
-_OR_NULL = {"listed sets": "lists of users", "choice": "users"}
-_LISTS = {
-    "vectors": "vector",
-    "users": "user",
-    "lists of users": "users",
-    "bytes list": "bytes",
-    "decimals list": "decimals",
-    "decimals": "decimal",
-}
+def _checkable(operation: str) -> dict[str, str]:
+    """Return the members of a result whose form says all; a recovery may also end in a rejection."""
+    known = {*WRONG, "formatted"} if operation != "secagg.recovery" else set()
+    return {name: kind for name, kind in RESULTS[operation].items() if simple_types(kind) <= known}
 
 
 def _can(operation: str) -> Any:
@@ -328,13 +242,18 @@ def _demand_malformed(call: Caller, line: bytes, id: int | None, why: str) -> No
         raise CheckFailed("wrong_reason", f"{said} {answer.code}", {"reject": ["malformed"]})
 
 
+def register(operation: str) -> None:
+    """Register the checks of form of an operation."""
+    forms = {form(operation, member) for part in OPERATIONS[operation] for member in part}
+    if forms:
+        _types(operation)
+    if any(map(_with_hex, forms)):
+        _hex(operation)
+    if "decimal" in forms:
+        _decimal(operation)
+    if _checkable(operation):
+        _results(operation)
+
+
 for _name in VALID:
-    _forms = {form(_name, member) for part in OPERATIONS[_name] for member in part}
-    if _forms:
-        _types(_name)
-    if _forms & _WITH_HEX:
-        _hex(_name)
-    if "decimal" in _forms:
-        _decimal(_name)
-    if _name in RESULTS:
-        _results(_name)
+    register(_name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import Any
@@ -64,18 +64,13 @@ def _shared(build: Build) -> Build:
     return built
 
 
-def explicit(party: str) -> Callable[[Capabilities], bool]:
-    """Return the condition that the entries of a script are determined bit for bit."""
-    return lambda caps: party == SERVED or caps.grade(party) == "explicit"
-
-
 def _refusals(party: str) -> Refusals:
     """Return what a party refuses: first what it refuses in SecAgg's round too."""
 
     def scene(draw: Any, caps: Capabilities, *, spare: int = 0) -> Played:
         return heterosag_parties.scene(draw, ROLES[party], spare=spare)
 
-    made = Refusals(party, scene, playing.judge_script, (party,), explicit(party), optional=("spare",))
+    made = Refusals(party, scene, playing.judge_script, (party,), playing.explicit(party), optional=("spare",))
     made.inherit(secagg.BY_ROLE[ROLES[party]], _shared, spare=1, examples=6)
     return made
 

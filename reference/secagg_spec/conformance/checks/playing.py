@@ -8,7 +8,7 @@ from typing import Any
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import Answer, Request
-from secagg_spec.conformance.checks.base import LAST, Caller, CheckFailed, check
+from secagg_spec.conformance.checks.base import LAST, Caller, CheckFailed, Condition, check
 from secagg_spec.conformance.checks.faults import Refusals
 from secagg_spec.conformance.checks.scripts import (
     Entries,
@@ -22,7 +22,7 @@ from secagg_spec.conformance.checks.scripts import (
     right_step,
     with_faults,
 )
-from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, PARTIES
 from secagg_spec.conformance.sessions import mixed
 from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.conformance.sessions.mixed import Difference, Player
@@ -38,6 +38,11 @@ SESSIONS = (NEW, STEP, FREE)
 def plays(*parties: str) -> Any:
     """Return the condition that an adapter plays these parties and accepts explicit sampled values."""
     return lambda caps: set(parties) <= set(caps.parties) and caps.grade(NEW) == "explicit"
+
+
+def explicit(operation: str) -> Condition:
+    """Return the condition that the entries of a script are determined bit for bit."""
+    return lambda caps: not OPERATIONS[operation][1] or caps.grade(operation) == "explicit"
 
 
 @dataclass(frozen=True, eq=False)

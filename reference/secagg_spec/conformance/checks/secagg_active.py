@@ -20,7 +20,6 @@ from secagg_spec.conformance.checks.base import (
     BAD_SIGNATURE,
     NOT_64_EACH,
     Caller,
-    Condition,
     check,
 )
 from secagg_spec.conformance.checks.crypto import KEY_LENGTH, wrong_keys
@@ -43,11 +42,6 @@ _PARTY = "secagg-active.server"
 _ROLES = {USER: Role.USER, SERVED: Role.SERVER}
 
 
-def _explicit(operation: str) -> Condition:
-    """Return the condition that the entries of a script are determined bit for bit."""
-    return lambda caps: operation == SERVED or caps.grade(operation) == "explicit"
-
-
 def _refusals(operation: str) -> Refusals:
     """Return what a party refuses: first what it refuses in the semi-honest profile too."""
     role = _ROLES[operation]
@@ -55,7 +49,9 @@ def _refusals(operation: str) -> Refusals:
     def session(draw: Any, caps: Capabilities, *, spare: int = 0) -> Played:
         return dealt_rounds.active_scene(draw, role, spare=spare)
 
-    made = Refusals(operation, session, playing.judge_script, (operation,), _explicit(operation), optional=("spare",))
+    made = Refusals(
+        operation, session, playing.judge_script, (operation,), playing.explicit(operation), optional=("spare",)
+    )
     made.inherit(secagg.BY_ROLE[role], spare=1, without=tuple(DERIVED), more=_MORE)
     return made
 
@@ -235,7 +231,9 @@ quorums.refuse_signatures(_server, _signatures, "wrong-signature", "SAG-57", "SA
 quorums.refuse_few_signatures(_server, _signatures, "SAG-58", "SAG-66")
 
 
-@check(f"{SERVED}/unsigned-answer", "SAG-64", "ERR-01", operations=(SERVED,), applies=_explicit(SERVED), examples=24)
+@check(
+    f"{SERVED}/unsigned-answer", "SAG-64", "ERR-01", operations=(SERVED,), applies=playing.explicit(SERVED), examples=24
+)
 def unsigned_answer(draw: Any, call: Caller) -> None:
     """An answer of a survivor that did not sign is refused, and the answers of the signers are enough."""
     scene = dealt_rounds.active_scene(draw, Role.SERVER, spare=1)

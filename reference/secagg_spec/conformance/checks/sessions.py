@@ -48,7 +48,9 @@ def played(caps: Capabilities, protocol: str) -> list[Role]:
     return [] if own_code else playing.parties(caps, protocol)
 
 
-def _mixed(protocol: str, *clauses: str) -> None:
+def mixed_rounds(protocol: str, *clauses: str) -> None:
+    """Register the check of whole rounds in which the adapter plays some parties."""
+
     def plays(caps: Capabilities) -> bool:
         return bool(played(caps, protocol))
 
@@ -73,15 +75,15 @@ def _drawn_parties(draw: Any, deal: Deal, roles: list[Role]) -> list[int]:
     return [*server, *users]
 
 
-_mixed("lightsecagg", "LSA-02", "LSA-06", "LSA-08", "LSA-13", "LSA-21", "ADP-24")
-_mixed("lightsecagg-active", "LSA-25", "LSA-26", "LSA-30", "ADP-24")
-_mixed(
+mixed_rounds("lightsecagg", "LSA-02", "LSA-06", "LSA-08", "LSA-13", "LSA-21", "ADP-24")
+mixed_rounds("lightsecagg-active", "LSA-25", "LSA-26", "LSA-30", "ADP-24")
+mixed_rounds(
     "secagg",
     *(f"SAG-{number:02}" for number in (3, 5, 10, 11, 12, 17, 18, 24, 27, 29, 30)),
     *("MSK-01", "MSK-02", "MSK-03", "ADP-24"),
 )
-_mixed("secagg-active", "SAG-51", "SAG-56", "SAG-59", "SAG-60", "SAG-65", "SAG-66", "SAG-67", "ADP-24")
-_mixed("heterosag", "HSA-14", "HSA-15", "HSA-19", "HSA-21", "HSA-22", "HSA-27", "ADP-24")
+mixed_rounds("secagg-active", "SAG-51", "SAG-56", "SAG-59", "SAG-60", "SAG-65", "SAG-66", "SAG-67", "ADP-24")
+mixed_rounds("heterosag", "HSA-14", "HSA-15", "HSA-19", "HSA-21", "HSA-22", "HSA-27", "ADP-24")
 
 
 # ------------------------------------------------------------------------------------------------------- handles

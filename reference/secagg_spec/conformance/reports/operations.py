@@ -1,7 +1,7 @@
 """All operations as data for any language: a JSON Schema of each request and result, its clauses, and the codes.
 
-What an operation takes and draws is that of the helper for adapters; what it returns, that of the checks of results;
-the words, the clauses' codes and the ranges are those of the text. Nothing is stated here a second time.
+What an operation takes, draws and returns is that of the tables of the text; the clauses are those of the checks that
+call it. Nothing is stated here a second time but what the simple types are.
 
 Source: spec/adapter.md, sections 3 to 5.
 """
@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from secagg_spec import resources
+from secagg_spec.conformance.adapter import declared
 from secagg_spec.conformance.adapter.capabilities import ranged
 from secagg_spec.conformance.adapter.codes import ALL_CODES
 from secagg_spec.conformance.checks import REGISTRY
-from secagg_spec.conformance.checks.forms import RESULTS
 from secagg_spec.conformance.sdk.secagg_adapter import (
     DRAWING,
     EPOCH_EVENTS,
@@ -25,12 +25,12 @@ from secagg_spec.conformance.sdk.secagg_adapter import (
     NUMBERS,
     OPERATIONS,
     PARTIES,
-    PHASES,
     PROTOCOL,
     REMEMBERED,
-    ROUND_PHASES,
+    RESULTS,
     WITHOUT_ROUNDS,
     form,
+    members,
 )
 
 FILE = "operations.json"
@@ -45,146 +45,90 @@ def _hex(digits: int) -> Schema:
 
 
 def _ref(name: str) -> Schema:
-    return {"$ref": f"#/$defs/{name.replace(' ', '-')}"}
+    return {"$ref": f"#/$defs/{name}"}
 
 
 def _array(items: Schema) -> Schema:
     return {"type": "array", "items": items}
 
 
-def _list(of: str) -> Schema:
-    return _array(_ref(of))
-
-
-def _tuple(*parts: str) -> Schema:
-    return {"type": "array", "prefixItems": [_ref(part) for part in parts], "items": False, "minItems": len(parts)}
+def _schema(type: str) -> Schema:
+    """Return the schema of a type of the text (section 3)."""
+    if type.endswith("?"):
+        return {"oneOf": [_schema(type[:-1]), {"type": "null"}]}
+    if type[0] == "[":
+        return _array(_schema(type[1:-1]))
+    if type[0] == "(":
+        parts = [_schema(part) for _, part in members(type)]
+        return {"type": "array", "prefixItems": parts, "items": False, "minItems": len(parts)}
+    return _object(**{name: _schema(part) for name, part in members(type)}) if type[0] == "{" else _ref(type)
 
 
 def _object(**members: Schema) -> Schema:
     return {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}
 
 
-def _by_phase(*phases: str) -> Schema:
-    return _object(**dict.fromkeys(phases, _ref("users")))
-
-
-def _event(name: str, *members: str) -> Schema:
-    forms = {"user": "integer", "users": "users", "stamp": "decimal", "keyed": "flag"}
-    return _object(event={"const": name}, **{member: _ref(forms[member]) for member in members})
-
-
-def _schedule(events: Mapping[str, tuple[str, ...]]) -> Schema:
-    return _array({"oneOf": [_event(name, *members) for name, members in events.items()]})
+def _one_event(events: Mapping[str, tuple[str, ...]]) -> Schema:
+    types = {"user": "integer", "users": "[integer]", "stamp": "decimal", "keyed": "flag"}
+    return {
+        "oneOf": [
+            _object(event={"const": name}, **{member: _schema(types[member]) for member in given})
+            for name, given in events.items()
+        ]
+    }
 
 
 FORMS: Mapping[str, Schema] = {
     "json": {},
     "object": {"type": "object"},
-    "list": _list("step"),
-    "step": _object(phase=_ref("text"), inbox=_ref("bytes list")),
-    "channel": {"oneOf": [{"const": "plain"}, _object(private=_ref("bytes"), roster=_ref("bytes list"))]},
+    "step": _schema("{phase:text,inbox:[bytes]}"),
+    "channel": {"oneOf": [{"const": "plain"}, _schema("{private:bytes,roster:[bytes]}")]},
     "flag": {"type": "boolean"},
     "text": {"type": "string"},
     "integer": {"type": "integer", "description": "written without a fraction and without an exponent"},
-    "user": _ref("integer"),
     "decimal": {"type": "string", "pattern": "^-?(0|[1-9][0-9]*)$"},
     "bytes": _hex(2),
     "seed": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
     "vector": _hex(8),
     "words": _hex(8),
-    "reals": _hex(16),
     "binary64": _hex(16),
+    "formatted": _hex(8),
     "party": {"oneOf": [_ref("integer"), {"enum": ["server", "authority"]}]},
-    "vectors": _list("vector"),
-    "reals list": _list("reals"),
-    "bytes list": _list("bytes"),
-    "users": _list("integer"),
-    "lists of users": _list("users"),
-    "decimals": _list("decimal"),
-    "decimals list": _list("decimals"),
-    "listed sets": {"oneOf": [_ref("lists of users"), {"type": "null"}]},
-    "choice": {"oneOf": [_ref("users"), {"type": "null"}]},
-    "share": _tuple("integer", "vector"),
-    "held": _list("share"),
-    "stamped share": _tuple("integer", "decimal", "vector"),
-    "stamped shares": _list("stamped share"),
-    "skipped seed": _tuple("integer", "integer", "bytes"),
-    "skipped seeds": _list("skipped seed"),
-    "parcel": _tuple("integer", "bytes"),
-    "parcels": _list("parcel"),
-    "number": _tuple("text", "decimal"),
-    "term": _tuple("integer", "decimals"),
-    "numbers": _list("number"),
-    "request": _object(survivors=_ref("users"), dropped=_ref("users")),
-    "requests": _list("request"),
+    "event": _one_event({name: ("users",) if name == "recover" else ("user",) for name in EVENTS}),
+    "visit": _one_event(EPOCH_EVENTS),
     "alteration": {
         "oneOf": [
             {"type": "null"},
-            _object(byte=_ref("integer"), mask=_ref("integer")),
-            _object(sender=_ref("integer")),
-            _object(receiver=_ref("integer")),
+            *map(_schema, ("{byte:integer,mask:integer}", "{sender:integer}", "{receiver:integer}")),
         ]
     },
-    "drop": _by_phase(*PHASES),
-    "round drop": _by_phase(*ROUND_PHASES),
-    "early drop": _by_phase(*ROUND_PHASES[:-1]),
-    "schedule": _schedule({name: ("users",) if name == "recover" else ("user",) for name in EVENTS}),
-    "epoch schedule": _schedule(EPOCH_EVENTS),
     "reject": {
         "type": "object",
-        "properties": {"code": {"enum": sorted(ALL_CODES)}, "message": _ref("text"), "blamed": _list("party")},
+        "properties": {"code": {"enum": sorted(ALL_CODES)}, "message": _ref("text"), "blamed": _schema("[party]")},
         "required": ["code"],
     },
     "outbox": {
         "type": "object",
-        "properties": {"outbox": _ref("bytes list"), "aggregate": _ref("vector")},
+        "properties": {"outbox": _schema("[bytes]"), "aggregate": _ref("vector")},
         "required": ["outbox"],
         "additionalProperties": False,
     },
-    "refused entry": _object(reject=_ref("reject")),
-    "entries": _array({"oneOf": [_ref("outbox"), _ref("refused entry")]}),
+    "refused": _schema("{reject:reject}"),
+    "entry": {"oneOf": [_ref("outbox"), _ref("refused")]},
+    "released": {"oneOf": [_schema("{seeds:[integer],keys:[integer]}"), _ref("refused")]},
+    "answered": {"oneOf": [_object(), _ref("refused")]},
+    "buffer": _schema("{users:[integer],stamps:words,round:decimal,weights:words,sum:vector}"),
+    "epoch": _schema("{positions:[integer],users:[integer],round:decimal,weights:words,sum:vector?}"),
+    "recoverable": _schema("{user:integer,round:integer,combination:[(integer,(decimal,decimal))]}"),
 }
-"""Each form of a member (section 3), in the words of JSON Schema."""
-
-
-_OF_RESULTS = {"reals": "vector"}
-"""A result may hold numbers of binary32 or binary64; its digits come in eights."""
-
-
-def _answers(*forms: Schema) -> Schema:
-    return _object(answers=_array({"oneOf": [*forms, _ref("refused entry")]}))
-
-
-_HEADER = {"session": _ref("bytes"), "round": _ref("decimal"), "sender": _ref("party"), "receiver": _ref("party")}
-_RECOVERABLE = _object(user=_ref("integer"), round=_ref("integer"), combination=_list("term"))
-_SUMMED = {"round": _ref("decimal"), "weights": _ref("words"), "sum": _ref("vector")}
-_SUM_OR_NULL = {"oneOf": [_ref("vector"), {"type": "null"}]}
-OTHER_RESULTS: Mapping[str, Schema] = {
-    "echo": _object(data=_ref("json")),
-    "message.decode": _object(**_HEADER, fields=_ref("object")),
-    "session.step": _ref("outbox"),
-    "secagg.unmasking": _answers(_object(seeds=_ref("users"), keys=_ref("users"))),
-    "heterosag.request": _answers(_object()),
-    "basecagg.rounds": _object(buffers=_array(_object(users=_ref("users"), stamps=_ref("words"), **_SUMMED))),
-    "basa.epochs": _object(
-        epochs=_array(_object(positions=_ref("users"), users=_ref("users"), **{**_SUMMED, "sum": _SUM_OR_NULL}))
-    ),
-    **dict.fromkeys(("session.new", "session.again", "session.free"), _object()),
-    **dict.fromkeys(("signature.verify", "select.request"), _object()),
-    **{party.replace("-", "_"): _object(steps=_ref("entries")) for party in PARTIES},
-}
-"""The results whose members have no check of their form alone."""
+"""Each simple type of a member (section 3), in the words of JSON Schema; a formatted number has 8 or 16 digits."""
 
 
 # --------------------------------------------------------------------------------------------------------- operations
 
 
-def _form(operation: str, name: str) -> str:
-    return name if name == "channel" else form(operation, name)
-
-
 def _members(operation: str, names: tuple[str, ...]) -> Schema:
-    return _object(**{name: _ref(_form(operation, name)) for name in names})
+    return _object(**{name: _schema(form(operation, name)) for name in names})
 
 
 def _rand(operation: str, names: tuple[str, ...]) -> Schema:
@@ -219,11 +163,9 @@ def _request(operation: str) -> Schema:
 
 
 def _result(operation: str) -> Schema:
-    if operation in OTHER_RESULTS:
-        return OTHER_RESULTS[operation]
-    like = "secagg.average" if operation == "secagg.recovery" else operation
-    more = {"recoverable": _array(_RECOVERABLE)} if operation == "audit.privacy" else {}
-    return _object(**{name: _ref(_OF_RESULTS.get(kind, kind)) for name, kind in RESULTS[like].items()}, **more)
+    if operation == "session.step":
+        return _ref("outbox")
+    return _object(**{name: _schema(type) for name, type in RESULTS[operation].items()})
 
 
 def _answer() -> Schema:
@@ -233,13 +175,11 @@ def _answer() -> Schema:
     return {"oneOf": [_object(id=id, **{kind: schema}) for kind, schema in kinds.items()]}
 
 
-def _described() -> Mapping[str, tuple[str, str, str]]:
+def _described() -> Mapping[str, Mapping[str, str]]:
     """Return the words of the text for what each operation takes, draws and returns."""
-    found = {}
-    for names, *cells in resources.rows("adapter.md", "operation | params | rand | result"):
-        for name in re.findall(r"`([a-z_]+(?:\.[a-z_]+)?)`", names):
-            found[name] = (cells[0], cells[1], cells[2])
-    return found
+    tables = declared.of_text()
+    scripts = {name.replace("-", "_"): party.says for name, party in tables.parties.items()}
+    return {**{name: found.says for name, found in tables.operations.items()}, **scripts}
 
 
 def _clauses(operation: str) -> list[str]:
@@ -271,13 +211,12 @@ def document() -> Schema:
     broken rule, its clauses and the codes that fit; where a rule has a qualifier, `when` says it.
     """
     words = _described()
-    forms = {name.replace(" ", "-"): schema for name, schema in FORMS.items()}
     requests = {f"{name}.request": _request(name) for name in OPERATIONS}
     results = {f"{name}.result": _result(name) for name in OPERATIONS}
     about = {
         name: {
             "ranged": list(ranged(name)),
-            "says": dict(zip(("params", "rand", "result"), words[name], strict=True)),
+            "says": dict(words[name]),
             "clauses": _clauses(name),
         }
         for name in OPERATIONS
@@ -289,7 +228,7 @@ def document() -> Schema:
         "randomness decides which form of rand comes, if any. Written by secagg-spec text --regenerate.",
         "version": list(PROTOCOL),
         "oneOf": [_ref(name) for name in requests],
-        "$defs": {**forms, "answer": _answer(), **requests, **results},
+        "$defs": {**FORMS, "answer": _answer(), **requests, **results},
         "operations": about,
         "refusals": _codes(),
     }

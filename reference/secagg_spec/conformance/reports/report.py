@@ -20,7 +20,7 @@ from secagg_spec.conformance.running import chart, suite
 from secagg_spec.conformance.running import repros as replay
 from secagg_spec.conformance.running.expectations import Judged
 from secagg_spec.conformance.running.runner import BROKEN, Failure
-from secagg_spec.conformance.sdk.secagg_adapter import form
+from secagg_spec.conformance.sdk.secagg_adapter import form, members
 from secagg_spec.conformance.vectors.base import only
 
 EXACT, RELATION, EXPECTED, FAILED, BROKE, NOT_RUN, NONE = "●", "◐", "x", "✕", "!", "?", "·"
@@ -443,8 +443,11 @@ def describe(request: Request) -> str:
     """Return a request in readable form: vectors as numbers, other bytes as hex digits, both cut if long."""
     if isinstance(request, RawLine):
         return f"the line {quoted(request.data, 200)}"
-    parts = [f"{name}={_value(request.op, name, value)}" for name, value in request.params.items()]
-    parts += [f"{name}={_value(request.op, name, value)}" for name, value in (request.rand or {}).items()]
+    owner = request.op
+    if owner == "session.new":
+        owner = f"{request.params.get('protocol')}.{request.params.get('role')}"
+    parts = [f"{name}={_value(owner, form(request.op, name), value)}" for name, value in request.params.items()]
+    parts += [f"{name}={_value(owner, form(owner, name), value)}" for name, value in (request.rand or {}).items()]
     return f"{request.op} " + shown(" ".join(parts), 200)
 
 
@@ -482,18 +485,20 @@ def _asked(requests: Sequence[Any], at: int) -> str:
 _OPENING = ("protocol", "role", "numbers", "round", "session")
 _STEPS_TOLD = 12
 """The number of steps of a case that the terminal shows, counted from the end."""
-_NUMBERS = {"vector": "<u4", "vectors": "<u4", "words": "<u4", "reals": "<f8", "reals list": "<f8"}
-_NUMBERS |= {"held": "<u4", "stamped shares": "<u4"}
-"""The forms whose strings are numbers; other strings are shown unchanged."""
+_NUMBERS = {"vector": "<u4", "words": "<u4", "binary64": "<f8"}
+"""The types whose strings are numbers; other strings are shown unchanged."""
 
 
-def _value(op: str, name: str, value: Any) -> str:
+def _value(owner: str, kind: str, value: Any) -> str:
+    """Return a value of a type in readable form; `owner` has the types of the members of an object."""
     if isinstance(value, list):
-        names = _names(op, name, value)
-        return "[" + ", ".join(_value(op, inner, item) for inner, item in zip(names, value, strict=True)) + "]"
+        kinds = [part for _, part in members(kind)] if kind[0] == "(" else [kind[1:-1]] * len(value)
+        kinds = kinds if len(kinds) == len(value) and kind[0] in "([" else ["json"] * len(value)
+        return "[" + ", ".join(_value(owner, part, item) for part, item in zip(kinds, value, strict=True)) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{inner}: {_value(op, inner, item)}" for inner, item in value.items()) + "}"
-    kind = form(op, name)
+        known = dict(members(kind)) if kind[0] == "{" else {}
+        parts = {name: known.get(name, form(owner, name)) for name in value}
+        return "{" + ", ".join(f"{name}: {_value(owner, parts[name], item)}" for name, item in value.items()) + "}"
     try:
         if kind == "seed":
             return str(int.from_bytes(bytes.fromhex(value), "little"))
@@ -502,9 +507,3 @@ def _value(op: str, name: str, value: Any) -> str:
     except (TypeError, ValueError):
         pass
     return str(value)
-
-
-def _names(op: str, name: str, entries: Sequence[Any]) -> tuple[str, ...]:
-    """Return the member names by which a list's entries are read: a stamped share is a user, a stamp and a vector."""
-    stamped = form(op, name) == "stamped shares" and len(entries) == 3 and not isinstance(entries[0], list)
-    return ("user", "round", name) if stamped else (name,) * len(entries)

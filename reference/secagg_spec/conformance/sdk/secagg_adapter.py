@@ -32,161 +32,156 @@ from typing import Any, BinaryIO, Final, NoReturn
 
 PROTOCOL: Final = (1, 1)
 MAX_LINE: Final = 67_108_864
+_DECIMAL: Final = re.compile("-?(0|[1-9][0-9]*)")
+_DIGITS: Final = 40
+_NOT_HEX: Final = re.compile("[^0-9a-f]")
 
-_LIGHT: Final = ("q", "N", "D", "U", "T", "d")
-_SESSION: Final = (*_LIGHT, "session", "round")
-_SECRETS: Final = ("sealing_key", "masking_key", "self_seed", "key_coefficients", "seed_coefficients")
-_STALENESS: Final = ("kind", "numerator", "denominator", "start")
-_STAMPED: Final = (*_LIGHT, "K", "c_l", "c_g", "tau_max", *_STALENESS)
-_BASA: Final = ("R", "N", "T", "d", "K", "S", "c_l", "c_g", "tau_max", *_STALENESS, "timeouts")
-_HETEROSAG: Final = ("N", "D", "T", "t", "d", "sizes", "subgroups", "levels", "range", "matrix")
-_NEIGHBOURS: Final = ("R", "N", "D", "T", "t", "k", "d")
-_BATCHES: Final = ("N", "K", "T")
-_BOX: Final = (*_BASA, "session", "round", "sender", "from", "to", "purpose")
-_SIGNED: Final = ("protocol", "parameters", "session", "round", "purpose", "type", "signer", "content")
-NUMBERS: Final[dict[str, tuple[str, ...]]] = {
-    "lightsecagg": _LIGHT,
-    "lightsecagg-active": (*_LIGHT, "W"),
-    "secagg": _NEIGHBOURS,
-    "secagg-active": _NEIGHBOURS,
-    "basecagg": _STAMPED,
-    "basecagg-active": (*_STAMPED, "W"),
-    "basa": _BASA,
-    "heterosag": _HETEROSAG,
-}
-"""For each protocol with sessions, its parameters: the members of ``numbers``."""
-
-PARTIES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-    "lightsecagg.user": (("user", "channel", "update"), ("mask", "noise")),
-    "lightsecagg.server": ((), ()),
-    "lightsecagg-active.user": (
-        ("user", "private", "signing", "roster", "verification", "update"),
-        ("mask", "noise"),
-    ),
-    "lightsecagg-active.server": (("roster", "verification"), ()),
-    "secagg.user": (("user", "order", "update"), _SECRETS),
-    "secagg.server": (("order",), ()),
-    "secagg-active.user": (("user", "signing", "verification", "update"), _SECRETS),
-    "secagg-active.server": (("verification",), ()),
-    "basecagg.user": (("user", "channel", "updates"), ("masks", "noises")),
-    "basecagg.server": ((), ("roundings",)),
-    "basecagg-active.user": (
-        ("user", "private", "signing", "roster", "verification", "updates"),
-        ("masks", "noises"),
-    ),
-    "basecagg-active.server": (("roster", "verification"), ("roundings",)),
-    "basa.user": (
-        ("user", "signing", "authority", "verification", "updates", "stamps"),
-        ("seeds", "box_keys", "roundings"),
-    ),
-    "basa.server": (("authority", "verification"), ()),
-    "basa.authority": (("signing", "verification"), ("pair_keys", "self_keys")),
-    "heterosag.user": (("user", "past", "update"), _SECRETS),
-    "heterosag.server": (("past",), ()),
-}
-"""The parties that ``session.new`` can open: the members of ``setup``, and the names of the sampled values."""
-
-
-def _scripts(protocol: str) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Return the operations that play scripts of a protocol's parties: what sessions get, in one request."""
-    parties = {party: known for party, known in PARTIES.items() if party.partition(".")[0] == protocol}
-    return {
-        party.replace("-", "_"): ((*NUMBERS[protocol], "session", "round", *setup, "steps"), drawn)
-        for party, (setup, drawn) in parties.items()
-    }
-
-
-OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-    "echo": (("data",), ()),
-    "field.add": (("q", "a", "b"), ()),
-    "field.subtract": (("q", "a", "b"), ()),
-    "field.multiply": (("q", "a", "b"), ()),
-    "field.inverse": (("q", "a"), ()),
-    "field.matmul": (("q", "rows", "inner", "columns", "a", "b"), ()),
-    "sample.field": (("q", "n", "bytes"), ()),
-    "mds.encode": (("q", "N", "U", "T", "mask"), ("noise",)),
-    "mds.decode": (("q", "N", "U", "T", "d", "users", "shares"), ()),
-    "quantizer.quantize": (("q", "level", "weight", "x"), ("rounding",)),
-    "quantizer.dequantize": (("q", "level", "format", "value"), ()),
-    "lightsecagg.mask": (("q", "update", "mask"), ()),
-    "lightsecagg.aggregate_shares": (("q", "N", "T", "surviving", "held"), ()),
-    "lightsecagg.recover": (("q", "N", "D", "U", "T", "d", "surviving", "masked", "users", "shares"), ()),
-    "lightsecagg.round": (("q", "N", "D", "U", "T", "d", "updates", "drop"), ("masks", "noises")),
-    "prg.expand": (("q", "key", "n"), ()),
-    "key.agree": (("private", "public"), ()),
-    "key.derive": (
-        ("protocol", "parameters", "secret", "session", "round", "sender", "receiver", "sender_key", "receiver_key"),
-        (),
-    ),
-    "seal.close": ((*_SESSION, "sender", "private", "roster", "type", "plaintexts"), ()),
-    "seal.open": ((*_SESSION, "sender", "receiver", "private", "roster", "type", "payload"), ()),
-    "pair.agree": ((), ()),
-    "pair.seal": (("plaintext", "sender", "receiver", "alter"), ()),
-    "message.encode": (("type", "session", "round", "sender", "receiver", "fields"), ()),
-    "message.decode": (("type", "bytes"), ()),
-    **_scripts("lightsecagg"),
-    "signature.sign": ((*_SIGNED, "private"), ()),
-    "signature.verify": ((*_SIGNED, "public", "signature"), ()),
-    **_scripts("lightsecagg-active"),
-    "shamir.share": (("t", "n", "secret"), ("coefficients",)),
-    "shamir.reconstruct": (("t", "users", "shares"), ()),
-    "session.new": (("handle", "protocol", "role", "numbers", "session", "round", "setup"), ()),
-    "session.step": (("handle", "phase", "inbox"), ()),
-    "session.again": (("handle", "round", "setup"), ()),
-    "session.free": (("handle",), ()),
-    **_scripts("secagg"),
-    **_scripts("secagg-active"),
-    "basecagg.rounds": ((*_STAMPED, "round", "updates", "schedule"), ("masks", "noises", "roundings")),
-    **_scripts("basecagg"),
-    **_scripts("basecagg-active"),
-    **_scripts("basa"),
-    "secagg.average": (
-        ("R", "N", "t", "k", "clip", "level", "max_weight", "weights", "x", "drop"),
-        ("rounding",),
-    ),
-    "secagg.unmasking": (("N", "t", "k", "drop", "user", "requests"), ()),
-    "secagg.recovery": (
-        ("R", "N", "t", "k", "clip", "level", "max_weight", "weights", "x", "drop", "user", "owner", "kind"),
-        ("rounding",),
-    ),
-    "staleness.weight": (("kind", "numerator", "denominator", "start", "level", "tau"), ("rounding",)),
-    "basecagg.encode": (("q", "K", "c_l", "c_g", "x"), ("rounding",)),
-    "basecagg.mask": (("q", "K", "c_g", "update", "mask"), ()),
-    "basecagg.combine": (
-        ("q", "N", "T", "K", "c_g", "tau_max", *_STALENESS, "round", "users", "stamps", "weights", "held"),
-        (),
-    ),
-    "basecagg.recover": (("q", "N", "U", "T", "d", "c_l", "weights", "masked", "users", "shares"), ()),
-    "basa.mask": (
-        (*_BASA, "session", "round", "position", "accepted", "before", "seeds", "weight", "update"),
-        (),
-    ),
-    "basa.seal": ((*_BOX, "public", "seed"), ("box_key",)),
-    "basa.open": ((*_BOX, "private", "box"), ()),
-    "basa.recover": ((*_BASA, "session", "round", "accepted", "weights", "masked", "own", "skipped"), ()),
-    "basa.epochs": ((*_BASA, "session", "round", "updates", "schedule"), ("roundings",)),
-    "quantize.levels": (("levels", "range", "clip", "x"), ("rounding",)),
-    "segment.plan": (_HETEROSAG, ()),
-    "heterosag.average": (("range", "levels", "counts", "sums", "method", "trim"), ()),
-    "heterosag.request": ((*_HETEROSAG, "requests"), ()),
-    "heterosag.mask": ((*_HETEROSAG, "session", "round", "user", "self_seed", "keys", "secrets", "update"), ()),
-    "heterosag.unmask": (
-        (*_HETEROSAG, "session", "round", "keys", "survivors", "segments", "self_seeds", "secrets"),
-        (),
-    ),
-    "heterosag.round": ((*_HETEROSAG, "clip", "x", "method", "trim", "drop"), ("rounding",)),
-    **_scripts("heterosag"),
-    "select.family": (_BATCHES, ()),
-    "select.batch": ((*_BATCHES, "strategy", "frequencies", "available"), ("draws",)),
-    "select.session": ((*_BATCHES, "session", "round", "chosen"), ()),
-    "select.complete": ((*_BATCHES, "c", "arrived"), ()),
-    "select.request": ((*_BATCHES, "c", "user", "chosen", "survivors"), ()),
-    "audit.privacy": (("N", "rounds"), ()),
-}
+OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {}
 """Each operation of the adapter protocol: the members of ``params``, and the names of its sampled values.
 
 For ``session.new`` and ``session.again``, the sampled values depend on the party: see `PARTIES`.
 """
+
+RESULTS: Final[dict[str, dict[str, str]]] = {}
+"""For each operation, the members of its result, and their types."""
+
+RANGED: Final[dict[str, tuple[str, ...]]] = {}
+"""For each operation, the parameters that may have a range."""
+
+NUMBERS: Final[dict[str, tuple[str, ...]]] = {}
+"""For each protocol with sessions, its parameters: the members of ``numbers``."""
+
+PARTIES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {}
+"""The parties that ``session.new`` can open: the members of ``setup``, and the names of the sampled values."""
+
+DRAWING: Final = {"pair.agree", "pair.seal"}
+"""The operations that draw if they get no sampled values; the pair operations draw keys in every call."""
+
+DECIMALS: Final = ("q", "R", "level", "round", "c_l", "c_g", "start", "tau")
+"""The numbers that are decimal strings; other members without a type are integers."""
+
+_FORMS: Final[dict[str, dict[str, str]]] = {}
+
+
+def declare(line: str) -> None:
+    """Add an operation: its name, params, rand and result, as a line of the table below has them."""
+    name, params, rand, result = _parts(line)
+    OPERATIONS[name], _FORMS[name] = (tuple(params), tuple(rand)), {**params, **rand}
+    RESULTS[name] = result
+    RANGED[name] = tuple(part[1:].partition(":")[0] for part in line.split() if part.startswith("*"))
+    if rand:
+        DRAWING.add(name)
+
+
+def declare_party(line: str) -> None:
+    """Add a party, and the operation that plays its scripts: its name, numbers, setup and rand, as a line has them."""
+    party, numbers, setup, rand = _parts(line)
+    NUMBERS[party.partition(".")[0]], PARTIES[party] = tuple(numbers), (tuple(setup), tuple(rand))
+    _, numbered, given, drawn = (part.strip() for part in line.split("|"))
+    declare(
+        f"{party.replace('-', '_')} | {numbered} session:bytes round {given} steps:[step] | {drawn} | steps:[entry]"
+    )
+
+
+def _parts(line: str) -> tuple[str, dict[str, str], dict[str, str], dict[str, str]]:
+    """Return the name in a line of a table, and the members of its three parts with their types."""
+    name, *parts = line.split("|")
+    first, second, third = ([member.strip("*").partition(":") for member in part.split()] for part in parts)
+    return name.strip(), _typed(first), _typed(second), _typed(third)
+
+
+def _typed(members: list[tuple[str, str, str]]) -> dict[str, str]:
+    return {name: type or ("decimal" if name in DECIMALS else "integer") for name, _, type in members}
+
+
+# The tables of spec/adapter.md; secagg-spec text --regenerate writes these lines.
+_OPERATIONS: Final = """
+echo | data:json | | data:json
+field.add | *q a:vector b:vector | | value:vector
+field.subtract | *q a:vector b:vector | | value:vector
+field.multiply | *q a:vector b:vector | | value:vector
+field.inverse | *q a:vector | | value:vector
+field.matmul | *q rows inner columns a:vector b:vector | | value:vector
+sample.field | *q n bytes:bytes | | value:vector
+mds.encode | *q *N *U *T mask:vector | noise:vector | shares:[vector]
+mds.decode | *q *N *U *T d users:[integer] shares:[vector] | | mask:vector
+quantizer.quantize | *q *level *weight x:binary64 | rounding:binary64 | value:vector
+quantizer.dequantize | *q *level *format:text value:vector | | x:formatted
+lightsecagg.mask | *q update:vector mask:vector | | masked:vector
+lightsecagg.aggregate_shares | *q *N *T surviving:[integer] held:[(integer,vector)] | | share:vector
+lightsecagg.recover | *q *N *D *U *T d surviving:[integer] masked:[vector] users:[integer] shares:[vector] | | aggregate:vector
+lightsecagg.round | *q *N *D *U *T d updates:[vector] drop:{share:[integer],upload:[integer],recover:[integer]} | masks:[vector] noises:[vector] | aggregate:vector contributors:[integer]
+prg.expand | *q key:bytes n | | value:vector
+key.agree | private:bytes public:bytes | | secret:bytes
+key.derive | protocol:text parameters:[(text,decimal)] secret:bytes session:bytes round sender receiver sender_key:bytes receiver_key:bytes | | key:bytes binding:bytes
+seal.close | *q *N *D *U *T d session:bytes round sender private:bytes roster:[bytes] type plaintexts:[(integer,bytes)] | | payloads:[bytes]
+seal.open | *q *N *D *U *T d session:bytes round sender receiver private:bytes roster:[bytes] type payload:bytes | | plaintext:bytes
+pair.agree | | | first:bytes second:bytes public:[bytes]
+pair.seal | plaintext:bytes sender receiver alter:alteration | | opened:bytes payload:bytes
+message.encode | type session:bytes round sender:party receiver:party fields:object | | bytes:bytes
+message.decode | type bytes:bytes | | session:bytes round sender:party receiver:party fields:object
+signature.sign | protocol:text parameters:[(text,decimal)] session:bytes round purpose:text type signer content:[bytes] private:bytes | | signature:bytes signed:bytes
+signature.verify | protocol:text parameters:[(text,decimal)] session:bytes round purpose:text type signer content:[bytes] public:bytes signature:bytes | |
+shamir.share | *t *n secret:bytes | coefficients:bytes | shares:[bytes]
+shamir.reconstruct | *t users:[integer] shares:[bytes] | | secret:bytes
+session.new | handle:text protocol:text role:text numbers:object session:bytes round setup:object | |
+session.step | handle:text phase:text inbox:[bytes] | | outbox:[bytes] aggregate:vector?
+session.again | handle:text round setup:object | |
+session.free | handle:text | |
+basecagg.rounds | *q *N *D *U *T d K c_l c_g tau_max kind:text numerator denominator start round updates:[vector] schedule:[event] | masks:[vector] noises:[vector] roundings:[binary64] | buffers:[buffer]
+secagg.average | *R *N *t *k *clip *level *max_weight weights:[integer] x:[binary64] drop:{advertise_keys:[integer],share_keys:[integer],masked_input:[integer],unmasking:[integer]} | rounding:[binary64] | average:binary64 contributors:[integer]
+secagg.unmasking | *N *t *k drop:{advertise_keys:[integer],share_keys:[integer],masked_input:[integer]} user requests:[{survivors:[integer],dropped:[integer]}] | | answers:[released]
+secagg.recovery | *R *N *t *k *clip *level *max_weight weights:[integer] x:[binary64] drop:{advertise_keys:[integer],share_keys:[integer],masked_input:[integer],unmasking:[integer]} user owner kind:text | rounding:[binary64] | average:binary64 contributors:[integer]
+staleness.weight | kind:text numerator denominator start *level tau | rounding:binary64 | weight:decimal
+basecagg.encode | *q K c_l c_g x:binary64 | rounding:binary64 | value:vector
+basecagg.mask | *q K c_g update:vector mask:vector | | masked:vector
+basecagg.combine | *q *N *T K c_g tau_max kind:text numerator denominator start round users:[integer] stamps:words weights:words held:[(integer,decimal,vector)] | | share:vector
+basecagg.recover | *q *N *U *T d c_l weights:vector masked:[vector] users:[integer] shares:[vector] | | sum:vector average:binary64
+basa.mask | R N T d K S c_l c_g tau_max kind:text numerator denominator start timeouts:text session:bytes round position accepted:[integer] before:[bytes] seeds:bytes weight update:vector | | masked:vector
+basa.seal | R N T d K S c_l c_g tau_max kind:text numerator denominator start timeouts:text session:bytes round sender from to purpose:text public:bytes seed:bytes | box_key:bytes | box:bytes
+basa.open | R N T d K S c_l c_g tau_max kind:text numerator denominator start timeouts:text session:bytes round sender from to purpose:text private:bytes box:bytes | | seed:bytes
+basa.recover | R N T d K S c_l c_g tau_max kind:text numerator denominator start timeouts:text session:bytes round accepted:[integer] weights:vector masked:[vector] own:[bytes] skipped:[(integer,integer,bytes)] | | sum:vector average:binary64
+basa.epochs | R N T d K S c_l c_g tau_max kind:text numerator denominator start timeouts:text session:bytes round updates:[vector] schedule:[visit] | roundings:binary64 | epochs:[epoch]
+quantize.levels | levels:decimal range:binary64 clip:flag x:binary64 | rounding:binary64 | value:vector
+segment.plan | N D T t d sizes:[integer] subgroups:[integer] levels:[integer] range:binary64 matrix:text | | members:[[integer]] lengths:[integer] matrix:[[integer]] levels:[[integer]] moduli:[[decimal]]
+heterosag.average | range:binary64 levels:[integer] counts:[integer] sums:[vector] method:text trim | | segment:binary64
+heterosag.request | N D T t d sizes:[integer] subgroups:[integer] levels:[integer] range:binary64 matrix:text requests:[[integer]] | | answers:[answered]
+heterosag.mask | N D T t d sizes:[integer] subgroups:[integer] levels:[integer] range:binary64 matrix:text session:bytes round user self_seed:bytes keys:[bytes] secrets:[(integer,bytes)] update:vector | | segments:bytes
+heterosag.unmask | N D T t d sizes:[integer] subgroups:[integer] levels:[integer] range:binary64 matrix:text session:bytes round keys:[bytes] survivors:[integer] segments:[bytes] self_seeds:[bytes] secrets:[(integer,integer,bytes)] | | sums:[vector]
+heterosag.round | N D T t d sizes:[integer] subgroups:[integer] levels:[integer] range:binary64 matrix:text clip:flag x:[binary64] method:text trim drop:{advertise_keys:[integer],share_keys:[integer],masked_input:[integer],unmasking:[integer]} | rounding:[binary64] | sums:[vector] aggregate:binary64 contributors:[integer]
+select.family | N K T | | size:decimal sets:[[integer]]?
+select.batch | N K T strategy:text frequencies:[integer] available:[integer] | draws:[integer] | chosen:[integer]?
+select.session | N K T session:bytes round chosen:[integer] | | session:bytes
+select.complete | N K T c arrived:[integer] | | survivors:[integer]
+select.request | N K T c user chosen:[integer] survivors:[integer] | |
+audit.privacy | N rounds:[[integer]] | | recoverable:[recoverable] strong weak:(integer,integer) gap:(decimal,decimal) cardinality:(decimal,decimal)
+"""  # noqa: E501
+_PARTIES: Final = """
+lightsecagg.user | *q *N *D *U *T d | user channel:channel update:vector | mask:vector noise:vector
+lightsecagg.server | *q *N *D *U *T d | |
+lightsecagg-active.user | *q *N *D *U *T d W | user private:bytes signing:bytes roster:[bytes] verification:[bytes] update:vector | mask:vector noise:vector
+lightsecagg-active.server | *q *N *D *U *T d W | roster:[bytes] verification:[bytes] |
+secagg.user | R N D T t k d | user order:[integer] update:vector | sealing_key:bytes masking_key:bytes self_seed:bytes key_coefficients:bytes seed_coefficients:bytes
+secagg.server | R N D T t k d | order:[integer] |
+secagg-active.user | R N D T t k d | user signing:bytes verification:[bytes] update:vector | sealing_key:bytes masking_key:bytes self_seed:bytes key_coefficients:bytes seed_coefficients:bytes
+secagg-active.server | R N D T t k d | verification:[bytes] |
+basecagg.user | q N D U T d K c_l c_g tau_max kind:text numerator denominator start | user channel:channel updates:[vector] | masks:[vector] noises:[vector]
+basecagg.server | q N D U T d K c_l c_g tau_max kind:text numerator denominator start | | roundings:[binary64]
+basecagg-active.user | q N D U T d K c_l c_g tau_max kind:text numerator denominator start W | user private:bytes signing:bytes roster:[bytes] verification:[bytes] updates:[vector] | masks:[vector] noises:[vector]
+basecagg-active.server | q N D U T d K c_l c_g tau_max kind:text numerator denominator start W | roster:[bytes] verification:[bytes] | roundings:[binary64]
+basa.user | R N T d K S c_l c_g tau_max kind:text numerator denominator start timeouts:text | user signing:bytes authority:bytes verification:[bytes] updates:[vector] stamps:words | seeds:[bytes] box_keys:[bytes] roundings:binary64
+basa.server | R N T d K S c_l c_g tau_max kind:text numerator denominator start timeouts:text | authority:bytes verification:[bytes] |
+basa.authority | R N T d K S c_l c_g tau_max kind:text numerator denominator start timeouts:text | signing:bytes verification:[bytes] | pair_keys:[bytes] self_keys:[bytes]
+heterosag.user | N D T t d sizes:[integer] subgroups:[integer] levels:[integer] range:binary64 matrix:text | user past:[[integer]] update:vector | sealing_key:bytes masking_key:bytes self_seed:bytes key_coefficients:bytes seed_coefficients:bytes
+heterosag.server | N D T t d sizes:[integer] subgroups:[integer] levels:[integer] range:binary64 matrix:text | past:[[integer]] |
+"""  # noqa: E501
+# End of the tables.
+
+for _line in _OPERATIONS.strip().splitlines():
+    declare(_line)
+for _line in _PARTIES.strip().splitlines():
+    declare_party(_line)
+
 
 REMEMBERED: Final = ("user", "past")
 """The members of ``setup`` that a party keeps, so that a later round does not pass them again."""
@@ -194,93 +189,10 @@ REMEMBERED: Final = ("user", "past")
 WITHOUT_ROUNDS: Final = ("basecagg", "basecagg-active", "basa")
 """The protocols whose parties do not continue from round to round."""
 
-DRAWING: Final = frozenset({name for name, (_, drawn) in OPERATIONS.items() if drawn} | {"pair.agree", "pair.seal"})
-"""The operations that draw if they get no sampled values; the pair operations draw keys in every call."""
-
-FORMS: Final[dict[str, str]] = {
-    **dict.fromkeys(("q", "R", "level", "round"), "decimal"),
-    **dict.fromkeys(("N", "D", "U", "T", "d", "n", "rows", "inner", "columns", "weight"), "integer"),
-    **dict.fromkeys(("user", "sender", "receiver", "type", "W", "signer", "t", "k"), "integer"),
-    **dict.fromkeys(("message.encode.sender", "message.encode.receiver"), "party"),
-    **dict.fromkeys(("a", "b", "mask", "update", "value", "noise"), "vector"),
-    **dict.fromkeys(("shares", "masked", "updates", "masks", "noises"), "vectors"),
-    **dict.fromkeys(("x", "rounding"), "reals"),
-    **dict.fromkeys(("users", "surviving", "order"), "users"),
-    **dict.fromkeys(("bytes", "session", "key", "private", "public", "secret", "payload"), "bytes"),
-    **dict.fromkeys(("sender_key", "receiver_key", "signing", "signature"), "bytes"),
-    "coefficients": "bytes",
-    "shamir.reconstruct.shares": "bytes list",
-    **dict.fromkeys(PARTIES["secagg.user"][1], "bytes"),
-    **dict.fromkeys(("format", "protocol", "purpose", "handle", "role", "phase"), "text"),
-    **dict.fromkeys(("roster", "verification", "content", "inbox"), "bytes list"),
-    **dict.fromkeys(("session.new.numbers", "session.new.setup", "session.again.setup"), "object"),
-    "plaintexts": "parcels",
-    "plaintext": "bytes",
-    "alter": "alteration",
-    "parameters": "numbers",
-    "fields": "object",
-    "steps": "list",
-    "R": "decimal",
-    **dict.fromkeys(("t", "k", "clip", "max_weight"), "integer"),
-    **dict.fromkeys(("secagg.average.x", "secagg.average.rounding"), "reals list"),
-    **dict.fromkeys(("secagg.recovery.x", "secagg.recovery.rounding"), "reals list"),
-    **dict.fromkeys(("secagg.average.drop", "secagg.recovery.drop"), "round drop"),
-    **dict.fromkeys(("owner", "numerator", "denominator"), "integer"),
-    **dict.fromkeys(("start", "tau"), "decimal"),
-    "kind": "text",
-    "secagg.unmasking.drop": "early drop",
-    **dict.fromkeys(("K", "tau_max"), "integer"),
-    **dict.fromkeys(("c_l", "c_g"), "decimal"),
-    "roundings": "reals list",
-    "schedule": "schedule",
-    "weights": "users",
-    **dict.fromkeys(("stamps", "basecagg.combine.weights"), "words"),
-    "basecagg.combine.held": "stamped shares",
-    "basecagg.recover.weights": "vector",
-    **dict.fromkeys(("S", "position", "from", "to"), "integer"),
-    "timeouts": "text",
-    "accepted": "users",
-    **dict.fromkeys(("before", "own"), "bytes list"),
-    **dict.fromkeys(("seeds", "box_key", "box", "basa.seal.seed"), "bytes"),
-    "basa.recover.weights": "vector",
-    "skipped": "skipped seeds",
-    "basa.epochs.schedule": "epoch schedule",
-    "basa.epochs.roundings": "reals",
-    "authority": "bytes",
-    "basa.user.roundings": "reals",
-    **dict.fromkeys(("basa.user.seeds", "box_keys", "pair_keys", "self_keys"), "bytes list"),
-    **dict.fromkeys(("sizes", "subgroups", "levels"), "users"),
-    "range": "reals",
-    **dict.fromkeys(("matrix", "method"), "text"),
-    "quantize.levels.levels": "decimal",
-    "quantize.levels.clip": "flag",
-    "counts": "users",
-    "sums": "vectors",
-    "trim": "integer",
-    "heterosag.request.requests": "lists of users",
-    **dict.fromkeys(("keys", "segments", "self_seeds"), "bytes list"),
-    "heterosag.mask.secrets": "parcels",
-    "heterosag.unmask.secrets": "skipped seeds",
-    "survivors": "users",
-    "past": "lists of users",
-    **dict.fromkeys(("heterosag.round.x", "heterosag.round.rounding"), "reals list"),
-    "heterosag.round.clip": "flag",
-    "heterosag.round.drop": "round drop",
-    "c": "integer",
-    "strategy": "text",
-    **dict.fromkeys(("frequencies", "available", "draws", "chosen", "arrived"), "users"),
-    "rounds": "lists of users",
-    "requests": "requests",
-    "held": "held",
-    "drop": "drop",
-    "seed": "seed",
-}
-"""The form of each member of ``params`` and ``rand``, by name; see `form`."""
-
 
 def form(operation: str, member: str) -> str:
-    """Return the form of a member of an operation; a member without a form may be any JSON value."""
-    return FORMS.get(f"{operation}.{member}", FORMS.get(member, "json"))
+    """Return the type of a member of an operation or of a party; an unknown member may be any JSON value."""
+    return _FORMS.get(operation.replace("-", "_"), {}).get(member, "seed" if member == "seed" else "json")
 
 
 class Reject(Exception):
@@ -481,8 +393,8 @@ def check_form(name: str, value: Any, form: str) -> None:
     """Refuse, as ``malformed``, a member that does not have the form of the protocol."""
     if form == "decimal":
         _check_decimal(name, value)
-    elif not _has_form(value, form):
-        raise Reject("malformed", f"{name} does not have its form, {_WORDS.get(form, form)}")
+    elif not has_form(value, form):
+        raise Reject("malformed", f"{name} does not have its form, {said(form)}")
 
 
 def check_users(name: str, users: Sequence[int], N: int) -> None:
@@ -506,39 +418,29 @@ def _check_decimal(name: str, value: Any) -> None:
         raise Reject("bad_param", f"{name} has {len(value)} digits")
 
 
-def _has_form(value: Any, form: str) -> bool:
-    forms: dict[str, Callable[[Any], bool]] = {
-        "json": lambda value: True,
-        "integer": _is_integer,
-        "flag": lambda value: type(value) is bool,
-        "text": lambda value: isinstance(value, str),
-        "bytes": lambda value: _is_hex(value, 1),
-        "seed": lambda value: _is_hex(value, 32) and len(value) == 64,
-        "vector": _is_vector,
-        "reals": lambda value: _is_hex(value, 8),
-        "vectors": lambda value: _is_list(value, _is_vector),
-        "users": _is_users,
-        "held": lambda value: _is_list(value, _is_share),
-        "words": _is_vector,
-        "stamped shares": lambda value: _is_list(value, _is_stamped_share),
-        "skipped seeds": lambda value: _is_list(value, _is_skipped_seed),
-        "drop": lambda value: _is_drop(value, PHASES),
-        "round drop": lambda value: _is_drop(value, ROUND_PHASES),
-        "early drop": lambda value: _is_drop(value, ROUND_PHASES[:-1]),
-        "reals list": lambda value: _is_list(value, lambda entry: _is_hex(entry, 8)),
-        "lists of users": lambda value: _is_list(value, _is_users),
-        "requests": lambda value: _is_list(value, _is_unmask_request),
-        "schedule": lambda value: _is_list(value, _is_event),
-        "epoch schedule": lambda value: _is_list(value, _is_epoch_event),
-        "list": lambda value: isinstance(value, list),
-        "object": lambda value: isinstance(value, dict),
-        "bytes list": lambda value: _is_list(value, lambda entry: _is_hex(entry, 1)),
-        "parcels": lambda value: _is_list(value, lambda entry: _is_pair(entry, _is_integer, lambda b: _is_hex(b, 1))),
-        "numbers": lambda value: _is_list(value, _is_number),
-        "party": lambda value: value in ("server", "authority") or _is_integer(value),
-        "alteration": lambda value: value is None or _is_alteration(value),
-    }
-    return forms[form](value)
+def has_form(value: Any, form: str, digits: int | None = _DIGITS) -> bool:
+    """Return whether a value has a type of the protocol (section 3); a decimal string has at most so many digits."""
+    if form.endswith("?"):
+        return value is None or has_form(value, form[:-1], digits)
+    if form[0] == "[":
+        return _is_list(value, lambda entry: has_form(entry, form[1:-1], digits))
+    if form[0] == "(":
+        types = [type for _, type in members(form)]
+        return (
+            isinstance(value, list)
+            and len(value) == len(types)
+            and all(has_form(entry, type, digits) for entry, type in zip(value, types, strict=True))
+        )
+    if form[0] == "{":
+        types_of = dict(members(form))
+        return (
+            isinstance(value, dict)
+            and set(value) == set(types_of)
+            and all(has_form(value[name], type, digits) for name, type in types_of.items())
+        )
+    if form == "decimal":
+        return _is_decimal(value, digits)
+    return _TYPES[form](value)
 
 
 def _is_integer(value: Any) -> bool:
@@ -553,39 +455,9 @@ def _is_list(value: Any, is_entry: Callable[[Any], bool]) -> bool:
     return isinstance(value, list) and all(map(is_entry, value))
 
 
-def _is_vector(value: Any) -> bool:
-    return _is_hex(value, 4)
-
-
-def _is_users(value: Any) -> bool:
-    return _is_list(value, _is_integer)
-
-
-def _is_share(value: Any) -> bool:
-    return _is_pair(value, _is_integer, _is_vector)
-
-
-def _is_stamped_share(value: Any) -> bool:
-    if not isinstance(value, list) or len(value) != 3:
-        return False
-    user, stamp, share = value
-    return _is_integer(user) and _is_decimal(stamp) and _is_vector(share)
-
-
-def _is_skipped_seed(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 3 and _is_users(value[:2]) and _is_hex(value[2], 1)
-
-
-def _is_number(value: Any) -> bool:
-    return _is_pair(value, lambda name: isinstance(name, str), _is_decimal)
-
-
-def _is_decimal(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= _DIGITS and _DECIMAL.fullmatch(value) is not None
-
-
-def _is_pair(value: Any, first: Callable[[Any], bool], second: Callable[[Any], bool]) -> bool:
-    return isinstance(value, list) and len(value) == 2 and first(value[0]) and second(value[1])
+def _is_decimal(value: Any, digits: int | None = _DIGITS) -> bool:
+    fits = isinstance(value, str) and (digits is None or len(value) <= digits)
+    return fits and _DECIMAL.fullmatch(value) is not None
 
 
 def _is_alteration(value: Any) -> bool:
@@ -593,19 +465,11 @@ def _is_alteration(value: Any) -> bool:
     return isinstance(value, dict) and set(value) in known and all(map(_is_integer, value.values()))
 
 
-def _is_drop(value: Any, phases: Sequence[str]) -> bool:
-    return isinstance(value, dict) and set(value) == set(phases) and all(map(_is_users, value.values()))
-
-
-def _is_unmask_request(value: Any) -> bool:
-    return isinstance(value, dict) and set(value) == {"survivors", "dropped"} and all(map(_is_users, value.values()))
-
-
 def _is_event(value: Any) -> bool:
     if not isinstance(value, dict) or not isinstance(value.get("event"), str):
         return False
     if value["event"] == "recover":
-        return set(value) == {"event", "users"} and _is_users(value["users"])
+        return set(value) == {"event", "users"} and has_form(value["users"], "[integer]")
     return value["event"] in EVENTS and set(value) == {"event", "user"} and _is_integer(value["user"])
 
 
@@ -617,7 +481,6 @@ def _is_epoch_event(value: Any) -> bool:
     return value["event"] == "close" or (_is_integer(value["user"]) and _is_decimal(value["stamp"]))
 
 
-PHASES: Final = ("share", "upload", "recover")
 EVENTS: Final = ("start", "upload", "abandon", "recover")
 EPOCH_EVENTS: Final[dict[str, tuple[str, ...]]] = {
     "upload": ("user", "stamp"),
@@ -625,40 +488,71 @@ EPOCH_EVENTS: Final[dict[str, tuple[str, ...]]] = {
     "late": ("user", "stamp"),
     "close": (),
 }
-ROUND_PHASES: Final = ("advertise_keys", "share_keys", "masked_input", "unmasking")
-_DECIMAL: Final = re.compile("-?(0|[1-9][0-9]*)")
-_DIGITS: Final = 40
-_NOT_HEX: Final = re.compile("[^0-9a-f]")
+_TYPES: Final[dict[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(("json", "step", "channel"), lambda value: True),
+    "integer": _is_integer,
+    "flag": lambda value: type(value) is bool,
+    "text": lambda value: isinstance(value, str),
+    "object": lambda value: isinstance(value, dict),
+    "bytes": lambda value: _is_hex(value, 1),
+    "seed": lambda value: _is_hex(value, 32) and len(value) == 64,
+    "vector": lambda value: _is_hex(value, 4),
+    "words": lambda value: _is_hex(value, 4),
+    "binary32": lambda value: _is_hex(value, 4),
+    "binary64": lambda value: _is_hex(value, 8),
+    "party": lambda value: value in ("server", "authority") or _is_integer(value),
+    "alteration": lambda value: value is None or _is_alteration(value),
+    "event": _is_event,
+    "visit": _is_epoch_event,
+}
+"""The simple types; the implementation checks what a step and a channel are."""
+
 _WORDS: Final = {
     "integer": "a JSON integer",
     "flag": "true or false",
     "text": "a string",
+    "object": "an object",
+    "decimal": "a decimal string",
     "bytes": "lowercase hex digits",
     "seed": "64 lowercase hex digits",
     "vector": "lowercase hex digits, 8 for each element",
-    "reals": "lowercase hex digits, 16 for each number",
-    "vectors": "a list of vectors in lowercase hex digits",
-    "users": "a list of JSON integers",
-    "lists of users": "a list of lists of JSON integers",
-    "held": "a list of [user, vector]",
     "words": "lowercase hex digits, 8 for each number",
-    "stamped shares": "a list of [user, decimal string, vector]",
-    "skipped seeds": "a list of [integer, integer, bytes]",
-    "list": "a list",
-    "object": "an object",
-    "bytes list": "a list of strings of lowercase hex digits",
-    "parcels": "a list of [user, bytes]",
-    "numbers": "a list of [name, decimal string]",
+    "binary32": "lowercase hex digits, 8 for each number",
+    "binary64": "lowercase hex digits, 16 for each number",
     "party": "a JSON integer, or the string 'server' or 'authority'",
     "alteration": "null, or an object with byte and mask, with sender, or with receiver",
-    "drop": "an object with a list of users for each of the phases share, upload, recover",
-    "round drop": "an object with a list of users for each of the phases " + ", ".join(ROUND_PHASES),
-    "early drop": "an object with a list of users for each of the phases " + ", ".join(ROUND_PHASES[:-1]),
-    "reals list": "a list of strings of lowercase hex digits, 16 for each number",
-    "requests": "a list of objects with a list of users for survivors and for dropped",
-    "epoch schedule": "a list of objects with event, and with what the table of this event has",
-    "schedule": "a list of objects with event and user, or with event and users when the event is recover",
+    "event": "an object with event and user, or with event and users when the event is recover",
+    "visit": "an object with event, and with what the table of this event has",
 }
+
+
+def members(form: str) -> list[tuple[str, str]]:
+    """Return the types of the entries of a tuple, or those of the members of an object with their names."""
+    found, depth = [""], 0
+    for character in form[1:-1]:
+        depth += (character in "[({") - (character in "])}")
+        found[-1] += character
+        if character == "," and not depth:
+            found[-1] = found[-1][:-1]
+            found.append("")
+    return [(part.partition(":")[0], part.partition(":")[2]) if form[0] == "{" else ("", part) for part in found]
+
+
+def said(form: str) -> str:
+    """Return a type in words."""
+    if form.endswith("?"):
+        return f"{said(form[:-1])}; or null"
+    if form[0] == "[":
+        return f"a list, each entry of it {said(form[1:-1])}"
+    if form[0] == "(":
+        return "[" + "; ".join(said(type) for _, type in members(form)) + "]"
+    if form[0] == "{":
+        return "an object with " + " and ".join(f"{name} ({said(type)})" for name, type in members(form))
+    return _WORDS.get(form, form)
+
+
+ROUND_PHASES: Final = tuple(name for name, _ in members(form("secagg.average", "drop")))
+"""The phases of a round of SecAgg, in their order."""
 
 
 def unpack(text: str, width: int = 4) -> list[int]:

@@ -12,7 +12,7 @@ from secagg_spec.arithmetic import mds, modular, quantizer, sampling, validate
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.codes import REJECT_CODES, reject_code
 from secagg_spec.conformance.adapter.wire import pack
-from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject, check_drop, check_users
+from secagg_spec.conformance.sdk.secagg_adapter import PARTIES, Adapter, Reject, check_drop, check_users
 from secagg_spec.conformance.targets.reference import (
     active,
     basa,
@@ -44,7 +44,8 @@ def build() -> Adapter:
     for name, handler in HANDLERS.items():
         adapter.operation(name)(_refusing(handler))
     for name, handler in sessions.handlers().items():
-        adapter.operation(name, **sessions.DECLARATIONS.get(name, {}))(_refusing(handler))
+        declared = {"parties": list(PARTIES)} if name == "session.new" else {}
+        adapter.operation(name, **declared)(_refusing(handler))
     return adapter
 
 

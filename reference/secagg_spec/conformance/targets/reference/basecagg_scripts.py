@@ -120,7 +120,7 @@ def _channel(parameters: Parameters, session: bytes, value: Any) -> StampedChann
     if value == "plain":
         return PlainStampedChannel()
     private, roster = readers.members("channel", value, "private", "roster")
-    keys = readers.formed("channel.roster", roster, "bytes list")
+    keys = readers.formed("channel.roster", roster, "[bytes]")
     key = readers.octets("channel.private", readers.formed("channel.private", private, "bytes"))
     context = basecagg.sealing_context(parameters, session)
     public = Roster(tuple(readers.octets("channel.roster", text) for text in keys))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from secagg_spec.protocols.secagg import active as secagg_active
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
-KINDS: Mapping[int, type[Message]] = {
+KINDS: dict[int, type[Message]] = {
     kind.TYPE: kind
     for kind in (
         lightsecagg.MaskShare,
@@ -84,7 +84,7 @@ def _bytes(name: str, value: Any) -> bytes:
 
 
 def _users(name: str, value: Any) -> tuple[int, ...]:
-    return tuple(readers.formed(name, value, "users"))
+    return tuple(readers.formed(name, value, "[integer]"))
 
 
 def _vector(name: str, value: Any) -> UintArray:

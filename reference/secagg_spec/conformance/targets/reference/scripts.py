@@ -144,11 +144,11 @@ def read_calls(table: Table, role: Role, steps: Any) -> list[Call]:
     """Return the steps of a request."""
     phases = [step.phase for step in table if step.role is role]
     calls = []
-    for at, value in enumerate(readers.formed("steps", steps, "list")):
+    for at, value in enumerate(readers.formed("steps", steps, "[step]")):
         phase, inbox = readers.members(f"steps[{at}]", value, "phase", "inbox")
         if phase not in phases:
             raise Reject("malformed", f"steps[{at}].phase is {phase!r}; it must be one of {', '.join(phases)}")
-        texts = readers.formed(f"steps[{at}].inbox", inbox, "bytes list")
+        texts = readers.formed(f"steps[{at}].inbox", inbox, "[bytes]")
         calls.append(Call(phase, tuple(readers.octets(f"steps[{at}].inbox", text) for text in texts)))
     return calls
 
@@ -159,7 +159,7 @@ def read_channel(parameters: lightsecagg.Parameters, session: Any, round: Any, v
         return PlainChannel()
     private, roster = readers.members("channel", value, "private", "roster")
     readers.formed("channel.private", private, "bytes")
-    readers.formed("channel.roster", roster, "bytes list")
+    readers.formed("channel.roster", roster, "[bytes]")
     sealed: Channel = channel(parameters, session, round, lightsecagg.MaskShare.TYPE, private, roster)
     return sealed
 

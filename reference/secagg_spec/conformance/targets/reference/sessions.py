@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from secagg_spec.arithmetic import shamir
@@ -46,9 +46,6 @@ from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.secagg import active as secagg_active
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import Randomness, Role, Table
-
-DECLARATIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType({"session.new": {"parties": list(PARTIES)}})
-"""The reference's declarations in addition to the names of the operations."""
 
 
 @dataclass(frozen=True)
@@ -237,53 +234,51 @@ def _heterosag_server_again(state: Any, round: int) -> Any:
     return heterosag.server_again(state, round)
 
 
-PROTOCOLS: Mapping[str, Protocol | Stamped | Positioned] = MappingProxyType(
-    {
-        "lightsecagg": Protocol(
-            lightsecagg,
-            session_parameters,
-            {Role.USER: _light_user, Role.SERVER: _light_server},
-            {Role.USER: _light_user_again, Role.SERVER: lightsecagg.server_again},
-            read_sampled,
-            server_end,
-        ),
-        "lightsecagg-active": Protocol(
-            lightsecagg_active,
-            active_parameters,
-            {Role.USER: _active_user, Role.SERVER: _active_server},
-            {Role.USER: _active_user_again, Role.SERVER: _active_server_again},
-            read_sampled,
-            active_end,
-        ),
-        "secagg": Protocol(
-            secagg,
-            _secagg_parameters,
-            {Role.USER: _secagg_user, Role.SERVER: _secagg_server},
-            {Role.USER: _secagg_user_again, Role.SERVER: _secagg_server_again},
-            _secagg_sampled,
-            server_end,
-        ),
-        "secagg-active": Protocol(
-            secagg_active,
-            _signed_parameters,
-            {Role.USER: _signed_user, Role.SERVER: _signed_server},
-            {Role.USER: _signed_user_again, Role.SERVER: _signed_server_again},
-            _secagg_sampled,
-            active_end,
-        ),
-        "basecagg": basecagg_scripts.SEMI_HONEST,
-        "basecagg-active": basecagg_scripts.ACTIVE,
-        "basa": Positioned(),
-        "heterosag": Protocol(
-            heterosag,
-            read_parameters,
-            {Role.USER: _heterosag_user, Role.SERVER: _heterosag_server},
-            {Role.USER: _heterosag_user_again, Role.SERVER: _heterosag_server_again},
-            _secagg_sampled,
-            server_end,
-        ),
-    }
-)
+PROTOCOLS: dict[str, Protocol | Stamped | Positioned] = {
+    "lightsecagg": Protocol(
+        lightsecagg,
+        session_parameters,
+        {Role.USER: _light_user, Role.SERVER: _light_server},
+        {Role.USER: _light_user_again, Role.SERVER: lightsecagg.server_again},
+        read_sampled,
+        server_end,
+    ),
+    "lightsecagg-active": Protocol(
+        lightsecagg_active,
+        active_parameters,
+        {Role.USER: _active_user, Role.SERVER: _active_server},
+        {Role.USER: _active_user_again, Role.SERVER: _active_server_again},
+        read_sampled,
+        active_end,
+    ),
+    "secagg": Protocol(
+        secagg,
+        _secagg_parameters,
+        {Role.USER: _secagg_user, Role.SERVER: _secagg_server},
+        {Role.USER: _secagg_user_again, Role.SERVER: _secagg_server_again},
+        _secagg_sampled,
+        server_end,
+    ),
+    "secagg-active": Protocol(
+        secagg_active,
+        _signed_parameters,
+        {Role.USER: _signed_user, Role.SERVER: _signed_server},
+        {Role.USER: _signed_user_again, Role.SERVER: _signed_server_again},
+        _secagg_sampled,
+        active_end,
+    ),
+    "basecagg": basecagg_scripts.SEMI_HONEST,
+    "basecagg-active": basecagg_scripts.ACTIVE,
+    "basa": Positioned(),
+    "heterosag": Protocol(
+        heterosag,
+        read_parameters,
+        {Role.USER: _heterosag_user, Role.SERVER: _heterosag_server},
+        {Role.USER: _heterosag_user_again, Role.SERVER: _heterosag_server_again},
+        _secagg_sampled,
+        server_end,
+    ),
+}
 assert set(PROTOCOLS) == set(NUMBERS)
 
 
@@ -358,6 +353,9 @@ def _script(party: str, session: Any, round: Any, steps: Any, rand: Any = None, 
     return {"steps": entries_of(opened, read_calls(opened.table, opened.role, steps))}
 
 
-HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
-    {party.replace("-", "_"): partial(_script, party) for party in PARTIES}
-)
+def handler(party: str) -> Callable[..., dict[str, Any]]:
+    """Return the operation that plays the scripts of a party."""
+    return partial(_script, party)
+
+
+HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = {party.replace("-", "_"): handler(party) for party in PARTIES}
