@@ -32,7 +32,7 @@ from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.errors import BadSignature, InconsistentSets, UsageError
 from secagg_spec.protocols.steps import SERVER
 from tests.conformance import right
-from tests.conformance.test_sessions import DEALS, secagg_values
+from tests.conformance.test_sessions import INPUTS, secagg_values
 
 CHECKS = [id for id in REGISTRY if id.startswith("adversary/")]
 REFERENCE = [sys.executable, "-m", "secagg_spec.conformance.targets.reference"]
@@ -67,11 +67,11 @@ def test_an_independent_implementation_plays_every_party_without_an_alarm() -> N
 
 @pytest.mark.requirement("CNF-56")
 @pytest.mark.parametrize("name", right.ORDERS)
-@pytest.mark.parametrize("protocol", DEALS)
+@pytest.mark.parametrize("protocol", INPUTS)
 def test_a_step_that_breaks_several_rules_may_be_refused_for_any_of_them(protocol: str, name: str) -> None:
     connection, altered = right.Direct(name), 0
     with sessions_adversary.opened(
-        DEALS[protocol], Player(connection, greet(connection.ask)), [1], connection
+        INPUTS[protocol], Player(connection, greet(connection.ask)), [1], connection
     ) as engine:
         while not engine.over:
             senders = {letter.message.sender for letter in engine.waiting(1) if letter.message} - {SERVER}
@@ -161,7 +161,7 @@ def test_everything_that_the_network_may_do_happens_and_most_rounds_come_to_thei
     assert set(happened) == set(RULES) == set(sessions_adversary.ACTS)
     changes = {act[3] for engine in rounds for act in engine.acts if act[0] == "alter"}
     assert len(changes) > 5
-    last = [engine.deal.table[-1].phase for engine in rounds]
+    last = [engine.inputs.table[-1].phase for engine in rounds]
     reached = [
         any((event.party, event.phase) == (SERVER, phase) for event in engine.log)
         for engine, phase in zip(rounds, last, strict=True)
@@ -169,9 +169,9 @@ def test_everything_that_the_network_may_do_happens_and_most_rounds_come_to_thei
     assert 3 * sum(reached) >= len(rounds)
 
 
-def acted(deal: str, *acts: list[Any], played: tuple[int, ...] = ()) -> Engine:
+def acted(inputs: str, *acts: list[Any], played: tuple[int, ...] = ()) -> Engine:
     """A round after some acts."""
-    with sessions_adversary.opened(DEALS[deal], player() if played else None, played) as engine:
+    with sessions_adversary.opened(INPUTS[inputs], player() if played else None, played) as engine:
         for act in acts:
             engine.do(act)
     return engine

@@ -25,7 +25,7 @@ from secagg_spec.conformance.sdk.secagg_adapter import Reject, check_form
 from secagg_spec.conformance.sessions import basa_acts, basa_fixed
 from secagg_spec.conformance.sessions.basa_acts import Director, part_of
 from secagg_spec.conformance.sessions.basa_stage import PositionStage
-from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.conformance.sessions.mixed import Difference, Player
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.targets.reference.messages import parse
@@ -62,9 +62,9 @@ def test_the_scripts_of_all_parties_are_their_steps_in_the_session(kind: str) ->
     director = session(kind)
     stage = director.stage
     assert len(stage.aggregates) == (2 if kind == "settle" else 1)
-    for party in stage.deal.setups:
+    for party in stage.inputs.setups:
         part = part_of(director, party)
-        entries = ask(stage.deal.named(party), part.params(part.calls()), part.deal.rand(party))["result"]["steps"]
+        entries = ask(stage.inputs.named(party), part.params(part.calls()), part.inputs.rand(party))["result"]["steps"]
         assert [entry["outbox"] for entry in entries] == [[encode(m).hex() for m in e.sent] for e in part.events()]
         sums = [entry["aggregate"] for entry in entries if "aggregate" in entry]
         assert sums == ([pack(total) for total in stage.aggregates] if party == SERVER else [])
@@ -73,7 +73,7 @@ def test_the_scripts_of_all_parties_are_their_steps_in_the_session(kind: str) ->
 @pytest.mark.requirement("BAA-41")
 def test_the_sum_is_that_of_the_weighted_updates() -> None:
     director = session()
-    setups, R = director.stage.deal.setups, int(basa_fixed.NUMBERS["R"])
+    setups, R = director.stage.inputs.setups, int(basa_fixed.NUMBERS["R"])
     rows = {user: [unpack(text).tolist() for text in setups[user]["updates"]] for user in range(7)}
     weights = [(4, rows[0][0]), (None, rows[3][0]), (2, rows[4][0])]
     total = director.stage.aggregates[0].tolist()
@@ -87,7 +87,7 @@ def test_the_sum_is_that_of_the_weighted_updates() -> None:
 @pytest.mark.requirement("BAA-27", "ERR-01", "RND-04")
 def test_what_is_sampled_is_used_in_order_by_the_steps_that_are_taken() -> None:
     part = part_of(session(), 0)
-    right, rand = part.calls(), part.deal.rand(0)
+    right, rand = part.calls(), part.inputs.rand(0)
     whole = ask("basa.user", part.params(right), rand)["result"]["steps"]
     refused = right[2]
     twice = [step for pair in zip([refused] * len(right), right, strict=True) for step in pair]
@@ -112,16 +112,16 @@ def test_what_is_sampled_is_used_in_order_by_the_steps_that_are_taken() -> None:
 )
 def test_what_belongs_to_the_whole_request_is_refused_with_it(party: int, changed: dict[str, Any], text: str) -> None:
     part = part_of(session(), party)
-    params, rand = part.params(part.calls()), part.deal.rand(party)
+    params, rand = part.params(part.calls()), part.inputs.rand(party)
     given = {name: value for name, value in changed.items() if name in params}
     drawn = {name: value for name, value in changed.items() if name in rand}
-    answer = ask(part.deal.named(party), {**params, **given}, {**rand, **drawn})
+    answer = ask(part.inputs.named(party), {**params, **given}, {**rand, **drawn})
     assert answer["reject"]["message"] == text
 
 
 def test_the_profile_without_self_keys_has_none() -> None:
     part = part_of(session("void"), AUTHORITY)
-    rand = {**part.deal.rand(AUTHORITY), "self_keys": part.deal.rand(AUTHORITY)["pair_keys"]}
+    rand = {**part.inputs.rand(AUTHORITY), "self_keys": part.inputs.rand(AUTHORITY)["pair_keys"]}
     answer = ask("basa.authority", part.params(part.calls()), rand)
     assert answer["reject"]["code"] == "bad_param"
 
@@ -129,9 +129,9 @@ def test_the_profile_without_self_keys_has_none() -> None:
 @pytest.mark.requirement("ADP-12", "ADP-13")
 def test_the_draws_of_a_user_are_one_vector_and_those_of_a_buffer_a_list() -> None:
     part = part_of(session(), 0)
-    opening = {"handle": "h", **part.deal.opening(0)}
-    assert "result" in ask("session.new", opening, part.deal.rand(0))
-    wrong = {**part.deal.rand(0), "roundings": [part.deal.rand(0)["roundings"]]}
+    opening = {"handle": "h", **part.inputs.opening(0)}
+    assert "result" in ask("session.new", opening, part.inputs.rand(0))
+    wrong = {**part.inputs.rand(0), "roundings": [part.inputs.rand(0)["roundings"]]}
     assert ask("session.new", opening, wrong)["reject"]["code"] == "malformed"
     check_form("party", "authority", "party")
     with pytest.raises(Reject):
@@ -176,9 +176,9 @@ class Altering:
         return Player(self, self.caps)
 
 
-def own_values(dealt: Deal) -> dict[int, Any]:
-    """Sampled values of each party that are not those of the deal."""
-    P, settle = basa_acts.positions(dealt.numbers), dealt.numbers["timeouts"] == "settle"
+def own_values(inputs: SessionInputs) -> dict[int, Any]:
+    """Sampled values of each party that are not those of the inputs."""
+    P, settle = basa_acts.positions(inputs.numbers), inputs.numbers["timeouts"] == "settle"
 
     def rows(name: str, size: int) -> list[str]:
         return [take(f"own {name} {at}", size).hex() for at in range(4)]
@@ -189,7 +189,7 @@ def own_values(dealt: Deal) -> dict[int, Any]:
             "box_keys": rows(f"box keys {user}", 32),
             "roundings": pack_reals(np.full(4, 0.75)),
         }
-        for user in dealt.users
+        for user in inputs.users
     }
     keys = {"pair_keys": rows("pair keys", 32 * P), "self_keys": rows("self keys", 32 * P) if settle else []}
     return {**values, SERVER: {}, AUTHORITY: keys}
@@ -204,9 +204,9 @@ def test_two_implementations_share_an_epoch_in_every_assignment_of_roles(
 ) -> None:
     stage = session(kind).stage
     chosen = {role for role, other in zip(Role, roles, strict=True) if other}
-    parties = [party for party in stage.deal.setups if role_of(party) in chosen]
-    adapter = Altering(own=own_values(stage.deal) if own else None)
-    again = PositionStage.played(stage.deal, dict.fromkeys(parties, adapter.player()), stage.turns)
+    parties = [party for party in stage.inputs.setups if role_of(party) in chosen]
+    adapter = Altering(own=own_values(stage.inputs) if own else None)
+    again = PositionStage.played(stage.inputs, dict.fromkeys(parties, adapter.player()), stage.turns)
     assert len(again.aggregates) == len(stage.aggregates)
     if not own:
         assert [total.tolist() for total in again.aggregates] == [total.tolist() for total in stage.aggregates]
@@ -222,18 +222,18 @@ def test_two_implementations_share_an_epoch_in_every_assignment_of_roles(
 )
 def test_what_an_implementation_draws_itself_is_new(party: int, name: str, text: str) -> None:
     stage = session().stage
-    own = own_values(stage.deal)
+    own = own_values(stage.inputs)
     own[party][name] = own[party][name][:1] * 4
     with pytest.raises(Difference, match=text):
-        PositionStage.played(stage.deal, {party: Altering(own=own).player()}, stage.turns)
+        PositionStage.played(stage.inputs, {party: Altering(own=own).player()}, stage.turns)
 
 
 def test_seeds_for_several_positions_are_different() -> None:
     stage = session().stage
-    own = own_values(stage.deal)
+    own = own_values(stage.inputs)
     own[0]["seeds"] = [entry[:64] * 5 for entry in own[0]["seeds"]]
     with pytest.raises(Difference, match="user 0, step upload: seed 1 was used before"):
-        PositionStage.played(stage.deal, {0: Altering(own=own).player()}, stage.turns)
+        PositionStage.played(stage.inputs, {0: Altering(own=own).player()}, stage.turns)
 
 
 def more_weight(message: Any) -> Any:
@@ -273,9 +273,9 @@ def other_element(message: Any) -> Any:
 )
 def test_a_fault_is_located_at_its_party(phase: str, party: int, change: Any, own: bool, text: str) -> None:
     stage = session().stage
-    adapter = Altering(phase, change, own_values(stage.deal) if own else None)
+    adapter = Altering(phase, change, own_values(stage.inputs) if own else None)
     with pytest.raises(Difference, match=text) as caught:
-        PositionStage.played(stage.deal, {party: adapter.player()}, stage.turns)
+        PositionStage.played(stage.inputs, {party: adapter.player()}, stage.turns)
     assert caught.value.party == party
 
 
@@ -290,7 +290,7 @@ def test_a_sum_that_is_not_that_of_the_accepted_updates_is_seen() -> None:
             return Answer("result", value={**answer.value, "aggregate": "00" * 12})
 
     with pytest.raises(Difference, match=r"the server, step recover: aggregate: got 00"):
-        PositionStage.played(stage.deal, {SERVER: Wrong().player()}, stage.turns)
+        PositionStage.played(stage.inputs, {SERVER: Wrong().player()}, stage.turns)
 
 
 # -------------------------------------------------------------------------------------------------------------- checks
@@ -302,7 +302,7 @@ def test_a_sum_that_is_not_that_of_the_accepted_updates_is_seen() -> None:
 def test_a_drawn_session_can_be_gone_through_again(data: st.DataObject) -> None:
     director = basa_sessions.session(data.draw)
     stage = director.stage
-    again = PositionStage.played(stage.deal, {}, stage.turns)
+    again = PositionStage.played(stage.inputs, {}, stage.turns)
     assert [total.tolist() for total in again.aggregates] == [total.tolist() for total in stage.aggregates]
     assert 1 <= len(again.aggregates) <= 2
     for party, moments in director.moments.items():

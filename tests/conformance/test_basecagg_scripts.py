@@ -20,7 +20,7 @@ from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.running.runner import Settings, first_failure, run
 from secagg_spec.conformance.sessions.basecagg_stage import Stage, Turn
-from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.conformance.sessions.mixed import Difference, Player
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.targets.reference.messages import parse
@@ -57,7 +57,7 @@ def ask(op: str, params: dict[str, Any], rand: dict[str, Any] | None = None) -> 
 
 def two_buffers(*, sealed: bool = True) -> Stage:
     """Return a session of two buffers, with an update in the second one that is a round late."""
-    stage = Stage.of(deal(sealed=sealed))
+    stage = Stage.of(inputs(sealed=sealed))
     start(stage, 0, 1, 2, 3)
     send(stage, 1)
     send(stage, 0, 3)
@@ -68,9 +68,9 @@ def two_buffers(*, sealed: bool = True) -> Stage:
     return stage
 
 
-def deal(*, sealed: bool, count: int = 3) -> Deal:
+def inputs(*, sealed: bool, count: int = 3) -> SessionInputs:
     """Return what every party is given: drawn keys, updates and sampled values."""
-    source, ring, N, d = SeededSource(b"tests", "basecagg deal"), PrimeField(97), NUMBERS["N"], NUMBERS["d"]
+    source, ring, N, d = SeededSource(b"tests", "basecagg inputs"), PrimeField(97), NUMBERS["N"], NUMBERS["d"]
     keys = [source.take(32) for _ in range(N)]
     roster = [public_key(key).hex() for key in keys]
     roundings = [pack_reals(draw_rounding(source, NUMBERS["K"])) for _ in range(count)]
@@ -85,7 +85,7 @@ def deal(*, sealed: bool, count: int = 3) -> Deal:
         rands[user] = {
             name: [pack(draw_elements(source, ring, (n,))) for _ in range(count)] for name, n in sizes.items()
         }
-    return Deal("basecagg", dict(NUMBERS), source.take(16), 70_000, setups, rands)
+    return SessionInputs("basecagg", dict(NUMBERS), source.take(16), 70_000, setups, rands)
 
 
 def start(stage: Stage, *users: int) -> None:
@@ -94,7 +94,7 @@ def start(stage: Stage, *users: int) -> None:
     stamps = stage.take(Turn(SERVER, "request", tuple(asked)))
     sent = [key for stamp in stamps for key in stage.take(Turn(stamp.receiver, "share", (stamp,)))]
     relayed = stage.take(Turn(SERVER, "share", tuple(sent)))
-    for user in stage.deal.users:
+    for user in stage.inputs.users:
         mine = tuple(key for key in relayed if key.receiver == user)
         if mine:
             stage.take(Turn(user, "hold", mine))
@@ -130,11 +130,11 @@ def steps_of(played: Stage, party: int) -> list[dict[str, Any]]:
 def test_the_scripts_of_all_parties_are_their_steps_in_the_session(sealed: bool) -> None:
     played = two_buffers(sealed=sealed)
     assert len(played.aggregates) == 2
-    for party in (*played.deal.users, SERVER):
-        dealt = played.deal
-        agreed = {"session": dealt.session.hex(), "round": str(dealt.round)}
-        params = {**dealt.numbers, **agreed, **dealt.setups[party], "steps": steps_of(played, party)}
-        entries = ask(dealt.named(party), params, dealt.rand(party))["result"]["steps"]
+    for party in (*played.inputs.users, SERVER):
+        inputs = played.inputs
+        agreed = {"session": inputs.session.hex(), "round": str(inputs.round)}
+        params = {**inputs.numbers, **agreed, **inputs.setups[party], "steps": steps_of(played, party)}
+        entries = ask(inputs.named(party), params, inputs.rand(party))["result"]["steps"]
         sent = [[encode(m).hex() for m in event.sent] for event in played.transcript if event.party == party]
         assert [entry["outbox"] for entry in entries] == sent
         sums = [entry["aggregate"] for entry in entries if "aggregate" in entry]
@@ -144,16 +144,16 @@ def test_the_scripts_of_all_parties_are_their_steps_in_the_session(sealed: bool)
 @pytest.mark.requirement("ERR-01", "RND-04")
 def test_what_is_sampled_is_used_in_order_by_the_steps_that_are_taken() -> None:
     played = two_buffers(sealed=False)
-    dealt = played.deal
-    params = {**dealt.numbers, "session": dealt.session.hex(), "round": str(dealt.round), **dealt.setups[1]}
+    inputs = played.inputs
+    params = {**inputs.numbers, "session": inputs.session.hex(), "round": str(inputs.round), **inputs.setups[1]}
     right = steps_of(played, 1)
     refused = {"phase": "share", "inbox": []}
-    whole = ask("basecagg.user", {**params, "steps": right}, dealt.rand(1))["result"]["steps"]
+    whole = ask("basecagg.user", {**params, "steps": right}, inputs.rand(1))["result"]["steps"]
     mixed = [step for pair in zip([refused] * len(right), right, strict=True) for step in pair]
-    entries = ask("basecagg.user", {**params, "steps": mixed}, dealt.rand(1))["result"]["steps"]
+    entries = ask("basecagg.user", {**params, "steps": mixed}, inputs.rand(1))["result"]["steps"]
     assert entries[1::2] == whole
     assert all(entry["reject"]["code"] == "wrong_phase" for entry in entries[0::2])
-    short = {name: rows[:1] for name, rows in dealt.rand(1).items()}
+    short = {name: rows[:1] for name, rows in inputs.rand(1).items()}
     less = ask("basecagg.user", {**params, "steps": right}, short)["result"]["steps"]
     second = [at for at, step in enumerate(right) if step["phase"] == "share"][1]
     assert less[:second] == whole[:second]
@@ -252,8 +252,8 @@ class Altering:
         return Player(self, self.caps)
 
 
-def own_values(dealt: Deal) -> dict[str, Any]:
-    """Return sampled values that are not those of the deal."""
+def own_values(inputs: SessionInputs) -> dict[str, Any]:
+    """Return sampled values that are not those of the inputs."""
     rows = [pack(np.array([at, 7, at + 2], np.uint64)) for at in (3, 5, 9)]
     users = {"masks": rows, "noises": [row[:16] for row in rows]}
     return {"basecagg.user": users, "basecagg.server": {"roundings": [pack_reals(np.array([0.9, 0.0, 0.9]))] * 3}}
@@ -263,8 +263,8 @@ def own_values(dealt: Deal) -> dict[str, Any]:
 @pytest.mark.parametrize("own", [False, True])
 def test_two_implementations_recover_buffers_with_several_stamps(parties: tuple[int, ...], own: bool) -> None:
     played = two_buffers()
-    adapter = Altering(own=own_values(played.deal) if own else None)
-    again = Stage.played(played.deal, dict.fromkeys(parties, adapter.player()), played.turns)
+    adapter = Altering(own=own_values(played.inputs) if own else None)
+    again = Stage.played(played.inputs, dict.fromkeys(parties, adapter.player()), played.turns)
     assert len(again.aggregates) == 2
     if not own:
         assert [total.tolist() for total in again.aggregates] == [total.tolist() for total in played.aggregates]
@@ -315,9 +315,9 @@ def other_share(message: Any) -> Any:
 )
 def test_a_fault_is_located_at_its_party(phase: str, party: int, change: Any, own: bool, message: str) -> None:
     played = two_buffers()
-    adapter = Altering(phase, change, own_values(played.deal) if own else None)
+    adapter = Altering(phase, change, own_values(played.inputs) if own else None)
     with pytest.raises(Difference, match=message) as caught:
-        Stage.played(played.deal, {party: adapter.player()}, played.turns)
+        Stage.played(played.inputs, {party: adapter.player()}, played.turns)
     assert caught.value.party == party
 
 
@@ -331,7 +331,7 @@ def test_a_message_that_is_not_sent_is_missed_where_it_should_have_come_from() -
             return Answer("result", value={"outbox": []}) if silent else answer
 
     with pytest.raises(Difference, match="user 3, step upload: there is no message from user 3 to the server"):
-        Stage.played(played.deal, {3: Silent(own=own_values(played.deal)).player()}, played.turns)
+        Stage.played(played.inputs, {3: Silent(own=own_values(played.inputs)).player()}, played.turns)
 
 
 # -------------------------------------------------------------------------------------------------------------- checks
@@ -341,9 +341,9 @@ def test_a_message_that_is_not_sent_is_missed_where_it_should_have_come_from() -
 @given(st.data(), st.booleans())
 def test_a_drawn_session_recovers_its_buffers_and_can_be_gone_through_again(data: st.DataObject, active: bool) -> None:
     played = basecagg_sessions.played(data.draw, active=active)
-    assert played.deal.protocol == ("basecagg-active" if active else "basecagg")
-    dealt = basecagg_sessions.trimmed(data.draw, played)
-    again = Stage.of(dealt)
+    assert played.inputs.protocol == ("basecagg-active" if active else "basecagg")
+    inputs = basecagg_sessions.trimmed(data.draw, played)
+    again = Stage.of(inputs)
     for turn in played.turns:
         again.take(Turn(turn.party, turn.phase, turn.inbox))
     assert [total.tolist() for total in again.aggregates] == [total.tolist() for total in played.aggregates]

@@ -85,7 +85,7 @@ def test_the_right_entries_are_those_of_the_reference(party: str, caps: Capabili
     @given(st.data())
     def compare(data: st.DataObject) -> None:
         session = REFUSALS[party].session(data.draw, caps)
-        assert session.right_entries == entries_of(session.dealt().open(session.party), session.calls())
+        assert session.right_entries == entries_of(session.inputs.open(session.party), session.calls())
 
     compare()
 

@@ -22,9 +22,9 @@ from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.mutation.evidence import PlantedConnection
 from secagg_spec.conformance.running.runner import Settings, first_failure
 from secagg_spec.conformance.sessions import mixed
-from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.conformance.sessions.heterosag_cells import MASK, ROUND, UNMASK
 from secagg_spec.conformance.sessions.heterosag_numbers import members, totals
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.conformance.sessions.session import Played
 from secagg_spec.conformance.targets.reference import adapter as reference
@@ -43,14 +43,14 @@ UPDATES = [[(user + at) % 3 if at < 3 or user < 4 else (2 * user + at) % 6 for a
 SECOND = [4, 5, 6, 7]
 
 
-def deal(past: Sequence[Sequence[int]] = ()) -> Deal:
+def inputs(past: Sequence[Sequence[int]] = ()) -> SessionInputs:
     """A round of two subgroups of four, which can each lose a user; the last segment is masked by one subgroup."""
     setups: dict[int, Any] = {SERVER: {"past": [list(users) for users in past]}}
     for user in range(8):
         own = [list(users) for users in past if user in users]
         setups[user] = {"user": user, "past": own, "update": pack(np.array(UPDATES[user], np.uint64))}
     rands = {user: round_secrets(SeededSource(b"cells", str(user)), 3) for user in range(8)}
-    return Deal("heterosag", members(EIGHT), bytes.fromhex(ID), 9, setups, rands)
+    return SessionInputs("heterosag", members(EIGHT), bytes.fromhex(ID), 9, setups, rands)
 
 
 def ask(op: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -77,10 +77,10 @@ def summed(users: Sequence[int], at: int, stop: int) -> list[int]:
     ],
 )
 def test_the_scripts_of_all_parties_are_their_steps_in_the_round(dropouts: Any, sums: list[int]) -> None:
-    network = deal().played(dropouts)
+    network = inputs().played(dropouts)
     for party in (SERVER, *range(8)):
-        scene = Played(deal(), party, network)
-        answer = ask(scene.deal.named(party), scene.params(scene.calls()), scene.deal.rand(party))
+        scene = Played(inputs(), party, network)
+        answer = ask(scene.inputs.named(party), scene.params(scene.calls()), scene.inputs.rand(party))
         entries = answer["result"]["steps"]
         assert [entry["outbox"] for entry in entries] == [[encode(m).hex() for m in e.sent] for e in scene.events()]
         found = [unpack(entry["aggregate"]).tolist() for entry in entries if "aggregate" in entry]
@@ -89,17 +89,17 @@ def test_the_scripts_of_all_parties_are_their_steps_in_the_round(dropouts: Any, 
 
 @pytest.mark.requirement("HSA-27", "ADP-38")
 def test_a_user_looks_back_at_the_requests_that_it_is_told_of() -> None:
-    scene = Played(deal([list(range(8))]), 0, deal().played({"masked_input": [1]}))
-    entries = ask("heterosag.user", scene.params(scene.calls()), scene.deal.rand(0))["result"]["steps"]
+    scene = Played(inputs([list(range(8))]), 0, inputs().played({"masked_input": [1]}))
+    entries = ask("heterosag.user", scene.params(scene.calls()), scene.inputs.rand(0))["result"]["steps"]
     assert entries[3]["reject"]["code"] == "below_threshold"
     assert "tell users [1] from the others" in entries[3]["reject"]["message"]
     wrong = {**scene.params([]), "past": [SECOND]}
-    assert ask("heterosag.user", wrong, scene.deal.rand(0))["reject"]["code"] == "bad_param"
+    assert ask("heterosag.user", wrong, scene.inputs.rand(0))["reject"]["code"] == "bad_param"
 
 
 @pytest.mark.requirement("HSA-13")
 def test_an_input_is_below_the_levels_of_its_cell() -> None:
-    params, rand = Played(deal(), 0, deal().played()).params([]), deal().rand(0)
+    params, rand = Played(inputs(), 0, inputs().played()).params([]), inputs().rand(0)
     for element, answered in ((2, "result"), (3, "reject"), (16, "reject")):
         update = pack(np.array([*UPDATES[0][:4], element], np.uint64))
         assert answered in ask("heterosag.user", {**params, "update": update}, rand)
@@ -180,10 +180,10 @@ LEAVING: list[dict[str, list[int]]] = [
 @pytest.mark.parametrize("parties", [(SERVER,), (0, 3, 7), (*range(8), SERVER)])
 def test_a_round_of_two_implementations_ends_with_the_sums(dropouts: Any, parties: tuple[int, ...]) -> None:
     first, second = Tampering(honest).player(), Tampering(honest).player()
-    network = mixed.play(deal(), {party: second if party == SERVER else first for party in parties}, dropouts)
+    network = mixed.play(inputs(), {party: second if party == SERVER else first for party in parties}, dropouts)
     lost = {user for phase, users in dropouts.items() if phase != "unmasking" for user in users}
     survivors = [user for user in range(8) if user not in lost]
-    assert network.states[SERVER].aggregate == pack(deal().total(survivors))
+    assert network.states[SERVER].aggregate == pack(inputs().total(survivors))
 
 
 @pytest.mark.requirement("HSA-17", "HSA-18", "HSA-27")
@@ -192,13 +192,13 @@ def test_a_round_of_two_implementations_ends_with_the_sums(dropouts: Any, partie
 )
 def test_a_round_that_would_tell_too_much_ends(past: Any, dropouts: Any) -> None:
     with pytest.raises(TooFewSurvivors):
-        mixed.play(deal(past), dict.fromkeys((0, SERVER), Tampering(honest).player()), dropouts)
+        mixed.play(inputs(past), dict.fromkeys((0, SERVER), Tampering(honest).player()), dropouts)
 
 
 def test_users_that_draw_by_themselves_are_judged_by_the_others_and_the_sums() -> None:
     users = dict.fromkeys((0, 5), Tampering(honest, randomness="none").player())
-    network = mixed.play(deal(), users, {"masked_input": [1]})
-    assert network.states[SERVER].aggregate == pack(deal().total([0, *range(2, 8)]))
+    network = mixed.play(inputs(), users, {"masked_input": [1]})
+    assert network.states[SERVER].aggregate == pack(inputs().total([0, *range(2, 8)]))
 
 
 def other_bit(message: MaskedSegments) -> MaskedSegments:
@@ -209,7 +209,7 @@ def other_bit(message: MaskedSegments) -> MaskedSegments:
 @pytest.mark.requirement("HSA-15")
 def test_a_fault_is_located() -> None:
     with pytest.raises(Difference) as caught:
-        mixed.play(deal(), {3: tampered("masked_input", other_bit).player()})
+        mixed.play(inputs(), {3: tampered("masked_input", other_bit).player()})
     spot = caught.value.spot
     assert spot is not None
     assert (caught.value.party, caught.value.phase) == (3, "masked_input")
@@ -224,7 +224,7 @@ def test_a_wrong_sum_is_the_servers() -> None:
         return Answer("result", value={"outbox": [], "aggregate": answer.value["aggregate"][8:]})
 
     with pytest.raises(Difference, match="aggregate") as caught:
-        mixed.play(deal(), {SERVER: Tampering(change).player()})
+        mixed.play(inputs(), {SERVER: Tampering(change).player()})
     assert caught.value.party == SERVER
 
 

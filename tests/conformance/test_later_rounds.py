@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.adapter.wire import AdapterUnusable, pack
-from secagg_spec.conformance.cases import dealt_rounds
+from secagg_spec.conformance.cases import drawn_rounds
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.running.runner import Settings, first_failure, run
 from secagg_spec.conformance.sdk.secagg_adapter import PARTIES, WITHOUT_ROUNDS, Adapter
 from secagg_spec.conformance.sessions import mixed
-from secagg_spec.conformance.sessions.deals import Deal
 from secagg_spec.conformance.sessions.heterosag_numbers import members
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.conformance.sessions.mixed import Player
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.targets.reference.scripts import Call
@@ -30,43 +30,43 @@ from secagg_spec.protocols.heterosag import plan as heterosag_plan
 from secagg_spec.protocols.secagg.round import UnmaskRequest
 from secagg_spec.protocols.steps import SERVER
 from tests.conformance.node import NODE, Node, running
-from tests.conformance.test_sessions import DEALS, secagg_values
+from tests.conformance.test_sessions import INPUTS, secagg_values
 
 AGAIN = [id for id in REGISTRY if id.startswith("session.again/")]
 PROTOCOLS = ("lightsecagg", "lightsecagg-active", "secagg", "secagg-active", "heterosag")
 
 
-def heterosag_deal() -> Deal:
+def heterosag_deal() -> SessionInputs:
     """A round of HeteroSAg at tiny, the inputs zero."""
     p = heterosag_plan.PRESETS["tiny"]
     users = range(p.N)
     setups: dict[int, Any] = {SERVER: {"past": []}}
     setups.update({user: {"user": user, "past": [], "update": "00000000" * p.d} for user in users})
     rands = {user: secagg_values(f"cells {user}", p.t) for user in users}
-    return Deal("heterosag", members(p), bytes(16), 9, setups, rands)
+    return SessionInputs("heterosag", members(p), bytes(16), 9, setups, rands)
 
 
-def deal_of(protocol: str) -> Deal:
-    return heterosag_deal() if protocol == "heterosag" else DEALS[protocol]
+def deal_of(protocol: str) -> SessionInputs:
+    return heterosag_deal() if protocol == "heterosag" else INPUTS[protocol]
 
 
-def later(deal: Deal, number: int) -> Deal:
+def later(inputs: SessionInputs, number: int) -> SessionInputs:
     """Another round, in which each user has the input, the sampled values and the sealing key of the next one."""
-    users = deal.users
+    users = inputs.users
     turned = dict(zip(users, [*users[1:], users[0]], strict=True))
-    setups = {SERVER: {**deal.setups[SERVER], **_sealing(deal, SERVER)}}
+    setups = {SERVER: {**inputs.setups[SERVER], **_sealing(inputs, SERVER)}}
     for user, other in turned.items():
-        update = deal.setups[user if deal.protocol == "heterosag" else other]["update"]
-        setups[user] = {**deal.setups[user], "update": update, **_sealing(deal, other)}
-    rands = {user: deal.rands[other] for user, other in turned.items()}
-    return replace(deal, round=number, setups=setups, rands=rands)
+        update = inputs.setups[user if inputs.protocol == "heterosag" else other]["update"]
+        setups[user] = {**inputs.setups[user], "update": update, **_sealing(inputs, other)}
+    rands = {user: inputs.rands[other] for user, other in turned.items()}
+    return replace(inputs, round=number, setups=setups, rands=rands)
 
 
-def _sealing(deal: Deal, other: int) -> dict[str, Any]:
+def _sealing(inputs: SessionInputs, other: int) -> dict[str, Any]:
     """In the active profile the sealing key of another user, and the roster of the round (LSA-35)."""
-    if deal.protocol != "lightsecagg-active":
+    if inputs.protocol != "lightsecagg-active":
         return {}
-    setup = deal.setups[other]
+    setup = inputs.setups[other]
     roster = {"roster": [*setup["roster"][1:], setup["roster"][0]]}
     return roster if other == SERVER else {**roster, "private": setup["private"]}
 
@@ -98,16 +98,16 @@ def _plain(node: Node, op: str, params: Any, rand: Any = None) -> dict[str, Any]
     return dict(node.ask(op, params, rand))
 
 
-def opened(ask: Ask, deal: Deal, party: int) -> None:
-    assert ask("session.new", {"handle": "a", **deal.opening(party)}, deal.rand(party))["result"] == {}
+def opened(ask: Ask, inputs: SessionInputs, party: int) -> None:
+    assert ask("session.new", {"handle": "a", **inputs.opening(party)}, inputs.rand(party))["result"] == {}
 
 
-def goes_on(ask: Ask, deal: Deal, party: int, **changes: Any) -> dict[str, Any]:
-    """The answer when the party is asked to go on to the round of a deal."""
-    return ask("session.again", {"handle": "a", **deal.going_on(party), **changes}, deal.rand(party))
+def goes_on(ask: Ask, inputs: SessionInputs, party: int, **changes: Any) -> dict[str, Any]:
+    """The answer when the party is asked to go on to the round of other inputs."""
+    return ask("session.again", {"handle": "a", **inputs.going_on(party), **changes}, inputs.rand(party))
 
 
-def takes(ask: Ask, deal: Deal, party: int, calls: list[Call], wanted: list[Any]) -> None:
+def takes(ask: Ask, inputs: SessionInputs, party: int, calls: list[Call], wanted: list[Any]) -> None:
     """Let the party take steps; what it sends is what the reference sends."""
     for call, entry in zip(calls, wanted, strict=True):
         params = {"handle": "a", "phase": call.phase, "inbox": [data.hex() for data in call.inbox]}
@@ -116,12 +116,12 @@ def takes(ask: Ask, deal: Deal, party: int, calls: list[Call], wanted: list[Any]
         assert result.get("aggregate") == entry.get("aggregate")
 
 
-def steps(deal: Deal, party: int) -> tuple[list[Call], list[Any]]:
+def steps(inputs: SessionInputs, party: int) -> tuple[list[Call], list[Any]]:
     """The steps of a party in the whole round, and what comes of them."""
-    network = deal.played()
+    network = inputs.played()
     events = [event for event in network.transcript if event.party == party]
     calls = [Call(event.step.phase, tuple(encode(message) for message in event.received)) for event in events]
-    walker = deal.open(party)
+    walker = inputs.open(party)
     return calls, [walker.take(call) for call in calls]
 
 
@@ -134,34 +134,34 @@ def steps(deal: Deal, party: int) -> tuple[list[Call], list[Any]]:
 def test_a_party_goes_on_wherever_it_left_the_round_and_to_later_rounds_only(
     ask: Ask, protocol: str, party: int
 ) -> None:
-    deal = deal_of(protocol)
-    calls, entries = steps(deal, party)
+    inputs = deal_of(protocol)
+    calls, entries = steps(inputs, party)
     for taken in range(len(calls) + 1):
-        opened(ask, deal, party)
-        takes(ask, deal, party, calls[:taken], entries[:taken])
+        opened(ask, inputs, party)
+        takes(ask, inputs, party, calls[:taken], entries[:taken])
         for number in (9, 8, 0):
-            reject = goes_on(ask, later(deal, number), party)["reject"]
+            reject = goes_on(ask, later(inputs, number), party)["reject"]
             assert reject["code"] in ("bad_param", "out_of_range", "replay")
-        takes(ask, deal, party, calls[taken:], entries[taken:])
+        takes(ask, inputs, party, calls[taken:], entries[taken:])
         for number in (9, 2):
-            assert "reject" in goes_on(ask, later(deal, number), party)
-        second = later(deal, 11)
+            assert "reject" in goes_on(ask, later(inputs, number), party)
+        second = later(inputs, 11)
         if protocol == "heterosag":
             past = {one: [*setup["past"], list(second.users)] for one, setup in second.setups.items()}
             second = replace(second, setups={u: {**s, "past": past[u]} for u, s in second.setups.items()})
         assert goes_on(ask, second, party)["result"] == {}
         takes(ask, second, party, *steps(second, party))
-        assert "reject" in goes_on(ask, later(deal, 10), party), "10 is above the first round, and below the last"
+        assert "reject" in goes_on(ask, later(inputs, 10), party), "10 is above the first round, and below the last"
         assert ask("session.free", {"handle": "a"})["result"] == {}
 
 
 @pytest.mark.requirement("HSA-27", "HSA-28", "ADP-54")
 @pytest.mark.parametrize("party", [0, SERVER])
 def test_what_was_asked_before_is_remembered_in_the_next_round(ask: Ask, party: int) -> None:
-    deal = heterosag_deal()
-    opened(ask, deal, party)
-    takes(ask, deal, party, *steps(deal, party))
-    second = later(deal, 10)
+    inputs = heterosag_deal()
+    opened(ask, inputs, party)
+    takes(ask, inputs, party, *steps(inputs, party))
+    second = later(inputs, 10)
     lost = [users[-1] for users in heterosag_plan.PRESETS["tiny"].members if party not in users][:1]
     network = second.played({"masked_input": lost})
     assert goes_on(ask, second, party)["result"] == {}
@@ -177,9 +177,9 @@ def test_what_was_asked_before_is_remembered_in_the_next_round(ask: Ask, party: 
 
 @pytest.mark.requirement("ERR-01", "RND-04")
 def test_a_later_round_that_is_refused_for_its_values_may_be_asked_for_again(ask: Ask) -> None:
-    deal = DEALS["lightsecagg"]
-    second = later(deal, 10)
-    opened(ask, deal, 0)
+    inputs = INPUTS["lightsecagg"]
+    second = later(inputs, 10)
+    opened(ask, inputs, 0)
     right = second.going_on(0)["setup"]
     for wrong in ({"update": right["update"] + "00000000"}, {"update": "07000000" * 3}, {"channel": "none"}):
         assert "reject" in goes_on(ask, second, 0, setup={**right, **wrong})
@@ -188,8 +188,8 @@ def test_a_later_round_that_is_refused_for_its_values_may_be_asked_for_again(ask
     for values in ({"mask": rand["mask"]}, {**rand, "mask": rand["mask"][8:]}, {**rand, "zq": ""}):
         assert "reject" in ask("session.again", params, values)
     assert "reject" in goes_on(ask, second, 0, round=str(2**32))
-    calls, entries = steps(deal, 0)
-    takes(ask, deal, 0, calls[:1], entries[:1])
+    calls, entries = steps(inputs, 0)
+    takes(ask, inputs, 0, calls[:1], entries[:1])
     assert goes_on(ask, second, 0)["result"] == {}
 
 
@@ -198,23 +198,23 @@ def test_a_later_round_that_is_refused_for_its_values_may_be_asked_for_again(ask
 
 @pytest.mark.requirement("ADP-51")
 def test_no_session_goes_on_that_is_not_open(ask: Ask) -> None:
-    deal = DEALS["secagg"]
-    assert goes_on(ask, later(deal, 10), SERVER)["reject"]["code"] == "bad_param"
-    opened(ask, deal, SERVER)
-    assert goes_on(ask, later(deal, 10), SERVER)["result"] == {}
+    inputs = INPUTS["secagg"]
+    assert goes_on(ask, later(inputs, 10), SERVER)["reject"]["code"] == "bad_param"
+    opened(ask, inputs, SERVER)
+    assert goes_on(ask, later(inputs, 10), SERVER)["result"] == {}
     assert ask("session.free", {"handle": "a"})["result"] == {}
-    assert goes_on(ask, later(deal, 11), SERVER)["reject"]["code"] == "bad_param"
+    assert goes_on(ask, later(inputs, 11), SERVER)["reject"]["code"] == "bad_param"
 
 
 @pytest.mark.requirement("ADP-53")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("party", [0, SERVER])
 def test_a_party_is_not_given_again_what_it_remembers(ask: Ask, protocol: str, party: int) -> None:
-    deal = deal_of(protocol)
-    second = later(deal, 10)
+    inputs = deal_of(protocol)
+    second = later(inputs, 10)
     setup = second.going_on(party)["setup"]
-    assert set(setup) == set(PARTIES[deal.named(party)][0]) - {"user", "past"}
-    opened(ask, deal, party)
+    assert set(setup) == set(PARTIES[inputs.named(party)][0]) - {"user", "past"}
+    opened(ask, inputs, party)
     more: list[dict[str, Any]] = [{"zq": 1}, {"user": 0}, {"past": []}]
     for wrong in more:
         assert goes_on(ask, second, party, setup={**setup, **wrong})["reject"]["code"] == "malformed"
@@ -228,10 +228,10 @@ def test_a_party_is_not_given_again_what_it_remembers(ask: Ask, protocol: str, p
 @given(st.data())
 def test_a_party_without_common_rounds_goes_on_to_none(data: st.DataObject) -> None:
     ask, protocol = ask_reference(), data.draw(st.sampled_from(WITHOUT_ROUNDS))
-    deal = dealt_rounds.deal(data.draw, protocol)
-    party = data.draw(st.sampled_from(sorted(deal.setups)))
-    opened(ask, deal, party)
-    answer = goes_on(ask, replace(deal, round=deal.round + 1 if deal.round < 2**32 - 1 else deal.round), party)
+    inputs = drawn_rounds.inputs(data.draw, protocol)
+    party = data.draw(st.sampled_from(sorted(inputs.setups)))
+    opened(ask, inputs, party)
+    answer = goes_on(ask, replace(inputs, round=inputs.round + 1 if inputs.round < 2**32 - 1 else inputs.round), party)
     assert answer == {"id": 1, "unsupported": True}
 
 
@@ -309,11 +309,11 @@ def test_users_that_draw_by_themselves_are_judged_by_the_sum_in_later_rounds() -
 
 def test_several_parties_of_one_adapter_play_two_rounds_of_one_session() -> None:
     connection = DirectConnection(reference.build().answer)
-    player, deal = Player(connection, greet(connection.ask)), DEALS["secagg"]
-    remotes = {party: player.open(deal, party) for party in (*deal.users, SERVER)}
-    for one in (deal, later(deal, 10)):
+    player, inputs = Player(connection, greet(connection.ask)), INPUTS["secagg"]
+    remotes = {party: player.open(inputs, party) for party in (*inputs.users, SERVER)}
+    for one in (inputs, later(inputs, 10)):
         network = mixed.seated(one, remotes)
         mixed.run_seated(one, network, {"unmasking": [3]})
-        if one is deal:
-            assert {remote.again(later(deal, 10)).kind for remote in remotes.values()} == {"result"}
-    assert network.states[SERVER].aggregate == pack(deal.total(deal.users))
+        if one is inputs:
+            assert {remote.again(later(inputs, 10)).kind for remote in remotes.values()} == {"result"}
+    assert network.states[SERVER].aggregate == pack(inputs.total(inputs.users))

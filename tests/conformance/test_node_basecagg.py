@@ -280,9 +280,9 @@ def recovery(given: Answer, users: Sequence[int], weights: Sequence[int], update
     """The request for a recovery of these updates, with answers that are made here."""
     q, numbers = int(given["q"]), Numbers(9)
     masks = [numbers.vector(q, given["d"]) for _ in weights]
-    dealt = [shares_of(given, mask, numbers.vector(q, given["T"] * length(given))) for mask in masks]
+    inputs = [shares_of(given, mask, numbers.vector(q, given["T"] * length(given))) for mask in masks]
     masked = [[(x + z) % q for x, z in zip(*pair, strict=True)] for pair in zip(updates, masks, strict=True)]
-    shares = [scaled(q, weights, [shares[user] for shares in dealt]) for user in users]
+    shares = [scaled(q, weights, [shares[user] for shares in inputs]) for user in users]
     return {
         **only(given, "q", "N", "U", "T", "d", "c_l"), "weights": vector(weights), "users": list(users),
         "masked": [vector(one) for one in masked], "shares": [vector(one) for one in shares],
@@ -891,8 +891,8 @@ def test_every_stamp_has_a_mask_of_its_own(node: Node) -> None:
     entries = user.entries(node, steps)
     for at, (shared, stamp) in enumerate(((1, 4), (4, 5), (7, 6))):
         mask, noise = (entries_of(user.rand[name][at]) for name in ("masks", "noises"))
-        dealt = shares_of(TINY, mask, noise)
-        expected = {share_from(2, stamp, other, dealt[other]).hex() for other in (0, 1, 3, 4)}
+        inputs = shares_of(TINY, mask, noise)
+        expected = {share_from(2, stamp, other, inputs[other]).hex() for other in (0, 1, 3, 4)}
         assert set(entries[shared]["outbox"]) == expected
     for uploaded, stamp, which, at in ((2, 4, 0, 0), (8, 6, 1, 2)):
         vectors = [entries_of(user.setup["updates"][which]), entries_of(user.rand["masks"][at])]

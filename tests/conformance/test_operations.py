@@ -16,7 +16,7 @@ from secagg_spec.conformance.adapter import declared
 from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.codes import REJECT_CODES
 from secagg_spec.conformance.adapter.connection import DirectConnection
-from secagg_spec.conformance.cases import dealt_rounds
+from secagg_spec.conformance.cases import drawn_rounds
 from secagg_spec.conformance.cases.requests import places, put
 from secagg_spec.conformance.cases.strategies import decimal
 from secagg_spec.conformance.cases.valid import VALID
@@ -166,9 +166,9 @@ def test_what_is_valid_is_well_formed_and_another_type_is_not(operation: str, da
 @given(st.data())
 def test_a_session_of_a_party_has_its_members_and_no_others(party: str, data: st.DataObject) -> None:
     protocol = party.partition(".")[0]
-    deal = dealt_rounds.deal(data.draw, protocol)
-    number = next(who for who in deal.setups if deal.named(who) == party)
-    params, rand, schema = deal.opening(number), deal.rand(number), validator("session.new", "request")
+    inputs = drawn_rounds.inputs(data.draw, protocol)
+    number = next(who for who in inputs.setups if inputs.named(who) == party)
+    params, rand, schema = inputs.opening(number), inputs.rand(number), validator("session.new", "request")
     right = {"handle": "h", **params}
     assert schema.is_valid(asked("session.new", right, rand))
     assert not schema.is_valid(asked("session.new", {**right, "setup": {**params["setup"], "zq": 1}}, rand))

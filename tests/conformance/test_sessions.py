@@ -21,7 +21,7 @@ from secagg_spec.conformance.running.runner import Settings, run
 from secagg_spec.conformance.sdk import secagg_adapter
 from secagg_spec.conformance.sdk.secagg_adapter import PARTIES, Adapter
 from secagg_spec.conformance.sessions import mixed
-from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.conformance.sessions.mixed import Difference, Player
 from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.conformance.targets.reference import adapter as reference
@@ -37,7 +37,7 @@ Answerer = Callable[[Any], dict[str, Any]]
 ID = "000102030405060708090a0b0c0d0e0f"
 
 
-# ----------------------------------------------------------------------------------------------------------- deals
+# ----------------------------------------------------------------------------------------------------------- inputs
 
 
 def secagg_values(label: str, t: int) -> dict[str, str]:
@@ -48,7 +48,7 @@ def secagg_values(label: str, t: int) -> dict[str, str]:
     return {**keys, **{name: b"".join(map(element_bytes, draw_coefficients(source, t - 1))).hex() for name in names}}
 
 
-def secagg_deal() -> Deal:
+def secagg_deal() -> SessionInputs:
     """A round of SecAgg at tiny."""
     numbers = {"R": "8", "N": 5, "D": 1, "T": 1, "t": 3, "k": 4, "d": 3}
     order = [3, 0, 4, 1, 2]
@@ -57,10 +57,10 @@ def secagg_deal() -> Deal:
     for user in range(5):
         setups[user] = {"user": user, "order": order, "update": pack(np.array([user, 1, 7], np.uint64))}
         rands[user] = secagg_values(str(user), 3)
-    return Deal("secagg", numbers, bytes.fromhex(ID), 9, setups, rands)
+    return SessionInputs("secagg", numbers, bytes.fromhex(ID), 9, setups, rands)
 
 
-def signed_deal() -> Deal:
+def signed_deal() -> SessionInputs:
     """A round of SecAgg's active profile at tiny."""
     numbers = {"R": "8", "N": 5, "D": 1, "T": 1, "t": 4, "k": 4, "d": 3}
     verification = [verification_key(bytes([user + 1]) * 32).hex() for user in range(5)]
@@ -70,10 +70,10 @@ def signed_deal() -> Deal:
         own = {"signing": f"{user + 1:02x}" * 32, "verification": verification}
         setups[user] = {"user": user, **own, "update": pack(np.array([user, 1, 7], np.uint64))}
         rands[user] = secagg_values(str(user), 4)
-    return Deal("secagg-active", numbers, bytes.fromhex(ID), 9, setups, rands)
+    return SessionInputs("secagg-active", numbers, bytes.fromhex(ID), 9, setups, rands)
 
 
-def light_deal(active: bool = False) -> Deal:
+def light_deal(active: bool = False) -> SessionInputs:
     """A round of LightSecAgg at tiny."""
     numbers = {"q": "7", "N": 5, "D": 1, "U": 3, "T": 1, "d": 3, **({"W": 4} if active else {})}
     roster = [public_key(bytes([user + 1]) * 32).hex() for user in range(5)]
@@ -90,10 +90,12 @@ def light_deal(active: bool = False) -> Deal:
             "mask": pack(np.array([1, user, 3], np.uint64)),
             "noise": pack(np.array([user, 5], np.uint64)),
         }
-    return Deal("lightsecagg-active" if active else "lightsecagg", numbers, bytes.fromhex(ID), 9, setups, rands)
+    return SessionInputs(
+        "lightsecagg-active" if active else "lightsecagg", numbers, bytes.fromhex(ID), 9, setups, rands
+    )
 
 
-DEALS = {
+INPUTS = {
     "lightsecagg": light_deal(),
     "lightsecagg-active": light_deal(active=True),
     "secagg": secagg_deal(),
@@ -110,9 +112,9 @@ def asked(adapter: Adapter, op: str, params: dict[str, Any], rand: dict[str, Any
     return adapter.answer({"id": 1, "op": op, "params": params, **({"rand": rand} if rand else {})})
 
 
-def opened(adapter: Adapter, handle: str, deal: Deal, party: int, **changes: Any) -> dict[str, Any]:
+def opened(adapter: Adapter, handle: str, inputs: SessionInputs, party: int, **changes: Any) -> dict[str, Any]:
     """The answer to the opening of a party."""
-    return asked(adapter, "session.new", {"handle": handle, **deal.opening(party), **changes}, deal.rand(party))
+    return asked(adapter, "session.new", {"handle": handle, **inputs.opening(party), **changes}, inputs.rand(party))
 
 
 # --------------------------------------------------------------------------------------------------------- handles
@@ -120,28 +122,28 @@ def opened(adapter: Adapter, handle: str, deal: Deal, party: int, **changes: Any
 
 @pytest.mark.requirement("ADP-22", "ADP-23")
 def test_a_handle_names_one_session_until_it_is_freed() -> None:
-    adapter, deal = reference.build(), secagg_deal()
+    adapter, inputs = reference.build(), secagg_deal()
     step = {"handle": "a", "phase": "advertise_keys", "inbox": []}
     assert asked(adapter, "session.step", step)["reject"]["code"] == "bad_param"
-    assert opened(adapter, "a", deal, 0)["result"] == {}
+    assert opened(adapter, "a", inputs, 0)["result"] == {}
     first = asked(adapter, "session.step", step)["result"]
     assert len(first["outbox"]) == 1
-    assert opened(adapter, "a", deal, 1)["reject"]["code"] == "duplicate_id"
+    assert opened(adapter, "a", inputs, 1)["reject"]["code"] == "duplicate_id"
     assert asked(adapter, "session.step", step)["reject"]["code"] == "replay"
     assert asked(adapter, "session.free", {"handle": "a"})["result"] == {}
     assert asked(adapter, "session.free", {"handle": "a"})["reject"]["code"] == "bad_param"
-    assert opened(adapter, "a", deal, 0, session=ID[2:])["reject"]["code"] == "length_mismatch"
+    assert opened(adapter, "a", inputs, 0, session=ID[2:])["reject"]["code"] == "length_mismatch"
     assert asked(adapter, "session.step", step)["reject"]["code"] == "bad_param"
-    assert opened(adapter, "a", deal, 0)["result"] == {}
+    assert opened(adapter, "a", inputs, 0)["result"] == {}
     assert asked(adapter, "session.step", step)["result"] == first
 
 
 @pytest.mark.requirement("ADP-24", "ADP-25")
 def test_many_sessions_are_kept_apart() -> None:
-    adapter, deal = reference.build(), secagg_deal()
+    adapter, inputs = reference.build(), secagg_deal()
     handles = [str(number) for number in range(256)]
     for handle in handles:
-        assert opened(adapter, handle, deal, int(handle) % 5)["result"] == {}
+        assert opened(adapter, handle, inputs, int(handle) % 5)["result"] == {}
     sent = [
         asked(adapter, "session.step", {"handle": handle, "phase": "advertise_keys", "inbox": []})["result"]["outbox"]
         for handle in handles
@@ -154,17 +156,17 @@ def test_many_sessions_are_kept_apart() -> None:
 @pytest.mark.parametrize("protocol", list(FIRST))
 @pytest.mark.parametrize("party", [0, SERVER])
 def test_what_opens_a_session_has_exactly_its_members(protocol: str, party: int) -> None:
-    adapter, deal = reference.build(), DEALS[protocol]
-    opening = deal.opening(party)
+    adapter, inputs = reference.build(), INPUTS[protocol]
+    opening = inputs.opening(party)
     for part in ("numbers", "setup"):
         less = dict(list(opening[part].items())[1:])
         for wrong in ({**opening[part], "zq": 1}, *([less] if opening[part] else [])):
-            assert opened(adapter, "a", deal, party, **{part: wrong})["reject"]["code"] == "malformed"
+            assert opened(adapter, "a", inputs, party, **{part: wrong})["reject"]["code"] == "malformed"
     for changes in ({"protocol": "x"}, {"role": "x"}):
-        assert opened(adapter, "a", deal, party, **changes)["reject"]["code"] == "bad_param"
-    more = {**deal.rand(party), "zq": "00"}
+        assert opened(adapter, "a", inputs, party, **changes)["reject"]["code"] == "bad_param"
+    more = {**inputs.rand(party), "zq": "00"}
     assert asked(adapter, "session.new", {"handle": "a", **opening}, more)["reject"]["code"] == "malformed"
-    assert opened(adapter, "a", deal, party)["result"] == {}
+    assert opened(adapter, "a", inputs, party)["result"] == {}
     sleep = {"handle": "a", "phase": "sleep", "inbox": []}
     assert asked(adapter, "session.step", sleep)["reject"]["code"] == "bad_param"
 
@@ -195,10 +197,10 @@ def test_a_hello_without_known_parties_is_refused(parties: Any) -> None:
 
 @pytest.mark.requirement("ADP-29")
 def test_a_refused_step_says_who_is_to_blame() -> None:
-    adapter, deal = reference.build(), secagg_deal()
-    network = deal.played()
+    adapter, inputs = reference.build(), secagg_deal()
+    network = inputs.played()
     events = [event for event in network.transcript if event.party == SERVER]
-    assert opened(adapter, "a", deal, SERVER)["result"] == {}
+    assert opened(adapter, "a", inputs, SERVER)["result"] == {}
     for event in events:
         inbox = [encode(message).hex() for message in event.received]
         step = {"handle": "a", "phase": event.step.phase, "inbox": inbox}
@@ -208,7 +210,7 @@ def test_a_refused_step_says_who_is_to_blame() -> None:
             reject = asked(adapter, "session.step", {**step, "inbox": [wrong, *inbox[1:]]})["reject"]
             assert (reject["code"], reject["blamed"]) == ("malformed", [cut.sender])
         result = asked(adapter, "session.step", step)["result"]
-    assert result["aggregate"] == pack(deal.total(range(5)))
+    assert result["aggregate"] == pack(inputs.total(range(5)))
 
 
 def test_the_parties_of_the_helper_are_those_of_the_text() -> None:
@@ -292,7 +294,7 @@ def test_a_round_of_two_implementations_ends_with_the_sum(
 ) -> None:
     first, second = Tampering(honest).player(), Tampering(honest).player()
     players = {party: second if party == SERVER else first for party in parties}
-    network = mixed.play(DEALS[protocol], players, dropouts)
+    network = mixed.play(INPUTS[protocol], players, dropouts)
     assert network.states[SERVER].aggregate is not None
 
 
@@ -304,7 +306,7 @@ def test_the_reference_and_the_node_implementation_play_rounds_together() -> Non
         for protocol, schedules in LEAVING.items():
             for dropouts in schedules:
                 for parties in ((SERVER,), (0, 2), (0, 1, 2, 3, 4, SERVER)):
-                    network = mixed.play(DEALS[protocol], dict.fromkeys(parties, node), dropouts)
+                    network = mixed.play(INPUTS[protocol], dict.fromkeys(parties, node), dropouts)
                     assert network.states[SERVER].aggregate is not None
     finally:
         connection.close()
@@ -391,7 +393,7 @@ def other_element(message: Any) -> Any:
 def test_a_fault_is_located(protocol: str, phase: str, party: int, change: Any, where: tuple[Any, ...]) -> None:
     adapter = tampered(phase, change)
     with pytest.raises(Difference) as caught:
-        mixed.play(DEALS[protocol], {party: adapter.player()})
+        mixed.play(INPUTS[protocol], {party: adapter.player()})
     found = caught.value
     assert (found.verdict, found.party, found.phase) == ("wrong_value", party, phase)
     assert found.spot is not None

@@ -18,7 +18,7 @@ from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities, gr
 from secagg_spec.conformance.adapter.connection import ProcessConnection
 from secagg_spec.conformance.adapter.plain import counted, for_encoding, shown
 from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, Request
-from secagg_spec.conformance.cases import dealt_rounds
+from secagg_spec.conformance.cases import drawn_rounds
 from secagg_spec.conformance.cases.requests import can_request
 from secagg_spec.conformance.cases.strategies import decimal, refuse_impossible
 from secagg_spec.conformance.cases.valid import VALID
@@ -418,9 +418,9 @@ def _open_sessions(draw: Any, call: Caller) -> None:
         protocol, _, role = name.partition(".")
         if role == "authority":
             continue
-        deal = dealt_rounds.deal(draw, protocol)
+        inputs = drawn_rounds.inputs(draw, protocol)
         try:
-            with mixed.opened(playing.player(call), deal, SERVER if role == "server" else deal.users[0]):
+            with mixed.opened(playing.player(call), inputs, SERVER if role == "server" else inputs.users[0]):
                 pass
         except Difference as difference:
             raise playing.failed(difference) from None

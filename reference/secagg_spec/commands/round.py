@@ -21,7 +21,7 @@ from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities, gr
 from secagg_spec.conformance.adapter.connection import Connection, ProcessConnection
 from secagg_spec.conformance.adapter.plain import clip, fit_for_json, for_encoding, shown
 from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, Request
-from secagg_spec.conformance.cases import basa_sessions, basecagg_sessions, dealt_rounds
+from secagg_spec.conformance.cases import basa_sessions, basecagg_sessions, drawn_rounds
 from secagg_spec.conformance.checks import Check, playing
 from secagg_spec.conformance.checks.base import Caller, Exchange
 from secagg_spec.conformance.running.runner import Failure, Settings, run_check
@@ -29,7 +29,7 @@ from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS
 from secagg_spec.conformance.sessions import mixed
 from secagg_spec.conformance.sessions.basa_stage import PositionStage
 from secagg_spec.conformance.sessions.basecagg_stage import Stage
-from secagg_spec.conformance.sessions.deals import NOBODY, Deal, Dropouts, called
+from secagg_spec.conformance.sessions.inputs import NOBODY, Dropouts, SessionInputs, called
 from secagg_spec.conformance.sessions.mixed import Difference, Player
 from secagg_spec.conformance.targets import TARGETS, TargetAbsent
 from secagg_spec.errors import TooFewSurvivors, UsageError
@@ -174,7 +174,7 @@ class Fault:
     """The first fault of a round: the difference, the round, the adapter of each party, and the requests so far."""
 
     difference: Difference
-    deal: Deal
+    inputs: SessionInputs
     dropouts: Dropouts
     seating: Mapping[int, str]
 
@@ -188,8 +188,8 @@ class Fault:
         spot = self.difference.spot
         where = {} if spot is None else {name: shown(str(value), _VALUE) for name, value in vars(spot).items()}
         return {
-            "protocol": self.deal.protocol,
-            "numbers": dict(self.deal.numbers),
+            "protocol": self.inputs.protocol,
+            "numbers": dict(self.inputs.numbers),
             "dropouts": {phase: list(users) for phase, users in self.dropouts.items() if users},
             "seating": {called(party): name for party, name in self.seating.items()},
             "verdict": self.difference.verdict,
@@ -219,10 +219,10 @@ class Pair:
         """The names of the implementations that play."""
         return {self.server, *self.users, *([self.authority] if self.protocol == _WITH_AUTHORITY else [])}
 
-    def seating(self, deal: Deal) -> dict[int, str]:
+    def seating(self, inputs: SessionInputs) -> dict[int, str]:
         """Return the implementation of each party: user implementations alternate."""
         keys = {AUTHORITY: self.authority} if self.protocol == _WITH_AUTHORITY else {}
-        return {SERVER: self.server, **keys, **dict(zip(deal.users, cycle(self.users), strict=False))}
+        return {SERVER: self.server, **keys, **dict(zip(inputs.users, cycle(self.users), strict=False))}
 
 
 def play(pair: Pair, table: Table, caps: Mapping[str, Capabilities], settings: Settings) -> None:
@@ -235,8 +235,8 @@ def play(pair: Pair, table: Table, caps: Mapping[str, Capabilities], settings: S
     """
 
     def judge(draw: Any, call: Caller) -> None:
-        deal, dropouts, act = drawn_round(draw, pair.protocol)
-        seating = pair.seating(deal)
+        inputs, dropouts, act = drawn_round(draw, pair.protocol)
+        seating = pair.seating(inputs)
         players = {
             party: Player(_Through(table, name, call), caps[name])
             for party, name in seating.items()
@@ -247,7 +247,7 @@ def play(pair: Pair, table: Table, caps: Mapping[str, Capabilities], settings: S
         except TooFewSurvivors:
             return
         except Difference as difference:
-            pair.fault = Fault(difference, deal, dropouts, seating)
+            pair.fault = Fault(difference, inputs, dropouts, seating)
             raise playing.failed(difference) from None
 
     check = Check(f"round/{pair.protocol}", ("CNF-40",), (), judge, lambda caps: True, "")
@@ -256,18 +256,18 @@ def play(pair: Pair, table: Table, caps: Mapping[str, Capabilities], settings: S
     pair.rounds, pair.failure = outcome.cases, outcome.failure
 
 
-def drawn_round(draw: Any, protocol: str) -> tuple[Deal, Dropouts, Act]:
-    """Draw a round of a protocol: its deal, its dropouts, and the function that plays it."""
+def drawn_round(draw: Any, protocol: str) -> tuple[SessionInputs, Dropouts, Act]:
+    """Draw a round of a protocol: its inputs, its dropouts, and the function that plays it."""
     if protocol.startswith("basecagg"):
         played = basecagg_sessions.played(draw, active=protocol != "basecagg")
         trimmed = basecagg_sessions.trimmed(draw, played)
         return trimmed, NOBODY, lambda players: Stage.played(trimmed, players, played.turns)
     if protocol == _WITH_AUTHORITY:
         visited = basa_sessions.session(draw).stage
-        return visited.deal, NOBODY, lambda players: PositionStage.played(visited.deal, players, visited.turns)
-    deal = dealt_rounds.deal(draw, protocol)
-    dropouts = dealt_rounds.dropouts(draw, deal, draw(st.integers(0, 2)))
-    return deal, dropouts, lambda players: mixed.play(deal, players, dropouts)
+        return visited.inputs, NOBODY, lambda players: PositionStage.played(visited.inputs, players, visited.turns)
+    inputs = drawn_rounds.inputs(draw, protocol)
+    dropouts = drawn_rounds.dropouts(draw, inputs, draw(st.integers(0, 2)))
+    return inputs, dropouts, lambda players: mixed.play(inputs, players, dropouts)
 
 
 def pairs(protocols: Sequence[str], servers: Sequence[str], users: Sequence[str], authority: str) -> list[Pair]:
@@ -437,7 +437,7 @@ def _fault(pair: Pair, fault: Fault, paths: Sequence[Path]) -> Iterator[str]:
     else:
         yield f"         what:     {shown(pair.failure.message if pair.failure else str(difference), 400)}"
     dropouts = "; ".join(f"{phase}: {', '.join(map(str, users))}" for phase, users in fault.dropouts.items() if users)
-    yield f"         round:    {len(fault.deal.users)} users, dropouts {dropouts or 'none'}"
+    yield f"         round:    {len(fault.inputs.users)} users, dropouts {dropouts or 'none'}"
     if fault.adapter == REFERENCE:
         yield "         the reference plays this party: the fault is in what it received from another party"
     command = "./adapter" if fault.adapter in (REFERENCE, *TARGETS) else shown(fault.adapter, _VALUE)

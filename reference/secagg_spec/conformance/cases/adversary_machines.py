@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import Connection
-from secagg_spec.conformance.cases import dealt_rounds, strategies
+from secagg_spec.conformance.cases import drawn_rounds, strategies
 from secagg_spec.conformance.sessions.adversary import opened
 from secagg_spec.conformance.sessions.adversary_demands import revealed_twice
 from secagg_spec.conformance.sessions.adversary_paces import PACES
@@ -53,9 +53,9 @@ class Round(RuleBasedStateMachine):
     @initialize(data=st.data())
     def begin(self, data: st.DataObject) -> None:
         """Draw a round and the parties that the adapter plays."""
-        deal = dealt_rounds.deal(data.draw, self.protocol)
-        played = [SERVER] if self.role is Role.SERVER else strategies.subset(data.draw, deal.users, 1, 2)
-        engine = self.stack.enter_context(opened(deal, self.player, played, self.connection))
+        inputs = drawn_rounds.inputs(data.draw, self.protocol)
+        played = [SERVER] if self.role is Role.SERVER else strategies.subset(data.draw, inputs.users, 1, 2)
+        engine = self.stack.enter_context(opened(inputs, self.player, played, self.connection))
         self.stage = Stage(engine, tuple(played))
 
     @property

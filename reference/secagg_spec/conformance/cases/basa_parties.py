@@ -23,7 +23,7 @@ def user_part(draw: Any, *, session: Session = basa_sessions.session, **given: A
     """Draw a user that uploaded in the last epoch."""
     director = session(draw, **given)
     served = director.knows(SERVER)
-    user = int(draw(among([user for _, user in served.accepted] or director.stage.deal.users)))
+    user = int(draw(among([user for _, user in served.accepted] or director.stage.inputs.users)))
     return part_of(director, user)
 
 
@@ -43,7 +43,7 @@ PARTS: Mapping[str, Callable[..., Part]] = {USER: user_part, SERVED: server_part
 def begun(draw: Any, party: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Draw a right script of a party. Return its params and its sampled values."""
     part = shared(draw, (party,), PARTS[party])
-    return part.params(part.calls()), part.deal.rand(part.party)
+    return part.params(part.calls()), part.inputs.rand(part.party)
 
 
 def _valid(party: str) -> Callable[[Any, Capabilities], Valid]:

@@ -22,7 +22,7 @@ from secagg_spec.conformance.cases.basecagg_sessions import FUNCTIONS
 from secagg_spec.conformance.sessions.basa_acts import Act, Director, Tamper, positions, same, verifying
 from secagg_spec.conformance.sessions.basa_stage import PositionStage
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
@@ -211,10 +211,10 @@ def plan(draw: Any, chosen: Mapping[str, Any]) -> Plan:
     return Plan(draw, chosen, int(draw(among(FIRST_EPOCHS))))
 
 
-# ------------------------------------------------------------------------------------------------------------ deals
+# ------------------------------------------------------------------------------------------------------------ inputs
 
 
-def deal(draw: Any, drawn: Plan | None = None) -> Deal:
+def inputs(draw: Any, drawn: Plan | None = None) -> SessionInputs:
     """Draw what every party of a plan is given. In half of the cases there is one update too many."""
     made = Plan(draw, numbers(draw), int(draw(among(FIRST_EPOCHS)))) if drawn is None else drawn
     chosen, more = made.numbers, draw(st.integers(0, 1))
@@ -236,7 +236,9 @@ def deal(draw: Any, drawn: Plan | None = None) -> Deal:
         setups[user] = {**setups[SERVER], "user": user, "signing": signing[user].hex(), **own}
         rands[user] = _user_values(draw, source, chosen, len(stamps))
     server = made.first - 1
-    return Deal("basa", chosen, lightsecagg_parties.session_id(draw), made.first, setups, rands, {SERVER: server})
+    return SessionInputs(
+        "basa", chosen, lightsecagg_parties.session_id(draw), made.first, setups, rands, {SERVER: server}
+    )
 
 
 def _authority_values(source: SeededSource, numbers: Mapping[str, Any], count: int) -> dict[str, Any]:
@@ -256,7 +258,7 @@ def _user_values(draw: Any, source: SeededSource, numbers: Mapping[str, Any], co
 
 def directed(draw: Any, drawn: Plan, tamper: Tamper | None = None) -> Director:
     """Draw what the parties of a plan are given, and run it."""
-    director = Director(PositionStage.of(deal(draw, drawn)), tamper or same)
+    director = Director(PositionStage.of(inputs(draw, drawn)), tamper or same)
     director.play(drawn.acts)
     return director
 

@@ -22,7 +22,7 @@ from secagg_spec.conformance.cases.lightsecagg_active_parties import signature_o
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sessions.basecagg_stage import Stage, answering, staleness_of
 from secagg_spec.conformance.sessions.choices import among, shared
-from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.conformance.sessions.session import Played, base_of
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call, Party
@@ -45,7 +45,7 @@ Entries = Sequence[tuple[int, int, int]]
 class Lone:
     """A user of the reference, the steps it took, and the numbers of its session."""
 
-    deal: Deal
+    inputs: SessionInputs
     party: Party
     user: int
     transcript: list[Event] = field(default_factory=list)
@@ -63,40 +63,40 @@ class Lone:
 
     def scene(self) -> Played:
         """Return the user and what arrived at it."""
-        network = Network(self.deal.table, {self.user: self.party.state})
+        network = Network(self.inputs.table, {self.user: self.party.state})
         network.transcript = list(self.transcript)
-        return Played(self.deal, self.user, network)
+        return Played(self.inputs, self.user, network)
 
 
 def stamp(scene: Played | Lone, round: int) -> ModelStamp:
     """Return the message that gives the user a stamp."""
-    return ModelStamp(scene.deal.session, round, SERVER, scene.party if isinstance(scene, Played) else scene.user)
+    return ModelStamp(scene.inputs.session, round, SERVER, scene.party if isinstance(scene, Played) else scene.user)
 
 
-def share(draw: Any, deal: Deal, user: int, sender: int, round: int) -> StampedShare:
+def share(draw: Any, inputs: SessionInputs, user: int, sender: int, round: int) -> StampedShare:
     """Draw the share of a sender under a stamp, sealed by the sender's channel."""
-    numbers = deal.numbers
+    numbers = inputs.numbers
     length = -(-numbers["d"] // (numbers["U"] - numbers["T"]))
     values = vector_bytes(strategies.vector(draw, int(numbers["q"]), length))
-    payload = base_of(deal.open(sender).state).channel.close(round, sender, user, values)
-    return StampedShare(deal.session, round, sender, user, payload)
+    payload = base_of(inputs.open(sender).state).channel.close(round, sender, user, values)
+    return StampedShare(inputs.session, round, sender, user, payload)
 
 
 @dataclass(frozen=True)
 class Signing:
     """The signatures of a session of the active profile, by the users' private signing keys."""
 
-    deal: Deal
+    inputs: SessionInputs
 
     @cached_property
     def server(self) -> basecagg_active.ServerState:
         """The server before its first step, which knows all public keys."""
-        state: basecagg_active.ServerState = self.deal.open(SERVER).state
+        state: basecagg_active.ServerState = self.inputs.open(SERVER).state
         return state
 
     def ballot(self, round: int) -> Ballot:
         """Return what the signatures on the buffer of a round are bound to."""
-        return basecagg_active.ballot_of(self.server.base.parameters, self.deal.session, round, self.server.roster)
+        return basecagg_active.ballot_of(self.server.base.parameters, self.inputs.session, round, self.server.roster)
 
     def proposal(self, entries: Entries) -> Proposal:
         """Return what a user signs for a buffer."""
@@ -106,18 +106,20 @@ class Signing:
         """Return a user's signature on a buffer, optionally in another context (BSA-38)."""
         ballot = self.ballot(round)
         data = signed_fields(context or ballot.context, ballot.purpose, user, self.proposal(entries).content())
-        return signature_of(bytes.fromhex(self.deal.setups[min(user, len(self.deal.users) - 1)]["signing"]), data)
+        return signature_of(bytes.fromhex(self.inputs.setups[min(user, len(self.inputs.users) - 1)]["signing"]), data)
 
 
-def quorum(deal: Deal, user: int, round: int, signers: Sequence[int], signatures: Sequence[bytes]) -> BufferQuorum:
+def quorum(
+    inputs: SessionInputs, user: int, round: int, signers: Sequence[int], signatures: Sequence[bytes]
+) -> BufferQuorum:
     """Return the message that shows a user who signed."""
-    return BufferQuorum(deal.session, round, SERVER, user, tuple(signers), b"".join(signatures))
+    return BufferQuorum(inputs.session, round, SERVER, user, tuple(signers), b"".join(signatures))
 
 
-def announced(deal: Deal, user: int, round: int, entries: Entries) -> BufferedSet:
+def announced(inputs: SessionInputs, user: int, round: int, entries: Entries) -> BufferedSet:
     """Return the announcement of a buffer."""
     columns = [np.array([entry[at] for entry in entries], dtype=np.uint64) for at in (1, 2)]
-    return BufferedSet(deal.session, round, SERVER, user, tuple(entry[0] for entry in entries), *columns)
+    return BufferedSet(inputs.session, round, SERVER, user, tuple(entry[0] for entry in entries), *columns)
 
 
 def entries_of(message: BufferedSet) -> list[tuple[int, int, int]]:
@@ -125,14 +127,14 @@ def entries_of(message: BufferedSet) -> list[tuple[int, int, int]]:
     return list(zip(message.users, message.stamps.tolist(), message.weights.tolist(), strict=True))
 
 
-def allowed(deal: Deal, round: int, stamp: int) -> tuple[int, ...]:
+def allowed(inputs: SessionInputs, round: int, stamp: int) -> tuple[int, ...]:
     """Return the weights that an update with this stamp may have in a buffer of this round."""
-    return admissible_weights(staleness_of(deal.numbers), int(deal.numbers["c_g"]), round - stamp)
+    return admissible_weights(staleness_of(inputs.numbers), int(inputs.numbers["c_g"]), round - stamp)
 
 
-def weighed(draw: Any, deal: Deal, round: int, stamps: Mapping[int, int]) -> list[tuple[int, int, int]]:
+def weighed(draw: Any, inputs: SessionInputs, round: int, stamps: Mapping[int, int]) -> list[tuple[int, int, int]]:
     """Draw the entries of a buffer with the given stamp for each user, by user in ascending order."""
-    return [(user, held, int(draw(among(allowed(deal, round, held))))) for user, held in sorted(stamps.items())]
+    return [(user, held, int(draw(among(allowed(inputs, round, held))))) for user, held in sorted(stamps.items())]
 
 
 def user_scene(
@@ -146,10 +148,10 @@ def user_scene(
     """Draw a user that answers one or two buffers, and at least `least`."""
     count = draw(st.integers(least, 2))
     chosen = basecagg_sessions.numbers(draw, latest=latest, active=active)
-    dealt = basecagg_sessions.deal(draw, chosen, count=count + draw(st.integers(0, 1)), channel=channel)
-    user = int(draw(among(dealt.users)))
-    lone = Lone(dealt, dealt.open(user), user)
-    before = dealt.round - 1
+    inputs = basecagg_sessions.inputs(draw, chosen, count=count + draw(st.integers(0, 1)), channel=channel)
+    user = int(draw(among(inputs.users)))
+    lone = Lone(inputs, inputs.open(user), user)
+    before = inputs.round - 1
     for number in range(count):
         before = _answer(draw, lone, before, last=number == count - 1)
     return lone.scene()
@@ -165,20 +167,20 @@ def replaced_scene(draw: Any) -> Played:
     chosen = {**chosen, "N": chosen["N"] + 1} if chosen["K"] == chosen["N"] else chosen
     if (int(chosen["q"]) - 1) // 2 < chosen["K"] or int(chosen["q"]) <= chosen["N"]:
         chosen["q"] = str(2**31 - 1)
-    dealt = basecagg_sessions.deal(draw, chosen, count=1)
-    user, *others = strategies.shuffled(draw, dealt.users)
-    lone, old = Lone(dealt, dealt.open(user), user), dealt.round
+    inputs = basecagg_sessions.inputs(draw, chosen, count=1)
+    user, *others = strategies.shuffled(draw, inputs.users)
+    lone, old = Lone(inputs, inputs.open(user), user), inputs.round
     entries = others[: chosen["K"]]
     _keep(draw, lone, dict.fromkeys(entries, old))
-    lone.take("hold", share(draw, dealt, user, entries[0], old + 1))
+    lone.take("hold", share(draw, inputs, user, entries[0], old + 1))
     stamps = {entry: old + (entry == entries[0]) for entry in entries}
-    _show(draw, lone, old + 1, weighed(draw, dealt, old + 1, stamps), last=True)
+    _show(draw, lone, old + 1, weighed(draw, inputs, old + 1, stamps), last=True)
     return lone.scene()
 
 
 def _answer(draw: Any, lone: Lone, before: int, *, last: bool) -> int:
     """Draw everything up to the answer to a buffer of a round after `before`, and return that round."""
-    numbers, users = lone.deal.numbers, lone.deal.users
+    numbers, users = lone.inputs.numbers, lone.inputs.users
     round = before + 1 + int(draw(st.integers(0, 2)))
     stamps = {user: _newer(draw, lone, user, round) for user in users}
     takes_part = numbers["K"] == len(users) or draw(st.booleans())
@@ -190,7 +192,7 @@ def _answer(draw: Any, lone: Lone, before: int, *, last: bool) -> int:
         _finish(draw, lone)
     known = [user for user in users if takes_part or user != lone.user]
     chosen = strategies.subset(draw, known, numbers["K"], numbers["K"])
-    entries = weighed(draw, lone.deal, round, {user: stamps[user] for user in chosen})
+    entries = weighed(draw, lone.inputs, round, {user: stamps[user] for user in chosen})
     _show(draw, lone, round, entries, last=last)
     if not early:
         _finish(draw, lone)
@@ -202,19 +204,19 @@ def _show(draw: Any, lone: Lone, round: int, entries: Entries, *, last: bool) ->
 
     No signatures may come for a buffer that is not the last.
     """
-    lone.take(answering(lone.deal), announced(lone.deal, lone.user, round, entries))
-    if "W" in lone.deal.numbers and (last or draw(st.booleans())):
-        signers = strategies.subset(draw, lone.deal.users, lone.deal.numbers["W"])
-        signing = Signing(lone.deal)
+    lone.take(answering(lone.inputs), announced(lone.inputs, lone.user, round, entries))
+    if "W" in lone.inputs.numbers and (last or draw(st.booleans())):
+        signers = strategies.subset(draw, lone.inputs.users, lone.inputs.numbers["W"])
+        signing = Signing(lone.inputs)
         signatures = [signing.signature(user, round, entries) for user in sorted(signers)]
-        lone.take("recover", quorum(lone.deal, lone.user, round, sorted(signers), signatures))
+        lone.take("recover", quorum(lone.inputs, lone.user, round, sorted(signers), signatures))
 
 
 def _newer(draw: Any, lone: Lone, user: int, round: int) -> int:
     """Draw a stamp of a user for a buffer of this round, newer than all of its stamps seen so far."""
     state = lone.state
     seen = state.stamp if user == lone.user else state.newest.get(user)
-    oldest = max(lone.deal.round, round - lone.deal.numbers["tau_max"], -1 if seen is None else seen + 1)
+    oldest = max(lone.inputs.round, round - lone.inputs.numbers["tau_max"], -1 if seen is None else seen + 1)
     return int(draw(among((round, oldest)) | st.integers(oldest, round)))
 
 
@@ -230,7 +232,7 @@ def _keep(draw: Any, lone: Lone, stamps: Mapping[int, int]) -> None:
     cut = draw(st.integers(0, len(order)))
     for senders in (order[:cut], order[cut:]):
         if senders:
-            lone.take("hold", *(share(draw, lone.deal, lone.user, sender, stamps[sender]) for sender in senders))
+            lone.take("hold", *(share(draw, lone.inputs, lone.user, sender, stamps[sender]) for sender in senders))
 
 
 def _finish(draw: Any, lone: Lone) -> None:
@@ -259,7 +261,7 @@ SCENES: Mapping[str, Callable[..., Played]] = {
 def begun(draw: Any, party: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Draw a right script of a party. Return its params and its sampled values."""
     scene = shared(draw, (party,), SCENES[party])
-    return scene.params(scene.calls()), scene.deal.rand(scene.party)
+    return scene.params(scene.calls()), scene.inputs.rand(scene.party)
 
 
 def _valid(party: str) -> Callable[[Any, Capabilities], Valid]:

@@ -20,7 +20,7 @@ from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import lightsecagg_active_parties, lightsecagg_parties, strategies
 from secagg_spec.conformance.sessions.basecagg_stage import Key, Stage, Turn, answering
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.conformance.sessions.session import base_of
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.protocols.steps import SERVER
@@ -122,7 +122,9 @@ def updates(draw: Any, numbers: Mapping[str, Any], count: int) -> list[UintArray
     return made
 
 
-def deal(draw: Any, given: Mapping[str, Any] | None = None, *, count: int = 3, channel: str | None = None) -> Deal:
+def inputs(
+    draw: Any, given: Mapping[str, Any] | None = None, *, count: int = 3, channel: str | None = None
+) -> SessionInputs:
     """Draw what every party of a session is given: `count` updates and masks per user, and as many roundings."""
     chosen = numbers(draw) if given is None else dict(given)
     N, K, q, T, d = (int(chosen[name]) for name in ("N", "K", "q", "T", "d"))
@@ -140,7 +142,7 @@ def deal(draw: Any, given: Mapping[str, Any] | None = None, *, count: int = 3, c
     rands[SERVER] = {"roundings": [pack_reals(strategies.rounding(draw, K)) for _ in range(count)]}
     first = int(draw(among(FIRST_ROUNDS)))
     name = "basecagg-active" if "W" in chosen else "basecagg"
-    return Deal(name, chosen, lightsecagg_parties.session_id(draw), first, setups, rands)
+    return SessionInputs(name, chosen, lightsecagg_parties.session_id(draw), first, setups, rands)
 
 
 def _channels(draw: Any, N: int, channel: str | None) -> list[dict[str, Any]]:
@@ -201,11 +203,11 @@ class Director:
     @property
     def users(self) -> list[int]:
         """The users."""
-        return self.stage.deal.users
+        return self.stage.inputs.users
 
     def number(self, name: str) -> int:
         """Return one of the numbers of the session."""
-        return int(self.stage.deal.numbers[name])
+        return int(self.stage.inputs.numbers[name])
 
     # who can do what
 
@@ -302,7 +304,7 @@ class Director:
         """Let a user hold all shares that wait for it, and answer; in the active profile, sign."""
         while self.mail.get(user):
             self.hold([user])
-        [key] = self.stage.take(Turn(user, answering(self.stage.deal), (self.shown.pop(user),)))
+        [key] = self.stage.take(Turn(user, answering(self.stage.inputs), (self.shown.pop(user),)))
         return key
 
     # what happens between two recoveries
@@ -372,7 +374,7 @@ class Director:
     def recover(self, spare: int = 0) -> None:
         """Let at least U + `spare` users answer, and the server recover. A further answer may come in vain."""
         least = self.number("U") + spare
-        if "W" in self.stage.deal.numbers:
+        if "W" in self.stage.inputs.numbers:
             answers = self._confirmed(least)
         else:
             answers = [self.answer(user) for user in strategies.subset(self.draw, self.users, least)]
@@ -390,9 +392,9 @@ class Director:
         return [key for user in chosen for key in self.stage.take(Turn(user, "recover", (quorums[user],)))]
 
 
-def session(draw: Any, dealt: Deal, count: int, spare: int = 0) -> Stage:
+def session(draw: Any, inputs: SessionInputs, count: int, spare: int = 0) -> Stage:
     """Draw a session in which `count` buffers are recovered."""
-    director = Director(draw, Stage.of(dealt))
+    director = Director(draw, Stage.of(inputs))
     for _ in range(count):
         director.buffer(spare)
     director.bustle(3)
@@ -411,7 +413,7 @@ def _roomy(draw: Any, latest: Sequence[int], spare: int = 0, active: bool = Fals
 def late(draw: Any, *, active: bool = False) -> Stage:
     """Draw a session in which an update is older than tau_max while the buffer has room for it."""
     chosen = _roomy(draw, (0, 1), active=active)
-    director = Director(draw, Stage.of(deal(draw, chosen, count=chosen["tau_max"] + 2)))
+    director = Director(draw, Stage.of(inputs(draw, chosen, count=chosen["tau_max"] + 2)))
     [slow] = strategies.subset(draw, director.users, 1, 1)
     director.start([slow])
     for _ in range(chosen["tau_max"] + 1):
@@ -423,7 +425,7 @@ def late(draw: Any, *, active: bool = False) -> Stage:
 
 def crowded(draw: Any, *, active: bool = False) -> Stage:
     """Draw a session in which more users train than a buffer has places."""
-    director = Director(draw, Stage.of(deal(draw, _roomy(draw, _LATEST, active=active), count=2)))
+    director = Director(draw, Stage.of(inputs(draw, _roomy(draw, _LATEST, active=active), count=2)))
     director.start(director.users)
     director.fill()
     director.close()
@@ -433,7 +435,7 @@ def crowded(draw: Any, *, active: bool = False) -> Stage:
 
 def mixed_ages(draw: Any, spare: int = 0, active: bool = False) -> Stage:
     """Draw a session in which everybody trains at once, so that the second buffer holds late updates."""
-    director = Director(draw, Stage.of(deal(draw, _roomy(draw, (2, 1, 3), spare, active), count=3)))
+    director = Director(draw, Stage.of(inputs(draw, _roomy(draw, (2, 1, 3), spare, active), count=3)))
     director.start(director.users)
     for _ in range(2):
         director.fill()
@@ -448,22 +450,22 @@ def played(draw: Any, *, spare: int = 0, least: int = 1, active: bool = False) -
     if draw(st.booleans()):
         return mixed_ages(draw, spare, active)
     count = draw(st.integers(least, 2))
-    return session(draw, deal(draw, numbers(draw, spare=spare, active=active), count=count + 1), count, spare)
+    return session(draw, inputs(draw, numbers(draw, spare=spare, active=active), count=count + 1), count, spare)
 
 
-def trimmed(draw: Any, stage: Stage) -> Deal:
+def trimmed(draw: Any, stage: Stage) -> SessionInputs:
     """Return what the parties were given, without what none of them used.
 
     In half of the cases one spare of each stays.
     """
-    dealt, more = stage.deal, draw(st.integers(0, 1))
-    used = {user: stage.parties[user].used for user in (*dealt.users, SERVER)}  # type: ignore[attr-defined]
+    inputs, more = stage.inputs, draw(st.integers(0, 1))
+    used = {user: stage.parties[user].used for user in (*inputs.users, SERVER)}  # type: ignore[attr-defined]
     setups = {
         user: {**setup, "updates": setup["updates"][: used[user]["upload"] + more]} if "updates" in setup else setup
-        for user, setup in dealt.setups.items()
+        for user, setup in inputs.setups.items()
     }
     counts = {party: taken["close" if party == SERVER else "share"] + more for party, taken in used.items()}
     rands = {
-        party: {name: values[: counts[party]] for name, values in rand.items()} for party, rand in dealt.rands.items()
+        party: {name: values[: counts[party]] for name, values in rand.items()} for party, rand in inputs.rands.items()
     }
-    return Deal(dealt.protocol, dealt.numbers, dealt.session, dealt.round, setups, rands)
+    return SessionInputs(inputs.protocol, inputs.numbers, inputs.session, inputs.round, setups, rands)

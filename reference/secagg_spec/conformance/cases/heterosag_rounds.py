@@ -13,8 +13,8 @@ from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import heterosag_sessions, lightsecagg_parties, strategies
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.deals import Deal, Dropouts
 from secagg_spec.conformance.sessions.heterosag_numbers import members
+from secagg_spec.conformance.sessions.inputs import Dropouts, SessionInputs
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import TooFewSurvivors
@@ -45,7 +45,7 @@ def quantised(draw: Any, p: Parameters) -> UintArray:
     return updates
 
 
-def deal(draw: Any, p: Parameters | None = None, past: Sequence[Sequence[int]] | None = None) -> Deal:
+def inputs(draw: Any, p: Parameters | None = None, past: Sequence[Sequence[int]] | None = None) -> SessionInputs:
     """Draw a round. `past` are the requests that its users answered before, drawn if None."""
     p = parameters(draw, spare=draw(st.integers(0, 1))) if p is None else p
     earlier = draw(among(([], [list(range(p.N))]))) if past is None else past
@@ -56,12 +56,12 @@ def deal(draw: Any, p: Parameters | None = None, past: Sequence[Sequence[int]] |
         setups[user] = {"user": user, "past": own, "update": pack(updates[user])}
     rands = {user: lightsecagg_parties.round_secrets(SeededSource(seed, str(user)), p.t) for user in range(p.N)}
     number = draw(among(lightsecagg_parties.ROUNDS))
-    return Deal("heterosag", members(p), lightsecagg_parties.session_id(draw), number, setups, rands)
+    return SessionInputs("heterosag", members(p), lightsecagg_parties.session_id(draw), number, setups, rands)
 
 
-def spared(draw: Any, dealt: Deal) -> Dropouts:
+def spared(draw: Any, inputs: SessionInputs) -> Dropouts:
     """Draw users that drop out, so that enough are left in total and in each cell."""
-    p = read_parameters(**dealt.numbers)
+    p = read_parameters(**inputs.numbers)
     dropouts: Dropouts = {phase: [] for phase in PHASES}
     return {**dropouts, draw(among(PHASES[:-1])): lost(draw, p)}
 

@@ -14,7 +14,7 @@ from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import lightsecagg_parties, strategies
 from secagg_spec.conformance.cases.lightsecagg_parties import Agreed, ServerSession, UserSession, public_keys
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.sealing import Context, SealedChannel
 from secagg_spec.crypto.signatures import sign, signed_fields, verification_key
@@ -143,12 +143,13 @@ class ActiveUser(UserSession):
             ("recover", [self.quorum(self.signers)]),
         ]
 
-    def dealt(self) -> Deal:
-        """Return the inputs of the user."""
+    @cached_property
+    def inputs(self) -> SessionInputs:
+        """The inputs of the user."""
         keys = {"private": self.privates[self.party].hex(), "signing": self.signing[self.party].hex()}
         setup = {"user": self.party, **keys, **self.signed.shown(), "update": pack(self.update)}
         sampled = {"mask": pack(self.mask), "noise": pack(self.noise)}
-        return self.agreed.dealt("lightsecagg-active", self.party, setup, sampled)
+        return self.agreed.inputs_of("lightsecagg-active", self.party, setup, sampled)
 
 
 def _fields(session: UserSession | ServerSession) -> dict[str, Any]:
@@ -193,9 +194,10 @@ class ActiveServer(ServerSession):
         last = [("recover", self.answers)] if self.own_code else []
         return [("share", self.shares), ("upload", self.updates), ("confirm", confirmations), *last]
 
-    def dealt(self) -> Deal:
-        """Return the inputs of the server."""
-        return self.agreed.dealt("lightsecagg-active", SERVER, self.signed.shown(), {})
+    @cached_property
+    def inputs(self) -> SessionInputs:
+        """The inputs of the server."""
+        return self.agreed.inputs_of("lightsecagg-active", SERVER, self.signed.shown(), {})
 
 
 def server_scene(draw: Any, caps: Capabilities) -> ActiveServer:

@@ -17,7 +17,7 @@ from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import Valid, recovery, shares_length, vandermonde
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.conformance.sessions.session import Session
 from secagg_spec.crypto.channels import Channel, PlainChannel
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
@@ -60,10 +60,10 @@ class Agreed:
         """Return the members of a request."""
         return {**self.numbers, "session": self.id.hex(), "round": str(self.round)}
 
-    def dealt(self, protocol: str, party: int, setup: dict[str, Any], sampled: dict[str, Any]) -> Deal:
+    def inputs_of(self, protocol: str, party: int, setup: dict[str, Any], sampled: dict[str, Any]) -> SessionInputs:
         """Return the inputs of one party."""
         numbers = {**self.numbers, "q": str(self.numbers["q"])}
-        return Deal(protocol, numbers, self.id, self.round, {party: setup}, {party: sampled})
+        return SessionInputs(protocol, numbers, self.id, self.round, {party: setup}, {party: sampled})
 
 
 def session_id(draw: Any) -> bytes:
@@ -148,10 +148,11 @@ class UserSession(Session):
         sealed = {"private": self.privates[self.party].hex(), "roster": keys} if self.sealed else "plain"
         return {"user": self.party, "channel": sealed, "update": pack(self.update)}
 
-    def dealt(self) -> Deal:
-        """Return the inputs of the user."""
+    @cached_property
+    def inputs(self) -> SessionInputs:
+        """The inputs of the user."""
         sampled = {"mask": pack(self.mask), "noise": pack(self.noise)}
-        return self.agreed.dealt("lightsecagg", self.party, self.setup(), sampled)
+        return self.agreed.inputs_of("lightsecagg", self.party, self.setup(), sampled)
 
 
 def user_scene(draw: Any, caps: Capabilities, *, sealed: bool = False) -> UserSession:
@@ -202,9 +203,10 @@ class ServerSession(Session):
         last = [("recover", self.answers)] if self.own_code else []
         return [("share", self.shares), ("upload", self.updates), *last]
 
-    def dealt(self) -> Deal:
-        """Return the inputs of the server."""
-        return self.agreed.dealt("lightsecagg", SERVER, {}, {})
+    @cached_property
+    def inputs(self) -> SessionInputs:
+        """The inputs of the server."""
+        return self.agreed.inputs_of("lightsecagg", SERVER, {}, {})
 
 
 def server_scene(draw: Any, caps: Capabilities, extra: int = 0) -> ServerSession:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from secagg_spec.conformance.cases.lightsecagg_active_parties import signature_of
-from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.crypto.sealing import Context
 from secagg_spec.crypto.signatures import signed_fields
@@ -30,17 +30,17 @@ PROTOCOL = "secagg-active"
 class Signing:
     """The signatures of a session, by the users' private signing keys."""
 
-    deal: Deal
+    inputs: SessionInputs
 
     @cached_property
     def round(self) -> AttemptRound:
         """What all parties agree on, for the reference."""
-        numbers = {name: int(value) for name, value in self.deal.numbers.items()}
-        return secagg_active.agreed(secagg_active.Parameters(**numbers), self.deal.session, self.deal.round)
+        numbers = {name: int(value) for name, value in self.inputs.numbers.items()}
+        return secagg_active.agreed(secagg_active.Parameters(**numbers), self.inputs.session, self.inputs.round)
 
     def private(self, user: int) -> bytes:
         """Return the private signing key of a user, or of the last one for a user outside the roster."""
-        return bytes.fromhex(self.deal.setups[min(user, len(self.deal.users) - 1)]["signing"])
+        return bytes.fromhex(self.inputs.setups[min(user, len(self.inputs.users) - 1)]["signing"])
 
     def of_keys(self, user: int, pair: KeyPair, context: Context | None = None) -> bytes:
         """Return a user's signature on its keys, optionally in another context (SAG-51)."""
@@ -57,16 +57,16 @@ class Signing:
         return signature_of(self.private(user), data)
 
 
-def signed(deal: Deal, message: Any) -> Any:
+def signed(inputs: SessionInputs, message: Any) -> Any:
     """Return a message of keys with their owners' signatures on them; any other message as it is."""
     if isinstance(message, SignedKeys):
         pair = KeyPair(message.sealing, message.masking)
-        return replace(message, signature=Signing(deal).of_keys(message.sender, pair))
+        return replace(message, signature=Signing(inputs).of_keys(message.sender, pair))
     if not isinstance(message, SignedNeighbourKeys):
         return message
     sealing, masking = (_cut(data) for data in (message.sealing, message.masking))
     pairs = [(user, KeyPair(sealing[at], masking[at])) for at, user in enumerate(message.users)]
-    return replace(message, signatures=b"".join(Signing(deal).of_keys(user, pair) for user, pair in pairs))
+    return replace(message, signatures=b"".join(Signing(inputs).of_keys(user, pair) for user, pair in pairs))
 
 
 def _cut(data: bytes) -> list[bytes]:

@@ -17,7 +17,7 @@ from secagg_spec.conformance.cases import (
     basecagg_functions,
     basecagg_parties,
     basecagg_schedules,
-    dealt_rounds,
+    drawn_rounds,
     heterosag_functions,
     heterosag_masking,
     heterosag_parties,
@@ -230,10 +230,10 @@ SCENES: dict[str, Callable[[Any, Capabilities], Session]] = {
     "lightsecagg.server": lightsecagg_parties.server_scene,
     "lightsecagg_active.user": lightsecagg_active_parties.user_scene,
     "lightsecagg_active.server": lightsecagg_active_parties.server_scene,
-    "secagg.user": lambda draw, caps: dealt_rounds.scene(draw, Role.USER),
-    "secagg.server": lambda draw, caps: dealt_rounds.scene(draw, Role.SERVER),
-    "secagg_active.user": lambda draw, caps: dealt_rounds.active_scene(draw, Role.USER),
-    "secagg_active.server": lambda draw, caps: dealt_rounds.active_scene(draw, Role.SERVER),
+    "secagg.user": lambda draw, caps: drawn_rounds.scene(draw, Role.USER),
+    "secagg.server": lambda draw, caps: drawn_rounds.scene(draw, Role.SERVER),
+    "secagg_active.user": lambda draw, caps: drawn_rounds.active_scene(draw, Role.USER),
+    "secagg_active.server": lambda draw, caps: drawn_rounds.active_scene(draw, Role.SERVER),
 }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.cases import dealt_rounds, strategies
+from secagg_spec.conformance.cases import drawn_rounds, strategies
 from secagg_spec.conformance.cases.requests import vandermonde
 from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import LAST, Caller, CheckFailed, check
@@ -50,11 +50,11 @@ CLAUSES: dict[str, tuple[str, ...]] = {
 
 def play(call: Caller, protocol: str, role: Role, draw: Callable[[Any], Any]) -> Engine:
     """Draw a round, let the adapter play one or two users or the server, and return the round after its last act."""
-    deal = dealt_rounds.deal(draw, protocol)
-    played = [SERVER] if role is Role.SERVER else strategies.subset(draw, deal.users, 1, 2)
+    inputs = drawn_rounds.inputs(draw, protocol)
+    played = [SERVER] if role is Role.SERVER else strategies.subset(draw, inputs.users, 1, 2)
     acts: list[Act] = []
     try:
-        with sessions_adversary.opened(deal, playing.player(call), played, call.connection) as engine:
+        with sessions_adversary.opened(inputs, playing.player(call), played, call.connection) as engine:
             stage, acts = Stage(engine, tuple(played)), engine.acts
             while not engine.over and len(engine.acts) < MOST_ACTS:
                 engine.do(draw(adversary_rules.acts(stage)))

@@ -41,7 +41,7 @@ def _step(phase: str, *messages: Message) -> Call:
 
 def _filling(part: Part, moment: Moment) -> bool:
     """Return whether the authority would accept an assignment."""
-    room = moment.position < part.cast.positions and len(moment.accepted) < part.deal.numbers["K"]
+    room = moment.position < part.cast.positions and len(moment.accepted) < part.inputs.numbers["K"]
     return moment.phase in ("filling", "assigned") and room
 
 
@@ -85,7 +85,7 @@ def _while_keyed(draw: Any, part: Part) -> Fault:
 @_party.refuses("full", "BAA-09", void=False, spares=(1, 2))
 def _full(draw: Any, part: Part) -> Fault | None:
     """Once K positions are accepted, no further position is assigned."""
-    K, P = part.deal.numbers["K"], part.cast.positions
+    K, P = part.inputs.numbers["K"], part.cast.positions
     found = part.when(lambda m: m.phase == "filling" and len(m.accepted) == K and m.position < P)
     if not found:
         return None
@@ -312,7 +312,7 @@ def _close_assigned(draw: Any, part: Part) -> Fault:
 @_party.refuses("close-early", "BAA-19")
 def _close_early(draw: Any, part: Part) -> Fault:
     """An epoch with fewer than K accepted positions is not closed while a position is unused."""
-    K, P = part.deal.numbers["K"], part.cast.positions
+    K, P = part.inputs.numbers["K"], part.cast.positions
     early = part.when(lambda m: m.phase == "filling" and len(m.accepted) < K and m.position < P)
     at = draw(among(early))
     step = _step("close", part.cast.close_request(part.moments[at].epoch))
@@ -331,14 +331,14 @@ def _close_few(draw: Any, part: Part) -> Fault:
 @_party.refuses("ended", "BAA-22")
 def _ended(draw: Any, part: Part) -> Fault:
     """After an epoch has ended, every step is refused: to assign, give a key, settle, close or give up."""
-    at = draw(among(part.when(lambda m: m.phase == "closed" and m.epoch >= part.deal.round)))
+    at = draw(among(part.when(lambda m: m.phase == "closed" and m.epoch >= part.inputs.round)))
     return _after_the_end(draw, part, at, part.moments[at])
 
 
 @_party.refuses("old-epoch", "BAA-22", "MSG-03")
 def _old_epoch(draw: Any, part: Part) -> Fault | None:
     """Messages of an epoch that has ended are refused in the next one."""
-    found = part.when(lambda m: m.phase != "closed" and m.epoch > part.deal.round)
+    found = part.when(lambda m: m.phase != "closed" and m.epoch > part.inputs.round)
     if not found:
         return None
     at = draw(among(found))

@@ -49,7 +49,7 @@ def _step(phase: str, *messages: Message) -> Call:
 
 def _offering(part: Part, moment: Moment) -> bool:
     """Return whether the server would offer a position to a fresh user."""
-    room = moment.position < part.cast.positions and len(moment.accepted) < part.deal.numbers["K"]
+    room = moment.position < part.cast.positions and len(moment.accepted) < part.inputs.numbers["K"]
     return moment.phase == "filling" and room
 
 
@@ -75,7 +75,7 @@ def _old_epoch(draw: Any, part: Part) -> Fault:
     at = draw(among(part.when(lambda moment: moment.phase == "idle")))
     known = part.moments[at].epoch
     epoch = draw(among([epoch for epoch in (known, known - 1, 0) if epoch >= 0]))
-    keys = part.cast.epoch_keys(epoch, part.cast.published(part.deal.round))
+    keys = part.cast.epoch_keys(epoch, part.cast.published(part.inputs.round))
     return Fault(at, _step("open", keys), REPLAY, f"epoch {epoch} comes after {known}", THE_AUTHORITY)
 
 
@@ -147,7 +147,7 @@ def _stamp(draw: Any, part: Part) -> Fault | None:
     if not found:
         return None
     at = draw(among(found))
-    moment, most = part.moments[at], part.deal.numbers["tau_max"]
+    moment, most = part.moments[at], part.inputs.numbers["tau_max"]
     user = draw(among(_fresh(part, moment)))
     stamp = draw(among([s for s in (moment.epoch + 1, moment.epoch - most - 1) if 0 <= s < 2**32]))
     step = _step("offer", part.cast.request(user, stamp))
@@ -212,7 +212,7 @@ def _late_upload(draw: Any, part: Part) -> Fault | None:
 def _weight(draw: Any, part: Part) -> Fault:
     """An upload is refused if no draw gives its weight for its staleness, even if it is signed."""
     at, moment, upload = _serving(draw, part)
-    numbers = part.deal.numbers
+    numbers = part.inputs.numbers
     tau = draw(st.integers(0, min(numbers["tau_max"], moment.epoch)))
     allowed = admissible_weights(staleness_of(numbers), int(numbers["c_g"]), tau)
     wrong = [w for w in (allowed[-1] + 1, allowed[0] - 1, int(numbers["c_g"]), 0, 1) if w >= 0 and w not in allowed]
@@ -226,10 +226,10 @@ def _weight(draw: Any, part: Part) -> Fault:
 def _upload_stamp(draw: Any, part: Part) -> Fault:
     """An upload with a stamp after the epoch or with a staleness above tau_max is refused, even if it is signed."""
     at, moment, upload = _serving(draw, part)
-    most = part.deal.numbers["tau_max"]
+    most = part.inputs.numbers["tau_max"]
     stamp = draw(among([s for s in (moment.epoch + 1, moment.epoch - most - 1) if 0 <= s < 2**32]))
     tau = max(moment.epoch - stamp, 0)
-    weight = admissible_weights(staleness_of(part.deal.numbers), int(part.deal.numbers["c_g"]), tau)[-1]
+    weight = admissible_weights(staleness_of(part.inputs.numbers), int(part.inputs.numbers["c_g"]), tau)[-1]
     step = _step("take", part.cast.signed(upload, stamp=stamp, weight=weight))
     why = f"the stamp is {stamp}, the epoch {moment.epoch}, and tau_max {most}"
     return Fault(at, step, UNFIT, why, frozenset({moment.user}))
@@ -254,8 +254,8 @@ def _unsigned(draw: Any, part: Part) -> Fault:
     foreign = part.made(others[0], moment).signature
     wrong: list[dict[str, Any]] = [{"signature": flipped(draw, upload.signature)}, {"signature": foreign}]
     wrong += [{"boxes": flipped(draw, upload.boxes)}] if upload.boxes else []
-    tau = draw(st.integers(0, min(part.deal.numbers["tau_max"], moment.epoch)))
-    weights = admissible_weights(staleness_of(part.deal.numbers), int(part.deal.numbers["c_g"]), tau)
+    tau = draw(st.integers(0, min(part.inputs.numbers["tau_max"], moment.epoch)))
+    weights = admissible_weights(staleness_of(part.inputs.numbers), int(part.inputs.numbers["c_g"]), tau)
     wrong += [{"stamp": moment.epoch - tau, "weight": weights[0]}] if tau else []
     step = _step("take", replace(upload, **one_of(draw, wrong)))
     return Fault(at, step, BAD_SIGNATURE, "the upload is not signed by its sender", frozenset({moment.user}))
@@ -265,7 +265,7 @@ def _unsigned(draw: Any, part: Part) -> Fault:
 def _upload_form(draw: Any, part: Part) -> Fault:
     """An upload is refused if its vector is not d elements or its boxes are not a whole number of boxes."""
     at, moment, upload = _serving(draw, part)
-    masked, R = upload.masked, int(part.deal.numbers["R"])
+    masked, R = upload.masked, int(part.inputs.numbers["R"])
     wrong: list[dict[str, Any]] = [{"masked": masked[:-1]}, {"masked": np.append(masked, masked[:1])}]
     wrong += [{"masked": too_large(draw, masked, R)}] if R < 2**32 else []
     wrong += [{"boxes": upload.boxes + b"\0"}]
@@ -296,7 +296,7 @@ def _settle_out_of_turn(draw: Any, part: Part) -> Fault:
 def _outcome(draw: Any, part: Part) -> Fault:
     """An outcome that the profile lacks, or one that accepts nothing, is refused, and the authority is blamed."""
     at = draw(among(part.taking("settle")))
-    other = 3 if part.deal.numbers["timeouts"] == "settle" else 2
+    other = 3 if part.inputs.numbers["timeouts"] == "settle" else 2
     wrong = [4, 65535, other] + ([1] if part.events()[at - 1].step.phase == "expire" else [])
     state = draw(among(wrong))
     return Fault(at, replaced(part, at, state=state), BAD_FORM, f"the state is {state}", THE_AUTHORITY)
@@ -323,7 +323,7 @@ def _settle_another(draw: Any, part: Part) -> Fault:
 @_party.refuses("end-out-of-turn", "BAA-45")
 def _end_out_of_turn(draw: Any, part: Part) -> Fault:
     """An epoch is closed only while no position is open, recovered only once closed, and given up only if it exists."""
-    at = draw(among(part.when(lambda moment: moment.epoch >= part.deal.round)))
+    at = draw(among(part.when(lambda moment: moment.epoch >= part.inputs.round)))
     moment = part.moments[at]
     steps = {
         "close": (Call("close"), "filling"),
@@ -391,9 +391,9 @@ def _spoilt(draw: Any) -> _Spoiling:
     if not drawn.ready:
         for kind in ("upload",) * (drawn.number("T") + 2 - len(drawn.accepted)):
             drawn.visit(kind)
-    director = _Spoiling(PositionStage.of(basa_sessions.deal(draw, drawn)))
+    director = _Spoiling(PositionStage.of(basa_sessions.inputs(draw, drawn)))
     director.spoilt = set(strategies.subset(draw, drawn.accepted, 1, 2))
-    cast = Cast(director.stage.deal)
+    cast = Cast(director.stage.inputs)
     bit, which, empty = draw(st.integers(0, 79)), draw(st.integers(0, 2)), _empty(drawn)
 
     def tamper(message: Message) -> Message:
@@ -425,9 +425,9 @@ def mixed_session(draw: Any, caller: Caller) -> None:
     director = basa_sessions.session(draw)
     roles, stage = playing.parties(caller.caps, "basa"), director.stage
     chosen = [role for role in roles if draw(st.booleans())] or [one_of(draw, roles)]
-    users = strategies.subset(draw, stage.deal.users, 1, 3) if Role.USER in chosen else []
+    users = strategies.subset(draw, stage.inputs.users, 1, 3) if Role.USER in chosen else []
     others = [party for party, role in ((SERVER, Role.SERVER), (AUTHORITY, Role.AUTHORITY)) if role in chosen]
     try:
-        PositionStage.played(stage.deal, dict.fromkeys([*others, *users], playing.player(caller)), stage.turns)
+        PositionStage.played(stage.inputs, dict.fromkeys([*others, *users], playing.player(caller)), stage.turns)
     except Difference as difference:
         raise playing.failed(difference) from None

@@ -110,8 +110,8 @@ def _signed_by_a_user(part: Part, offer: PositionOffer) -> bytes:
 def _stale(draw: Any, part: Part) -> Fault | None:
     """An offer of an epoch before the user's stamp, or with a staleness above tau_max, is refused."""
     at, offer = _offered(draw, part)
-    stamp = int(unpack(part.deal.setups[part.party]["stamps"])[part.moments[at].used])
-    most = part.deal.numbers["tau_max"]
+    stamp = int(unpack(part.inputs.setups[part.party]["stamps"])[part.moments[at].used])
+    most = part.inputs.numbers["tau_max"]
     wrong = [epoch for epoch in (stamp - 1, stamp + most + 1, stamp + most + 2) if 0 <= epoch < 2**32]
     epoch = draw(among(wrong))
     keys = part.cast.epoch_keys(epoch, offer.keys)
@@ -373,7 +373,7 @@ def sampled(draw: Any, caller: Caller) -> None:
 def beyond_the_budget(draw: Any, caller: Caller) -> None:
     """An update with an element beyond the budget of a buffer is not uploaded. The user can ask again."""
     part = PARTS[USER](draw)
-    numbers, setup = part.deal.numbers, part.deal.setups[part.party]
+    numbers, setup = part.inputs.numbers, part.inputs.setups[part.party]
     R, most = int(numbers["R"]), budget(numbers)
     uploads = part.taking("upload")
     if most + 1 > (R - 1) // 2 or not uploads:
@@ -384,7 +384,7 @@ def beyond_the_budget(draw: Any, caller: Caller) -> None:
     right = part.calls()[: uploads[0] + 1]
     fault = Fault(len(right) - 1, right[-1], BEYOND, f"{beyond} is beyond the budget of {most}")
     params = {**part.params([*right, Call("request")]), "updates": [pack(large), *setup["updates"][1:]]}
-    entries = ask(caller, USER, params, part.deal.rand(part.party))
+    entries = ask(caller, USER, params, part.inputs.rand(part.party))
     take_prefix(USER, right[:-1], entries)
     for entry in drop_faults(caller, USER, entries, [*[None] * (len(right) - 1), fault, None]):
         taken(USER, entry, "request")
@@ -394,7 +394,7 @@ def beyond_the_budget(draw: Any, caller: Caller) -> None:
 def nothing_left(draw: Any, caller: Caller) -> None:
     """A step that needs an update or a sampled value when none is left is refused, and has no effect."""
     part = PARTS[USER](draw)
-    params, rand = part.params([]), part.deal.rand(part.party)
+    params, rand = part.params([]), part.inputs.rand(part.party)
     uploads = part.taking("upload")
     name = draw(among(("updates", "seeds", "box_keys", "roundings")))
     if name == "updates" or not uploads:

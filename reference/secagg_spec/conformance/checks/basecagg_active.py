@@ -70,12 +70,12 @@ playing.right_steps(_server, (24, 16, 12), "BSA-42", "BSA-46")
 
 def _wrong(draw: Any, scene: Played, user: int, round: int, entries: Entries) -> tuple[bytes, str]:
     """Draw a signature that is not the user's on a buffer, and what is wrong with it."""
-    signing, right = Signing(scene.deal), Signing(scene.deal).ballot(round).context
+    signing, right = Signing(scene.inputs), Signing(scene.inputs).ballot(round).context
     parameters = scene.bases[0].parameters
     numbers = parameters.numbers()
     contexts = elsewhere(right, "basecagg", {name: n for name, n in numbers.items() if name != "W"})
     contexts["no keys"] = replace(right, parameters=hash_parameters(numbers))
-    keys = [bytes.fromhex(key) for key in scene.deal.setups[scene.party]["roster"][:-1]]
+    keys = [bytes.fromhex(key) for key in scene.inputs.setups[scene.party]["roster"][:-1]]
     fresh = Roster((*keys, public_key(bytes([7]) * 32)))
     contexts["keys"] = replace(right, parameters=hash_parameters(numbers, fresh.hash))
     how = draw(among(("bytes", "buffer", "signer", *sorted(contexts))))
@@ -111,11 +111,11 @@ def _signed(draw: Any, scene: Played) -> tuple[int, Any, Entries]:
 def _quorum(draw: Any, scene: Played) -> Quorum:
     """Draw a quorum that arrives."""
     at, message, entries = _signed(draw, scene)
-    signing, round, other = Signing(scene.deal), message.round, _another(draw, entries)
+    signing, round, other = Signing(scene.inputs), message.round, _another(draw, entries)
     return Quorum(
         at,
         message,
-        scene.deal.numbers["W"],
+        scene.inputs.numbers["W"],
         [scene.size],
         lambda user: signing.signature(user, round, entries),
         lambda user: signing.signature(user, round, other),
@@ -146,7 +146,7 @@ def _quorum_elsewhere(draw: Any, scene: Played) -> Fault:
     """A quorum of a round for which nothing is set aside is refused."""
     at, message, entries = _signed(draw, scene)
     other = message.round + draw(among((1, 2)))
-    signatures = [Signing(scene.deal).signature(user, other, entries) for user in message.signers]
+    signatures = [Signing(scene.inputs).signature(user, other, entries) for user in message.signers]
     call = Call.of("recover", (replace(message, round=other, signatures=b"".join(signatures)),))
     return Fault(at, call, LATE | BAD_SIGNATURE, f"nothing is set aside for round {other}")
 
@@ -166,9 +166,9 @@ def _replaced(draw: Any, scene: Played) -> Fault | None:
     [buffer] = scene.inbox(first)
     if any(phase == "recover" for phase, _ in scene.inboxes[first:later]):
         return None
-    users, entries = scene.deal.users, entries_of(buffer)
-    made = [Signing(scene.deal).signature(user, buffer.round, entries) for user in users]
-    call = Call.of("recover", (quorum(scene.deal, scene.party, buffer.round, users, made),))
+    users, entries = scene.inputs.users, entries_of(buffer)
+    made = [Signing(scene.inputs).signature(user, buffer.round, entries) for user in users]
+    call = Call.of("recover", (quorum(scene.inputs, scene.party, buffer.round, users, made),))
     before = draw(st.integers(later + 1, len(scene.inboxes)))
     return Fault(before, call, LATE | BAD_SIGNATURE, f"the sum for round {buffer.round} was replaced")
 
@@ -181,8 +181,8 @@ def _plaintext(draw: Any, scene: Played) -> Fault | None:
         return None
     at = draw(among(steps))
     place = draw(st.integers(0, len(scene.inbox(at)) - 1))
-    message, q = scene.inbox(at)[place], int(scene.deal.numbers["q"])
-    given = scene.deal.numbers
+    message, q = scene.inbox(at)[place], int(scene.inputs.numbers["q"])
+    given = scene.inputs.numbers
     zeros = np.zeros(-(-given["d"] // (given["U"] - given["T"])), np.uint64)
     right = vector_bytes(zeros)
     large = zeros.copy()
@@ -194,7 +194,7 @@ def _plaintext(draw: Any, scene: Played) -> Fault | None:
         right[:-1],
         right + b"\0",
     )
-    channel = base_of(scene.deal.open(message.sender).state).channel
+    channel = base_of(scene.inputs.open(message.sender).state).channel
     payload = channel.close(message.round, message.sender, scene.party, one_of(draw, wrong))
     call = moved(scene.calls()[at], place, replace(message, payload=payload))
     return Fault(at, call, BAD_VECTOR, "a share is not L elements")
@@ -217,7 +217,7 @@ def _signatures(draw: Any, scene: Played) -> Arrival:
     def wrong(draw: Any, message: Any) -> tuple[bytes, str]:
         return _wrong(draw, scene, message.sender, message.round, entries)
 
-    return Arrival(at, inbox, scene.deal.numbers["W"], wrong)
+    return Arrival(at, inbox, scene.inputs.numbers["W"], wrong)
 
 
 quorums.refuse_signatures(_server, _signatures, "wrong-signature", "BSA-41", "BSA-47")
@@ -233,7 +233,7 @@ def _other_round(draw: Any, scene: Played) -> Fault:
     other = message.round ^ change
     signature = message.signature
     if draw(st.booleans()):
-        signature = Signing(scene.deal).signature(message.sender, other, entries)
+        signature = Signing(scene.inputs).signature(message.sender, other, entries)
     call = moved(scene.calls()[at], place, replace(message, round=other, signature=signature))
     return Fault(at, call, ELSEWHERE | BAD_SIGNATURE, f"a signature is for round {other}")
 
@@ -252,7 +252,7 @@ def _out_of_turn(draw: Any, scene: Played) -> Fault:
 def _unsigned_answer(draw: Any, scene: Played) -> Fault | None:
     """An answer of a user that did not sign the buffer is refused."""
     at = int(draw(among(buffers(scene))))
-    outside = sorted(set(scene.deal.users) - set(scene.states[at].signers))
+    outside = sorted(set(scene.inputs.users) - set(scene.states[at].signers))
     if not outside:
         return None
     user, inbox = draw(among(outside)), scene.inbox(at)
@@ -308,10 +308,10 @@ def _whole(party: str) -> None:
         """W is refused if it is below U, also where two quorums of W users share an honest one."""
         numbers = {"N": 10, "D": 0, "U": draw(among((7, 8, 9, 10))), "T": 1, "d": 1, "W": 6}
         numbers |= basecagg_sessions.levels(draw, 10, 1, (2**31 - 1,))
-        deal = basecagg_sessions.deal(draw, numbers)
+        inputs = basecagg_sessions.inputs(draw, numbers)
         who = SERVER if _ROLES[party] is Role.SERVER else 0
         why = f"W = 6 is below U = {numbers['U']}"
-        call.refused(NEW, {"handle": "h", **deal.opening(who)}, BAD_PARAM, why, deal.rand(who))
+        call.refused(NEW, {"handle": "h", **inputs.opening(who)}, BAD_PARAM, why, inputs.rand(who))
 
 
 for _party in _ROLES:

@@ -133,7 +133,7 @@ def _out_of_turn(draw: Any, scene: Played) -> Fault:
     at = draw(st.integers(0, len(scene.events())))
     state = scene.bases[at]
     phase = draw(among([phase for phase, states in _ALLOWED.items() if state.phase not in states]))
-    newer = scene.deal.round if state.stamp is None else state.stamp + 1
+    newer = scene.inputs.round if state.stamp is None else state.stamp + 1
     step = Call.of(phase, (basecagg_parties.stamp(scene, newer),) if phase == "share" else ())
     return Fault(at, step, AGAIN | OUT_OF_TURN, f"the user is {state.phase}, which does not allow {phase}")
 
@@ -177,7 +177,7 @@ def _old_share(draw: Any, scene: Played) -> Fault:
     newest = scene.bases[at].newest
     sender = draw(among(sorted(newest)))
     stale = max(0, newest[sender] - draw(among((0, 1, 255))))
-    step = Call.of("hold", (share(draw, scene.deal, scene.party, sender, stale),))
+    step = Call.of("hold", (share(draw, scene.inputs, scene.party, sender, stale),))
     why = f"a share of user {sender} under {newest[sender]} was seen, and this one has the stamp {stale}"
     return Fault(at, step, REPLAY, why, frozenset({sender, SERVER}))
 
@@ -188,7 +188,7 @@ def _vector(draw: Any, scene: Played) -> Fault | None:
     found = _arriving(draw, scene, "hold")
     assert found is not None
     at, place, message = found
-    q, size = int(scene.deal.numbers["q"]), (len(message.payload) - 4) // 4
+    q, size = int(scene.inputs.numbers["q"]), (len(message.payload) - 4) // 4
     wrong = (
         vector_bytes(too_large(draw, np.zeros(size, np.uint64), q)),
         vector_bytes(np.zeros(size + 1, np.uint64)),
@@ -208,7 +208,7 @@ def _payload(draw: Any, scene: Played) -> Fault | None:
     at, place, message = found
     moved = replace(message, payload=altered(draw, message.payload))
     if draw(st.booleans()):
-        other = share(draw, scene.deal, scene.party, message.sender, message.round ^ 1)
+        other = share(draw, scene.inputs, scene.party, message.sender, message.round ^ 1)
         moved = replace(message, payload=other.payload)
     blamed = frozenset({message.sender, SERVER})
     return Fault(
@@ -221,7 +221,7 @@ def _payload(draw: Any, scene: Played) -> Fault | None:
 
 def buffers(scene: Played) -> list[int]:
     """Return the numbers of the steps in which a user receives a buffer, or the server the answers to one."""
-    phase = "recover" if scene.party == SERVER else answering(scene.deal)
+    phase = "recover" if scene.party == SERVER else answering(scene.inputs)
     return [at for at, event in enumerate(scene.events()) if event.step.phase == phase]
 
 
@@ -233,11 +233,11 @@ def _buffer(draw: Any, scene: Played) -> tuple[int, Any, list[tuple[int, int, in
 
 
 def _shown(scene: Played, round: int, entries: Sequence[tuple[int, int, int]]) -> Call:
-    return _told(scene, announced(scene.deal, scene.party, round, entries))
+    return _told(scene, announced(scene.inputs, scene.party, round, entries))
 
 
 def _told(scene: Played, message: BufferedSet) -> Call:
-    return Call.of(answering(scene.deal), (message,))
+    return Call.of(answering(scene.inputs), (message,))
 
 
 @_user.refuses("entries", "BSA-21", "ADP-21")
@@ -246,7 +246,7 @@ def _entries(draw: Any, scene: Played) -> Fault:
     at, message, entries = _buffer(draw, scene)
     held = scene.bases[at].held
     outside = [user for user in held if user not in message.users and held[user].stamp <= message.round]
-    more = [(user, held[user].stamp, allowed(scene.deal, message.round, held[user].stamp)[-1]) for user in outside]
+    more = [(user, held[user].stamp, allowed(scene.inputs, message.round, held[user].stamp)[-1]) for user in outside]
     places = strategies.subset(draw, range(len(entries)), 0, len(entries) - 1)
     fewer = [entry for place, entry in enumerate(entries) if place in places] if draw(st.booleans()) else entries[:-1]
     wrong = sorted([*entries, more[0]]) if more and draw(st.booleans()) else fewer
@@ -287,7 +287,7 @@ def _users(draw: Any, scene: Played) -> Fault:
 def _reweighed(draw: Any, scene: Played, round: int, entries: Sequence[tuple[int, int, int]]) -> Call:
     """Return the step for a buffer of another round, with that round's weights."""
     ages = [(user, stamp, max(round - stamp, 0)) for user, stamp, _ in entries]
-    weights = [(user, stamp, allowed(scene.deal, stamp + age, stamp)[-1]) for user, stamp, age in ages]
+    weights = [(user, stamp, allowed(scene.inputs, stamp + age, stamp)[-1]) for user, stamp, age in ages]
     return _shown(scene, round, weights)
 
 
@@ -300,7 +300,7 @@ def _future(draw: Any, scene: Played) -> Fault:
     if (state.stamp or 0) <= earlier and (state.answered is None or state.answered < earlier):
         return Fault(at, _reweighed(draw, scene, earlier, entries), WRONG_BUFFER, "a stamp is later", THE_SERVER)
     user, _, _ = entries[0]
-    later = [(user, message.round + 1, int(scene.deal.numbers["c_g"])), *entries[1:]]
+    later = [(user, message.round + 1, int(scene.inputs.numbers["c_g"])), *entries[1:]]
     return Fault(at, _shown(scene, message.round, later), WRONG_BUFFER, "a stamp is later than the round")
 
 
@@ -308,7 +308,7 @@ def _future(draw: Any, scene: Played) -> Fault:
 def _stale_entry(draw: Any, scene: Played) -> Fault:
     """A buffer with an update older than tau_max is refused."""
     at, _, entries = _buffer(draw, scene)
-    most = scene.deal.numbers["tau_max"]
+    most = scene.inputs.numbers["tau_max"]
     round = min(stamp for _, stamp, _ in entries) + most + draw(st.integers(1, 2))
     why = f"an update is older than tau_max = {most}"
     return Fault(at, _reweighed(draw, scene, round, entries), WRONG_BUFFER, why, THE_SERVER)
@@ -320,8 +320,8 @@ def _weight(draw: Any, scene: Played) -> Fault:
     at, message, entries = _buffer(draw, scene)
     place = draw(st.integers(0, len(entries) - 1))
     user, stamp, _ = entries[place]
-    right = allowed(scene.deal, message.round, stamp)
-    wrong = [w for w in (right[-1] + 1, right[0] - 1, int(scene.deal.numbers["c_g"]), 1) if w > 0 and w not in right]
+    right = allowed(scene.inputs, message.round, stamp)
+    wrong = [w for w in (right[-1] + 1, right[0] - 1, int(scene.inputs.numbers["c_g"]), 1) if w > 0 and w not in right]
     weight = draw(among(wrong))
     changed = [*entries[:place], (user, stamp, weight), *entries[place + 1 :]]
     why = f"user {user} weighs {weight}, and may weigh {' or '.join(map(str, right))}"
@@ -344,12 +344,12 @@ def _other_stamp(draw: Any, scene: Played) -> Fault | None:
     at, message, entries = _buffer(draw, scene)
     place = draw(st.integers(0, len(entries) - 1))
     user, stamp, _ = entries[place]
-    oldest = max(0, message.round - scene.deal.numbers["tau_max"])
+    oldest = max(0, message.round - scene.inputs.numbers["tau_max"])
     others = [other for other in range(oldest, message.round + 1) if other != stamp]
     if not others:
         return None
     other = draw(among(others))
-    changed = [*entries[:place], (user, other, allowed(scene.deal, message.round, other)[0]), *entries[place + 1 :]]
+    changed = [*entries[:place], (user, other, allowed(scene.inputs, message.round, other)[0]), *entries[place + 1 :]]
     why = f"the share of user {user} is held under {stamp}, not under {other}"
     return Fault(at, _shown(scene, message.round, changed), NOT_HELD, why)
 
@@ -361,7 +361,7 @@ def replaced_share(draw: Any, caller: Caller) -> None:
     at = len(scene.events()) - 1
     [message], newer = scene.inbox(at), scene.inbox(at - 1)[0]
     old = newer.round - 1
-    entries = [(user, old, allowed(scene.deal, message.round, old)[0]) for user in message.users]
+    entries = [(user, old, allowed(scene.inputs, message.round, old)[0]) for user in message.users]
     why = f"the share of user {newer.sender} under {old} was replaced"
     playing.judge_script(caller, scene, Fault(at, _shown(scene, message.round, entries), NOT_HELD, why))
 
@@ -394,10 +394,12 @@ def _late_buffer(draw: Any, scene: Played) -> Fault | None:
     if not moments:
         return None
     at = draw(among(moments))
-    state, K = scene.bases[at], scene.deal.numbers["K"]
+    state, K = scene.bases[at], scene.inputs.numbers["K"]
     round = state.stamp - 1
-    fitting = [u for u, kept in sorted(state.held.items()) if 0 <= round - kept.stamp <= scene.deal.numbers["tau_max"]]
-    users = [*fitting, *(user for user in scene.deal.users if user not in fitting)][:K]
+    fitting = [
+        u for u, kept in sorted(state.held.items()) if 0 <= round - kept.stamp <= scene.inputs.numbers["tau_max"]
+    ]
+    users = [*fitting, *(user for user in scene.inputs.users if user not in fitting)][:K]
     entries = [(user, state.held[user].stamp if user in fitting else round, 1) for user in sorted(users)]
     why = f"the buffer is of round {round}, and the user has the stamp {state.stamp}"
     return Fault(at, _reweighed(draw, scene, round, entries), LATE, why)
@@ -430,13 +432,13 @@ def _second_answer(draw: Any, scene: Played) -> Fault:
 
 
 def _asks(scene: Played, user: int, round: int) -> Call:
-    return Call.of("request", (ModelRequest(scene.deal.session, round, user, SERVER),))
+    return Call.of("request", (ModelRequest(scene.inputs.session, round, user, SERVER),))
 
 
 @_server.refuses("asks-again", "BSA-12", "ADP-21")
 def _asks_again(draw: Any, scene: Played) -> Fault | None:
     """A user that already has the stamp of the round is given none, and is blamed."""
-    moments = _moments(scene, lambda state: any(_has_stamp(state, user) for user in scene.deal.users))
+    moments = _moments(scene, lambda state: any(_has_stamp(state, user) for user in scene.inputs.users))
     if not moments:
         return None
     at = draw(among(moments))
@@ -470,7 +472,7 @@ def _later_round(draw: Any, scene: Played) -> Fault | None:
     """A user that claims to know a later round is given no stamp, and is blamed."""
     at = draw(st.integers(0, len(scene.events())))
     state = scene.bases[at]
-    eligible = [user for user in scene.deal.users if _eligible(state, user)]
+    eligible = [user for user in scene.inputs.users if _eligible(state, user)]
     if not eligible:
         return None
     user, later = draw(among(eligible)), state.round + draw(among((1, 2)))
@@ -487,8 +489,8 @@ def _eligible(state: Any, user: int) -> bool:
 
 
 def _batch(scene: Played, user: int, stamp: int) -> list[StampedShare]:
-    others = [other for other in scene.deal.users if other != user]
-    return [StampedShare(scene.deal.session, stamp, user, other, b"\1") for other in others]
+    others = [other for other in scene.inputs.users if other != user]
+    return [StampedShare(scene.inputs.session, stamp, user, other, b"\1") for other in others]
 
 
 def _unrelayed(state: Any) -> list[int]:
@@ -530,7 +532,7 @@ def _unasked(draw: Any, scene: Played) -> Fault | None:
     moments = _moments(scene, lambda state: len(state.records) < scene.size)
     at = draw(among(moments))
     state = scene.bases[at]
-    user = draw(among([user for user in scene.deal.users if user not in state.records]))
+    user = draw(among([user for user in scene.inputs.users if user not in state.records]))
     step = Call.of("share", _batch(scene, user, state.round))
     return Fault(at, step, INCOMPLETE | LATE, f"user {user} has no stamp", frozenset({user}))
 
@@ -550,17 +552,17 @@ def _relayed_again(draw: Any, scene: Played) -> Fault | None:
 
 
 def _uploads(scene: Played, user: int, stamp: int) -> Call:
-    masked = np.zeros(scene.deal.numbers["d"], np.uint64)
-    return Call.of("upload", (StampedUpdate(scene.deal.session, stamp, user, SERVER, masked),))
+    masked = np.zeros(scene.inputs.numbers["d"], np.uint64)
+    return Call.of("upload", (StampedUpdate(scene.inputs.session, stamp, user, SERVER, masked),))
 
 
 def _room(scene: Played, state: Any) -> bool:
-    return not state.entries and len(state.buffer) < scene.deal.numbers["K"]
+    return not state.entries and len(state.buffer) < scene.inputs.numbers["K"]
 
 
 def _waiting(scene: Played, state: Any, *, fresh: bool) -> list[int]:
     """Return the users whose shares were relayed and whose update is missing: acceptable if `fresh`, else too old."""
-    most = scene.deal.numbers["tau_max"]
+    most = scene.inputs.numbers["tau_max"]
     return [
         user
         for user, record in sorted(state.records.items())
@@ -587,7 +589,7 @@ def _another_stamp(draw: Any, scene: Played) -> Fault | None:
     moments = _moments(scene, lambda state: _room(scene, state))
     at = draw(among(moments))
     state = scene.bases[at]
-    user = draw(among(scene.deal.users))
+    user = draw(among(scene.inputs.users))
     record = state.records.get(user)
     stamps = [state.round] if record is None else [record.stamp - 1, record.stamp + 1, record.stamp - 2]
     wrong = draw(among([stamp for stamp in stamps if 0 <= stamp < 2**32]))
@@ -607,7 +609,7 @@ def _second_update(draw: Any, scene: Played) -> Fault | None:
     at = draw(among(moments))
     state = scene.bases[at]
     user = draw(among([user for user, record in sorted(state.records.items()) if record.taken]))
-    old = state.round - state.records[user].stamp > scene.deal.numbers["tau_max"]
+    old = state.round - state.records[user].stamp > scene.inputs.numbers["tau_max"]
     why = f"an update of user {user} under this stamp was taken"
     step = _uploads(scene, user, state.records[user].stamp)
     return Fault(at, step, REPLAY | (LATE if old else frozenset()), why, frozenset({user}))
@@ -623,7 +625,7 @@ def _stale_update(draw: Any, scene: Played) -> Fault | None:
     state = scene.bases[at]
     user = draw(among(_waiting(scene, state, fresh=False)))
     tau = state.round - state.records[user].stamp
-    why = f"the update of user {user} is {tau} rounds old, and tau_max is {scene.deal.numbers['tau_max']}"
+    why = f"the update of user {user} is {tau} rounds old, and tau_max is {scene.inputs.numbers['tau_max']}"
     return Fault(at, _uploads(scene, user, state.records[user].stamp), LATE, why, frozenset({user}))
 
 
@@ -643,7 +645,7 @@ def _full(draw: Any, scene: Played) -> Fault | None:
 @_server.refuses("too-many-at-once", "BSA-17", session=basecagg_sessions.crowded)
 def _too_many(draw: Any, scene: Played) -> Fault | None:
     """If more masked updates arrive together than the buffer has room for, all of them are refused."""
-    K = scene.deal.numbers["K"]
+    K = scene.inputs.numbers["K"]
     moments = _moments(
         scene, lambda state: _room(scene, state) and len(state.buffer) + len(_waiting(scene, state, fresh=True)) > K
     )
@@ -662,7 +664,7 @@ def _server_vector(draw: Any, scene: Played) -> Fault | None:
     found = _arriving(draw, scene, "upload", "recover")
     assert found is not None
     at, place, message = found
-    name, q = ("masked" if isinstance(message, StampedUpdate) else "share"), int(scene.deal.numbers["q"])
+    name, q = ("masked" if isinstance(message, StampedUpdate) else "share"), int(scene.inputs.numbers["q"])
     vector = getattr(message, name)
     wrong = (too_large(draw, vector, q), vector[:-1], np.append(vector, vector[:1]))
     data = encode(replace(message, **{name: one_of(draw, wrong)}))
@@ -675,7 +677,7 @@ def _server_vector(draw: Any, scene: Played) -> Fault | None:
 @_server.refuses("close-early", "BSA-20")
 def _close_early(draw: Any, scene: Played) -> Fault:
     """A buffer with fewer than K updates is not closed. A buffer that was announced is not closed again."""
-    moments = _moments(scene, lambda state: bool(state.entries) or len(state.buffer) < scene.deal.numbers["K"])
+    moments = _moments(scene, lambda state: bool(state.entries) or len(state.buffer) < scene.inputs.numbers["K"])
     at = draw(among(moments))
     state = scene.bases[at]
     why = "the buffer was announced" if state.entries else f"the buffer has {len(state.buffer)} updates"
@@ -686,7 +688,7 @@ def _close_early(draw: Any, scene: Played) -> Fault:
 def _few_answers(draw: Any, scene: Played) -> Fault:
     """With fewer than U answers the buffer is not recovered; with U answers it is."""
     at = draw(among(buffers(scene)))
-    fewer = scene.inbox(at)[: draw(st.integers(0, scene.deal.numbers["U"] - 1))]
+    fewer = scene.inbox(at)[: draw(st.integers(0, scene.inputs.numbers["U"] - 1))]
     return Fault(at, Call.of("recover", fewer), TOO_FEW, f"{len(fewer)} answers are too few")
 
 
@@ -696,7 +698,7 @@ def _bad_share(draw: Any, scene: Played) -> Fault:
     at = draw(among(buffers(scene)))
     inbox = scene.inbox(at)
     place = draw(st.integers(0, len(inbox) - 1))
-    wrong = exchanged_element(draw, inbox[place].share, int(scene.deal.numbers["q"]))
+    wrong = exchanged_element(draw, inbox[place].share, int(scene.inputs.numbers["q"]))
     step = exchanged(scene.calls()[at], place, encode(replace(inbox[place], share=wrong)))
     return Fault(at, step, BAD_SHARE, "an answer was altered", frozenset(message.sender for message in inbox))
 
@@ -713,7 +715,7 @@ def _other_answer(draw: Any, scene: Played) -> Fault:
             at, exchanged(scene.calls()[at], place, encode(moved)), ELSEWHERE, "an answer is for another round"
         )
     moments = _moments(scene, lambda state: not state.entries)
-    codes = AGAIN | NOT_NOW | (NOT_ALLOWED if "W" in scene.deal.numbers else frozenset())
+    codes = AGAIN | NOT_NOW | (NOT_ALLOWED if "W" in scene.inputs.numbers else frozenset())
     return Fault(draw(among(moments)), Call.of("recover", inbox), codes, "no buffer was announced")
 
 
@@ -794,24 +796,24 @@ def roster(draw: Any, caller: Caller) -> None:
     why = draw(among(sorted(changes)))
     params["channel"] = dict(zip(("private", "roster"), changes[why], strict=True))
     codes = EQUAL_KEYS if why.startswith("two") else KEY_LENGTH
-    caller.refused(USER, params, codes, why, scene.deal.rand(scene.party))
+    caller.refused(USER, params, codes, why, scene.inputs.rand(scene.party))
 
 
 @check(f"{USER}/budget", "BSA-06", "ERR-01", operations=(USER,), applies=explicit(USER), examples=20)
 def budget(draw: Any, caller: Caller) -> None:
     """An update with an element beyond the budget is not uploaded. The user can still abandon it."""
     scene = user_scene(draw)
-    numbers = scene.deal.numbers
+    numbers = scene.inputs.numbers
     q, B = int(numbers["q"]), basecagg_sessions.budget(numbers)
     if (q - 1) // 2 < B + 1:
         return
     beyond = draw(among((B + 1, q - B - 1)))
     large = np.zeros(numbers["d"], np.uint64)
     large[draw(st.integers(0, numbers["d"] - 1))] = beyond
-    steps = [Call("request"), Call.of("share", (basecagg_parties.stamp(scene, scene.deal.round),))]
+    steps = [Call("request"), Call.of("share", (basecagg_parties.stamp(scene, scene.inputs.round),))]
     fault = Fault(2, Call("upload"), frozenset({"out_of_range"}), f"{beyond} is beyond the budget of {B}")
     params = {**scene.params([*steps, fault.call, Call("abandon")]), "updates": [pack(large)]}
-    entries = ask(caller, USER, params, scene.deal.rand(scene.party))
+    entries = ask(caller, USER, params, scene.inputs.rand(scene.party))
     take_prefix(USER, steps, entries)
     drop_faults(caller, USER, entries, [None, None, fault, None])
     taken(USER, entries[3], "abandon")
@@ -822,10 +824,10 @@ def nothing_left(draw: Any, caller: Caller) -> None:
     """A step that needs a sampled value or an update when none is left is refused, and has no effect."""
     scene = user_scene(draw)
     phase = draw(among(("share", "upload")))
-    steps = [Call("request"), Call.of("share", (basecagg_parties.stamp(scene, scene.deal.round),)), Call("upload")]
+    steps = [Call("request"), Call.of("share", (basecagg_parties.stamp(scene, scene.inputs.round),)), Call("upload")]
     at = [step.phase for step in steps].index(phase)
     fault = Fault(at, steps[at], NOTHING_LEFT, f"nothing is left for the step {phase}")
-    params, rand = scene.params(steps[: at + 1]), scene.deal.rand(scene.party)
+    params, rand = scene.params(steps[: at + 1]), scene.inputs.rand(scene.party)
     if phase == "share":
         rand.update(masks=[], noises=[])
     else:
@@ -857,7 +859,7 @@ def _mixed(protocol: str, *clauses: str) -> None:
         """In a session with late updates whose other parties are the reference's, each step is the right one."""
         played = basecagg_sessions.played(draw, active=active)
         roles = playing.parties(caller.caps, protocol)
-        users = strategies.subset(draw, played.deal.users, 1, 3) if Role.USER in roles else []
+        users = strategies.subset(draw, played.inputs.users, 1, 3) if Role.USER in roles else []
         server = [SERVER] if Role.SERVER in roles and (not users or draw(st.booleans())) else []
         dealt_out = basecagg_sessions.trimmed(draw, played)
         try:

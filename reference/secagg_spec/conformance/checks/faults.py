@@ -248,8 +248,8 @@ def _relays(row: Step[Any]) -> bool:
 
 def _codes(session: Session, at: int, call: Call, place: int, *usual: frozenset[str]) -> frozenset[str]:
     """Return the codes of all rules that a step breaks with the message at `place`, besides the usual ones."""
-    deal, party = session.dealt(), session.before(at)
-    header = broken.expected(deal.named(session.party), deal.opening(session.party))
+    inputs, party = session.inputs, session.before(at)
+    header = broken.expected(inputs.named(session.party), inputs.opening(session.party))
     errors = broken.refusals(party, call, header, (place,))
     return frozenset().union(*usual, map(reject_code, errors))
 

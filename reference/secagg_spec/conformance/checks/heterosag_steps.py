@@ -58,7 +58,7 @@ def _shared(build: Build) -> Build:
     def built(draw: Any, scene: Played) -> Fault | None:
         fault = build(draw, scene)
         looks_back = "masked_input" if scene.party == SERVER else "unmasking"
-        remembers = bool(scene.deal.setups[scene.party]["past"])
+        remembers = bool(scene.inputs.setups[scene.party]["past"])
         return None if fault is not None and remembers and fault.call.phase == looks_back else fault
 
     return built
@@ -116,7 +116,7 @@ def _few_of_a_cell(draw: Any, scene: Played) -> Fault | None:
 
 def _one_less(draw: Any, scene: Played, survivors: Sequence[int]) -> list[int] | None:
     """Remove one survivor so that the rest and earlier requests isolate a few users. Return None if none does."""
-    p, past = numbers(scene), scene.deal.setups[scene.party]["past"]
+    p, past = numbers(scene), scene.inputs.setups[scene.party]["past"]
     spared = [users for users in (set(m) & set(survivors) for m in p.members) if len(users) > p.T + 2]
     candidates = [sorted(set(survivors) - {user}) for users in spared for user in sorted(users) if user != scene.party]
     wrong = [left for left in candidates if _enough(p, left) and not heterosag_rounds.allowed(p, past, left)]
@@ -130,7 +130,7 @@ def _another_round(draw: Any, scene: Played) -> Fault | None:
     left = _one_less(draw, scene, scene.inbox(3)[0].survivors)
     if left is None:
         return None
-    past = scene.deal.setups[scene.party]["past"]
+    past = scene.inputs.setups[scene.party]["past"]
     return Fault(3, _asked(scene, left), TOO_FEW, f"{left} survive, and {past} survived before")
 
 
@@ -193,7 +193,7 @@ def _sent_in_another_round(draw: Any, scene: Played) -> Fault | None:
     if left is None:
         return None
     kept = Call.of("masked_input", [message for message in inbox if message.sender in left])
-    past = scene.deal.setups[scene.party]["past"]
+    past = scene.inputs.setups[scene.party]["past"]
     return Fault(2, kept, TOO_FEW, f"{left} survive, and {past} survived before")
 
 
@@ -244,11 +244,11 @@ def _openings(party: str) -> None:
            applies=playing.plays(party), examples=30)  # fmt: skip
     def session(draw: Any, caller: Caller) -> None:
         """In a session, parameters that the text forbids are refused."""
-        deal, seat = heterosag_rounds.deal(draw), 0 if party == USER else SERVER
-        wrong = heterosag_sessions.wrong_numbers(read_parameters(**deal.numbers))
+        inputs, seat = heterosag_rounds.inputs(draw), 0 if party == USER else SERVER
+        wrong = heterosag_sessions.wrong_numbers(read_parameters(**inputs.numbers))
         for name in some(draw, wrong):
-            params = {"handle": "h", **deal.opening(seat), "numbers": {**deal.numbers, **wrong[name]}}
-            caller.refused(NEW, params, BAD_NUMBERS, f"there is {name}", deal.rand(seat))
+            params = {"handle": "h", **inputs.opening(seat), "numbers": {**inputs.numbers, **wrong[name]}}
+            caller.refused(NEW, params, BAD_NUMBERS, f"there is {name}", inputs.rand(seat))
 
 
 def _own(params: Mapping[str, Any]) -> dict[str, Any]:

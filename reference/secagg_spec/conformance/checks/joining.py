@@ -11,11 +11,11 @@ from typing import Any
 
 from secagg_spec.conformance.adapter import declared
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.cases import dealt_rounds, valid
+from secagg_spec.conformance.cases import drawn_rounds, valid
 from secagg_spec.conformance.checks import adapter, faults, forms, playing, sessions
 from secagg_spec.conformance.sdk.secagg_adapter import declare_party
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.conformance.sessions.session import Played, Session
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.targets.reference import messages
@@ -28,7 +28,7 @@ EXACT, REFUSED, PLAYED = 12, 6, 6
 
 
 def join(
-    text: str, protocol: Protocol, deal: Callable[[Any, Mapping[str, Any] | None], Deal], *clauses: str
+    text: str, protocol: Protocol, drawn: Callable[[Any, Mapping[str, Any] | None], SessionInputs], *clauses: str
 ) -> dict[str, faults.Refusals]:
     """Let a protocol join, and return what each of its parties must refuse, by operation, to add more.
 
@@ -38,7 +38,7 @@ def join(
         The page of the text, with the table of parties of spec/adapter.md, section 4, for this protocol.
     protocol : Protocol
         Its table of steps, and how its parties start.
-    deal : function
+    drawn : function
         Draws the inputs of a round, with these numbers if any are given.
     clauses : str
         The clauses of the page that the messages of right steps are decided by.
@@ -58,8 +58,8 @@ def join(
     for declaration in parties.values():
         declare_party(str(declaration))
     PROTOCOLS[name] = protocol
-    dealt_rounds.DEALS[name] = lambda draw: deal(draw, None)
-    dealt_rounds.NEXT[name] = lambda draw, dealt, number: deal(draw, dealt.numbers)
+    drawn_rounds.INPUTS[name] = lambda draw: drawn(draw, None)
+    drawn_rounds.NEXT[name] = lambda draw, inputs, number: drawn(draw, inputs.numbers)
     for row in protocol.table:
         messages.KINDS.update({kind.TYPE: kind for kind in (*row.receives, *row.sends)})
     found = {}
@@ -83,7 +83,7 @@ def _session(name: str, role: Role) -> Callable[[Any, Capabilities], Session]:
     """Return what draws a party of a role in a round that succeeds."""
 
     def session(draw: Any, caps: Capabilities) -> Session:
-        dealt = dealt_rounds.deal(draw, name)
-        return Played(dealt, draw(among([who for who in dealt.setups if role_of(who) is role])), dealt.played())
+        inputs = drawn_rounds.inputs(draw, name)
+        return Played(inputs, draw(among([who for who in inputs.setups if role_of(who) is role])), inputs.played())
 
     return session

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import Answer
-from secagg_spec.conformance.cases import dealt_rounds, heterosag_rounds
+from secagg_spec.conformance.cases import drawn_rounds, heterosag_rounds
 from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import LAST, LENGTH, Caller, CheckFailed, check
 from secagg_spec.conformance.checks.playing import AGAIN, SESSIONS
 from secagg_spec.conformance.checks.sessions import played
 from secagg_spec.conformance.sessions import mixed
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.deals import Deal, Dropouts, called
+from secagg_spec.conformance.sessions.inputs import Dropouts, SessionInputs, called
 from secagg_spec.conformance.sessions.mixed import Difference, Remote
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters
 from secagg_spec.errors import TooFewSurvivors
@@ -39,7 +39,7 @@ _STARTS = ((0, 250), (9, 3), (255, 2), (2**31 - 1, 2), (2**32 - 4, 1))
 class Wrong:
     """A round that the party must refuse to begin, the codes that fit, and why."""
 
-    deal: Deal
+    inputs: SessionInputs
     codes: frozenset[str]
     why: str
 
@@ -50,7 +50,7 @@ class Visit:
 
     Parameters
     ----------
-    deal : Deal
+    inputs : SessionInputs
         What every party of the round is given.
     dropouts : mapping from phase to users
         Who drops out.
@@ -64,7 +64,7 @@ class Visit:
         Whether the other parties forget earlier requests. If they do, only this party can refuse.
     """
 
-    deal: Deal
+    inputs: SessionInputs
     dropouts: Dropouts
     wrong: Mapping[int, Wrong]
     leaves: int | None
@@ -96,17 +96,17 @@ class Visitor(Remote):
 
     def refuses(self, wrong: Wrong) -> None:
         """Ask the party to begin a round that it must refuse."""
-        answer = self.again(wrong.deal)
+        answer = self.again(wrong.inputs)
         if answer.kind == "result":
-            message = f"{AGAIN}: {called(self.party)} goes on to round {wrong.deal.round}, although {wrong.why}"
+            message = f"{AGAIN}: {called(self.party)} goes on to round {wrong.inputs.round}, although {wrong.why}"
             raise CheckFailed("accepted_invalid", message, {"reject": sorted(wrong.codes)}, LAST)
         self.call.fits(AGAIN, answer, wrong.codes, wrong.why)
 
-    def goes_on(self, deal: Deal) -> None:
+    def goes_on(self, inputs: SessionInputs) -> None:
         """Take the party to the next round."""
-        answer = self.again(deal)
+        answer = self.again(inputs)
         if answer.kind == "reject":
-            message = f"{AGAIN}: {called(self.party)} refuses round {deal.round}: {answer.code} {answer.message}"
+            message = f"{AGAIN}: {called(self.party)} refuses round {inputs.round}: {answer.code} {answer.message}"
             raise CheckFailed("rejected_valid", message, "a result", LAST)
         if answer.value:
             message = f"the result of {AGAIN} is {dict(answer.value)}, must be empty"
@@ -118,34 +118,34 @@ class Visitor(Remote):
 
 def _visits(draw: Any, protocol: str, party: int | None) -> tuple[int, list[Visit]]:
     """Draw a party (the server or a user, unless `party` names it) and two or three rounds of its session."""
-    first = dealt_rounds.deal(draw, protocol)
+    first = drawn_rounds.inputs(draw, protocol)
     who = int(draw(among(first.users))) if party is None else party
     start, most = draw(among(_STARTS))
-    deals = [replace(first, round=start)]
+    begun = [replace(first, round=start)]
     for _ in range(draw(st.integers(2, 3))):
         gap = draw(st.integers(1, most)) if start < 2**32 - 4 else 1
-        deals.append(dealt_rounds.next_round(draw, deals[-1], deals[-1].round + gap))
-    return who, [_visit(draw, who, deals[: at + 2]) for at in range(len(deals) - 1)]
+        begun.append(drawn_rounds.next_round(draw, begun[-1], begun[-1].round + gap))
+    return who, [_visit(draw, who, begun[: at + 2]) for at in range(len(begun) - 1)]
 
 
-def _visit(draw: Any, party: int, deals: Sequence[Deal]) -> Visit:
+def _visit(draw: Any, party: int, begun: Sequence[SessionInputs]) -> Visit:
     """Draw what happens to the party in the second to last of these rounds. It goes on to the last one."""
-    deal, own = deals[-2], Role.SERVER if party == SERVER else Role.USER
-    steps = sum(step.role is own for step in deal.table)
+    inputs, own = begun[-2], Role.SERVER if party == SERVER else Role.USER
+    steps = sum(step.role is own for step in inputs.table)
     asked = draw(st.lists(st.integers(0, steps - 1), max_size=2, unique=True))
     return Visit(
-        deal,
-        dealt_rounds.dropouts(draw, deal, draw(among((0, 1, 2, len(deal.users))))),
-        {at: _wrong(draw, party, deals) for at in sorted(asked)},
+        inputs,
+        drawn_rounds.dropouts(draw, inputs, draw(among((0, 1, 2, len(inputs.users))))),
+        {at: _wrong(draw, party, begun) for at in sorted(asked)},
         draw(st.none() | st.integers(0, steps - 1)),
-        _wrong(draw, party, deals),
+        _wrong(draw, party, begun),
         draw(st.booleans()),
     )
 
 
-def _wrong(draw: Any, party: int, deals: Sequence[Deal]) -> Wrong:
+def _wrong(draw: Any, party: int, rounds: Sequence[SessionInputs]) -> Wrong:
     """Draw a round that the party must refuse: its number is not above the last one, or one input is wrong."""
-    *begun, coming = deals
+    *begun, coming = rounds
     last = begun[-1].round
     if party != SERVER and draw(st.integers(0, 3)) == 0:
         setup = {**coming.setups[party], "update": coming.setups[party]["update"] + "00000000"}
@@ -157,7 +157,7 @@ def _wrong(draw: Any, party: int, deals: Sequence[Deal]) -> Wrong:
     return Wrong(replace(coming, round=number), NOT_ABOVE, f"the last round that it began is {last}")
 
 
-def _with_old_key(coming: Deal, before: Deal, party: int) -> Deal:
+def _with_old_key(coming: SessionInputs, before: SessionInputs, party: int) -> SessionInputs:
     """Return a round in which one user reuses its sealing key of the previous round (LSA-35)."""
     new, old = coming.setups[party], before.setups[party]
     roster = [*new["roster"]]
@@ -171,28 +171,30 @@ def _with_old_key(coming: Deal, before: Deal, party: int) -> Deal:
 
 def _rounds(call: Caller, party: int, visits: Sequence[Visit]) -> None:
     """Open a session for the party and run its rounds."""
-    pasts = {one: list(setup.get("past", ())) for one, setup in visits[0].deal.setups.items()}
+    pasts = {one: list(setup.get("past", ())) for one, setup in visits[0].inputs.setups.items()}
     player = playing.player(call)
-    with mixed.opened(player, visits[0].deal, party) as remote:
+    with mixed.opened(player, visits[0].inputs, party) as remote:
         for at, drawn in enumerate(visits):
-            forgetful = drawn.forgetful and player.exact(drawn.deal, party)
-            deal = drawn.deal if at == 0 else _remembering(drawn.deal, party, pasts, forgetful)
-            visitor = Visitor(player, deal, party, remote.handle, call, drawn)
+            forgetful = drawn.forgetful and player.exact(drawn.inputs, party)
+            inputs = drawn.inputs if at == 0 else _remembering(drawn.inputs, party, pasts, forgetful)
+            visitor = Visitor(player, inputs, party, remote.handle, call, drawn)
             if at > 0:
-                visitor.goes_on(deal)
-            network = mixed.seated(deal, {party: visitor})
+                visitor.goes_on(inputs)
+            network = mixed.seated(inputs, {party: visitor})
             with suppress(Left, TooFewSurvivors):
-                mixed.run_seated(deal, network, _spared(deal, pasts[party], drawn.dropouts, forgetful))
+                mixed.run_seated(inputs, network, _spared(inputs, pasts[party], drawn.dropouts, forgetful))
             _remember(network, pasts)
             visitor.refuses(drawn.last)
 
 
-def _remembering(deal: Deal, party: int, pasts: Mapping[int, list[list[int]]], forgetful: bool) -> Deal:
-    """Return a HeteroSAg deal whose parties remember the requests of earlier rounds, any other deal unchanged."""
-    if deal.protocol != "heterosag":
-        return deal
+def _remembering(
+    inputs: SessionInputs, party: int, pasts: Mapping[int, list[list[int]]], forgetful: bool
+) -> SessionInputs:
+    """Return inputs of HeteroSAg whose parties remember the requests of earlier rounds, any others unchanged."""
+    if inputs.protocol != "heterosag":
+        return inputs
     known = {one: [] if forgetful and one != party else list(past) for one, past in pasts.items()}
-    return replace(deal, setups={one: {**setup, "past": known[one]} for one, setup in deal.setups.items()})
+    return replace(inputs, setups={one: {**setup, "past": known[one]} for one, setup in inputs.setups.items()})
 
 
 def _remember(network: Network, pasts: Mapping[int, list[list[int]]]) -> None:
@@ -204,14 +206,14 @@ def _remember(network: Network, pasts: Mapping[int, list[list[int]]]) -> None:
             pasts[event.party].append([int(user) for user in asked[0].survivors])
 
 
-def _spared(deal: Deal, past: Sequence[Sequence[int]], dropouts: Dropouts, forgetful: bool) -> Dropouts:
+def _spared(inputs: SessionInputs, past: Sequence[Sequence[int]], dropouts: Dropouts, forgetful: bool) -> Dropouts:
     """Return who drops out. In HeteroSAg it repeats an earlier request if the drawn dropouts would end the round."""
-    if deal.protocol != "heterosag" or forgetful or not past:
+    if inputs.protocol != "heterosag" or forgetful or not past:
         return dropouts
-    parameters, left = read_parameters(**deal.numbers), {user for users in dropouts.values() for user in users}
-    if heterosag_rounds.allowed(parameters, past, sorted(set(deal.users) - left)):
+    parameters, left = read_parameters(**inputs.numbers), {user for users in dropouts.values() for user in users}
+    if heterosag_rounds.allowed(parameters, past, sorted(set(inputs.users) - left)):
         return dropouts
-    return {"share_keys": sorted(set(deal.users) - set(past[-1]))}
+    return {"share_keys": sorted(set(inputs.users) - set(past[-1]))}
 
 
 def _again(protocol: str, *clauses: str) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from secagg_spec.arithmetic import shamir
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.cases import dealt_rounds, heterosag_rounds, strategies
+from secagg_spec.conformance.cases import drawn_rounds, heterosag_rounds, strategies
 from secagg_spec.conformance.cases.requests import own_field
 from secagg_spec.conformance.checks import outside_chance
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
@@ -25,7 +25,7 @@ from secagg_spec.conformance.checks.scripts import ask, taken
 from secagg_spec.conformance.outside import seeds
 from secagg_spec.conformance.sessions import basa_fixed, mixed
 from secagg_spec.conformance.sessions.basa_acts import Act, Director, part_of
-from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.crypto.keys import public_key
 from secagg_spec.crypto.prg import KEY_BYTES
@@ -120,13 +120,13 @@ class Numbered(mixed.Player):
 
     at: int = 0
 
-    def rand(self, deal: Deal, party: int) -> dict[str, Any] | None:
+    def rand(self, deal: SessionInputs, party: int) -> dict[str, Any] | None:
         """Return the ``rand`` of a user in the grade of the adapter."""
         seeded = self.caps.grade(NEW) == "seeded" and deal.rand(party)
         return {"seed": seeds.numbered(f"secrets of {party}", self.at).hex()} if seeded else None
 
 
-def _secrets(protocol: str, deal_of: Callable[[Any], Deal]) -> None:
+def _secrets(protocol: str, deal_of: Callable[[Any], SessionInputs]) -> None:
     """Register the check of what a user of SecAgg's round draws, as the holders of its shares see it."""
     party = f"{protocol}.user"
 
@@ -166,13 +166,13 @@ def _secrets(protocol: str, deal_of: Callable[[Any], Deal]) -> None:
 _SIMPLE = {"R": "8", "N": 4, "D": 1, "T": 1, "t": 3, "k": 3, "d": 1}
 
 
-def _simple(draw: Any) -> Deal:
-    return dealt_rounds.secagg_round(draw, _SIMPLE)
+def _simple(draw: Any) -> SessionInputs:
+    return drawn_rounds.secagg_round(draw, _SIMPLE)
 
 
 _secrets("secagg", _simple)
-_secrets("secagg-active", lambda draw: dealt_rounds.active_round(draw, _SIMPLE))
-_secrets("heterosag", lambda draw: heterosag_rounds.deal(draw, heterosag_rounds.parameters(draw, spare=1), []))
+_secrets("secagg-active", lambda draw: drawn_rounds.active_round(draw, _SIMPLE))
+_secrets("heterosag", lambda draw: heterosag_rounds.inputs(draw, heterosag_rounds.parameters(draw, spare=1), []))
 
 
 # ------------------------------------------------------------------------------------------------------------ BASA
@@ -188,7 +188,7 @@ def _first_sent(party: int, phase: str, member: str) -> Callable[[Caller], Calla
 
     def build(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
         part = part_of(_visit(), party)
-        steps, operation = part.calls(), part.deal.named(part.party)
+        steps, operation = part.calls(), part.inputs.named(part.party)
         place = [step.phase for step in steps].index(phase)
 
         def text(rand: Mapping[str, Any] | None) -> str:

@@ -20,7 +20,7 @@ from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
-from secagg_spec.conformance.cases import dealt_rounds, neighbours, strategies
+from secagg_spec.conformance.cases import drawn_rounds, neighbours, strategies
 from secagg_spec.conformance.cases.lightsecagg_parties import ROUNDS, Agreed, UserSession, user_scene
 from secagg_spec.conformance.cases.neighbour_rounds import unmasking
 from secagg_spec.conformance.cases.neighbours import UNMASKING
@@ -44,7 +44,7 @@ from secagg_spec.conformance.outside import leaks
 from secagg_spec.conformance.outside.probing import everything
 from secagg_spec.conformance.outside.views import LightRound
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.conformance.sessions.session import Played
 from secagg_spec.conformance.targets.reference.messages import parse
@@ -309,35 +309,35 @@ def masks(draw: Any, call: Caller) -> None:
     scene = _wide(draw)
     before = scene.calls()[:3]
     try:
-        entries = playing.asked(call, scene.deal, scene.party, before)
+        entries = playing.asked(call, scene.inputs, scene.party, before)
     except Difference as difference:
         raise playing.failed(difference) from None
     message = only(_SECAGG, sent(_SECAGG, entries[2], "masked_input"), MaskedInput, "what masked_input sends")
     streams = _streams(scene)
     masked = np.array(sized(_SECAGG, message.masked, _LONG, _WIDE, "the masked input"), dtype=np.uint64)
-    given = vector(np.frombuffer(bytes.fromhex(scene.deal.setups[scene.party]["update"]), "<u4").tolist())
+    given = vector(np.frombuffer(bytes.fromhex(scene.inputs.setups[scene.party]["update"]), "<u4").tolist())
     found = _signs(Ring(_WIDE).subtract(masked, given), streams)
     if found is None:
         fail(
             f"{_SECAGG}: the masked input of user {scene.party} is not its input and sums of the masks that it may have"
         )
     hiding = [int(name) for name, sign in found.items() if sign and name != "own"]
-    demand_hidden(_SECAGG, scene.party, hiding, bool(found["own"]), scene.deal.numbers["T"])
+    demand_hidden(_SECAGG, scene.party, hiding, bool(found["own"]), scene.inputs.numbers["T"])
 
 
 def _wide(draw: Any) -> Played:
     """Draw a user of a round whose modulus and length distinguish streams."""
-    scene = dealt_rounds.scene(draw, Role.USER, sparse=False)
-    old = scene.deal
+    scene = drawn_rounds.scene(draw, Role.USER, sparse=False)
+    old = scene.inputs
     setups = {
         party: {**setup, **({"update": pack(vector(range(_LONG)))} if "update" in setup else {})}
         for party, setup in old.setups.items()
     }
-    deal = Deal(
+    inputs = SessionInputs(
         "secagg", {**old.numbers, "R": str(_WIDE), "d": _LONG}, old.session, old.round, setups, old.rands, old.rounds
     )
     dropped = _dropped(scene)
-    return Played(deal, scene.party, deal.played(dropped))
+    return Played(inputs, scene.party, inputs.played(dropped))
 
 
 def _dropped(scene: Played) -> dict[str, list[int]]:
@@ -346,7 +346,7 @@ def _dropped(scene: Played) -> dict[str, list[int]]:
     for phase in ("advertise_keys", "share_keys", "masked_input", "unmasking"):
         active = {event.party for event in scene.network.transcript if event.step.phase == phase}
         before = {user for users in dropouts.values() for user in users}
-        dropouts[phase] = [user for user in scene.deal.users if user not in active and user not in before]
+        dropouts[phase] = [user for user in scene.inputs.users if user not in active and user not in before]
     return dropouts
 
 
@@ -383,16 +383,16 @@ def _signs(mask: UintArray, streams: Mapping[str, UintArray]) -> dict[str, int] 
 )
 def secagg_once(draw: Any, call: Caller) -> None:
     """Whatever the server asks, a user does not release its shares of both secrets of one user."""
-    scene = dealt_rounds.scene(draw, Role.USER, sparse=False, spare=1)
+    scene = drawn_rounds.scene(draw, Role.USER, sparse=False, spare=1)
     [request] = scene.inbox(3)
     asked = _two_requests(draw, request.survivors, request.dropped, scene.party)
     steps = [*scene.calls()[:3], *(_unmask_call(request, *sets) for sets in asked)]
     try:
-        entries = playing.asked(call, scene.deal, scene.party, steps)
+        entries = playing.asked(call, scene.inputs, scene.party, steps)
     except Difference as difference:
         raise playing.failed(difference) from None
     answers = [_owners(entry) for entry in entries[3:]]
-    _demand_one_secret(_SECAGG, scene.party, scene.deal.numbers["t"], asked, answers)
+    _demand_one_secret(_SECAGG, scene.party, scene.inputs.numbers["t"], asked, answers)
 
 
 def _two_requests(

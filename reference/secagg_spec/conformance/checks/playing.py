@@ -24,7 +24,7 @@ from secagg_spec.conformance.checks.scripts import (
 )
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, PARTIES
 from secagg_spec.conformance.sessions import mixed
-from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.conformance.sessions.mixed import Difference, Player
 from secagg_spec.conformance.sessions.session import Played, Session
 from secagg_spec.conformance.targets.reference.messages import parse
@@ -63,9 +63,9 @@ def player(call: Caller) -> Player:
     return Player(Through(call), call.caps)
 
 
-def asked(call: Caller, dealt: Deal, party: int, steps: Sequence[Call]) -> Entries:
+def asked(call: Caller, inputs: SessionInputs, party: int, steps: Sequence[Call]) -> Entries:
     """Let a party take steps in its own session, and return one entry for each step, as a script does."""
-    with mixed.opened(player(call), dealt, party) as remote:
+    with mixed.opened(player(call), inputs, party) as remote:
         return [_entry(remote.step(step.phase, step.inbox), at) for at, step in enumerate(steps)]
 
 
@@ -78,9 +78,9 @@ def judge(call: Caller, scene: Played, *faults: Fault, calls: Sequence[Call] | N
     right, wanted = scene.calls() if calls is None else calls, scene.entries(calls)
     steps = with_faults(right, faults)
     try:
-        entries = asked(call, scene.deal, scene.party, [step for step, _ in steps])
+        entries = asked(call, scene.inputs, scene.party, [step for step, _ in steps])
         first = next((at for at, (_, fault) in enumerate(steps) if fault is not None), 0)
-        with right_step(scene.deal.named(scene.party)):
+        with right_step(scene.inputs.named(scene.party)):
             _compare(scene, right[:first], entries[:first], wanted[:first])
         kept = drop_faults(call, STEP, entries, [fault for _, fault in steps])
         _compare(scene, right, kept, wanted)

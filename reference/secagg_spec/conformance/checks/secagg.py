@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.shamir import ELEMENT_BYTES
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.cases import dealt_rounds, secagg_active_parties, strategies
+from secagg_spec.conformance.cases import drawn_rounds, secagg_active_parties, strategies
 from secagg_spec.conformance.cases.lightsecagg_parties import key_of
 from secagg_spec.conformance.cases.requests import one_of, some
 from secagg_spec.conformance.cases.secagg_active_parties import signed
@@ -64,7 +64,7 @@ _ROLES = {USER: Role.USER, SERVED: Role.SERVER}
 
 def _refusals(party: str) -> Refusals:
     def scene(draw: Any, caps: Capabilities, *, sparse: bool | None = None, spare: int = 0) -> Played:
-        return dealt_rounds.scene(draw, _ROLES[party], sparse=sparse, spare=spare)
+        return drawn_rounds.scene(draw, _ROLES[party], sparse=sparse, spare=spare)
 
     return Refusals(party, scene, playing.judge, SESSIONS, playing.plays(party), 16)
 
@@ -96,7 +96,7 @@ def _sent_keys(scene: Played, keys: Sequence[tuple[int, list[bytes]]]) -> Call:
     [message] = scene.inbox(1)
     sealing, masking = (b"".join(pair[at] for _, pair in keys) for at in (0, 1))
     changed = replace(message, users=tuple(user for user, _ in keys), sealing=sealing, masking=masking)
-    return Call.of("share_keys", (signed(scene.deal, changed),))
+    return Call.of("share_keys", (signed(scene.inputs, changed),))
 
 
 @_user.refuses("keys-twice", "SAG-06", "ADP-29")
@@ -110,7 +110,7 @@ def _keys_twice(draw: Any, scene: Played) -> Fault:
 
 def _unsigned(scene: Played) -> frozenset[str]:
     """Return the codes with which keys are also refused that nobody can have signed as they are."""
-    return BAD_SIGNATURE if scene.deal.protocol == secagg_active_parties.PROTOCOL else frozenset()
+    return BAD_SIGNATURE if scene.inputs.protocol == secagg_active_parties.PROTOCOL else frozenset()
 
 
 def _fresh_keys(draw: Any) -> list[bytes]:
@@ -122,7 +122,7 @@ def _fresh_keys(draw: Any) -> list[bytes]:
 def _stranger_keys(draw: Any, scene: Played) -> Fault:
     """Keys of a user that is not a neighbour are refused: of another user, the user itself, or a stranger."""
     graph = scene.state(0).round.graph
-    others = set(scene.deal.users) - graph.neighbours(scene.party)
+    others = set(scene.inputs.users) - graph.neighbours(scene.party)
     user = draw(among([*sorted(others, key=lambda user: (user == scene.party, user)), scene.size]))
     keys = sorted([*_keys(scene).items(), (user, _fresh_keys(draw))])
     codes = OUTSIDE | TWICE | (_unsigned(scene) if user == scene.size else frozenset())
@@ -147,7 +147,7 @@ def _equal_keys(draw: Any, scene: Played) -> Fault:
 @_user.refuses("few-keys", "SAG-08")
 def _few_keys(draw: Any, scene: Played) -> Fault:
     """With the keys of fewer than t - 1 neighbours, the user shares nothing."""
-    keys, t = _keys(scene), scene.deal.numbers["t"]
+    keys, t = _keys(scene), scene.inputs.numbers["t"]
     chosen = sorted(strategies.subset(draw, sorted(keys), 0, t - 2))
     chosen = sorted(keys)[: t - 2] if draw(st.booleans()) else chosen
     return Fault(1, _sent_keys(scene, [(user, keys[user]) for user in chosen]), TOO_FEW, f"{len(chosen)} keys came")
@@ -229,7 +229,7 @@ def _plaintext(draw: Any, scene: Played) -> Fault:
 @_user.refuses("few-shares", "SAG-13")
 def _few_shares(draw: Any, scene: Played) -> Fault:
     """With the shares of fewer than t - 1 neighbours, the user sends no masked input."""
-    call, t = scene.calls()[2], scene.deal.numbers["t"]
+    call, t = scene.calls()[2], scene.inputs.numbers["t"]
     fewer = t - 2 if draw(st.booleans()) else draw(st.integers(0, t - 2))
     return Fault(2, replace(call, inbox=call.inbox[:fewer]), TOO_FEW, f"the shares of {fewer} neighbours came")
 
@@ -385,7 +385,7 @@ def _lengths(draw: Any, scene: Played) -> Fault:
     place = draw(among(places))
     message = scene.inbox(at)[place]
     data = getattr(message, name)
-    wrong = signed(scene.deal, replace(message, **{name: draw(among((data[:-1], data + b"\0", b"")))}))
+    wrong = signed(scene.inputs, replace(message, **{name: draw(among((data[:-1], data + b"\0", b"")))}))
     why = f"{name} is not 32 bytes long"
     return Fault(at, moved(scene.calls()[at], place, wrong), LENGTH, why, frozenset({message.sender}))
 
@@ -395,7 +395,7 @@ def _weak_advertised(draw: Any, scene: Played) -> Fault:
     """An advertised key of low order is refused, and its sender is blamed."""
     place = draw(st.integers(0, len(scene.inbox(0)) - 1))
     message, name = scene.inbox(0)[place], draw(among(("sealing", "masking")))
-    wrong = signed(scene.deal, replace(message, **{name: low_order(draw)}))
+    wrong = signed(scene.inputs, replace(message, **{name: low_order(draw)}))
     why = f"a key of user {message.sender} is of low order"
     return Fault(0, moved(scene.calls()[0], place, wrong), WEAK_KEY, why, frozenset({message.sender}))
 
@@ -409,7 +409,7 @@ def _equal_advertised(draw: Any, scene: Played) -> Fault:
     twin = draw(among(("sealing", "masking")))
     if other == place:
         twin = "masking" if name == "sealing" else "sealing"
-    wrong = signed(scene.deal, replace(inbox[place], **{name: getattr(inbox[other], twin)}))
+    wrong = signed(scene.inputs, replace(inbox[place], **{name: getattr(inbox[other], twin)}))
     blamed = frozenset({inbox[place].sender, inbox[other].sender})
     return Fault(0, moved(scene.calls()[0], place, wrong), TWICE, f"users {sorted(blamed)} have one key", blamed)
 
@@ -420,7 +420,7 @@ def _other_neighbours(draw: Any, scene: Played) -> Fault:
     place = draw(st.integers(0, len(scene.inbox(2)) - 1))
     message = scene.inbox(2)[place]
     right, at = message.neighbours, draw(st.integers(0, len(message.neighbours) - 1))
-    more = tuple(sorted({*right, draw(among([u for u in (*scene.deal.users, scene.size) if u not in right]))}))
+    more = tuple(sorted({*right, draw(among([u for u in (*scene.inputs.users, scene.size) if u not in right]))}))
     wrong = replace(message, neighbours=one_of(draw, ((*right[:at], *right[at + 1 :]), more, ())))
     why = f"the input of user {message.sender} names other neighbours"
     return Fault(2, moved(scene.calls()[2], place, wrong), NOT_THESE, why, frozenset({message.sender}))
@@ -429,11 +429,11 @@ def _other_neighbours(draw: Any, scene: Played) -> Fault:
 @check(f"{SERVED}/graph", "SAG-03", "SAG-05", "SAG-18", operations=SESSIONS, applies=playing.plays(SERVED), examples=60)
 def graph(draw: Any, call: Caller) -> None:
     """A user that advertised is sent the keys of its neighbours that advertised, if enough of its holders did."""
-    deal = dealt_rounds.bare(draw)
-    drawn = strategies.subset(draw, deal.users, max(0, len(deal.users) - 3))
-    header = (deal.session, deal.round)
+    inputs = drawn_rounds.bare(draw)
+    drawn = strategies.subset(draw, inputs.users, max(0, len(inputs.users) - 3))
+    header = (inputs.session, inputs.round)
     inbox = [AdvertisedKeys(*header, user, SERVER, key_of(user, 1), key_of(user, 2)) for user in drawn]
-    step, scene = Call.of("advertise_keys", inbox), Played(deal, SERVER, deal.network())
+    step, scene = Call.of("advertise_keys", inbox), Played(inputs, SERVER, inputs.network())
     if "reject" in scene.entries([step])[0]:
         playing.judge(call, scene, Fault(0, step, TOO_FEW, "too few users are left"), calls=())
     else:
@@ -443,13 +443,13 @@ def graph(draw: Any, call: Caller) -> None:
 @check(f"{SERVED}/partial", "SAG-11", "SAG-05", operations=SESSIONS, applies=playing.plays(SERVED), examples=24)
 def _partial(draw: Any, call: Caller) -> None:
     """A user whose commitment or any of whose shares is missing is not a sharer: the server relays nothing from it."""
-    partial(draw, call, dealt_rounds.scene(draw, Role.SERVER, spare=1))
+    partial(draw, call, drawn_rounds.scene(draw, Role.SERVER, spare=1))
 
 
 def partial(draw: Any, call: Caller, scene: Played) -> None:
     """Judge a server that lacks one message of a user."""
     first, second, *_ = scene.calls()
-    user = draw(among(scene.deal.users))
+    user = draw(among(scene.inputs.users))
     places = [place for place, message in enumerate(scene.inbox(1)) if message.sender == user]
     kind = one_of(draw, (SecretShares, SeedCommitment))
     chosen = [place for place in places if isinstance(scene.inbox(1)[place], kind)]
@@ -484,7 +484,7 @@ def _only(scene: Played, at: int, senders: Sequence[int], why: str) -> Fault:
 @_server.refuses("few-holders", "SAG-18", sparse=True, shared=False, spare=1)
 def _few_holders(draw: Any, scene: Played) -> Fault | None:
     """The server requests no sum if some user's secrets have fewer than t holders left, even with many users."""
-    state, t = scene.state(1), scene.deal.numbers["t"]
+    state, t = scene.state(1), scene.inputs.numbers["t"]
     owner = draw(among(state.sharers))
     holders = sorted(state.round.graph.holders(owner))
     senders = {message.sender for message in scene.inbox(2)}
@@ -498,7 +498,7 @@ def _few_holders(draw: Any, scene: Played) -> Fault | None:
 @_server.refuses("few-answers", "SAG-27", "SAG-30")
 def _few_answers(draw: Any, scene: Played) -> Fault:
     """If fewer than t holders of some user answer, nothing is recovered; with enough answers the step works."""
-    state, t = scene.state(1), scene.deal.numbers["t"]
+    state, t = scene.state(1), scene.inputs.numbers["t"]
     owner = draw(among(state.sharers))
     holders = state.round.graph.holders(owner)
     senders = [message.sender for message in scene.inbox(_last(scene))]
@@ -511,7 +511,7 @@ def _few_answers(draw: Any, scene: Played) -> Fault:
 def _outsider(draw: Any, scene: Played) -> Fault | None:
     """The server refuses an input from a user that shared no secrets and an answer from one that sent no input."""
     at = draw(among((2, *range(3, len(scene.inboxes)))))
-    outside = sorted(set(scene.deal.users) - senders(scene, at))
+    outside = sorted(set(scene.inputs.users) - senders(scene, at))
     if not outside:
         return None
     user = draw(among(outside))
@@ -523,7 +523,7 @@ def _outsider(draw: Any, scene: Played) -> Fault | None:
 @_server.refuses("input", "SAG-33", "MOD-06", "MOD-07", shared=False)
 def wrong_input(draw: Any, scene: Played) -> Fault:
     """A masked input with the wrong length or a number not below R is refused, and its sender is blamed."""
-    inbox, R = scene.inbox(2), int(scene.deal.numbers["R"])
+    inbox, R = scene.inbox(2), int(scene.inputs.numbers["R"])
     place = draw(st.integers(0, len(inbox) - 1))
     message = inbox[place]
     assert isinstance(message, MaskedInput)
@@ -577,7 +577,7 @@ def _wrong_lists(draw: Any, scene: Played, message: UnmaskShares) -> dict[str, A
     dropped = bool(message.dropped) and bool(draw(st.booleans()))
     users, shares = ("dropped", "key_shares") if dropped else ("survivors", "seed_shares")
     named, data = getattr(message, users), getattr(message, shares)
-    unnamed = [user for user in (*scene.deal.users, scene.size) if user not in named]
+    unnamed = [user for user in (*scene.inputs.users, scene.size) if user not in named]
     more = draw(among(unnamed))
     forms: tuple[dict[str, Any], ...] = (
         {users: named[1:], shares: data[size:]},
@@ -597,7 +597,7 @@ def _wrong_lists(draw: Any, scene: Played, message: UnmaskShares) -> dict[str, A
 @_server.refuses("altered-share", "SAG-28", "ADP-29", sparse=False)
 def _altered_share(draw: Any, scene: Played) -> Fault:
     """A recovered secret that is not its owner's is refused. The owner and all whose shares were used are blamed."""
-    t = scene.deal.numbers["t"]
+    t = scene.inputs.numbers["t"]
     last = _last(scene)
     inbox = [scene.inbox(last)[at] for at in strategies.subset(draw, range(len(scene.inbox(last))), t, t)]
     place = draw(st.integers(0, t - 1))
@@ -618,7 +618,7 @@ def _uncommitted(draw: Any, call: Caller) -> None:
 
     The right users are blamed.
     """
-    uncommitted(draw, call, dealt_rounds.scene(draw, Role.SERVER, sparse=False, spare=1))
+    uncommitted(draw, call, drawn_rounds.scene(draw, Role.SERVER, sparse=False, spare=1))
 
 
 def uncommitted(draw: Any, call: Caller, scene: Played) -> None:
@@ -627,14 +627,16 @@ def uncommitted(draw: Any, call: Caller, scene: Played) -> None:
     In the active profile only a commitment, since signatures are on the keys.
     """
     calls, state = scene.calls(), scene.state(2)
-    keyed = state.dropped and scene.deal.protocol != secagg_active_parties.PROTOCOL
+    keyed = state.dropped and scene.inputs.protocol != secagg_active_parties.PROTOCOL
     at, users, name = (0, state.dropped, "masking") if keyed else (1, state.survivors, "commitment")
     inbox = scene.inbox(at)
     places = [place for place, message in enumerate(inbox) if message.sender in users and hasattr(message, name)]
     place = draw(among(places))
     message, data = inbox[place], getattr(inbox[place], name)
-    calls[at] = moved(calls[at], place, signed(scene.deal, replace(message, **{name: bytes([data[0] ^ 1]) + data[1:]})))
-    t, last = scene.deal.numbers["t"], _last(scene)
+    calls[at] = moved(
+        calls[at], place, signed(scene.inputs, replace(message, **{name: bytes([data[0] ^ 1]) + data[1:]}))
+    )
+    t, last = scene.inputs.numbers["t"], _last(scene)
     answers = [scene.inbox(last)[at] for at in strategies.subset(draw, range(len(scene.inbox(last))), t, t)]
     blamed = frozenset({message.sender, *(answer.sender for answer in answers)})
     why = f"user {message.sender} has another {name} than its secret has"
@@ -649,17 +651,17 @@ def _parameters(party: str) -> None:
     @check(f"{party}/parameters", "SAG-01", "SAG-02", operations=SESSIONS, applies=playing.plays(party), examples=40)
     def parameters(draw: Any, call: Caller) -> None:
         """Parameters that the text forbids are refused."""
-        deal = dealt_rounds.secagg(draw)
-        wrong = _wrong_numbers(dict(deal.numbers))
+        inputs = drawn_rounds.secagg(draw)
+        wrong = _wrong_numbers(dict(inputs.numbers))
         for name in some(draw, wrong):
-            params = {"handle": "h", **deal.opening(_any(party)), "numbers": {**deal.numbers, **wrong[name]}}
-            call.refused(NEW, params, BAD_PARAM, f"the parameters break a rule ({name})", deal.rand(_any(party)))
+            params = {"handle": "h", **inputs.opening(_any(party)), "numbers": {**inputs.numbers, **wrong[name]}}
+            call.refused(NEW, params, BAD_PARAM, f"the parameters break a rule ({name})", inputs.rand(_any(party)))
 
     @check(f"{party}/order", "SAG-04", operations=SESSIONS, applies=playing.plays(party), examples=16)
     def order(draw: Any, call: Caller) -> None:
         """An order of users that is not a permutation of the roster is refused."""
-        deal = dealt_rounds.secagg(draw)
-        params = {"handle": "h", **deal.opening(_any(party))}
+        inputs = drawn_rounds.secagg(draw)
+        params = {"handle": "h", **inputs.opening(_any(party))}
         right = params["setup"]["order"]
         wrong: tuple[list[int], ...] = (
             [*right[:-1], right[0]],
@@ -669,7 +671,7 @@ def _parameters(party: str) -> None:
             [],
         )
         params["setup"]["order"] = draw(among(wrong))
-        call.refused(NEW, params, ORDER, "the order is no permutation", deal.rand(_any(party)))
+        call.refused(NEW, params, ORDER, "the order is no permutation", inputs.rand(_any(party)))
 
 
 def _any(party: str) -> int:
@@ -702,23 +704,23 @@ def _wrong_numbers(numbers: dict[str, Any]) -> dict[str, dict[str, Any]]:
 @check(f"{USER}/update", "SAG-14", operations=SESSIONS, applies=playing.plays(USER), examples=16)
 def update(draw: Any, call: Caller) -> None:
     """An input with the wrong length or a number not below R is refused."""
-    deal = dealt_rounds.secagg(draw)
-    params, R = {"handle": "h", **deal.opening(0)}, int(deal.numbers["R"])
+    inputs = drawn_rounds.secagg(draw)
+    params, R = {"handle": "h", **inputs.opening(0)}, int(inputs.numbers["R"])
     text = params["setup"]["update"]
     large = min(R, 2**32 - 1).to_bytes(4, "little").hex()
     forms = [(text + "00000000", LENGTH), (text[:-8], LENGTH)]
     forms += [(text[:-8] + large, NONCANONICAL)] if R < 2**32 else []
     params["setup"]["update"], codes = one_of(draw, forms)
-    call.refused(NEW, params, codes, "the update is not one", deal.rand(0))
+    call.refused(NEW, params, codes, "the update is not one", inputs.rand(0))
 
 
 @check(f"{USER}/user", "SAG-03", operations=SESSIONS, applies=playing.plays(USER), examples=6)
 def user(draw: Any, call: Caller) -> None:
     """A user outside the roster is refused."""
-    deal = dealt_rounds.secagg(draw)
-    params = {"handle": "h", **deal.opening(0)}
-    params["setup"]["user"] = draw(among((deal.numbers["N"], 2**31 - 1)))
-    call.refused(NEW, params, BAD_PARAM | OUTSIDE | MALFORMED, "the user is not on the roster", deal.rand(0))
+    inputs = drawn_rounds.secagg(draw)
+    params = {"handle": "h", **inputs.opening(0)}
+    params["setup"]["user"] = draw(among((inputs.numbers["N"], 2**31 - 1)))
+    call.refused(NEW, params, BAD_PARAM | OUTSIDE | MALFORMED, "the user is not on the roster", inputs.rand(0))
 
 
 for _party in (_user, _server):

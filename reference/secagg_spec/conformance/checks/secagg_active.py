@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.cases import dealt_rounds, strategies
+from secagg_spec.conformance.cases import drawn_rounds, strategies
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.cases.secagg_active_parties import Signing
 from secagg_spec.conformance.cases.wrong_signatures import elsewhere, spoiled
@@ -47,7 +47,7 @@ def _refusals(operation: str) -> Refusals:
     role = _ROLES[operation]
 
     def session(draw: Any, caps: Capabilities, *, spare: int = 0) -> Played:
-        return dealt_rounds.active_scene(draw, role, spare=spare)
+        return drawn_rounds.active_scene(draw, role, spare=spare)
 
     made = Refusals(
         operation, session, playing.judge_script, (operation,), playing.explicit(operation), optional=("spare",)
@@ -77,13 +77,13 @@ playing.right_steps(_server, (24, 16, 12), "SAG-59", "SAG-64", "SAG-66", "SAG-67
 
 def _contexts(scene: Played, right: Context) -> dict[str, Context]:
     """Return other contexts of a signature, by what is wrong with them."""
-    numbers = {name: int(value) for name, value in scene.deal.numbers.items() if name != "t"}
+    numbers = {name: int(value) for name, value in scene.inputs.numbers.items() if name != "t"}
     return elsewhere(right, "secagg", numbers)
 
 
 def _wrong_on_keys(draw: Any, scene: Played, user: int, pair: KeyPair) -> tuple[bytes, str]:
     """Draw a signature that is not the user's on its keys, and what is wrong with it."""
-    signing = Signing(scene.deal)
+    signing = Signing(scene.inputs)
     contexts = _contexts(scene, signing.round.context(SignedKeys))
     how = draw(among(("bytes", "order", "signer", *sorted(contexts))))
     if how == "bytes":
@@ -100,7 +100,7 @@ Keys = Mapping[int, KeyPair]
 
 def _wrong_on_set(draw: Any, scene: Played, keys: Keys, user: int, members: Sequence[int]) -> tuple[bytes, str]:
     """Draw a signature that is not the user's on the surviving set, and what is wrong with it."""
-    signing, right = Signing(scene.deal), tuple(members)
+    signing, right = Signing(scene.inputs), tuple(members)
     contexts = _contexts(scene, signing.round.attempt(keys, SignedSurvivors))
     contexts["no keys"] = signing.round.context(SignedSurvivors)
     contexts["keys"] = signing.round.attempt(_other_keys(keys), SignedSurvivors)
@@ -179,13 +179,13 @@ def _unbound_payload(draw: Any, scene: Played) -> Fault:
 def _quorum(draw: Any, scene: Played) -> Quorum:
     """Return the quorum that a user receives."""
     [message], [request] = scene.inbox(4), scene.inbox(3)
-    members, keys, signing = tuple(request.survivors), scene.state(1).peers, Signing(scene.deal)
-    outside = [user for user in (*scene.deal.users, scene.size) if user not in members]
+    members, keys, signing = tuple(request.survivors), scene.state(1).peers, Signing(scene.inputs)
+    outside = [user for user in (*scene.inputs.users, scene.size) if user not in members]
     other = tuple(sorted((*members, outside[0]))) if len(outside) > 1 else members[:-1]
     return Quorum(
         4,
         message,
-        scene.deal.numbers["t"],
+        scene.inputs.numbers["t"],
         outside,
         lambda user: signing.of_set(keys, user, members),
         lambda user: signing.of_set(keys, user, other),
@@ -223,7 +223,7 @@ def _signatures(draw: Any, scene: Played) -> Arrival:
     def wrong(draw: Any, message: Any) -> tuple[bytes, str]:
         return _wrong_on_set(draw, scene, keys, message.sender, members)
 
-    return Arrival(3, scene.inbox(3), scene.deal.numbers["t"], wrong)
+    return Arrival(3, scene.inbox(3), scene.inputs.numbers["t"], wrong)
 
 
 quorums.refuse_signatures(_server, _keys, "wrong-signed-keys", "SAG-52", "SAG-51")
@@ -236,9 +236,9 @@ quorums.refuse_few_signatures(_server, _signatures, "SAG-58", "SAG-66")
 )
 def unsigned_answer(draw: Any, call: Caller) -> None:
     """An answer of a survivor that did not sign is refused, and the answers of the signers are enough."""
-    scene = dealt_rounds.active_scene(draw, Role.SERVER, spare=1)
+    scene = drawn_rounds.active_scene(draw, Role.SERVER, spare=1)
     *before, signing, answering = scene.calls()
-    t, inbox = scene.deal.numbers["t"], scene.inbox(4)
+    t, inbox = scene.inputs.numbers["t"], scene.inbox(4)
     if len(inbox) <= t:
         return
     kept = strategies.subset(draw, range(len(inbox)), t, len(inbox) - 1)
@@ -254,13 +254,13 @@ def unsigned_answer(draw: Any, call: Caller) -> None:
 @check(f"{SERVED}/partial", "SAG-11", "SAG-05", operations=SESSIONS, applies=playing.plays(_PARTY), examples=16)
 def partial(draw: Any, call: Caller) -> None:
     """A user whose commitment or any of whose shares is missing is not a sharer: the server relays nothing from it."""
-    secagg.partial(draw, call, dealt_rounds.active_scene(draw, Role.SERVER, spare=1))
+    secagg.partial(draw, call, drawn_rounds.active_scene(draw, Role.SERVER, spare=1))
 
 
 @check(f"{SERVED}/uncommitted", "SAG-28", "ADP-29", operations=SESSIONS, applies=playing.plays(_PARTY), examples=16)
 def uncommitted(draw: Any, call: Caller) -> None:
     """A seed that breaks its commitment is refused."""
-    secagg.uncommitted(draw, call, dealt_rounds.active_scene(draw, Role.SERVER, spare=1))
+    secagg.uncommitted(draw, call, drawn_rounds.active_scene(draw, Role.SERVER, spare=1))
 
 
 # ----------------------------------------------------------------------------------------------------- whole requests
@@ -272,9 +272,9 @@ def _whole(operation: str) -> None:
 
     def opened(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Draw the two parts of a request that opens a session of the party."""
-        deal = dealt_rounds.active(draw)
+        inputs = drawn_rounds.active(draw)
         who = 0 if operation == USER else SERVER
-        return {"handle": "h", **deal.opening(who)}, deal.rand(who)
+        return {"handle": "h", **inputs.opening(who)}, inputs.rand(who)
 
     @check(f"{operation}/parameters", "SAG-50", "SAG-01", "SAG-02", operations=SESSIONS, applies=applies, examples=24)
     def parameters(draw: Any, call: Caller) -> None:
@@ -305,8 +305,8 @@ for _operation in _ROLES:
 @check(f"{USER}/signing", "SIG-04", operations=SESSIONS, applies=playing.plays("secagg-active.user"), examples=6)
 def signing_key(draw: Any, call: Caller) -> None:
     """A private signing key that is not 32 bytes long is refused."""
-    deal = dealt_rounds.active(draw)
-    params = {"handle": "h", **deal.opening(0)}
+    inputs = drawn_rounds.active(draw)
+    params = {"handle": "h", **inputs.opening(0)}
     key = params["setup"]["signing"]
     params["setup"]["signing"] = draw(among((key[2:], key + "00", "")))
-    call.refused(NEW, params, KEY_LENGTH, "the signing key is not 32 bytes long", deal.rand(0))
+    call.refused(NEW, params, KEY_LENGTH, "the signing key is not 32 bytes long", inputs.rand(0))

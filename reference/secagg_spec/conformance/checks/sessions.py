@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.cases import dealt_rounds, strategies
+from secagg_spec.conformance.cases import drawn_rounds, strategies
 from secagg_spec.conformance.cases.requests import vandermonde
 from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import (
@@ -25,7 +25,7 @@ from secagg_spec.conformance.checks.playing import AGAIN, FREE, NEW, SESSIONS, S
 from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, REMEMBERED, WITHOUT_ROUNDS
 from secagg_spec.conformance.sessions import mixed
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.errors import TooFewSurvivors
 from secagg_spec.protocols.steps import AUTHORITY, SERVER, Role
@@ -57,20 +57,20 @@ def mixed_rounds(protocol: str, *clauses: str) -> None:
     @check(f"{NEW}/{protocol}-mixed", *clauses, operations=SESSIONS, applies=plays, examples=40)
     def whole_round(draw: Any, call: Caller) -> None:
         """In a round with dropouts whose other parties are the reference's, each step is the right one."""
-        deal = dealt_rounds.deal(draw, protocol)
-        dropouts = dealt_rounds.dropouts(draw, deal, draw(st.integers(0, 2)))
-        parties = _drawn_parties(draw, deal, played(call.caps, protocol))
+        inputs = drawn_rounds.inputs(draw, protocol)
+        dropouts = drawn_rounds.dropouts(draw, inputs, draw(st.integers(0, 2)))
+        parties = _drawn_parties(draw, inputs, played(call.caps, protocol))
         try:
-            mixed.play(deal, dict.fromkeys(parties, playing.player(call)), dropouts)
+            mixed.play(inputs, dict.fromkeys(parties, playing.player(call)), dropouts)
         except TooFewSurvivors:
             return
         except Difference as difference:
             raise playing.failed(difference) from None
 
 
-def _drawn_parties(draw: Any, deal: Deal, roles: list[Role]) -> list[int]:
+def _drawn_parties(draw: Any, inputs: SessionInputs, roles: list[Role]) -> list[int]:
     """Draw the parties that the adapter plays: the server, some users, or both."""
-    users = strategies.subset(draw, deal.users, 1, 3) if Role.USER in roles else []
+    users = strategies.subset(draw, inputs.users, 1, 3) if Role.USER in roles else []
     server = [SERVER] if Role.SERVER in roles and (not users or draw(st.booleans())) else []
     return [*server, *users]
 
@@ -107,15 +107,15 @@ def _without_rounds(caps: Capabilities) -> list[str]:
 
 def _opening(
     draw: Any, call: Caller, choices: Callable[[Capabilities], list[str]] = _choices
-) -> tuple[Deal, int, dict[str, Any], dict[str, Any]]:
+) -> tuple[SessionInputs, int, dict[str, Any], dict[str, Any]]:
     """Draw a party that the adapter plays.
 
     Return its round, the party, and the two parts of the request that opens it.
     """
     protocol, _, role = draw(among(choices(call.caps))).partition(".")
-    deal = dealt_rounds.deal(draw, protocol)
-    party = _seat(Role(role), int(draw(among(deal.users))))
-    return deal, party, deal.opening(party), deal.rand(party)
+    inputs = drawn_rounds.inputs(draw, protocol)
+    party = _seat(Role(role), int(draw(among(inputs.users))))
+    return inputs, party, inputs.opening(party), inputs.rand(party)
 
 
 def _seat(role: Role, user: int) -> int:
@@ -134,8 +134,8 @@ def _open(call: Caller, handle: str, params: dict[str, Any], rand: dict[str, Any
         raise CheckFailed("wrong_value", f"the result of {NEW} is {result}, must be empty", {}, LAST)
 
 
-def _first(deal: Deal) -> dict[str, Any]:
-    return {"phase": deal.table[0].phase, "inbox": []}
+def _first(inputs: SessionInputs) -> dict[str, Any]:
+    return {"phase": inputs.table[0].phase, "inbox": []}
 
 
 @check(f"{NEW}/in-use", "ADP-22", operations=SESSIONS, applies=_any, examples=12)
@@ -153,7 +153,7 @@ def in_use(draw: Any, call: Caller) -> None:
 @check(f"{STEP}/no-session", "ADP-23", operations=SESSIONS, applies=_any, examples=16)
 def no_session(draw: Any, call: Caller) -> None:
     """A handle that was never opened, was freed, or was refused names no session."""
-    deal, _, params, rand = _opening(draw, call)
+    inputs, _, params, rand = _opening(draw, call)
     handle, how = _handle(draw), draw(among(("freed", "never", "refused")))
     free = draw(st.booleans())
     if how == "freed":
@@ -165,22 +165,22 @@ def no_session(draw: Any, call: Caller) -> None:
     if free:
         call.refused(FREE, {"handle": handle}, NO_SESSION, f"no session has this handle ({how})")
     else:
-        call.refused(STEP, {"handle": handle, **_first(deal)}, NO_SESSION, f"no session has this handle ({how})")
+        call.refused(STEP, {"handle": handle, **_first(inputs)}, NO_SESSION, f"no session has this handle ({how})")
 
 
 @check(f"{NEW}/independent", "ADP-24", operations=SESSIONS, applies=playing.plays("secagg.user"), examples=12)
 def independent(draw: Any, call: Caller) -> None:
     """Two users whose steps alternate answer as each does alone."""
-    deal = dealt_rounds.secagg(draw)
-    first, second = strategies.subset(draw, deal.users, 2, 2)
+    inputs = drawn_rounds.secagg(draw)
+    first, second = strategies.subset(draw, inputs.users, 2, 2)
     outboxes = []
     for users in ([first], [first, second]):
         for user in users:
-            _open(call, f"h{user}", deal.opening(user), deal.rand(user))
-        answers = {user: dict(call.result(STEP, {"handle": f"h{user}", **_first(deal)})) for user in users}
-        again = [call.ask(STEP, {"handle": f"h{user}", **_first(deal)}).kind for user in users]
+            _open(call, f"h{user}", inputs.opening(user), inputs.rand(user))
+        answers = {user: dict(call.result(STEP, {"handle": f"h{user}", **_first(inputs)})) for user in users}
+        again = [call.ask(STEP, {"handle": f"h{user}", **_first(inputs)}).kind for user in users]
         if set(again) != {"reject"}:
-            raise CheckFailed("accepted_invalid", f"the step {deal.table[0].phase} is taken twice in a session")
+            raise CheckFailed("accepted_invalid", f"the step {inputs.table[0].phase} is taken twice in a session")
         for user in users:
             call.result(FREE, {"handle": f"h{user}"})
         outboxes.append(answers[first])
@@ -239,9 +239,9 @@ def types(draw: Any, call: Caller) -> None:
 @check(f"{STEP}/types", "ADP-05", "ADP-12", "ADP-13", operations=SESSIONS, applies=_any, examples=16)
 def step_types(draw: Any, call: Caller) -> None:
     """A step with a missing, extra, mistyped or non-hex member is rejected and does not affect the session."""
-    deal, _, params, rand = _opening(draw, call)
+    inputs, _, params, rand = _opening(draw, call)
     handle = _handle(draw)
-    step = {"handle": handle, **_first(deal)}
+    step = {"handle": handle, **_first(inputs)}
     wrong = draw(among(({"inbox": ["0g"]}, {"inbox": "00"}, {"inbox": [7]}, {"phase": 7}, {"zq": 1}, {})))
     faulty = {**step, **wrong} if wrong else {name: step[name] for name in ("handle", "phase")}
     _open(call, handle, params, rand)
@@ -273,9 +273,9 @@ def unknown(draw: Any, call: Caller) -> None:
 def undeclared(draw: Any, call: Caller) -> None:
     """A party that is not declared is answered with `unsupported`."""
     protocol, _, role = draw(among(sorted(set(PARTIES) - set(call.caps.parties)))).partition(".")
-    deal = dealt_rounds.deal(draw, protocol)
+    inputs = drawn_rounds.inputs(draw, protocol)
     party = _seat(Role(role), 0)
-    answer = call.ask(NEW, {"handle": "h", **deal.opening(party)}, deal.rand(party))
+    answer = call.ask(NEW, {"handle": "h", **inputs.opening(party)}, inputs.rand(party))
     if answer.kind != "unsupported":
         message = f"{protocol}.{role} is not declared; the answer was {answer.kind}"
         raise CheckFailed("wrong_value", message, {"unsupported": True}, LAST)
@@ -309,10 +309,10 @@ def _spoiled(draw: Any, rand: dict[str, Any]) -> tuple[dict[str, Any], str]:
 
 def _later(draw: Any, call: Caller) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Draw the two parts of the request that opens a party, and of the request that takes it to the next round."""
-    deal, party, params, rand = _opening(draw, call, _going_on)
+    inputs, party, params, rand = _opening(draw, call, _going_on)
     number = draw(st.integers(0, 2**31))
     params["round"] = str(number)
-    later = dealt_rounds.next_round(draw, deal, number + draw(st.integers(1, 300)))
+    later = drawn_rounds.next_round(draw, inputs, number + draw(st.integers(1, 300)))
     return params, rand, later.going_on(party), later.rand(party)
 
 
@@ -343,13 +343,13 @@ def again_no_session(draw: Any, call: Caller) -> None:
 )
 def again_unsupported(draw: Any, call: Caller) -> None:
     """A party of a protocol whose sessions have only one round cannot go on to another."""
-    deal, party, params, rand = _opening(draw, call, _without_rounds)
-    handle, number = _handle(draw), draw(st.integers(deal.round, 2**32 - 1))
+    inputs, party, params, rand = _opening(draw, call, _without_rounds)
+    handle, number = _handle(draw), draw(st.integers(inputs.round, 2**32 - 1))
     setup = {name: value for name, value in params["setup"].items() if name not in REMEMBERED}
     _open(call, handle, params, rand)
     answer = call.ask(AGAIN, {"handle": handle, "round": str(number), "setup": setup}, rand)
     if answer.kind != "unsupported":
-        message = f"{deal.named(party)} has no common rounds; the answer was {answer.kind}"
+        message = f"{inputs.named(party)} has no common rounds; the answer was {answer.kind}"
         raise CheckFailed("wrong_value", message, {"unsupported": True}, LAST)
     call.result(FREE, {"handle": handle})
 

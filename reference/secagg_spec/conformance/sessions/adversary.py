@@ -25,7 +25,7 @@ from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, Request
 from secagg_spec.conformance.sessions import adversary_demands, adversary_paces, mixed
 from secagg_spec.conformance.sessions.adversary_letters import Letter, announcing, changed
 from secagg_spec.conformance.sessions.adversary_round import Round, Taken
-from secagg_spec.conformance.sessions.deals import Deal, called
+from secagg_spec.conformance.sessions.inputs import SessionInputs, called
 from secagg_spec.conformance.sessions.mixed import Difference, Player
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
@@ -66,12 +66,12 @@ class Engine(Round):
     @property
     def pace(self) -> adversary_paces.Pace:
         """How the honest parties of the protocol proceed."""
-        return adversary_paces.PACES[self.deal.protocol]
+        return adversary_paces.PACES[self.inputs.protocol]
 
     @cached_property
     def foreign(self) -> tuple[bytes, ...]:
         """The messages of another round of the same parties, without interference."""
-        network = replace(self.deal, round=self.deal.round ^ 1, rounds={}).played()
+        network = replace(self.inputs, round=self.inputs.round ^ 1, rounds={}).played()
         return tuple(encode(message) for event in network.transcript for message in event.sent)
 
     # -------------------------------------------------------------------------------------------------------- acting
@@ -173,14 +173,14 @@ class Engine(Round):
 
     def start_again(self, party: int, round: int) -> None:
         """Restart a party, in some round, and end its predecessor, whose knowledge is lost."""
-        if round != self.deal.round_of(party):
-            self.deal = replace(self.deal, rounds={**self.deal.rounds, party: round})
+        if round != self.inputs.round_of(party):
+            self.inputs = replace(self.inputs, rounds={**self.inputs.rounds, party: round})
         self.lives[party] += 1
-        self.parties[party] = self.deal.open(party)
+        self.parties[party] = self.inputs.open(party)
         if party in self.remotes:
             assert self.player is not None
             before = self.remotes[party]
-            self.remotes[party] = self.player.open(self.deal, party, _handle(party, self.lives[party]))
+            self.remotes[party] = self.player.open(self.inputs, party, _handle(party, self.lives[party]))
             before.free()
 
 
@@ -199,13 +199,16 @@ def _handle(party: int, life: int) -> str:
 
 @contextmanager
 def opened(
-    deal: Deal, player: Player | None = None, played: Sequence[int] = (), connection: Connection | None = None
+    inputs: SessionInputs,
+    player: Player | None = None,
+    played: Sequence[int] = (),
+    connection: Connection | None = None,
 ) -> Iterator[Engine]:
     """Open a round before its first act, and free the adapter's sessions at the end.
 
     Parameters
     ----------
-    deal : Deal
+    inputs : SessionInputs
         The inputs of every party.
     player : Player or None
         The adapter that plays some of the parties.
@@ -219,14 +222,14 @@ def opened(
     Found
         A session of the adapter cannot be opened or freed.
     """
-    engine = _before(deal)
+    engine = _before(inputs)
     engine.player = player
-    if player is not None and not all(player.exact(deal, party) for party in played):
-        engine.twin = _before(deal)
+    if player is not None and not all(player.exact(inputs, party) for party in played):
+        engine.twin = _before(inputs)
     try:
         for party in played:
             assert player is not None
-            engine.remotes[party] = player.open(deal, party, _handle(party, 0))
+            engine.remotes[party] = player.open(inputs, party, _handle(party, 0))
         yield engine
         for party in list(engine.remotes):
             engine.remotes[party].free()
@@ -247,8 +250,8 @@ def _forget(connection: Connection, handles: Sequence[str]) -> None:
         connection.restart()
 
 
-def _before(deal: Deal) -> Engine:
-    return Engine(deal, {party: deal.open(party) for party in (*deal.users, SERVER)})
+def _before(inputs: SessionInputs) -> Engine:
+    return Engine(inputs, {party: inputs.open(party) for party in (*inputs.users, SERVER)})
 
 
 # ------------------------------------------------------------------------------------------------------------- acts
@@ -256,7 +259,7 @@ def _before(deal: Deal) -> Engine:
 
 def _all(engine: Engine, order: str = "") -> None:
     """Let every party take the next row of the table if it can; a party that refuses the network's messages retries."""
-    step = engine.deal.table[engine.row]
+    step = engine.inputs.table[engine.row]
     for party in engine.pace.takers(engine, step):
         event = engine.step(party, step.phase, turned=order == TURNED)
         if event.error is not None and any(letter.made for letter in event.letters):

@@ -8,7 +8,7 @@ from secagg_spec.conformance.adapter.codes import ALL_CODES, reject_code
 from secagg_spec.conformance.adapter.wire import Answer, pack
 from secagg_spec.conformance.sessions import broken
 from secagg_spec.conformance.sessions.adversary_round import Round, Taken
-from secagg_spec.conformance.sessions.deals import called
+from secagg_spec.conformance.sessions.inputs import called
 from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
@@ -42,8 +42,8 @@ def fitting(engine: Round, event: Taken) -> frozenset[str]:
     suspects = [at for at, letter in enumerate(event.letters) if letter.made]
     if len(suspects) > 1:
         return ALL_CODES
-    deal = engine.deal
-    header = broken.expected(deal.named(event.party), deal.opening(event.party))
+    inputs = engine.inputs
+    header = broken.expected(inputs.named(event.party), inputs.opening(event.party))
     call, before = Call(event.phase, tuple(letter.data for letter in event.letters)), event.before
     errors = [event.error, *broken.refusals(engine.parties[event.party], call, header, suspects, before)]
     return frozenset({"other"}).union(header.codes(call.inbox), *map(_of, errors))
@@ -99,7 +99,7 @@ def check_agreed(engine: Round, event: Taken, right: Taken) -> None:
 def check_end(engine: Round, events: Sequence[Taken]) -> None:
     """Check that the final steps give the correct sum, and that no user revealed both secrets of another user."""
     for event in events:
-        if event.aggregate is not None and engine.deal.protocol != "basecagg" and not tainted(engine):
+        if event.aggregate is not None and engine.inputs.protocol != "basecagg" and not tainted(engine):
             _check_sum(engine, event)
         both = revealed_twice(engine, event.party)
         if both:
@@ -108,7 +108,7 @@ def check_end(engine: Round, events: Sequence[Taken]) -> None:
 
 
 def _check_sum(engine: Round, event: Taken) -> None:
-    wanted = pack(engine.deal.total(contributors(engine)))
+    wanted = pack(engine.inputs.total(contributors(engine)))
     if event.aggregate != wanted:
         what = f"the sum over the contributors: got {event.aggregate}, must be {wanted}"
         raise Difference("wrong_value", event.party, event.phase, what)

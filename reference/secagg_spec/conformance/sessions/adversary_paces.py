@@ -50,7 +50,7 @@ class Pace:
     def turn(self, engine: Round) -> None:
         """Go to the next row; after the last row of the last cycle, the round is over."""
         engine.row += 1
-        if engine.row == len(engine.deal.table):
+        if engine.row == len(engine.inputs.table):
             engine.row, engine.cycle = 0, engine.cycle + 1
             engine.over = engine.over or engine.cycle == self.cycles
 
@@ -104,7 +104,7 @@ class Buffered(Pace):
     def _room(self, engine: Round) -> int:
         server: Any = engine.state(SERVER)
         coming = sum(type(letter.message).__name__ == "StampedUpdate" for letter in engine.waiting(SERVER))
-        return max(0, int(engine.deal.numbers["K"]) - len(server.buffer) - coming)
+        return max(0, int(engine.inputs.numbers["K"]) - len(server.buffer) - coming)
 
 
 _STEPS: Mapping[str, tuple[str, ...]] = MappingProxyType(

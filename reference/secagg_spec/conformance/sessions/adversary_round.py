@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from secagg_spec.conformance.sessions.adversary_letters import Letter
-from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.conformance.sessions.mixed import Remote
 from secagg_spec.conformance.targets.reference.scripts import Party
 from secagg_spec.errors import ParameterError, ProtocolError
@@ -37,7 +37,7 @@ class Round:
 
     Parameters
     ----------
-    deal : Deal
+    inputs : SessionInputs
         The inputs of every party.
     parties : dict from party to Party
         The reference's parties; for parties that an adapter plays, the shadows.
@@ -47,7 +47,7 @@ class Round:
         The round that runs alongside if the adapter draws its own values.
     """
 
-    deal: Deal
+    inputs: SessionInputs
     parties: dict[int, Party]
     remotes: dict[int, Remote] = field(default_factory=dict)
     twin: Round | None = None
@@ -62,11 +62,11 @@ class Round:
     @property
     def users(self) -> list[int]:
         """The users of the round."""
-        return self.deal.users
+        return self.inputs.users
 
     def rows(self, party: int) -> list[str]:
         """Return the phases of a party, in order."""
-        return [step.phase for step in self.deal.table if step.role is role_of(party)]
+        return [step.phase for step in self.inputs.table if step.role is role_of(party)]
 
     def taken(self, party: int) -> list[Taken]:
         """Return the steps that a party took since its last start."""

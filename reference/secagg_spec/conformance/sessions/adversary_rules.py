@@ -207,12 +207,12 @@ def _drawn_foreign(draw: Any, stage: Stage) -> Act:
 
 
 def _has_other_round(stage: Stage) -> bool:
-    return stage.seen.deal.protocol != "basecagg" and bool(stage.seen.log)
+    return stage.seen.inputs.protocol != "basecagg" and bool(stage.seen.log)
 
 
 def _drawn_restart(draw: Any, stage: Stage) -> Act:
     """Draw a party to restart: in this round, or in the other one, whose messages the network knows."""
-    party, round = _one(draw, stage.targets(lambda party: _can_restart(stage, party))), stage.seen.deal.round
+    party, round = _one(draw, stage.targets(lambda party: _can_restart(stage, party))), stage.seen.inputs.round
     return ["restart", party, round ^ 1 if _has_other_round(stage) and draw(st.booleans()) else round]
 
 

@@ -120,7 +120,7 @@ class Director:
     def knows(self, party: int) -> Moment:
         """Return what a party knows."""
         start = {SERVER: "idle", AUTHORITY: "closed"}.get(party, "idle")
-        return self.now.get(party, Moment(start, self.stage.deal.round_of(party) - (party == AUTHORITY)))
+        return self.now.get(party, Moment(start, self.stage.inputs.round_of(party) - (party == AUTHORITY)))
 
     def take(self, party: int, phase: str, *inbox: Key) -> list[Key]:
         """Let a party take a step, and record what it knew before."""
@@ -195,7 +195,7 @@ class Director:
         name = "accepted" if act.kind == "upload" else "skipped"
         settled = (*getattr(known, name), (known.position, act.user))
         self.know(party, phase="filling", position=known.position + 1, user=-1, **{name: settled})
-        if act.kind != "upload" and self.stage.deal.numbers["timeouts"] == "void":
+        if act.kind != "upload" and self.stage.inputs.numbers["timeouts"] == "void":
             self.know(party, phase="idle" if party == SERVER else "closed")
 
     def _close(self) -> None:
@@ -228,7 +228,7 @@ class Part(Played):
     @cached_property
     def cast(self) -> Cast:
         """All other parties."""
-        return Cast(self.deal)
+        return Cast(self.inputs)
 
     def when(self, holds: Callable[[Moment], bool]) -> list[int]:
         """Return the numbers of the steps before which a property holds; the end counts as the last number."""
@@ -254,14 +254,14 @@ class Part(Played):
 
     def made(self, user: int, moment: Moment, **changes: Any) -> PositionUpload:
         """Return a valid signed upload of any user at the position of a moment, with optional changes to fields."""
-        numbers = self.deal.numbers
+        numbers = self.inputs.numbers
         masked = np.zeros(numbers["d"], np.uint64)
         right = self.cast.upload(user, moment.epoch, moment.position, moment.epoch, int(numbers["c_g"]), masked)
         return self.cast.signed(right, **changes) if changes else right
 
     def signers(self) -> list[int]:
         """Return the users whose signing keys the kit holds."""
-        return self.deal.users
+        return self.inputs.users
 
 
 def part_of(director: Director, party: int) -> Part:
@@ -269,4 +269,4 @@ def part_of(director: Director, party: int) -> Part:
     stage = director.stage
     moments = (*director.moments.get(party, ()), director.knows(party))
     late = tuple((at, message) for at, message in director.late if isinstance(message, PositionUpload))
-    return Part(stage.deal, party, stage.network(), moments, tuple(stage.sent.values()), late)
+    return Part(stage.inputs, party, stage.network(), moments, tuple(stage.sent.values()), late)

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.conformance.targets.reference.basa import read_parameters
 from secagg_spec.crypto import signatures
 from secagg_spec.crypto.boxes import PER_POSITION
@@ -43,16 +43,16 @@ BOX = PER_POSITION.box_bytes
 class Cast:
     """All parties of a session."""
 
-    deal: Deal
+    inputs: SessionInputs
 
     @cached_property
     def session(self) -> Session:
         """The session data that all parties know."""
-        setup = self.deal.setups[SERVER]
+        setup = self.inputs.setups[SERVER]
         roster = Roster(tuple(bytes.fromhex(key) for key in setup["verification"]))
         authority = bytes.fromhex(setup["authority"])
-        parameters = read_parameters(**self.deal.numbers)
-        return Session(parameters, self.deal.session, PER_POSITION, roster, authority)
+        parameters = read_parameters(**self.inputs.numbers)
+        return Session(parameters, self.inputs.session, PER_POSITION, roster, authority)
 
     @property
     def parameters(self) -> Parameters:
@@ -68,7 +68,7 @@ class Cast:
 
     def secrets(self, epoch: int) -> list[bytes]:
         """Return the secret keys of an epoch: the pair keys of all positions, then the self keys, if there are any."""
-        rand, at = self.deal.rand(AUTHORITY), epoch - self.deal.round_of(AUTHORITY)
+        rand, at = self.inputs.rand(AUTHORITY), epoch - self.inputs.round_of(AUTHORITY)
         lists = (rand["pair_keys"], rand["self_keys"]) if self.parameters.settle else (rand["pair_keys"],)
         return [key for entries in lists for key in split("keys", bytes.fromhex(entries[at]), KEY)]
 
@@ -81,12 +81,12 @@ class Cast:
         return b"".join(public_key(key) for key in self.secrets(epoch))
 
     def _signed(self, epoch: int, keys: bytes) -> bytes:
-        signing = bytes.fromhex(self.deal.setups[AUTHORITY]["signing"])
+        signing = bytes.fromhex(self.inputs.setups[AUTHORITY]["signing"])
         return signatures.sign(signing, self.session.keys_signed(epoch, keys))
 
     def signature(self, user: int, epoch: int, upload: tuple[int, int, int], hashes: bytes) -> bytes:
         """Return a user's signature over the position, the stamp, the weight and the hashes of an upload."""
-        signing = bytes.fromhex(self.deal.setups[user]["signing"])
+        signing = bytes.fromhex(self.inputs.setups[user]["signing"])
         return signatures.sign(signing, self.session.boxes_signed(epoch, user, upload, hashes))
 
     # messages

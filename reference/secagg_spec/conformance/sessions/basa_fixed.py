@@ -11,7 +11,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.sessions.basa_acts import Act, Director, budget, positions, verifying
 from secagg_spec.conformance.sessions.basa_stage import PositionStage
-from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
 Take = Callable[[str, int], bytes]
@@ -74,7 +74,7 @@ def void_acts(first: int) -> list[Act]:
     ]
 
 
-def deal(take: Take, numbers: Mapping[str, Any], first: int, given: Sequence[Act]) -> Deal:
+def inputs(take: Take, numbers: Mapping[str, Any], first: int, given: Sequence[Act]) -> SessionInputs:
     """Return the inputs of every party for some acts, with one spare epoch and one spare update for each user."""
     stamps: dict[int, list[int]] = {user: [] for user in range(numbers["N"])}
     for at, act in enumerate(given):
@@ -94,7 +94,7 @@ def deal(take: Take, numbers: Mapping[str, Any], first: int, given: Sequence[Act
         given_rows = {"updates": [pack(row) for row in rows], "stamps": pack(np.array(ages, np.uint64))}
         setups[user] = {**known, "user": user, "signing": signing[user].hex(), **given_rows}
         rands[user] = _values(take, numbers, user, len(ages))
-    return Deal("basa", dict(numbers), take("session", 16), first, setups, rands, {SERVER: first - 1})
+    return SessionInputs("basa", dict(numbers), take("session", 16), first, setups, rands, {SERVER: first - 1})
 
 
 def _keys(take: Take, numbers: Mapping[str, Any], epochs: range) -> dict[str, Any]:
@@ -122,6 +122,6 @@ def _update(data: bytes, numbers: Mapping[str, Any]) -> UintArray:
 
 def played(take: Take, numbers: Mapping[str, Any], first: int, given: Sequence[Act]) -> Director:
     """Return a session after its acts."""
-    director = Director(PositionStage.of(deal(take, numbers, first, given)))
+    director = Director(PositionStage.of(inputs(take, numbers, first, given)))
     director.play(given)
     return director

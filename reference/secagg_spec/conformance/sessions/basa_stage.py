@@ -52,7 +52,7 @@ class PositionStage(Stage):
     def _uploaded(self, message: PositionUpload) -> None:
         user = message.sender
         number = sum(e.party == user and e.step.phase == "upload" for e in self.transcript) - 1
-        update = unpack(self.deal.setups[user]["updates"][number]).astype(np.uint64)
+        update = unpack(self.inputs.setups[user]["updates"][number]).astype(np.uint64)
         self.uploads[message.position] = message.weight, update
 
     def _new(self, party: int, phase: str, drawn: Sequence[bytes]) -> None:
@@ -67,7 +67,7 @@ class PositionStage(Stage):
         """Return the seeds in an upload's boxes if their keys are known and the server will take the upload."""
         if AUTHORITY in self.remotes:
             return []
-        cast = Cast(self.deal)
+        cast = Cast(self.inputs)
         try:
             return [cast.opened(upload, target) for target in cast.session.targets(upload.position)]
         except DecryptionFailed as error:
@@ -79,7 +79,7 @@ class PositionStage(Stage):
         """Compare the aggregate with the weighted sum of the accepted updates, whoever computed it (BAA-41)."""
         entries = [self.uploads[position] for position in self.taken]
         weights, rows = [weight for weight, _ in entries], [row for _, row in entries]
-        total = weighted_sum(int(self.deal.numbers["R"]), weights, rows)
+        total = weighted_sum(int(self.inputs.numbers["R"]), weights, rows)
         if entry.get("aggregate") != pack(total):
             what = f"aggregate: got {entry.get('aggregate')}, must be {pack(total)}"
             raise Difference("wrong_value", SERVER, "recover", what)

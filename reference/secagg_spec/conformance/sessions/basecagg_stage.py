@@ -17,7 +17,7 @@ import numpy as np
 from secagg_spec.arithmetic.staleness import Staleness, admissible_weights
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.wire import pack, unpack
-from secagg_spec.conformance.sessions.deals import Deal, called
+from secagg_spec.conformance.sessions.inputs import SessionInputs, called
 from secagg_spec.conformance.sessions.mixed import Difference, Player, Remote, compare, opened, taken
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call, Party
@@ -48,7 +48,7 @@ class Turn:
 class Stage:
     """The parties of a session and every message sent so far; `remotes` are the parties that an adapter plays."""
 
-    deal: Deal
+    inputs: SessionInputs
     parties: dict[int, Party]
     remotes: Mapping[int, Remote] = field(default_factory=dict)
     turns: list[Turn] = field(default_factory=list)
@@ -59,12 +59,12 @@ class Stage:
     aggregates: list[UintArray] = field(default_factory=list)
 
     @classmethod
-    def of(cls, deal: Deal, remotes: Mapping[int, Remote] | None = None) -> Self:
+    def of(cls, inputs: SessionInputs, remotes: Mapping[int, Remote] | None = None) -> Self:
         """Return the stage of a session before its first turn."""
-        return cls(deal, {party: deal.open(party) for party in deal.setups}, remotes or {})
+        return cls(inputs, {party: inputs.open(party) for party in inputs.setups}, remotes or {})
 
     @classmethod
-    def played(cls, deal: Deal, players: Mapping[int, Player], turns: Sequence[Turn]) -> Self:
+    def played(cls, inputs: SessionInputs, players: Mapping[int, Player], turns: Sequence[Turn]) -> Self:
         """Play a session: adapters play the parties that `players` names, and the reference plays the others.
 
         The turns come from a session that the reference played, so every step must be taken.
@@ -75,8 +75,8 @@ class Stage:
             The first fault: a wrong step or sum, or the refusal of a correct step.
         """
         with ExitStack() as stack:
-            remotes = {party: stack.enter_context(opened(player, deal, party)) for party, player in players.items()}
-            stage = cls.of(deal, remotes)
+            remotes = {party: stack.enter_context(opened(player, inputs, party)) for party, player in players.items()}
+            stage = cls.of(inputs, remotes)
             for turn in turns:
                 stage.follow(turn)
         return stage
@@ -114,7 +114,7 @@ class Stage:
 
     def network(self) -> Network:
         """Return the session so far as a network."""
-        network = Network(self.deal.table, {party: actor.state for party, actor in self.parties.items()})
+        network = Network(self.inputs.table, {party: actor.state for party, actor in self.parties.items()})
         network.transcript = list(self.transcript)
         return network
 
@@ -147,7 +147,7 @@ class Stage:
         """Record the data for judging the sum of a buffer, and judge the sum."""
         for message in outbox:
             if isinstance(message, StampedUpdate):
-                given = self.deal.setups[turn.party]["updates"]
+                given = self.inputs.setups[turn.party]["updates"]
                 number = sum(user == turn.party for user, _ in self.updates)
                 self.updates[turn.party, message.round] = unpack(given[number]).astype(np.uint64)
             if isinstance(message, BufferedSet):
@@ -160,7 +160,7 @@ class Stage:
     def _judge_weights(self) -> None:
         """Check that the weights are a possible result of a draw, since a server may draw them itself (BSA-23)."""
         assert self.announced is not None
-        numbers, announced = self.deal.numbers, self.announced
+        numbers, announced = self.inputs.numbers, self.announced
         function = staleness_of(numbers)
         for user, stamp, weight in zip(announced.users, announced.stamps, announced.weights, strict=True):
             allowed = admissible_weights(function, int(numbers["c_g"]), announced.round - int(stamp))
@@ -173,7 +173,7 @@ class Stage:
         assert self.announced is not None
         announced = self.announced
         total = weighted_sum(
-            int(self.deal.numbers["q"]),
+            int(self.inputs.numbers["q"]),
             announced.weights.tolist(),
             [self.updates[user, int(stamp)] for user, stamp in zip(announced.users, announced.stamps, strict=True)],
         )
@@ -190,9 +190,9 @@ def weighted_sum(q: int, weights: Sequence[int], rows: Sequence[UintArray]) -> U
     return np.array(sums, dtype=np.uint64)
 
 
-def answering(deal: Deal) -> str:
+def answering(inputs: SessionInputs) -> str:
     """Return the step in which a user receives a buffer: `recover`, or `confirm` in the active profile."""
-    return "confirm" if "W" in deal.numbers else "recover"
+    return "confirm" if "W" in inputs.numbers else "recover"
 
 
 def staleness_of(numbers: Mapping[str, Any]) -> Staleness:

@@ -20,7 +20,7 @@ from secagg_spec.conformance.adapter.codes import reject_code
 from secagg_spec.conformance.adapter.plain import differing
 from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, Request, pack
 from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
-from secagg_spec.conformance.sessions.deals import NOBODY, Deal, Dropouts, called
+from secagg_spec.conformance.sessions.inputs import NOBODY, Dropouts, SessionInputs, called
 from secagg_spec.conformance.targets.reference.messages import named, parse
 from secagg_spec.crypto import prg
 from secagg_spec.errors import ProtocolError, TooFewSurvivors
@@ -81,22 +81,22 @@ class Player:
     adapter: Asked
     caps: Capabilities
 
-    def exact(self, deal: Deal, party: int) -> bool:
+    def exact(self, inputs: SessionInputs, party: int) -> bool:
         """Return whether a party's messages are determined bit for bit."""
-        own_code = deal.protocol.startswith(CODED) and self.caps.policy("mds.code") != "vandermonde"
-        own_stream = deal.protocol in generators.STREAMED and generators.own(self.caps) and not prg.is_exchanged()
+        own_code = inputs.protocol.startswith(CODED) and self.caps.policy("mds.code") != "vandermonde"
+        own_stream = inputs.protocol in generators.STREAMED and generators.own(self.caps) and not prg.is_exchanged()
         return not (own_code or own_stream) and (
-            not PARTIES[deal.named(party)][1] or self.caps.grade("session.new") == "explicit"
+            not PARTIES[inputs.named(party)][1] or self.caps.grade("session.new") == "explicit"
         )
 
-    def open(self, deal: Deal, party: int, handle: str | None = None) -> Remote:
+    def open(self, inputs: SessionInputs, party: int, handle: str | None = None) -> Remote:
         """Open a session for a party; without a given handle, use a new one."""
         handle = f"party {next(_handles)}" if handle is None else handle
-        params = {"handle": handle, **deal.opening(party)}
-        answer = self.asked(Request("session.new", params, self.rand(deal, party)), party, "session.new")
+        params = {"handle": handle, **inputs.opening(party)}
+        answer = self.asked(Request("session.new", params, self.rand(inputs, party)), party, "session.new")
         if answer.kind != "result":
             raise Difference(_verdict(answer), party, "session.new", f"not opened: {answer.code} {answer.message}")
-        return Remote(self, deal, party, handle)
+        return Remote(self, inputs, party, handle)
 
     def asked(self, request: Request, party: int, phase: str) -> Answer:
         """Return the answer to a request; a missing answer raises a difference."""
@@ -105,9 +105,9 @@ class Player:
         except AdapterBroken as broken:
             raise Difference(broken.verdict, party, phase, str(broken)) from None
 
-    def rand(self, deal: Deal, party: int) -> dict[str, Any] | None:
+    def rand(self, inputs: SessionInputs, party: int) -> dict[str, Any] | None:
         """Return a party's ``rand`` for the adapter's randomness grade."""
-        values, grade = deal.rand(party), self.caps.grade("session.new")
+        values, grade = inputs.rand(party), self.caps.grade("session.new")
         if not values or grade == "none":
             return None
         return {"seed": (party + 1).to_bytes(32, "little").hex()} if grade == "seeded" else dict(values)
@@ -118,14 +118,14 @@ class Remote:
     """One party that an adapter plays."""
 
     player: Player
-    deal: Deal
+    inputs: SessionInputs
     party: int
     handle: str
 
     @property
     def exact(self) -> bool:
         """Whether the party's messages are determined bit for bit."""
-        return self.player.exact(self.deal, self.party)
+        return self.player.exact(self.inputs, self.party)
 
     def step(self, phase: str, inbox: Sequence[bytes]) -> Answer:
         """Let the party take a step; the answer is a result or a rejection."""
@@ -135,10 +135,10 @@ class Remote:
             raise Difference(_verdict(answer), self.party, phase, f"{answer.kind}: {answer.message}")
         return answer
 
-    def again(self, deal: Deal) -> Answer:
-        """Ask the party to continue in the round of a deal; the answer is a result or a rejection."""
-        params, phase = {"handle": self.handle, **deal.going_on(self.party)}, "session.again"
-        answer = self.player.asked(Request(phase, params, self.player.rand(deal, self.party)), self.party, phase)
+    def again(self, inputs: SessionInputs) -> Answer:
+        """Ask the party to continue with the inputs of another round; the answer is a result or a rejection."""
+        params, phase = {"handle": self.handle, **inputs.going_on(self.party)}, "session.again"
+        answer = self.player.asked(Request(phase, params, self.player.rand(inputs, self.party)), self.party, phase)
         if answer.kind not in ("result", "reject"):
             raise Difference(_verdict(answer), self.party, phase, f"{answer.kind}: {answer.message}")
         return answer
@@ -151,9 +151,9 @@ class Remote:
 
 
 @contextmanager
-def opened(player: Player, deal: Deal, party: int) -> Iterator[Remote]:
+def opened(player: Player, inputs: SessionInputs, party: int) -> Iterator[Remote]:
     """Open a session for a party, and free it at the end; after a failure, free it if this is still possible."""
-    remote = player.open(deal, party)
+    remote = player.open(inputs, party)
     try:
         yield remote
     except TooFewSurvivors:
@@ -282,7 +282,7 @@ def _field_spot(got: Any, wanted: Any) -> tuple[int | None, object, object] | No
 # --------------------------------------------------------------------------------------------------- whole rounds
 
 
-def play(deal: Deal, players: Mapping[int, Player], dropouts: Dropouts = NOBODY) -> Network:
+def play(inputs: SessionInputs, players: Mapping[int, Player], dropouts: Dropouts = NOBODY) -> Network:
     """Play a round: adapters play the parties that `players` names, and the reference plays the others.
 
     Returns the network after the last step; its states are `Seat`.
@@ -295,31 +295,31 @@ def play(deal: Deal, players: Mapping[int, Player], dropouts: Dropouts = NOBODY)
         Too few users remain, and the party that noticed has reported it correctly.
     """
     with ExitStack() as stack:
-        remotes = {party: stack.enter_context(opened(player, deal, party)) for party, player in players.items()}
-        network = seated(deal, remotes)
-        run_seated(deal, network, dropouts)
+        remotes = {party: stack.enter_context(opened(player, inputs, party)) for party, player in players.items()}
+        network = seated(inputs, remotes)
+        run_seated(inputs, network, dropouts)
     return network
 
 
-def seated(deal: Deal, remotes: Mapping[int, Remote]) -> Network:
+def seated(inputs: SessionInputs, remotes: Mapping[int, Remote]) -> Network:
     """Return the network of a round before its first step; open sessions play some of its parties."""
-    table = tuple(step.taken_by(_seated(step)) for step in deal.table)
-    seats = {party: _seat(deal, party, remotes.get(party)) for party in (*deal.users, SERVER)}
+    table = tuple(step.taken_by(_seated(step)) for step in inputs.table)
+    seats = {party: _seat(inputs, party, remotes.get(party)) for party in (*inputs.users, SERVER)}
     return Network(table, {**seats})
 
 
-def run_seated(deal: Deal, network: Network, dropouts: Dropouts) -> None:
+def run_seated(inputs: SessionInputs, network: Network, dropouts: Dropouts) -> None:
     """Play the round of `seated`, and judge its sum; raise the same errors as `play`."""
     try:
-        _run(deal, network, dropouts)
-        _judge_sum(deal, network)
+        _run(inputs, network, dropouts)
+        _judge_sum(inputs, network)
     except Difference as difference:
         difference.dropouts = dropouts
         raise
 
 
-def _seat(deal: Deal, party: int, remote: Remote | None) -> Seat:
-    opened = deal.open(party)
+def _seat(inputs: SessionInputs, party: int, remote: Remote | None) -> Seat:
+    opened = inputs.open(party)
     return Seat(party, opened.state, opened.end, remote)
 
 
@@ -330,9 +330,9 @@ def _seated(step: Step[Any]) -> Callable[..., tuple[Seat, Outbox]]:
     return run
 
 
-def _run(deal: Deal, network: Network, dropouts: Dropouts) -> None:
+def _run(inputs: SessionInputs, network: Network, dropouts: Dropouts) -> None:
     try:
-        run_synchronous(network, dropouts, deal.randomness())
+        run_synchronous(network, dropouts, inputs.randomness())
     except TooFewSurvivors:
         raise
     except ProtocolError as error:
@@ -341,10 +341,10 @@ def _run(deal: Deal, network: Network, dropouts: Dropouts) -> None:
         raise Difference("wrong_value", blamed, phase, f"the next party refuses what it sent: {error}") from error
 
 
-def _judge_sum(deal: Deal, network: Network) -> None:
+def _judge_sum(inputs: SessionInputs, network: Network) -> None:
     """Compare the aggregate with the sum of the updates, regardless of who computed it."""
     [step] = [event for event in network.transcript if event.step.role is Role.SERVER and event.step.phase in _MASKED]
-    wanted = pack(deal.total([message.sender for message in step.received]))
+    wanted = pack(inputs.total([message.sender for message in step.received]))
     last = network.transcript[-1]
     got = network.states[SERVER].aggregate
     if got != wanted:

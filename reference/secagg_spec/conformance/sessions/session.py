@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.conformance.targets.reference.scripts import Call, Party, RepeatingParty, entries_of
 from secagg_spec.protocols.codec import Message, encode
 from secagg_spec.protocols.steps import Event, Network, Step, role_of
@@ -19,8 +19,9 @@ class Session:
 
     party: int
 
-    def dealt(self) -> Deal:
-        """Return the inputs of the party before its first step."""
+    @cached_property
+    def inputs(self) -> SessionInputs:
+        """The inputs of the party before its first step."""
         raise NotImplementedError
 
     @cached_property
@@ -31,12 +32,12 @@ class Session:
     @property
     def operation(self) -> str:
         """The operation of the party's scripts."""
-        return self.dealt().named(self.party).replace("-", "_")
+        return self.inputs.named(self.party).replace("-", "_")
 
     @property
     def size(self) -> int:
         """The number of users."""
-        return int(self.dealt().numbers["N"])
+        return int(self.inputs.numbers["N"])
 
     def calls(self) -> list[Call]:
         """Return the right steps."""
@@ -48,13 +49,13 @@ class Session:
 
     def row(self, at: int) -> Step[Any]:
         """Return the row of the protocol's table that a numbered step takes."""
-        rows = {row.phase: row for row in self.dealt().table if row.role is role_of(self.party)}
+        rows = {row.phase: row for row in self.inputs.table if row.role is role_of(self.party)}
         return rows[self.inboxes[at][0]]
 
     @cached_property
     def states(self) -> list[Any]:
         """The states of the reference's party before its first step and after each right step."""
-        party = self.dealt().open(self.party)
+        party = self.inputs.open(self.party)
         states = [party.state]
         for step in self.calls():
             party.take(step)
@@ -68,7 +69,7 @@ class Session:
 
     def before(self, at: int) -> Party:
         """Return the reference's party before a numbered step; the number of steps stands for the end."""
-        party = self.dealt().open(self.party)
+        party = self.inputs.open(self.party)
         party.state = self.states[at]
         if isinstance(party, RepeatingParty):
             party.used = Counter(phase for phase, _ in self.inboxes[:at])
@@ -76,17 +77,17 @@ class Session:
 
     def params(self, calls: Sequence[Call]) -> dict[str, Any]:
         """Return the ``params`` of a script with these steps."""
-        deal = self.dealt()
-        agreed = {"session": deal.session.hex(), "round": str(deal.round_of(self.party))}
-        return {**deal.numbers, **agreed, **deal.setups[self.party], "steps": written(calls)}
+        inputs = self.inputs
+        agreed = {"session": inputs.session.hex(), "round": str(inputs.round_of(self.party))}
+        return {**inputs.numbers, **agreed, **inputs.setups[self.party], "steps": written(calls)}
 
     def rand(self) -> dict[str, Any]:
         """Return the sampled values of the party."""
-        return self.dealt().rand(self.party)
+        return self.inputs.rand(self.party)
 
     def entries(self, calls: Sequence[Call] | None = None) -> list[Any]:
         """Return the reference's entries for these steps; by default, for the right ones."""
-        return self.right_entries if calls is None else entries_of(self.dealt().open(self.party), calls)
+        return self.right_entries if calls is None else entries_of(self.inputs.open(self.party), calls)
 
     @cached_property
     def right_entries(self) -> list[Any]:
@@ -98,13 +99,9 @@ class Session:
 class Played(Session):
     """One party of a session that the reference has played."""
 
-    deal: Deal
+    inputs: SessionInputs = field()
     party: int
     network: Network
-
-    def dealt(self) -> Deal:
-        """Return the inputs of every party."""
-        return self.deal
 
     @cached_property
     def inboxes(self) -> Sequence[tuple[str, Sequence[Message]]]:
@@ -114,12 +111,12 @@ class Played(Session):
     @cached_property
     def states(self) -> list[Any]:
         """The states of the party before its first step and after each step."""
-        return [self.deal.open(self.party).state, *(event.state for event in self.events())]
+        return [self.inputs.open(self.party).state, *(event.state for event in self.events())]
 
     @cached_property
     def right_entries(self) -> list[Any]:
         """The party's entries for the steps that it took."""
-        party = self.deal.open(self.party)
+        party = self.inputs.open(self.party)
         entries = []
         for event in self.events():
             party.state = event.state
@@ -129,7 +126,7 @@ class Played(Session):
     @property
     def enough(self) -> int:
         """The fewest users whose sum may be computed: max(t, T + 2)."""
-        return int(max(self.deal.numbers["t"], self.deal.numbers["T"] + 2))
+        return int(max(self.inputs.numbers["t"], self.inputs.numbers["T"] + 2))
 
     def events(self, party: int | None = None) -> list[Event]:
         """Return the steps of a party; by default, of this party."""

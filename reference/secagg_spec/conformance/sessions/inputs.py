@@ -1,4 +1,4 @@
-"""Deals: the inputs of every party of one round before it begins, in the form of requests (spec/adapter.md, 4)."""
+"""The inputs of every party of one round before it begins, in the form of requests (spec/adapter.md, 4)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ NOBODY: Dropouts = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
-class Deal:
-    """One round before it begins.
+class SessionInputs:
+    """What each party of one round is given before it begins: numbers, session, setup, and sampled values.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Draws rounds: deals of each protocol, who drops out when, and one party with what arrives at it."""
+"""Draws rounds: the inputs of each protocol's parties, who drops out when, and one party with what arrives at it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from secagg_spec.conformance.cases import (
     strategies,
 )
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.deals import NOBODY, Deal, Dropouts
+from secagg_spec.conformance.sessions.inputs import NOBODY, Dropouts, SessionInputs
 from secagg_spec.conformance.sessions.session import Played
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters
 from secagg_spec.crypto.entropy import SeededSource
@@ -32,24 +32,24 @@ _PRIMES = (7, 11, 97, 32749, 2**31 - 1, 2**32 - 5)
 _MOST = 6
 
 
-# --------------------------------------------------------------------------------------------------------- deals
+# -------------------------------------------------------------------------------------------------------------- inputs
 
 
-def secagg(draw: Any, *, sparse: bool | None = None, spare: int = 0) -> Deal:
+def secagg(draw: Any, *, sparse: bool | None = None, spare: int = 0) -> SessionInputs:
     """Draw a round of SecAgg in which at least `spare` users may drop out."""
     numbers = _sparse_numbers(draw, spare) if _wants(draw, sparse) else _complete_numbers(draw, spare)
     R, d = draw(among(_MODULI)), strategies.length(draw, 1, 5)
     return secagg_round(draw, {"R": str(R), **numbers, "d": d})
 
 
-def secagg_round(draw: Any, numbers: Mapping[str, Any]) -> Deal:
+def secagg_round(draw: Any, numbers: Mapping[str, Any]) -> SessionInputs:
     """Draw a round of SecAgg with these numbers."""
     N = numbers["N"]
     order = strategies.shuffled(draw, range(N))
     return _shared_round(draw, "secagg", numbers, {"order": order}, [{"order": order}] * N)
 
 
-def active(draw: Any, spare: int = 0) -> Deal:
+def active(draw: Any, spare: int = 0) -> SessionInputs:
     """Draw a round of SecAgg's active profile in which at least `spare` users may drop out."""
     N = draw(st.integers(3 + 2 * spare, _MOST + 1))
     least = {T: max(T + 2, (N + T) // 2 + 1) for T in range(1, N - 1)}
@@ -61,7 +61,7 @@ def active(draw: Any, spare: int = 0) -> Deal:
     )
 
 
-def active_round(draw: Any, numbers: Mapping[str, Any]) -> Deal:
+def active_round(draw: Any, numbers: Mapping[str, Any]) -> SessionInputs:
     """Draw a round of SecAgg's active profile with these numbers."""
     signing = lightsecagg_active_parties.signing_keys(draw, numbers["N"])
     shown = {"verification": [lightsecagg_active_parties.verifying(key).hex() for key in signing]}
@@ -70,7 +70,7 @@ def active_round(draw: Any, numbers: Mapping[str, Any]) -> Deal:
 
 def _shared_round(
     draw: Any, protocol: str, numbers: Mapping[str, Any], server: Mapping[str, Any], users: Sequence[Mapping[str, Any]]
-) -> Deal:
+) -> SessionInputs:
     """Draw a round of SecAgg, of a profile whose parties are given this in addition to their updates."""
     N, R, d = numbers["N"], int(numbers["R"]), numbers["d"]
     updates = strategies.matrix(draw, R, N, d)
@@ -80,10 +80,10 @@ def _shared_round(
         setups[user] = {"user": user, **users[user], "update": pack(updates[user])}
     rands = {user: lightsecagg_parties.round_secrets(SeededSource(seed, str(user)), numbers["t"]) for user in range(N)}
     header = lightsecagg_parties.session_id(draw), draw(among(lightsecagg_parties.ROUNDS))
-    return Deal(protocol, numbers, *header, setups, rands)
+    return SessionInputs(protocol, numbers, *header, setups, rands)
 
 
-def bare(draw: Any) -> Deal:
+def bare(draw: Any) -> SessionInputs:
     """Draw a round of SecAgg on a sparse graph of up to 12 users. Only its server is asked."""
     N = draw(among((6, *range(4, 13))))
     k = draw(among([k for k in (3, *range(2, N - 1)) if k * N % 2 == 0 and k < N - 1]))
@@ -94,7 +94,7 @@ def bare(draw: Any) -> Deal:
     setups.update({user: {"user": user, "order": order, "update": pack(np.zeros(1, np.uint64))} for user in range(N)})
     rands = {user: lightsecagg_parties.round_secrets(SeededSource(b"", str(user)), numbers["t"]) for user in range(N)}
     header = lightsecagg_parties.session_id(draw), draw(among(lightsecagg_parties.ROUNDS))
-    return Deal("secagg", numbers, *header, setups, rands)
+    return SessionInputs("secagg", numbers, *header, setups, rands)
 
 
 def _wants(draw: Any, sparse: bool | None) -> bool:
@@ -116,7 +116,7 @@ def _sparse_numbers(draw: Any, spare: int) -> dict[str, int]:
     return {"N": N, "D": draw(st.integers(0, N - max(t, T + 2))), "T": T, "t": t, "k": k}
 
 
-def light(draw: Any, *, active: bool) -> Deal:
+def light(draw: Any, *, active: bool) -> SessionInputs:
     """Draw a round of LightSecAgg, in the semi-honest profile over either channel or in the active profile."""
     T = draw(st.integers(1, 2))
     D = draw(st.integers(0, 1))
@@ -127,7 +127,7 @@ def light(draw: Any, *, active: bool) -> Deal:
     return _light_round(draw, {"q": str(q), "N": N, "D": D, "U": U, "T": T, "d": d, **W}, active)
 
 
-def _light_round(draw: Any, numbers: Mapping[str, Any], active: bool, later: int | None = None) -> Deal:
+def _light_round(draw: Any, numbers: Mapping[str, Any], active: bool, later: int | None = None) -> SessionInputs:
     """Draw a round of LightSecAgg with these numbers. `later` is its number if it is not the session's first round."""
     q, (N, U, T, d) = int(numbers["q"]), (numbers[name] for name in ("N", "U", "T", "d"))
     updates, masks = strategies.matrix(draw, q, N, d), strategies.matrix(draw, q, N, d)
@@ -138,7 +138,7 @@ def _light_round(draw: Any, numbers: Mapping[str, Any], active: bool, later: int
     for user in range(N):
         setups[user] = {"user": user, "update": pack(updates[user]), **users[user]}
     name = "lightsecagg-active" if active else "lightsecagg"
-    return Deal(
+    return SessionInputs(
         name,
         numbers,
         lightsecagg_parties.session_id(draw),
@@ -166,48 +166,48 @@ def _light_keys(
     return {}, [{"channel": {"private": key.hex(), "roster": roster}} for key in privates]
 
 
-DEALS: dict[str, Callable[[Any], Deal]] = {
+INPUTS: dict[str, Callable[[Any], SessionInputs]] = {
     "secagg": lambda draw: secagg(draw, spare=draw(st.integers(0, 2))),
     "secagg-active": lambda draw: active(draw, draw(st.integers(0, 2))),
-    "basecagg": basecagg_sessions.deal,
-    "basecagg-active": lambda draw: basecagg_sessions.deal(draw, basecagg_sessions.numbers(draw, active=True)),
-    "basa": basa_sessions.deal,
-    "heterosag": heterosag_rounds.deal,
+    "basecagg": basecagg_sessions.inputs,
+    "basecagg-active": lambda draw: basecagg_sessions.inputs(draw, basecagg_sessions.numbers(draw, active=True)),
+    "basa": basa_sessions.inputs,
+    "heterosag": heterosag_rounds.inputs,
     "lightsecagg": lambda draw: light(draw, active=False),
     "lightsecagg-active": lambda draw: light(draw, active=True),
 }
 
 
-def deal(draw: Any, protocol: str) -> Deal:
+def inputs(draw: Any, protocol: str) -> SessionInputs:
     """Draw a round of a protocol."""
-    return DEALS[protocol](draw)
+    return INPUTS[protocol](draw)
 
 
-NEXT: dict[str, Callable[[Any, Deal, int], Deal]] = {
-    "secagg": lambda draw, dealt, number: secagg_round(draw, dealt.numbers),
-    "secagg-active": lambda draw, dealt, number: active_round(draw, dealt.numbers),
-    "heterosag": lambda draw, dealt, number: heterosag_rounds.deal(draw, read_parameters(**dealt.numbers), []),
-    "lightsecagg": lambda draw, dealt, number: _light_round(draw, dealt.numbers, False, number),
-    "lightsecagg-active": lambda draw, dealt, number: _light_round(draw, dealt.numbers, True, number),
+NEXT: dict[str, Callable[[Any, SessionInputs, int], SessionInputs]] = {
+    "secagg": lambda draw, inputs, number: secagg_round(draw, inputs.numbers),
+    "secagg-active": lambda draw, inputs, number: active_round(draw, inputs.numbers),
+    "heterosag": lambda draw, inputs, number: heterosag_rounds.inputs(draw, read_parameters(**inputs.numbers), []),
+    "lightsecagg": lambda draw, inputs, number: _light_round(draw, inputs.numbers, False, number),
+    "lightsecagg-active": lambda draw, inputs, number: _light_round(draw, inputs.numbers, True, number),
 }
-"""How another round is drawn with the numbers of a deal, for each protocol whose parties go from round to round."""
+"""How another round is drawn with the numbers of a round, for each protocol whose parties go from round to round."""
 
 
-def next_round(draw: Any, dealt: Deal, number: int) -> Deal:
-    """Draw another round of a deal's session under this number, with new inputs, keys and sampled values.
+def next_round(draw: Any, inputs: SessionInputs, number: int) -> SessionInputs:
+    """Draw another round of a session under this number, with new inputs, keys and sampled values.
 
     In HeteroSAg the round starts without a past. Callers that know the answered requests add it.
     """
-    return replace(NEXT[dealt.protocol](draw, dealt, number), session=dealt.session, round=number)
+    return replace(NEXT[inputs.protocol](draw, inputs, number), session=inputs.session, round=number)
 
 
-def dropouts(draw: Any, dealt: Deal, most: int) -> Dropouts:
+def dropouts(draw: Any, inputs: SessionInputs, most: int) -> Dropouts:
     """Draw who drops out before which step: at most `most` users, each once. In HeteroSAg often as many as allowed."""
-    if dealt.protocol == "heterosag" and draw(st.booleans()):
-        return heterosag_rounds.spared(draw, dealt)
-    phases = [step.phase for step in dealt.table if step.role is Role.USER]
+    if inputs.protocol == "heterosag" and draw(st.booleans()):
+        return heterosag_rounds.spared(draw, inputs)
+    phases = [step.phase for step in inputs.table if step.role is Role.USER]
     dropouts: dict[str, list[int]] = {phase: [] for phase in phases}
-    for user in strategies.subset(draw, dealt.users, 0, most):
+    for user in strategies.subset(draw, inputs.users, 0, most):
         dropouts[draw(among(phases))].append(user)
     return dropouts
 
@@ -215,12 +215,12 @@ def dropouts(draw: Any, dealt: Deal, most: int) -> Dropouts:
 # -------------------------------------------------------------------------------------------------------- scenes
 
 
-def played(dealt: Deal, dropouts: Dropouts) -> Network:
+def played(inputs: SessionInputs, dropouts: Dropouts) -> Network:
     """Return the round with these dropouts, or without dropouts if too few users would be left."""
     try:
-        return dealt.played(dropouts)
+        return inputs.played(dropouts)
     except TooFewSurvivors:
-        return dealt.played(NOBODY)
+        return inputs.played(NOBODY)
 
 
 def scene(draw: Any, role: Role, *, sparse: bool | None = None, spare: int = 0) -> Played:
@@ -241,10 +241,10 @@ def active_scene(draw: Any, role: Role, *, spare: int = 0) -> Played:
     return drawn
 
 
-def _party(draw: Any, role: Role, dealt: Deal) -> Played:
-    most = dealt.numbers["N"] - max(dealt.numbers["t"], dealt.numbers["T"] + 2)
-    network = played(dealt, dropouts(draw, dealt, most))
+def _party(draw: Any, role: Role, inputs: SessionInputs) -> Played:
+    most = inputs.numbers["N"] - max(inputs.numbers["t"], inputs.numbers["T"] + 2)
+    network = played(inputs, dropouts(draw, inputs, most))
     if role is Role.SERVER:
-        return Played(dealt, SERVER, network)
+        return Played(inputs, SERVER, network)
     answering = [event.party for event in network.transcript if event.step.phase == "unmasking"]
-    return Played(dealt, int(draw(among(answering[:-1]))), network)
+    return Played(inputs, int(draw(among(answering[:-1]))), network)
