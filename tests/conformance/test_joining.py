@@ -37,6 +37,7 @@ def test_the_protocol_of_the_page_passes_what_is_derived_for_it(tmp_path: Path) 
     assert judged(tmp_path, FILES["additive.py"]) == SAID["adapter.py"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MUTANTS)
 def test_each_bug_of_the_page_is_found_by_the_check_that_it_names(name: str, tmp_path: Path) -> None:
     mutant, right = MUTANTS[name], FILES["additive.py"]

@@ -247,8 +247,8 @@ def _shuffled(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _arrived(inbox: list[Any]) -> list[Any]:
-    together = "".join(sorted(map(str, inbox)))
-    return sorted(inbox, key=lambda message: sha256(f"{message} {together}".encode()).digest())
+    together = sha256(" ".join(sorted(map(str, inbox))).encode()).digest()
+    return sorted(inbox, key=lambda message: sha256(together + str(message).encode()).digest())
 
 
 Judge = Callable[[Any, Caller], None]
