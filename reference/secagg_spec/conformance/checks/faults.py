@@ -281,7 +281,7 @@ def _relay(draw: Any, session: Session, at: int, place: int, message: Any) -> Fa
 @_of_message("sender", "MSG-03")
 def _sender(draw: Any, session: Session, at: int, place: int, message: Any) -> Fault:
     """A message is refused if its sender has nothing to send to this step."""
-    parties = (*range(session.size), session.size, 2**31 - 1, SERVER, AUTHORITY)
+    parties = (*[session.size] * session.size, *range(session.size), 2**31 - 1, SERVER, AUTHORITY)
     stranger = draw(among([who for who in parties if who not in senders(session, at) and who != message.sender]))
     changed, call = replace(message, sender=stranger), session.calls()[at]
     ordered = bool(session.states[at].phases)
