@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from secagg_spec import cli
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.running import expectations, suite
+from secagg_spec.conformance.running.expectations import VERDICTS
 from secagg_spec.conformance.running.runner import Failure, Outcome
 from secagg_spec.conformance.targets import TARGETS
 
@@ -127,3 +131,70 @@ def test_an_entry_that_is_not_true_fails_the_run(tmp_path: Path, capsys: pytest.
     assert "STALE    adapter: field.add/exact (wrong_value): field.add/exact passes" in capsys.readouterr().out
     assert cli.main([*command, sys.executable, str(fake), "crash"]) == 1
     assert "fails as crash instead" in capsys.readouterr().out
+
+
+# ------------------------------------------------------------------------------------------------------ a baseline
+
+IDS = [id for id in suite.everything() if not set(id) & set("*?[")]
+
+
+@pytest.mark.requirement("CNF-80")
+@given(st.dictionaries(st.sampled_from(IDS), st.tuples(st.sampled_from(VERDICTS), st.text()), max_size=25))
+def test_what_failed_is_expected_when_it_was_written_down(
+    tmp_path_factory: pytest.TempPathFactory, failed: dict[str, tuple[str, str]]
+) -> None:
+    path = tmp_path_factory.mktemp("baseline") / "expect.toml"
+    found = [
+        Outcome(replace(CHECK, id=id), verdict, failure=Failure(verdict, message, ()))
+        for id, (verdict, message) in failed.items()
+    ]
+    unrun = Outcome(replace(CHECK, id="field.add/elements"), "not_run", failure=Failure("not_run", "no time", ()))
+    outcomes = [PASSED, *found, unrun]
+    path.write_text(expectations.written({"adapter": expectations.judge("adapter", outcomes, [])}), encoding="utf-8")
+    known = expectations.load(path)
+    again = expectations.judge("adapter", found, known)
+    assert not any(each.unexpected for each in again)
+    assert len(known) == len(found)
+    assert expectations.stale("adapter", found, known) == []
+    assert expectations.written({"adapter": again}) == path.read_text(encoding="utf-8")
+
+
+MASKING = """
+from secagg_spec.conformance.sdk.secagg_adapter import Adapter, pack, unpack
+
+adapter = Adapter("masking", "0.1.0")
+
+@adapter.operation("lightsecagg.mask")
+def mask_update(q, update, mask):
+    return {"masked": pack([(x + z) % int(q) for x, z in zip(unpack(update), unpack(mask))])}
+
+adapter.run()
+"""
+
+
+@pytest.mark.requirement("CNF-80")
+def test_a_run_with_its_baseline_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    adapter, baseline = tmp_path / "adapter.py", tmp_path / "expectations.toml"
+    adapter.write_text(MASKING)
+    options = ["-k", "lightsecagg.mask", "--fuzz", "20", "--repro", str(tmp_path / "repro")]
+    command = ["--", sys.executable, str(adapter)]
+    assert cli.main(["conform", *options, "--baseline", str(baseline), *command]) == 1
+    said = capsys.readouterr().err
+    written = baseline.read_text()
+    count = written.count("[[expect]]")
+    assert count > 3
+    assert f"wrote {count} failures to {baseline}: give each its reason" in said
+    assert cli.main(["conform", *options, "--expect", str(baseline), *command]) == 0
+    assert cli.main(["conform", *options, "--baseline", str(baseline), *command]) == 2
+    assert f"--baseline {baseline}: this exists, and it is not written over; name a new file" in capsys.readouterr().err
+    assert baseline.read_text() == written
+
+
+@pytest.mark.requirement("CNF-80")
+def test_a_baseline_that_appeared_meanwhile_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    adapter, baseline = tmp_path / "adapter.py", tmp_path / "expectations.toml"
+    adapter.write_text(f"open({str(baseline)!r}, 'w').write('mine')\n{MASKING}")
+    options = ["-k", "lightsecagg.mask/exact", "--fuzz", "5", "--repro", str(tmp_path / "repro")]
+    assert cli.main(["conform", *options, "--baseline", str(baseline), "--", sys.executable, str(adapter)]) == 2
+    assert f"--baseline {baseline}: File exists" in capsys.readouterr().err
+    assert baseline.read_text() == "mine"

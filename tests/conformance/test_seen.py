@@ -531,7 +531,8 @@ READ = {
     "simulate --log": ["basecagg", "--log", "{}"],
 }
 """How each option or argument that names a file to read is given; promote reads --into behind its first file only."""
-WRITTEN = {"--json", "--html", "--markdown", "--badge", "--junit", "--repro", "--out", "--svg", "--write-log", "--into"}
+WRITTEN = {"--json", "--html", "--markdown", "--badge", "--junit", "--baseline", "--repro", "--out", "--svg"}
+WRITTEN |= {"--write-log", "--into"}
 FOLDERS = {"--data-dir"}
 
 

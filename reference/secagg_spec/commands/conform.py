@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import shlex
 import sys
 import time
@@ -16,7 +17,7 @@ from secagg_spec import resources
 from secagg_spec.commands import opening, options
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.connection import ProcessConnection
-from secagg_spec.conformance.adapter.plain import MESSAGE, clip, for_encoding, shown
+from secagg_spec.conformance.adapter.plain import MESSAGE, clip, counted, for_encoding, shown
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
 from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.mutation import coverage
@@ -73,6 +74,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--expect", type=Path, metavar="FILE", help="expected failures (TOML); your adapter is named adapter"
     )
+    parser.add_argument("--baseline", type=Path, metavar="FILE", help="write what fails now as a new file for --expect")
     parser.add_argument("--repro", type=Path, default=_REPRO, metavar="DIR", help="folder for failing cases (repro)")
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
     parser.set_defaults(run=main)
@@ -102,7 +104,7 @@ def main(given: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         files.end(reports, complete=False)
         raise
-    written = files.end(reports)
+    written = files.end(reports) and _write_baseline(reports, given.baseline)
     _print(reports, settings)
     return reporting.exit_code(reports) if written else 2
 
@@ -124,12 +126,32 @@ def _refuse_unwritable(given: argparse.Namespace) -> None:
         path = getattr(given, option)
         if path:
             options.writable_file(f"--{option}", path)
+    if given.baseline:
+        if os.path.lexists(given.baseline):
+            raise UsageError(f"--baseline {given.baseline}: this exists, and it is not written over; name a new file")
+        options.writable_file("--baseline", given.baseline)
     options.writable_folder("--repro", given.repro)
+
+
+def _write_baseline(reports: Sequence[TargetReport], path: Path | None) -> bool:
+    """Write what failed as expectations, and return whether that was possible; without a path, do nothing."""
+    if path is None:
+        return True
+    text = expected.written({report.name: report.judged for report in reports})
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        print(f"secagg-spec conform: --baseline {path}: {error.strerror}", file=sys.stderr)
+        return False
+    count = counted(text.count("[[expect]]"), "failure")
+    print(f"wrote {count} to {path}: give each its reason, and judge with --expect {path}", file=sys.stderr)
+    return True
 
 
 def _point_out_options(adapter: Sequence[str]) -> None:
     """Print a note if an option of this command stands after ``--``, where it goes to the adapter."""
-    known = {f"--{option}" for option in (*_FILES, "expect", "repro", "fuzz", "seed", "jobs")}
+    known = {f"--{option}" for option in (*_FILES, "expect", "baseline", "repro", "fuzz", "seed", "jobs")}
     theirs = [word for word in adapter if word.partition("=")[0] in known]
     if theirs:
         print(f"note: arguments after -- go to the adapter: {shown(shlex.join(theirs))}", file=sys.stderr)

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import fnmatch
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from secagg_spec import system
-from secagg_spec.conformance.adapter.plain import shown
+from secagg_spec.conformance.adapter.plain import clip, shown
 from secagg_spec.conformance.running import suite
 from secagg_spec.conformance.running.runner import BROKEN, Outcome
 from secagg_spec.conformance.targets import TARGETS
@@ -141,6 +141,26 @@ def judge(target: str, outcomes: Sequence[Outcome], expectations: Sequence[Expec
         Judged(outcome, next((e for e in expectations if e.covers(target, outcome) and e.explains(outcome)), None))
         for outcome in outcomes
     ]
+
+
+def written(judged: Mapping[str, Sequence[Judged]]) -> str:
+    """Return a file that expects what failed, by target (CNF-80); what was expected before keeps its reason."""
+    lines = ["# What failed when this file was written. Give each entry its reason: why it fails, and who mends it."]
+    for target, outcomes in judged.items():
+        for found in outcomes:
+            failure, verdict = found.outcome.failure, found.outcome.verdict
+            if failure is not None and verdict in VERDICTS:
+                reason = found.expected.reason if found.expected else f"not looked at yet: {clip(failure.message, 200)}"
+                entry = {"target": target, "checks": found.outcome.check.id, "verdict": verdict, "reason": reason}
+                lines += ["", "[[expect]]", *(f"{key} = {_toml(value)}" for key, value in entry.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(text: str) -> str:
+    """Return a string of TOML on one line; a lone surrogate, which TOML does not have, is shown as its escape."""
+    plain = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    simple = [char if char.isprintable() and char not in '"\\' else f"\\U{ord(char):08X}" for char in plain]
+    return f'"{"".join(simple)}"'
 
 
 def stale(target: str, outcomes: Sequence[Outcome], expectations: Sequence[Expectation]) -> list[str]:
