@@ -194,7 +194,21 @@ def test_a_run_with_its_baseline_passes(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_baseline_that_appeared_meanwhile_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     adapter, baseline = tmp_path / "adapter.py", tmp_path / "expectations.toml"
     adapter.write_text(f"open({str(baseline)!r}, 'w').write('mine')\n{MASKING}")
-    options = ["-k", "lightsecagg.mask/exact", "--fuzz", "5", "--repro", str(tmp_path / "repro")]
+    options = ["-k", "lightsecagg.mask/empty", "--fuzz", "5", "--repro", str(tmp_path / "repro")]
     assert cli.main(["conform", *options, "--baseline", str(baseline), "--", sys.executable, str(adapter)]) == 2
     assert f"--baseline {baseline}: File exists" in capsys.readouterr().err
     assert baseline.read_text() == "mine"
+
+
+@pytest.mark.requirement("CNF-80")
+@pytest.mark.parametrize(("program", "said"), [("raise SystemExit", ""), (MASKING, "nothing failed, so ")])
+def test_nothing_is_written_where_nothing_failed(
+    program: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    adapter, baseline = tmp_path / "adapter.py", tmp_path / "expectations.toml"
+    adapter.write_text(program)
+    options = ["-k", "lightsecagg.mask/exact", "--fuzz", "5", "--repro", str(tmp_path / "repro")]
+    code = cli.main(["conform", *options, "--baseline", str(baseline), "--", sys.executable, str(adapter)])
+    assert code == (0 if said else 3)
+    assert said in capsys.readouterr().err
+    assert not baseline.exists()

@@ -118,6 +118,20 @@ def test_nothing_is_written_over(language: str, tmp_path: Path, capsys: pytest.C
         assert contents(folder) == before
 
 
+@pytest.mark.parametrize(
+    ("other", "language"),
+    [("javascript", "node"), ("js", "node"), ("golang", "go"), ("rs", "rust"), ("py", "python"), ("c", "c")],
+)
+def test_a_language_may_be_called_by_its_other_names(other: str, language: str) -> None:
+    assert init.starter(other) == init.starter(language)
+    assert init.starter(other).folder.name == language
+
+
+def test_no_name_stands_for_two_languages() -> None:
+    names = [name for language in LANGUAGES for name in (language, *init._about(language).get("aliases", ()))]
+    assert len(set(names)) == len(names)
+
+
 @pytest.mark.requirement("CNF-41")
 def test_a_link_that_leads_nowhere_is_there_as_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "expectations.toml").symlink_to(tmp_path / "elsewhere.toml")

@@ -47,7 +47,8 @@ def test_each_bug_of_the_page_is_found_by_the_check_that_it_names(name: str, tmp
         assert judged(tmp_path, edited) == SAID["edited/adapter.py"]
     else:
         said = judged(tmp_path, edited, mutant["killed"])
-        assert said == f"0 of 1 checks pass\n  FAIL  {mutant['killed']}\n"
+        assert said.startswith("0 of 1 checks pass\n")
+        assert f"  {mutant['killed']}: " in said
 
 
 def test_the_protocol_has_about_forty_lines_beside_its_imports() -> None:
@@ -64,7 +65,23 @@ TABLE = "| party | `numbers` | `setup` | rand |\n| --- | --- | --- | --- |\n"
         ("no table", r"text = \[\]: must be a page with a table of the parties \.server, \.user"),
         (f"{TABLE}| `a.user` | `N` | `user` | |\n\n", r"text = \['a.user'\]: must be a page .* a.server, a.user"),
         (
-            f"{TABLE}| `secagg.user` | `N` | `user` | |\n| `secagg.server` | `N` | | |\n\n",
+            f"{TABLE}| `secagg.user` | `N` | `user`, `update`: `[vektor]` | |\n\n",
+            r"type of update = 'vektor': must be made of alteration, .* words$",
+        ),
+        (
+            f"{TABLE}| `secagg.user` | `N` | `update`: vector | |\n\n",
+            "row = '`update`: vector': must be a member whose ",
+        ),
+        (
+            f"{TABLE}| `secagg.user` | `N` | `user` |\n\n",
+            "row = '`secagg.user`': must be followed by 3 cells, and ",
+        ),
+        (
+            f"{TABLE}| `secagg.user` | `N` | `user` | |\n| `secagg.server` | `N` | | |\n",
+            "clauses = 'ADD-01': must be a clause of the page",
+        ),
+        (
+            f"[ADD-01]\n{TABLE}| `secagg.user` | `N` | `user` | |\n| `secagg.server` | `N` | | |\n\n",
             "text = 'secagg': must be the page of a protocol that has not joined yet",
         ),
     ],
@@ -72,4 +89,4 @@ TABLE = "| party | `numbers` | `setup` | rand |\n| --- | --- | --- | --- |\n"
 def test_a_page_that_does_not_fit_is_refused(text: str, said: str) -> None:
     known = PROTOCOLS["secagg"]
     with pytest.raises(ParameterError, match=said):
-        join(text, known, lambda draw, numbers: None)  # type: ignore[arg-type, return-value]
+        join(text, known, lambda draw, numbers: None, "ADD-01")  # type: ignore[arg-type, return-value]

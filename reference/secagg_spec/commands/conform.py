@@ -74,7 +74,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--expect", type=Path, metavar="FILE", help="expected failures (TOML); your adapter is named adapter"
     )
-    parser.add_argument("--baseline", type=Path, metavar="FILE", help="write what fails now as a new file for --expect")
+    parser.add_argument(
+        "--baseline", type=Path, metavar="FILE", help="write what fails in this run as a new file for --expect"
+    )
     parser.add_argument("--repro", type=Path, default=_REPRO, metavar="DIR", help="folder for failing cases (repro)")
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
     parser.set_defaults(run=main)
@@ -135,9 +137,11 @@ def _refuse_unwritable(given: argparse.Namespace) -> None:
 
 def _write_baseline(reports: Sequence[TargetReport], path: Path | None) -> bool:
     """Write what failed as expectations, and return whether that was possible; without a path, do nothing."""
-    if path is None:
-        return True
     text = expected.written({report.name: report.judged for report in reports})
+    if path is None or "[[expect]]" not in text:
+        if path is not None and any(report.judged for report in reports):
+            print(f"nothing failed, so {path} was not written", file=sys.stderr)
+        return True
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)

@@ -85,20 +85,24 @@ def languages() -> list[str]:
     return sorted(path.parent.name for path in STARTERS.glob(f"*/{_ABOUT}"))
 
 
-def starter(language: str) -> Starter:
-    """Return the starter for a language.
+def _about(language: str) -> dict[str, Any]:
+    return tomllib.loads((STARTERS / language / _ABOUT).read_text(encoding="utf-8"))
+
+
+def starter(name: str) -> Starter:
+    """Return the starter for a language, by its name or another name of it.
 
     Raises
     ------
     UsageError
         The language has no starter.
     """
-    if language not in languages():
-        raise UsageError(f"--lang {shown(language)}: the languages are {', '.join(languages())}")
-    folder = STARTERS / language
-    about: dict[str, Any] = {"also": [], "setup": "", "with": {}}
-    about |= tomllib.loads((folder / _ABOUT).read_text(encoding="utf-8"))
-    return Starter(folder, given=about.pop("with"), **about)
+    known = {other: language for language in languages() for other in (language, *_about(language).get("aliases", ()))}
+    if name not in known:
+        raise UsageError(f"--lang {shown(name)}: the languages are {', '.join(languages())}")
+    about = {"also": [], "setup": "", "with": {}, **_about(known[name])}
+    about.pop("aliases", None)
+    return Starter(STARTERS / known[name], given=about.pop("with"), **about)
 
 
 def add_parser(commands: Any) -> None:

@@ -9,12 +9,13 @@ Source: spec/adapter.md, sections 3 and 4.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from secagg_spec import resources
 from secagg_spec.conformance.sdk import secagg_adapter
+from secagg_spec.errors import ParameterError
 
 OPERATIONS = "operation | params | rand | result"
 SESSIONS = "party | `numbers` | `setup` | rand"
@@ -23,6 +24,7 @@ SDK = Path(secagg_adapter.__file__)
 
 _ITEM = re.compile(r"(?:^|, )(\*?)`(\w+)`\*?(?:: `([^`]+)`)?")
 _LIKE = re.compile(r"(?:those|the numbers) of `([\w.-]+)`")
+_UNTYPED = re.compile(r"`\w+`\*?: *\w+")
 _NAME = re.compile(r"`([\w.-]+)`")
 _BEGIN = "# The tables of spec/adapter.md; secagg-spec text --regenerate writes these lines."
 _END = "# End of the tables."
@@ -73,9 +75,15 @@ class Tables:
 
 
 def read(text: str) -> Tables:
-    """Return the tables of a page."""
+    """Return the tables of a page.
+
+    Raises
+    ------
+    ParameterError
+        A row has too few or too many cells, or a member has a type that is not in backticks or that there is not.
+    """
     parties: dict[str, Declaration] = {}
-    for name, *cells in resources.rows_of(text, SESSIONS):
+    for name, *cells in _rows(text, SESSIONS):
         before = parties[next(reversed(parties))].parts["numbers"] if parties else Members({})
         numbers = before if cells[0] == "the same" else _members(cells[0], parties, "numbers")
         found = [numbers, *(_members(cell, parties, head) for cell, head in zip(cells[1:], _HEADS, strict=True))]
@@ -83,12 +91,22 @@ def read(text: str) -> Tables:
         heads = ("numbers", *_HEADS)
         parties[party] = Declaration(party, dict(zip(heads, found, strict=True)), dict(zip(heads, cells, strict=True)))
     operations: dict[str, Declaration] = {}
-    for names, *cells in resources.rows_of(text, OPERATIONS):
+    for names, *cells in _rows(text, OPERATIONS):
         for name in _NAME.findall(names):
             known = {**parties, **operations}
             parts = {head: _members(cell, known, head) for head, cell in zip(_PARTS, cells, strict=True)}
             operations[name] = Declaration(name, parts, dict(zip(_PARTS, cells, strict=True)))
     return Tables(operations, parties)
+
+
+def _rows(text: str, header: str) -> Iterator[list[str]]:
+    wanted = header.count("|") + 1
+    for cells in resources.rows_of(text, header):
+        if len(cells) != wanted:
+            raise ParameterError("row", cells[0], f"followed by {wanted - 1} cells, and it has {len(cells) - 1}")
+        if untyped := _UNTYPED.search(" | ".join(cells)):
+            raise ParameterError("row", untyped[0], "a member whose type stands in backticks")
+        yield cells
 
 
 _HEADS = ("setup", "rand")
@@ -110,7 +128,12 @@ def _type(name: str, written: str | None) -> str:
     """Return a type without spaces; a user is an integer."""
     if written is None:
         return "decimal" if name in secagg_adapter.DECIMALS else "integer"
-    return re.sub(r"\buser\b", "integer", written).replace(" ", "")
+    type = re.sub(r"\buser\b", "integer", written).replace(" ", "")
+    unknown = set(re.findall(r"\w+", re.sub(r"\w+:", "", type))) - secagg_adapter.TYPES
+    if unknown:
+        known = ", ".join(sorted(secagg_adapter.TYPES))
+        raise ParameterError(f"type of {name}", min(unknown), f"made of {known}")
+    return type
 
 
 def of_text() -> Tables:

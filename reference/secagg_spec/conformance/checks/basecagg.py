@@ -204,7 +204,7 @@ def mask_elements(draw: Any, call: Caller) -> None:
 def mask_empty(draw: Any, call: Caller) -> None:
     """An empty update with an empty mask is refused."""
     chosen, update, drawn = scenes.masked(draw, call.caps)
-    _not_masked(call, chosen, update[:0], drawn[:0], NO_ELEMENTS, "d is at least 1")
+    _not_masked(call, chosen, update[:0], drawn[:0], NO_ELEMENTS, "d is 0")
 
 
 @check("basecagg.mask/levels", "BSA-02", operations=(MASK,), examples=20)

@@ -46,13 +46,17 @@ def join(
     Raises
     ------
     ParameterError
-        The page has no such table, its parties are not those of the table of steps, or the protocol is there already.
+        The page has no such table, its parties are not those of the table of steps, a clause is not on it, or the
+        protocol is there already; or as in `declared.read`.
     """
     parties = declared.read(text).parties
     name = next(iter(parties), "").partition(".")[0]
     taking = {f"{name}.{row.role.value}" for row in protocol.table}
     if set(parties) != taking:
         raise ParameterError("text", sorted(parties), f"a page with a table of the parties {', '.join(sorted(taking))}")
+    absent = [clause for clause in clauses if f"[{clause}]" not in text]
+    if absent:
+        raise ParameterError("clauses", absent[0], "a clause of the page")
     if name in PROTOCOLS:
         raise ParameterError("text", name, "the page of a protocol that has not joined yet")
     for declaration in parties.values():

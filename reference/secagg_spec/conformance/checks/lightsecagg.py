@@ -78,7 +78,7 @@ def mask_elements(draw: Any, call: Caller) -> None:
 def mask_empty(draw: Any, call: Caller) -> None:
     """An empty update with an empty mask is refused."""
     valid = VALID[_MASK](draw, call.caps)
-    call.refused(_MASK, {**valid.params, "update": "", "mask": ""}, NO_ELEMENTS, "d is at least 1")
+    call.refused(_MASK, {**valid.params, "update": "", "mask": ""}, NO_ELEMENTS, "d is 0")
 
 
 @check("lightsecagg.aggregate_shares/exact", "LSA-08", operations=(_AGGREGATE,))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from secagg_spec import system
-from secagg_spec.conformance.adapter.plain import clip, shown
+from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.conformance.running import suite
 from secagg_spec.conformance.running.runner import BROKEN, Outcome
 from secagg_spec.conformance.targets import TARGETS
@@ -150,9 +150,10 @@ def written(judged: Mapping[str, Sequence[Judged]]) -> str:
         for found in outcomes:
             failure, verdict = found.outcome.failure, found.outcome.verdict
             if failure is not None and verdict in VERDICTS:
-                reason = found.expected.reason if found.expected else f"not looked at yet: {clip(failure.message, 200)}"
+                reason = found.expected.reason if found.expected else "not looked at yet"
                 entry = {"target": target, "checks": found.outcome.check.id, "verdict": verdict, "reason": reason}
-                lines += ["", "[[expect]]", *(f"{key} = {_toml(value)}" for key, value in entry.items())]
+                lines += ["", f"# {shown(failure.message, 160)}", "[[expect]]"]
+                lines += [f"{key} = {_toml(value)}" for key, value in entry.items()]
     return "\n".join(lines) + "\n"
 
 

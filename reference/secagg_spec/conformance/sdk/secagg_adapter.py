@@ -125,7 +125,7 @@ signature.verify | protocol:text parameters:[(text,decimal)] session:bytes round
 shamir.share | *t *n secret:bytes | coefficients:bytes | shares:[bytes]
 shamir.reconstruct | *t users:[integer] shares:[bytes] | | secret:bytes
 session.new | handle:text protocol:text role:text numbers:object session:bytes round setup:object | |
-session.step | handle:text phase:text inbox:[bytes] | | outbox:[bytes] aggregate:vector?
+session.step | handle:text phase:text inbox:[bytes] | | outbox:[bytes] aggregate:vector
 session.again | handle:text round setup:object | |
 session.free | handle:text | |
 basecagg.rounds | *q *N *D *U *T d K c_l c_g tau_max kind:text numerator denominator start round updates:[vector] schedule:[event] | masks:[vector] noises:[vector] roundings:[binary64] | buffers:[buffer]
@@ -506,6 +506,10 @@ _TYPES: Final[dict[str, Callable[[Any], bool]]] = {
     "visit": _is_epoch_event,
 }
 """The simple types; the implementation checks what a step and a channel are."""
+
+_OF_RESULTS: Final = ("formatted", "entry", "released", "answered", "buffer", "epoch", "recoverable")
+TYPES: Final = frozenset({*_TYPES, "decimal", *_OF_RESULTS})
+"""All simple types; some are those of results alone."""
 
 _WORDS: Final = {
     "integer": "a JSON integer",
