@@ -278,7 +278,7 @@ def _relay(draw: Any, session: Session, at: int, place: int, message: Any) -> Fa
     return Fault(at, call, STRANGER, f"a message is for party {receiver}")
 
 
-@_of_message("sender", "MSG-03")
+@_of_message("sender", "MSG-03", weight=2)
 def _sender(draw: Any, session: Session, at: int, place: int, message: Any) -> Fault:
     """A message is refused if its sender has nothing to send to this step."""
     parties = (*[session.size] * session.size, *range(session.size), 2**31 - 1, SERVER, AUTHORITY)
