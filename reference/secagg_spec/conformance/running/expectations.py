@@ -143,17 +143,21 @@ def judge(target: str, outcomes: Sequence[Outcome], expectations: Sequence[Expec
     ]
 
 
-def written(judged: Mapping[str, Sequence[Judged]]) -> str:
+def failures(judged: Sequence[Judged]) -> list[Judged]:
+    """Return the outcomes that an entry can expect: those of checks that ran and failed."""
+    return [found for found in judged if found.outcome.failure is not None and found.outcome.verdict in VERDICTS]
+
+
+def written(failed: Mapping[str, Sequence[Judged]]) -> str:
     """Return a file that expects what failed, by target (CNF-80); what was expected before keeps its reason."""
     lines = ["# What failed when this file was written. Give each entry its reason: why it fails, and who mends it."]
-    for target, outcomes in judged.items():
+    for target, outcomes in failed.items():
         for found in outcomes:
-            failure, verdict = found.outcome.failure, found.outcome.verdict
-            if failure is not None and verdict in VERDICTS:
-                reason = found.expected.reason if found.expected else "not looked at yet"
-                entry = {"target": target, "checks": found.outcome.check.id, "verdict": verdict, "reason": reason}
-                lines += ["", f"# {shown(failure.message, 160)}", "[[expect]]"]
-                lines += [f"{key} = {_toml(value)}" for key, value in entry.items()]
+            outcome, reason = found.outcome, found.expected.reason if found.expected else "not looked at yet"
+            assert outcome.failure is not None, "only failures are expected"
+            entry = {"target": target, "checks": outcome.check.id, "verdict": outcome.verdict, "reason": reason}
+            lines += ["", f"# {shown(outcome.failure.message, 160)}", "[[expect]]"]
+            lines += [f"{key} = {_toml(value)}" for key, value in entry.items()]
     return "\n".join(lines) + "\n"
 
 

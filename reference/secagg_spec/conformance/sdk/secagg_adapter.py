@@ -473,7 +473,7 @@ def _is_event(value: Any) -> bool:
     return value["event"] in EVENTS and set(value) == {"event", "user"} and _is_integer(value["user"])
 
 
-def _is_epoch_event(value: Any) -> bool:
+def _is_visit(value: Any) -> bool:
     if not isinstance(value, dict) or not isinstance(value.get("event"), str) or value["event"] not in EPOCH_EVENTS:
         return False
     if set(value) != {"event", *EPOCH_EVENTS[value["event"]]} or type(value.get("keyed", True)) is not bool:
@@ -503,7 +503,7 @@ _TYPES: Final[dict[str, Callable[[Any], bool]]] = {
     "party": lambda value: value in ("server", "authority") or _is_integer(value),
     "alteration": lambda value: value is None or _is_alteration(value),
     "event": _is_event,
-    "visit": _is_epoch_event,
+    "visit": _is_visit,
 }
 """The simple types; the implementation checks what a step and a channel are."""
 
