@@ -88,7 +88,7 @@ def test_a_failure_that_was_not_yet_made_smaller_is_kept_when_the_run_is_ended(f
     found.keep_pending()
     outcome = found.failed["field.add/exact"]
     assert outcome.failure is not None
-    assert outcome.failure.again == 0
+    assert outcome.failure.repeats is None
     assert fuzz.UNCONFIRMED in outcome.failure.message
     assert outcome.failure.transcript
 

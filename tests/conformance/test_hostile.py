@@ -205,7 +205,7 @@ def test_after_three_hanging_checks_the_rest_is_not_run() -> None:
     assert [outcome.verdict for outcome in ran[:MOST_TIMEOUTS]] == ["timeout"] * MOST_TIMEOUTS
     assert {outcome.verdict for outcome in ran[MOST_TIMEOUTS:]} == {"not_run"}
     assert ran[0].failure is not None
-    assert ran[0].failure.again == 1
+    assert ran[0].failure.repeats is True
     assert ran[-1].failure is not None
     assert "3 checks had ended in a time-out" in ran[-1].failure.message
 

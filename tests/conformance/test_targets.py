@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 
 from secagg_spec.conformance.targets import TARGETS, Target, TargetAbsent, environments
+from tests.quick import WHOLE, exhaustive
+
+FEW = "100" if WHOLE else "8"
+"""Cases of a check; `make targets` asks for more."""
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +47,8 @@ def test_the_adapter_calls_the_released_functions(fedml: list[str]) -> None:
 @pytest.mark.slow
 def test_what_is_known_of_fedml_is_found_and_nothing_else(fedml: list[str], tmp_path: Path) -> None:
     assert fedml
-    command = [sys.executable, "-m", "secagg_spec.cli", "conform", "--target", "fedml", "--repro", str(tmp_path)]
+    command = [sys.executable, "-m", "secagg_spec.cli", "conform", "--target", "fedml", "--fuzz", FEW]
+    command += ["--repro", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     assert "fedml (FedML 0.9.6)" in done.stdout
@@ -101,10 +106,11 @@ def test_a_refusal_of_flower_is_a_reject_and_a_crash_is_an_error(flower: list[st
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", ["flower", "flower-any"])
+@pytest.mark.parametrize("target", ["flower", pytest.param("flower-any", marks=exhaustive)])
 def test_what_is_known_of_flower_is_found_and_nothing_else(flower: list[str], target: str, tmp_path: Path) -> None:
     assert flower
-    command = [sys.executable, "-m", "secagg_spec.cli", "conform", "--target", target, "--repro", str(tmp_path)]
+    command = [sys.executable, "-m", "secagg_spec.cli", "conform", "--target", target, "--fuzz", FEW]
+    command += ["--repro", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     assert f"{target} (Flower" in done.stdout

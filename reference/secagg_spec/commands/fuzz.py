@@ -141,7 +141,7 @@ class Found:
         if self.pending is not None:
             check, failure = self.pending
             message = f"{clip(failure.message, MESSAGE - len(UNCONFIRMED) - 3)} ({UNCONFIRMED})"
-            kept = bounded(replace(failure, message=message, again=0))
+            kept = bounded(replace(failure, message=message))
             self._keep(Outcome(check, failure.verdict, cases=1, failure=kept))
 
     def take(self, outcome: Outcome) -> None:

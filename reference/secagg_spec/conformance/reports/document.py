@@ -20,7 +20,7 @@ from secagg_spec.conformance.running.expectations import Judged
 from secagg_spec.conformance.running.runner import Failure, Settings
 from secagg_spec.errors import UsageError
 
-SCHEMA = "secagg-spec-report/2"
+SCHEMA = "secagg-spec-report/3"
 
 
 def as_text(data: Any) -> str:
@@ -117,7 +117,7 @@ def _failure(check: str, failure: Failure, report: TargetReport) -> dict[str, An
     requests, answers = asked_and_answered(failure)
     return {
         "message": clip(failure.message, MESSAGE),
-        "again_in_fresh_processes": failure.again,
+        "repeats": failure.repeats,
         "expected": failure.expected,
         "suggests": suspicions(check, failure),
         "requests": requests,

@@ -34,6 +34,7 @@ BROKEN = ("crash", "timeout", "error", "protocol")
 MOST_TIMEOUTS = 3
 """The number of checks with a time-out after which the remaining checks are not run."""
 _CONFIRMATIONS = 3
+"""The most fresh processes in which a failure is tried again."""
 _HANG_SECONDS = 5.0
 _MOST_SHRINKING = 10_000
 """The most requests for shrinking a case after the first failure of a check."""
@@ -47,8 +48,8 @@ class Failure:
     message: str
     transcript: tuple[Exchange, ...]
     expected: object = None
-    again: int = _CONFIRMATIONS
-    """In how many of three fresh processes the failure recurred; a time-out is retried in one process only."""
+    repeats: bool | None = None
+    """Whether it recurred in a fresh process; None if that was not tried, as where the adapter draws by itself."""
     clauses: tuple[str, ...] = ()
     """The broken clauses, if a correct step before the fault had a wrong answer."""
     at: chart.Place | None = None
@@ -459,23 +460,22 @@ def _confirmed(connection: Connection, caps: Capabilities, met: _Run) -> Failure
             return smallest
         return _confirm(connection, caps, met.first)
     except AdapterUnusable as unusable:
-        return replace(met.last, message=f"{met.last.message} (and it could not be started again: {unusable})", again=0)
+        return replace(met.last, message=f"{met.last.message} (and it could not be started again: {unusable})")
 
 
 def _confirm(connection: Connection, caps: Capabilities, failure: Failure) -> Failure:
-    """Send the requests of a failure to fresh processes, and count the processes that give the same answers.
+    """Send the requests of a failure to fresh processes, at most three, until one gives the same answers.
 
     If an adapter takes explicit randomness, or these requests need none, a fresh process must answer in the same way.
-    If no fresh process does, the failure is that an answer depends on earlier requests (ADP-03).
+    If none of the three does, the failure is that an answer depends on earlier requests (ADP-03).
     """
     if any(caps.offers(e.request.op) and _draws(e.request) for e in failure.transcript):
         return failure
     times = 1 if failure.verdict == "timeout" else _CONFIRMATIONS
-    again = sum(_repeats(connection, failure) for _ in range(times))
-    if again:
-        return replace(failure, again=again)
+    if any(_repeats(connection, failure) for _ in range(times)):
+        return replace(failure, repeats=True)
     message = f"{failure.message} (but not in a fresh process: an answer depends on the requests before it)"
-    return replace(failure, verdict="inconsistent", message=message, again=0)
+    return replace(failure, verdict="inconsistent", message=message, repeats=False)
 
 
 def _draws(request: Request) -> bool:
