@@ -53,7 +53,7 @@ EVERYTHING = Range()
 MOST_VALUES = 1000
 """The largest number of values, or of parameter sets, in a declaration."""
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)", re.ASCII)
-_DIGITS = 40
+_DIGITS = 160
 
 
 @dataclass(frozen=True)
@@ -266,6 +266,8 @@ def graph_allows(N: int, t: int, k: int) -> bool:
 def _allowed_set(name: str, entry: dict[str, int]) -> bool:
     if set(entry) == {"N", "t", "k"}:
         return graph_allows(**entry)
+    if set(entry) == {"N", "t"}:
+        return 1 <= entry["t"] <= entry["N"] >= 2
     N, T, U, D = entry.get("N", 2), entry.get("T", 1), entry.get("U"), entry.get("D", 0)
     enough = T + 2 if name.startswith(("seal.", "lightsecagg.", "lightsecagg_active.")) else T + 1
     if name.startswith("basecagg."):

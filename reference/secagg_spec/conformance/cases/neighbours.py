@@ -22,7 +22,8 @@ from secagg_spec.conformance.sessions.choices import among
 X = TypeVar("X")
 
 AVERAGE, UNMASKING, RECOVERY = "secagg.average", "secagg.unmasking", "secagg.recovery"
-OPERATIONS = (AVERAGE, UNMASKING, RECOVERY)
+SUM, VIEW = "secagg.sum", "secagg.view"
+OPERATIONS = (AVERAGE, UNMASKING, RECOVERY, SUM, VIEW)
 USERS = 12
 _MOST = 40
 _KEPT = 256
@@ -30,6 +31,10 @@ _NEXT = 4
 _LAST = 2**31 - 1
 _MODULI = (2**32, 2**16, 2**31, 2**32 - 5, 10**6, 251)
 _LEVELS = (1, 2, 3, 10, 2**6, 2**10, 2**16, 10**6, 2**20, 2**32)
+MOST_SUMMED = 2**521
+"""The largest modulus of a sum of integers."""
+_SUMMED = (2**32, 251, 2**16, 2**64, 2, 10**6, 2**61 - 1, 2**128, 2**255 - 19, 2**521 - 1, MOST_SUMMED)
+_SUMMERS = 8
 _CLIPS = (1, 2, 3, 8, 100)
 _WEIGHTS = (1, 2, 10, 100, 1000)
 
@@ -76,6 +81,8 @@ class Scale:
 
 def possible(caps: Capabilities, operation: str, *, bearable: bool) -> bool:
     """Return whether the declared ranges hold numbers that the text allows and that are fast enough to try."""
+    if operation in (SUM, VIEW):
+        return bool(sum_moduli(caps, operation)) and bool(sum_rosters(caps, operation))
     found = rosters(caps, operation) if bearable else (rosters(caps, operation) or _any_roster(caps, operation))
     return bool(found) and (
         operation == UNMASKING or bool(scales(caps, min(roster.N for roster in found), operation=operation))
@@ -133,6 +140,21 @@ def roster(draw: Any, caps: Capabilities, operation: str, spare: int = 0) -> Ros
 def one_of(draw: Any, found: Sequence[X]) -> X:
     """Draw one of some things by its number, so that a replay can record what was drawn."""
     return found[int(draw(st.integers(0, len(found) - 1)))]
+
+
+def sum_moduli(caps: Capabilities, operation: str) -> list[int]:
+    """Return declared moduli of a sum of integers, with the ends of the declared range."""
+    return _listed(caps.range(operation, "R"), _SUMMED, 2, MOST_SUMMED)
+
+
+def sum_rosters(caps: Capabilities, operation: str, spare: int = 0) -> list[tuple[int, int]]:
+    """Return declared pairs (N, t) with t <= N - spare: N up to 8, or a few from the declared minimum on."""
+    N, t = (caps.range(operation, name) for name in ("N", "t"))
+    found = [(chosen["N"], chosen["t"]) for chosen in caps.parameter_sets(operation)]
+    if not found:
+        most = _MOST if N.values is not None else min(_MOST, max(_SUMMERS, (N.low or 2) + 2))
+        found = [(users, least) for users in _options(N, 2, most) for least in _options(t, 1, users)]
+    return [(n, least) for n, least in found if n in N and least in t and n <= _MOST and least <= n - spare]
 
 
 def exact_weights(caps: Capabilities) -> bool:

@@ -29,6 +29,7 @@ from secagg_spec.conformance.cases import (
     requests,
     staleness,
     strategies,
+    sums,
 )
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sessions.choices import among, shared
@@ -301,6 +302,7 @@ VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     "shamir.share": _share,
     "shamir.reconstruct": _reconstruct,
     **neighbour_rounds.VALID,
+    **sums.VALID,
     **staleness.VALID,
     **basecagg_functions.VALID,
     **basa_functions.VALID,

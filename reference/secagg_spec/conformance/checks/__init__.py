@@ -53,6 +53,7 @@ from secagg_spec.conformance.checks import (
     shamir,
     staleness,
     streams,
+    sums,
 )
 from secagg_spec.conformance.checks.base import REGISTRY, Check
 
@@ -111,5 +112,6 @@ __all__ = [
     "shamir",
     "staleness",
     "streams",
+    "sums",
 ]
 ends.register()

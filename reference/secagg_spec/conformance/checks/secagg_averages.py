@@ -14,7 +14,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack_reals, unpack
 from secagg_spec.conformance.cases import neighbours
 from secagg_spec.conformance.cases.neighbour_rounds import EARLY, LATE, Average, altered, average, dropping
-from secagg_spec.conformance.cases.neighbours import AVERAGE, RECOVERY, UNMASKING, Scale
+from secagg_spec.conformance.cases.neighbours import AVERAGE, RECOVERY, SUM, UNMASKING, Scale
 from secagg_spec.conformance.cases.requests import place_of
 from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks.base import (
@@ -313,5 +313,6 @@ def _phases(operation: str) -> None:
 for _name in (AVERAGE, UNMASKING):
     _threshold(_name)
     _degree(_name)
+for _name in (AVERAGE, UNMASKING, SUM):
     _drop(_name)
     _phases(_name)

@@ -33,7 +33,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 PROTOCOL: Final = (1, 1)
 MAX_LINE: Final = 67_108_864
 _DECIMAL: Final = re.compile("-?(0|[1-9][0-9]*)")
-_DIGITS: Final = 40
+_DIGITS: Final = 160
 _NOT_HEX: Final = re.compile("[^0-9a-f]")
 
 OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {}
@@ -54,8 +54,8 @@ NUMBERS: Final[dict[str, tuple[str, ...]]] = {}
 PARTIES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {}
 """The parties that ``session.new`` can open: the members of ``setup``, and the names of the sampled values."""
 
-DRAWING: Final = {"pair.agree", "pair.seal"}
-"""The operations that draw if they get no sampled values; the pair operations draw keys in every call."""
+DRAWING: Final = {"pair.agree", "pair.seal", "secagg.view"}
+"""The operations that draw if they get no sampled values; these three draw in every call."""
 
 DECIMALS: Final = ("q", "R", "level", "round", "c_l", "c_g", "start", "tau")
 """The numbers that are decimal strings; other members without a type are integers."""
@@ -132,6 +132,8 @@ basecagg.rounds | *q *N *D *U *T d K c_l c_g tau_max kind:text numerator denomin
 secagg.average | *R *N *t *k *clip *level *max_weight weights:[integer] x:[binary64] drop:{advertise_keys:[integer],share_keys:[integer],masked_input:[integer],unmasking:[integer]} | rounding:[binary64] | average:binary64 contributors:[integer]
 secagg.unmasking | *N *t *k drop:{advertise_keys:[integer],share_keys:[integer],masked_input:[integer]} user requests:[{survivors:[integer],dropped:[integer]}] | | answers:[released]
 secagg.recovery | *R *N *t *k *clip *level *max_weight weights:[integer] x:[binary64] drop:{advertise_keys:[integer],share_keys:[integer],masked_input:[integer],unmasking:[integer]} user owner kind:text | rounding:[binary64] | average:binary64 contributors:[integer]
+secagg.sum | *R *N *t updates:[bytes] drop:{setup:[integer],input:[integer],answer:[integer]} | | sum:bytes contributors:[integer]
+secagg.view | *R *N *t updates:[bytes] drop:{setup:[integer],input:[integer],answer:[integer]} viewer:party | | vectors:[bytes] strings:[bytes]
 staleness.weight | kind:text numerator denominator start *level tau | rounding:binary64 | weight:decimal
 basecagg.encode | *q K c_l c_g x:binary64 | rounding:binary64 | value:vector
 basecagg.mask | *q K c_g update:vector mask:vector | | masked:vector
@@ -558,16 +560,28 @@ def said(form: str) -> str:
 ROUND_PHASES: Final = tuple(name for name, _ in members(form("secagg.average", "drop")))
 """The phases of a round of SecAgg, in their order."""
 
+SUM_PHASES: Final = tuple(name for name, _ in members(form("secagg.sum", "drop")))
+"""The parts of a round of ``secagg.sum``, in their order."""
+
+
+def element_bytes(R: int) -> int:
+    """Return in how many bytes an element modulo R is written in ``secagg.sum`` and ``secagg.view``."""
+    return max(4, ((R - 1).bit_length() + 7) // 8)
+
 
 def unpack(text: str, width: int = 4) -> list[int]:
     """Return the unsigned integers of `width` bytes in a string of hex digits."""
     data = _unhex(text, width)
-    return list(struct.unpack(f"<{len(data) // width}{'I' if width == 4 else 'Q'}", data))
+    if width == 4:
+        return list(struct.unpack(f"<{len(data) // 4}I", data))
+    return [int.from_bytes(data[at : at + width], "little") for at in range(0, len(data), width)]
 
 
-def pack(values: Sequence[int]) -> str:
-    """Return a vector of elements as hex digits."""
-    return struct.pack(f"<{len(values)}I", *values).hex()
+def pack(values: Sequence[int], width: int = 4) -> str:
+    """Return a vector of elements, each of `width` bytes, as hex digits."""
+    if width == 4:
+        return struct.pack(f"<{len(values)}I", *values).hex()
+    return b"".join(value.to_bytes(width, "little") for value in values).hex()
 
 
 def unpack_reals(text: str) -> list[float]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from secagg_spec import __version__
 from secagg_spec.arithmetic import mds, modular, quantizer, sampling, validate
+from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.codes import REJECT_CODES, reject_code
 from secagg_spec.conformance.adapter.wire import pack
@@ -29,6 +30,7 @@ from secagg_spec.conformance.targets.reference import (
     sessions,
     shamir,
     staleness,
+    sums,
 )
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
@@ -38,11 +40,15 @@ Handler = Callable[..., dict[str, Any]]
 _SESSION = b"secagg-spec kit."
 
 
+_DECLARED = {name: {"ranges": {"R": {"max": MAX_MODULUS}, "N": {"min": 3}, "t": {"min": 3}}} for name in sums.HANDLERS}
+"""SecAgg's modulus is at most 2**32, and its T = t - 2 at least 1."""
+
+
 def build() -> Adapter:
     """Return the reference as an adapter."""
     adapter = Adapter("secagg-spec reference", __version__)
     for name, handler in HANDLERS.items():
-        adapter.operation(name)(_refusing(handler))
+        adapter.operation(name, **_DECLARED.get(name, {}))(_refusing(handler))
     for name, handler in sessions.handlers().items():
         declared = {"parties": list(PARTIES)} if name == "session.new" else {}
         adapter.operation(name, **declared)(_refusing(handler))
@@ -206,6 +212,7 @@ HANDLERS: dict[str, Handler] = {
     **active.HANDLERS,
     **shamir.HANDLERS,
     **neighbours.HANDLERS,
+    **sums.HANDLERS,
     **staleness.HANDLERS,
     **basecagg.HANDLERS,
     **sessions.HANDLERS,

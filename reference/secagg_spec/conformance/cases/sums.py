@@ -1,0 +1,100 @@
+"""Sums of integers by any protocol: ``secagg.sum`` and ``secagg.view`` (spec/adapter.md, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases import neighbours, strategies
+from secagg_spec.conformance.cases.neighbours import SUM, VIEW, sum_moduli, sum_rosters
+from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.sdk.secagg_adapter import SUM_PHASES, element_bytes
+from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.crypto.entropy import SeededSource
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A round that sums updates: its numbers, the updates of N users as integers, and who drops out when."""
+
+    R: int
+    N: int
+    t: int
+    updates: tuple[tuple[int, ...], ...]
+    drop: dict[str, list[int]]
+
+    @property
+    def contributors(self) -> list[int]:
+        """The users that send a hidden update."""
+        gone = {user for phase in SUM_PHASES[:2] for user in self.drop[phase]}
+        return [user for user in range(self.N) if user not in gone]
+
+    @property
+    def total(self) -> list[int]:
+        """The sum of the updates of the contributors."""
+        columns = zip(*(self.updates[user] for user in self.contributors), strict=True)
+        return [sum(column) % self.R for column in columns]
+
+    def params(self, **changes: Any) -> dict[str, Any]:
+        """Return the ``params`` of a request, with changes."""
+        rows = [written(self.R, row) for row in self.updates]
+        return {"R": self.R, "N": self.N, "t": self.t, "updates": rows, "drop": self.drop, **changes}
+
+
+def written(R: int, values: Sequence[int]) -> str:
+    """Return elements modulo R as hex digits."""
+    width = element_bytes(R)
+    return b"".join(value.to_bytes(width, "little") for value in values).hex()
+
+
+def read(R: int, text: str) -> list[int]:
+    """Return the numbers in hex digits; raise `ValueError` where they do not fill whole entries."""
+    width, data = element_bytes(R), bytes.fromhex(text)
+    if len(data) % width:
+        raise ValueError(f"{len(data)} bytes; elements modulo {R} have {width} each")
+    return [int.from_bytes(data[at : at + width], "little") for at in range(0, len(data), width)]
+
+
+def drawn(draw: Any, caps: Capabilities, operation: str = SUM, spare: int = 0) -> Sum:
+    """Draw a round without dropouts."""
+    N, t = neighbours.one_of(draw, sum_rosters(caps, operation, spare))
+    R, d, kind = draw(among(sum_moduli(caps, operation))), strategies.length(draw, 1, 3), draw(among(_KINDS))
+    seed = draw(st.integers(0, 2**32 - 1))
+    rows = [elements(R, d, seed, user) if kind == "random" else _PLAIN[kind](R, d, user) for user in range(N)]
+    return Sum(R, N, t, tuple(rows), neighbours.nobody(SUM_PHASES))
+
+
+_PLAIN: dict[str, Callable[[int, int, int], tuple[int, ...]]] = {
+    "users": lambda R, d, user: tuple((user + 1 + at) % R for at in range(d)),
+    "largest": lambda R, d, user: (R - 1,) * d,
+    "zeros": lambda R, d, user: (0,) * d,
+}
+_KINDS = (*_PLAIN, "random")
+
+
+def elements(R: int, d: int, seed: int, label: object) -> tuple[int, ...]:
+    """Return d pseudo-random elements modulo R."""
+    source, width = SeededSource(seed.to_bytes(4, "little"), f"sum {label}"), element_bytes(R) + 8
+    return tuple(int.from_bytes(source.take(width), "little") % R for _ in range(d))
+
+
+def dropping(draw: Any, given: Sum, count: int, phases: Sequence[str]) -> Sum:
+    """Return the round with `count` drawn users that drop out in the given phases."""
+    return replace(given, drop=neighbours.dropouts(draw, given.N, count, phases, SUM_PHASES))
+
+
+def _sum(draw: Any, caps: Capabilities) -> Valid:
+    return Valid(drawn(draw, caps).params(), {})
+
+
+def _view(draw: Any, caps: Capabilities) -> Valid:
+    given = drawn(draw, caps, VIEW)
+    viewer = draw(among(("server", *range(given.N))))
+    return Valid(given.params(viewer=viewer), {})
+
+
+VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {SUM: _sum, VIEW: _view}

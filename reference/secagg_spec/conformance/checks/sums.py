@@ -1,0 +1,279 @@
+"""Checks of sums of integers by any protocol, and of what each party sees (spec/adapter.md, section 4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import MAX_MODULUS, PrimeField, is_prime
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases import neighbours, sums
+from secagg_spec.conformance.cases.neighbours import MOST_SUMMED, SUM, VIEW, sum_moduli, sum_rosters
+from secagg_spec.conformance.cases.requests import place_of
+from secagg_spec.conformance.cases.sums import Sum
+from secagg_spec.conformance.checks.base import (
+    BAD_PARAM,
+    LENGTH,
+    NONCANONICAL,
+    OUTSIDE,
+    TOO_FEW,
+    TWICE,
+    Caller,
+    CheckFailed,
+    check,
+    fail,
+)
+from secagg_spec.conformance.checks.outside_hiding import Hidden, demand_hidden
+from secagg_spec.conformance.checks.outside_probes import leaked
+from secagg_spec.conformance.outside.leaks import Leak
+from secagg_spec.conformance.outside.spread import primes
+from secagg_spec.conformance.sdk.secagg_adapter import SUM_PHASES
+from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.privacy.echelon import eliminate
+from secagg_spec.privacy.howell import RowModule
+
+_WRONG = BAD_PARAM | TOO_FEW | LENGTH | NONCANONICAL | OUTSIDE | TWICE
+_BITS = 60
+"""No false alarm but with a probability of 2**-60: so many more rounds are played than there are unknowns."""
+_COLUMNS = 400
+
+
+def _spares(caps: Capabilities) -> bool:
+    return bool(sum_rosters(caps, SUM, 1))
+
+
+@check("secagg.sum/exact", "ADP-41", operations=(SUM,), examples=40)
+def exact(draw: Any, call: Caller) -> None:
+    """A round without dropouts gives the sum over all users."""
+    _judge(call, sums.drawn(draw, call.caps))
+
+
+def _dropouts(name: str, *phases: str) -> None:
+    @check(f"secagg.sum/{name}-dropouts", "ADP-41", operations=(SUM,), applies=_spares, examples=25)
+    def dropouts(draw: Any, call: Caller) -> None:
+        """When users drop out and t or more are left, the sum is that of the users that sent an update."""
+        given = sums.drawn(draw, call.caps, spare=1)
+        _judge(call, sums.dropping(draw, given, draw(st.integers(1, given.N - given.t)), phases))
+
+
+_dropouts("setup", SUM_PHASES[0])
+_dropouts("late", *SUM_PHASES[1:])
+
+
+def _judge(call: Caller, given: Sum) -> None:
+    call.by_relation = True
+    result = call.result(SUM, given.params())
+    if result.get("contributors") != given.contributors:
+        got, want = result.get("contributors"), given.contributors
+        raise CheckFailed("wrong_value", f"contributors are {got}, must be {want}", want)
+    got = _elements(given.R, result.get("sum"), "sum")
+    if got != given.total:
+        fail(f"the sum modulo {given.R} is {got}, must be {given.total}", [str(value) for value in given.total])
+
+
+def _elements(R: int, text: Any, what: str) -> list[int]:
+    if not isinstance(text, str):
+        raise CheckFailed("protocol", f"{what} is no string of hex digits")
+    try:
+        return sums.read(R, text)
+    except ValueError as error:
+        raise CheckFailed("protocol", f"{what} is no vector: {error}") from None
+
+
+@check("secagg.sum/too-few", "ADP-41", operations=(SUM,), examples=25)
+def too_few(draw: Any, call: Caller) -> None:
+    """A round in which fewer than t users are left fails with a rejection."""
+    given = sums.drawn(draw, call.caps)
+    left = draw(st.integers(0, given.t - 1))
+    given = sums.dropping(draw, given, given.N - left, (draw(among(SUM_PHASES)),))
+    call.refused(SUM, given.params(), TOO_FEW, f"{left} users are left and t = {given.t} are needed")
+
+
+@check("secagg.sum/wrong", "ADP-42", operations=(SUM,), examples=40)
+def wrong(draw: Any, call: Caller) -> None:
+    """A modulus, a number of users or a threshold that the text forbids is refused, and so are wrong updates."""
+    given = sums.drawn(draw, call.caps)
+    rows = [sums.written(given.R, row) for row in given.updates]
+    at, one = place_of(draw, rows), sums.written(given.R, (0,))
+    beyond = (2 ** (4 * len(one)) - 1).to_bytes(len(one) // 2, "little").hex()
+    kinds: dict[str, dict[str, Any]] = {
+        **{f"R = {R}": {"R": R} for R in (0, 1, -1, MOST_SUMMED + 1)},
+        **{f"t = {t}": {"t": t} for t in (0, -1, given.N + 1)},
+        "N = 1": {"N": 1, "t": 1, "updates": rows[:1]},
+        "one update is longer": {"updates": [*rows[:at], rows[at] + one, *rows[at + 1 :]]},
+        "the updates have no elements": {"updates": [""] * given.N},
+        "an update is missing": {"updates": rows[:-1]},
+        "there is an update too many": {"updates": [*rows, rows[at]]},
+    }
+    if int.from_bytes(bytes.fromhex(beyond), "little") >= given.R:
+        changed = [*rows[:at], beyond + rows[at][len(one) :], *rows[at + 1 :]]
+        kinds |= {"an element is not below R": {"updates": changed}}
+    why = draw(among(tuple(kinds)))
+    call.refused(SUM, given.params(**kinds[why]), _WRONG, why)
+
+
+@check("secagg.view/viewer", "ADP-42", operations=(VIEW,), examples=10)
+def viewer(draw: Any, call: Caller) -> None:
+    """A viewer that is not in the round, or drops out of it, is refused."""
+    given, gone = sums.drawn(draw, call.caps, VIEW), draw(st.booleans())
+    spare = [pair for pair in sum_rosters(call.caps, VIEW, 1) if pair == (given.N, given.t)]
+    who, why = given.N, f"viewer is {given.N} and N is {given.N}"
+    if gone and spare:
+        given = sums.dropping(draw, given, 1, SUM_PHASES)
+        (who,) = (user for users in given.drop.values() for user in users)
+        why = f"user {who}, the viewer, drops out"
+    call.refused(VIEW, given.params(viewer=who), _WRONG, why)
+
+
+# ------------------------------------------------------------------------------------------------ what a party sees
+
+
+@dataclass(frozen=True)
+class _Watching:
+    """Rounds that one party sees; each update of a round may be another one."""
+
+    call: Caller
+    given: Sum
+    viewer: str | int
+
+    def seen(self, updates: Sequence[Sequence[int]]) -> tuple[list[list[int]], list[bytes]]:
+        """Play a round with these updates, and return what the party sees: vectors, and strings."""
+        self.call.transcript.clear()
+        given = replace(self.given, updates=tuple(map(tuple, updates)))
+        result = self.call.result(VIEW, given.params(viewer=self.viewer))
+        vectors, strings = result.get("vectors"), result.get("strings")
+        if not isinstance(vectors, list) or not isinstance(strings, list):
+            raise CheckFailed("protocol", f"{VIEW}: the result has no lists 'vectors' and 'strings'")
+        try:
+            data = [bytes.fromhex(text) for text in strings]
+        except (TypeError, ValueError) as error:
+            raise CheckFailed("protocol", f"{VIEW}: strings are not hex digits: {error}") from None
+        return [_elements(given.R, text, f"vectors[{at}]") for at, text in enumerate(vectors)], data
+
+    def allowed(self) -> Iterator[list[int]]:
+        """Yield what the party may know: the sums of each element over the contributors, and its own update."""
+        d = len(self.given.updates[0])
+        own = [self.viewer] if isinstance(self.viewer, int) else []
+        for users in (self.given.contributors, own):
+            for place in range(d):
+                yield [int(user in users and at == place) for user in range(self.given.N) for at in range(d)]
+
+
+def _watching(draw: Any, call: Caller) -> _Watching:
+    """Draw a round of the fewest users of which three send updates, and who watches it."""
+    pairs = [pair for pair in sum_rosters(call.caps, VIEW) if pair[0] >= 3] or sum_rosters(call.caps, VIEW)
+    spare = [pair for pair in pairs if pair[1] < pair[0] > 3]
+    dropping = draw(st.booleans()) and bool(spare)
+    N, t = min(spare) if dropping else min(pairs)
+    drop = neighbours.nobody(SUM_PHASES)
+    if dropping:
+        drop[draw(among(SUM_PHASES[1:]))].append(N - 1)
+    usual = [R for R in sum_moduli(call.caps, VIEW) if R <= MAX_MODULUS or _divisors(R)]
+    R = draw(among(tuple(usual) or tuple(sum_moduli(call.caps, VIEW))))
+    return _Watching(call, Sum(R, N, t, ((0, 0),) * N, drop), draw(among(("server", 0))))
+
+
+def _divisors(R: int) -> tuple[int, ...]:
+    """Return primes that divide R: all up to 2**32, and beyond, R itself or those that are found fast."""
+    if R <= MAX_MODULUS:
+        return primes(R)
+    return (R,) if is_prime(R) else tuple(p for p in (2, 3, 5, 7, 11, 13) if R % p == 0)
+
+
+@check("privacy/secagg.view", "ADP-43", operations=(VIEW,), examples=6)
+def view(draw: Any, call: Caller) -> None:
+    """No combination of what a party sees is a combination of updates, but for sums and its own update."""
+    watching, seed = _watching(draw, call), draw(st.integers(0, 2**32 - 1))
+    R, N, d = watching.given.R, watching.given.N, len(watching.given.updates[0])
+    call.by_relation = True
+    rows: list[list[int]] = []
+    names: list[str] = []
+    needed = 1
+    while len(rows) < needed:
+        updates = [sums.elements(R, d, seed, f"{len(rows)} {user}") for user in range(N)]
+        vectors, _ = watching.seen(updates)
+        flat = [value for vector in vectors for value in vector][:_COLUMNS]
+        if not rows:
+            names = [f"vectors[{at}][{place}]" for at, vector in enumerate(vectors) for place in range(len(vector))]
+            names = names[:_COLUMNS]
+            needed = len(flat) + N * d + 2 + math.ceil(_BITS / math.log2(min(_divisors(R), default=2)))
+        rows.append([*(flat + [0] * len(names))[: len(names)], *(value for row in updates for value in row)])
+    secrets = [f"updates[{user}][{at}]" for user in range(N) for at in range(d)]
+    for p in _divisors(R):
+        allowed = RowModule(p, N * d, [[value % p for value in row] for row in watching.allowed()])
+        found = [relation for relation in _relations(p, rows) if tuple(relation[len(names) :]) not in allowed]
+        if found:
+            best = min(found, key=lambda relation: sum(map(bool, relation)))
+            seen, learned = tuple(best[: len(names)]), tuple(-value % p for value in best[len(names) :])
+            constant = sum(weight * value for weight, value in zip(best, rows[0], strict=True)) % p
+            own = (watching.viewer,) if isinstance(watching.viewer, int) else ()
+            leaked(Leak(p, own, not own, tuple(names), tuple(secrets), seen, learned, constant))
+    call.transcript.clear()
+    call.limits.append("combinations that are not affine, as of a generator's stream with its seed, are not looked for")
+
+
+def _relations(p: int, rows: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return a basis of the combinations of columns that are the same in all rows, modulo a prime."""
+    moved = [[(value - first) % p for value, first in zip(row, rows[0], strict=True)] for row in rows[1:]]
+    if p <= MAX_MODULUS:
+        done = eliminate(PrimeField(p), np.array(moved, dtype=np.uint64), reduced=True)
+        work, pivots = done.work.tolist(), {column: row for row, column in done.pivots}
+    else:
+        work, pivots = _eliminated(p, moved)
+    width = len(rows[0])
+    found = []
+    for free in set(range(width)) - set(pivots):
+        relation = [0] * width
+        relation[free] = 1
+        for column, row in pivots.items():
+            relation[column] = -work[row][free] % p
+        found.append(relation)
+    return found
+
+
+def _eliminated(p: int, work: list[list[int]]) -> tuple[list[list[int]], dict[int, int]]:
+    """Return a reduced echelon form modulo a prime of any size, and the row of each pivot column."""
+    pivots: dict[int, int] = {}
+    for column in range(len(work[0])):
+        at = len(pivots)
+        chosen = next((row for row in range(at, len(work)) if work[row][column]), None)
+        if chosen is None:
+            continue
+        work[at], work[chosen] = work[chosen], work[at]
+        inverse = pow(work[at][column], -1, p)
+        work[at] = [value * inverse % p for value in work[at]]
+        for row, values in enumerate(work):
+            if row != at and values[column]:
+                factor = values[column]
+                work[row] = [(value - factor * pivot) % p for value, pivot in zip(values, work[at], strict=True)]
+        pivots[column] = at
+    return work, pivots
+
+
+@check("privacy/secagg.view/contrast", "ADP-43", operations=(VIEW,), examples=1)
+def contrast(draw: Any, call: Caller) -> None:
+    """What a party sees looks alike, whichever users a sum comes from."""
+    watching, seed = _watching(draw, call), draw(st.integers(0, 2**32 - 1))
+    given = watching.given
+    first, second = [user for user in given.contributors if user != watching.viewer][:2]
+    vectors, strings = watching.seen(given.updates)
+    names = [*(f"vectors[{at}]" for at in range(len(vectors))), *(f"strings[{at}]" for at in range(len(strings)))]
+    sizes = [len(sums.written(given.R, vector)) // 2 for vector in vectors] + [len(text) for text in strings]
+
+    def seen(coins: Sequence[bool], seed: int) -> list[bytes]:
+        moved = [list(row) for row in given.updates]
+        moved[first] = [(given.R - 1) * coin for coin in coins]
+        moved[second] = [(given.R - 1) * (not coin) for coin in coins]
+        came, others = watching.seen(moved)
+        parts = [
+            bytes.fromhex(sums.written(given.R, [value % given.R for value in vector])) for vector in came
+        ] + others
+        parts += [b""] * len(names)
+        return [part[:size].ljust(size, b"\0") for part, size in zip(parts, sizes, strict=False)]
+
+    demand_hidden(call, Hidden(VIEW, len(given.updates[0]), names, seen, range(len(vectors))), seed)
