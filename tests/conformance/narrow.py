@@ -21,6 +21,7 @@ from secagg_spec.conformance.adapter.capabilities import (
 )
 from secagg_spec.conformance.adapter.wire import AdapterUnusable, Answer
 from secagg_spec.conformance.cases import neighbours
+from secagg_spec.conformance.cases.multi_round_oracles import STRATEGIES
 from secagg_spec.conformance.cases.strategies import refuse_impossible
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, PARTIES, Reject, check_form, form
 from secagg_spec.conformance.targets.reference import adapter as reference
@@ -52,6 +53,8 @@ def ranges(name: str) -> st.SearchStrategy[dict[str, Any]]:
     """Return a strategy of ranges of one parameter: bounds, one of them at least, or a list."""
     if name == "format":
         return st.sampled_from((["binary64"], ["binary32"], ["binary32", "binary64"])).map(lambda v: {"values": v})
+    if name == "strategy":
+        return st.lists(st.sampled_from(STRATEGIES), min_size=1, unique=True).map(lambda v: {"values": v})
     numbers = _NUMBERS.get(name, _USERS)
     listed = st.lists(numbers, min_size=1, max_size=3).map(
         lambda v: {"values": [str(n) if n > 9 and name in ("q", "R") else n for n in v]}
@@ -108,6 +111,8 @@ _GRADES = st.sampled_from(("explicit", "seeded", "none"))
 @st.composite
 def _declaration(draw: Any, operation: str) -> dict[str, Any]:
     """Draw what one operation declares; a range that leaves nothing is drawn anew, without it in the end."""
+    if operation in (neighbours.SUM, neighbours.VIEW):
+        return dict(reference.build().hello["operations"][operation])
     declared: dict[str, Any] = {}
     if draw(st.integers(0, 3)) == 0 and OPERATIONS[operation][1]:
         declared["randomness"] = draw(_GRADES)
@@ -183,11 +188,12 @@ def _explicit(caps: Capabilities, request: dict[str, Any]) -> dict[str, Any]:
     values = rand if grade == "explicit" else _sampled(op, names, {**params, **params.get("numbers", {})}, seed)
     if (
         op in ("quantizer.quantize", "basecagg.encode")
-        and caps.policy("quantizer.rounding") == "nearest"
+        and caps.policy("quantizer.rounding") != "stochastic"
         and _is_text(values["rounding"])
     ):
+        fixed = {"nearest": 0.5, "floor": 1 - 2.0**-53}[caps.policy("quantizer.rounding")]
         values = {
-            "rounding": np.full(len(values["rounding"]) // 16, 0.5).tobytes().hex()
+            "rounding": np.full(len(values["rounding"]) // 16, fixed).tobytes().hex()
             + values["rounding"][len(values["rounding"]) // 16 * 16 :]
         }
     return {**request, "rand": values}
@@ -300,8 +306,11 @@ def _vector(values: Any) -> str:
 
 
 def _with_policies(caps: Capabilities, request: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer with the middle element decoded as the policy says."""
+    """Return the answer with the middle element decoded as the policy says, and without shares that nobody holds."""
     params = request["params"]
+    if request["op"] == "secagg.unmasking" and caps.policy("unmasking.own_share") == "none" and "result" in answer:
+        for entry in answer["result"]["answers"]:
+            entry.update({"seeds": [u for u in entry["seeds"] if u != params["user"]]} if "seeds" in entry else {})
     if (
         request["op"] != "quantizer.dequantize"
         or caps.policy("quantizer.middle") != "negative"

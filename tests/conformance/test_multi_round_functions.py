@@ -26,6 +26,7 @@ from tests.quick import WHOLE
 NAMES = ("select.family", "select.batch", "select.session", "select.complete", "select.request", "audit.privacy")
 MINE = sorted(id for id in REGISTRY if set(REGISTRY[id].operations) & set(NAMES))
 OFTEN = {f"select.batch/{kind}-{strategy}" for strategy in STRATEGIES for kind in ("often", "alike")}
+CAPS = narrow.understood(reference.build().hello)
 COMMON = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -131,7 +132,7 @@ def test_every_wrong_number_is_wrong_and_every_drawn_one_right(data: Any) -> Non
 @given(st.data())
 def test_a_drawn_choice_has_a_round_exactly_where_it_says(data: Any) -> None:
     lack = data.draw(st.integers(0, 2))
-    made = multi_round_functions.choice(data.draw, lack=lack)
+    made = multi_round_functions.choice(data.draw, CAPS, lack=lack)
     enough = len(made.numbers.complete(made.available)) >= made.numbers.per_round
     assert enough is (lack == 0)
     assert (made.users() is None) is (lack > 0)
@@ -145,7 +146,7 @@ def test_all_kinds_of_choices_are_drawn() -> None:
     @settings(max_examples=1000, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def look(data: Any) -> None:
-        made = multi_round_functions.choice(data.draw)
+        made = multi_round_functions.choice(data.draw, CAPS)
         least = [user for user in made.available if made.frequencies[user] == min(made.frequencies)]
         here = {
             made.numbers.T * batch + at

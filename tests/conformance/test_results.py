@@ -95,7 +95,8 @@ def report(tmp_path: Path, **changes: Any) -> Path:
     """Return a report of one run of one target, with changes to it, as the command writes it."""
     check = {
         "check": "echo/identity", "clauses": ["ADP-03"], "text": "", "verdict": "pass", "note": None,
-        "by_relation": False, "reason_checked": True, "expected_failure": None, "cases": 1, "failure": None,
+        "by_relation": False, "reason_checked": True, "expected_failure": None, "cases": 1, "inexpressible": 0,
+        "failure": None,
     }  # fmt: skip
     about = {"name": "n", "version": "1", "language": "python", "policy": {}, "operations": {"echo": {}}}
     target = {

@@ -16,17 +16,21 @@ Grade = Literal["explicit", "seeded", "none"]
 GRADES = ("explicit", "seeded", "none")
 POLICIES: Mapping[str, tuple[str, ...]] = {
     "mds.code": ("vandermonde", "other"),
-    "quantizer.rounding": ("stochastic", "nearest"),
+    "quantizer.rounding": ("stochastic", "nearest", "floor"),
     "quantizer.middle": ("positive", "negative"),
     "prg.stream": ("aes-ctr", "other"),
     "shamir.field": ("mersenne521", "other"),
     "pair.sealing": ("chacha20-poly1305", "other"),
     "average.weights": ("exact", "quantised"),
+    "unmasking.own_share": ("held", "none"),
 }
 INTEGER_RANGES = ("N", "D", "U", "T", "weight", "t", "n", "k", "clip", "max_weight")
 DECIMAL_RANGES = ("q", "level", "R")
-SET_MEMBERS = ("N", "D", "U", "T", "t", "k")
-RANGED = (*INTEGER_RANGES, *DECIMAL_RANGES, "format")
+SET_MEMBERS = ("N", "D", "U", "T", "t", "k", "n")
+TEXT_RANGES = ("format", "strategy")
+LENGTH_RANGES = ("key", "secret")
+"""Parameters of bytes: their range is one of lengths."""
+RANGED = (*INTEGER_RANGES, *DECIMAL_RANGES, *TEXT_RANGES, *LENGTH_RANGES)
 HELLO = Request("hello", {"protocol": list(PROTOCOL), "max_line": MAX_LINE})
 
 
@@ -42,10 +46,13 @@ class Range:
     low: int | None = None
     high: int | None = None
     values: tuple[Any, ...] | None = None
+    multiple: int = 1
 
     def __contains__(self, value: Any) -> bool:
         if self.values is not None:
             return value in self.values
+        if self.multiple > 1 and value % self.multiple:
+            return False
         return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
 
@@ -136,9 +143,9 @@ def shake_hands(answer: Answer) -> Capabilities:
         raise AdapterUnusable(f"the adapter speaks protocol {protocol}; this kit speaks {PROTOCOL[0]}.x")
     about = _member(body, "implementation", dict)
     operations = _member(body, "operations", dict)
-    for name, declaration in operations.items():
-        _check_operation(name, declaration)
     policies = _optional(body, "policy")
+    for name, declaration in operations.items():
+        _check_operation(name, declaration, policies)
     for name, choice in policies.items():
         if not isinstance(choice, str) or choice not in POLICIES.get(name, ()):
             raise AdapterUnusable(f"policy {name!r} = {choice!r}: policies are {_listed(POLICIES)}")
@@ -164,8 +171,10 @@ def greet(ask: Any) -> Capabilities:
 
 def _inside(name: str, value: Any, allowed: Range) -> bool:
     """Return whether a member of a request has the right type and lies in a declared range."""
-    if name == "format":
+    if name in TEXT_RANGES:
         return isinstance(value, str) and value in allowed
+    if name in LENGTH_RANGES:
+        return isinstance(value, str) and len(value) // 2 in allowed
     number = _decimal(value) if name in DECIMAL_RANGES else value
     return type(number) is int and number in allowed
 
@@ -206,7 +215,7 @@ def _grade(value: Any) -> Grade:
     return grade
 
 
-def _check_operation(name: str, declaration: Any) -> None:
+def _check_operation(name: str, declaration: Any, policies: Mapping[str, Any]) -> None:
     if name not in OPERATIONS:
         raise AdapterUnusable(f"hello declares {name!r}, which the adapter protocol does not have (ADP-07)")
     if not isinstance(declaration, dict):
@@ -224,6 +233,10 @@ def _check_operation(name: str, declaration: Any) -> None:
         _check_parties(name, declaration.get("parties"))
     _check_sets(name, declaration.get("parameter_sets"))
     for parameter, declared in _optional(declaration, "ranges").items():
+        if parameter == "key" and policies.get("prg.stream") != "other":
+            raise AdapterUnusable(f"hello: {name!r} has a range of 'key', and prg.stream is not 'other'")
+        if parameter == "secret" and policies.get("shamir.field") != "other":
+            raise AdapterUnusable(f"hello: {name!r} has a range of 'secret', and shamir.field is not 'other'")
         if parameter not in ranged(name):
             raise AdapterUnusable(f"hello: {name!r} has no ranged parameter {parameter!r}")
         _parse_range(parameter, declared)
@@ -242,7 +255,8 @@ def _check_sets(name: str, sets: Any) -> None:
         return
     if not ranged(name):
         raise AdapterUnusable(f"hello: {name!r} has no parameter_sets")
-    wanted = {parameter for parameter in SET_MEMBERS if parameter in OPERATIONS[name][0] and "N" in OPERATIONS[name][0]}
+    users = {"N", "n"} & set(OPERATIONS[name][0])
+    wanted = {parameter for parameter in SET_MEMBERS if users and parameter in OPERATIONS[name][0]}
     if isinstance(sets, list) and len(sets) > MOST_VALUES:
         raise AdapterUnusable(f"hello: parameter_sets of {name!r} has more than {MOST_VALUES} entries")
     if not isinstance(sets, list) or not sets:
@@ -268,6 +282,8 @@ def _allowed_set(name: str, entry: dict[str, int]) -> bool:
         return graph_allows(**entry)
     if set(entry) == {"N", "t"}:
         return 1 <= entry["t"] <= entry["N"] >= 2
+    if set(entry) == {"n", "t"}:
+        return 2 <= entry["t"] <= entry["n"]
     N, T, U, D = entry.get("N", 2), entry.get("T", 1), entry.get("U"), entry.get("D", 0)
     enough = T + 2 if name.startswith(("seal.", "lightsecagg.", "lightsecagg_active.")) else T + 1
     if name.startswith("basecagg."):
@@ -277,8 +293,8 @@ def _allowed_set(name: str, entry: dict[str, int]) -> bool:
 
 
 def _parse_range(parameter: str, declared: Any) -> Range:
-    if not isinstance(declared, dict) or not declared or set(declared) - {"min", "max", "values"}:
-        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} needs min, max or values")
+    if not isinstance(declared, dict) or not declared or set(declared) - {"min", "max", "values", "multiple"}:
+        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} needs min, max, multiple or values")
     if "values" in declared and (not isinstance(declared["values"], list) or not declared["values"]):
         raise AdapterUnusable(
             f"hello: the values {declared['values']!r} of {parameter!r} must be a list with at least one entry"
@@ -286,21 +302,24 @@ def _parse_range(parameter: str, declared: Any) -> Range:
     if "values" in declared and len(declared["values"]) > MOST_VALUES:
         raise AdapterUnusable(f"hello: the range of {parameter!r} lists more than {MOST_VALUES} values")
     if "values" in declared and len(declared) > 1:
-        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} has values beside min or max")
-    if parameter == "format" and set(declared) != {"values"}:
-        raise AdapterUnusable(f"hello: the range {declared!r} of 'format' must be a list of values")
+        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} has values beside min, max or multiple")
+    if parameter in TEXT_RANGES and set(declared) != {"values"}:
+        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} must be a list of values")
+    multiple = declared.get("multiple", 1)
+    if type(multiple) is not int or multiple < 1 or ("multiple" in declared and parameter != "n"):
+        raise AdapterUnusable(f"hello: multiple in the range {declared!r} is a number of at least 1, and for n alone")
     values = tuple(_bound(parameter, declared, value) for value in declared["values"]) if "values" in declared else None
     low, high = (_bound(parameter, declared, declared[end]) if end in declared else None for end in ("min", "max"))
     if low is not None and high is not None and low > high:
         raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} is empty")
-    return Range(low, high, values)
+    return Range(low, high, values, multiple)
 
 
 def _bound(parameter: str, declared: Any, value: Any) -> Any:
     """Convert one bound or value of a declared range to the type that `Range` uses."""
-    if parameter == "format":
+    if parameter in TEXT_RANGES:
         if not isinstance(value, str):
-            raise AdapterUnusable(f"hello: the range {declared!r} of 'format' does not hold strings")
+            raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} does not hold strings")
         return value
     number = _decimal(value) if parameter in DECIMAL_RANGES else value
     if type(number) is not int:

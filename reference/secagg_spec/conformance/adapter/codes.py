@@ -26,7 +26,9 @@ REJECT_CODES = MappingProxyType(
     }
 )
 
-OTHER_CODES = ("other",)
+INEXPRESSIBLE = "inexpressible"
+"""What is asked cannot be said in the interface of the implementation (ADP-44)."""
+OTHER_CODES = ("other", INEXPRESSIBLE)
 ALL_CODES = frozenset(REJECT_CODES.values()) | frozenset(OTHER_CODES)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import shake_256
 from typing import Any, Protocol
 
 import numpy as np
@@ -67,8 +68,40 @@ def borrowed(call: Caller) -> Iterator[None]:
 
 
 def _asked(call: Caller, key: bytes, q: int, n: int) -> UintArray:
-    params: Mapping[str, Any] = {"q": q, "key": key.hex(), "n": n}
-    if not call.caps.offers(EXPAND) or not call.caps.declares(EXPAND, params):
+    if not call.caps.offers(EXPAND) or not call.caps.declares(EXPAND, {"q": str(q), "key": key.hex()}):
         raise NoStream
     call.by_relation = True
-    return call.vector(EXPAND, params, "value", n)
+    return expanded(call, q, key, n)
+
+
+def expanded(call: Caller, q: int, key: bytes, n: int) -> UintArray:
+    """Return the first n elements of the adapter's stream for a key, of as many as it gives.
+
+    Raises
+    ------
+    NoStream
+        The adapter does not give so many elements.
+    """
+    count = granted(call.caps, n)
+    return call.vector(EXPAND, {"q": q, "key": fitted(call.caps, key).hex(), "n": count}, "value", count)[:n]
+
+
+def granted(caps: Capabilities, n: int) -> int:
+    """Return the smallest number of elements, from n on, that the adapter gives."""
+    allowed = caps.range(EXPAND, "n")
+    if allowed.values is not None:
+        found = min((value for value in allowed.values if value >= n), default=None)
+    else:
+        found = -(-max(n, allowed.low or 0) // allowed.multiple) * allowed.multiple
+    if found is None or found not in allowed:
+        raise NoStream
+    return int(found)
+
+
+def fitted(caps: Capabilities, key: bytes) -> bytes:
+    """Return a key of a length that the adapter takes: the key itself, or one that follows from it."""
+    allowed = caps.range(EXPAND, "key")
+    if len(key) in allowed:
+        return key
+    lengths = allowed.values if allowed.values is not None else (allowed.low, allowed.high)
+    return shake_256(key).digest(next(length for length in lengths if length is not None))

@@ -97,12 +97,17 @@ def strategy_numbers(draw: Any, strategy: str, *, spare: int = 0) -> Numbers:
     return numbers(draw, whole=strategy == "partition", spare=spare)
 
 
-def choice(draw: Any, strategy: str = "", *, lack: int = 0) -> Choice:
+def declared_strategies(caps: Capabilities, among_them: Sequence[str] = STRATEGIES) -> tuple[str, ...]:
+    """Return the strategies that an adapter declares, of some."""
+    return tuple(name for name in among_them if name in caps.range(BATCH, "strategy"))
+
+
+def choice(draw: Any, caps: Capabilities, strategy: str = "", *, lack: int = 0) -> Choice:
     """Draw a choice for which there is a round, or for which `lack` batches are missing.
 
     Users that are rarely in a sum are sometimes in an incomplete batch.
     """
-    name = strategy or draw(among(STRATEGIES))
+    name = strategy or draw(among(declared_strategies(caps)))
     p = strategy_numbers(draw, name)
     most = p.per_round - lack if lack else p.batches
     fewest = max(0, most) if lack else p.per_round
@@ -213,7 +218,7 @@ def _family(draw: Any, caps: Capabilities) -> Valid:
 
 
 def _batch(draw: Any, caps: Capabilities) -> Valid:
-    made = choice(draw)
+    made = choice(draw, caps)
     return Valid(made.params(), made.rand())
 
 

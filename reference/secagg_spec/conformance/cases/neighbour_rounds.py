@@ -142,10 +142,11 @@ class Unmasking:
         """Return the request of an honest server."""
         return {"survivors": self.survivors, "dropped": self.dropped}
 
-    def wanted(self) -> dict[str, list[int]]:
+    def wanted(self, caps: Capabilities) -> dict[str, list[int]]:
         """Return the users whose shares the answer to it holds (SAG-24)."""
+        without = {self.user} if caps.policy("unmasking.own_share") == "none" else set()
         return {
-            "seeds": [user for user in self.survivors if user in self.holders],
+            "seeds": [user for user in self.survivors if user in self.holders - without],
             "keys": [user for user in self.dropped if user in self.holders],
         }
 

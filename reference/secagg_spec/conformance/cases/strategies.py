@@ -203,15 +203,25 @@ def sharing(draw: Any, caps: Capabilities, operation: str | Sequence[str], spare
     """Draw (t, n) with 2 <= t <= n - spare for secret sharing, declared by the operation or by all operations."""
     space = Space(caps, _several(operation))
     n = _users(draw, holders(space, spare))
-    return {"t": int(draw(among(_few(space.options("t", 2, n - spare))))), "n": n}
+    return {"t": int(draw(among(_few(shared_thresholds(space, n, spare))))), "n": n}
+
+
+def shared_thresholds(space: Space, n: int, spare: int = 0) -> list[int]:
+    """Return the declared thresholds of a secret among n holders."""
+    sets = space.sharings()
+    options = space.options("t", 2, n - spare)
+    return options if sets is None else [t for t in options if (t, n) in sets]
 
 
 def holders(space: Space, spare: int = 0) -> list[int]:
     """Return numbers of holders of a secret: up to 40, or a few from the declared minimum on."""
     fewest = space.least("t", 2) + spare
     least = space.least("n", fewest)
-    high = MAX_HOLDERS if space.listed("n") else max(LARGE, least + _SMALL)
-    return [n for n in space.options("n", fewest, min(high, MAX_HOLDERS)) if not space.bearable or n * n <= _WORK]
+    sets = space.sharings()
+    high = MAX_HOLDERS if space.listed("n") or sets else max(LARGE, least + _SMALL)
+    found = space.options("n", fewest, min(high, MAX_HOLDERS))
+    fitting = found if sets is None else [n for n in found if shared_thresholds(space, n, spare)]
+    return [n for n in fitting if not space.bearable or n * n <= _WORK]
 
 
 def _derived(method: Callable[..., X]) -> Callable[..., X]:
@@ -300,6 +310,16 @@ class Space:
         for others in declared[1:]:
             joined = [{**one, **other} for one in joined for other in others if _agree(one, other)]
         return [chosen for chosen in joined if self._allows(chosen)]
+
+    @_derived
+    def sharings(self) -> set[tuple[int, int]] | None:
+        """Return the pairs of t and n that the operations declare as sets, or None where there are none."""
+        declared = [
+            {(chosen["t"], chosen["n"]) for chosen in self.caps.parameter_sets(name)}
+            for name in self.operations
+            if "n" in OPERATIONS[name][0] and self.caps.parameter_sets(name)
+        ]
+        return set.intersection(*declared) if declared else None
 
     def _allows(self, chosen: Mapping[str, int]) -> bool:
         N, T, D = chosen["N"], chosen["T"], chosen.get("D", 0)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import shake_256
 from typing import Any
 
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic import shamir
-from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter import generators
+from secagg_spec.conformance.adapter.capabilities import EVERYTHING, Capabilities
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import (
     basa_functions,
@@ -58,8 +60,9 @@ def key(draw: Any) -> bytes:
 
 
 def _expand(draw: Any, caps: Capabilities) -> Valid:
-    n = draw(st.integers(0, 40) | st.sampled_from((64, 1030)))
-    return Valid({"q": strategies.modulus(draw, caps, "prg.expand"), "key": key(draw).hex(), "n": n}, {})
+    n, drawn = draw(st.integers(0, 40) | st.sampled_from((64, 1030))), generators.fitted(caps, key(draw))
+    q = strategies.modulus(draw, caps, "prg.expand")
+    return Valid({"q": q, "key": drawn.hex(), "n": generators.granted(caps, n)}, {})
 
 
 def _agree(draw: Any, caps: Capabilities) -> Valid:
@@ -266,22 +269,35 @@ def random_coefficients(draw: Any, count: int) -> list[int]:
     return list(draw_coefficients(SeededSource(seed.to_bytes(4, "little"), "coefficients"), count))
 
 
-def secret(draw: Any) -> bytes:
-    """Draw a secret of 32 bytes."""
-    return bytes(draw(among(SECRETS) | st.binary(min_size=32, max_size=32)))
+def secret(draw: Any, caps: Capabilities) -> bytes:
+    """Draw a secret of 32 bytes, or of a length that the adapter declares."""
+    drawn = bytes(draw(among(SECRETS) | st.binary(min_size=32, max_size=32)))
+    return (drawn + bytes(secret_length(caps)))[: secret_length(caps)]
+
+
+def random_secret(caps: Capabilities, data: bytes) -> bytes:
+    """Return a secret without structure that follows from some bytes."""
+    return shake_256(data).digest(secret_length(caps))
+
+
+def secret_length(caps: Capabilities) -> int:
+    """Return the length of secrets in bytes: 32, or the first that the adapter declares."""
+    allowed = caps.range("shamir.share", "secret") if caps.offers("shamir.share") else EVERYTHING
+    lengths = (32, *(allowed.values or ()), allowed.low, allowed.high)
+    return next(int(length) for length in lengths if length is not None and length in allowed)
 
 
 def _share(draw: Any, caps: Capabilities) -> Valid:
     numbers = strategies.sharing(draw, caps, "shamir.share")
     sampled = b"".join(map(shamir.element_bytes, coefficients(draw, numbers["t"] - 1)))
-    return Valid({**numbers, "secret": secret(draw).hex()}, {"coefficients": sampled.hex()})
+    return Valid({**numbers, "secret": secret(draw, caps).hex()}, {"coefficients": sampled.hex()})
 
 
 def _reconstruct(draw: Any, caps: Capabilities) -> Valid:
     numbers = strategies.sharing(draw, caps, "shamir.reconstruct")
     last = draw(among((numbers["n"], 2**31))) - 1
     users = strategies.subset(draw, [*range(numbers["n"] - 1), last], numbers["t"])
-    shares = shamir.share(secret(draw), coefficients(draw, numbers["t"] - 1), users)
+    shares = shamir.share(secret(draw, caps), coefficients(draw, numbers["t"] - 1), users)
     texts = [shamir.element_bytes(value).hex() for value in shares]
     return Valid({"t": numbers["t"], "users": users, "shares": texts}, {})
 

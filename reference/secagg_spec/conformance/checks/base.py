@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.adapter import generators
 from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.codes import INEXPRESSIBLE
 from secagg_spec.conformance.adapter.connection import Connection
 from secagg_spec.conformance.adapter.plain import differing
 from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, RawLine, Request, unpack
@@ -42,6 +43,7 @@ MALFORMED = frozenset({"malformed"})
 """The codes that each kind of broken rule accepts: the table of spec/adapter.md, section 5."""
 
 NO_CASE = "not run: the declared range holds no case"
+NOT_EXPRESSIBLE = "cannot be expressed: the interface of the implementation cannot say what is asked"
 NOTHING_DECLARED = "not run: the declared ranges, grades and policies hold no case"
 _SEED = "seed"
 _USUAL = 100
@@ -71,6 +73,10 @@ class CheckFailed(Exception):
 
 class Declined(Exception):
     """The adapter declined a case outside its declared range, which it may do."""
+
+
+class NotExpressible(Declined):
+    """What the case asks cannot be said in the interface of the implementation (ADP-44)."""
 
 
 @dataclass(frozen=True)
@@ -204,6 +210,8 @@ class Caller:
     def fits(self, what: str, reject: Answer, codes: frozenset[str], why: str) -> None:
         """Fail when the code of a rejection does not fit."""
         code = self._mapped(reject)
+        if code == INEXPRESSIBLE:
+            raise NotExpressible
         if code == "other":
             self.reason_unchecked = True
         elif code not in codes:

@@ -43,6 +43,7 @@ from secagg_spec.conformance.checks.base import (
     same,
 )
 from secagg_spec.conformance.checks.lightsecagg import NO_ELEMENTS
+from secagg_spec.conformance.checks.quantizer import rounded
 from secagg_spec.conformance.sessions.basecagg_buffers import Buffer, Recovery, half, weighted
 from secagg_spec.conformance.sessions.choices import among
 
@@ -73,14 +74,11 @@ def encode(draw: Any, call: Caller) -> None:
 
 @check("basecagg.encode/neighbours", "BSA-36", operations=(ENCODE,))
 def neighbours(draw: Any, call: Caller) -> None:
-    """Each element is one of the two integers next to c_l x, or the nearest one if that is the declared policy."""
+    """Each element is one of the two integers next to c_l x, or by the policy the nearest or the lower."""
     chosen, x = _reals(draw, call)
     got = Ring(chosen.q).decode_signed(_encoded(call, chosen, x, strategies.rounding(draw, x.size)))
-    nearest = call.caps.policy("quantizer.rounding") == "nearest"
     for at, (value, y) in enumerate(zip(got.tolist(), (x * chosen.c_l).tolist(), strict=True)):
-        allowed = {math.floor(y), math.ceil(y)}
-        closest = min(abs(Fraction(y) - n) for n in allowed)
-        allowed = {n for n in allowed if not nearest or abs(Fraction(y) - n) == closest}
+        allowed = {math.floor(y), math.ceil(y)} & rounded(call.caps, Fraction(y))
         if value not in allowed:
             fail(f"element {at}: {float(x[at])!r} times {chosen.c_l} was quantised to {value}", sorted(allowed))
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.generators import granted
 from secagg_spec.conformance.cases import lightsecagg_parties, strategies
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.cases.valid import VALID, channel, key
@@ -150,7 +151,7 @@ def prefix(draw: Any, call: Caller) -> None:
     """A shorter output is a prefix of a longer output of the same key."""
     params = {**VALID[_EXPAND](draw, call.caps).params, "q": _wasteful(draw, call.caps)}
     n = params["n"]
-    shorter = draw(st.integers(0, n))
+    shorter = granted(call.caps, draw(st.integers(0, n)))
     long = call.vector(_EXPAND, params, "value", n)
     short = call.vector(_EXPAND, {**params, "n": shorter}, "value", shorter)
     call.by_relation |= not standard(call.caps)

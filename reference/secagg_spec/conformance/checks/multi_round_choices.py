@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from hashlib import sha256
 from itertools import pairwise, product
 from typing import Any
@@ -16,6 +17,7 @@ from secagg_spec.conformance.cases.multi_round_functions import (
     BATCH,
     Choice,
     choice,
+    declared_strategies,
     few_sets,
     numbers,
     per_round,
@@ -32,6 +34,7 @@ from secagg_spec.conformance.checks.base import (
     TWICE,
     Caller,
     CheckFailed,
+    Condition,
     check,
     fail,
 )
@@ -43,6 +46,9 @@ DRAWS = FREQUENCIES = BAD_PARAM | LENGTH
 USERS = OUTSIDE | TWICE | NUMBERS
 """The codes of the table of spec/adapter.md, section 5."""
 
+_WITH_DRAWS = ("random", "uniform", "fair", "partition")
+_SIZED = (*SEPARATE, "partition")
+"""The strategies that do not support every batch size."""
 _MANY = 1000
 _FEW_SETS = 5
 _MORE, _BATCHES = 4000, 20
@@ -61,6 +67,15 @@ def _drawing(caps: Capabilities) -> bool:
     return not _explicit(caps)
 
 
+def _has(names: Sequence[str], condition: Condition = lambda caps: True) -> Condition:
+    """Return the condition that one of some strategies is declared, and another condition."""
+    return lambda caps: condition(caps) and bool(declared_strategies(caps, names))
+
+
+def _declares(strategy: str, condition: Condition) -> Condition:
+    return _has((strategy,), condition)
+
+
 def _repeatable(caps: Capabilities) -> bool:
     return caps.grade(BATCH) != "none"
 
@@ -69,10 +84,10 @@ def _repeatable(caps: Capabilities) -> bool:
 
 
 def _exact(strategy: str) -> None:
-    @check(f"{BATCH}/{strategy}", "MRA-05", operations=(BATCH,), applies=_explicit)
+    @check(f"{BATCH}/{strategy}", "MRA-05", operations=(BATCH,), applies=_declares(strategy, _explicit))
     def exact(draw: Any, call: Caller) -> None:
         """The choice is the text's for the given draws."""
-        made = choice(draw, strategy)
+        made = choice(draw, call.caps, strategy)
         got, want = _chosen(call, made), made.users()
         if got != want:
             fail(f"{_described(made)} with the draws {list(made.draws)} is {got}, must be {want}", want)
@@ -85,7 +100,7 @@ for _strategy in STRATEGIES:
 @check(f"{BATCH}/fits", "MRA-03", "MRA-05", operations=(BATCH,))
 def fits(draw: Any, call: Caller) -> None:
     """The choice is a set of the family with available users only, and some draws lead to it."""
-    made = choice(draw)
+    made = choice(draw, call.caps)
     got = _chosen(call, made)
     if got is None:
         fail(f"{_described(made)} is none, although there is one")
@@ -97,7 +112,7 @@ def fits(draw: Any, call: Caller) -> None:
 @check(f"{BATCH}/no-round", "MRA-04", operations=(BATCH,))
 def no_round(draw: Any, call: Caller) -> None:
     """There is no round if too few users or batches are available. With just enough there is one."""
-    made = choice(draw, lack=draw(st.integers(1, 2)))
+    made = choice(draw, call.caps, lack=draw(st.integers(1, 2)))
     got = _chosen(call, made)
     if got is not None:
         missing = f"of {made.numbers.per_round} batches {len(made.numbers.complete(made.available))} are complete"
@@ -107,7 +122,7 @@ def no_round(draw: Any, call: Caller) -> None:
 @check(f"{BATCH}/just-enough", "MRA-04", operations=(BATCH,))
 def just_enough(draw: Any, call: Caller) -> None:
     """If exactly as many batches are complete as a round needs, these are chosen."""
-    made = choice(draw)
+    made = choice(draw, call.caps)
     p = made.numbers
     kept = p.users(strategies.subset(draw, p.complete(made.available), p.per_round, p.per_round))
     others = [user for user in made.available if user not in kept]
@@ -122,7 +137,7 @@ def just_enough(draw: Any, call: Caller) -> None:
 @check(f"{BATCH}/order", "MRA-06", operations=(BATCH,), applies=_repeatable, examples=60)
 def order(draw: Any, call: Caller) -> None:
     """The choice does not depend on the order in which the available users are named."""
-    made = choice(draw)
+    made = choice(draw, call.caps)
     other = Choice(made.numbers, made.strategy, made.frequencies, tuple(sorted(made.available)), made.draws)
     got, want = _chosen(call, made), _chosen(call, other)
     if got != want:
@@ -132,7 +147,7 @@ def order(draw: Any, call: Caller) -> None:
 @check(f"{BATCH}/no-memory", "MRA-06", operations=(BATCH,), applies=_repeatable, examples=40)
 def no_memory(draw: Any, call: Caller) -> None:
     """A choice is repeated unchanged after another choice was made."""
-    made, between = choice(draw), choice(draw)
+    made, between = choice(draw, call.caps), choice(draw, call.caps)
     first = _chosen(call, made)
     _chosen(call, between)
     again = _chosen(call, made)
@@ -144,7 +159,9 @@ def no_memory(draw: Any, call: Caller) -> None:
 
 
 def _often(strategy: str) -> None:
-    @check(f"{BATCH}/often-{strategy}", "MRA-07", operations=(BATCH,), applies=_drawing, examples=3)
+    @check(
+        f"{BATCH}/often-{strategy}", "MRA-07", operations=(BATCH,), applies=_declares(strategy, _drawing), examples=3
+    )
     def often(draw: Any, call: Caller) -> None:
         """Each set occurs as often as with uniform draws, and as often after each set as after any other.
 
@@ -166,7 +183,9 @@ def _often(strategy: str) -> None:
 
 
 def _alike(strategy: str) -> None:
-    @check(f"{BATCH}/alike-{strategy}", "MRA-07", operations=(BATCH,), applies=_drawing, examples=1)
+    @check(
+        f"{BATCH}/alike-{strategy}", "MRA-07", operations=(BATCH,), applies=_declares(strategy, _drawing), examples=1
+    )
     def alike(draw: Any, call: Caller) -> None:
         """Of many equivalent batches, each occurs as often as any other, and each pair of successive ones too.
 
@@ -214,17 +233,17 @@ def _place(made: Choice, sets: list[list[int]], got: list[int] | None) -> int:
 @check(f"{BATCH}/draws", "MRA-08", operations=(BATCH,), applies=_explicit, examples=60)
 def draws(draw: Any, call: Caller) -> None:
     """More or fewer draws than the choice needs are refused, even if there is no round."""
-    made = choice(draw, lack=draw(among((0, 0, 1))))
+    made = choice(draw, call.caps, lack=draw(among((0, 0, 1))))
     more = [*made.draws, draw(among((0, 1)))]
     wrong = more if not made.draws or draw(st.booleans()) else list(made.draws[:-1])
     why = f"{_described(made)} takes {len(made.draws)} draws, and {len(wrong)} are given"
     call.refused(BATCH, made.params(), DRAWS, why, made.rand(wrong))
 
 
-@check(f"{BATCH}/draw-range", "MRA-08", operations=(BATCH,), applies=_explicit, examples=60)
+@check(f"{BATCH}/draw-range", "MRA-08", operations=(BATCH,), applies=_has(_WITH_DRAWS, _explicit), examples=60)
 def draw_range(draw: Any, call: Caller) -> None:
     """A draw is refused if it is negative or not below the number of items left to draw from."""
-    made = choice(draw, draw(among(("random", "uniform", "fair", "partition"))))
+    made = choice(draw, call.caps, draw(among(declared_strategies(call.caps, _WITH_DRAWS))))
     bounds = oracles.bounds(*made.rest)
     at = draw(st.integers(0, len(bounds) - 1))
     wrong = list(made.draws)
@@ -233,10 +252,10 @@ def draw_range(draw: Any, call: Caller) -> None:
     call.refused(BATCH, made.params(), DRAWS, why, made.rand(wrong))
 
 
-@check(f"{BATCH}/batch-size", "MRA-09", operations=(BATCH,), examples=60)
+@check(f"{BATCH}/batch-size", "MRA-09", operations=(BATCH,), applies=_has(_SIZED), examples=60)
 def batch_size(draw: Any, call: Caller) -> None:
     """A strategy is refused for a batch size that it does not support."""
-    strategy = draw(among((*SEPARATE, "partition")))
+    strategy = draw(among(declared_strategies(call.caps, _SIZED)))
     fewest = 2 if strategy == "partition" else 1
     p = numbers(draw, draw(st.integers(1 if strategy == "partition" else 2, 4)), fewest=fewest)
     _refused(call, Choice(p, strategy, (0,) * p.N, tuple(range(p.N))), NUMBERS, f"T = {p.T} does not fit {strategy}")
@@ -245,7 +264,7 @@ def batch_size(draw: Any, call: Caller) -> None:
 @check(f"{BATCH}/frequencies", "MRA-09", operations=(BATCH,), examples=60)
 def frequencies(draw: Any, call: Caller) -> None:
     """Frequencies are refused if one is missing, extra, or outside its range."""
-    made = choice(draw)
+    made = choice(draw, call.caps)
     wrong = list(made.frequencies)
     kind = draw(among(("more", "fewer", "negative", "large")))
     at = draw(st.integers(0, len(wrong) - 1))
@@ -262,7 +281,7 @@ def frequencies(draw: Any, call: Caller) -> None:
 @check(f"{BATCH}/available", "MRA-09", operations=(BATCH,), examples=60)
 def available(draw: Any, call: Caller) -> None:
     """Available users are refused if one is named twice or is outside the roster."""
-    made = choice(draw)
+    made = choice(draw, call.caps)
     wrong = draw(among((draw(among(made.available)), made.numbers.N, -1, 2**31 - 1)))
     at = draw(st.integers(0, len(made.available)))
     named = [*made.available[:at], wrong, *made.available[at:]]
@@ -273,7 +292,7 @@ def available(draw: Any, call: Caller) -> None:
 @check(f"{BATCH}/strategy", "ADP-40", operations=(BATCH,), examples=20)
 def strategy(draw: Any, call: Caller) -> None:
     """A strategy that the text does not have is refused."""
-    p = strategy_numbers(draw, draw(among(STRATEGIES)))
+    p = strategy_numbers(draw, draw(among(declared_strategies(call.caps))))
     name = draw(among(("", "Random", "Uniform", "batch", "fairest", "weighted ", "none", "0")))
     _refused(call, Choice(p, name, (0,) * p.N, tuple(range(p.N))), NUMBERS, f"there is no strategy {name!r}")
 
@@ -284,7 +303,12 @@ def wrong_n_k_t(draw: Any, call: Caller) -> None:
     wrong = wrong_numbers(numbers(draw))
     name = draw(among(sorted(wrong)))
     N = max(wrong[name]["N"], 0)
-    params = {**wrong[name], "strategy": "uniform", "frequencies": [0] * N, "available": list(range(N))}
+    params = {
+        **wrong[name],
+        "strategy": declared_strategies(call.caps)[0],
+        "frequencies": [0] * N,
+        "available": list(range(N)),
+    }
     rand = call.randomness(BATCH, {"draws": [0] * per_round(wrong[name])})
     call.refused(BATCH, params, NUMBERS, f"the numbers are wrong ({name}): {wrong[name]}", rand)
 

@@ -20,9 +20,11 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.generators import expanded
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.lightsecagg_parties import Agreed, UserSession
+from secagg_spec.conformance.cases.valid import random_secret
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, Exchange, check
 from secagg_spec.conformance.checks.scripts import ask, taken
 from secagg_spec.conformance.checks.streams import other
@@ -214,7 +216,8 @@ def _sharer(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
     """Share one secret. A share hides it and so has at least its entropy, 256 bits (SHM-12)."""
     space = strategies.Space(call.caps, (_SHARE,))
     n = strategies.holders(space)[0]
-    params = {"t": space.options("t", 2, n)[0], "n": n, "secret": seeds.numbered("secret", 0).hex()}
+    params: dict[str, Any] = {"t": strategies.shared_thresholds(space, n)[0], "n": n}
+    params["secret"] = random_secret(call.caps, b"secret").hex()
 
     def text(rand: Mapping[str, Any] | None) -> str:
         shares = call.result(_SHARE, params, rand).get("shares")
@@ -277,7 +280,7 @@ def _stream(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
 
     def text(rand: Mapping[str, Any] | None) -> str:
         assert rand is not None
-        return str(call.vector(_EXPAND, {"q": q, "key": rand["seed"], "n": n}, "value", n).tolist())
+        return str(expanded(call, q, bytes.fromhex(rand["seed"]), n).tolist())
 
     return text
 
@@ -486,8 +489,7 @@ def stream_elements(draw: Any, call: Caller) -> None:
     first, cases_of_run = draw(st.integers(0, 2**32 - 1)), draw(st.just(call.cases))
 
     def elements(number: int) -> UintArray:
-        key = seeds.numbered(f"elements {first}", number).hex()
-        return call.vector(_EXPAND, {"q": q, "key": key, "n": n}, "value", n)
+        return expanded(call, q, seeds.numbered(f"elements {first}", number), n)
 
     demand_spread(call, _EXPAND, q, cases_of_run, elements, "streams")
 
@@ -588,8 +590,7 @@ def stream_residues(draw: Any, call: Caller) -> None:
     """Modulo a number up to 2**10, each residue occurs in streams, including the first and the last."""
 
     def elements(q: int, count: int, number: int) -> UintArray:
-        key = seeds.numbered(f"residues {q}", number).hex()
-        return call.vector(_EXPAND, {"q": q, "key": key, "n": count}, "value", count)
+        return expanded(call, q, seeds.numbered(f"residues {q}", number), count)
 
     demand_residues(call, _EXPAND, _small_streams(call.caps), elements)
 

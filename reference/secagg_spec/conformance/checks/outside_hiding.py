@@ -19,6 +19,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import own_field, shares_length
+from secagg_spec.conformance.cases.valid import secret_length
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, Exchange, check
 from secagg_spec.conformance.checks.outside_chance import light_user, own_draws, smallest_code
 from secagg_spec.conformance.checks.privacy import encoding, not_given
@@ -214,7 +215,7 @@ _contrast(
 def _sharing(draw: Any, call: Caller) -> Iterator[Hidden]:
     """Share among few holders. Two of them see their shares together if so few holders are declared."""
     space = strategies.Space(call.caps, (_SHARE,))
-    pairs = [(n, t) for n in strategies.holders(space)[:3] for t in space.options("t", 2, n)]
+    pairs = [(n, t) for n in strategies.holders(space)[:3] for t in strategies.shared_thresholds(space, n)]
     n, t = min(pairs, key=lambda pair: (pair[1] < 3, pair[1], pair[0]))
     users = strategies.subset(draw, range(n), t - 1, t - 1)
 
@@ -230,7 +231,9 @@ def _sharing(draw: Any, call: Caller) -> Iterator[Hidden]:
         return [int.from_bytes(parts[user], "little") for user in users]
 
     names = [f"shares[{user}]" for user in range(n)]
-    yield Hidden(_SHARE, 256, names, seen, users, shamir.PRIME if own_field(call.caps) else 0, numbers)
+    yield Hidden(
+        _SHARE, 8 * secret_length(call.caps), names, seen, users, shamir.PRIME if own_field(call.caps) else 0, numbers
+    )
 
 
 _contrast(

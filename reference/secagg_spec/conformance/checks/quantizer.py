@@ -26,8 +26,12 @@ def _stochastic(caps: Capabilities) -> bool:
     return caps.policy("quantizer.rounding") == "stochastic" and caps.grade(_QUANTIZE) == "explicit"
 
 
-def _nearest(caps: Capabilities) -> bool:
-    return caps.policy("quantizer.rounding") == "nearest"
+def rounded(caps: Capabilities, y: Fraction) -> set[int]:
+    """Return the integers that a number may become by the declared policy."""
+    policy, low = caps.policy("quantizer.rounding"), math.floor(y)
+    if policy == "floor":
+        return {low}
+    return {n for n in (low, low + 1) if policy == "stochastic" or abs(y - n) <= Fraction(1, 2)}
 
 
 @check("quantizer.quantize/exact", "QNT-03", operations=(_QUANTIZE,), applies=_stochastic)
@@ -41,15 +45,13 @@ def exact(draw: Any, call: Caller) -> None:
 
 @check("quantizer.quantize/neighbours", "QNT-02", operations=(_QUANTIZE,))
 def neighbours(draw: Any, call: Caller) -> None:
-    """The result is one of the two integers next to c x, or the nearest one when that is the declared policy."""
+    """The result is one of the two integers next to c x, or by the policy the nearest or the lower."""
     numbers, x = _inputs(draw, call)
     draws = strategies.rounding(draw, x.size)
     got = Ring(numbers["q"]).decode_signed(_quantize(call, numbers, x, draws))
     for at, (value, y) in enumerate(zip(got.tolist(), (x * numbers["level"]).tolist(), strict=True)):
         allowed = {math.floor(y), math.floor(y) + 1} if y != math.floor(y) else {int(y)}
-        if _nearest(call.caps):
-            distance = min(abs(Fraction(y) - n) for n in allowed)
-            allowed = {n for n in allowed if abs(Fraction(y) - n) == distance}
+        allowed = allowed & rounded(call.caps, Fraction(y))
         if value not in allowed:
             fail(f"element {at}: {float(x[at])!r} times {numbers['level']} was quantised to {value}", sorted(allowed))
 

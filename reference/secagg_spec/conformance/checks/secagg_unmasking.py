@@ -39,7 +39,7 @@ def shares(draw: Any, call: Caller) -> None:
     """The answer holds exactly the survivors' seed shares and the dropped users' key shares that the user holds."""
     scene = unmasking(draw, call.caps)
     (entry,) = _entries(call, scene, scene.right())
-    _released(entry, scene)
+    _released(call, entry, scene)
 
 
 @check("secagg.unmasking/again", "SAG-25", operations=(UNMASKING,), examples=20)
@@ -49,7 +49,7 @@ def again(draw: Any, call: Caller) -> None:
     other = [user for user in scene.survivors if user != scene.user]
     moved = _moved(scene, draw(among(other))) if draw(st.booleans()) else scene.right()
     first, second = _entries(call, scene, scene.right(), moved)
-    _released(first, scene)
+    _released(call, first, scene)
     _demand(call, second, _AGAIN | TOO_FEW, "a request was answered before")
 
 
@@ -129,7 +129,7 @@ def no_trace(draw: Any, call: Caller) -> None:
     wrong = {"survivors": [scene.user], "dropped": [user for user in scene.sharers if user != scene.user]}
     first, second = _entries(call, scene, wrong, scene.right())
     _demand(call, first, TOO_FEW, f"1 user survives and t = {scene.roster.t} are needed")
-    _released(second, scene)
+    _released(call, second, scene)
 
 
 @check("secagg.unmasking/user", "ADP-34", operations=(UNMASKING,), examples=15)
@@ -158,9 +158,9 @@ def _entries(call: Caller, scene: Unmasking, *requests: dict[str, list[int]]) ->
     return answers
 
 
-def _released(entry: Mapping[str, Any], scene: Unmasking) -> None:
+def _released(call: Caller, entry: Mapping[str, Any], scene: Unmasking) -> None:
     """Demand that the right request was answered with the shares of exactly its users."""
-    wanted = scene.wanted()
+    wanted = scene.wanted(call.caps)
     if "reject" in entry:
         reject = _rejection(entry)
         raise CheckFailed("rejected_valid", f"the right request was refused as {reject.code}: {reject.message}", wanted)

@@ -14,7 +14,7 @@ from secagg_spec.arithmetic import shamir
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import inserted, own_field, place_of
-from secagg_spec.conformance.cases.valid import VALID, coefficients, random_coefficients, secret
+from secagg_spec.conformance.cases.valid import VALID, coefficients, random_coefficients, random_secret, secret
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     BAD_RANDOMNESS,
@@ -79,7 +79,7 @@ class Sharing:
 def _shared(draw: Any, call: Caller, spare: int = 0) -> Sharing:
     """Draw a sharing: by the kit in the field of the text, otherwise by the adapter."""
     numbers = strategies.sharing(draw, call.caps, _BACK if own_field(call.caps) else _BOTH, spare)
-    given = secret(draw)
+    given = secret(draw, call.caps)
     if not own_field(call.caps):
         return _by_adapter(call, numbers, given, random_coefficients(draw, numbers["t"] - 1))
     values = shamir.share(given, coefficients(draw, numbers["t"] - 1), range(numbers["n"]))
@@ -149,7 +149,7 @@ def reconstruct_exact(draw: Any, call: Caller) -> None:
 def any_shares(draw: Any, call: Caller) -> None:
     """The shares of any t or more users, in any order, reconstruct the secret. Every such set gives the same one."""
     numbers = strategies.sharing(draw, call.caps, _BOTH)
-    given, sampled = secret(draw), coefficients(draw, numbers["t"] - 1)
+    given, sampled = secret(draw, call.caps), coefficients(draw, numbers["t"] - 1)
     sets = [strategies.subset(draw, range(numbers["n"]), numbers["t"], high) for high in (numbers["t"], None)]
     sharing = _by_adapter(call, numbers, given, sampled)
     for users in sets:
@@ -324,7 +324,7 @@ def not_exact(caps: Capabilities) -> bool:
 def hides(draw: Any, call: Caller) -> None:
     """No share contains the secret. Every share changes from one sharing to the next and covers the whole field."""
     numbers = strategies.sharing(draw, call.caps, _SHARE)
-    given = sha256(draw(st.binary(max_size=4))).digest()
+    given = random_secret(call.caps, draw(st.binary(max_size=4)))
     seed = draw(st.integers(0, 2**32))
     call.by_relation = True
     sharings = []
@@ -354,16 +354,17 @@ def _one_fewer(caps: Capabilities) -> bool:
 def _thresholds(caps: Capabilities) -> list[int]:
     """Return the thresholds t >= 3 for which t - 1 is declared too."""
     space = strategies.Space(caps, _BOTH)
-    most = max(strategies.holders(space), default=0)
-    return [t for t in space.options("t", 3, most) if t - 1 in space.range("t")]
+    known = {t for n in strategies.holders(space) for t in strategies.shared_thresholds(space, n)}
+    return sorted(t for t in known if t >= 3 and t - 1 in space.range("t"))
 
 
 @check("shamir/one-fewer", "SHM-12", operations=_BOTH, applies=_one_fewer, examples=10)
 def one_fewer(draw: Any, call: Caller) -> None:
     """The shares of t - 1 users do not reconstruct the secret, even when the request names t - 1 as threshold."""
     t = int(draw(among(_thresholds(call.caps)[:8])))
-    n = next(n for n in strategies.holders(strategies.Space(call.caps, _BOTH)) if n >= t)
-    given = sha256(draw(st.binary(max_size=4))).digest()
+    space = strategies.Space(call.caps, _BOTH)
+    n = next(n for n in strategies.holders(space) if t in strategies.shared_thresholds(space, n))
+    given = random_secret(call.caps, draw(st.binary(max_size=4)))
     sampled = random_coefficients(draw, t - 1)
     users = strategies.subset(draw, range(n), t - 1, t - 1)
     sharing = _by_adapter(call, {"t": t, "n": n}, given, sampled)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from hashlib import sha256
+from hashlib import sha256, shake_256
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.generators import expanded, fitted
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.valid import VALID, key
 from secagg_spec.conformance.checks.base import LENGTH, Caller, CheckFailed, check, fail, same
@@ -40,7 +41,7 @@ def other(caps: Capabilities) -> bool:
 def stream(call: Caller, q: int, key: bytes, n: int) -> UintArray:
     """Return n elements of the adapter's stream for a key."""
     call.by_relation = True
-    return call.vector(_EXPAND, {"q": q, "key": key.hex(), "n": n}, "value", n)
+    return expanded(call, q, key, n)
 
 
 def _random_key(draw: Any) -> bytes:
@@ -71,23 +72,25 @@ def again(draw: Any, call: Caller) -> None:
 def distinct(draw: Any, call: Caller) -> None:
     """Different keys give different streams, even when the keys are similar."""
     q = draw(among(sorted(strategies.moduli(call.caps.range(_EXPAND, "q"), prime=False))[-3:]))
-    first, second, how = _alike(draw)
+    first, second, how = _alike(draw, len(fitted(call.caps, bytes(32))))
     n = _telling(q)
     if np.array_equal(stream(call, q, first, n), stream(call, q, second, n)):
         fail(f"two keys, {how}, have the same first {n} elements modulo {q}: {first.hex()} and {second.hex()}")
 
 
-def _alike(draw: Any) -> tuple[bytes, bytes, str]:
-    """Draw two different keys and say how they differ."""
-    first, kind = key(draw), draw(among(("order", "bit", "two words", "fresh")))
-    words = np.frombuffer(first, "<u4")
+def _alike(draw: Any, size: int) -> tuple[bytes, bytes, str]:
+    """Draw two different keys of `size` bytes and say how they differ."""
+    first, kind = (key(draw) + bytes(size))[:size], draw(among(("order", "bit", "two words", "fresh")))
+    count = size // 4
+    words, rest = np.frombuffer(first[: 4 * count], "<u4"), first[4 * count :]
     if kind == "order":
-        second = words[list(draw(st.permutations(range(8))))].tobytes()
-    elif kind == "two words":
-        places, added = strategies.subset(draw, range(8), 2, 2), draw(st.integers(1, 2**32 - 1))
-        second = np.bitwise_xor(words, np.isin(np.arange(8), places) * np.uint32(added)).astype("<u4").tobytes()
+        second = words[list(draw(st.permutations(range(count))))].tobytes() + rest
+    elif kind == "two words" and count > 1:
+        places, added = strategies.subset(draw, range(count), 2, 2), draw(st.integers(1, 2**32 - 1))
+        second = np.bitwise_xor(words, np.isin(np.arange(count), places) * np.uint32(added)).astype("<u4").tobytes()
+        second += rest
     else:
-        second = _random_key(draw) if kind == "fresh" else first
+        second = shake_256(_random_key(draw)).digest(size) if kind == "fresh" else first
     if second == first:
         kind, second = "bit", _flipped(draw, first)
     return first, second, _HOW[kind]

@@ -108,6 +108,7 @@ def _check(report: TargetReport, judged: Judged) -> dict[str, Any]:
         "reason_checked": not outcome.reason_unchecked,
         "expected_failure": judged.expected.reason if judged.expected else None,
         "cases": outcome.cases,
+        "inexpressible": outcome.inexpressible,
         "failure": outcome.failure and _failure(outcome.check.id, outcome.failure, report),
     }
 

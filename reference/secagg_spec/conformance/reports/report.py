@@ -219,6 +219,8 @@ def summary(report: TargetReport) -> str:
         f"{report.count(EXPECTED)} fail as expected",
         f"{report.count(NONE)} not offered",
     ]
+    unsaid = sum(judged.outcome.inexpressible for judged in report.judged)
+    parts += [f"{counted(unsaid, 'case')} cannot be expressed"] if unsaid else []
     parts += [f"{len(report.stale)} stale expectations"] if report.stale else []
     parts += [f"{report.count(NOT_RUN)} not run"] if report.count(NOT_RUN) else []
     cases = sum(judged.outcome.cases for judged in report.judged)

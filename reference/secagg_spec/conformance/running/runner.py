@@ -24,7 +24,16 @@ from secagg_spec.conformance.adapter.plain import KEPT, MESSAGE, Room, clip
 from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, RawLine, Request
 from secagg_spec.conformance.cases.strategies import refuse_impossible
 from secagg_spec.conformance.checks import REGISTRY, Check
-from secagg_spec.conformance.checks.base import LAST, NO_CASE, Caller, CheckFailed, Declined, Exchange
+from secagg_spec.conformance.checks.base import (
+    LAST,
+    NO_CASE,
+    NOT_EXPRESSIBLE,
+    Caller,
+    CheckFailed,
+    Declined,
+    Exchange,
+    NotExpressible,
+)
 from secagg_spec.conformance.outside import chance
 from secagg_spec.conformance.running import chart, suite
 from secagg_spec.conformance.running.drawing import Drawing, same_cases_everywhere
@@ -73,6 +82,8 @@ class Outcome:
     """The number of the case that failed first, before shrinking; 0 if none failed."""
     timed_out: bool = False
     """Whether a case ended in a time-out, regardless of the verdict."""
+    inexpressible: int = 0
+    """The number of cases that cannot be expressed; they are not among `cases`."""
     note: str = ""
     """For "unsupported", the reason; for "pass", what the check cannot see."""
 
@@ -160,6 +171,8 @@ class _Run:
     """The number of cases skipped because they need a stream that the adapter does not offer."""
     declined: bool = False
     """Whether the adapter declined a case outside its declared range."""
+    inexpressible: int = 0
+    """The number of cases that the interface of the implementation cannot say (ADP-44)."""
     choices: tuple[Any, ...] | None = None
     """What draws the first failure again, if its session was one that cases share."""
 
@@ -269,6 +282,8 @@ def run_check(connection: Connection, caps: Capabilities, check: Check, settings
     failure = bounded(_with_others(_confirmed(connection, caps, met), met))
     if not met.asked or (met.without_stream == met.cases and failure is None):
         return Outcome(check, "unsupported", note=NO_CASE)
+    if met.inexpressible == met.cases and failure is None:
+        return Outcome(check, "unsupported", note=NOT_EXPRESSIBLE, inexpressible=met.inexpressible)
     if check.fixed and met.declined:
         return Outcome(check, "unsupported", note=suite.OUTSIDE)
     return Outcome(
@@ -276,7 +291,8 @@ def run_check(connection: Connection, caps: Capabilities, check: Check, settings
         failure.verdict if failure else "pass",
         by_relation=met.by_relation,
         reason_unchecked=met.reason_unchecked,
-        cases=met.cases - met.without_stream,
+        cases=met.cases - met.without_stream - met.inexpressible,
+        inexpressible=met.inexpressible,
         seconds=time.monotonic() - start,
         failure=failure,
         first_failure=met.first_failure,
@@ -379,6 +395,9 @@ def _case(
     caller = Caller(connection, caps, cases=settings.cases, shuffles=not check.fixed)
     try:
         check.judge(drawing, caller)
+    except NotExpressible:
+        met.inexpressible += 1
+        return
     except Declined:
         met.declined = True
         return

@@ -111,7 +111,7 @@ lightsecagg.mask | *q update:vector mask:vector | | masked:vector
 lightsecagg.aggregate_shares | *q *N *T surviving:[integer] held:[(integer,vector)] | | share:vector
 lightsecagg.recover | *q *N *D *U *T d surviving:[integer] masked:[vector] users:[integer] shares:[vector] | | aggregate:vector
 lightsecagg.round | *q *N *D *U *T d updates:[vector] drop:{share:[integer],upload:[integer],recover:[integer]} | masks:[vector] noises:[vector] | aggregate:vector contributors:[integer]
-prg.expand | *q key:bytes n | | value:vector
+prg.expand | *q *key:bytes *n | | value:vector
 key.agree | private:bytes public:bytes | | secret:bytes
 key.derive | protocol:text parameters:[(text,decimal)] secret:bytes session:bytes round sender receiver sender_key:bytes receiver_key:bytes | | key:bytes binding:bytes
 seal.close | *q *N *D *U *T d session:bytes round sender private:bytes roster:[bytes] type plaintexts:[(integer,bytes)] | | payloads:[bytes]
@@ -122,7 +122,7 @@ message.encode | type session:bytes round sender:party receiver:party fields:obj
 message.decode | type bytes:bytes | | session:bytes round sender:party receiver:party fields:object
 signature.sign | protocol:text parameters:[(text,decimal)] session:bytes round purpose:text type signer content:[bytes] private:bytes | | signature:bytes signed:bytes
 signature.verify | protocol:text parameters:[(text,decimal)] session:bytes round purpose:text type signer content:[bytes] public:bytes signature:bytes | |
-shamir.share | *t *n secret:bytes | coefficients:bytes | shares:[bytes]
+shamir.share | *t *n *secret:bytes | coefficients:bytes | shares:[bytes]
 shamir.reconstruct | *t users:[integer] shares:[bytes] | | secret:bytes
 session.new | handle:text protocol:text role:text numbers:object session:bytes round setup:object | |
 session.step | handle:text phase:text inbox:[bytes] | | outbox:[bytes] aggregate:vector
@@ -152,7 +152,7 @@ heterosag.mask | N D T t d sizes:[integer] subgroups:[integer] levels:[integer] 
 heterosag.unmask | N D T t d sizes:[integer] subgroups:[integer] levels:[integer] range:binary64 matrix:text session:bytes round keys:[bytes] survivors:[integer] segments:[bytes] self_seeds:[bytes] secrets:[(integer,integer,bytes)] | | sums:[vector]
 heterosag.round | N D T t d sizes:[integer] subgroups:[integer] levels:[integer] range:binary64 matrix:text clip:flag x:[binary64] method:text trim drop:{advertise_keys:[integer],share_keys:[integer],masked_input:[integer],unmasking:[integer]} | rounding:[binary64] | sums:[vector] aggregate:binary64 contributors:[integer]
 select.family | N K T | | size:decimal sets:[[integer]]?
-select.batch | N K T strategy:text frequencies:[integer] available:[integer] | draws:[integer] | chosen:[integer]?
+select.batch | N K T *strategy:text frequencies:[integer] available:[integer] | draws:[integer] | chosen:[integer]?
 select.session | N K T session:bytes round chosen:[integer] | | session:bytes
 select.complete | N K T c arrived:[integer] | | survivors:[integer]
 select.request | N K T c user chosen:[integer] survivors:[integer] | |

@@ -55,7 +55,7 @@ type Broken string
 var Unsupported = errors.New("unsupported")
 
 const rejectCodes = " malformed bad_param out_of_range noncanonical length_mismatch duplicate_id unknown_peer" +
-	" wrong_phase replay inconsistent_sets bad_share below_threshold bad_signature bad_ciphertext weak_key other "
+	" wrong_phase replay inconsistent_sets bad_share below_threshold bad_signature bad_ciphertext weak_key other inexpressible "
 
 func (r Reject) Error() string { return r.Message }
 func (b Broken) Error() string { return string(b) }

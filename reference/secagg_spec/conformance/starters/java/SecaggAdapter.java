@@ -39,7 +39,7 @@ public class SecaggAdapter {
     private static final Set<String> CODES = Set.of(
         "malformed", "bad_param", "out_of_range", "noncanonical", "length_mismatch", "duplicate_id", "unknown_peer",
         "wrong_phase", "replay", "inconsistent_sets", "bad_share", "below_threshold", "bad_signature",
-        "bad_ciphertext", "weak_key", "other");
+        "bad_ciphertext", "weak_key", "other", "inexpressible");
 
     /** A deliberate refusal, with a code of section 5. */
     @SuppressWarnings("serial")

@@ -88,7 +88,7 @@ pub type Answer = Result<Object, Failure>;
 
 const CODES: &str =
     " malformed bad_param out_of_range noncanonical length_mismatch duplicate_id unknown_peer wrong_phase \
-    replay inconsistent_sets bad_share below_threshold bad_signature bad_ciphertext weak_key other ";
+    replay inconsistent_sets bad_share below_threshold bad_signature bad_ciphertext weak_key other inexpressible ";
 
 pub fn refuse(code: &'static str, message: &str) -> Failure {
     assert!(CODES.contains(&format!(" {code} ")), "{code} is no reject code"); // [ADP-09]
