@@ -209,8 +209,9 @@ def sharing(draw: Any, caps: Capabilities, operation: str | Sequence[str], spare
 def shared_thresholds(space: Space, n: int, spare: int = 0) -> list[int]:
     """Return the declared thresholds of a secret among n holders."""
     sets = space.sharings()
-    options = space.options("t", 2, n - spare)
-    return options if sets is None else [t for t in options if (t, n) in sets]
+    if sets is None:
+        return space.options("t", 2, n - spare)
+    return sorted(t for t, of in sets if of == n and 2 <= t <= n - spare and t in space.range("t"))
 
 
 def holders(space: Space, spare: int = 0) -> list[int]:
@@ -218,10 +219,11 @@ def holders(space: Space, spare: int = 0) -> list[int]:
     fewest = space.least("t", 2) + spare
     least = space.least("n", fewest)
     sets = space.sharings()
-    high = MAX_HOLDERS if space.listed("n") or sets else max(LARGE, least + _SMALL)
-    found = space.options("n", fewest, min(high, MAX_HOLDERS))
-    fitting = found if sets is None else [n for n in found if shared_thresholds(space, n, spare)]
-    return [n for n in fitting if not space.bearable or n * n <= _WORK]
+    if sets is not None:
+        known = sorted({n for _, n in sets if n <= MAX_HOLDERS and n in space.range("n")})
+        return [n for n in known if shared_thresholds(space, n, spare) and (not space.bearable or n * n <= _WORK)]
+    high = MAX_HOLDERS if space.listed("n") else max(LARGE, least + _SMALL)
+    return [n for n in space.options("n", fewest, min(high, MAX_HOLDERS)) if not space.bearable or n * n <= _WORK]
 
 
 def _derived(method: Callable[..., X]) -> Callable[..., X]:

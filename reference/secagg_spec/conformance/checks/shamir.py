@@ -221,7 +221,8 @@ def extra(draw: Any, call: Caller) -> None:
     n = len(sharing.shares)
     users = strategies.subset(draw, range(n), sharing.t + 1)
     params, at = sharing.params(users), place_of(draw, users)
-    added, other = draw(st.integers(1, shamir.PRIME - 1)), bytes(draw(st.binary(min_size=32, max_size=32)))
+    added = draw(st.integers(1, shamir.PRIME - 1))
+    other = random_secret(call.caps, draw(st.binary(min_size=32, max_size=32)))
     byte, bit = draw(st.integers(0, 2**16)), draw(among((None, *range(8))))
     if own_field(call.caps):
         altered = (_number(params["shares"][at]) + added) % shamir.PRIME

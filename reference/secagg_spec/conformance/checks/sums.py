@@ -267,8 +267,8 @@ def contrast(draw: Any, call: Caller) -> None:
 
     def seen(coins: Sequence[bool], seed: int) -> list[bytes]:
         moved = [list(row) for row in given.updates]
-        moved[first] = [(given.R - 1) * coin for coin in coins]
-        moved[second] = [(given.R - 1) * (not coin) for coin in coins]
+        moved[first] = [given.R // 2 * coin for coin in coins]
+        moved[second] = [given.R // 2 * (not coin) for coin in coins]
         came, others = watching.seen(moved)
         parts = [
             bytes.fromhex(sums.written(given.R, [value % given.R for value in vector])) for vector in came

@@ -11,7 +11,8 @@
     if __name__ == "__main__":
         adapter.run()
 
-A handler receives the members of ``params`` by name and, if its operation takes randomness, ``rand`` as one argument.
+A handler receives the members of ``params`` by name and, if its operation takes randomness, ``rand`` as one argument,
+which an adapter that draws itself (the grade ``none``) may leave out.
 Their form has already been checked: types, hex digits, decimal digits. The implementation must refuse the rest.
 The handler returns the members of ``result`` or raises `Reject`; any other exception becomes an ``error``.
 Text that the implementation prints goes to standard error.
@@ -21,6 +22,7 @@ Source: spec/adapter.md.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -54,8 +56,8 @@ NUMBERS: Final[dict[str, tuple[str, ...]]] = {}
 PARTIES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {}
 """The parties that ``session.new`` can open: the members of ``setup``, and the names of the sampled values."""
 
-DRAWING: Final = {"pair.agree", "pair.seal", "secagg.view"}
-"""The operations that draw if they get no sampled values; these three draw in every call."""
+DRAWING: Final = {"pair.agree", "pair.seal", "secagg.sum", "secagg.view"}
+"""The operations that draw if they get no sampled values; these draw in every call."""
 
 DECIMALS: Final = ("q", "R", "level", "round", "c_l", "c_g", "start", "tau")
 """The numbers that are decimal strings; other members without a type are integers."""
@@ -318,7 +320,8 @@ class Adapter:
         for name, value in rand.items():
             check_form(name, value, form(owner, name))
         opening = operation in ("session.new", "session.again")
-        return {**params, "rand": rand} if drawn or opening else dict(params)
+        wanted = opening or (drawn and (rand or _takes_rand(self._handlers[operation])))
+        return {**params, "rand": rand} if wanted else dict(params)
 
     def run(self, stdin: BinaryIO | None = None) -> None:
         """Answer requests until the end of input. Only answers go to the process's standard output."""
@@ -327,6 +330,12 @@ class Adapter:
             os.dup2(2, 1)
             for line in source:
                 out.write(json.dumps(self.answer(_parse(line))).encode() + b"\n")
+
+
+def _takes_rand(handler: Callable[..., Any]) -> bool:
+    """Return whether a handler has a parameter for sampled values; one of an adapter that draws itself needs none."""
+    kinds = {name: one.kind for name, one in inspect.signature(handler).parameters.items()}
+    return "rand" in kinds or inspect.Parameter.VAR_KEYWORD in kinds.values()
 
 
 def _parse(line: bytes) -> Any:

@@ -1,0 +1,136 @@
+"""Implementations with conventions of their own pass; their wrong twins fail, each at the right check."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.wire import AdapterUnusable
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.reports import report
+from secagg_spec.conformance.running.expectations import Judged
+from secagg_spec.conformance.running.runner import Outcome, Settings, run
+from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject, element_bytes, pack, unpack
+from tests.conformance import narrow
+from tests.conformance.foreign import FOREIGN, Foreign, availability
+from tests.quick import one_in
+
+
+def outcomes(adapter: Adapter, pattern: str | None = None, cases: int = 40) -> dict[str, Outcome]:
+    """Judge an adapter in this process, by vectors too, and return what ran."""
+    _, found = run(DirectConnection(adapter.answer), Settings(cases=cases, seed=1, pattern=pattern, vectors=True))
+    return {outcome.check.id: outcome for outcome in found if outcome.verdict != "unsupported"}
+
+
+def failing(found: dict[str, Outcome]) -> dict[str, str]:
+    """Return the messages of the failures."""
+    return {id: outcome.failure.message for id, outcome in found.items() if outcome.failure}
+
+
+@pytest.mark.requirement("ADP-41", "ADP-42", "ADP-43", "ADP-44", "SHM-08", "PRG-05", "QNT-02", "SEA-05")
+@pytest.mark.parametrize("foreign", one_in(4, FOREIGN), ids=lambda foreign: foreign.name)
+def test_a_right_implementation_with_other_conventions_has_no_failure(foreign: Foreign) -> None:
+    found = outcomes(foreign.build(False))
+    assert failing(found) == {}
+    assert found[foreign.found].verdict == "pass"
+    assert sum(outcome.cases for outcome in found.values()) > 100
+
+
+@pytest.mark.requirement("ADP-41", "ADP-42", "ADP-43", "ADP-44", "SHM-13", "PRG-05", "QNT-02", "SEA-02")
+@pytest.mark.parametrize("foreign", one_in(4, FOREIGN), ids=lambda foreign: foreign.name)
+def test_its_wrong_twin_is_found(foreign: Foreign) -> None:
+    operations = REGISTRY[foreign.found].operations
+    found = failing(outcomes(foreign.build(True)))
+    assert foreign.found in found
+    assert all(set(REGISTRY[id].operations) & set(operations) for id in found), "nothing else is charged"
+
+
+@pytest.mark.requirement("ADP-44")
+def test_what_cannot_be_said_is_counted_apart() -> None:
+    found = outcomes(availability(False))
+    unsaid = {id: outcome.inexpressible for id, outcome in found.items() if outcome.inexpressible}
+    assert unsaid == {}, "nothing ran that could not be said in all cases"
+    _, every = run(DirectConnection(availability(False).answer), Settings(cases=40, seed=1))
+    unsaid = {outcome.check.id: outcome.inexpressible for outcome in every if outcome.inexpressible}
+    assert unsaid == {"select.batch/frequencies": 40, "select.batch/available": 40}
+    notes = {outcome.note for outcome in every if outcome.inexpressible}
+    assert notes == {"cannot be expressed: the interface of the implementation cannot say what is asked"}
+
+
+@pytest.mark.requirement("ADP-44")
+def test_a_valid_request_can_be_expressed() -> None:
+    adapter = Adapter("mute", "1")
+
+    @adapter.operation("field.add")
+    def add(q: str, a: str, b: str) -> dict[str, Any]:
+        raise Reject("inexpressible", "there is no addition")
+
+    found = outcomes(adapter, "field.add/exact")["field.add/exact"]
+    assert found.verdict == "rejected_valid"
+    assert found.failure is not None
+    assert "rejected this as inexpressible" in found.failure.message
+
+
+# ------------------------------------------------------------------------------------------------- declarations
+
+
+@pytest.mark.requirement("ADP-07")
+@pytest.mark.parametrize(
+    ("operation", "declared", "policy", "said"),
+    [
+        ("prg.expand", {"ranges": {"key": {"values": [16]}}}, {}, "prg.stream is not 'other'"),
+        ("shamir.share", {"ranges": {"secret": {"values": [16]}}}, {}, "shamir.field is not 'other'"),
+        ("prg.expand", {"ranges": {"n": {"multiple": 0}}}, {}, "multiple in the range"),
+        ("prg.expand", {"ranges": {"q": {"multiple": 2}}}, {}, "for n alone"),
+        ("prg.expand", {"ranges": {"n": {"multiple": 2, "values": [4]}}}, {}, "values beside"),
+        ("shamir.share", {"parameter_sets": [{"t": 4, "n": 3}]}, {}, "is not one that the text allows"),
+        ("shamir.share", {"parameter_sets": [{"t": 3}]}, {}, "must give ['n', 't']"),
+        ("secagg.sum", {"parameter_sets": [{"N": 3, "t": 4}]}, {}, "is not one that the text allows"),
+        ("secagg.sum", {"ranges": {"R": {"min": str(2**522)}}}, {}, "leave no parameters"),
+        ("select.batch", {"ranges": {"strategy": {"min": 1}}}, {}, "must be a list of values"),
+        ("select.batch", {"ranges": {"strategy": {"values": ["best"]}}}, {}, "leave no parameters"),
+        ("select.batch", {"ranges": {"N": {"min": 1}}}, {}, "no ranged parameter 'N'"),
+    ],
+)
+def test_a_declaration_that_does_not_fit_is_refused(
+    operation: str, declared: dict[str, Any], policy: dict[str, str], said: str
+) -> None:
+    adapter = Adapter("x", "1", policy=policy)
+    adapter.operation(operation, **declared)(lambda **given: {})
+    with pytest.raises(AdapterUnusable) as refused:
+        run(DirectConnection(adapter.answer), Settings(cases=1))
+    assert said in str(refused.value)
+
+
+@pytest.mark.requirement("ADP-41")
+@pytest.mark.parametrize(("R", "width"), [(2, 4), (2**32, 4), (2**32 + 1, 5), (2**64, 8), (2**64 + 1, 9), (2**521, 66)])
+def test_elements_have_as_few_bytes_as_hold_them_and_four_at_least(R: int, width: int) -> None:
+    assert element_bytes(R) == width
+    assert unpack(pack([0, R - 1], width), width) == [0, R - 1]
+
+
+def test_an_adapter_that_draws_itself_needs_no_parameter_for_what_is_drawn() -> None:
+    adapter = Adapter("own", "1", randomness="none")
+    seen: list[Any] = []
+    adapter.operation("staleness.weight")(lambda kind, numerator, denominator, start, level, tau: {"weight": "1"})
+
+    @adapter.operation("select.batch")
+    def batch(rand: Any, **given: Any) -> dict[str, Any]:
+        seen.append(rand)
+        return {"chosen": None}
+
+    given = {"kind": "constant", "numerator": 1, "denominator": 1, "start": "0", "level": "1", "tau": "0"}
+    assert adapter.answer({"id": 1, "op": "staleness.weight", "params": given})["result"] == {"weight": "1"}
+    given = {"N": 1, "K": 1, "T": 1, "strategy": "random", "frequencies": [0], "available": []}
+    assert adapter.answer({"id": 1, "op": "select.batch", "params": given})["result"] == {"chosen": None}
+    assert seen == [{}]
+
+
+def test_the_line_of_counts_says_how_much_cannot_be_expressed() -> None:
+    adapter = availability(False)
+    caps = narrow.understood(adapter.hello)
+    _, found = run(DirectConnection(adapter.answer), Settings(cases=5, seed=1, pattern="select.batch/available"))
+    target = report.TargetReport("availability", caps=caps, judged=[Judged(outcome, None) for outcome in found])
+    assert ", 5 cases cannot be expressed" in report.summary(target)
