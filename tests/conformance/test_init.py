@@ -120,7 +120,16 @@ def test_nothing_is_written_over(language: str, tmp_path: Path, capsys: pytest.C
 
 @pytest.mark.parametrize(
     ("other", "language"),
-    [("javascript", "node"), ("js", "node"), ("golang", "go"), ("rs", "rust"), ("py", "python"), ("c", "c")],
+    [
+        ("javascript", "node"),
+        ("js", "node"),
+        ("golang", "go"),
+        ("rs", "rust"),
+        ("py", "python"),
+        ("c", "c"),
+        ("c++", "cpp"),
+        ("cxx", "cpp"),
+    ],
 )
 def test_a_language_may_be_called_by_its_other_names(other: str, language: str) -> None:
     assert init.starter(other) == init.starter(language)
@@ -360,6 +369,7 @@ def odd_lines(count: int) -> list[bytes]:
         *right,
         *twice,
         b" \t" + right[0] + b"\r",
+        b'{"id": 1, "op": "echo", "params": {"data": {"a": 1, "a": 2}, "data": {"a": 3, "a": 4}}, "id": 2}',
     ]
     lines += [b'{"id": 1, "op": "echo", "params": {"data": "%b"}}' % text for text in STRINGS]
     lines += [b'{"id": 1, "op": "echo", "params": {"data": 1, "%b": 2, "dat%b": 3}}' % (text, text) for text in STRINGS]
@@ -430,9 +440,19 @@ def test_the_helpers_answer_odd_lines_alike(language: str, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_the_helper_in_c_is_clean_under_the_sanitizers(tmp_path: Path) -> None:
-    chosen = started("c", tmp_path)
-    fill_in(chosen, tmp_path, right_handler("c"))
+@pytest.mark.parametrize("language", ["cpp", "rust"])
+def test_half_a_pair_of_surrogates_is_no_character(language: str, tmp_path: Path) -> None:
+    chosen = started(language, tmp_path)
+    halves = [b"\\ud83d", b"\\ude00", b"\\ud83d\\u0041", b"\\ud83d\\ud83d", b"\\udfff\\ud83d", b"\\ud83d\\ude0"]
+    lines = [b'{"id": 1, "op": "echo", "params": {"data": "%b"}}' % text for text in (*halves, b"\\ud83d\\ude00")]
+    assert answers(chosen.adapter, tmp_path, lines) == [(None, "malformed")] * 6 + [(1, {"data": "\U0001f600"})]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", ["c", "cpp"])
+def test_the_helper_is_clean_under_the_sanitizers(language: str, tmp_path: Path) -> None:
+    chosen = started(language, tmp_path)
+    fill_in(chosen, tmp_path, right_handler(language))
     strict = ["-Werror", "-pedantic", "-Wshadow", "-Wconversion", "-g", "-fsanitize=address,undefined"]
     done = subprocess.run(
         [*chosen.build, *strict, "-fno-sanitize-recover=all"], cwd=tmp_path, capture_output=True, text=True, check=False
@@ -446,6 +466,26 @@ def test_the_helper_in_c_is_clean_under_the_sanitizers(tmp_path: Path) -> None:
     assert [entry for _, entry in said[-2:]] == ["malformed"] * 2
     assert said[-4][1] == {"data": "\u00e9" * 2**20}
     assert said[-3][0] == 1
+
+
+THROWN = """
+    if (mask.size() == 0) throw 42;
+    if (mask.size() == 1) throw std::out_of_range("caf\\xe9");
+    if (mask.size() == 2) throw Unsupported();
+    if (mask.size() == 3) throw Reject("no code", "");
+    if (mask.size() == 4) throw Reject("other", "no", {7});
+    return Value(q).vector();
+"""
+
+
+@pytest.mark.slow
+def test_whatever_a_handler_in_cpp_throws_is_answered(tmp_path: Path) -> None:
+    chosen = started("cpp", tmp_path)
+    fill_in(chosen, tmp_path, f"(void)update;{THROWN}")
+    masks = ["00000000" * length for length in range(6)]
+    lines = [Request("lightsecagg.mask", {**MASK, "mask": mask}).line(1).strip().encode() for mask in masks]
+    said = [body for _, body in answers(chosen.adapter, tmp_path, [*lines, json.dumps(REQUESTS[1]).encode()])]
+    assert said == ["error", "error", "unsupported", "error", "other", "error", {"data": -7}]
 
 
 FORMS = {path.stem: path for path in Path(__file__).with_name("starters_forms").iterdir()}
