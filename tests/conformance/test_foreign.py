@@ -91,6 +91,8 @@ def test_a_valid_request_can_be_expressed() -> None:
         ("secagg.sum", {"ranges": {"R": {"min": str(2**522)}}}, {}, "leave no parameters"),
         ("select.batch", {"ranges": {"strategy": {"min": 1}}}, {}, "must be a list of values"),
         ("select.batch", {"ranges": {"strategy": {"values": ["best"]}}}, {}, "leave no parameters"),
+        ("prg.expand", {"ranges": {"n": {"min": 5, "max": 7, "multiple": 8}}}, {}, "leave no parameters"),
+        ("prg.expand", {"ranges": {"key": {"max": -1}}}, {"prg.stream": "other"}, "leave no parameters"),
         ("select.batch", {"ranges": {"N": {"min": 1}}}, {}, "no ranged parameter 'N'"),
     ],
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, wraps
+from functools import lru_cache, partial, wraps
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.adapter.capabilities import DECIMAL_RANGES, Capabilities, Range, ranged
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
 from secagg_spec.conformance.cases import neighbours
+from secagg_spec.conformance.cases.multi_round_oracles import STRATEGIES
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
@@ -489,10 +490,22 @@ def possible(
         "weight": lambda: weights(caps),
         "format": lambda: formats(caps),
         "t": lambda: holders(space, spare),
+        "strategy": lambda: [name for name in STRATEGIES if name in space.range("strategy")],
+        **{name: partial(_sizes, caps, names[0], name) for name in ranged(names[0]) if (names[0], name) in _SIZES},
     }
     if not all(choice() for name, choice in choices.items() if name in parameters):
         return False
     return "N" not in parameters or space.possible()
+
+
+def _sizes(caps: Capabilities, operation: str, name: str) -> list[int]:
+    """Return some declared lengths of a string of bytes or of a stream."""
+    allowed = caps.range(operation, name)
+    return [size for size in (32, *(allowed.values or ()), *range(2 * MAX_HOLDERS)) if size in allowed][:1]
+
+
+_SIZES = (("prg.expand", "key"), ("prg.expand", "n"), ("shamir.share", "secret"))
+"""Parameters that are a number of bytes or of elements."""
 
 
 def refuse_impossible(caps: Capabilities) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from secagg_spec import __version__, resources, schemas
 from secagg_spec.conformance.adapter import files
 from secagg_spec.conformance.adapter.plain import KEPT, MESSAGE, Room, clip, fit_for_json
+from secagg_spec.conformance.reports.findings import Finding, findings
 from secagg_spec.conformance.reports.report import TargetReport, asked_and_answered, clause_cells, suspicions, words
 from secagg_spec.conformance.running import suite
 from secagg_spec.conformance.running.expectations import Judged
@@ -92,7 +93,18 @@ def _target(report: TargetReport) -> dict[str, Any]:
         "stale": report.stale,
         "power": report.power and report.power.as_json(),
         "clauses": {clause: words(mark) for clause, mark in clause_cells(report).items()},
+        "findings": [_finding(finding) for finding in findings(report.judged)],
         "checks": [_check(report, judged) for judged in report.judged],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    outcomes = [judged.outcome for judged in (finding.first, *finding.others)]
+    message = outcomes[0].failure.message if outcomes[0].failure else ""
+    return {
+        "kind": finding.kind,
+        "message": clip(message, MESSAGE),
+        "checks": [outcome.check.id for outcome in outcomes],
     }
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from secagg_spec import resources
 from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.conformance.reports.page_difference import Window, window
-from secagg_spec.conformance.reports.report import in_words, plain_sentence
+from secagg_spec.conformance.reports.report import in_words, known_failures, plain_sentence
 from secagg_spec.conformance.running import chart
+from secagg_spec.conformance.running.runner import BROKEN
 from secagg_spec.conformance.running.suite import PREFIX
 
 
@@ -34,7 +35,6 @@ MARKS = {
 }
 """The marks, with the worst first."""
 _COMPOSED = " (composed)"
-_BROKEN = ("crash", "timeout", "error", "protocol")
 
 
 def page(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,8 +66,10 @@ def _verdict(targets: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) 
         return "fails", "An expectation is stale"
     if any(target["counts"]["not run"] for target in targets):
         return "unknown", "Some checks were not run"
+    known = known_failures(sum(target["counts"]["fails as expected"] for target in targets))
     ran = any(target["cases"] for target in targets)
-    return ("passes", "No unexpected failure") if ran else ("unknown", "Nothing ran")
+    green = ("passes", "No unexpected failure") if ran else ("unknown", "Nothing ran")
+    return ("expected", known) if known else green
 
 
 # ------------------------------------------------------------------------------------------------------- targets
@@ -76,7 +78,8 @@ def _verdict(targets: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) 
 def _target(number: int, target: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
     checks = [_check(f"t{number}-{at}", check) for at, check in enumerate(target["checks"])]
     counts = {name: sum(check["mark"] is mark for check in checks) for name, mark in MARKS.items()}
-    failures = [check for check in checks if check["failure"] and check["verdict"] != "not_run"]
+    by_id = {check["check"]: check for check in checks}
+    findings = [{**found, "alike": [by_id[id] for id in found["checks"]]} for found in target["findings"]]
     return {
         **target,
         "id": f"t{number}",
@@ -87,7 +90,8 @@ def _target(number: int, target: Mapping[str, Any], document: Mapping[str, Any])
         "vectors": sum(check["check"].startswith(PREFIX) and check["mark"].style == "passes" for check in checks),
         "cases": sum(check["cases"] for check in checks),
         "unchecked": sum(check["verdict"] == "pass" and not check["reason_checked"] for check in checks),
-        "failures": sorted(failures, key=lambda check: check["mark"].style != "fails"),
+        "findings": findings,
+        "failures": sum(len(found["alike"]) for found in findings),
         "not_run": [check for check in checks if check["verdict"] == "not_run"],
         "by_clause": _by_clause(checks),
         "seconds": round(sum(document["timing"].get(target["target"], {}).values())),
@@ -121,7 +125,7 @@ def _mark(check: Mapping[str, Any]) -> Mark:
         return MARKS["not run"]
     if check["expected_failure"]:
         return MARKS["fails as expected"]
-    return MARKS["breaks" if check["verdict"] in _BROKEN else "fails"]
+    return MARKS["breaks" if check["verdict"] in BROKEN else "fails"]
 
 
 def _failure(check: Mapping[str, Any], failure: Mapping[str, Any]) -> dict[str, Any]:

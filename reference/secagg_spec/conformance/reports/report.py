@@ -6,7 +6,7 @@ import json
 import os
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities
 from secagg_spec.conformance.adapter.plain import KEPT, MESSAGE, Room, clip, counted, fit_for_json, pasted, shown
 from secagg_spec.conformance.adapter.wire import RawLine, Request, quoted, unpack
 from secagg_spec.conformance.mutation.coverage import Reach
+from secagg_spec.conformance.reports.findings import Finding, findings
 from secagg_spec.conformance.running import chart, suite
 from secagg_spec.conformance.running import repros as replay
 from secagg_spec.conformance.running.expectations import Judged
@@ -36,8 +37,10 @@ _SAYS = {
 _COMPOSED = "+ composed of several functions"
 LEGEND = "   ".join([*(f"{mark} {says}" for mark, says in _SAYS.items()), _COMPOSED])
 _NAME = 100
-_VECTORS_TOLD = 3
-"""The number of failing test vectors per operation that the terminal shows."""
+_LISTED = 5
+_CHECKS_TOLD = 20
+_BUGS_TOLD = 3
+"""How many further checks of a finding, and how many suspected bugs, the terminal names."""
 _SIGNS = {"le": "≤", "ge": "≥", "varepsilon": "epsilon", "lfloor": "floor(", "rfloor": ")", "mathcal": "", "mathrm": ""}
 """The symbols shown for TeX commands; other commands are shown by their names."""
 _MARKUP = re.compile(r"[$`]|\\(?![a-z])|\\([a-z]+)( ?)")
@@ -132,8 +135,14 @@ def conclusion(reports: Sequence[TargetReport]) -> str:
         return f"{head} asked, and nothing judged: what is declared fits none of the checks that were chosen"
     found = ", ".join(part for part in wrong if part)
     if not wrong[0] and judged:
-        found = ", ".join(part for part in ["no unexpected failure", found] if part)
+        known = known_failures(sum(report.count(EXPECTED) for report in judged))
+        found = ", ".join(part for part in [known or "no unexpected failure", found] if part)
     return f"{head} judged, {found}" if found else f"{head} judged"
+
+
+def known_failures(number: int) -> str:
+    """Return the headline of a run in which all failures are expected (CNF-83); empty if there are none."""
+    return f"{counted(number, 'known failure')}, none new" if number else ""
 
 
 def _counted(number: int, one: str, many: str = "") -> str:
@@ -229,17 +238,9 @@ def summary(report: TargetReport) -> str:
 
 
 def failures(report: TargetReport, *, expected: bool) -> str:
-    """Return the expected or the unexpected failures of an implementation, each with its smallest case.
-
-    Checks come first, because their cases are shrunk. Of the test vectors of one operation, only the first are shown.
-    """
-    failed = [
-        judged
-        for judged in report.judged
-        if judged.outcome.failure and (judged.expected is not None) == expected and _mark(judged) != NOT_RUN
-    ]
-    checks = [judged for judged in failed if not judged.outcome.check.fixed]
-    blocks = [*(_failure(report, judged) for judged in checks), *_failed_vectors(report, failed)]
+    """Return the expected or the unexpected failures of an implementation: each finding with its smallest case."""
+    found = [one for one in findings(report.judged) if (one.first.expected is not None) == expected]
+    blocks = [_finding(report, one) for one in found]
     return "\n".join(blocks if expected else [*blocks, *_not_run(report)])
 
 
@@ -255,7 +256,7 @@ def fewer(report: TargetReport, cases: int) -> str:
     short = [outcome for outcome in passed if not outcome.check.fixed and outcome.cases < cases]
     whole = [outcome for outcome in short if outcome.cases >= (outcome.check.examples or cases)]
     parts = [
-        f"{counted(len(few), 'check')} {why}: {_listed([f'{one.check.id} ({one.cases})' for one in few])}"
+        f"{counted(len(few), 'check')} {why}: {listed([f'{one.check.id} ({one.cases})' for one in few])}"
         for few, why in (
             ([one for one in short if one not in whole], "with no more cases that differ and can be judged"),
             (whole, "with a set number of cases, which suffices"),
@@ -265,26 +266,10 @@ def fewer(report: TargetReport, cases: int) -> str:
     return f"  fewer than {cases:,} cases: {'; '.join(parts)}" if parts else ""
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _LISTED
-    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
-
-
-_LISTED = 5
-
-
-def _failed_vectors(report: TargetReport, failed: Iterable[Judged]) -> Iterator[str]:
-    """Yield the first failing vectors of each operation, and the number of the remaining ones."""
-    by_operation: dict[str, list[Judged]] = {}
-    for judged in failed:
-        if judged.outcome.check.fixed:
-            by_operation.setdefault(judged.outcome.check.operations[0], []).append(judged)
-    for operation, vectors in by_operation.items():
-        yield from (_failure(report, judged) for judged in vectors[:_VECTORS_TOLD])
-        more = len(vectors) - _VECTORS_TOLD
-        if more > 0:
-            counted = _counted(more, "more test vector")
-            yield f"         … and {counted} of {operation}, which --json and --html tell as well"
+def listed(names: Sequence[str], most: int = _LISTED) -> str:
+    """Return names in a row, at most so many, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _not_run(report: TargetReport) -> list[str]:
@@ -396,22 +381,30 @@ def _mark(judged: Judged) -> str:
     return BROKE if outcome.verdict in BROKEN else FAILED
 
 
-def _failure(report: TargetReport, judged: Judged) -> str:
+def _finding(report: TargetReport, finding: Finding) -> str:
+    """Return a finding: the first of its failures whole, and the names of the others (CNF-81)."""
+    judged, others = finding.first, finding.others
     outcome, failure = judged.outcome, judged.outcome.failure
     assert failure is not None
+    alike = [(one.outcome.check, one.outcome.failure, one.expected) for one in (judged, *others)]
     tag = "expected" if judged.expected else "FAIL"
-    clauses = ", ".join(failure.clauses or outcome.check.clauses)
-    lines = [f"{tag:<9}{outcome.check.id}   {outcome.verdict}   [{clauses}]"]
+    verdicts = ", also ".join((outcome.verdict, *failure.also))
+    clauses = dict.fromkeys(id for check, failed, _ in alike if failed for id in failed.clauses or check.clauses)
+    lines = [f"{tag:<9}{outcome.check.id}   {verdicts}   [{', '.join(clauses)}]"]
     lines.append(f"         {shown(failure.message)}")
     if failure.transcript:
         kind = "case:         " if outcome.check.fixed else "smallest case:"
         case, *steps = in_words(*asked_and_answered(failure), failure.at)
         lines += [f"         {kind} {case}", *(f"           {step}" for step in steps)]
-    if judged.expected:
-        lines.append(f"         why expected:  {judged.expected.reason}")
-    lines += [f"         suggests:      {suspicion}" for suspicion in suspicions(outcome.check.id, failure)]
+    reasons = dict.fromkeys(expected.reason for _, _, expected in alike if expected)
+    lines += [f"         why expected:  {reason}" for reason in reasons]
+    bugs = dict.fromkeys(bug for check, failed, _ in alike if failed for bug in suspicions(check.id, failed))
+    lines += [f"         suggests:      {bug}" for bug in list(bugs)[:_BUGS_TOLD]]
     if outcome.check.id in report.repros:
         lines.append(f"         replay:        {report.replay(outcome.check.id)}")
+    if others:
+        said = f"the same in {counted(len(others), 'further check')}: "
+        lines.append(f"         {said}{listed([one.outcome.check.id for one in others], _CHECKS_TOLD)}")
     return "\n".join(lines)
 
 

@@ -8,14 +8,16 @@ from typing import Any
 
 from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.conformance.reports.page_content import page
+from secagg_spec.conformance.reports.report import listed
+from secagg_spec.conformance.running.expectations import VERDICTS
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|<>~])")
 _MOST = 20
-"""The most failures in a summary."""
+"""The most findings in a summary, and the most further checks that it names for each."""
 
 
 def markdown(document: Mapping[str, Any]) -> str:
-    """Return a report as Markdown: a row for each implementation, and the unexpected failures."""
+    """Return a report as Markdown: a row for each implementation, and the findings that nobody expected."""
     content = page(document)
     return "\n".join([f"## Conformance: {content['verdict'][1]}", "", *_table(content), *_failures(content), ""])
 
@@ -45,15 +47,20 @@ def _row(target: Mapping[str, Any]) -> str:
 
 
 def _failures(content: Mapping[str, Any]) -> Iterator[str]:
-    found = [(target, check) for target in content["targets"] for check in target["failures"]]
-    wrong = [(target, check) for target, check in found if check["mark"].style == "fails"]
-    for target, check in wrong[:_MOST]:
+    found = [(target, finding) for target in content["targets"] for finding in target["findings"]]
+    wrong = [(target, finding) for target, finding in found if finding["alike"][0]["mark"].style == "fails"]
+    wrong.sort(key=lambda one: VERDICTS.index(one[1]["kind"]))
+    for target, finding in wrong[:_MOST]:
+        check, *others = finding["alike"]
+        clauses = dict.fromkeys(clause for one in finding["alike"] for clause in one["clauses"])
         yield ""
         yield f"- **{_text(check['check'])}** of {_text(target['target'])}: {_text(check['verdict'])}"
-        yield f"  [{', '.join(check['clauses'])}]: {_text(check['failure']['message'])}"
+        yield f"  [{', '.join(clauses)}]: {_text(check['failure']['message'])}"
+        if others:
+            yield f"  The same in {_text(listed([other['check'] for other in others], _MOST))}."
     if len(wrong) > _MOST:
         yield ""
-        yield f"and {len(wrong) - _MOST} more failures"
+        yield f"and {len(wrong) - _MOST} more findings"
     for target in content["targets"]:
         yield from (f"\nStale expectation: {_text(line)}" for line in target["stale"])
 
@@ -74,5 +81,5 @@ def badge(document: Mapping[str, Any]) -> dict[str, Any]:
     caught, known = sum(entry["caught"] for entry in power), sum(entry["of"] for entry in power)
     rated = f", mutation score {round(100 * caught / known)} %" if known else ""
     message = f"{passed}/{ran}{rated}" if style == "passes" else says.lower()
-    color = {"passes": "brightgreen", "fails": "red", "unknown": "lightgrey"}[style]
+    color = {"passes": "brightgreen", "expected": "yellow", "fails": "red", "unknown": "lightgrey"}[style]
     return {"schemaVersion": 1, "label": "secagg-spec", "message": message, "color": color, "isError": style == "fails"}

@@ -28,7 +28,8 @@ ADAPTER = "adapter"
 _MOST = 20
 _KEYS = {"target", "checks", "verdict", "message", "reason"}
 _REQUIRED = _KEYS - {"message"}
-VERDICTS = ("wrong_value", "accepted_invalid", "rejected_valid", "wrong_reason", "leaked", "inconsistent", *BROKEN)
+VERDICTS = ("leaked", "wrong_value", "accepted_invalid", "rejected_valid", "wrong_reason", *BROKEN, "inconsistent")
+"""The verdicts of failures, the gravest first (CNF-82)."""
 
 
 class ExpectationsError(UsageError):

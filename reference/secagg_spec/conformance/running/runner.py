@@ -63,6 +63,8 @@ class Failure:
     """The broken clauses, if a correct step before the fault had a wrong answer."""
     at: chart.Place | None = None
     """The place of the fault in the transcript; None if several answers together show it."""
+    also: tuple[str, ...] = ()
+    """The other verdicts that its check met; the message names them."""
     draws: tuple[object, ...] = ()
     """The values that the check drew, in order: enough to judge the same case again."""
 
@@ -305,8 +307,11 @@ def _with_others(failure: Failure | None, met: _Run) -> Failure | None:
     """Return a failure with the other failures named in its message, one for each verdict."""
     if failure is None or met.first is None:
         return failure
-    others = [f"{kind}: {other.message}" for kind, other in met.kinds.items() if kind != met.first.verdict]
-    return replace(failure, message=f"{failure.message} (also met: {'; '.join(others)})") if others else failure
+    others = {kind: f"{kind}: {other.message}" for kind, other in met.kinds.items() if kind != met.first.verdict}
+    if not others:
+        return failure
+    message = f"{failure.message} (also met: {'; '.join(others.values())})"
+    return replace(failure, message=message, also=tuple(others))
 
 
 def first_failure(connection: Connection, caps: Capabilities, check: Check, settings: Settings) -> bool:

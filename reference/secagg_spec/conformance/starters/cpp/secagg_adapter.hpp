@@ -154,7 +154,7 @@ struct Reject : std::runtime_error {
         : std::runtime_error(message), code(of_code), blamed(std::move(blaming)) {
         static const std::string codes =
             " malformed bad_param out_of_range noncanonical length_mismatch duplicate_id unknown_peer wrong_phase"
-            " replay inconsistent_sets bad_share below_threshold bad_signature bad_ciphertext weak_key other ";
+            " replay inconsistent_sets bad_share below_threshold bad_signature bad_ciphertext weak_key other inexpressible ";
         if (codes.find(" " + code + " ") == codes.npos) throw std::logic_error(code + " is no code");  // [ADP-09]
     }
 };
