@@ -75,7 +75,7 @@ def test_a_hello_is_understood() -> None:
         ({"operations": {"mds.encode": {"parameter_sets": [{"N": 3}]}}}, "as integers"),
         (
             {"operations": {"mds.encode": {"parameter_sets": [{"N": 3, "U": 4, "T": 1}]}}},
-            "not one that the text allows",
+            "allows no parameter set of 'mds.encode' .MDS-01.",
         ),
         ({"operations": {"secagg.user": {"parameter_sets": [{"N": 5}]}}}, "has no parameter_sets"),
         ({"operations": {"secagg.server": {"ranges": {"N": {"min": 5}}}}}, "no ranged parameter"),

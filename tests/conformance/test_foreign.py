@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.connection import DirectConnection, declaration
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.reports import report
@@ -85,9 +87,14 @@ def test_a_valid_request_can_be_expressed() -> None:
         ("prg.expand", {"ranges": {"n": {"multiple": 0}}}, {}, "multiple in the range"),
         ("prg.expand", {"ranges": {"q": {"multiple": 2}}}, {}, "for n alone"),
         ("prg.expand", {"ranges": {"n": {"multiple": 2, "values": [4]}}}, {}, "values beside"),
-        ("shamir.share", {"parameter_sets": [{"t": 4, "n": 3}]}, {}, "is not one that the text allows"),
+        (
+            "shamir.share",
+            {"parameter_sets": [{"t": 4, "n": 3}]},
+            {},
+            "allows no parameter set of 'shamir.share' (SHM-01)",
+        ),
         ("shamir.share", {"parameter_sets": [{"t": 3}]}, {}, "must give ['n', 't']"),
-        ("secagg.sum", {"parameter_sets": [{"N": 3, "t": 4}]}, {}, "is not one that the text allows"),
+        ("secagg.sum", {"parameter_sets": [{"N": 3, "t": 4}]}, {}, "allows no parameter set of 'secagg.sum' (ADP-42)"),
         ("secagg.sum", {"ranges": {"R": {"min": str(2**522)}}}, {}, "leave no parameters"),
         ("select.batch", {"ranges": {"strategy": {"min": 1}}}, {}, "must be a list of values"),
         ("select.batch", {"ranges": {"strategy": {"values": ["best"]}}}, {}, "leave no parameters"),
@@ -136,3 +143,51 @@ def test_the_line_of_counts_says_how_much_cannot_be_expressed() -> None:
     _, found = run(DirectConnection(adapter.answer), Settings(cases=5, seed=1, pattern="select.batch/available"))
     target = report.TargetReport("availability", caps=caps, judged=[Judged(outcome, None) for outcome in found])
     assert ", 5 cases cannot be expressed" in report.summary(target)
+
+
+@pytest.mark.requirement("ADP-07")
+def test_a_set_that_the_text_forbids_is_left_out_and_the_others_are_judged() -> None:
+    adapter = Adapter("wide", "1")
+    sets = [{"N": 4, "t": 4}, {"N": 4, "t": 5}, {"N": 1, "t": 1}, {"N": 5, "t": 5}]
+    whole = FOREIGN[0].build(False)
+    declared = {"ranges": {"R": {"values": [str(2**64)]}}, "parameter_sets": sets}
+    adapter.operation("secagg.sum", **declared)(whole._handlers["secagg.sum"])
+    caps = narrow.understood(adapter.hello)
+    assert caps.parameter_sets("secagg.sum") == ({"N": 4, "t": 4}, {"N": 5, "t": 5})
+    assert caps.left_out == (
+        "the parameter set {'N': 4, 't': 5} of secagg.sum, which ADP-42 forbids",
+        "the parameter set {'N': 1, 't': 1} of secagg.sum, which ADP-42 forbids",
+    )
+    assert failing(outcomes(adapter, "secagg.sum*")) == {}
+    target = report.TargetReport("wide", caps=caps)
+    assert "\n  not judged: the parameter set {'N': 4, 't': 5} of secagg.sum, which ADP-42 forbids" in report.summary(
+        target
+    )
+
+
+@pytest.mark.requirement("ADP-07")
+@given(st.permutations([{"N": 3, "t": 3}, {"N": 4, "t": 4}, {"N": 5, "t": 4}]), st.permutations(["7", "11", "13"]))
+def test_sets_in_another_order_are_the_same_sets(sets: list[Any], values: list[str]) -> None:
+    def hello(sets: list[Any], values: list[str]) -> dict[str, Any]:
+        adapter = Adapter("x", "1")
+        adapter.operation("secagg.sum", parameter_sets=sets, ranges={"R": {"values": values}})(lambda **given: {})
+        return adapter.hello
+
+    first = declaration(hello(sorted(sets, key=str), sorted(values)))
+    assert declaration(hello(sets, values)) == first
+    assert declaration(hello(sets[1:], values)) != first
+
+
+@pytest.mark.requirement("SAG-24")
+def test_keys_that_come_out_although_nobody_dropped_are_told() -> None:
+    adapter = next(one for one in FOREIGN if one.name == "own-share").build(False)
+    right = adapter._handlers["secagg.unmasking"]
+
+    def wrong(**given: Any) -> dict[str, Any]:
+        answers = right(**given)["answers"]
+        return {"answers": [{**one, "keys": sorted({*one["keys"], 0})} if "keys" in one else one for one in answers]}
+
+    adapter._handlers["secagg.unmasking"] = wrong
+    message = failing(outcomes(adapter, "secagg.unmasking/shares"))["secagg.unmasking/shares"]
+    assert "shares of the seeds of [1, 2, 3] and the keys of [0] were released" in message
+    assert message.endswith("the keys of [], and nobody had dropped out")

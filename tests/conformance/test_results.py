@@ -101,7 +101,8 @@ def report(tmp_path: Path, **changes: Any) -> Path:
     about = {"name": "n", "version": "1", "language": "python", "policy": {}, "operations": {"echo": {}}}
     target = {
         "target": "openfl", "command": "./adapter", "implementation": about, "hello": {}, "absent": None,
-        "unusable": None, "exit_code": 0, "stale": [], "power": None, "findings": [],
+        "unusable": None, "exit_code": 0, "stale": [], "left_out": [], "power": None,
+        "findings": [],
         "clauses": {"ADP-03": "pass", "LSA-01": "not offered"},
         "checks": [check, {**check, "check": "other", "verdict": "unsupported"}], **changes.pop("target", {}),
     }  # fmt: skip

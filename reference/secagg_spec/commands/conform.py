@@ -266,7 +266,7 @@ def _pieces(reports: Sequence[TargetReport], settings: Settings) -> Iterator[str
     for report in reports:
         yield from (f"STALE    {line}" for line in report.stale)
         yield reporting.summary(report)
-        if settings.cases != _CASES and (few := reporting.fewer(report, settings.cases)):
+        if (settings.cases != _CASES or settings.budget) and (few := reporting.fewer(report, settings.cases)):
             yield few
     counts = " (the table counts clauses, the lines above count checks)" if judged else ""
     yield f"\n{reporting.conclusion(reports)}{counts}"

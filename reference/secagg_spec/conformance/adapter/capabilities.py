@@ -76,6 +76,8 @@ class Capabilities:
     reject_map: Mapping[str, str]
     hello: Mapping[str, Any] = field(default_factory=dict)
     """The whole result, as the adapter sent it."""
+    left_out: tuple[str, ...] = ()
+    """What it declares and the text forbids, so that it is not judged."""
     kept: dict[Any, dict[Any, Any]] = field(default_factory=dict, init=False, compare=False, repr=False)
     """What the kit derives from the declaration and uses again, each kind under a key of its own."""
     _parsed: dict[tuple[str, str], Range] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -149,6 +151,7 @@ def shake_hands(answer: Answer) -> Capabilities:
     for name, choice in policies.items():
         if not isinstance(choice, str) or choice not in POLICIES.get(name, ()):
             raise AdapterUnusable(f"policy {name!r} = {choice!r}: policies are {_listed(POLICIES)}")
+    operations, left_out = _without_forbidden(operations)
     return Capabilities(
         name=str(_member(about, "name", str)),
         version=str(_member(about, "version", str)),
@@ -158,6 +161,7 @@ def shake_hands(answer: Answer) -> Capabilities:
         policies=policies,
         reject_map=_reject_map(_optional(body, "reject_map")),
         hello=body,
+        left_out=left_out,
     )
 
 
@@ -266,8 +270,33 @@ def _check_sets(name: str, sets: Any) -> None:
             raise AdapterUnusable(
                 f"hello: the parameter set {entry!r} of {name!r} must give {sorted(wanted)} as integers"
             )
-        if not _allowed_set(name, entry):
-            raise AdapterUnusable(f"hello: the parameter set {entry!r} of {name!r} is not one that the text allows")
+    if not any(_allowed_set(name, entry) for entry in sets):
+        raise AdapterUnusable(f"hello: the text allows no parameter set of {name!r} ({_clause(name)})")
+
+
+def _without_forbidden(operations: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return operations without the parameter sets that the text forbids, and what was left out, with its clause."""
+    kept, left_out = dict(operations), []
+    for name, declared in operations.items():
+        sets = declared.get("parameter_sets", ())
+        forbidden = [entry for entry in sets if not _allowed_set(name, entry)]
+        if forbidden:
+            kept[name] = {**declared, "parameter_sets": [entry for entry in sets if entry not in forbidden]}
+            left_out += [f"the parameter set {entry} of {name}, which {_clause(name)} forbids" for entry in forbidden]
+    return kept, tuple(left_out)
+
+
+def _clause(name: str) -> str:
+    """Return the clauses that say which parameter sets of an operation are allowed."""
+    starts = {
+        "secagg.sum": "ADP-42",
+        "secagg.view": "ADP-42",
+        "secagg.": "SAG-02",
+        "shamir.": "SHM-01",
+        "mds.": "MDS-01",
+    }
+    starts |= {"basecagg": "BSA-01", "lightsecagg_active.": "LSA-01 or LSA-19"}
+    return next((clause for start, clause in starts.items() if name.startswith(start)), "LSA-01")
 
 
 def graph_allows(N: int, t: int, k: int) -> bool:

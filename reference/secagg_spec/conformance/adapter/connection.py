@@ -333,7 +333,16 @@ class DirectConnection:
 def declaration(hello: Mapping[str, Any]) -> str:
     """Return the declaration in a `hello`, without the names of the implementation, as text for comparison."""
     meant = ("protocol", "randomness", "operations", "policy", "reject_map")
-    return json.dumps({name: hello.get(name) for name in meant}, sort_keys=True)
+    return json.dumps({name: _in_order(hello.get(name)) for name in meant}, sort_keys=True)
+
+
+def _in_order(value: Any) -> Any:
+    """Return a value with its lists in one order: sets and values in another order are the same ones."""
+    if isinstance(value, dict):
+        return {name: _in_order(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return sorted((_in_order(inner) for inner in value), key=lambda inner: json.dumps(inner, sort_keys=True))
+    return value
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -164,10 +164,15 @@ def _released(call: Caller, entry: Mapping[str, Any], scene: Unmasking) -> None:
     if "reject" in entry:
         reject = _rejection(entry)
         raise CheckFailed("rejected_valid", f"the right request was refused as {reject.code}: {reject.message}", wanted)
-    for name, users in wanted.items():
-        if entry.get(name) != users:
-            message = f"{name} of the users {entry.get(name)} were released; they must be of {users}"
-            raise CheckFailed("wrong_value", message, wanted)
+    came = {name: entry.get(name) for name in wanted}
+    if came != wanted:
+        why = ", and nobody had dropped out" if came["keys"] and not scene.dropped else ""
+        message = f"shares of {_named(came)} were released, must be {_named(wanted)}{why}"
+        raise CheckFailed("wrong_value", message, wanted)
+
+
+def _named(released: Mapping[str, Any]) -> str:
+    return f"the seeds of {released['seeds']} and the keys of {released['keys']}"
 
 
 def _refused(call: Caller, scene: Unmasking, request: dict[str, list[int]], codes: frozenset[str], why: str) -> None:

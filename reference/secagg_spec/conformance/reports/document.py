@@ -91,6 +91,7 @@ def _target(report: TargetReport) -> dict[str, Any]:
         "unusable": report.unusable or None,
         "exit_code": None if report.absent else report.exit_code,
         "stale": report.stale,
+        "left_out": [clip(one, MESSAGE) for one in report.caps.left_out] if report.caps else [],
         "power": report.power and report.power.as_json(),
         "clauses": {clause: words(mark) for clause, mark in clause_cells(report).items()},
         "findings": [_finding(finding) for finding in findings(report.judged)],

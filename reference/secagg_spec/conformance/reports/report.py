@@ -234,7 +234,8 @@ def summary(report: TargetReport) -> str:
     parts += [f"{report.count(NOT_RUN)} not run"] if report.count(NOT_RUN) else []
     cases = sum(judged.outcome.cases for judged in report.judged)
     power = f"\n  mutation score: with what it declares, {report.power}" if report.power else ""
-    return f"{report.name} ({report.title}): {', '.join(parts)}; {counted(cases, 'case')}{power}"
+    left_out = "".join(f"\n  not judged: {shown(one)}" for one in (report.caps.left_out if report.caps else ()))
+    return f"{report.name} ({report.title}): {', '.join(parts)}; {counted(cases, 'case')}{left_out}{power}"
 
 
 def failures(report: TargetReport, *, expected: bool) -> str:
