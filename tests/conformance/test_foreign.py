@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -14,7 +15,16 @@ from secagg_spec.conformance.running.expectations import Judged
 from secagg_spec.conformance.running.runner import Outcome, Settings, run
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject, element_bytes, pack, unpack
 from tests.conformance import narrow
-from tests.conformance.foreign import FOREIGN, Foreign, availability
+from tests.conformance.foreign import (
+    FOREIGN,
+    NOBODY_MAY_LEAVE,
+    Foreign,
+    Played,
+    availability,
+    every_pair,
+    pairwise,
+    summing,
+)
 from tests.quick import one_in
 
 
@@ -45,6 +55,25 @@ def test_its_wrong_twin_is_found(foreign: Foreign) -> None:
     found = failing(outcomes(foreign.build(True)))
     assert foreign.found in found
     assert all(set(REGISTRY[id].operations) & set(operations) for id in found), "nothing else is charged"
+
+
+@pytest.mark.requirement("ADP-43")
+@pytest.mark.parametrize(
+    ("masked", "viewer", "part"), [(lambda R: 2**32, "server", "vectors[0]"), (lambda R: R, 0, "vectors[1]")]
+)
+def test_what_is_seen_is_compared_at_each_end_of_the_moduli_and_for_users(
+    masked: Callable[[int], int], viewer: str | int, part: str
+) -> None:
+    def play(R: int, rows: list[list[int]], drop: Mapping[str, list[int]]) -> Played:
+        total, users, seen = pairwise(every_pair, masked=masked)(R, rows, drop)
+        return total, users, {**seen, 0: rows if viewer == 0 else []}
+
+    ranges = {"R": {"values": [str(2**32), str(2**64)]}}
+    adapter = summing("two rings", play, ranges=ranges, **NOBODY_MAY_LEAVE)
+    failure = outcomes(adapter, "privacy/secagg.view/contrast")["privacy/secagg.view/contrast"].failure
+    assert failure is not None
+    assert failure.verdict == "leaked"
+    assert part in failure.message
 
 
 @pytest.mark.requirement("ADP-44")
