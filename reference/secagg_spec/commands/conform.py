@@ -63,7 +63,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the cases (0)")
     options.add_timeouts(parser)
     parser.add_argument(
-        "--budget", type=options.seconds, metavar="S", help="seconds for the whole run; later checks do not run"
+        "--budget", type=options.seconds, metavar="S", help="seconds for the whole run, in equal shares for all checks"
     )
     parser.add_argument("--jobs", type=options.jobs, default=1, metavar="N", help="number of judging processes (1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the whole report as JSON")
@@ -231,6 +231,7 @@ def _outcomes(
     if workers is not None:
         connection.close()
         return workers.outcomes(connection, caps, checks, settings)
+    settings = settings.shared(caps, checks)
     return outcomes(caps, checks, settings, lambda check: judged(connection, caps, check, settings))
 
 

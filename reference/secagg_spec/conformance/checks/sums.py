@@ -51,7 +51,7 @@ def _spares(caps: Capabilities) -> bool:
 @check("secagg.sum/exact", "ADP-41", operations=(SUM,), examples=40)
 def exact(draw: Any, call: Caller) -> None:
     """A round without dropouts gives the sum over all users."""
-    _judge(call, sums.drawn(draw, call.caps))
+    judge_sum(call, sums.drawn(draw, call.caps))
 
 
 def _dropouts(name: str, *phases: str) -> None:
@@ -59,14 +59,15 @@ def _dropouts(name: str, *phases: str) -> None:
     def dropouts(draw: Any, call: Caller) -> None:
         """When users drop out and t or more are left, the sum is that of the users that sent an update."""
         given = sums.drawn(draw, call.caps, spare=1)
-        _judge(call, sums.dropping(draw, given, draw(st.integers(1, given.N - given.t)), phases))
+        judge_sum(call, sums.dropping(draw, given, draw(st.integers(1, given.N - given.t)), phases))
 
 
 _dropouts("setup", SUM_PHASES[0])
 _dropouts("late", *SUM_PHASES[1:])
 
 
-def _judge(call: Caller, given: Sum) -> None:
+def judge_sum(call: Caller, given: Sum) -> None:
+    """Ask for a round that must succeed, and compare its sum."""
     call.by_relation = True
     result = call.result(SUM, given.params())
     if result.get("contributors") != given.contributors:

@@ -254,11 +254,13 @@ def fewer(report: TargetReport, cases: int) -> str:
     """Name the passing checks that drew fewer cases than requested, and why (CNF-75); empty if there are none."""
     passed = [judged.outcome for judged in report.judged if judged.outcome.verdict == "pass"]
     short = [outcome for outcome in passed if not outcome.check.fixed and outcome.cases < cases]
-    whole = [outcome for outcome in short if outcome.cases >= (outcome.check.examples or cases)]
+    cut = [outcome for outcome in short if outcome.short]
+    whole = [outcome for outcome in short if outcome.cases >= (outcome.check.examples or cases) and outcome not in cut]
     parts = [
         f"{counted(len(few), 'check')} {why}: {listed([f'{one.check.id} ({one.cases})' for one in few])}"
         for few, why in (
-            ([one for one in short if one not in whole], "with no more cases that differ and can be judged"),
+            ([one for one in short if one not in whole + cut], "with no more cases that differ and can be judged"),
+            (cut, "whose share of --budget was spent"),
             (whole, "with a set number of cases, which suffices"),
         )
         if few

@@ -57,8 +57,13 @@ class Workers:
         """Yield the outcome of each check, as `runner.outcomes` does; `connection` says how to start the adapter."""
         self._number += 1
         chosen, silent = list(checks), replace(settings, progress=_no_progress)
+        shares = settings.shared(caps, chosen).shares
         start = tuple(connection.command), connection.timeout, connection.start_timeout, connection.declared
-        tasks = [_Task(self._number, *start, check, silent) for check in chosen if check.runs_on(caps)]
+        tasks = [
+            _Task(self._number, *start, check, replace(silent, shares={check.id: shares[check.id]} if shares else {}))
+            for check in chosen
+            if check.runs_on(caps)
+        ]
         with system.interrupts_held():
             found = self._pool.map(_judge, tasks)
         yield from outcomes(caps, chosen, settings, lambda check: _given(found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -82,6 +82,8 @@ class Outcome:
     failure: Failure | None = None
     first_failure: int = 0
     """The number of the case that failed first, before shrinking; 0 if none failed."""
+    short: bool = False
+    """Whether its share of the budget was spent before all cases were drawn."""
     timed_out: bool = False
     """Whether a case ended in a time-out, regardless of the verdict."""
     inexpressible: int = 0
@@ -104,8 +106,9 @@ class Settings:
     `vectors` says whether the test vectors are judged too, before the checks that draw cases.
 
     `budget` is a time in seconds for use in messages; after it, no further case is drawn. `deadline` is the reading of
-    `time.monotonic` at which the budget is spent. `found` is called with each failing case before it is confirmed; the
-    smallest case comes last.
+    `time.monotonic` at which the budget is spent. `shares` has, by check, the reading at which its share of the budget
+    is spent; after it, the check draws no further case. `found` is called with each failing case before it is
+    confirmed; the smallest case comes last.
     """
 
     cases: int = 100
@@ -114,6 +117,7 @@ class Settings:
     progress: Callable[[Check, int, int], None] = lambda check, done, total: None
     budget: float | None = None
     deadline: float = math.inf
+    shares: Mapping[str, float] = field(default_factory=dict)
     vectors: bool = False
     found: Callable[[Check, Failure], None] = _tell_nobody
 
@@ -122,6 +126,14 @@ class Settings:
         """Return the reason why no further case may be drawn; empty if more may be drawn."""
         late = time.monotonic() >= self.deadline
         return f"the budget of {self.budget:g} s (--budget) was spent before" if late and self.budget else ""
+
+    def shared(self, caps: Capabilities, checks: Iterable[Check]) -> Settings:
+        """Return settings in which each check that can run has an equal share of the budget, and what others left."""
+        if self.budget is None:
+            return self
+        names = [check.id for check in checks if check.runs_on(caps)]
+        begun, each = self.deadline - self.budget, self.budget / max(len(names), 1)
+        return replace(self, shares={name: begun + each * (at + 1) for at, name in enumerate(names)})
 
     def chosen(self) -> list[Check]:
         """Return the checks that the pattern selects; all checks if there is no pattern."""
@@ -169,6 +181,8 @@ class _Run:
     """What a pass cannot see; each sentence once, in the order in which the check gave them."""
     cut: bool = False
     """Whether the budget was spent before all cases were drawn."""
+    short: bool = False
+    """Whether the check's share of the budget was spent, after one case at least."""
     without_stream: int = 0
     """The number of cases skipped because they need a stream that the adapter does not offer."""
     declined: bool = False
@@ -197,10 +211,9 @@ def run(connection: Connection, settings: Settings) -> tuple[Capabilities, list[
     AdapterUnusable
         The adapter cannot be started, or its `hello` cannot be used.
     """
-    caps = begin(connection)
-    return caps, list(
-        outcomes(caps, settings.chosen(), settings, lambda check: judged(connection, caps, check, settings))
-    )
+    caps, checks = begin(connection), settings.chosen()
+    settings = settings.shared(caps, checks)
+    return caps, list(outcomes(caps, checks, settings, lambda check: judged(connection, caps, check, settings)))
 
 
 def begin(connection: Connection) -> Capabilities:
@@ -298,6 +311,7 @@ def run_check(connection: Connection, caps: Capabilities, check: Check, settings
         seconds=time.monotonic() - start,
         failure=failure,
         first_failure=met.first_failure,
+        short=met.short,
         timed_out=met.hanging_since < math.inf,
         note="" if failure else chance.said(met.limits),
     )
@@ -375,7 +389,7 @@ def _draw_cases(
     except (CheckFailed, _Enough):
         pass
     except (Flaky, BaseExceptionGroup) as group:
-        if met.last is None and met.unusable is None and not met.cut:
+        if met.last is None and met.unusable is None and not (met.cut or met.short):
             raise AssertionError(f"the check {check.id} itself failed") from group
 
 
@@ -394,7 +408,8 @@ def _case(
 ) -> None:
     """Judge one case, and record the result in `met`. A failure in a shared session ends the search."""
     met.cut = bool(settings.spent)
-    if met.cut or time.monotonic() > met.hanging_since + _HANG_SECONDS or met.asked > met.most_asked:
+    met.short = bool(met.cases) and met.last is None and time.monotonic() >= settings.shares.get(check.id, math.inf)
+    if met.cut or met.short or time.monotonic() > met.hanging_since + _HANG_SECONDS or met.asked > met.most_asked:
         raise _Enough
     met.cases += 1
     caller = Caller(connection, caps, cases=settings.cases, shuffles=not check.fixed)

@@ -1,0 +1,75 @@
+"""A run with a limited time tries every check, and no slow check takes the time of the others (CNF-84)."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.reports import report
+from secagg_spec.conformance.running.expectations import Judged
+from secagg_spec.conformance.running.runner import Outcome, Settings, begin, run
+from secagg_spec.conformance.sdk.secagg_adapter import Adapter
+from secagg_spec.conformance.targets.reference import adapter as reference
+
+CAPS = begin(DirectConnection(reference.build().answer))
+SOME = [check for check in Settings(pattern="field.*").chosen() if check.runs_on(CAPS)]
+FIELD = ("field.add", "field.subtract", "field.multiply")
+
+
+def slow(seconds: float, *names: str) -> Adapter:
+    """Return the reference with its field alone, of which some operations take so long."""
+    whole, adapter = reference.build(), Adapter("slow", "1")
+    for name in FIELD:
+        adapter.operation(name)(_late(whole._handlers[name], seconds if name in names else 0))
+    return adapter
+
+
+def _late(handler: Any, seconds: float) -> Any:
+    def answer(**given: Any) -> Any:
+        time.sleep(seconds)
+        return handler(**given)
+
+    return answer
+
+
+def judged(adapter: Adapter, budget: float) -> dict[str, Outcome]:
+    """Judge an adapter in a limited time."""
+    deadline = time.monotonic() + budget
+    chosen = Settings(cases=40, seed=1, pattern="field.*", budget=budget, deadline=deadline)
+    _, found = run(DirectConnection(adapter.answer), chosen)
+    return {outcome.check.id: outcome for outcome in found if outcome.verdict != "unsupported"}
+
+
+@pytest.mark.requirement("CNF-84", "CNF-75")
+@pytest.mark.parametrize("name", FIELD)
+def test_a_slow_operation_takes_no_time_from_the_others(name: str) -> None:
+    found = judged(slow(0.03, name), 6.0)
+    assert {outcome.verdict for outcome in found.values()} == {"pass"}
+    cut = {id for id, outcome in found.items() if outcome.short}
+    assert cut & {id for id in found if name in REGISTRY[id].operations}, "not all of them can be through"
+    assert all(outcome.cases >= 1 for outcome in found.values())
+    target = report.TargetReport("slow", judged=[Judged(outcome, None) for outcome in found.values()])
+    assert "whose share of --budget was spent" in report.fewer(target, 40)
+
+
+@pytest.mark.requirement("CNF-84")
+@settings(max_examples=30, deadline=None)
+@given(st.floats(0.01, 1000.0), st.floats(0, 10**6))
+def test_shares_are_equal_and_end_with_the_budget(budget: float, begun: float) -> None:
+    given_time = Settings(budget=budget, deadline=begun + budget)
+    shares = list(given_time.shared(CAPS, SOME).shares.values())
+    assert len(shares) == len(SOME)
+    steps = [after - before for before, after in zip([begun, *shares], shares, strict=False)]
+    assert steps == pytest.approx([budget / len(shares)] * len(shares), rel=1e-6, abs=1e-6)
+    assert shares[-1] == pytest.approx(given_time.deadline)
+
+
+@pytest.mark.requirement("CNF-84")
+def test_without_a_budget_nothing_is_shared() -> None:
+    assert Settings().shared(CAPS, SOME).shares == {}
