@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -16,7 +17,16 @@ from secagg_spec.conformance.running.expectations import Judged
 from secagg_spec.conformance.running.runner import Outcome, Settings, run
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject, element_bytes, pack, unpack
 from tests.conformance import narrow
-from tests.conformance.foreign import FOREIGN, Foreign, availability
+from tests.conformance.foreign import (
+    FOREIGN,
+    NOBODY_MAY_LEAVE,
+    Foreign,
+    Played,
+    availability,
+    every_pair,
+    pairwise,
+    summing,
+)
 from tests.quick import one_in
 
 
@@ -31,7 +41,7 @@ def failing(found: dict[str, Outcome]) -> dict[str, str]:
     return {id: outcome.failure.message for id, outcome in found.items() if outcome.failure}
 
 
-@pytest.mark.requirement("ADP-41", "ADP-42", "ADP-43", "ADP-44", "SHM-08", "PRG-05", "QNT-02", "SEA-05")
+@pytest.mark.requirement("ADP-41", "ADP-42", "ADP-43", "ADP-44", "ADP-45", "SHM-08", "PRG-05", "QNT-02", "SEA-05")
 @pytest.mark.parametrize("foreign", one_in(4, FOREIGN), ids=lambda foreign: foreign.name)
 def test_a_right_implementation_with_other_conventions_has_no_failure(foreign: Foreign) -> None:
     found = outcomes(foreign.build(False))
@@ -40,13 +50,32 @@ def test_a_right_implementation_with_other_conventions_has_no_failure(foreign: F
     assert sum(outcome.cases for outcome in found.values()) > 100
 
 
-@pytest.mark.requirement("ADP-41", "ADP-42", "ADP-43", "ADP-44", "SHM-13", "PRG-05", "QNT-02", "SEA-02")
+@pytest.mark.requirement("ADP-41", "ADP-42", "ADP-43", "ADP-44", "ADP-45", "SHM-13", "PRG-05", "QNT-02", "SEA-02")
 @pytest.mark.parametrize("foreign", one_in(4, FOREIGN), ids=lambda foreign: foreign.name)
 def test_its_wrong_twin_is_found(foreign: Foreign) -> None:
     operations = REGISTRY[foreign.found].operations
     found = failing(outcomes(foreign.build(True)))
     assert foreign.found in found
     assert all(set(REGISTRY[id].operations) & set(operations) for id in found), "nothing else is charged"
+
+
+@pytest.mark.requirement("ADP-43")
+@pytest.mark.parametrize(
+    ("masked", "viewer", "part"), [(lambda R: 2**32, "server", "vectors[0]"), (lambda R: R, 0, "vectors[1]")]
+)
+def test_what_is_seen_is_compared_at_each_end_of_the_moduli_and_for_users(
+    masked: Callable[[int], int], viewer: str | int, part: str
+) -> None:
+    def play(R: int, rows: list[list[int]], drop: Mapping[str, list[int]]) -> Played:
+        total, users, seen = pairwise(every_pair, masked=masked)(R, rows, drop)
+        return total, users, {**seen, 0: rows if viewer == 0 else []}
+
+    ranges = {"R": {"values": [str(2**32), str(2**64)]}}
+    adapter = summing("two rings", play, ranges=ranges, **NOBODY_MAY_LEAVE)
+    failure = outcomes(adapter, "privacy/secagg.view/contrast")["privacy/secagg.view/contrast"].failure
+    assert failure is not None
+    assert failure.verdict == "leaked"
+    assert part in failure.message
 
 
 @pytest.mark.requirement("ADP-44")

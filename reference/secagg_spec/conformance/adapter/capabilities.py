@@ -238,9 +238,11 @@ def _check_operation(name: str, declaration: Any, policies: Mapping[str, Any]) -
     _check_sets(name, declaration.get("parameter_sets"))
     for parameter, declared in _optional(declaration, "ranges").items():
         if parameter == "key" and policies.get("prg.stream") != "other":
-            raise AdapterUnusable(f"hello: {name!r} has a range of 'key', and prg.stream is not 'other'")
+            raise AdapterUnusable(f"hello: {name!r} has a range of 'key', and the policy prg.stream is not 'other'")
         if parameter == "secret" and policies.get("shamir.field") != "other":
-            raise AdapterUnusable(f"hello: {name!r} has a range of 'secret', and shamir.field is not 'other'")
+            raise AdapterUnusable(
+                f"hello: {name!r} has a range of 'secret', and the policy shamir.field is not 'other'"
+            )
         if parameter not in ranged(name):
             raise AdapterUnusable(f"hello: {name!r} has no ranged parameter {parameter!r}")
         _parse_range(parameter, declared)

@@ -268,7 +268,8 @@ distinct(
     what="roundings of 100 numbers midway between two integers",
     applies=_rounds,
     build=_quantiser,
-    learned="roundings repeat, so that errors of an average do not cancel",
+    learned="roundings repeat, so that errors of an average do not cancel; an implementation that rounds to the "
+    "nearest, or down, declares the policy quantizer.rounding",
     verdict="wrong_value",
 )
 

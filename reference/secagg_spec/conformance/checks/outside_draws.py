@@ -282,6 +282,8 @@ SAMPLED: Mapping[str, _Looks] = {
     "basa.seal": {"box_key": ("privacy/{0}/seeds",)},
     "pair.agree": {"keys": ("privacy/{0}/seeds",)},
     "pair.seal": {"keys": ("privacy/{0}/seeds",)},
+    "secagg.sum": {"keys": "a sum does not depend on what is drawn, and nothing else comes out"},
+    "secagg.view": {"keys": ("privacy/{0}", "privacy/{0}/contrast")},
     f"{NEW} lightsecagg.user": dict.fromkeys(("mask", "noise"), (f"privacy/{NEW}/{{0}}",)),
     f"{NEW} lightsecagg-active.user": dict.fromkeys(("mask", "noise"), (f"privacy/{NEW}/{{0}}",)),
     f"{NEW} basecagg.user": dict.fromkeys(("masks", "noises"), (f"privacy/{NEW}/{{0}}",)),

@@ -63,9 +63,8 @@ def _rate(
                     up[part] += more
                     among[part] += of
             for part, n in among.items():
-                what = f"{operation}: what goes up with the probability {float(part):.4g} did (0) or did not (1): {{}}"
-                shares = [float(part), 1 - float(part)]
-                demand_shares([up[part], n - up[part]], shares, what, together=examples * len(among))
+                what = f"{operation}: rounding up, where its probability is {float(part):.4g},"
+                demand_shares([up[part]], [float(part)], what, of=n, together=2 * examples * len(among))
             call.by_relation = True
             call.limits.append(
                 "a probability of rounding up that is off by less than 0.2 may go unseen; "

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import MAX_MODULUS, PrimeField, is_prime
 from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.plain import counted
 from secagg_spec.conformance.cases import neighbours, sums
 from secagg_spec.conformance.cases.neighbours import MOST_SUMMED, SUM, VIEW, sum_moduli, sum_rosters
 from secagg_spec.conformance.cases.requests import place_of
@@ -86,13 +87,14 @@ def _elements(R: int, text: Any, what: str) -> list[int]:
         raise CheckFailed("protocol", f"{what} is no vector: {error}") from None
 
 
-@check("secagg.sum/too-few", "ADP-41", operations=(SUM,), examples=25)
+@check("secagg.sum/too-few", "ADP-45", operations=(SUM,), examples=25)
 def too_few(draw: Any, call: Caller) -> None:
     """A round in which fewer than t users are left fails with a rejection."""
     given = sums.drawn(draw, call.caps)
     left = draw(st.integers(0, given.t - 1))
     given = sums.dropping(draw, given, given.N - left, (draw(among(SUM_PHASES)),))
-    call.refused(SUM, given.params(), TOO_FEW, f"{left} users are left and t = {given.t} are needed")
+    are = counted(left, "user is", "users are")
+    call.refused(SUM, given.params(), TOO_FEW, f"{are} left and t = {given.t} are needed")
 
 
 @check("secagg.sum/wrong", "ADP-42", operations=(SUM,), examples=40)
@@ -174,9 +176,14 @@ def _watching(draw: Any, call: Caller) -> _Watching:
     drop = neighbours.nobody(SUM_PHASES)
     if dropping:
         drop[draw(among(SUM_PHASES[1:]))].append(N - 1)
-    usual = [R for R in sum_moduli(call.caps, VIEW) if R <= MAX_MODULUS or _divisors(R)]
-    R = draw(among(tuple(usual) or tuple(sum_moduli(call.caps, VIEW))))
+    R = draw(among(_usual_moduli(call.caps)))
     return _Watching(call, Sum(R, N, t, ((0, 0),) * N, drop), draw(among(("server", 0))))
+
+
+def _usual_moduli(caps: Capabilities) -> tuple[int, ...]:
+    """Return the declared moduli with a known prime divisor, or all if there is none."""
+    declared = tuple(sum_moduli(caps, VIEW))
+    return tuple(R for R in declared if R <= MAX_MODULUS or _divisors(R)) or declared
 
 
 def _divisors(R: int) -> tuple[int, ...]:
@@ -258,12 +265,26 @@ def _eliminated(p: int, work: list[list[int]]) -> tuple[list[list[int]], dict[in
 
 @check("privacy/secagg.view/contrast", "ADP-43", operations=(VIEW,), examples=1)
 def contrast(draw: Any, call: Caller) -> None:
-    """What a party sees looks alike, whichever users a sum comes from."""
-    watching, seed = _watching(draw, call), draw(st.integers(0, 2**32 - 1))
+    """What the server sees, and a user, looks alike, whichever users a sum comes from; at the ends of the moduli."""
+    drawn, seed = _watching(draw, call), draw(st.integers(0, 2**32 - 1))
+    moduli = _usual_moduli(call.caps)
+    rounds: list[tuple[int, str | int]] = [(R, "server") for R in sorted({min(moduli), max(moduli)})]
+    for R, viewer in (*rounds, (max(moduli), 0)):
+        _contrast(replace(drawn, given=replace(drawn.given, R=R), viewer=viewer), seed)
+    call.limits[:] = dict.fromkeys(call.limits)
+
+
+def _contrast(watching: _Watching, seed: int) -> None:
+    """Compare rounds in which a sum comes from one or the other of two users, neither of whom is the viewer."""
     given = watching.given
-    first, second = [user for user in given.contributors if user != watching.viewer][:2]
+    others = [user for user in given.contributors if user != watching.viewer]
+    if len(others) < 2:
+        return
+    first, second = others[:2]
     vectors, strings = watching.seen(given.updates)
     names = [*(f"vectors[{at}]" for at in range(len(vectors))), *(f"strings[{at}]" for at in range(len(strings)))]
+    if not names:
+        return
     sizes = [len(sums.written(given.R, vector)) // 2 for vector in vectors] + [len(text) for text in strings]
 
     def seen(coins: Sequence[bool], seed: int) -> list[bytes]:
@@ -277,4 +298,4 @@ def contrast(draw: Any, call: Caller) -> None:
         parts += [b""] * len(names)
         return [part[:size].ljust(size, b"\0") for part, size in zip(parts, sizes, strict=False)]
 
-    demand_hidden(call, Hidden(VIEW, len(given.updates[0]), names, seen, range(len(vectors))), seed)
+    demand_hidden(watching.call, Hidden(VIEW, len(given.updates[0]), names, seen, range(len(vectors))), seed)

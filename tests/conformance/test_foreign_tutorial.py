@@ -1,0 +1,115 @@
+"""The page that judges a foreign library: its files run, its commands print what it shows, and its issue is true."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from secagg_spec import __version__
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "tutorials" / "judge-a-foreign-library.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+FILES = {name: text for kind, name, text in BLOCK.findall(PAGE) if kind == "python"}
+(ISSUE,) = [text for _, name, text in BLOCK.findall(PAGE) if name == "issue.txt"]
+
+
+def edited(text: str, diff: str) -> str:
+    """Return a file with the lines of a diff: each run of lines to remove gives way to those to add after it."""
+    for old, new in re.findall(r"((?:^-.*\n)+)((?:^\+.*\n)+)", diff, re.MULTILINE):
+        before, after = (re.sub("^.", "", lines, flags=re.MULTILINE) for lines in (old, new))
+        assert text.count(before) == 1, before
+        text = text.replace(before, after)
+    return text
+
+
+def missing(shown: str, printed: str) -> Iterator[str]:
+    """Yield the first line that was not printed in its place; three dots stand for lines, or for a part of one."""
+    lines, gap = iter(printed.splitlines()), False
+    for line in shown.splitlines():
+        if line == "…":
+            gap = True
+            continue
+        pattern = ".*".join(map(re.escape, line.split("…")))
+        if not any(re.fullmatch(pattern, out) for out in (lines if gap else islice(lines, 1))):
+            yield line
+            return
+        gap = False
+    yield from () if gap else lines
+
+
+def command(folder: Path, words: list[str]) -> str:
+    """Return what a command of the page prints to its standard output."""
+    assert words[0] == "secagg-spec"
+    program = [sys.executable if word == "python" else word for word in words[1:]]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "COLUMNS": "200"}
+    done = subprocess.run(
+        [sys.executable, "-m", "secagg_spec.cli", *program],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=600,
+        check=False,
+    )
+    return done.stdout.replace(sys.executable, "python")
+
+
+def played(folder: Path, *, all_of_it: bool) -> int:
+    """Follow the page in a folder, and return how many of its commands ran; without `all_of_it`, only ``check``."""
+    ran = 0
+    for kind, name, text in BLOCK.findall(PAGE):
+        if kind == "python":
+            (folder / name).write_text(text, encoding="utf-8")
+        elif kind == "diff":
+            (folder / name).write_text(edited((folder / name).read_text(encoding="utf-8"), text), encoding="utf-8")
+        elif kind == "console":
+            first, _, shown = text.partition("\n")
+            words = shlex.split(first.removeprefix("$ "))
+            if all_of_it or words[1] == "check":
+                assert list(missing(shown, command(folder, words))) == []
+                ran += 1
+    return ran
+
+
+@pytest.mark.requirement("ADP-44")
+def test_the_adapter_of_the_page_can_be_judged(tmp_path: Path) -> None:
+    assert played(tmp_path, all_of_it=False) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("ADP-41", "ADP-43", "ADP-44", "CNF-05")
+def test_the_page_shows_what_happens(tmp_path: Path) -> None:
+    assert played(tmp_path, all_of_it=True) == 6
+    assert (tmp_path / "report.html").stat().st_size
+
+
+def test_the_sizes_are_as_the_page_wants_them() -> None:
+    lines = [line for line in FILES["adapter.py"].splitlines() if line and "import" not in line]
+    assert len(lines) <= 40
+    assert len(FILES["tinyagg.py"].splitlines()) <= 60
+
+
+def test_the_issue_is_true_and_names_the_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tinyagg.py").write_text(FILES["tinyagg.py"], encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "issue.txt").write_text(ISSUE, encoding="utf-8")
+    failed, tried = doctest.testfile(str(tmp_path / "issue.txt"), module_relative=False)
+    sys.modules.pop("tinyagg")
+    assert (failed, tried) == (0, 12)
+    assert f"secagg-spec {__version__}." in ISSUE
+    assert '__version__ = "0.3.0"' in FILES["tinyagg.py"]
+    spec = " ".join((ROOT / "spec" / "adapter.md").read_text(encoding="utf-8").replace("`", "").split())
+    quoted = re.findall(r"\(clause ADP-\d\d: \"([^\"]+)\"\)", " ".join(ISSUE.split()))
+    assert len(quoted) == 3
+    assert all(words in spec for words in quoted)
