@@ -179,7 +179,7 @@ def test_an_id_may_be_withdrawn_and_comments_may_change() -> None:
 WITHOUT = (
     *("session.new", "session.step", "session.again", "session.free"),
     *("pair.agree", "pair.seal"),
-    *("secagg.average", "secagg.unmasking", "secagg.recovery"),
+    *("secagg.average", "secagg.unmasking", "secagg.recovery", "secagg.sum", "secagg.view"),
 )
 """A session has no vector, since a vector is one request; the others draw keys in every call."""
 
