@@ -111,6 +111,8 @@ def test_openfl_shares_and_seals() -> None:
     ("target", "pattern"),
     [
         ("fedml-managers", "lightsecagg.round"),
+        ("fedml-managers", "secagg.sum"),
+        ("fedml-managers", "secagg.view"),
         ("fedml-managers-twice", "lightsecagg.round/sum"),
         ("fedml-secagg", "shamir"),
         ("openfl", "secagg.average"),

@@ -47,7 +47,9 @@ class Hidden:
     """A view of a secret of `coins` bits or elements, each at its least or at its greatest value.
 
     `seen` takes coins and a seed, and returns the parts that `names` names. The parts `together` are the view of a
-    coalition that must learn nothing. If they are uniform modulo `field`, `numbers` reads them as its elements.
+    coalition that must learn nothing; without them, relations between bits are not looked for. If they are uniform
+    modulo `field`, `numbers` reads them as its elements. After `look` answers there is a first look at differences, for
+    rounds that take long.
     """
 
     operation: str
@@ -57,6 +59,7 @@ class Hidden:
     together: Sequence[int]
     field: int = 0
     numbers: Callable[[Sequence[bytes]], Sequence[int]] = lambda parts: []
+    look: int = 0
 
 
 class _Asked:
@@ -99,13 +102,16 @@ def demand_hidden(call: Caller, hidden: Hidden, seed: int) -> None:
     columns = len(hidden.numbers(asked.parts([False] * hidden.coins))) if hidden.field else 0
     n = max(_EACH, columns + contrast.spare(hidden.field)) if columns else _EACH
     sides: dict[bool, list[Sequence[bytes]]] = {False: [], True: []}
-    for great in asked.order(n):
+    for at, great in enumerate(asked.order(n)):
         sides[great].append(asked.parts([great] * hidden.coins))
+        if at + 1 == hidden.look:
+            fewer = min(map(len, sides.values()))
+            _demand_alike(asked, hidden, {side: parts[:fewer] for side, parts in sides.items()})
     least = _demand_alike(asked, hidden, sides)
     if columns:
         _demand_uniform(asked, hidden, sides[False])
     width = max(sum(len(parts[at]) for at in hidden.together) for side in sides.values() for parts in side)
-    related = 8 * width + hidden.coins <= _WIDEST
+    related = bool(hidden.together) and 8 * width + hidden.coins <= _WIDEST
     if related:
         _demand_unrelated(asked, hidden, width)
     call.transcript.clear()

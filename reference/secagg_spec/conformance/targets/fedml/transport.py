@@ -16,7 +16,7 @@ import pickle
 import random
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,7 +54,7 @@ class Stuck(Exception):
 
 
 class Network:
-    """Carry messages between the parties of one round; a random draw selects the link of the next message.
+    """Carry messages between the parties of one round; a random draw may select the link of the next message.
 
     Each link, from one party to another, is first-in first-out. Messages to a party that is not connected are lost.
 
@@ -64,17 +64,18 @@ class Network:
         Users by phase: ``share``, ``upload`` and ``recover``. The first message with which a user would take part in a
         phase is lost, and so are all later messages from and to the user.
     order
-        Draws the links.
+        Draws the links; None delivers messages in the order in which they are sent.
     """
 
     current: Network
 
-    def __init__(self, drop: Mapping[str, Collection[int]], order: random.Random) -> None:
+    def __init__(self, drop: Mapping[str, Collection[int]], order: random.Random | None) -> None:
         self.parties: dict[int, Any] = {}
         self._links: dict[tuple[int, int], deque[bytes]] = {}
         self._waiting: list[tuple[int, int]] = []
         self._drop, self._order = drop, order
         self._dropped: set[int] = set()
+        self._came: list[Any] = []
 
     def send(self, message: Any) -> None:
         """Accept a message, unless its sender or receiver has dropped out or is not connected."""
@@ -89,12 +90,19 @@ class Network:
         """Deliver the next message; return whether there was one."""
         if not self._waiting:
             return False
-        link = self._order.choice(self._waiting)
+        link = self._order.choice(self._waiting) if self._order else self._waiting[0]
         self._waiting.remove(link)
         message = pickle.loads(self._links[link].popleft())  # noqa: S301
         if not self._dropped & set(link):
+            self._came.append(pickle.loads(pickle.dumps(message)))  # noqa: S301
             self.parties[link[1]].receive(message)
         return True
+
+    def seen(self, party: int) -> list[Any]:
+        """Return the messages that came to a party, as they came, and then those that are still on their way to it."""
+        came = [message for message in self._came if int(message.get_receiver_id()) == party]
+        waiting = [text for link, texts in self._links.items() if link[1] == party for text in texts]
+        return came + [pickle.loads(text) for text in waiting]  # noqa: S301
 
 
 class CommManager:
@@ -154,6 +162,8 @@ PHASES = {
     MyMessage.MSG_TYPE_C2S_SEND_MASK_TO_SERVER: "recover",
 }
 """The phase in which a client sends a message, by its type."""
+MASKS = {MyMessage.MSG_ARG_KEY_ENCODED_MASK, MyMessage.MSG_ARG_KEY_AGGREGATE_ENCODED_MASK}
+"""The parts of messages that are shares of masks: lists or arrays of elements, which nothing seals."""
 
 
 class Trainer:
@@ -194,24 +204,27 @@ def layers(values: Sequence[float]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of the server's trainer, and the users whose masked models it includes."""
+    """The result of the server's trainer, the users whose masked models it includes, and what came to a party."""
 
     average: list[float]
     contributors: list[int]
+    seen: list[Any] = field(default_factory=list)
 
 
 def run_round(
     updates: Sequence[Sequence[float]],
     d: int,
     drop: Mapping[str, Collection[int]],
-    order: random.Random,
+    order: random.Random | None,
     *,
     twice: bool = False,
+    watched: int = SERVER,
 ) -> Outcome:
     """Return the outcome of a round.
 
     The server starts first, then the clients one after another; each reports once that it is online. With `twice`, all
     clients are connected when the server queries them, so each reports on its own and in answer to the server.
+    `watched` is the rank of the party whose messages the outcome has.
 
     Raises
     ------
@@ -229,7 +242,21 @@ def run_round(
     while trainer.average is None:
         if not network.deliver():
             raise Stuck(waiting(server.aggregator))
-    return Outcome(trainer.average, sorted(server.aggregator.model_dict))
+    return Outcome(trainer.average, sorted(server.aggregator.model_dict), network.seen(watched))
+
+
+def read(message: Any) -> tuple[list[list[int]], list[bytes]]:
+    """Return what a message holds: shares of masks and masked models as vectors modulo the prime, and all else."""
+    vectors, others = list[list[int]](), list[bytes]()
+    masked = message.get_type() == MyMessage.MSG_TYPE_C2S_SEND_MODEL_TO_SERVER
+    for name, value in message.get_params().items():
+        if name in MASKS:
+            vectors.append([int(number) for number in np.ravel(value)])
+        elif name == MyMessage.MSG_ARG_KEY_MODEL_PARAMS and masked:
+            vectors += [[int(number) for number in np.ravel(layer)] for layer in value.values()]
+        else:
+            others.append(pickle.dumps(value))
+    return vectors, others
 
 
 def waiting(aggregator: Any) -> str:

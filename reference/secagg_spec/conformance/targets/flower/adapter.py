@@ -12,6 +12,11 @@ operation            released code
 ===================  ===============================================================================================
 secagg.average       SecAggPlusWorkflow with secaggplus_mod in every client (composed: the network is ours)
 secagg.recovery      the same
+secagg.sum           the same, with one example for each user: an element v goes in as v - clip, with clip = (R - 1) / 2
+                     and ``quantization_range = R - 1``, for which quantize gives v exactly; from the average we take
+                     back what the workflow does to the sum
+secagg.view          the same: the messages that come to a party. Masked vectors, the first of each user its masked
+                     weight, are vectors; all else is a string
 secagg.unmasking     secaggplus_mod in every client (composed: the network and the server are ours; SecAggPlusWorkflow
                      checks the parameters, and ``num_shares = 1`` stands for all users)
 the others           the helpers, one by one: `flower.primitives`
@@ -36,13 +41,24 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2] / "sdk"))
 sys.path.insert(1, str(Path(__file__).parents[1]))
 
-from flower.client import STAGES, Client, user_of
+from flower.client import SERVER, STAGES, Client, node_of, user_of
 from flower.primitives import DECLARED, HANDLERS, POLICY
-from flower.round import Change, Halted, Settings, run_round
+from flower.round import Change, Halted, Outcome, Settings, read, run_round
 from flower.unmasking import Ring, before_unmasking, kind_of, released
 from flwr.server.workflow import SecAggPlusWorkflow
 from flwr.supercore.logger import FLOWER_LOGGER
-from secagg_adapter import ROUND_PHASES, Adapter, Reject, check_drop, pack_reals, unpack_reals
+from secagg_adapter import (
+    ROUND_PHASES,
+    SUM_PHASES,
+    Adapter,
+    Reject,
+    Unsupported,
+    check_drop,
+    pack,
+    pack_reals,
+    unpack,
+    unpack_reals,
+)
 
 VERSION = metadata.version("flwr")
 ANY = "--any" in sys.argv[1:]
@@ -83,6 +99,10 @@ def numbers() -> list[dict[str, int]]:
 
 
 POWERS = [str(2**bits) for bits in (32, 31, 24, 16)]
+
+SUMMED = (2**16, 2**24)
+"""The moduli of sums of integers: the weights of up to 6 users and their sum are exact in binary64."""
+COMPLETE = [{"N": N, "t": t} for N in range(3, 7) for t in range(3, N + 1)]
 
 adapter = Adapter(
     "Flower" + (" (undocumented ranges)" if ANY else ""),
@@ -131,6 +151,40 @@ def recovery(user: int, owner: int, kind: str, rand: dict[str, Any], **given: An
     return played(change, **given)
 
 
+def total(**given: Any) -> dict[str, Any]:
+    """Return the sum of a round of SecAggPlusWorkflow."""
+    outcome, R = summed(SERVER, **given), int(given["R"])
+    count = len(outcome.contributors)
+    weight = count * (R - 1) % R / (R - 1)
+    numbers = [round(value * weight + count * (R - 1) / 2) % R for value in outcome.average]
+    return {"sum": pack(numbers), "contributors": outcome.contributors}
+
+
+def view(viewer: int | str, **given: Any) -> dict[str, Any]:
+    """Return the messages of such a round that come to a party."""
+    stay = set(range(given["N"])) - {user for users in given["drop"].values() for user in users}
+    if viewer != "server" and viewer not in stay:
+        raise Reject("unknown_peer", f"user {viewer} does not stay to the end")
+    outcome = summed(SERVER if viewer == "server" else node_of(int(viewer)), **given)
+    parts = [read(message) for message in outcome.seen]
+    vectors = [pack(vector) for numbers, _ in parts for vector in numbers]
+    return {"vectors": vectors, "strings": [text.hex() for _, others in parts for text in others]}
+
+
+def summed(watched: int, *, R: str, N: int, t: int, updates: list[str], drop: dict[str, list[int]]) -> Outcome:
+    """Return the outcome of a round that sums integers."""
+    check_drop(drop, N)
+    if int(R) not in SUMMED or {"N": N, "t": t} not in COMPLETE:
+        raise Unsupported
+    if len(updates) != N:
+        raise Reject("length_mismatch", f"{len(updates)} updates of {N} users")
+    clip = (int(R) - 1) / 2
+    inputs = [[value - clip for value in unpack(text)] for text in updates]
+    settings = Settings(shares(N, t, N - 1), t, 1.0, clip, int(R) - 1, int(R))
+    setup, masked, last = (drop[phase] for phase in SUM_PHASES)
+    return run(inputs, [1] * N, dict(zip(STAGES, (setup, [], masked, last), strict=True)), settings, watched=watched)
+
+
 def played(
     change: Change, *, R: str, N: int, t: int, k: int, clip: int, level: str, max_weight: int, weights: list[int],
     x: list[str], drop: dict[str, list[int]],
@@ -140,13 +194,20 @@ def played(
     if len(x) != N or len(weights) != N:
         raise Reject("length_mismatch", f"{len(x)} inputs and {len(weights)} weights of {N} users")
     settings = Settings(shares(N, t, k), t, float(max_weight), float(clip), 2 * clip * int(level), int(R))
+    outcome = run([unpack_reals(row) for row in x], weights, stages(drop), settings, change=change)
+    return {"average": pack_reals(outcome.average), "contributors": outcome.contributors}
+
+
+def run(
+    x: list[list[float]], weights: list[int], drop: dict[str, list[int]], settings: Settings, **more: Any
+) -> Outcome:  # fmt: skip
+    """Return the outcome of a round; what the released code refuses is a rejection."""
     try:
-        outcome = run_round([unpack_reals(row) for row in x], weights, stages(drop), settings, change)
+        return run_round(x, weights, drop, settings, **more)
     except Halted as halted:
         raise refusal_of(halted) from halted
     except ValueError as error:
         raise refused(str(error)) or error from error
-    return {"average": pack_reals(outcome.average), "contributors": outcome.contributors}
 
 
 def refusal_of(halted: Halted) -> Reject | Halted:
@@ -192,6 +253,9 @@ def unmasking(
 
 
 if not ANY:
+    given: dict[str, Any] = {"ranges": {"R": {"values": [str(R) for R in SUMMED]}}, "parameter_sets": COMPLETE}
+    adapter.operation("secagg.sum", composed=True, **given)(total)
+    adapter.operation("secagg.view", composed=True, **given)(view)
     adapter.operation("secagg.unmasking", parameter_sets=numbers(), composed=True)(unmasking)
     for name, handler in HANDLERS.items():
         adapter.operation(name, **DECLARED[name])(handler)

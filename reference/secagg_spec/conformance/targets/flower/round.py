@@ -9,15 +9,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
-from flwr.common import FitIns, ndarrays_to_parameters, parameters_to_ndarrays
+from flwr.common import FitIns, bytes_to_ndarray, ndarrays_to_parameters, parameters_to_ndarrays
 from flwr.common.constant import ErrorCode
-from flwr.common.secure_aggregation.secaggplus_constants import RECORD_KEY_CONFIGS
+from flwr.common.secure_aggregation.secaggplus_constants import RECORD_KEY_CONFIGS, Key
+from flwr.common.serde import recorddict_to_proto
 from flwr.compat.common import recorddict_compat
 from flwr.server import LegacyContext
 from flwr.server.workflow import SecAggPlusWorkflow
@@ -52,10 +53,14 @@ class Halted(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the workflow passes to the strategy: the weighted average, and the users whose replies it includes."""
+    """What the workflow passes to the strategy, and what the watched party saw.
+
+    The strategy gets the weighted average, and the users whose replies it includes.
+    """
 
     average: list[float]
     contributors: list[int]
+    seen: list[Message] = field(default_factory=list)
 
 
 def run_round(
@@ -64,6 +69,7 @@ def run_round(
     drop: Mapping[str, Collection[int]],
     settings: Settings,
     change: Change = lambda user, configs: None,
+    watched: int = SERVER,
 ) -> Outcome:
     """Return what the workflow passes to the strategy.
 
@@ -75,6 +81,8 @@ def run_round(
         Users by stage (``STAGES``): they drop out just before they would answer in it.
     change
         A change to the configs of a user's last reply on the way to the server.
+    watched
+        The node whose messages the outcome has: all that come to it.
 
     Raises
     ------
@@ -82,27 +90,34 @@ def run_round(
         The workflow ended without an aggregate. Its other exceptions are passed on.
     """
     clients = [Client(user, *given) for user, given in enumerate(zip(updates, weights, strict=True))]
-    network = Network(clients, drop, change)
+    network = Network(clients, drop, change, watched)
     strategy = Strategy(network.clients)
     workflow = SecAggPlusWorkflow(**asdict(settings))
     with errors_logged() as errors:
         workflow(network, context(strategy))
     if strategy.outcome is None:
         raise Halted(errors, network.raised)
-    return strategy.outcome
+    return replace(strategy.outcome, seen=network.seen)
 
 
 class Network:
     """Replaces Flower's ``Grid``: asks the clients in turn, and reports their exceptions as Flower's runtime does."""
 
-    def __init__(self, clients: Sequence[Client], drop: Mapping[str, Collection[int]], change: Change) -> None:
+    def __init__(
+        self, clients: Sequence[Client], drop: Mapping[str, Collection[int]], change: Change, watched: int
+    ) -> None:
         self.clients = {client.node: client for client in clients}
         self.raised: list[str] = []
-        self._drop, self._change = drop, change
+        self.seen: list[Message] = []
+        self._drop, self._change, self._watched = drop, change, watched
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
         """Return the replies of the users that have not dropped out."""
-        return [self.reply(message) for message in messages if not self.dropped(message)]
+        asked = [message for message in messages if not self.dropped(message)]
+        replies = [self.reply(message) for message in asked]
+        to_users = [message for message in asked if message.metadata.dst_node_id == self._watched]
+        self.seen += [on_the_wire(message) for message in (replies if self._watched == SERVER else to_users)]
+        return replies
 
     def dropped(self, message: Message) -> bool:
         """Return whether the receiver dropped out before the stage of the message, or before an earlier one."""
@@ -121,6 +136,19 @@ class Network:
         if stage_of(message) == STAGES[-1]:
             self._change(user_of(node), answer.content.config_records[RECORD_KEY_CONFIGS])
         return answer
+
+
+def read(message: Message) -> tuple[list[list[int]], list[bytes]]:
+    """Return what a message holds: masked vectors, with the masked weight first, and all else."""
+    vectors, others = list[list[int]](), list[bytes]()
+    configs = message.content.config_records.pop(RECORD_KEY_CONFIGS, {})
+    for name, value in configs.items():
+        if name == Key.MASKED_PARAMETERS:
+            vectors += [[int(number) for number in bytes_to_ndarray(each).ravel()] for each in value]
+        else:
+            parts = value if isinstance(value, list) else [value]
+            others += [each if isinstance(each, bytes) else str(each).encode() for each in parts]
+    return vectors, [*others, recorddict_to_proto(message.content).SerializeToString(deterministic=True)]
 
 
 class Strategy:

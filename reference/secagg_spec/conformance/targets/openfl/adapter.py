@@ -8,6 +8,8 @@ operation            released code
 ===================  ===============================================================================================
 secagg.average       Collaborator with SecAggBootstrapping, SecAggSetup, TensorDB, SecureWeightedAverage: `rounds`
                      (composed: the network is ours, and so is what Aggregator does between these)
+secagg.view          the same, with a setup for each round: the named tensors that come to a party, as bytes. Elements
+                     are numbers of binary32, and nothing is a vector modulo R (composed)
 shamir.share         create_secret_shares (composed: a share is a text, here given as its bytes)
 shamir.reconstruct   reconstruct_secret, which takes no threshold (composed)
 pair.agree           generate_key_pair, generate_agreed_key (composed)
@@ -36,7 +38,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 import bare
 from rounds import STAGES, Experiment
-from secagg_adapter import Adapter, Reject, Unsupported, check_drop, pack_reals, unpack_reals
+from secagg_adapter import SUM_PHASES, Adapter, Reject, Unsupported, check_drop, pack_reals, unpack, unpack_reals
 
 logging.disable(logging.CRITICAL)
 _HELPERS = "openfl.utilities.secagg"
@@ -48,6 +50,8 @@ NONCE, TAG = 32, 16
 
 LEVEL = 2**10
 """The level that binary32 can represent for inputs of up to 100."""
+SUMMED = 2**16
+"""The modulus of an update as integers: binary32 holds these, and half of them, exactly."""
 ROSTERS = [{"N": N, "t": N, "k": N - 1} for N in range(3, 6)]
 SCALE: dict[str, Any] = {
     "R": {"values": [str(2**32)]},
@@ -88,6 +92,25 @@ def drop_phases() -> tuple[str, ...]:
 def experiment(N: int, *dropped: tuple[int, ...]) -> Experiment:
     """Return an experiment after its setup; rounds with the same numbers share one setup, as in OpenFL."""
     return Experiment(N, dict(zip(STAGES, dropped, strict=True)))
+
+
+def view(
+    R: str, N: int, t: int, updates: list[str], drop: dict[str, list[int]], viewer: int | str
+) -> dict[str, Any]:  # fmt: skip
+    """Play the setup and one round, and return what comes to a party."""
+    check_drop(drop, N)
+    if int(R) != SUMMED or {"N": N, "t": t} not in [{"N": known["N"], "t": known["t"]} for known in ROSTERS]:
+        raise Unsupported
+    if len(updates) != N:
+        raise Reject("length_mismatch", f"{len(updates)} updates of {N} users")
+    dropped = {user for users in drop.values() for user in users}
+    if viewer != "server" and viewer not in set(range(N)) - dropped:
+        raise Reject("unknown_peer", f"user {viewer} does not stay to the end")
+    setup, masked, last = (drop[phase] for phase in SUM_PHASES)
+    played = Experiment(N, dict(zip(STAGES, (setup, [], []), strict=True)))
+    played.round([unpack(text) for text in updates], [1] * N, [*masked, *last])
+    seen = played.seen(None if viewer == "server" else int(viewer))
+    return {"vectors": [], "strings": [tensor.SerializeToString().hex() for tensor in seen]}
 
 
 def share(t: int, n: int, secret: str, rand: dict[str, Any]) -> dict[str, Any]:
@@ -134,6 +157,12 @@ def seal(plaintext: str, sender: int, receiver: int, alter: dict[str, int] | Non
 
 adapter.operation("echo")(echo)
 adapter.operation("secagg.average", ranges=SCALE, parameter_sets=ROSTERS, composed=True)(average)
+adapter.operation(
+    "secagg.view",
+    ranges={"R": {"values": [str(SUMMED)]}},
+    parameter_sets=[{"N": known["N"], "t": known["t"]} for known in ROSTERS],
+    composed=True,
+)(view)
 adapter.operation("shamir.share", ranges={"n": {"min": 2}, "t": {"min": 2}}, composed=True)(share)
 adapter.operation("shamir.reconstruct", ranges={"t": {"min": 2}}, composed=True)(reconstruct)
 adapter.operation("pair.agree", composed=True)(agree)

@@ -82,6 +82,7 @@ class Experiment:
         self._dropped = {user for users in drop.values() for user in users}
         self._aggregator = Aggregator(self._names)
         network = Network(self._aggregator, {name_of(user): stage for stage, users in drop.items() for user in users})
+        self._network = network
         self._users = [User(name, network) for name in self._names]
         network.run(self._users)
         self._databases = [self._aggregator.database, *(user.database for user in self._users)]
@@ -110,6 +111,10 @@ class Experiment:
         finally:
             for database, frame in zip(self._databases, self._after_setup, strict=True):
                 database.tensor_db = frame
+
+    def seen(self, viewer: int | None) -> list[Any]:
+        """Return the named tensors that came to a user, or to the aggregator for None."""
+        return self._network.came.get(AGGREGATOR if viewer is None else name_of(viewer), [])
 
 
 def name_of(user: int) -> str:
@@ -228,7 +233,9 @@ class Client:
 
     def get_aggregated_tensor(self, name: str, round_number: int, report: bool, tags: Any, lossless: bool) -> Any:
         """Return a tensor of the setup once it is available."""
-        return on_the_wire(self._network.wait_for(self._name, name, tuple(tags)))
+        tensor = on_the_wire(self._network.wait_for(self._name, name, tuple(tags)))
+        self._network.came.setdefault(self._name, []).append(tensor)
+        return tensor
 
 
 def on_the_wire(tensor: Any) -> Any:
@@ -237,7 +244,10 @@ def on_the_wire(tensor: Any) -> Any:
 
 
 class Network:
-    """Let the collaborators act in turn: one continues until it waits for a tensor, drops out or is done."""
+    """Let the collaborators act in turn: one continues until it waits for a tensor, drops out or is done.
+
+    `came` has the named tensors that came to the aggregator and to each collaborator.
+    """
 
     def __init__(self, aggregator: Aggregator, drop: Mapping[str, str]) -> None:
         self._aggregator, self._drop = aggregator, drop
@@ -245,6 +255,7 @@ class Network:
         self._waiting: set[str] = set()
         self._playing = 0
         self._halted = ""
+        self.came: dict[str, list[Any]] = {}
 
     def run(self, users: Sequence[User]) -> None:
         """Run all users through the setup.
@@ -283,6 +294,7 @@ class Network:
         if self._drop.get(sender) == stage:
             raise Gone
         with self._turn:
+            self.came.setdefault(AGGREGATOR, []).extend(tensors)
             self._aggregator.take(sender, tensors)
             self._wake()
 
