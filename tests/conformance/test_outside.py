@@ -132,7 +132,7 @@ def test_all_checks_by_chance_of_a_run_together_alarm_less_than_stated() -> None
     together += len(BY_ELEMENT) * Fraction(1, 2**chance.SPREAD_BITS)
     together += len(BY_COUNTS) * Fraction(6, 2**60)
     assert len(BY_COUNTS) > 20
-    together += len(BY_CONTRAST) * Fraction(6, 2**contrast.ALARM_BITS)
+    together += len(BY_CONTRAST) * Fraction(3, 2**contrast.ALARM_BITS)
     assert len(BY_CHANCE) > 10
     assert len(BY_CONTRAST) == 5
     assert together < Fraction(1, 2**chance.RUN_BITS) / 8

@@ -49,7 +49,7 @@ class Hidden:
     `seen` takes coins and a seed, and returns the parts that `names` names. The parts `together` are the view of a
     coalition that must learn nothing; without them, relations between bits are not looked for. If they are uniform
     modulo `field`, `numbers` reads them as its elements. After `look` answers there is a first look at differences, for
-    rounds that take long.
+    rounds that take long. A check with several such looks says in `looks` how many: the stated rate is that of all.
     """
 
     operation: str
@@ -60,6 +60,7 @@ class Hidden:
     field: int = 0
     numbers: Callable[[Sequence[bytes]], Sequence[int]] = lambda parts: []
     look: int = 0
+    looks: int = 1
 
 
 class _Asked:
@@ -127,7 +128,7 @@ def _demand_alike(asked: _Asked, hidden: Hidden, sides: Mapping[bool, Sequence[S
     judged = [
         contrast.apart(*([p[at] for p in sides[great]] for great in (True, False))) for at in range(len(hidden.names))
     ]
-    least = contrast.threshold(n, sum(statistics for _, statistics in judged))
+    least = contrast.threshold(n, hidden.looks * sum(statistics for _, statistics in judged))
     for name, (found, _) in zip(hidden.names, judged, strict=True):
         if found.by >= least:
             what = f"{found.what} tells the greatest secret from the least in {found.by} of {n} answers"

@@ -42,8 +42,11 @@ _WRONG = BAD_PARAM | TOO_FEW | LENGTH | NONCANONICAL | OUTSIDE | TWICE
 _BITS = 60
 """No false alarm but with a probability of 2**-60: so many more rounds are played than there are unknowns."""
 _COLUMNS = 400
-_LOOK = 96
-"""Answers before a first look at a difference: some 48 of each kind, which suffice where all of them differ."""
+_LOOK, _LOOKS = 96, 6
+"""Answers before a first look at a difference: some 48 of each kind, which suffice where all of them differ.
+
+There are two looks each for the server at two moduli and for a user.
+"""
 
 
 def _spares(caps: Capabilities) -> bool:
@@ -304,4 +307,4 @@ def _contrast(watching: _Watching, seed: int) -> None:
         parts += [b""] * len(names)
         return [part[:size].ljust(size, b"\0") for part, size in zip(parts, sizes, strict=False)]
 
-    demand_hidden(watching.call, Hidden(VIEW, len(given.updates[0]), names, seen, (), look=_LOOK), seed)
+    demand_hidden(watching.call, Hidden(VIEW, len(given.updates[0]), names, seen, (), look=_LOOK, looks=_LOOKS), seed)
