@@ -131,6 +131,18 @@ def test_an_entry_that_is_not_true_fails_the_run(tmp_path: Path, capsys: pytest.
     assert "STALE    adapter: field.add/exact (wrong_value): field.add/exact passes" in capsys.readouterr().out
     assert cli.main([*command, sys.executable, str(fake), "crash"]) == 1
     assert "fails as crash instead" in capsys.readouterr().out
+    path.write_text(path.read_text().replace('"wrong_value"', '["wrong_value", "pass"]'))
+    assert cli.main([*command, sys.executable, str(fake), "wrong-value"]) == 0
+    assert cli.main([*command, sys.executable, str(fake), "none"]) == 0, "it is said to be rare"
+    assert cli.main([*command, sys.executable, str(fake), "crash"]) == 1
+
+
+@pytest.mark.requirement("CNF-05")
+def test_an_entry_of_passes_alone_expects_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "expectations.toml"
+    path.write_text('[[expect]]\ntarget = "adapter"\nchecks = "x"\nverdict = "pass"\nreason = "none"\n')
+    with pytest.raises(expectations.ExpectationsError, match="names no failure"):
+        expectations.load(path)
 
 
 # ------------------------------------------------------------------------------------------------------ a baseline
