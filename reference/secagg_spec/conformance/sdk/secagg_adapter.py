@@ -35,7 +35,8 @@ from typing import Any, BinaryIO, Final, NoReturn
 PROTOCOL: Final = (1, 1)
 MAX_LINE: Final = 67_108_864
 _DECIMAL: Final = re.compile("-?(0|[1-9][0-9]*)")
-_DIGITS: Final = 160
+_DIGITS: Final = 40
+_DIGITS_OF_R: Final = 160
 _NOT_HEX: Final = re.compile("[^0-9a-f]")
 
 OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {}
@@ -425,7 +426,7 @@ def check_drop(drop: dict[str, list[int]], N: int) -> None:
 def _check_decimal(name: str, value: Any) -> None:
     if not isinstance(value, str) or not _DECIMAL.fullmatch(value):
         raise Reject("malformed", f"{name} is a decimal string")
-    if len(value) > _DIGITS:
+    if len(value) > (_DIGITS_OF_R if name == "R" else _DIGITS):
         raise Reject("bad_param", f"{name} has {len(value)} digits")
 
 
