@@ -1,4 +1,4 @@
-"""Findings: failures of one root are told once, the gravest first, and a run with known failures is not green."""
+"""Findings: failures of one root are listed once, the gravest first, and a run with known failures is not green."""
 
 from __future__ import annotations
 
@@ -99,18 +99,18 @@ def test_failures_that_differ_in_numbers_are_one_finding(drawn: dict[str, tuple[
 
 @pytest.mark.requirement("CNF-81")
 @given(st.dictionaries(st.sampled_from(IDS), st.sampled_from(["one", "two"]), min_size=1, max_size=15))
-def test_a_finding_is_told_once_and_names_all_its_checks(drawn: dict[str, str]) -> None:
+def test_a_finding_is_listed_once_and_names_all_its_checks(drawn: dict[str, str]) -> None:
     judged = [broke(id, f"ValueError: {word} of these") for id, word in drawn.items()]
     body = written(judged)
     found = body["targets"][0]["findings"]
     assert [one["checks"] for one in found] == ids(judged)
     assert sorted(id for one in found for id in one["checks"]) == sorted(drawn)
-    told = reporting.failures(reporting.TargetReport("adapter", CAPS, judged), expected=False)
-    assert told.count("FAIL ") == len(found) == len(set(drawn.values()))
+    text = reporting.failures(reporting.TargetReport("adapter", CAPS, judged), expected=False)
+    assert text.count("FAIL ") == len(found) == len(set(drawn.values()))
     shown, summary = page.html(body), summaries.markdown(body).replace("\\", "")
     assert len(re.findall("<article class=.failure", shown)) == summary.count("\n- **") == len(found)
     for id in drawn:
-        assert re.search(rf"(FAIL     |checks?: |, ){re.escape(id)}\b", told)
+        assert re.search(rf"(FAIL     |checks?: |, ){re.escape(id)}\b", text)
         assert id in summary
         assert re.search(rf'id="t0-{list(drawn).index(id)}"', shown)
 
@@ -182,8 +182,8 @@ def test_a_crash_hides_no_wrong_value_that_was_met_beside_it() -> None:
     both = [one for one in outcomes if one.verdict == "error" and one.failure and one.failure.also == ("wrong_value",)]
     assert both
     judged = [failed("field.add/lengths", "accepted_invalid", "x"), Judged(both[0])]
-    told = reporting.failures(reporting.TargetReport("adapter", CAPS, judged), expected=False)
-    assert told.startswith("FAIL     field.add/exact   error, also wrong_value ")
+    text = reporting.failures(reporting.TargetReport("adapter", CAPS, judged), expected=False)
+    assert text.startswith("FAIL     field.add/exact   error, also wrong_value ")
     assert [one.kind for one in findings(judged)] == ["wrong_value", "accepted_invalid"]
     assert "error, also wrong_value" in page.html(written(judged))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -78,6 +79,31 @@ def test_what_is_seen_is_compared_at_each_end_of_the_moduli_and_for_users(
     assert part in failure.message
 
 
+@pytest.mark.requirement("ADP-43")
+def test_a_message_more_for_some_updates_is_seen() -> None:
+    def play(R: int, rows: list[list[int]], drop: Mapping[str, list[int]]) -> Played:
+        total, users, seen = pairwise(every_pair, masked=lambda R: R)(R, rows, drop)
+        uniform = [[secrets.randbelow(R)]] * (rows[0][0] > R // 4)
+        return total, users, {"server": [*seen["server"], *uniform]}
+
+    adapter = summing("talkative", play, ranges={"R": {"values": [str(2**32)]}}, **NOBODY_MAY_LEAVE)
+    failure = outcomes(adapter, "privacy/secagg.view/contrast")["privacy/secagg.view/contrast"].failure
+    assert failure is not None
+    assert "the lengths of all parts" in failure.message
+
+
+@pytest.mark.requirement("ADP-43")
+def test_of_a_large_view_it_is_said_what_was_compared() -> None:
+    def play(R: int, rows: list[list[int]], drop: Mapping[str, list[int]]) -> Played:
+        total, users, _ = pairwise(every_pair, masked=lambda R: R)(R, rows, drop)
+        return total, users, {"server": [[secrets.randbelow(R) for _ in range(230)]], 0: []}
+
+    adapter = summing("much", play, ranges={"R": {"values": ["251"]}}, **NOBODY_MAY_LEAVE)
+    found = outcomes(adapter, "privacy/secagg.view", cases=2)["privacy/secagg.view"]
+    assert found.verdict == "pass"
+    assert "of views of 230 to 230 elements, the first 200 were compared" in found.note
+
+
 @pytest.mark.requirement("ADP-44")
 def test_what_cannot_be_said_is_counted_apart() -> None:
     found = outcomes(availability(False))
@@ -113,8 +139,9 @@ def test_a_valid_request_can_be_expressed() -> None:
     [
         ("prg.expand", {"ranges": {"key": {"values": [16]}}}, {}, "prg.stream is not 'other'"),
         ("shamir.share", {"ranges": {"secret": {"values": [16]}}}, {}, "shamir.field is not 'other'"),
-        ("prg.expand", {"ranges": {"n": {"multiple": 0}}}, {}, "multiple in the range"),
-        ("prg.expand", {"ranges": {"q": {"multiple": 2}}}, {}, "for n alone"),
+        ("prg.expand", {"ranges": {"n": {"multiple": 0}}}, {}, "must be a number from 1 on"),
+        ("shamir.share", {"ranges": {"n": {"multiple": 2}}}, {}, "has no multiple"),
+        ("prg.expand", {"ranges": {"q": {"multiple": 2}}}, {}, "has no multiple"),
         ("prg.expand", {"ranges": {"n": {"multiple": 2, "values": [4]}}}, {}, "values beside"),
         (
             "shamir.share",

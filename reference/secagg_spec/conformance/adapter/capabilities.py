@@ -245,6 +245,8 @@ def _check_operation(name: str, declaration: Any, policies: Mapping[str, Any]) -
             )
         if parameter not in ranged(name):
             raise AdapterUnusable(f"hello: {name!r} has no ranged parameter {parameter!r}")
+        if isinstance(declared, dict) and "multiple" in declared and (name, parameter) != ("prg.expand", "n"):
+            raise AdapterUnusable(f"hello: a range of {parameter!r} of {name!r} has no multiple; n of 'prg.expand' has")
         _parse_range(parameter, declared)
 
 
@@ -337,8 +339,8 @@ def _parse_range(parameter: str, declared: Any) -> Range:
     if parameter in TEXT_RANGES and set(declared) != {"values"}:
         raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} must be a list of values")
     multiple = declared.get("multiple", 1)
-    if type(multiple) is not int or multiple < 1 or ("multiple" in declared and parameter != "n"):
-        raise AdapterUnusable(f"hello: multiple in the range {declared!r} is a number of at least 1, and for n alone")
+    if type(multiple) is not int or multiple < 1:
+        raise AdapterUnusable(f"hello: multiple in the range {declared!r} of {parameter!r} must be a number from 1 on")
     values = tuple(_bound(parameter, declared, value) for value in declared["values"]) if "values" in declared else None
     low, high = (_bound(parameter, declared, declared[end]) if end in declared else None for end in ("min", "max"))
     if low is not None and high is not None and low > high:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial, wraps
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -499,9 +499,10 @@ def possible(
 
 
 def _sizes(caps: Capabilities, operation: str, name: str) -> list[int]:
-    """Return some declared lengths of a string of bytes or of a stream."""
+    """Return a declared number of bytes or elements, if there is one up to 2**17."""
     allowed = caps.range(operation, name)
-    return [size for size in (32, *(allowed.values or ()), *range(2 * MAX_HOLDERS)) if size in allowed][:1]
+    known = chain((32,), allowed.values or (), range(2 * MAX_HOLDERS))
+    return list(islice((size for size in known if size in allowed), 1))
 
 
 _SIZES = (("prg.expand", "key"), ("prg.expand", "n"), ("shamir.share", "secret"))

@@ -12,7 +12,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import neighbours, strategies
 from secagg_spec.conformance.cases.neighbours import SUM, VIEW, sum_moduli, sum_rosters
 from secagg_spec.conformance.cases.requests import Valid
-from secagg_spec.conformance.sdk.secagg_adapter import SUM_PHASES, element_bytes
+from secagg_spec.conformance.sdk.secagg_adapter import SUM_PHASES, element_bytes, pack
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto.entropy import SeededSource
 
@@ -47,16 +47,7 @@ class Sum:
 
 def written(R: int, values: Sequence[int]) -> str:
     """Return elements modulo R as hex digits."""
-    width = element_bytes(R)
-    return b"".join(value.to_bytes(width, "little") for value in values).hex()
-
-
-def read(R: int, text: str) -> list[int]:
-    """Return the numbers in hex digits; raise `ValueError` where they do not fill whole entries."""
-    width, data = element_bytes(R), bytes.fromhex(text)
-    if len(data) % width:
-        raise ValueError(f"{len(data)} bytes; elements modulo {R} have {width} each")
-    return [int.from_bytes(data[at : at + width], "little") for at in range(0, len(data), width)]
+    return pack(values, element_bytes(R))
 
 
 def drawn(draw: Any, caps: Capabilities, operation: str = SUM, spare: int = 0) -> Sum:

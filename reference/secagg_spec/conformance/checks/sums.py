@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any
 
-import numpy as np
 from hypothesis import strategies as st
 
-from secagg_spec.arithmetic.modular import MAX_MODULUS, PrimeField, is_prime
+from secagg_spec.arithmetic.modular import is_prime
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.plain import counted
 from secagg_spec.conformance.cases import neighbours, sums
@@ -32,21 +32,17 @@ from secagg_spec.conformance.checks.base import (
 from secagg_spec.conformance.checks.outside_hiding import Hidden, demand_hidden
 from secagg_spec.conformance.checks.outside_probes import leaked
 from secagg_spec.conformance.outside.leaks import Leak
-from secagg_spec.conformance.outside.spread import primes
-from secagg_spec.conformance.sdk.secagg_adapter import SUM_PHASES
+from secagg_spec.conformance.sdk.secagg_adapter import SUM_PHASES, Reject, element_bytes, unpack
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.privacy.echelon import eliminate
-from secagg_spec.privacy.howell import RowModule
+from secagg_spec.privacy.howell import Row, RowModule
 
 _WRONG = BAD_PARAM | TOO_FEW | LENGTH | NONCANONICAL | OUTSIDE | TWICE
 _BITS = 60
 """No false alarm but with a probability of 2**-60: so many more rounds are played than there are unknowns."""
-_COLUMNS = 400
-_LOOK, _LOOKS = 96, 6
-"""Answers before a first look at a difference: some 48 of each kind, which suffice where all of them differ.
-
-There are two looks each for the server at two moduli and for a user.
-"""
+_COLUMNS = 200
+"""The most elements of a view that are compared together."""
+_LOOK = 96
+"""Answers before a first look at a difference: some 48 of each kind, which suffice where all of them differ."""
 
 
 def _spares(caps: Capabilities) -> bool:
@@ -84,12 +80,10 @@ def judge_sum(call: Caller, given: Sum) -> None:
 
 
 def _elements(R: int, text: Any, what: str) -> list[int]:
-    if not isinstance(text, str):
-        raise CheckFailed("protocol", f"{what} is no string of hex digits")
     try:
-        return sums.read(R, text)
-    except ValueError as error:
-        raise CheckFailed("protocol", f"{what} is no vector: {error}") from None
+        return unpack(text, element_bytes(R))
+    except Reject as reject:
+        raise CheckFailed("protocol", f"{what}: {reject}") from None
 
 
 @check("secagg.sum/too-few", "ADP-45", operations=(SUM,), examples=25)
@@ -181,21 +175,8 @@ def _watching(draw: Any, call: Caller) -> _Watching:
     drop = neighbours.nobody(SUM_PHASES)
     if dropping:
         drop[draw(among(SUM_PHASES[1:]))].append(N - 1)
-    R = draw(among(_usual_moduli(call.caps)))
+    R = draw(among(tuple(sum_moduli(call.caps, VIEW))))
     return _Watching(call, Sum(R, N, t, ((0, 0),) * N, drop), draw(among(("server", 0))))
-
-
-def _usual_moduli(caps: Capabilities) -> tuple[int, ...]:
-    """Return the declared moduli with a known prime divisor, or all if there is none."""
-    declared = tuple(sum_moduli(caps, VIEW))
-    return tuple(R for R in declared if R <= MAX_MODULUS or _divisors(R)) or declared
-
-
-def _divisors(R: int) -> tuple[int, ...]:
-    """Return primes that divide R: all up to 2**32, and beyond, R itself or those that are found fast."""
-    if R <= MAX_MODULUS:
-        return primes(R)
-    return (R,) if is_prime(R) else tuple(p for p in (2, 3, 5, 7, 11, 13) if R % p == 0)
 
 
 @check("privacy/secagg.view", "ADP-43", operations=(VIEW,), examples=4)
@@ -206,84 +187,62 @@ def view(draw: Any, call: Caller) -> None:
     call.by_relation = True
     rows: list[list[int]] = []
     names: list[str] = []
-    needed = 1
+    lengths, needed = set[int](), 1
     while len(rows) < needed:
         updates = [sums.elements(R, d, seed, f"{len(rows)} {user}") for user in range(N)]
         vectors, _ = watching.seen(updates)
-        flat = [value for vector in vectors for value in vector][:_COLUMNS]
         if not rows:
             names = [f"vectors[{at}][{place}]" for at, vector in enumerate(vectors) for place in range(len(vector))]
             names = names[:_COLUMNS]
-            if not flat:
+            if not names:
                 break
-            needed = len(flat) + N * d + 2 + math.ceil(_BITS / math.log2(min(_divisors(R), default=2)))
-        rows.append([*(flat + [0] * len(names))[: len(names)], *(value for row in updates for value in row)])
-    secrets = [f"updates[{user}][{at}]" for user in range(N) for at in range(d)]
-    for p in _divisors(R) if rows else ():
-        allowed = RowModule(p, N * d, [[value % p for value in row] for row in watching.allowed()])
-        found = [relation for relation in _relations(p, rows) if tuple(relation[len(names) :]) not in allowed]
-        if found:
-            best = min(found, key=lambda relation: sum(map(bool, relation)))
-            lead = pow(-next(filter(None, best[len(names) :])), -1, p)
-            best = [value * lead % p for value in best]
-            seen, learned = tuple(best[: len(names)]), tuple(-value % p for value in best[len(names) :])
-            constant = sum(weight * value for weight, value in zip(best, rows[0], strict=True)) % p
-            own = (watching.viewer,) if isinstance(watching.viewer, int) else ()
-            leaked(Leak(p, own, not own, tuple(names), tuple(secrets), seen, learned, constant))
+            needed = len(names) + N * d + 2 + math.ceil(_BITS / (math.log2(R) if is_prime(R) else 1))
+        flat = [value for vector in vectors for value in vector]
+        lengths.add(len(flat))
+        rows.append([*(value for row in updates for value in row), *(flat + [0] * len(names))[: len(names)]])
+    allowed = RowModule(R, N * d, watching.allowed())
+    found = [one for one in _relations(R, rows) if one[: N * d] not in allowed]
+    if found:
+        best = min(found, key=lambda one: (sum(map(bool, one[: N * d])), sum(map(bool, one))))
+        lead = -next(filter(None, best))
+        factor = pow(lead, -1, R) if math.gcd(lead, R) == 1 else 1
+        best = tuple(value * factor % R for value in best)
+        constant = sum(weight * value for weight, value in zip(best, rows[0], strict=True)) % R
+        own = (watching.viewer,) if isinstance(watching.viewer, int) else ()
+        secrets = tuple(f"updates[{user}][{at}]" for user in range(N) for at in range(d))
+        learned = tuple(-value % R for value in best[: N * d])
+        leaked(Leak(R, own, not own, tuple(names), secrets, best[N * d :], learned, constant))
     call.transcript.clear()
     call.limits.append("combinations that are not affine, as of a generator's stream with its seed, are not looked for")
+    if lengths - {len(names)}:
+        most = f"{min(lengths)} to {max(lengths)}"
+        call.limits.append(f"of views of {most} elements, the first {len(names)} were compared")
 
 
-def _relations(p: int, rows: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return a basis of the combinations of columns that are the same in all rows, modulo a prime."""
-    moved = [[(value - first) % p for value, first in zip(row, rows[0], strict=True)] for row in rows[1:]]
-    if p <= MAX_MODULUS:
-        done = eliminate(PrimeField(p), np.array(moved, dtype=np.uint64), reduced=True)
-        work, pivots = done.work.tolist(), {column: row for row, column in done.pivots}
-    else:
-        work, pivots = _eliminated(p, moved)
-    width = len(rows[0])
-    found = []
-    for free in set(range(width)) - set(pivots):
-        relation = [0] * width
-        relation[free] = 1
-        for column, row in pivots.items():
-            relation[column] = -work[row][free] % p
-        found.append(relation)
-    return found
-
-
-def _eliminated(p: int, work: list[list[int]]) -> tuple[list[list[int]], dict[int, int]]:
-    """Return a reduced echelon form modulo a prime of any size, and the row of each pivot column."""
-    pivots: dict[int, int] = {}
-    for column in range(len(work[0])):
-        at = len(pivots)
-        chosen = next((row for row in range(at, len(work)) if work[row][column]), None)
-        if chosen is None:
-            continue
-        work[at], work[chosen] = work[chosen], work[at]
-        inverse = pow(work[at][column], -1, p)
-        work[at] = [value * inverse % p for value in work[at]]
-        for row, values in enumerate(work):
-            if row != at and values[column]:
-                factor = values[column]
-                work[row] = [(value - factor * pivot) % p for value, pivot in zip(values, work[at], strict=True)]
-        pivots[column] = at
-    return work, pivots
+def _relations(R: int, rows: Sequence[Sequence[int]]) -> Sequence[Row]:
+    """Return generators of the combinations of columns that are the same in all rows, modulo any R."""
+    columns = list(zip(*rows, strict=True))
+    later = max(len(rows) - 1, 0)
+    differences = (
+        [*(value - column[0] for value in column[1:]), *(int(at == other) for other in range(len(columns)))]
+        for at, column in enumerate(columns)
+    )
+    return RowModule(R, later + len(columns), differences).vanishing(later)
 
 
 @check("privacy/secagg.view/contrast", "ADP-43", operations=(VIEW,), examples=1)
 def contrast(draw: Any, call: Caller) -> None:
     """What the server sees, and a user, looks alike, whichever users a sum comes from; at the ends of the moduli."""
     drawn, seed = _watching(draw, call), draw(st.integers(0, 2**32 - 1))
-    moduli = _usual_moduli(call.caps)
+    moduli = sum_moduli(call.caps, VIEW)
     rounds: list[tuple[int, str | int]] = [(R, "server") for R in sorted({min(moduli), max(moduli)})]
-    for R, viewer in (*rounds, (max(moduli), 0)):
-        _contrast(replace(drawn, given=replace(drawn.given, R=R), viewer=viewer), seed)
+    rounds.append((max(moduli), 0))
+    for R, viewer in rounds:
+        _contrast(replace(drawn, given=replace(drawn.given, R=R), viewer=viewer), seed, 2 * len(rounds))
     call.limits[:] = dict.fromkeys(call.limits)
 
 
-def _contrast(watching: _Watching, seed: int) -> None:
+def _contrast(watching: _Watching, seed: int, looks: int) -> None:
     """Compare rounds in which a sum comes from one or the other of two users, neither of whom is the viewer."""
     given = watching.given
     others = [user for user in given.contributors if user != watching.viewer]
@@ -301,10 +260,10 @@ def _contrast(watching: _Watching, seed: int) -> None:
         moved[first] = [given.R // 2 * coin for coin in coins]
         moved[second] = [given.R // 2 * (not coin) for coin in coins]
         came, others = watching.seen(moved)
-        parts = [
-            bytes.fromhex(sums.written(given.R, [value % given.R for value in vector])) for vector in came
-        ] + others
+        parts = [bytes.fromhex(sums.written(given.R, vector)) for vector in came] + others
+        shape = sha256(repr([len(part) for part in parts]).encode()).digest()
         parts += [b""] * len(names)
-        return [part[:size].ljust(size, b"\0") for part, size in zip(parts, sizes, strict=False)]
+        return [*(part[:size].ljust(size, b"\0") for part, size in zip(parts, sizes, strict=False)), shape]
 
-    demand_hidden(watching.call, Hidden(VIEW, len(given.updates[0]), names, seen, (), look=_LOOK, looks=_LOOKS), seed)
+    shown = [*names, "the lengths of all parts"]
+    demand_hidden(watching.call, Hidden(VIEW, len(given.updates[0]), shown, seen, (), look=_LOOK, looks=looks), seed)

@@ -493,9 +493,9 @@ private:
             Object made = result(asked);
             said["result"] = std::move(made);
         } catch (const Reject& reject) {
-            Object told{{"code", reject.code}, {"message", reject.what()}};
-            if (!reject.blamed.empty()) told["blamed"] = reject.blamed;
-            said["reject"] = std::move(told);
+            Object refusal{{"code", reject.code}, {"message", reject.what()}};
+            if (!reject.blamed.empty()) refusal["blamed"] = reject.blamed;
+            said["reject"] = std::move(refusal);
         } catch (const Unsupported&) {
             said["unsupported"] = true;
         } catch (const std::exception& error) {
