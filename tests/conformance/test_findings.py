@@ -24,6 +24,7 @@ from secagg_spec.conformance.targets.reference import adapter as reference
 from tests.conformance.test_document import SCHEMA
 
 IDS = [check.id for check in REGISTRY.values() if check.id.split("/")[0] in check.operations][::7]
+ALIKE = [id for id in REGISTRY if id.split("/")[0] in ("field.add", "field.mul", "secagg.sum")]
 CAPS = greet(DirectConnection(reference.build().answer).ask)
 KNOWN = Expectation(("adapter",), "*", VERDICTS, "", "known")
 GRAVITY = (("leaked",), ("wrong_value",), ("accepted_invalid",), ("rejected_valid", "wrong_reason"))
@@ -86,7 +87,7 @@ def written(*reports: list[Judged]) -> dict[str, Any]:
 @pytest.mark.requirement("CNF-81")
 @given(
     st.dictionaries(
-        st.sampled_from(IDS), st.tuples(st.sampled_from(SENTENCES), st.tuples(NUMBERS, NUMBERS, LISTS)), max_size=12
+        st.sampled_from(ALIKE), st.tuples(st.sampled_from(SENTENCES), st.tuples(NUMBERS, NUMBERS, LISTS)), max_size=12
     )
 )
 def test_failures_that_differ_in_numbers_are_one_finding(drawn: dict[str, tuple[str, tuple[str, ...]]]) -> None:
