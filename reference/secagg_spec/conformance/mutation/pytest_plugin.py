@@ -20,8 +20,13 @@ def pytest_addoption(parser: Any) -> None:
 
 def pytest_configure(config: Any) -> None:
     """Apply the mutant before any test module is imported, and undo it at the end."""
-    settings.register_profile("mutant", settings.default, phases=(Phase.explicit, Phase.generate))
-    settings.load_profile("mutant")
+    hurry()
     stack = ExitStack()
     stack.enter_context(mutants.planted(config.getoption("--mutant")))
     config.add_cleanup(stack.close)
+
+
+def hurry() -> None:
+    """Let Hypothesis stop at the first failure; tests that are imported from now on heed it."""
+    settings.register_profile("mutant", settings.default, phases=(Phase.explicit, Phase.generate))
+    settings.load_profile("mutant")

@@ -259,19 +259,23 @@ def killing_test(mutant: Mutant) -> str | None:
     """Return the test that a mutant names if it fails on the mutant; None if it passes or cannot run."""
     if not mutant.test or not can_test():
         return None
-    tester = _tester(os.getpid())
+    return mutant.test if any(_fails(mutant, *flags) for flags in ((), ("--bare",))) else None
+
+
+def _fails(mutant: Mutant, *flags: str) -> bool:
+    tester = _tester(os.getpid(), *flags)
     assert tester.stdin is not None
     assert tester.stdout is not None
     tester.stdin.write(f"{mutant.name} {mutant.test}\n")
     tester.stdin.flush()
-    return mutant.test if tester.stdout.readline() == "1\n" else None
+    return tester.stdout.readline() == "1\n"
 
 
 @cache
-def _tester(process: int) -> subprocess.Popen[str]:
+def _tester(process: int, *flags: str) -> subprocess.Popen[str]:
     """Return the process that runs tests on mutants (`worker`) for calls from this process."""
     tester = subprocess.Popen(
-        [sys.executable, "-m", "secagg_spec.conformance.mutation.worker"],
+        [sys.executable, "-m", "secagg_spec.conformance.mutation.worker", *flags],
         cwd=checkout(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
