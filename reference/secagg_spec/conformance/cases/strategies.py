@@ -7,7 +7,9 @@ alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial, wraps
 from itertools import chain, islice
@@ -29,6 +31,7 @@ from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
 
 X = TypeVar("X")
+_LENGTH: ContextVar[int | None] = ContextVar("length", default=None)
 
 PRIMES = (7, 2, 3, 5, 11, 13, 31, 97, 251, 257, 32749, 65521, 65537, 2**29 - 3, 2**31 - 1, 2**31 + 11, 2**32 - 5)
 COMPOSITES = (4, 6, 8, 9, 15, 256, 2**16, 2**31, 2**32 - 1, 2**32)
@@ -120,8 +123,19 @@ def rounding(draw: Any, n: int) -> RealArray:
 
 
 def length(draw: Any, low: int = 0, high: int = 12) -> int:
-    """Draw a length. Small lengths are simplest."""
-    return int(draw(st.integers(low, high)))
+    """Draw a length, unless `of_length` fixes it. Small lengths are simplest."""
+    fixed = _LENGTH.get()
+    return int(draw(st.integers(low, high))) if fixed is None else fixed
+
+
+@contextmanager
+def of_length(d: int) -> Iterator[None]:
+    """Let all lengths be d meanwhile."""
+    token = _LENGTH.set(d)
+    try:
+        yield
+    finally:
+        _LENGTH.reset(token)
 
 
 def levels(caps: Capabilities, operation: str) -> list[int]:
@@ -192,6 +206,20 @@ def edges(caps: Capabilities, operation: str) -> list[dict[str, int]]:
         lambda code: (-math.comb(code["N"], code["T"]), code["U"], -code["q"]),
     )
     found = [min(pool, key=kind) for kind in kinds]
+    return [code for at, code in enumerate(found) if code not in found[:at]]
+
+
+def split(caps: Capabilities, operations: Sequence[str]) -> list[dict[str, int]]:
+    """Return the fewest users with whom a vector is split into two blocks, and into most blocks (CNF-89).
+
+    A code has U - T blocks, N at most 12 if the declaration allows that. There is none where all codes have one block.
+    """
+    pool = [code for code in Space(caps, _several(operations), whole=True).pool(_EDGE) if code["U"] - code["T"] > 1]
+    kinds: tuple[Callable[[dict[str, int]], Any], ...] = (
+        lambda code: (code["U"] - code["T"], code["N"], code["q"]),
+        lambda code: (code["T"] - code["U"], code["N"], code["q"]),
+    )
+    found = [min(pool, key=kind) for kind in kinds if pool]
     return [code for at, code in enumerate(found) if code not in found[:at]]
 
 
