@@ -170,6 +170,28 @@ def formats(caps: Capabilities) -> list[str]:
     return [format for format in ("binary64", "binary32") if format in allowed]
 
 
+def narrow(caps: Capabilities) -> bool:
+    """Return whether `quantizer.quantize` is declared for numbers of binary32 alone."""
+    return "binary64" not in caps.range("quantizer.quantize", "x")
+
+
+def taken(caps: Capabilities, x: RealArray, *, away: bool = False) -> RealArray:
+    """Return numbers as `quantizer.quantize` takes them: if in binary32, the next ones towards zero, or away from it."""
+    if not narrow(caps):
+        return x
+    with np.errstate(over="ignore"):
+        near = x.astype(np.float32)
+    wrong = (np.abs(near) < np.abs(x)) if away else (np.abs(near) > np.abs(x))
+    ends = np.copysign(np.float32(np.inf if away else 0), near)
+    return np.where(wrong, np.nextafter(near, ends), near).astype(np.float64)
+
+
+def fragile(caps: Capabilities, bound: int, level: int) -> RealArray:
+    """Return numbers of which a computation in binary32 loses the fraction, next to an offset or with a draw added."""
+    small, large = 1 / 16, min(bound, 2**22) - 1 / 2
+    return taken(caps, np.array([small, large, -large] if narrow(caps) and bound else []) / level)
+
+
 def code(
     draw: Any, caps: Capabilities, operation: str | Sequence[str], spare: int = 0, *, whole: bool = False
 ) -> dict[str, int]:
@@ -518,6 +540,7 @@ def possible(
         "weight": lambda: weights(caps),
         "format": lambda: formats(caps),
         "t": lambda: holders(space, spare),
+        "x": lambda: [format for format in ("binary64", "binary32") if format in space.range("x")],
         "strategy": lambda: [name for name in STRATEGIES if name in space.range("strategy")],
         **{name: partial(_sizes, caps, names[0], name) for name in ranged(names[0]) if (names[0], name) in _SIZES},
     }

@@ -260,7 +260,7 @@ def roundable(caps: Capabilities) -> list[dict[str, int]]:
 
 def _quantiser(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
     scale = roundable(call.caps)[0]
-    x = pack_reals(np.full(_COINS, 0.5 / scale["level"]))
+    x = pack_reals(strategies.taken(call.caps, np.full(_COINS, 0.5 / scale["level"])))
 
     def text(rand: Mapping[str, Any] | None) -> str:
         return str(call.vector(_QUANTIZE, {**scale, "x": x}, "value", _COINS, rand).tolist())

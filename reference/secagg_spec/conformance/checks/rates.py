@@ -84,10 +84,15 @@ def _stochastic(caps: Capabilities) -> bool:
     return caps.policy("quantizer.rounding") == "stochastic"
 
 
-def _numbers(draw: Any, bound: int, level: int) -> tuple[RealArray, list[Fraction]]:
-    """Draw numbers whose neighbours are at most `bound`. Return many copies of each, and their products with c."""
+def _numbers(draw: Any, bound: int, level: int) -> RealArray:
+    """Draw numbers whose neighbours are at most `bound`, divided by the level."""
     below = draw(st.integers(-bound, bound - 1) | st.sampled_from((-1, 0)))
-    x = np.tile((below + np.array(_PARTS)) / level, _EACH + 1)
+    return (below + np.array(_PARTS)) / level
+
+
+def _often(x: RealArray, level: int) -> tuple[RealArray, list[Fraction]]:
+    """Return many copies of each number, and their products with c."""
+    x = np.tile(x, _EACH + 1)
     return x, [Fraction(y) for y in (x * level).tolist()]
 
 
@@ -117,13 +122,17 @@ def _packed(call: Caller, operation: str, params: dict[str, Any], wanted: list[F
     return ask
 
 
-@_rate(_QUANTIZE, "QNT-11", applies=lambda caps: _stochastic(caps) and bool(roundable(caps)))
+@_rate(_QUANTIZE, "QNT-11", "QNT-12", applies=lambda caps: _stochastic(caps) and bool(roundable(caps)))
 def quantised(draw: Any, call: Caller) -> Asker:
     """Of many equal numbers, the part that is rounded up equals their fractional part."""
     level, weight = strategies.level(draw, call.caps, _QUANTIZE), strategies.weight(draw, call.caps)
     scale = {"q": strategies.modulus(draw, call.caps, _QUANTIZE), "level": level, "weight": weight}
     scale = scale if scale["q"] > 2 * weight else roundable(call.caps)[0]
-    x, wanted = _numbers(draw, (scale["q"] - 1) // 2 // scale["weight"], scale["level"])
+    bound, level = (scale["q"] - 1) // 2 // scale["weight"], scale["level"]
+    few = min(bound, 2**20) if strategies.narrow(call.caps) else bound
+    x = strategies.taken(call.caps, _numbers(draw, few, level))
+    x = np.concatenate([x, strategies.fragile(call.caps, bound, level)])
+    x, wanted = _often(x[(x * level) % 1 != 0], level)
     return _packed(call, _QUANTIZE, {**scale, "x": pack_reals(x)}, wanted)
 
 
@@ -131,7 +140,7 @@ def quantised(draw: Any, call: Caller) -> Asker:
 def encoded(draw: Any, call: Caller) -> Asker:
     """Of many equal numbers in an update, the part that is rounded up equals their fractional part."""
     chosen = replace(basecagg_functions.levels(draw, call.caps, _ENCODE), c_g=1)
-    x, wanted = _numbers(draw, chosen.budget, chosen.c_l)
+    x, wanted = _often(_numbers(draw, chosen.budget, chosen.c_l), chosen.c_l)
     return _packed(call, _ENCODE, chosen.params("q", "K", "c_l", "c_g", x=pack_reals(x)), wanted)
 
 
