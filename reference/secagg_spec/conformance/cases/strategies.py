@@ -187,9 +187,12 @@ def taken(caps: Capabilities, x: RealArray, *, away: bool = False) -> RealArray:
 
 
 def fragile(caps: Capabilities, bound: int, level: int) -> RealArray:
-    """Return numbers of which a computation in binary32 loses the fraction, next to an offset or with a draw added."""
-    small, large = 1 / 16, min(bound, 2**22) - 1 / 2
-    return taken(caps, np.array([small, large, -large] if narrow(caps) and bound else []) / level)
+    """Return numbers of which a computation in binary32 loses the fraction, next to an offset or with a draw added.
+
+    Times the level, their fractional parts are 1/16, 1/2 and 1/8 where the level is a power of two.
+    """
+    found = [1 / 16, min(bound, 2**22) - 1 / 2, 1 / 8 - min(bound, 2**21)] if narrow(caps) and bound else []
+    return taken(caps, np.array(found) / level)
 
 
 def code(

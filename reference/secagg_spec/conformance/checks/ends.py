@@ -122,14 +122,19 @@ def _at_lengths(chosen: Check) -> None:
 
     def judge(draw: Any, call: Caller) -> None:
         for count, there in options(call.caps):
-            for d in range(1, 2 * count + 2):
+            for d in _around(count):
                 call.transcript.clear()
                 with strategies.of_length(d):
                     _judge(chosen, draw, call, there)
 
     judge.__doc__ = f"{chosen.text} A case asks for all lengths up to twice the number of blocks, and one more."
     kwargs: Any = {"operations": chosen.operations, "applies": lambda caps: bool(options(caps))}
-    check(f"{chosen.id}/lengths", *chosen.clauses, examples=2, **kwargs)(judge)
+    check(f"{chosen.id}/blocks", *chosen.clauses, examples=2, **kwargs)(judge)
+
+
+def _around(count: int) -> range:
+    """Return the lengths up to twice a number of blocks, and one more."""
+    return range(1, 2 * count + 2)
 
 
 def _judge(chosen: Check, draw: Any, call: Caller, there: Capabilities) -> None:
