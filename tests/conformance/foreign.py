@@ -228,7 +228,8 @@ def floor_rounding(wrong: bool) -> Adapter:
 
 def binary32(wrong: bool) -> Adapter:
     """A quantiser of numbers of binary32 that computes in binary64. Wrong: it computes in binary32."""
-    adapter, fine = Adapter("binary32", "1", randomness="none"), np.float32 if wrong else np.float64
+    adapter = Adapter("binary32", "1", randomness="none")
+    fine: Any = np.float32 if wrong else np.float64
 
     @adapter.operation("quantizer.quantize", ranges={"x": {"values": ["binary32"]}})
     def quantize(q: str, level: str, weight: int, x: str) -> dict[str, Any]:
@@ -286,8 +287,8 @@ def coded(wrong: bool, flaw: str) -> Adapter:
         keep = len(values) // (U - T) * (U - T) if wrong and flaw == "tail" else len(values)
         padded = [*values[:keep], *[0] * (L * (U - T) - keep)]
         rows = {-1 - at: padded[at * L : at * L + L] for at in range(U - T)}
-        fresh = (lambda: 0) if wrong and flaw == "noise" else (lambda: secrets.randbelow(_PRIME))
-        rows |= {-1 - at: [fresh() for _ in range(L)] for at in range(U - T, U)}
+        most = 1 if wrong and flaw == "noise" else _PRIME
+        rows |= {-1 - at: [secrets.randbelow(most) for _ in range(L)] for at in range(U - T, U)}
         return {"shares": [pack(moved(rows, user + 1)) for user in range(N)]}
 
     @adapter.operation("mds.decode", **declared)

@@ -144,7 +144,9 @@ def test_the_ends_of_each_range_are_drawn_and_more_than_255_users(check: str, en
 
 
 @pytest.mark.requirement("CNF-89")
-@pytest.mark.parametrize("check", ["mds/any-shares", "lightsecagg.round/sum", "basecagg.rounds/sums", "secagg.sum/exact"])
+@pytest.mark.parametrize(
+    "check", ["mds/any-shares", "lightsecagg.round/sum", "basecagg.rounds/sums", "secagg.sum/exact"]
+)
 def test_all_lengths_around_blocks_are_asked_for(check: str) -> None:
     connection = DirectConnection(reference.build().answer)
     caps, again = greet(connection.ask), REGISTRY[f"{check}/blocks"]

@@ -176,7 +176,7 @@ def narrow(caps: Capabilities) -> bool:
 
 
 def taken(caps: Capabilities, x: RealArray, *, away: bool = False) -> RealArray:
-    """Return numbers as `quantizer.quantize` takes them: if in binary32, the next ones towards zero, or away from it."""
+    """Return numbers that `quantizer.quantize` takes: in binary32, the next ones towards zero, or away from it."""
     if not narrow(caps):
         return x
     with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""The checks of right results at the ends of the ranges (CNF-62), where a number no longer fits in a byte, and at lengths.
+"""Checks of right results at the ends of ranges (CNF-62), where a number no longer fits in a byte, and at lengths.
 
 Drawn parameters rarely hit an end of their range, and N stays small. Here one parameter of an operation is fixed at
 an end of its range, and everything else is drawn as usual. Of an operation that splits vectors into blocks, each case

@@ -87,7 +87,8 @@ def _stochastic(caps: Capabilities) -> bool:
 def _numbers(draw: Any, bound: int, level: int) -> RealArray:
     """Draw numbers whose neighbours are at most `bound`, divided by the level."""
     below = draw(st.integers(-bound, bound - 1) | st.sampled_from((-1, 0)))
-    return (below + np.array(_PARTS)) / level
+    found: RealArray = (below + np.array(_PARTS)) / level
+    return found
 
 
 def _often(x: RealArray, level: int) -> tuple[RealArray, list[Fraction]]:

@@ -137,7 +137,7 @@ TARGETS = {
         ),
         Target(
             "fedml-clients",
-            "processes that begin with fedml.init, as FedML's clients do, and share a mask by fedml.core.mpc.lightsecagg",
+            "processes that begin with fedml.init, as its clients do, and share masks by fedml.core.mpc.lightsecagg",
             _fedml("adapter", "--init"),
             _FEDML_EXPECTED,
         ),

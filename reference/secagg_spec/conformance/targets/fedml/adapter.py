@@ -6,7 +6,8 @@ does not declare the operations that need torch.
 With ``--any``, the declared ranges are what the functions accept, not what the release documents: any modulus from 257
 on, and any N, U, T. The evaluation points of the functions are 1 … N + U, so smaller moduli make points collide.
 
-With ``--init``, the process is one of a client: it begins with ``fedml.init``, and takes no seeds; only the code is declared.
+With ``--init``, the process is one of a client: it begins with ``fedml.init``, and takes no seeds. Only the code is
+declared.
 
 =============================  =====================================================================================
 operation                      released functions
@@ -189,7 +190,9 @@ def bits(level: str) -> int:
 
 
 if INIT:
-    adapter.hello["operations"] = {name: adapter.hello["operations"][name] for name in ("echo", "mds.encode", "mds.decode")}
+    adapter.hello["operations"] = {
+        name: adapter.hello["operations"][name] for name in ("echo", "mds.encode", "mds.decode")
+    }
 
 if __name__ == "__main__":
     adapter.run()
