@@ -7,6 +7,7 @@ for all that ``fedml/__init__.py`` imports, but for its constants and numpy.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import random
 import sys
@@ -44,7 +45,8 @@ def begin() -> None:
     for name in ("torch.cuda", "torch.backends.cudnn"):
         importlib.import_module(name)
     known = {"training_type": "cross_silo", "backend": "GRPC", "rank": 1, "sys_perf_profiling": False}
-    load("fedml/__init__.py", "fedml").init(types.SimpleNamespace(**known), check_env=False)
+    with contextlib.redirect_stdout(sys.stderr):
+        load("fedml/__init__.py", "fedml").init(types.SimpleNamespace(**known), check_env=False)
 
 
 class _Placeholders(abc.MetaPathFinder, abc.Loader):
