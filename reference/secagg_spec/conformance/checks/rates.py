@@ -44,27 +44,30 @@ For the product of two fractional parts: how often both neighbours with these pa
 such pairs.
 """
 Asker = Callable[[dict[str, Any] | None], Counts]
-_Build = Callable[[Any, Caller], Asker]
+_Build = Callable[[Any, Caller], Asker | list[Asker]]
 
 
 def _rate(
     operation: str, *clauses: str, applies: Callable[[Capabilities], bool], examples: int = 4
 ) -> Callable[[_Build], _Build]:
-    """Register a check from a function that draws a case and returns a function that asks for some of its roundings."""
+    """Register a check from a function that draws a case and returns what asks for roundings, one or several."""
 
     def register(build: _Build) -> _Build:
         def judge(draw: Any, call: Caller) -> None:
-            asker, seed = build(draw, call), draw(st.integers(0, 2**31))
-            up, among = Counter[Fraction](), Counter[Fraction]()
-            while min(among.values(), default=0) < _EACH:
-                call.transcript.clear()
-                seed += 1
-                for part, (more, of) in asker(call.randomness(operation, {}, seed)).items():
-                    up[part] += more
-                    among[part] += of
-            for part, n in among.items():
-                what = f"{operation}: rounding up, where its probability is {float(part):.4g},"
-                demand_shares([up[part]], [float(part)], what, of=n, together=2 * examples * len(among))
+            built, seed = build(draw, call), draw(st.integers(0, 2**31))
+            askers = built if isinstance(built, list) else [built]
+            for asker in askers:
+                up, among = Counter[Fraction](), Counter[Fraction]()
+                while min(among.values(), default=0) < _EACH:
+                    call.transcript.clear()
+                    seed += 1
+                    for part, (more, of) in asker(call.randomness(operation, {}, seed)).items():
+                        up[part] += more
+                        among[part] += of
+                for part, n in among.items():
+                    what = f"{operation}: rounding up, where its probability is {float(part):.4g},"
+                    together = 2 * examples * len(among) * len(askers)
+                    demand_shares([up[part]], [float(part)], what, of=n, together=together)
             call.by_relation = True
             call.limits.append(
                 "a probability of rounding up that is off by less than 0.2 may go unseen; "
@@ -124,11 +127,20 @@ def _packed(call: Caller, operation: str, params: dict[str, Any], wanted: list[F
 
 
 @_rate(_QUANTIZE, "QNT-11", "QNT-12", applies=lambda caps: _stochastic(caps) and bool(roundable(caps)))
-def quantised(draw: Any, call: Caller) -> Asker:
-    """Of many equal numbers, the part that is rounded up equals their fractional part."""
+def quantised(draw: Any, call: Caller) -> list[Asker]:
+    """Of many equal numbers, the part that is rounded up equals their fractional part.
+
+    Where only numbers of binary32 are taken, the widest range is asked for as well.
+    """
     level, weight = strategies.level(draw, call.caps, _QUANTIZE), strategies.weight(draw, call.caps)
     scale = {"q": strategies.modulus(draw, call.caps, _QUANTIZE), "level": level, "weight": weight}
     scale = scale if scale["q"] > 2 * weight else roundable(call.caps)[0]
+    largest = max(strategies.Space(call.caps, (_QUANTIZE,)).moduli(prime=False))
+    widest = {"q": largest, "level": level, "weight": min(strategies.weights(call.caps))}
+    return [_scaled(draw, call, one) for one in (scale, widest)[: 1 + strategies.narrow(call.caps)]]
+
+
+def _scaled(draw: Any, call: Caller, scale: dict[str, int]) -> Asker:
     bound, level = (scale["q"] - 1) // 2 // scale["weight"], scale["level"]
     few = min(bound, 2**20) if strategies.narrow(call.caps) else bound
     x = strategies.taken(call.caps, _numbers(draw, few, level))
