@@ -68,6 +68,14 @@ def test_rounding_is_the_formula_in_rational_numbers(y: float, draw: int) -> Non
     assert rounded(y, draw) == exact_round(y, draw)
 
 
+@pytest.mark.requirement("QNT-12")
+@given(st.floats(-16, 16, width=32), st.integers(1, 2**26), draws)
+def test_a_number_of_binary32_is_quantised_as_what_it_is(x: float, level: int, draw: int) -> None:
+    quantised = int(LARGE.decode_signed(np.array([one(x, draw, level=level)], dtype=np.uint64))[0])
+    value = Fraction(x) * level
+    assert quantised == floor(value) + (Fraction(draw, DRAWS) < value - floor(value))
+
+
 @pytest.mark.requirement("QNT-02")
 @given(scaled_values, draws)
 def test_the_value_is_one_of_the_two_integers_beside(y: float, draw: int) -> None:

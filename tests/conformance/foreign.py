@@ -1,4 +1,4 @@
-"""Twelve small implementations with conventions of their own, each right, and each with a twin that is wrong.
+"""Small implementations with conventions of their own, each right, and each with a twin that is wrong.
 
 None of them follows the protocols of the text. Each is written as a stranger would: it declares what it is, and does
 not repair anything.
@@ -11,9 +11,11 @@ import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256, shake_256
 from typing import Any
 
+import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -224,6 +226,95 @@ def floor_rounding(wrong: bool) -> Adapter:
     return adapter
 
 
+def binary32(wrong: bool) -> Adapter:
+    """A quantiser of numbers of binary32 that computes in binary64. Wrong: it computes in binary32."""
+    adapter = Adapter("binary32", "1", randomness="none")
+    fine: Any = np.float32 if wrong else np.float64
+
+    @adapter.operation("quantizer.quantize", ranges={"x": {"values": ["binary32"]}})
+    def quantize(q: str, level: str, weight: int, x: str) -> dict[str, Any]:
+        modulus, c = int(q), int(level)
+        with np.errstate(over="ignore"):
+            values = np.array(unpack_reals(x)).astype(np.float32).astype(fine)
+        reject(not 2 <= modulus <= 2**32 or not 1 <= c <= 2**32 or not 1 <= weight < 2**31, "numbers do not fit")
+        bound, scaled = (modulus - 1) // 2 // weight, values * fine(c)
+        if not np.isfinite(values).all() or (np.abs(scaled.astype(np.float64)) >= bound + 1).any():
+            raise Reject("out_of_range", "a number is not finite, or too large")
+        if wrong:
+            drawn = np.random.default_rng().random(len(values), dtype=np.float32)
+            found = np.floor(scaled + drawn).astype(np.int64)
+        else:
+            up = np.random.default_rng().random(len(values)) < scaled - np.floor(scaled)
+            found = np.floor(scaled).astype(np.int64) + up
+        if (np.abs(found) > bound).any():
+            raise Reject("out_of_range", "a number is too large")
+        return {"value": pack([int(value) % modulus for value in found])}
+
+    return adapter
+
+
+_PRIME = 2**31 - 1
+
+
+def coded(wrong: bool, flaw: str) -> Adapter:
+    """A code of its own: blocks and noise are a polynomial's values at -1, -2, …; user j gets that at j + 1.
+
+    Wrong by `flaw`: the end of a vector that does not fill its blocks is dropped (``tail``), or the noise is zero
+    (``noise``).
+    """
+    adapter = Adapter("code", "1", randomness="none", policy={"mds.code": "other"})
+    declared = {"ranges": {"q": {"values": [str(_PRIME)]}, "N": {"max": 12}}}
+
+    def moved(known: dict[int, list[int]], x: int) -> list[int]:
+        total = [0] * len(next(iter(known.values())))
+        for at, values in known.items():
+            others = [other for other in known if other != at]
+            weight = math.prod(x - other for other in others) * pow(math.prod(at - o for o in others), -1, _PRIME)
+            total = [(a + weight * b) % _PRIME for a, b in zip(total, values, strict=True)]
+        return total
+
+    def fit(q: str, N: int, U: int, T: int) -> None:
+        reject(int(q) != _PRIME or not 1 <= T < U <= N <= 12, "q, N, U or T does not fit")
+
+    @adapter.operation("mds.encode", **declared)
+    def encode(q: str, N: int, U: int, T: int, mask: str) -> dict[str, Any]:
+        fit(q, N, U, T)
+        values = unpack(mask)
+        reject(not values, "nothing to share")
+        if any(value >= _PRIME for value in values):
+            raise Reject("noncanonical", "an element is not below q")
+        L = -(-len(values) // (U - T))
+        keep = len(values) // (U - T) * (U - T) if wrong and flaw == "tail" else len(values)
+        padded = [*values[:keep], *[0] * (L * (U - T) - keep)]
+        rows = {-1 - at: padded[at * L : at * L + L] for at in range(U - T)}
+        most = 1 if wrong and flaw == "noise" else _PRIME
+        rows |= {-1 - at: [secrets.randbelow(most) for _ in range(L)] for at in range(U - T, U)}
+        return {"shares": [pack(moved(rows, user + 1)) for user in range(N)]}
+
+    @adapter.operation("mds.decode", **declared)
+    def decode(q: str, N: int, U: int, T: int, d: int, users: list[int], shares: list[str]) -> dict[str, Any]:
+        fit(q, N, U, T)
+        reject(d < 1, "d is below 1")
+        if len(users) != len(shares) or any(len(text) != 8 * -(-d // (U - T)) for text in shares):
+            raise Reject("length_mismatch", "not one share of the right length for each user")
+        if len(set(users)) < len(users):
+            raise Reject("duplicate_id", "a user twice")
+        if any(not 0 <= user < N for user in users):
+            raise Reject("unknown_peer", "no such user")
+        if len(users) < U:
+            raise Reject("below_threshold", "too few")
+        rows = {user + 1: unpack(text) for user, text in zip(users, shares, strict=True)}
+        if any(value >= _PRIME for row in rows.values() for value in row):
+            raise Reject("noncanonical", "an element is not below q")
+        first = dict(list(rows.items())[:U])
+        if any(moved(first, at) != row for at, row in rows.items()):
+            raise Reject("bad_share", "the shares do not belong together")
+        blocks = [moved(first, -1 - at) for at in range(U - T)]
+        return {"mask": pack([value for block in blocks for value in block][:d])}
+
+    return adapter
+
+
 def _sharing(name: str, sets: Any, size: int, share: Any, back: Any, thresholds: Any) -> Adapter:
     """Return an adapter of secret sharing; shares have the number of their holder in front."""
     adapter = Adapter(name, "1", randomness="none", policy={"shamir.field": "other"})
@@ -390,6 +481,9 @@ FOREIGN = [
     Foreign("own-share", own_share, "secagg.unmasking/both-sets"),
     Foreign("availability", availability, "select.batch/fits"),
     Foreign("floor-rounding", floor_rounding, "quantizer.quantize/neighbours"),
+    Foreign("binary32", binary32, "quantizer.quantize/rate"),
+    Foreign("no-padding", partial(coded, flaw="tail"), "mds/any-shares/blocks"),
+    Foreign("no-noise", partial(coded, flaw="noise"), "privacy/mds.encode/seeds"),
     Foreign("n-of-n", n_of_n, "shamir.share/hides"),
     Foreign("short-secrets", short_secrets, "shamir/any-shares"),
     Foreign("short-keys", short_keys, "prg.expand/distinct"),

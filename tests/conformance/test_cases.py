@@ -16,7 +16,8 @@ from secagg_spec.conformance.adapter.wire import AdapterUnusable, Answer
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.checks.base import Caller, CheckFailed
-from secagg_spec.conformance.checks.ends import narrowings
+from secagg_spec.conformance.checks.ends import blocks, narrowings
+from secagg_spec.conformance.running.runner import Settings, run_check
 from secagg_spec.conformance.targets.reference import adapter as reference
 
 NUMBERS = st.integers(0, 45)
@@ -140,6 +141,28 @@ def test_the_ends_of_each_range_are_drawn_and_more_than_255_users(check: str, en
     caps = greet(DirectConnection(reference.build().answer).ask)
     assert ends <= {(name, end) for name, end, _ in narrowings(caps, REGISTRY[check])}
     assert f"{check}/ends" in REGISTRY
+
+
+@pytest.mark.requirement("CNF-89")
+@pytest.mark.parametrize(
+    "check", ["mds/any-shares", "lightsecagg.round/sum", "basecagg.rounds/sums", "secagg.sum/exact"]
+)
+def test_all_lengths_around_blocks_are_asked_for(check: str) -> None:
+    connection = DirectConnection(reference.build().answer)
+    caps, again = greet(connection.ask), REGISTRY[f"{check}/blocks"]
+    asked: list[int] = []
+
+    def answer(request: Any) -> dict[str, Any]:
+        params = request["params"]
+        if request["op"] == again.operations[0]:
+            asked.append(len(params.get("mask") or params["updates"][0]) // 8)
+        return reference.build().answer(request)
+
+    found = run_check(DirectConnection(answer), caps, again, Settings(cases=1))
+    assert found.verdict == "pass"
+    for count, _ in blocks(caps, REGISTRY[check]):
+        assert count > 1
+        assert set(range(1, 2 * count + 2)) <= set(asked)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -43,6 +44,7 @@ def failing(found: dict[str, Outcome]) -> dict[str, str]:
 
 
 @pytest.mark.requirement("ADP-41", "ADP-42", "ADP-43", "ADP-44", "ADP-45", "SHM-08", "PRG-05", "QNT-02", "SEA-05")
+@pytest.mark.requirement("MDS-05")
 @pytest.mark.parametrize("foreign", one_in(4, FOREIGN), ids=lambda foreign: foreign.name)
 def test_a_right_implementation_with_other_conventions_has_no_failure(foreign: Foreign) -> None:
     found = outcomes(foreign.build(False))
@@ -51,7 +53,8 @@ def test_a_right_implementation_with_other_conventions_has_no_failure(foreign: F
     assert sum(outcome.cases for outcome in found.values()) > 100
 
 
-@pytest.mark.requirement("ADP-41", "ADP-42", "ADP-43", "ADP-44", "ADP-45", "SHM-13", "PRG-05", "QNT-02", "SEA-02")
+@pytest.mark.requirement("ADP-41", "ADP-42", "ADP-43", "ADP-44", "ADP-45", "SHM-13", "PRG-05", "QNT-12", "SEA-02")
+@pytest.mark.requirement("MDS-10")
 @pytest.mark.parametrize("foreign", one_in(4, FOREIGN), ids=lambda foreign: foreign.name)
 def test_its_wrong_twin_is_found(foreign: Foreign) -> None:
     operations = REGISTRY[foreign.found].operations
@@ -156,6 +159,9 @@ def test_a_valid_request_can_be_expressed() -> None:
         ("select.batch", {"ranges": {"strategy": {"values": ["best"]}}}, {}, "leave no parameters"),
         ("prg.expand", {"ranges": {"n": {"min": 5, "max": 7, "multiple": 8}}}, {}, "leave no parameters"),
         ("prg.expand", {"ranges": {"key": {"max": -1}}}, {"prg.stream": "other"}, "leave no parameters"),
+        ("quantizer.quantize", {"ranges": {"x": {"values": ["binary16"]}}}, {}, "leave no parameters"),
+        ("quantizer.quantize", {"ranges": {"x": {"min": 1}}}, {}, "must be a list of values"),
+        ("basecagg.encode", {"ranges": {"x": {"values": ["binary32"]}}}, {}, "no ranged parameter 'x'"),
         ("select.batch", {"ranges": {"N": {"min": 1}}}, {}, "no ranged parameter 'N'"),
     ],
 )
@@ -167,6 +173,15 @@ def test_a_declaration_that_does_not_fit_is_refused(
     with pytest.raises(AdapterUnusable) as refused:
         run(DirectConnection(adapter.answer), Settings(cases=1))
     assert said in str(refused.value)
+
+
+@pytest.mark.requirement("QNT-12", "ADP-06")
+def test_numbers_that_binary32_does_not_hold_are_outside_its_declaration() -> None:
+    caps = narrow.understood(next(one for one in FOREIGN if one.name == "binary32").build(False).hello)
+    asked = {"q": "7", "level": "1", "weight": 1}
+    for x, inside in ((0.25, True), (-1.5, True), (float("nan"), True), (0.1, False), (1e300, False)):
+        assert caps.declares("quantizer.quantize", {**asked, "x": struct.pack("<d", x).hex()}) == inside
+    assert not caps.declares("quantizer.quantize", {**asked, "x": "zz"})
 
 
 @pytest.mark.requirement("ADP-41")

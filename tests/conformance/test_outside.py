@@ -6,6 +6,7 @@ import math
 import os
 import re
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 
 from secagg_spec import resources
 from secagg_spec.conformance.adapter.capabilities import greet
-from secagg_spec.conformance.adapter.connection import Connection, DirectConnection
+from secagg_spec.conformance.adapter.connection import Connection, DirectConnection, ProcessConnection
 from secagg_spec.conformance.adapter.wire import unpack
 from secagg_spec.conformance.cases import strategies as cases
 from secagg_spec.conformance.cases.lightsecagg_parties import Agreed, UserSession
@@ -882,6 +883,35 @@ def test_a_user_that_answers_twice_gives_the_share_of_one_mask() -> None:
     failure = found("privacy/lightsecagg.user/once", "second-share-released").failure
     assert failure is not None
     assert "the server alone learns update_1" in failure.message
+
+
+_CLIENT = """
+import random, secrets, sys
+from secagg_spec.conformance.sdk.secagg_adapter import Adapter
+drawn = random.Random(0) if sys.argv[1] == "seeded" else secrets.SystemRandom()
+adapter = Adapter("client", "1", randomness="none")
+def agree():
+    first, *public = (drawn.randbytes(32).hex() for _ in range(3))
+    return {"first": first, "second": first, "public": public}
+adapter.operation("pair.agree")(agree)
+adapter.run()
+"""
+
+
+@pytest.mark.requirement("CNF-88")
+def test_processes_that_begin_with_one_seed_are_seen() -> None:
+    seen = {}
+    for kind in ("fresh", "seeded"):
+        connection = ProcessConnection([sys.executable, "-c", _CLIENT, kind])
+        try:
+            seen[kind] = outcome("privacy/pair.agree/seeds", connection)
+        finally:
+            connection.close()
+    assert seen["fresh"].verdict == "pass"
+    failure = seen["seeded"].failure
+    assert failure is not None
+    assert failure.verdict == "leaked"
+    assert "draws 0 and 40 of 80, from two processes, have the same agreed secrets" in failure.message
 
 
 @pytest.mark.parametrize("check", [check.id for check in OURS])

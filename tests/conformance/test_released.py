@@ -57,6 +57,25 @@ def test_a_client_of_fedml_that_says_twice_that_it_is_online_changes_the_sum() -
     assert "error" in answer or answer["result"]["aggregate"] != "0a0000001500000003000000"
 
 
+def encoding(mask: str, *, seeded: bool) -> tuple[str, dict[str, Any], bool]:
+    """Return a request for shares of a mask that three users hold, of which one may collude."""
+    return "mds.encode", {"q": "32749", "N": 3, "U": 3, "T": 1, "mask": mask}, seeded
+
+
+def test_the_codes_of_fedml_as_shipped_draw_no_noise_and_do_not_pad() -> None:
+    two, three = answers("fedml-secagg", encoding("00" * 8, seeded=True), encoding("00" * 12, seeded=True))
+    assert two["result"] == {"shares": ["00" * 4] * 3}
+    assert "cannot reshape array" in three["error"]["message"]
+    (one,) = answers("fedml-secagg-lcc", encoding("07000000", seeded=True))
+    assert one["result"] == {"shares": [""] * 3}
+
+
+def test_the_clients_of_fedml_all_draw_the_same() -> None:
+    first, second = (answers("fedml-clients", encoding("00" * 8, seeded=False)) for _ in range(2))
+    assert first == second
+    assert first[0]["result"]["shares"] != ["00" * 4] * 3
+
+
 def sharing(target: str, t: int, n: int, users: Sequence[int]) -> str:
     """Return what the shares of some users of a target's own sharing give."""
     (made,) = answers(target, ("shamir.share", {"t": t, "n": n, "secret": SECRET}, target != "openfl"))

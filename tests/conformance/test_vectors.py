@@ -224,6 +224,7 @@ NO_VECTOR = {
     "PRG-04": "it is about how the elements of a stream are distributed, and a vector holds one stream",
     "PRG-05": "it is about the streams of two keys, and a vector holds one",
     "PRG-06": "it is about asking twice, and a vector is asked once",
+    "QNT-12": "it is about adapters that take binary32 alone; numbers that binary32 holds stand in vectors of QNT-02",
     "MDS-10": "it is about how the shares of many encodings are distributed, and a vector is one",
     "SHM-12": "it is about how the shares of many sharings are distributed, and a vector is one",
     **dict.fromkeys(

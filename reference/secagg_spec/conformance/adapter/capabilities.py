@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from secagg_spec.conformance.adapter.codes import ALL_CODES
-from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, Request
+from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, Request, holds
 from secagg_spec.conformance.sdk import secagg_adapter
 from secagg_spec.conformance.sdk.secagg_adapter import MAX_LINE, OPERATIONS, PARTIES, PROTOCOL
 
@@ -27,7 +27,7 @@ POLICIES: Mapping[str, tuple[str, ...]] = {
 INTEGER_RANGES = ("N", "D", "U", "T", "weight", "t", "n", "k", "clip", "max_weight")
 DECIMAL_RANGES = ("q", "level", "R")
 SET_MEMBERS = ("N", "D", "U", "T", "t", "k", "n")
-TEXT_RANGES = ("format", "strategy")
+TEXT_RANGES = ("format", "strategy", "x")
 LENGTH_RANGES = ("key", "secret")
 """Parameters of bytes: their range is one of lengths."""
 RANGED = (*INTEGER_RANGES, *DECIMAL_RANGES, *TEXT_RANGES, *LENGTH_RANGES)
@@ -175,6 +175,8 @@ def greet(ask: Any) -> Capabilities:
 
 def _inside(name: str, value: Any, allowed: Range) -> bool:
     """Return whether a member of a request has the right type and lies in a declared range."""
+    if name == "x":
+        return isinstance(value, str) and any(holds(format, value) for format in allowed.values or ())
     if name in TEXT_RANGES:
         return isinstance(value, str) and value in allowed
     if name in LENGTH_RANGES:

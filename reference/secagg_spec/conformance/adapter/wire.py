@@ -272,6 +272,17 @@ def pack_reals(x: RealArray) -> str:
     return x.astype("<f8").tobytes().hex()
 
 
+def holds(format: str, text: str) -> bool:
+    """Return whether binary64 numbers in hex digits are exact in a format, ``binary64`` or ``binary32``."""
+    try:
+        numbers = unpack(text, "<f8")
+    except ValueError:
+        return False
+    with np.errstate(over="ignore"):
+        kept = numbers.astype("<f4" if format == "binary32" else "<f8").astype("<f8")
+    return np.array_equal(kept, numbers, equal_nan=True)
+
+
 def unpack(text: object, dtype: str = "<u4") -> NDArray[Any]:
     """Return the entries of a string of lowercase hex digits as an array of `dtype`.
 

@@ -7,7 +7,9 @@ alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial, wraps
 from itertools import chain, islice
@@ -29,6 +31,7 @@ from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
 
 X = TypeVar("X")
+_LENGTH: ContextVar[int | None] = ContextVar("length", default=None)
 
 PRIMES = (7, 2, 3, 5, 11, 13, 31, 97, 251, 257, 32749, 65521, 65537, 2**29 - 3, 2**31 - 1, 2**31 + 11, 2**32 - 5)
 COMPOSITES = (4, 6, 8, 9, 15, 256, 2**16, 2**31, 2**32 - 1, 2**32)
@@ -120,8 +123,19 @@ def rounding(draw: Any, n: int) -> RealArray:
 
 
 def length(draw: Any, low: int = 0, high: int = 12) -> int:
-    """Draw a length. Small lengths are simplest."""
-    return int(draw(st.integers(low, high)))
+    """Draw a length, unless `of_length` fixes it. Small lengths are simplest."""
+    fixed = _LENGTH.get()
+    return int(draw(st.integers(low, high))) if fixed is None else fixed
+
+
+@contextmanager
+def of_length(d: int) -> Iterator[None]:
+    """Let all lengths be d meanwhile."""
+    token = _LENGTH.set(d)
+    try:
+        yield
+    finally:
+        _LENGTH.reset(token)
 
 
 def levels(caps: Capabilities, operation: str) -> list[int]:
@@ -154,6 +168,31 @@ def formats(caps: Capabilities) -> list[str]:
     """Return the floating-point formats that `quantizer.dequantize` declares."""
     allowed = caps.range("quantizer.dequantize", "format")
     return [format for format in ("binary64", "binary32") if format in allowed]
+
+
+def narrow(caps: Capabilities) -> bool:
+    """Return whether `quantizer.quantize` is declared for numbers of binary32 alone."""
+    return "binary64" not in caps.range("quantizer.quantize", "x")
+
+
+def taken(caps: Capabilities, x: RealArray, *, away: bool = False) -> RealArray:
+    """Return numbers that `quantizer.quantize` takes: in binary32, the next ones towards zero, or away from it."""
+    if not narrow(caps):
+        return x
+    with np.errstate(over="ignore"):
+        near = x.astype(np.float32)
+    wrong = (np.abs(near) < np.abs(x)) if away else (np.abs(near) > np.abs(x))
+    ends = np.copysign(np.float32(np.inf if away else 0), near)
+    return np.where(wrong, np.nextafter(near, ends), near).astype(np.float64)
+
+
+def fragile(caps: Capabilities, bound: int, level: int) -> RealArray:
+    """Return numbers of which a computation in binary32 loses the fraction, next to an offset or with a draw added.
+
+    Times the level, their fractional parts are 1/16, 1/2 and 1/8 where the level is a power of two.
+    """
+    found = [1 / 16, min(bound, 2**22) - 1 / 2, 1 / 8 - min(bound, 2**21)] if narrow(caps) and bound else []
+    return taken(caps, np.array(found) / level)
 
 
 def code(
@@ -192,6 +231,20 @@ def edges(caps: Capabilities, operation: str) -> list[dict[str, int]]:
         lambda code: (-math.comb(code["N"], code["T"]), code["U"], -code["q"]),
     )
     found = [min(pool, key=kind) for kind in kinds]
+    return [code for at, code in enumerate(found) if code not in found[:at]]
+
+
+def split(caps: Capabilities, operations: Sequence[str]) -> list[dict[str, int]]:
+    """Return the fewest users with whom a vector is split into two blocks, and into most blocks (CNF-89).
+
+    A code has U - T blocks, N at most 12 if the declaration allows that. There is none where all codes have one block.
+    """
+    pool = [code for code in Space(caps, _several(operations), whole=True).pool(_EDGE) if code["U"] - code["T"] > 1]
+    kinds: tuple[Callable[[dict[str, int]], Any], ...] = (
+        lambda code: (code["U"] - code["T"], code["N"], code["q"]),
+        lambda code: (code["T"] - code["U"], code["N"], code["q"]),
+    )
+    found = [min(pool, key=kind) for kind in kinds if pool]
     return [code for at, code in enumerate(found) if code not in found[:at]]
 
 
@@ -490,6 +543,7 @@ def possible(
         "weight": lambda: weights(caps),
         "format": lambda: formats(caps),
         "t": lambda: holders(space, spare),
+        "x": lambda: [format for format in ("binary64", "binary32") if format in space.range("x")],
         "strategy": lambda: [name for name in STRATEGIES if name in space.range("strategy")],
         **{name: partial(_sizes, caps, names[0], name) for name in ranged(names[0]) if (names[0], name) in _SIZES},
     }

@@ -96,15 +96,21 @@ def demand_distinct(call: Caller, drawing: Drawing, n: int, *, seeded: bool) -> 
 
 
 def _demand_no_collision(call: Caller, drawing: Drawing, n: int, seeded: bool) -> None:
-    """Fail when two of n draws are equal. The transcript then has these two, if they can be asked for again."""
+    """Fail when two of n draws are equal. The transcript then has these two, if they can be asked for again.
+
+    Draws without seeds come from two processes, half of them from each (CNF-88).
+    """
     found: dict[str, int] = {}
     for at in range(n):
+        if not seeded and at in (0, n // 2):
+            call.connection.restart()
         rand = _rand(seeds.numbered(drawing.operation, at)) if seeded else None
         text = drawing.text(rand)
         first = found.setdefault(text, at)
         if first != at:
             _ask_again(call, drawing, first, seeded)
-            _equal(drawing, f"draws {first} and {at} of {n}")
+            apart = not seeded and first < n // 2 <= at
+            _equal(drawing, f"draws {first} and {at} of {n}{', from two processes,' * apart}")
         call.transcript.clear()
 
 
@@ -254,7 +260,7 @@ def roundable(caps: Capabilities) -> list[dict[str, int]]:
 
 def _quantiser(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
     scale = roundable(call.caps)[0]
-    x = pack_reals(np.full(_COINS, 0.5 / scale["level"]))
+    x = pack_reals(strategies.taken(call.caps, np.full(_COINS, 0.5 / scale["level"])))
 
     def text(rand: Mapping[str, Any] | None) -> str:
         return str(call.vector(_QUANTIZE, {**scale, "x": x}, "value", _COINS, rand).tolist())

@@ -43,7 +43,7 @@ def exact(draw: Any, call: Caller) -> None:
     same("quantised values", _quantize(call, numbers, x, draws), want)
 
 
-@check("quantizer.quantize/neighbours", "QNT-02", operations=(_QUANTIZE,))
+@check("quantizer.quantize/neighbours", "QNT-02", "QNT-12", operations=(_QUANTIZE,))
 def neighbours(draw: Any, call: Caller) -> None:
     """The result is one of the two integers next to c x, or by the policy the nearest or the lower."""
     numbers, x = _inputs(draw, call)
@@ -67,9 +67,9 @@ def signed(draw: Any, call: Caller) -> None:
     numbers, level = _numbers(draw, call), draw(among(_powers(call.caps)))
     bound = _bound(numbers)
     values = [draw(st.integers(-bound, bound)) for _ in range(strategies.length(draw, 1))]
-    x = np.array(values, dtype=np.float64) / level
+    x = strategies.taken(call.caps, np.array(values, dtype=np.float64) / level)
     draws = strategies.rounding(draw, x.size)
-    want = Ring(numbers["q"]).encode_signed(np.array(values, dtype=np.int64))
+    want = Ring(numbers["q"]).encode_signed((x * level).astype(np.int64))
     same("residues", _quantize(call, {**numbers, "level": level}, x, draws), want)
 
 
@@ -92,6 +92,7 @@ def too_large(draw: Any, call: Caller) -> None:
     beyond = draw(among((bound + 1, bound + 2, 2 * bound + 2, numbers["q"], 10**12)))
     x = np.zeros(strategies.length(draw, 1, 3))
     x[draw(st.integers(0, x.size - 1))] = draw(among((1, -1))) * (beyond + 0.75) / numbers["level"]
+    x = strategies.taken(call.caps, x, away=True)
     why = f"{beyond} times W = {numbers['weight']} is beyond (q - 1) / 2"
     _refused(call, numbers, x, NOT_FINITE, why)
 
@@ -112,11 +113,13 @@ def bound(draw: Any, call: Caller) -> None:
             numbers = {"q": q, "level": level, "weight": weight}
             most, zero = _bound(numbers), np.zeros(1)
             for v in dict.fromkeys((most, -most)):
-                got = _quantize(call, numbers, np.array([v / level]), zero)
-                same(f"{v} modulo {q}", got, Ring(q).encode_signed(np.array([v], dtype=np.int64)))
+                x = strategies.taken(call.caps, np.array([v / level]))
+                got = _quantize(call, numbers, x, zero)
+                same(f"{int(x[0] * level)} modulo {q}", got, Ring(q).encode_signed((x * level).astype(np.int64)))
             for v in (most + 1, -most - 1):
-                why = f"{v} times W = {weight} is beyond (q - 1) / 2, and q is {q}"
-                _refused(call, numbers, np.array([v / level]), NOT_FINITE, why)
+                x = strategies.taken(call.caps, np.array([v / level]), away=True)
+                why = f"{int(x[0] * level)} times W = {weight} is beyond (q - 1) / 2, and q is {q}"
+                _refused(call, numbers, x, NOT_FINITE, why)
 
 
 @check("quantizer.quantize/draw", "QNT-09", operations=(_QUANTIZE,), applies=_stochastic, examples=20)
@@ -261,7 +264,8 @@ def _inputs(draw: Any, call: Caller) -> tuple[dict[str, int], RealArray]:
     x = np.array(quarters, dtype=np.float64) / 4 / numbers["level"]
     if bound and draw(st.booleans()):
         x[0] = draw(among((1.75, -1.75))) * 2.0**-53 / numbers["level"]
-    return numbers, x
+    fragile = strategies.fragile(call.caps, bound, numbers["level"])
+    return numbers, np.concatenate([strategies.taken(call.caps, x), fragile])
 
 
 def _quantize(call: Caller, numbers: dict[str, int], x: RealArray, draws: RealArray) -> UintArray:

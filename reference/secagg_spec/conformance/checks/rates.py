@@ -44,27 +44,30 @@ For the product of two fractional parts: how often both neighbours with these pa
 such pairs.
 """
 Asker = Callable[[dict[str, Any] | None], Counts]
-_Build = Callable[[Any, Caller], Asker]
+_Build = Callable[[Any, Caller], Asker | list[Asker]]
 
 
 def _rate(
     operation: str, *clauses: str, applies: Callable[[Capabilities], bool], examples: int = 4
 ) -> Callable[[_Build], _Build]:
-    """Register a check from a function that draws a case and returns a function that asks for some of its roundings."""
+    """Register a check from a function that draws a case and returns what asks for roundings, one or several."""
 
     def register(build: _Build) -> _Build:
         def judge(draw: Any, call: Caller) -> None:
-            asker, seed = build(draw, call), draw(st.integers(0, 2**31))
-            up, among = Counter[Fraction](), Counter[Fraction]()
-            while min(among.values(), default=0) < _EACH:
-                call.transcript.clear()
-                seed += 1
-                for part, (more, of) in asker(call.randomness(operation, {}, seed)).items():
-                    up[part] += more
-                    among[part] += of
-            for part, n in among.items():
-                what = f"{operation}: rounding up, where its probability is {float(part):.4g},"
-                demand_shares([up[part]], [float(part)], what, of=n, together=2 * examples * len(among))
+            built, seed = build(draw, call), draw(st.integers(0, 2**31))
+            askers = built if isinstance(built, list) else [built]
+            for asker in askers:
+                up, among = Counter[Fraction](), Counter[Fraction]()
+                while min(among.values(), default=0) < _EACH:
+                    call.transcript.clear()
+                    seed += 1
+                    for part, (more, of) in asker(call.randomness(operation, {}, seed)).items():
+                        up[part] += more
+                        among[part] += of
+                for part, n in among.items():
+                    what = f"{operation}: rounding up, where its probability is {float(part):.4g},"
+                    together = 2 * examples * len(among) * len(askers)
+                    demand_shares([up[part]], [float(part)], what, of=n, together=together)
             call.by_relation = True
             call.limits.append(
                 "a probability of rounding up that is off by less than 0.2 may go unseen; "
@@ -84,10 +87,16 @@ def _stochastic(caps: Capabilities) -> bool:
     return caps.policy("quantizer.rounding") == "stochastic"
 
 
-def _numbers(draw: Any, bound: int, level: int) -> tuple[RealArray, list[Fraction]]:
-    """Draw numbers whose neighbours are at most `bound`. Return many copies of each, and their products with c."""
+def _numbers(draw: Any, bound: int, level: int) -> RealArray:
+    """Draw numbers whose neighbours are at most `bound`, divided by the level."""
     below = draw(st.integers(-bound, bound - 1) | st.sampled_from((-1, 0)))
-    x = np.tile((below + np.array(_PARTS)) / level, _EACH + 1)
+    found: RealArray = (below + np.array(_PARTS)) / level
+    return found
+
+
+def _often(x: RealArray, level: int) -> tuple[RealArray, list[Fraction]]:
+    """Return many copies of each number, and their products with c."""
+    x = np.tile(x, _EACH + 1)
     return x, [Fraction(y) for y in (x * level).tolist()]
 
 
@@ -117,13 +126,26 @@ def _packed(call: Caller, operation: str, params: dict[str, Any], wanted: list[F
     return ask
 
 
-@_rate(_QUANTIZE, "QNT-11", applies=lambda caps: _stochastic(caps) and bool(roundable(caps)))
-def quantised(draw: Any, call: Caller) -> Asker:
-    """Of many equal numbers, the part that is rounded up equals their fractional part."""
+@_rate(_QUANTIZE, "QNT-11", "QNT-12", applies=lambda caps: _stochastic(caps) and bool(roundable(caps)))
+def quantised(draw: Any, call: Caller) -> list[Asker]:
+    """Of many equal numbers, the part that is rounded up equals their fractional part.
+
+    Where only numbers of binary32 are taken, the widest range is asked for as well.
+    """
     level, weight = strategies.level(draw, call.caps, _QUANTIZE), strategies.weight(draw, call.caps)
     scale = {"q": strategies.modulus(draw, call.caps, _QUANTIZE), "level": level, "weight": weight}
     scale = scale if scale["q"] > 2 * weight else roundable(call.caps)[0]
-    x, wanted = _numbers(draw, (scale["q"] - 1) // 2 // scale["weight"], scale["level"])
+    largest = max(strategies.Space(call.caps, (_QUANTIZE,)).moduli(prime=False))
+    widest = {"q": largest, "level": level, "weight": min(strategies.weights(call.caps))}
+    return [_scaled(draw, call, one) for one in (scale, widest)[: 1 + strategies.narrow(call.caps)]]
+
+
+def _scaled(draw: Any, call: Caller, scale: dict[str, int]) -> Asker:
+    bound, level = (scale["q"] - 1) // 2 // scale["weight"], scale["level"]
+    few = min(bound, 2**20) if strategies.narrow(call.caps) else bound
+    x = strategies.taken(call.caps, _numbers(draw, few, level))
+    x = np.concatenate([x, strategies.fragile(call.caps, bound, level)])
+    x, wanted = _often(x[(x * level) % 1 != 0], level)
     return _packed(call, _QUANTIZE, {**scale, "x": pack_reals(x)}, wanted)
 
 
@@ -131,7 +153,7 @@ def quantised(draw: Any, call: Caller) -> Asker:
 def encoded(draw: Any, call: Caller) -> Asker:
     """Of many equal numbers in an update, the part that is rounded up equals their fractional part."""
     chosen = replace(basecagg_functions.levels(draw, call.caps, _ENCODE), c_g=1)
-    x, wanted = _numbers(draw, chosen.budget, chosen.c_l)
+    x, wanted = _often(_numbers(draw, chosen.budget, chosen.c_l), chosen.c_l)
     return _packed(call, _ENCODE, chosen.params("q", "K", "c_l", "c_g", x=pack_reals(x)), wanted)
 
 

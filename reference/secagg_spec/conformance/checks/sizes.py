@@ -87,7 +87,7 @@ def quantize(draw: Any, call: Caller) -> None:
 
     def ask(n: int) -> None:
         whole = _elements(seed, "numbers", 2, n).astype(np.float64)
-        x = (whole - 0.25 * (whole > 0)) / scale["level"]
+        x = strategies.taken(call.caps, (whole - 0.25 * (whole > 0)) / scale["level"])
         draws = draw_rounding(SeededSource(seed.to_bytes(4, "little"), "rounding"), n)
         rand = call.randomness("quantizer.quantize", {"rounding": pack_reals(draws)})
         got = ring.decode_signed(

@@ -358,7 +358,7 @@ def _need(request: Request, caps: Capabilities) -> Need | None:
     """Return what a request needs of an adapter; None if every adapter can be asked."""
     if isinstance(request, RawLine) or request.op not in caps.operations:
         return None
-    params = {name: request.params[name] for name in RANGED if name in request.params}
+    params = {name: request.params[name] for name in RANGED if name in request.params and name != "x"}
     party = f"{request.params.get('protocol')}.{request.params.get('role')}" if request.op == _NEW else None
     return Need(request.op, params, _grade(request), _inside(caps, request), party)
 

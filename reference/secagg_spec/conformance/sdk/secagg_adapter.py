@@ -108,7 +108,7 @@ field.matmul | *q rows inner columns a:vector b:vector | | value:vector
 sample.field | *q n bytes:bytes | | value:vector
 mds.encode | *q *N *U *T mask:vector | noise:vector | shares:[vector]
 mds.decode | *q *N *U *T d users:[integer] shares:[vector] | | mask:vector
-quantizer.quantize | *q *level *weight x:binary64 | rounding:binary64 | value:vector
+quantizer.quantize | *q *level *weight *x:binary64 | rounding:binary64 | value:vector
 quantizer.dequantize | *q *level *format:text value:vector | | x:formatted
 lightsecagg.mask | *q update:vector mask:vector | | masked:vector
 lightsecagg.aggregate_shares | *q *N *T surviving:[integer] held:[(integer,vector)] | | share:vector

@@ -130,6 +130,18 @@ TARGETS = {
             _FEDML_EXPECTED,
         ),
         Target(
+            "fedml-secagg-lcc",
+            "its Lagrange code, LCC_encoding and LCC_decoding",
+            _fedml("secagg", "--lcc"),
+            _FEDML_EXPECTED,
+        ),
+        Target(
+            "fedml-clients",
+            "processes that begin with fedml.init, as its clients do, and share masks by fedml.core.mpc.lightsecagg",
+            _fedml("adapter", "--init"),
+            _FEDML_EXPECTED,
+        ),
+        Target(
             "flower",
             "Flower 1.41.0, SecAggPlusWorkflow and secaggplus_mod, with parameters that its release documents",
             _flower(),
@@ -140,6 +152,13 @@ TARGETS = {
             "flower-any",
             "the same workflow and mod, with numbers of shares that they accept although no document names them",
             _flower("--any"),
+            _FLOWER_EXPECTED,
+            _FLOWER_SECONDS,
+        ),
+        Target(
+            "flower-binary32",
+            "the helper that quantises, given arrays of binary32",
+            _flower("--binary32"),
             _FLOWER_EXPECTED,
             _FLOWER_SECONDS,
         ),

@@ -6,6 +6,9 @@ does not declare the operations that need torch.
 With ``--any``, the declared ranges are what the functions accept, not what the release documents: any modulus from 257
 on, and any N, U, T. The evaluation points of the functions are 1 … N + U, so smaller moduli make points collide.
 
+With ``--init``, the process is one of a client: it begins with ``fedml.init``, and takes no seeds. Only the code is
+declared.
+
 =============================  =====================================================================================
 operation                      released functions
 =============================  =====================================================================================
@@ -31,12 +34,15 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "sdk"))
+sys.path.append(str(Path(__file__).parents[1]))
 
 import numpy as np
-from released import HAS_TORCH, VERSION, load, packed, seed
+from released import HAS_TORCH, VERSION, begin, load, packed, seed
 from secagg_adapter import Adapter, Reject, check_drop, check_users, pack_reals, unpack, unpack_reals
 
-ANY = "--any" in sys.argv[1:]
+ANY, INIT = ("--any" in sys.argv[1:], "--init" in sys.argv[1:])
+if INIT:
+    begin()
 lsa = load("fedml/core/mpc/lightsecagg.py")
 
 DOCUMENTED_Q = {"q": {"values": ["32749"]}}
@@ -55,9 +61,9 @@ def session(*names: str) -> dict[str, Any]:
 
 
 adapter = Adapter(
-    "FedML" + (" (undocumented ranges)" if ANY else ""),
+    "FedML" + (" (undocumented ranges)" if ANY else " (clients)" if INIT else ""),
     VERSION,
-    randomness="seeded",
+    randomness="none" if INIT else "seeded",
     policy={"mds.code": "other", "quantizer.rounding": "nearest"},
 )
 
@@ -182,6 +188,11 @@ def bits(level: str) -> int:
     """Return the ``precision_parameter`` of a level that is a power of two."""
     return int(level).bit_length() - 1
 
+
+if INIT:
+    adapter.hello["operations"] = {
+        name: adapter.hello["operations"][name] for name in ("echo", "mds.encode", "mds.decode")
+    }
 
 if __name__ == "__main__":
     adapter.run()

@@ -7,6 +7,8 @@ With ``--any``, the declared numbers include undocumented ones that the released
 below the number of users, with a warning, and a ``reconstruction_threshold`` equal to ``num_shares``, if ``num_shares``
 is a fraction. A single client does not see the difference.
 
+With ``--binary32``, only the quantiser is declared, and given arrays of binary32, as the parameters of most models are.
+
 ===================  ===============================================================================================
 operation            released code
 ===================  ===============================================================================================
@@ -42,7 +44,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "sdk"))
 sys.path.insert(1, str(Path(__file__).parents[1]))
 
 from flower.client import SERVER, STAGES, Client, node_of, user_of
-from flower.primitives import DECLARED, HANDLERS, POLICY
+from flower.primitives import BINARY32, DECLARED, HANDLERS, POLICY
 from flower.round import Change, Halted, Outcome, Settings, read, run_round
 from flower.unmasking import Ring, before_unmasking, kind_of, released
 from flwr.server.workflow import SecAggPlusWorkflow
@@ -105,7 +107,7 @@ SUMMED = (2**16, 2**24)
 COMPLETE = [{"N": N, "t": t} for N in range(3, 7) for t in range(3, N + 1)]
 
 adapter = Adapter(
-    "Flower" + (" (undocumented ranges)" if ANY else ""),
+    "Flower" + (" (undocumented ranges)" if ANY else " (arrays of binary32)" if BINARY32 else ""),
     VERSION,
     randomness="none",
     policy={"average.weights": "quantised", **({} if ANY else POLICY)},
@@ -252,7 +254,10 @@ def unmasking(
     return {"answers": answers}
 
 
-if not ANY:
+if BINARY32:
+    adapter.hello["operations"] = {"echo": adapter.hello["operations"]["echo"]}
+    adapter.operation("quantizer.quantize", **DECLARED["quantizer.quantize"])(HANDLERS["quantizer.quantize"])
+elif not ANY:
     given: dict[str, Any] = {"ranges": {"R": {"values": [str(R) for R in SUMMED]}}, "parameter_sets": COMPLETE}
     adapter.operation("secagg.sum", composed=True, **given)(total)
     adapter.operation("secagg.view", composed=True, **given)(view)

@@ -25,6 +25,7 @@ largest value for which their sum does not wrap, so nothing that the text allows
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -51,6 +52,7 @@ _QUANTIZED = [q for q in _MODULI if q > _TARGET]
 _WEIGHTS = [2**bits for bits in range(1, 11)]
 
 POLICY = {"prg.stream": "other", "shamir.field": "other", "pair.sealing": "other"}
+BINARY32 = "--binary32" in sys.argv[1:]
 DECLARED: dict[str, dict[str, Any]] = {
     "prg.expand": {"ranges": {"q": {"values": [str(q) for q in _MODULI]}}},
     "quantizer.quantize": {
@@ -58,6 +60,7 @@ DECLARED: dict[str, dict[str, Any]] = {
             "q": {"values": [str(q) for q in _QUANTIZED]},
             "level": {"values": [str(_LEVEL)]},
             "weight": {"values": _WEIGHTS},
+            **({"x": {"values": ["binary32"]}} if BINARY32 else {}),
         },
         "randomness": "seeded",
         "composed": True,
@@ -123,7 +126,7 @@ def quantized(q: str, level: str, weight: int, x: str, rand: dict[str, Any]) -> 
     target = modulus // demand(weight, _WEIGHTS)
     clip = target / (2 * demand(int(level), [_LEVEL]))
     np.random.seed(np.frombuffer(bytes.fromhex(rand["seed"]), "<u4"))
-    (values,) = quantize([np.array(unpack_reals(x), dtype=np.float64)], clip, target)
+    (values,) = quantize([np.array(unpack_reals(x), dtype=np.float32 if BINARY32 else np.float64)], clip, target)
     return {"value": pack(((values.astype(np.int64) - target // 2) % modulus).tolist())}
 
 
