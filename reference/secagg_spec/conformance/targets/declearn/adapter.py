@@ -41,7 +41,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from secagg_adapter import SUM_PHASES, Adapter, Reject, Unsupported, check_drop, element_bytes, pack, unpack
 
 bare.packages(bare.folder_of("declearn"), ["declearn", "declearn.model"])
-bare.placeholders(["pandas", "scipy", "scipy.sparse", "scipy.stats", "sklearn", "sklearn.metrics", "declearn.model.sklearn"])
+bare.placeholders(["pandas", "scipy", "scipy.sparse", "scipy.stats"])
+bare.placeholders(["sklearn", "sklearn.metrics", "declearn.model.sklearn"])
 ClientConfig, ServerConfig = bare.taken(
     "declearn.secagg.masking", "MaskingSecaggConfigClient", "MaskingSecaggConfigServer"
 )
@@ -74,7 +75,7 @@ GIVEN: dict[str, Any] = {
 
 
 @dataclasses.dataclass
-class Update(Aggregate, base_cls=True):  # type: ignore[misc, call-arg]
+class Update(Aggregate, base_cls=True):  # type: ignore[misc, call-arg, valid-type]
     """What a client sends: one array, which is summed."""
 
     _group_key = "Update"
@@ -86,7 +87,7 @@ class Halted(Exception):
 
 
 class Network:
-    """Replaces NetworkServer: queues of messages, each as its bytes. `came` has what came to each party in the setup."""
+    """Replaces NetworkServer: queues of bytes. `came` has what came to each party in the setup."""
 
     def __init__(self, names: Iterable[str], dropped: Collection[str]) -> None:
         self.client_names = set(names)
@@ -268,7 +269,7 @@ def reconstruct(t: int, users: list[int], shares: list[str]) -> dict[str, Any]:
 
 @adapter.operation("pair.agree", composed=True)
 def agree() -> dict[str, Any]:
-    """A handshake of two managers."""
+    """Let two managers shake hands."""
     keys = [Ed25519PrivateKey.generate() for _ in range(2)]
     first, second = (X3DHManager(key, [other.public_key() for other in keys]) for key in keys)
     request = first.create_handshake_request()

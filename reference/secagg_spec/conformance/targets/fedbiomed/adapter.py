@@ -269,7 +269,7 @@ def average(
 def agree() -> dict[str, Any]:
     """Let two nodes agree on a secret."""
     first, second = Node(0), Node(1)
-    one, two = ([*node.secrets([first, second], "").values()][0].hex() for node in (first, second))
+    one, two = (next(iter(node.secrets([first, second], "").values())).hex() for node in (first, second))
     return {"first": one, "second": two, "public": [node.key.export_public_key().hex() for node in (first, second)]}
 
 

@@ -1,4 +1,4 @@
-"""An adapter for SecAgg+ of Flower, from 1.8.0 on: the released workflow and the released mod, driven without a network.
+"""An adapter for SecAgg+ of Flower, from 1.8.0 on: the released workflow and mod, driven without a network.
 
 It runs in its own environment. A refusal is an error that the released code raises or logs on purpose (`REFUSALS`); any
 other exception, such as a KeyError, is an error.

@@ -14,8 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from flwr.common import FitIns, bytes_to_ndarray, ndarrays_to_parameters, parameters_to_ndarrays
-from flwr.common import constant
+from flwr.common import FitIns, bytes_to_ndarray, constant, ndarrays_to_parameters, parameters_to_ndarrays
 from flwr.common.secure_aggregation.secaggplus_constants import RECORD_KEY_CONFIGS, Key
 from flwr.server.workflow import SecAggPlusWorkflow
 from flwr.server.workflow.constant import MAIN_CONFIGS_RECORD, MAIN_PARAMS_RECORD
