@@ -84,9 +84,8 @@ vectors: $(VENV)/core  ## ask the reference for all results of spec/vectors agai
 
 targets: $(VENV)/core  ## judge the released implementations again, and store what the site shows
 	mkdir -p build
-	$(BIN)/secagg-spec conform --jobs 2 --target fedml --target fedml-any --target fedml-managers \
-		--target fedml-managers-twice --target fedml-secagg --target fedml-secagg-large --target fedml-secagg-lcc \
-		--target fedml-clients --target flower --target flower-any --target flower-binary32 --target openfl --json build/targets.json
+	$(BIN)/secagg-spec conform --jobs 2 --json build/targets.json \
+		$$($(BIN)/python -m secagg_spec.conformance.reports.results --targets)
 	$(BIN)/python -m secagg_spec.conformance.reports.results build/targets.json
 
 reproduce: $(VENV)/test  ## run the papers' experiments at their default size, and store what the site shows (long)

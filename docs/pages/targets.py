@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from docs.pages.common import RELEASED, ROOT, SiteError, count, escaped, mention
 from docs.pages.markup import stacked
 from secagg_spec.conformance.adapter.plain import clip
 from secagg_spec.conformance.adapter.wire import RawLine, Request
-from secagg_spec.conformance.reports import results
+from secagg_spec.conformance.reports import published, results
 from secagg_spec.conformance.reports.report import LEGEND, MARKS, describe
 from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.errors import UsageError
@@ -26,8 +26,10 @@ KINDS = {
 }
 """The kinds of failures, each as the heading of a column and in a sentence."""
 _VERDICTS = {"accepted_invalid": "taken", "wrong_value": "wrong", "leaked": "leaked"}
-SUMS = ("lightsecagg.round/sum", "secagg.average/mean")
+SUMS = ("lightsecagg.round/sum", "secagg.average/mean", "secagg.sum/exact")
 """The checks whether a whole round gives the right sum."""
+AT = "@"
+"""Behind it stands the version in the name of a target that is another release of one."""
 
 
 def write_released(out: Path) -> None:
@@ -40,12 +42,75 @@ def write_released(out: Path) -> None:
     """
     try:
         known = results.load(ROOT / "docs" / "results")
+        others = published.load(ROOT / "docs" / "results")
     except UsageError as error:
         raise SiteError(str(error)) from None
-    lines = [_released_head(known), _summary(known), *_matrix(known)]
-    for result in known.values():
+    now = {name: result for name, result in known.items() if AT not in name}
+    lines = [_released_head(now), _summary(now), *_matrix(now), *_releases(known), *_others(others)]
+    for result in now.values():
         lines += _released(result)
     write(out / RELEASED, "\n".join(lines))
+
+
+def _releases(known: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a table for each target of which several releases were judged: which of them has which finding."""
+    lines = []
+    for name in dict.fromkeys(target.partition(AT)[0] for target in known if AT in target):
+        found = [result for target, result in known.items() if target.partition(AT)[0] == name]
+        found.sort(key=lambda result: str(result["released"]))
+        checks = [{check["check"]: check for check in result["checks"]} for result in found]
+        failed = sorted({check for each in checks for check in each if each[check]["failure"]})
+        heads = [f"{escaped(result['implementation']['version'])} ({result['released']})" for result in found]
+        rows = [f"| `{check}` | {' | '.join(_verdict(each.get(check)) for each in checks)} |" for check in failed]
+        lines += [
+            f"## {name}, release by release {{ #{name}-releases }}\n",
+            (
+                f"The adapter of [{name}](#{name}) also judged other releases; the columns have their versions and "
+                "days. A finding is there at the latest since the first release that shows it, and a later one that "
+                "passes no longer has it.\n"
+            ),
+            '<div class="wide-matrix" markdown>\n',
+            f"| check | {' | '.join(heads)} |",
+            "| --- |" + " --- |" * len(heads),
+            *rows,
+            "\n</div>\n",
+        ]
+    return lines
+
+
+def _verdict(check: Mapping[str, Any] | None) -> str:
+    return "not asked" if check is None else "passes" if not check["failure"] else str(check["verdict"])
+
+
+def _others(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the section of reports that others publish (CNF-90)."""
+    lines = [
+        "## Published by others { #published }\n",
+        (
+            "These reports are not of this project: whoever runs the kit may publish one, and nothing is run for it "
+            "here. The digest is the SHA-256 of the file at the address. A report in which no check passed, or all "
+            "that failed broke, is [withheld]"
+            f"({relative('spec/conformance.md', RELEASED)}). How to have one listed stands in "
+            f"[contributing]({relative('contributing.md', RELEASED)}).\n"
+        ),
+    ]
+    if not entries:
+        return [*lines, "There is none yet.\n"]
+    heads = ["implementation", "kit", "text", "checks", "passed", *(head for head, _ in KINDS.values()), "report"]
+    rows = [f"| {' | '.join(_entry(entry))} |" for entry in entries]
+    table = [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads), *rows]
+    return [*lines, '<div class="wide-matrix" markdown>\n', *table, "\n</div>\n"]
+
+
+def _entry(entry: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{escaped(escape(entry['name']))} {escaped(escape(entry['version']))}"
+    yield escaped(escape(entry["kit"]))
+    yield f"`{entry['text'][:12]}`"
+    kinds = Counter[str]()
+    for verdict, number in entry["verdicts"].items():
+        kinds[_VERDICTS.get(verdict, "" if verdict == "pass" else "broken")] += number
+    yield from (str(kinds.total()), *(str(kinds[one]) for one in ("", *KINDS)))
+    yield f'<a href="{escape(entry["url"])}">report</a> `{entry["sha256"]}`'
 
 
 def _released_head(known: Mapping[str, Mapping[str, Any]]) -> str:
@@ -179,7 +244,7 @@ def _released(result: Mapping[str, Any]) -> list[str]:
             f"{escaped(TARGETS[result['target']].about)}. Of the {len(checks)} checks and test vectors that fit what "
             f"its adapter declares, {len(checks) - len(failed)} pass.\n"
         ),
-        f"- version: {escaped(about['version'])}",
+        f"- version: {escaped(about['version'])}, released on {result['released']}",
         f"- declares: {', '.join(operations)}" + (f"; {', '.join(policy)}" if policy else ""),
         "",
         f'??? note "{count(failed, "finding")}"',

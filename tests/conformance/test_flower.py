@@ -22,7 +22,7 @@ STEP = 16 / 2**22 * 100 / 10
 def flower() -> Path:
     """Return the Python of Flower's environment, or skip where it cannot be made."""
     try:
-        return environments.ready(environments.FLOWER)
+        return environments.ready(environments.FLOWER[environments.FLOWER_NOW])
     except environments.SetupFailed as failed:
         pytest.skip(str(failed))
 

@@ -35,7 +35,7 @@ TURNED = "00" * 4 + "01" + "00" * 27
 def flower() -> Path:
     """Return the Python of Flower's environment, or skip where it cannot be made."""
     try:
-        return environments.ready(environments.FLOWER)
+        return environments.ready(environments.FLOWER[environments.FLOWER_NOW])
     except environments.SetupFailed as failed:
         pytest.skip(str(failed))
 

@@ -1,4 +1,4 @@
-"""FedML's managers and its secret sharing, and OpenFL's secure aggregation, asked in their own environments."""
+"""FedML's managers and its secret sharing, OpenFL, declearn and Fed-BioMed, asked in their own environments."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from typing import Any
 
 import pytest
 
+from secagg_spec.conformance.sdk.secagg_adapter import SUM_PHASES
 from secagg_spec.conformance.targets import TARGETS, TargetAbsent
+from tests.quick import exhaustive
 
 pytestmark = pytest.mark.slow
 SEED = {"seed": "07" * 32}
 SECRET = bytes(range(32)).hex()
 NOBODY: dict[str, list[int]] = {"share": [], "upload": [], "recover": []}
 HALF = {name: list[int]() for name in ("advertise_keys", "share_keys", "masked_input", "unmasking")}
+DRAW_THEMSELVES = ("openfl", "declearn", "flower@1.8.0")
 ONE, ZERO = "000000000000f03f", "00" * 8
 
 
@@ -78,7 +81,7 @@ def test_the_clients_of_fedml_all_draw_the_same() -> None:
 
 def sharing(target: str, t: int, n: int, users: Sequence[int]) -> str:
     """Return what the shares of some users of a target's own sharing give."""
-    (made,) = answers(target, ("shamir.share", {"t": t, "n": n, "secret": SECRET}, target != "openfl"))
+    (made,) = answers(target, ("shamir.share", {"t": t, "n": n, "secret": SECRET}, target not in DRAW_THEMSELVES))
     shares = made["result"]["shares"]
     params = {"t": t, "users": list(users), "shares": [shares[user] for user in users]}
     (back,) = answers(target, ("shamir.reconstruct", params, False))
@@ -108,6 +111,11 @@ def test_openfl_averages_equal_weights_and_waits_for_everybody() -> None:
     assert late["error"]["message"] == "Halted: the aggregator waits until all collaborators have sent their results"
 
 
+def batched(values: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the values in pairs."""
+    return list(zip(values[::2], values[1::2], strict=True))
+
+
 def number(answer: dict[str, Any]) -> float:
     """Return the first number of an average."""
     (value,) = struct.unpack("<d", bytes.fromhex(answer["result"]["average"])[:8])
@@ -126,9 +134,82 @@ def test_openfl_shares_and_seals() -> None:
     assert agreed["result"]["first"] == agreed["result"]["second"]
 
 
+def summed(R: int, *updates: str, viewer: str = "", **drop: list[int]) -> tuple[str, dict[str, Any], bool]:
+    """Return a request for a sum of integers, or for what a viewer sees."""
+    nobody = {phase: list[int]() for phase in SUM_PHASES}
+    params = {"R": str(R), "N": len(updates), "t": len(updates), "updates": list(updates), "drop": {**nobody, **drop}}
+    return ("secagg.view", {**params, "viewer": viewer}, False) if viewer else ("secagg.sum", params, False)
+
+
+def test_declearn_sums_and_waits_for_everybody() -> None:
+    half, beyond = "0080000005000000", "0100010005000000"
+    two, wide, above, longer, early, late = answers(
+        "declearn", summed(2**16, half, half), summed(2**64, "ff" * 8, "ff" * 8, "03" + "00" * 7),
+        summed(2**16, half, beyond), summed(2**16, half, half[:8]), summed(2**16, half, half, setup=[0]),
+        summed(2**16, half, half, input=[1]),
+    )  # fmt: skip
+    assert two["result"] == {"sum": "000000000a000000", "contributors": [0, 1]}
+    assert wide["result"]["sum"] == "01" + "00" * 7
+    assert above["result"]["sum"] == "018000000a000000"
+    assert longer["reject"]["code"] == "length_mismatch"
+    for answer, name in ((early, "client000"), (late, "client001")):
+        assert answer["error"]["message"] == f"Halted: the server waits without end for ['{name}']"
+
+
+def test_declearn_shares_and_agrees() -> None:
+    assert sharing("declearn", 3, 5, [4, 0, 2]) == SECRET
+    assert sharing("declearn", 3, 5, [4, 0]) != SECRET
+    (agreed,) = answers("declearn", ("pair.agree", {}, False))
+    assert agreed["result"]["first"] == agreed["result"]["second"]
+    assert [len(text) for text in agreed["result"]["public"]] == [320, 248]
+
+
+def test_fedbiomed_sums_and_ends_a_round_without_everybody() -> None:
+    updates = ("01000000ff1f0000", "02000000ff1f0000", "00000000ff1f0000")
+    for target in ("fedbiomed", "fedbiomed-unvalidated"):
+        right, late, longer = answers(
+            target, summed(2**13, *updates), summed(2**13, *updates, input=[1]),
+            summed(2**13, *updates[:2], updates[2][:8]),
+        )  # fmt: skip
+        assert right["result"] == {"sum": "03000000fd1f0000", "contributors": [0, 1, 2]}
+        assert late["reject"]["code"] == "below_threshold"
+        assert longer["reject"]["code"] == "length_mismatch"
+
+
+def test_fedbiomed_hides_the_number_for_its_validation_behind_the_mask_of_the_first_parameter() -> None:
+    updates = ("0500000007000000", "0600000008000000")
+    (seen,) = answers("fedbiomed", summed(2**13, *updates, viewer="server"))
+    known, *masked = (int(text[2:4] + text[:2], 16) for text in seen["result"]["vectors"])
+    assert [(update - factor + known) % 2**13 for update, factor in batched(masked)] == [5, 6]
+    (seen,) = answers("fedbiomed-unvalidated", summed(2**13, *updates, viewer="server"))
+    assert [len(text) for text in seen["result"]["vectors"]] == [16, 16]
+
+
+def test_fedbiomed_cuts_an_average_down_to_a_step_of_its_quantiser() -> None:
+    scale = {"R": "4294967296", "clip": 3, "level": "1365", "max_weight": 131071, "weights": [1, 1, 1]}
+    params = {"N": 3, "t": 3, "k": 2, **scale, "x": [ONE, ONE, ZERO], "drop": HALF}
+    (answer,) = answers("fedbiomed", ("secagg.average", params, False))
+    assert number(answer) == pytest.approx(-3 + 6 / 8191 * ((2 * 5461 + 4096) // 3), abs=1e-12)
+
+
+@exhaustive
+def test_the_first_release_of_flower_with_the_workflow_runs_behind_the_same_adapter() -> None:
+    assert sharing("flower@1.8.0", 3, 5, [4, 0, 2]) == SECRET
+    right, view = answers(
+        "flower@1.8.0", summed(2**16, "01000000", "02000000", "ffff0000", input=[]),
+        summed(2**16, "01000000", "02000000", "ffff0000", viewer="server"),
+    )  # fmt: skip
+    assert right["result"] == {"sum": "02000000", "contributors": [0, 1, 2]}
+    assert len(view["result"]["vectors"]) == 6
+
+
 @pytest.mark.parametrize(
     ("target", "pattern"),
     [
+        ("declearn", "secagg."),
+        ("declearn", "shamir"),
+        ("fedbiomed", "secagg."),
+        ("fedbiomed-unvalidated", "secagg."),
         ("fedml-managers", "lightsecagg.round"),
         ("fedml-managers", "secagg.sum"),
         ("fedml-managers", "secagg.view"),

@@ -14,13 +14,10 @@ from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.reports import document, results
 from secagg_spec.conformance.running import expectations, suite
 from secagg_spec.conformance.sdk.secagg_adapter import PROTOCOL
-from secagg_spec.conformance.targets import TARGETS, environments
+from secagg_spec.conformance.targets import TARGETS, Apart, environments
 from secagg_spec.errors import UsageError
 
 FOLDER = Path(__file__).parents[2] / "docs" / "results"
-PINS = dict(environment.software.split("==") for environment in environments.ALL)
-NAMES = {"fedml": "fedml", "flower": "flwr", "openfl": "openfl"}
-"""The distribution behind the targets whose names begin so."""
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +30,7 @@ def entries(target: str) -> list[expectations.Expectation]:
     """Return the expected failures of a target."""
     path = TARGETS[target].expectations
     assert path is not None
-    return [entry for entry in expectations.load(path) if target in entry.targets]
+    return [entry for entry in expectations.load(path) if entry.concerns(target)]
 
 
 def failed(result: dict[str, Any]) -> list[dict[str, Any]]:
@@ -50,7 +47,10 @@ def test_there_is_one_result_for_each_released_target(stored: dict[str, dict[str
 def test_it_is_of_the_pinned_version_with_the_default_settings(stored: dict[str, dict[str, Any]], target: str) -> None:
     result = stored[target]
     assert result["schema"] == results.SCHEMA
-    assert result["implementation"]["version"] == PINS[NAMES[target.partition("-")[0]]]
+    environment = TARGETS[target].environment
+    assert environment is not None
+    assert result["implementation"]["version"] == environment.software.partition("==")[2]
+    assert result["released"] == environment.released.isoformat()
     assert {name: result["settings"][name] for name in ("cases", "seed", "pattern")} == {
         "cases": 100,
         "seed": 0,
@@ -115,7 +115,7 @@ def report(tmp_path: Path, **changes: Any) -> Path:
         "targets": [target],
         "timing": {"openfl": {"echo/identity": 0.1}},
     }
-    body["footer"] = {"targets": 1, "checks": 2, "failed": 0, "digest": document.digest(body)}
+    body["footer"] = {**document.counts(body), "digest": document.digest(body)}
     path = tmp_path / "report.json"
     path.write_text(document.as_text(body))
     return path
@@ -144,6 +144,23 @@ def test_a_run_that_is_not_whole_or_failed_is_not_stored(
     assert results.main([str(report(tmp_path, **changes)), "--out", str(tmp_path / "out")]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_make_targets_judges_each_released_target(capsys: pytest.CaptureFixture[str]) -> None:
+    assert results.main(["--targets"]) == 0
+    words = capsys.readouterr().out.split()
+    assert words[::2] == ["--target"] * len(results.released())
+    assert words[1::2] == results.released()
+    with pytest.raises(SystemExit):
+        results.main([])
+
+
+def test_three_releases_of_flower_and_more_are_judged_by_one_adapter() -> None:
+    releases = [TARGETS[name] for name in results.released() if name == "flower" or name.startswith("flower@")]
+    commands = [one.command for one in releases if isinstance(one.command, Apart)]
+    assert len(commands) == len(releases) >= 3
+    assert {command.program for command in commands} == {"flower/adapter.py"}
+    assert {command.environment for command in commands} == {*environments.FLOWER.values()}
 
 
 def test_a_missing_result_is_named(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -133,7 +134,7 @@ def test_an_environment_that_cannot_be_made_is_said_to_be_so(tmp_path: Path, mon
     monkeypatch.setattr(environments, "LOCKS", tmp_path)
     (tmp_path / "nothing.txt").write_text(f"no-such-package-here==1 --hash=sha256:{'0' * 64}")
     with pytest.raises(environments.SetupFailed, match="no-such-package-here"):
-        environments.ready(environments.Environment("nothing", "no-such-package-here==1", ()))
+        environments.ready(environments.Environment("nothing", "no-such-package-here==1", date(2026, 1, 1), ()))
 
 
 @pytest.mark.slow
@@ -144,7 +145,7 @@ def test_a_package_with_another_hash_is_refused(tmp_path: Path, monkeypatch: pyt
         monkeypatch.setenv(name, str(value))
     monkeypatch.setattr(environments, "LOCKS", tmp_path)
     with pytest.raises(environments.SetupFailed, match="Got "):
-        environments.ready(environments.Environment("small-1", "small==1", ()))
+        environments.ready(environments.Environment("small-1", "small==1", date(2026, 1, 1), ()))
 
 
 def test_a_target_without_its_program_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,8 @@
 
 takes reports of ``secagg-spec conform --json`` and writes a file for each target in them. The file holds the adapter's
 declaration, the mark of each clause, and each check that ran, with the smallest case of each failure. It leaves out
-times, the run's files, and checks that are not offered.
+times, the run's files, and checks that are not offered. With ``--published URL`` the report is one that somebody else
+publishes: `secagg_spec.conformance.reports.published`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec.conformance.checks.base import NO_CASE
-from secagg_spec.conformance.reports import document
+from secagg_spec.conformance.reports import document, published
 from secagg_spec.conformance.running.suite import OUTSIDE
 from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.errors import UsageError
@@ -38,10 +39,12 @@ def released() -> list[str]:
 def stored(target: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the data to store for one target of a report."""
     checks = [check for check in target["checks"] if check["verdict"] != "unsupported"]
+    environment = TARGETS[target["target"]].environment
     return {
         "schema": SCHEMA,
         "settings": dict(settings),
         "target": target["target"],
+        "released": str(environment.released) if environment else None,
         "implementation": target["implementation"],
         "randomness": target["hello"].get("randomness"),
         "outside": [check["check"] for check in target["checks"] if check["note"] in _OUTSIDE],
@@ -99,10 +102,21 @@ def load(folder: Path) -> dict[str, dict[str, Any]]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Store the targets of some reports; return 0, or 2 if a report cannot be used."""
     parser = argparse.ArgumentParser(description="Store what released implementations gave, for the site.")
-    parser.add_argument("report", nargs="+", type=Path, help="a report of secagg-spec conform --json")
+    parser.add_argument("report", nargs="*", type=Path, help="a report of secagg-spec conform --json")
     parser.add_argument("--out", type=Path, default=Path("docs/results"), metavar="DIR")
+    parser.add_argument("--targets", action="store_true", help="print the options of secagg-spec conform for all")
+    parser.add_argument("--published", metavar="URL", help="the address at which somebody else publishes the report")
     given = parser.parse_args(arguments)
+    if given.targets:
+        print(*(f"--target {name}" for name in released()))
+        return 0
+    if not given.report:
+        parser.error("name a report, or give --targets")
     try:
+        if given.published is not None:
+            for path in given.report:
+                published.add(given.out, published.entries(path, given.published))
+            return 0
         results = [result for path in given.report for result in from_report(path)]
     except UsageError as error:
         print(f"results: {error}", file=sys.stderr)

@@ -1,7 +1,7 @@
 """Expected failures: a file lists which checks of a target fail, how, and why. An outdated entry fails the run.
 
 [[expect]]
-target = "fedml"                      # or a list of targets
+target = "fedml"                      # or a list of targets; * matches any characters
 checks = "lightsecagg.mask/*"         # a check id; * matches any characters
 verdict = "accepted_invalid"          # or a list of verdicts; with "pass" among them, the failure is rare
 message = "lightsecagg.mask gave"     # optional: the beginning of the message
@@ -48,9 +48,13 @@ class Expectation:
     message: str
     reason: str
 
+    def concerns(self, target: str) -> bool:
+        """Return whether the entry names this target."""
+        return any(fnmatch.fnmatchcase(target, pattern) for pattern in self.targets)
+
     def covers(self, target: str, outcome: Outcome) -> bool:
         """Return whether the entry names this check of this target, whatever the outcome."""
-        return target in self.targets and fnmatch.fnmatchcase(outcome.check.id, self.checks)
+        return self.concerns(target) and fnmatch.fnmatchcase(outcome.check.id, self.checks)
 
     def explains(self, outcome: Outcome) -> bool:
         """Return whether the outcome is the expected failure."""
@@ -108,7 +112,7 @@ def _entry(file: str, number: int, entry: dict[str, object]) -> Expectation:
     if not {*_several(entry["verdict"])} - {RARE}:
         raise ExpectationsError(f"{file}, entry {number}: verdict names no failure; verdicts are {', '.join(VERDICTS)}")
     targets, checks = _several(entry["target"]), str(entry["checks"])
-    nowhere = [name for name in targets if name != ADAPTER and name not in TARGETS]
+    nowhere = [name for name in targets if not fnmatch.filter((ADAPTER, *TARGETS), name)]
     if nowhere:
         known = ", ".join((ADAPTER, *TARGETS))
         raise ExpectationsError(f"{file}, entry {number}: there is no target {nowhere[0]!r}; targets are {known}")

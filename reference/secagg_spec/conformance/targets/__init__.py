@@ -30,6 +30,11 @@ class Target:
     seconds: float = 0.0
     """The least time that an answer is waited for: some released software is slow, above all on a busy machine."""
 
+    @property
+    def environment(self) -> environments.Environment | None:
+        """The environment of released software; None for what this project wrote."""
+        return self.command.environment if isinstance(self.command, Apart) else None
+
     def connect(self, timeout: float) -> ProcessConnection:
         """Return a connection; first set up the target's environment if it needs one.
 
@@ -54,33 +59,37 @@ def _node() -> list[str]:
     return [node, str(_HERE / "node" / "adapter.js")]
 
 
-def _apart(program: str, environment: environments.Environment, *flags: str) -> Command:
-    """Return the command that starts an adapter, a file below this folder, in its own environment."""
+@dataclass(frozen=True)
+class Apart:
+    """The command that starts an adapter, a file below this folder, in its own environment."""
 
-    def command() -> list[str]:
+    program: str
+    environment: environments.Environment
+    flags: tuple[str, ...] = ()
+
+    def __call__(self) -> list[str]:
+        """Return the command; first set up the environment."""
         try:
-            python = environments.ready(environment)
+            python = environments.ready(self.environment)
         except environments.SetupFailed as failed:
             raise TargetAbsent(str(failed)) from None
-        return [str(python), str(_HERE / program), *flags]
-
-    return command
+        return [str(python), str(_HERE / self.program), *self.flags]
 
 
 def _fedml(program: str, *flags: str) -> Command:
-    return _apart(f"fedml/{program}.py", environments.FEDML, *flags)
+    return Apart(f"fedml/{program}.py", environments.FEDML, flags)
 
 
-def _flower(*flags: str) -> Command:
-    return _apart("flower/adapter.py", environments.FLOWER, *flags)
+def _flower(*flags: str, version: str = environments.FLOWER_NOW) -> Command:
+    return Apart("flower/adapter.py", environments.FLOWER[version], flags)
 
 
-def _openfl() -> Command:
-    return _apart("openfl/adapter.py", environments.OPENFL)
+def _fedbiomed(*flags: str) -> Command:
+    return Apart("fedbiomed/adapter.py", environments.FEDBIOMED, flags)
 
 
-_FEDML_EXPECTED, _FLOWER_EXPECTED, _OPENFL_EXPECTED = (
-    _HERE / name / "expectations.toml" for name in ("fedml", "flower", "openfl")
+_FEDML_EXPECTED, _FLOWER_EXPECTED, _OPENFL_EXPECTED, _DECLEARN_EXPECTED, _FEDBIOMED_EXPECTED = (
+    _HERE / name / "expectations.toml" for name in ("fedml", "flower", "openfl", "declearn", "fedbiomed")
 )
 
 _FLOWER_SECONDS = 60.0
@@ -165,9 +174,38 @@ TARGETS = {
         Target(
             "openfl",
             "OpenFL 1.9, SecAggBootstrapping, SecAggSetup and SecureWeightedAverage, and the helpers below them",
-            _openfl(),
+            Apart("openfl/adapter.py", environments.OPENFL),
             _OPENFL_EXPECTED,
             _OPENFL_SECONDS,
+        ),
+        Target(
+            "declearn",
+            "declearn 2.9.1, declearn.secagg.masking with its X3DH setup, its Shamir sharing and X3DHManager",
+            Apart("declearn/adapter.py", environments.DECLEARN),
+            _DECLEARN_EXPECTED,
+        ),
+        Target(
+            "fedbiomed",
+            "Fed-BioMed 6.4.1, the masks of LOM with SecaggRound and LomSecureAggregation, configured as released",
+            _fedbiomed(),
+            _FEDBIOMED_EXPECTED,
+        ),
+        Target(
+            "fedbiomed-unvalidated",
+            "the same with secagg_insecure_validation switched off",
+            _fedbiomed("--unvalidated"),
+            _FEDBIOMED_EXPECTED,
+        ),
+        *(
+            Target(
+                f"flower@{version}",
+                f"Flower {version}, behind the same adapter as flower",
+                _flower(version=version),
+                _FLOWER_EXPECTED,
+                _FLOWER_SECONDS,
+            )
+            for version in environments.FLOWER
+            if version != environments.FLOWER_NOW
         ),
     )
 }

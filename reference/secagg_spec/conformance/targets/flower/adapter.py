@@ -1,4 +1,4 @@
-"""An adapter for SecAgg+ of Flower 1.41.0: the released workflow and the released mod, driven without a network.
+"""An adapter for SecAgg+ of Flower, from 1.8.0 on: the released workflow and mod, driven without a network.
 
 It runs in its own environment. A refusal is an error that the released code raises or logs on purpose (`REFUSALS`); any
 other exception, such as a KeyError, is an error.
@@ -45,10 +45,10 @@ sys.path.insert(1, str(Path(__file__).parents[1]))
 
 from flower.client import SERVER, STAGES, Client, node_of, user_of
 from flower.primitives import BINARY32, DECLARED, HANDLERS, POLICY
+from flower.released import FLOWER_LOGGER, value_at
 from flower.round import Change, Halted, Outcome, Settings, read, run_round
 from flower.unmasking import Ring, before_unmasking, kind_of, released
 from flwr.server.workflow import SecAggPlusWorkflow
-from flwr.supercore.logger import FLOWER_LOGGER
 from secagg_adapter import (
     ROUND_PHASES,
     SUM_PHASES,
@@ -141,13 +141,14 @@ def average(rand: dict[str, Any], **given: Any) -> dict[str, Any]:
 
 @adapter.operation("secagg.recovery", **SCALED)
 def recovery(user: int, owner: int, kind: str, rand: dict[str, Any], **given: Any) -> dict[str, Any]:
-    """Play the same round, with one bit changed in a share's value, after the four bytes of its index."""
+    """Play the same round, with one bit changed in a share's value."""
 
     def change(sender: int, configs: Any) -> None:
         shares = list(configs["shares"])
         for at, (node, share) in enumerate(zip(configs["nids"], shares, strict=True)):
             if (sender, user_of(node), kind_of(share)) == (user, owner, kind):
-                shares[at] = share[:4] + bytes([share[4] ^ 1]) + share[5:]
+                byte = value_at(share)
+                shares[at] = share[:byte] + bytes([share[byte] ^ 1]) + share[byte + 1 :]
         configs["shares"] = shares
 
     return played(change, **given)

@@ -1,4 +1,4 @@
-"""One client of Flower 1.41.0's SecAgg+: the released ``secaggplus_mod``, asked message by message.
+"""One client of Flower's SecAgg+: the released ``secaggplus_mod``, asked message by message.
 
 It runs in Flower's environment. Every message passes through Flower's ProtoBuf form in both directions, as on the wire,
 so no party sees another party's objects.
@@ -10,17 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from flwr.app import ConfigRecord, Context, Message, MessageType, RecordDict
 from flwr.client.mod import secaggplus_mod
 from flwr.common import Code, FitIns, FitRes, Parameters, Status, ndarrays_to_parameters
 from flwr.common.secure_aggregation.secaggplus_constants import RECORD_KEY_CONFIGS, RECORD_KEY_STATE, Key, Stage
-from flwr.common.serde import message_from_proto, message_to_proto
-from flwr.compat.common import recorddict_compat
-from flwr.supercore.task_identity import TaskIdentity
+
+from . import released
+from .released import on_the_wire
 
 STAGES: tuple[str, ...] = Stage.all()
-RUN, SERVER, FIRST_NODE = 1, 1, 2
-TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = RUN, SERVER, 1
+SERVER, FIRST_NODE = 1, 2
 
 
 def node_of(user: int) -> int:
@@ -33,14 +31,9 @@ def user_of(node: int) -> int:
     return node - FIRST_NODE
 
 
-def on_the_wire(message: Message) -> Message:
-    """Return the message as its receiver decodes it."""
-    return message_from_proto(message_to_proto(message))
-
-
-def stage_of(message: Message) -> str:
+def stage_of(message: Any) -> str:
     """Return the stage that a server message names."""
-    return str(message.content.config_records[RECORD_KEY_CONFIGS][Key.STAGE])
+    return str(released.configs(message.content)[RECORD_KEY_CONFIGS][Key.STAGE])
 
 
 class Client:
@@ -60,28 +53,28 @@ class Client:
         self.node = node_of(user)
         self._parameters = ndarrays_to_parameters([np.array(update, dtype=np.float64)])
         self._weight = weight
-        self._context = Context(run_id=RUN, node_id=self.node, node_config={}, state=RecordDict(), run_config={})
+        self._context = released.plain_context(self.node, released.RecordDict())
 
-    def answer(self, message: Message) -> Message:
+    def answer(self, message: Any) -> Any:
         """Return the reply of the released mod; its exceptions are passed on and leave the state unchanged."""
         return on_the_wire(secaggplus_mod(on_the_wire(message), self._context, self._train))
 
     def ask(self, stage: str, **configs: Any) -> dict[str, Any]:
         """Return the configs in the reply to a server message with this stage and these configs."""
         reply = self.answer(request(self.node, {**configs, Key.STAGE: stage}))
-        return dict(reply.content.config_records[RECORD_KEY_CONFIGS])
+        return dict(released.configs(reply.content)[RECORD_KEY_CONFIGS])
 
     def state(self) -> dict[str, Any]:
         """Return what the mod keeps between stages, including secrets; empty before the first stage."""
-        return dict(self._context.state.config_records.get(RECORD_KEY_STATE, {}))
+        return dict(released.configs(self._context.state).get(RECORD_KEY_STATE, {}))
 
-    def _train(self, message: Message, _: Context) -> Message:
+    def _train(self, message: Any, _: Any) -> Any:
         done = FitRes(Status(Code.OK, ""), self._parameters, self._weight, {})
-        return Message(recorddict_compat.fitres_to_recorddict(done, keep_input=True), reply_to=message)
+        return released.reply(released.fitres_to_record(done, keep_input=True), message)
 
 
-def request(node: int, configs: Mapping[str, Any]) -> Message:
+def request(node: int, configs: Mapping[str, Any]) -> Any:
     """Return a server message with the configs and the instructions of a training round."""
-    content = recorddict_compat.fitins_to_recorddict(FitIns(Parameters([], "numpy.ndarray"), {}), keep_input=True)
-    content.config_records[RECORD_KEY_CONFIGS] = ConfigRecord(dict(configs))
-    return Message(content, dst_node_id=node, message_type=MessageType.TRAIN, group_id="1")
+    content = released.fitins_to_record(FitIns(Parameters([], "numpy.ndarray"), {}), keep_input=True)
+    released.configs(content)[RECORD_KEY_CONFIGS] = released.ConfigRecord(dict(configs))
+    return released.message(content, released.MessageType.TRAIN, node, "1")

@@ -1,4 +1,4 @@
-"""The released helpers of Flower 1.41.0's secure aggregation, one by one, for its adapter.
+"""The released helpers of Flower's secure aggregation, one by one, for its adapter.
 
 It runs in Flower's environment, and needs the SDK's folder on the path. A refusal is an error that the released code
 raises on purpose (`REFUSALS`); any other exception, including an assertion, is an error.
@@ -40,10 +40,10 @@ from flwr.common.secure_aggregation.ndarrays_arithmetic import parameters_mod
 from flwr.common.secure_aggregation.quantization import dequantize, quantize
 from flwr.common.secure_aggregation.secaggplus_constants import Key
 from flwr.common.secure_aggregation.secaggplus_utils import pseudo_rand_gen, share_keys_plaintext_concat
-from flwr.supercore.primitives.asymmetric import generate_key_pairs, private_key_to_bytes, public_key_to_bytes
 from secagg_adapter import Reject, Unsupported, pack, pack_reals, unpack, unpack_reals
 
 from .client import node_of
+from .released import generate_key_pairs, private_key_to_bytes, public_key_to_bytes
 
 Handler = Callable[..., dict[str, Any]]
 _LEVEL, _TARGET = 2**18, 2**22

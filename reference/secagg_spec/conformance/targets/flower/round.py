@@ -1,4 +1,4 @@
-"""A whole round of Flower 1.41.0's SecAgg+: the released ``SecAggPlusWorkflow`` with released clients, in one process.
+"""A whole round of Flower's SecAgg+: the released ``SecAggPlusWorkflow`` with released clients, in one process.
 
 The network is ours: it delivers messages, and a user that drops out no longer answers. The strategy is ours too: it
 stores the workflow's aggregate unchanged. All of this runs in Flower's environment.
@@ -14,21 +14,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
-from flwr.common import FitIns, bytes_to_ndarray, ndarrays_to_parameters, parameters_to_ndarrays
-from flwr.common.constant import ErrorCode
+from flwr.common import FitIns, bytes_to_ndarray, constant, ndarrays_to_parameters, parameters_to_ndarrays
 from flwr.common.secure_aggregation.secaggplus_constants import RECORD_KEY_CONFIGS, Key
-from flwr.common.serde import recorddict_to_proto
-from flwr.compat.common import recorddict_compat
-from flwr.server import LegacyContext
 from flwr.server.workflow import SecAggPlusWorkflow
 from flwr.server.workflow.constant import MAIN_CONFIGS_RECORD, MAIN_PARAMS_RECORD
 from flwr.server.workflow.constant import Key as WorkflowKey
-from flwr.supercore.logger import FLOWER_LOGGER
 
-from .client import RUN, SERVER, STAGES, Client, on_the_wire, stage_of, user_of
+from . import released
+from .client import SERVER, STAGES, Client, stage_of, user_of
+from .released import FLOWER_LOGGER, on_the_wire
 
 Change = Callable[[int, Any], None]
+_RAISED = getattr(constant.ErrorCode, "CLIENT_APP_RAISED_EXCEPTION", 2)
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ class Outcome:
 
     average: list[float]
     contributors: list[int]
-    seen: list[Message] = field(default_factory=list)
+    seen: list[Any] = field(default_factory=list)
 
 
 def run_round(
@@ -108,10 +105,10 @@ class Network:
     ) -> None:
         self.clients = {client.node: client for client in clients}
         self.raised: list[str] = []
-        self.seen: list[Message] = []
+        self.seen: list[Any] = []
         self._drop, self._change, self._watched = drop, change, watched
 
-    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
+    def send_and_receive(self, messages: Iterable[Any], *, timeout: float | None = None) -> list[Any]:
         """Return the replies of the users that have not dropped out."""
         asked = [message for message in messages if not self.dropped(message)]
         replies = [self.reply(message) for message in asked]
@@ -119,12 +116,16 @@ class Network:
         self.seen += [on_the_wire(message) for message in (replies if self._watched == SERVER else to_users)]
         return replies
 
-    def dropped(self, message: Message) -> bool:
+    def create_message(self, **given: Any) -> Any:
+        """Return a message of the workflow, which asks for it up to 1.13."""
+        return released.message(**given)
+
+    def dropped(self, message: Any) -> bool:
         """Return whether the receiver dropped out before the stage of the message, or before an earlier one."""
         passed = STAGES[: STAGES.index(stage_of(message)) + 1]
         return any(user_of(message.metadata.dst_node_id) in self._drop.get(stage, ()) for stage in passed)
 
-    def reply(self, message: Message) -> Message:
+    def reply(self, message: Any) -> Any:
         """Return the client's reply, or an error message in its place."""
         node = message.metadata.dst_node_id
         try:
@@ -132,23 +133,24 @@ class Network:
         except Exception as raised:  # Flower reports any exception of the released code as an error message
             reason = f"{type(raised).__name__}: {raised}"
             self.raised.append(f"user {user_of(node)} in {stage_of(message)}: {reason}")
-            return on_the_wire(Message(Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, reason), reply_to=message))
+            return on_the_wire(released.reply(released.Error(_RAISED, reason), message))
         if stage_of(message) == STAGES[-1]:
-            self._change(user_of(node), answer.content.config_records[RECORD_KEY_CONFIGS])
+            self._change(user_of(node), released.configs(answer.content)[RECORD_KEY_CONFIGS])
         return answer
 
 
-def read(message: Message) -> tuple[list[list[int]], list[bytes]]:
+def read(message: Any) -> tuple[list[list[int]], list[bytes]]:
     """Return what a message holds: masked vectors, with the masked weight first, and all else."""
     vectors, others = list[list[int]](), list[bytes]()
-    configs = message.content.config_records.pop(RECORD_KEY_CONFIGS, {})
+    records = released.configs(message.content)
+    configs = records.pop(RECORD_KEY_CONFIGS) if RECORD_KEY_CONFIGS in records else {}
     for name, value in configs.items():
         if name == Key.MASKED_PARAMETERS:
             vectors += [[int(number) for number in bytes_to_ndarray(each).ravel()] for each in value]
         else:
             parts = value if isinstance(value, list) else [value]
             others += [each if isinstance(each, bytes) else str(each).encode() for each in parts]
-    return vectors, [*others, recorddict_to_proto(message.content).SerializeToString(deterministic=True)]
+    return vectors, [*others, released.content_to_proto(message.content).SerializeToString(deterministic=True)]
 
 
 class Strategy:
@@ -170,15 +172,13 @@ class Strategy:
         return None, {}
 
 
-def context(strategy: Strategy) -> LegacyContext:
+def context(strategy: Strategy) -> Any:
     """Return the server's context before round 1."""
-    state = RecordDict()
-    state.config_records[MAIN_CONFIGS_RECORD] = ConfigRecord({WorkflowKey.CURRENT_ROUND: 1})
-    state.array_records[MAIN_PARAMS_RECORD] = recorddict_compat.parameters_to_arrayrecord(
-        ndarrays_to_parameters([np.zeros(1)]), keep_input=True
-    )
-    plain = Context(run_id=RUN, node_id=SERVER, node_config={}, state=state, run_config={})
-    return LegacyContext(plain, strategy=strategy)
+    state = released.RecordDict()
+    released.configs(state)[MAIN_CONFIGS_RECORD] = released.ConfigRecord({WorkflowKey.CURRENT_ROUND: 1})
+    zeros = ndarrays_to_parameters([np.zeros(1)])
+    released.arrays(state)[MAIN_PARAMS_RECORD] = released.parameters_to_record(zeros, keep_input=True)
+    return released.server_context(state, strategy)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""One client of Flower 1.41.0's SecAgg+ at the end of a round, among honest released clients, in Flower's environment.
+"""One client of Flower's SecAgg+ at the end of a round, among honest released clients, in Flower's environment.
 
 The server is ours and acts like the workflow: it relays keys and shares among the neighbours that remain.
 """
@@ -14,8 +14,9 @@ from .client import STAGES, Client, node_of, user_of
 SETUP, SHARE_KEYS, COLLECT, UNMASK = STAGES
 DEFAULTS = {"clipping_range": 8.0, "target_range": 2**22, "mod_range": 2**32, "max_weight": 1000.0}
 """The values that the workflow sends with its own defaults."""
-_LONGEST_SEED_SHARE = 100
-"""A share of a 32-byte seed has 52 bytes; a share of a private key, which is a text of 306 bytes, has 324."""
+_LONGEST_SEED_SHARE = 200
+"""A share of a 32-byte seed has 52 bytes; a share of a private key, which is a text of 306 bytes, has 324.
+Pickled ones are longer: LENGTHS."""
 
 
 @dataclass(frozen=True)
