@@ -274,7 +274,7 @@ def _fails(mutant: Mutant, *flags: str) -> bool:
 @cache
 def _tester(process: int, *flags: str) -> subprocess.Popen[str]:
     """Return the process that runs tests on mutants (`worker`) for calls from this process."""
-    tester = subprocess.Popen(
+    tester = subprocess.Popen(  # noqa: S603 - a module of this package
         [sys.executable, "-m", "secagg_spec.conformance.mutation.worker", *flags],
         cwd=checkout(),
         stdin=subprocess.PIPE,
