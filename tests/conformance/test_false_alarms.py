@@ -274,6 +274,8 @@ def one(operation: str, **declared: Any) -> dict[str, Any]:
         ),
         one("lightsecagg.recover", parameter_sets=[{"N": 5, "D": 0, "U": 5, "T": 2}]),
         one("quantizer.quantize", ranges={"weight": {"min": 200}, "level": {"values": [3, 5]}}),
+        one("quantizer.quantize", ranges={"x": {"values": ["binary32"]}}),
+        one("quantizer.quantize", ranges={"x": {"values": ["binary32"]}, "level": {"values": [3, 10**6]}}),
         one("field.multiply quantizer.dequantize", ranges={"q": {"values": ["4294967296"]}}),
     ],
     ids=lambda hello: " ".join(hello["operations"]),

@@ -237,7 +237,7 @@ def edges(caps: Capabilities, operation: str) -> list[dict[str, int]]:
 def split(caps: Capabilities, operations: Sequence[str]) -> list[dict[str, int]]:
     """Return the fewest users with whom a vector is split into two blocks, and into most blocks (CNF-89).
 
-    A code has U - T blocks, N at most 12 if the declaration allows that. There is none where all codes have one block.
+    A code has U - T blocks. There is none where all codes have one, and no second one where N is above 12.
     """
     pool = [code for code in Space(caps, _several(operations), whole=True).pool(_EDGE) if code["U"] - code["T"] > 1]
     kinds: tuple[Callable[[dict[str, int]], Any], ...] = (
@@ -245,7 +245,7 @@ def split(caps: Capabilities, operations: Sequence[str]) -> list[dict[str, int]]
         lambda code: (code["T"] - code["U"], code["N"], code["q"]),
     )
     found = [min(pool, key=kind) for kind in kinds if pool]
-    return [code for at, code in enumerate(found) if code not in found[:at]]
+    return [code for at, code in enumerate(found) if code not in found[:at] and (at == 0 or code["N"] <= _EDGE)]
 
 
 def crowded(caps: Capabilities, operation: str) -> bool:
