@@ -22,7 +22,7 @@ from tests.site.shell import ROOT, run
 from secagg_spec import history
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.mutants import catalogue as mutants
-from secagg_spec.conformance.reports import results
+from secagg_spec.conformance.reports import published, results
 from secagg_spec.conformance.vectors import store
 from secagg_spec.ledger import proofs
 from secagg_spec.resources import PAGES, clauses
@@ -196,12 +196,52 @@ def test_an_orphan_stops_the_build(
         requirements.write_requirements(tmp_path)
 
 
+def now(stored: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the results without those of other releases of a target."""
+    return {name: result for name, result in stored.items() if "@" not in name}
+
+
+def test_the_page_of_released_implementations_tells_in_which_releases_a_finding_is(tmp_path: Path) -> None:
+    targets.write_released(tmp_path)
+    page = (tmp_path / "reference" / "targets.md").read_text(encoding="utf-8")
+    table = page.split("## flower, release by release")[1].split("\n## ")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("|")]
+    stored = results.load(ROOT / "docs" / "results")
+    found = [stored[name] for name in ("flower@1.8.0", "flower@1.18.0", "flower", "flower@1.42.0")]
+    assert rows[0] == ["check", *(f"{one['implementation']['version']} ({one['released']})" for one in found)]
+    failed = [{check["check"]: check["verdict"] for check in one["checks"] if check["failure"]} for one in found]
+    assert {row[0].strip("`") for row in rows[2:]} == set().union(*failed)
+    for row in rows[2:]:
+        verdicts = [each.get(row[0].strip("`")) for each in failed]
+        assert [None if cell in ("passes", "not asked") else cell for cell in row[1:]] == verdicts
+
+
+@pytest.mark.requirement("CNF-90")
+def test_reports_of_others_are_shown_apart_with_all_that_says_where_they_come_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = {
+        "url": "https://example.org/r.json?a=1&b", "sha256": "ab" * 32, "kit": "0.1.0", "text": "cd" * 32,
+        "name": "<b>x</b> | y", "version": "1", "verdicts": {"pass": 7, "leaked": 1, "crash": 2},
+    }  # fmt: skip
+    monkeypatch.setattr(published, "load", lambda folder: [one])
+    targets.write_released(tmp_path)
+    page = (tmp_path / "reference" / "targets.md").read_text(encoding="utf-8")
+    own, _, others = page.partition("## Published by others")
+    row = others.split("\n## ")[0].rstrip().splitlines()[-3]
+    assert "example.org" not in own
+    assert '<a href="https://example.org/r.json?a=1&amp;b">report</a>' in row
+    assert "<b>" not in page
+    assert [cell.strip() for cell in row.split("|")[2:-2]] == ["0.1.0", f"`{'cd' * 6}`", "10", "7", "0", "0", "1", "2"]
+    assert "ab" * 32 in row
+
+
 def test_the_page_of_released_implementations_tells_each_finding(tmp_path: Path) -> None:
     targets.write_released(tmp_path)
     page = (tmp_path / "reference" / "targets.md").read_text(encoding="utf-8")
     names = re.findall(r"^## (\S+) \{", page, re.MULTILINE)
     sections = dict(zip(names, re.split(r"^## \S+ \{", page, flags=re.MULTILINE)[1:], strict=True))
-    stored = results.load(ROOT / "docs" / "results")
+    stored = now(results.load(ROOT / "docs" / "results"))
     assert list(sections) == list(stored)
     for target, result in stored.items():
         failed = [check for check in result["checks"] if check["failure"]]
@@ -214,14 +254,16 @@ def test_the_page_of_released_implementations_tells_each_finding(tmp_path: Path)
 def test_the_page_of_released_implementations_says_in_words_how_they_fare(tmp_path: Path) -> None:
     targets.write_released(tmp_path)
     page = (tmp_path / "reference" / "targets.md").read_text(encoding="utf-8")
-    stored = results.load(ROOT / "docs" / "results")
+    stored = now(results.load(ROOT / "docs" / "results"))
     lead = page.split("\n\n")[1]
     checks = [check for result in stored.values() for check in result["checks"]]
     verdicts = Counter(check["verdict"] for check in checks if check["failure"])
     assert f"Of {len(checks)} checks {len(checks) - verdicts.total()} pass" in lead
     assert f"in {verdicts['accepted_invalid']} an input or a message is taken that has to be refused" in lead
     assert f"in {verdicts['wrong_value']} a value is wrong" in lead
-    for name, version in (("FedML", "0.9.6"), ("Flower", "1.41.0"), ("OpenFL", "1.9")):
+    for name, version in (
+        ("FedML", "0.9.6"), ("Flower", "1.41.0"), ("OpenFL", "1.9"), ("declearn", "2.9.1"), ("Fed-BioMed", "6.4.1"),
+    ):  # fmt: skip
         assert f"{name} {version}" in lead
     for name, result in stored.items():
         row = re.search(rf'<th scope="row"><a href="#{name}">.*', page)
