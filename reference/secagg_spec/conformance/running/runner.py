@@ -412,7 +412,8 @@ def _case(
     if met.cut or met.short or time.monotonic() > met.hanging_since + _HANG_SECONDS or met.asked > met.most_asked:
         raise _Enough
     met.cases += 1
-    caller = Caller(connection, caps, cases=settings.cases, shuffles=not check.fixed)
+    until = min(settings.deadline, settings.shares.get(check.id, math.inf))
+    caller = Caller(connection, caps, cases=settings.cases, shuffles=not check.fixed, until=until)
     try:
         check.judge(drawing, caller)
     except NotExpressible:
