@@ -66,7 +66,9 @@ def opened(R: str, N: int, t: int, updates: Sequence[str], drop: Mapping[str, li
     return rows
 
 
-def summing(name: str, play: Callable[..., Played], bears: Callable[[int], int] | None = None, **declared: Any) -> Adapter:
+def summing(
+    name: str, play: Callable[..., Played], bears: Callable[[int], int] | None = None, **declared: Any
+) -> Adapter:
     """Return an adapter of ``secagg.sum`` and ``secagg.view`` around a protocol; with `bears`, of coalitions too."""
     adapter = Adapter(name, "1", randomness="none")
 
@@ -85,7 +87,9 @@ def summing(name: str, play: Callable[..., Played], bears: Callable[[int], int] 
     def together(R: str, N: int, t: int, updates: list[str], drop: Any, T: int, viewers: list[Any]) -> dict[str, Any]:
         rows, gone = opened(R, N, t, updates, drop), [user for users in drop.values() for user in users]
         parties = [*(user for user in range(N) if user not in gone), "server"]
-        reject(not 1 <= T < t or not viewers or viewers != [one for one in parties if one in viewers], "no such viewers")
+        reject(
+            not 1 <= T < t or not viewers or viewers != [one for one in parties if one in viewers], "no such viewers"
+        )
         reject(len([one for one in viewers if one != "server"]) > T, "too many viewers")
         seen = play(int(R), rows, drop)[2]
         found = [pack(row, element_bytes(int(R))) for one in viewers for row in seen.get(one, [])]

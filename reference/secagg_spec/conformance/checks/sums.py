@@ -136,7 +136,9 @@ def _played(call: Caller) -> Iterator[int]:
     end = min(call.until, time.monotonic() + _SECONDS)
     for number in range(_ROUNDS):
         if number > 1 and time.monotonic() > end:
-            call.limits.append(f"only {number} rounds of {_ROUNDS} were played in one process, because more take too long")
+            call.limits.append(
+                f"only {number} rounds of {_ROUNDS} were played in one process, because more take too long"
+            )
             return
         yield number
 
@@ -322,7 +324,7 @@ def _contrast(watching: _Watching, seed: int, looks: int) -> None:
 
 @check("privacy/secagg.view/rounds", "ADP-46", operations=(VIEW,), examples=1)
 def reused(draw: Any, call: Caller) -> None:
-    """In hundreds of rounds of one process, no two vectors that the server sees hide updates of a user by the same mask."""
+    """In hundreds of rounds of one process, no two vectors that come to the server have the same mask."""
     R, seed = max(sum_moduli(call.caps, VIEW)), draw(st.integers(0, 2**32 - 1))
     N, t = min(sum_rosters(call.caps, VIEW))
     d = math.ceil(_SURE / math.log2(R))
@@ -354,7 +356,7 @@ def reused(draw: Any, call: Caller) -> None:
 
 @check("secagg.coalition/viewers", "ADP-47", operations=(COALITION,), examples=10)
 def viewers(draw: Any, call: Caller) -> None:
-    """A coalition that is empty, too large, out of order, or not in the round is refused, and so is a T that is not below t.
+    """A coalition that is empty, too large, out of order, or not in the round is refused, and so is a wrong T.
 
     A case asks for all of them, so that even a short run leaves none out; which comes first is drawn.
     """
@@ -383,7 +385,9 @@ def viewers(draw: Any, call: Caller) -> None:
         call.refused(COALITION, asked.params(**{"T": T, "viewers": joined, **changes}), _WRONG, why)
 
 
-@check("privacy/secagg.coalition", "ADP-48", operations=(COALITION,), applies=lambda caps: any(_joined(caps)), examples=1)
+@check(
+    "privacy/secagg.coalition", "ADP-48", operations=(COALITION,), applies=lambda caps: any(_joined(caps)), examples=1
+)
 def coalition(draw: Any, call: Caller) -> None:
     """No combination of what the server and some users see is one of updates, but for sums and their own updates.
 

@@ -515,7 +515,8 @@ def _confirm(connection: Connection, caps: Capabilities, failure: Failure) -> Fa
     if any(_repeats(connection, failure) for _ in range(times)):
         return replace(failure, repeats=True)
     message = f"{failure.message} (but not in a fresh process: an answer depends on the requests before it)"
-    return replace(failure, verdict="inconsistent", message=message, repeats=False)
+    also = tuple(dict.fromkeys((failure.verdict, *failure.also)))
+    return replace(failure, verdict="inconsistent", message=message, repeats=False, also=also)
 
 
 def _draws(request: Request) -> bool:

@@ -75,7 +75,10 @@ def _coalition(T: int, viewers: Sequence[Any], **given: Any) -> dict[str, Any]:
         raise OutOfRange("viewers", viewers, f"at most T = {T} users, and the server or not")
     network = _played(**given, viewers=viewers)
     vectors, strings = _seen(network, viewers)
-    return {"vectors": [*vectors, *(pack(mask) for user in users for mask in _masks(network.states[user]))], "strings": strings}
+    return {
+        "vectors": [*vectors, *(pack(mask) for user in users for mask in _masks(network.states[user]))],
+        "strings": strings,
+    }
 
 
 def _masks(user: Any) -> Iterator[UintArray]:
