@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256, shake_256
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -67,8 +68,10 @@ def opened(R: str, N: int, t: int, updates: Sequence[str], drop: Mapping[str, li
     return rows
 
 
-def summing(name: str, play: Callable[..., Played], **declared: Any) -> Adapter:
-    """Return an adapter of ``secagg.sum`` and ``secagg.view`` around a protocol."""
+def summing(
+    name: str, play: Callable[..., Played], bears: Callable[[int], int] | None = None, **declared: Any
+) -> Adapter:
+    """Return an adapter of ``secagg.sum`` and ``secagg.view`` around a protocol; with `bears`, of coalitions too."""
     adapter = Adapter(name, "1", randomness="none")
 
     @adapter.operation("secagg.sum", **declared)
@@ -83,20 +86,46 @@ def summing(name: str, play: Callable[..., Played], **declared: Any) -> Adapter:
         seen = play(int(R), rows, drop)[2].get(viewer, [])
         return {"vectors": [pack(row, element_bytes(int(R))) for row in seen], "strings": []}
 
+    def together(R: str, N: int, t: int, updates: list[str], drop: Any, T: int, viewers: list[Any]) -> dict[str, Any]:
+        rows, gone = opened(R, N, t, updates, drop), [user for users in drop.values() for user in users]
+        parties = [*(user for user in range(N) if user not in gone), "server"]
+        reject(
+            not 1 <= T < t or not viewers or viewers != [one for one in parties if one in viewers], "no such viewers"
+        )
+        reject(len([one for one in viewers if one != "server"]) > T, "too many viewers")
+        seen = play(int(R), rows, drop)[2]
+        found = [pack(row, element_bytes(int(R))) for one in viewers for row in seen.get(one, [])]
+        return {"vectors": found, "strings": []}
+
+    if bears:
+        sets = [{**one, "T": bears(one["N"])} for one in declared["parameter_sets"]]
+        adapter.operation("secagg.coalition", **{**declared, "parameter_sets": sets})(together)
     return adapter
 
 
-def pairwise(pairs: Callable[[int], list[tuple[int, int]]], *, masked: Callable[[int], int], sign: int = -1) -> Any:
-    """Return a protocol in which some pairs of users agree on masks, and nobody may drop out."""
+def pairwise(
+    pairs: Callable[[int], list[tuple[int, int]]],
+    *,
+    masked: Callable[[int], int],
+    sign: int = -1,
+    through: int | None = None,
+) -> Any:
+    """Return a protocol in which some pairs of users agree on masks, and nobody may drop out.
+
+    With `through`, this user hands the masks on.
+    """
 
     def play(R: int, rows: list[list[int]], drop: Mapping[str, list[int]]) -> Played:
         sent = [list(row) for row in rows]
+        seen: dict[Any, list[list[int]]] = {user: [] for user in range(len(rows))}
         for first, second in pairs(len(rows)):
             mask = [secrets.randbelow(min(R, masked(R))) for _ in rows[0]]
             sent[first] = [(a + m) % R for a, m in zip(sent[first], mask, strict=True)]
             sent[second] = [(a + sign * m) % R for a, m in zip(sent[second], mask, strict=True)]
+            for user in {first, second, *(() if through is None else (through,))}:
+                seen[user].append(mask)
         total = [sum(column) % R for column in zip(*sent, strict=True)]
-        return total, list(range(len(rows))), {"server": sent}
+        return total, list(range(len(rows))), {**seen, "server": sent}
 
     return play
 
@@ -135,6 +164,29 @@ def ring_graph(wrong: bool) -> Adapter:
     """Masks between neighbours on a ring. Wrong: both add the mask."""
     play = pairwise(ring, masked=lambda R: R, sign=1 if wrong else -1)
     return summing("ring", play, ranges={"R": {"max": str(2**32)}}, **NOBODY_MAY_LEAVE)
+
+
+def dealt(wrong: bool) -> Adapter:
+    """Masks between all users, of whom any N - 2 may collude. Wrong: user 0 hands the masks of all on."""
+    play = pairwise(every_pair, masked=lambda R: R, through=0 if wrong else None)
+    return summing("dealt", play, lambda N: N - 1, ranges={"R": {"max": str(2**32)}}, **NOBODY_MAY_LEAVE)
+
+
+def numbered(wrong: bool) -> Adapter:
+    """Masks of a key of the process and the number of the round. Wrong: the number is one byte."""
+    key, number = secrets.token_bytes(32), count()
+
+    def play(R: int, rows: list[list[int]], drop: Mapping[str, list[int]]) -> Played:
+        at = next(number) % (256 if wrong else 2**64)
+        sent = [list(row) for row in rows]
+        for first, second in every_pair(len(rows)):
+            stream = shake_256(key + at.to_bytes(8, "little") + bytes([first, second])).digest(16 * len(rows[0]))
+            mask = [int.from_bytes(stream[16 * place :][:16], "little") % R for place in range(len(rows[0]))]
+            sent[first] = [(a + m) % R for a, m in zip(sent[first], mask, strict=True)]
+            sent[second] = [(a - m) % R for a, m in zip(sent[second], mask, strict=True)]
+        return [sum(column) % R for column in zip(*sent, strict=True)], list(range(len(rows))), {"server": sent}
+
+    return summing("numbered", play, ranges={"R": {"values": [str(2**32)]}}, **NOBODY_MAY_LEAVE)
 
 
 def relayed(wrong: bool) -> Adapter:
@@ -477,6 +529,8 @@ FOREIGN = [
     Foreign("modulo-2-64", modulo_2_64, "privacy/secagg.view/contrast"),
     Foreign("integers", integers, "secagg.sum/exact"),
     Foreign("ring-graph", ring_graph, "secagg.sum/exact"),
+    Foreign("dealt", dealt, "privacy/secagg.coalition"),
+    Foreign("numbered", numbered, "privacy/secagg.view/rounds"),
     Foreign("relayed", relayed, "privacy/secagg.view"),
     Foreign("own-share", own_share, "secagg.unmasking/both-sets"),
     Foreign("availability", availability, "select.batch/fits"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import struct
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.connection import DirectConnection, declaration
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
 from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.checks import sums as checked_sums
 from secagg_spec.conformance.reports import report
 from secagg_spec.conformance.running.expectations import Judged
 from secagg_spec.conformance.running.runner import Outcome, Settings, run
@@ -27,6 +30,8 @@ from tests.conformance.foreign import (
     availability,
     every_pair,
     pairwise,
+    reject,
+    ring,
     summing,
 )
 from tests.quick import one_in
@@ -43,8 +48,21 @@ def failing(found: dict[str, Outcome]) -> dict[str, str]:
     return {id: outcome.failure.message for id, outcome in found.items() if outcome.failure}
 
 
-@pytest.mark.requirement("ADP-41", "ADP-42", "ADP-43", "ADP-44", "ADP-45", "SHM-08", "PRG-05", "QNT-02", "SEA-05")
-@pytest.mark.requirement("MDS-05")
+@pytest.mark.requirement(
+    "ADP-41",
+    "ADP-42",
+    "ADP-43",
+    "ADP-44",
+    "ADP-45",
+    "ADP-46",
+    "ADP-47",
+    "ADP-48",
+    "MDS-05",
+    "PRG-05",
+    "QNT-02",
+    "SEA-05",
+    "SHM-08",
+)
 @pytest.mark.parametrize("foreign", one_in(4, FOREIGN), ids=lambda foreign: foreign.name)
 def test_a_right_implementation_with_other_conventions_has_no_failure(foreign: Foreign) -> None:
     found = outcomes(foreign.build(False))
@@ -53,8 +71,22 @@ def test_a_right_implementation_with_other_conventions_has_no_failure(foreign: F
     assert sum(outcome.cases for outcome in found.values()) > 100
 
 
-@pytest.mark.requirement("ADP-41", "ADP-42", "ADP-43", "ADP-44", "ADP-45", "SHM-13", "PRG-05", "QNT-12", "SEA-02")
-@pytest.mark.requirement("MDS-10")
+@pytest.mark.requirement(
+    "ADP-41",
+    "ADP-42",
+    "ADP-43",
+    "ADP-44",
+    "ADP-45",
+    "ADP-46",
+    "ADP-47",
+    "ADP-48",
+    "MDS-10",
+    "PRG-05",
+    "QNT-02",
+    "QNT-12",
+    "SEA-02",
+    "SHM-13",
+)
 @pytest.mark.parametrize("foreign", one_in(4, FOREIGN), ids=lambda foreign: foreign.name)
 def test_its_wrong_twin_is_found(foreign: Foreign) -> None:
     operations = REGISTRY[foreign.found].operations
@@ -105,6 +137,49 @@ def test_of_a_large_view_it_is_said_what_was_compared() -> None:
     found = outcomes(adapter, "privacy/secagg.view", cases=2)["privacy/secagg.view"]
     assert found.verdict == "pass"
     assert "of views of 230 to 230 elements, the first 200 were compared" in found.note
+
+
+@pytest.mark.requirement("ADP-48")
+@pytest.mark.parametrize("bears", [1, 2])
+def test_as_many_users_are_joined_with_the_server_as_are_declared(bears: int) -> None:
+    play = pairwise(ring, masked=lambda R: R)
+    sets = {"parameter_sets": [{"N": 5, "t": 5}]}
+    adapter = summing("ring", play, lambda N: bears, ranges={"R": {"values": ["251"]}}, **sets)
+    found = outcomes(adapter, "secagg.coalition")
+    if bears == 1:
+        assert failing(found) == {}
+        assert found["privacy/secagg.coalition"].verdict == "pass"
+    else:
+        assert list(failing(found)) == ["privacy/secagg.coalition"]
+        assert "the server with users 0 and 2 learns updates[1][0]" in failing(found)["privacy/secagg.coalition"]
+
+
+@pytest.mark.requirement("ADP-48")
+@pytest.mark.parametrize(("through", "R"), [(0, "251"), (3, str(2**32)), (2, str(2**64))])
+def test_a_user_who_sees_all_masks_is_found_whoever_it_is(through: int, R: str) -> None:
+    play = pairwise(every_pair, masked=lambda modulus: modulus, through=through)
+    sets = {"parameter_sets": [{"N": 4, "t": 4}]}
+    adapter = summing("dealt", play, lambda N: 1, ranges={"R": {"values": [R]}}, **sets)
+    message = failing(outcomes(adapter, "privacy/secagg.coalition"))["privacy/secagg.coalition"]
+    assert message.startswith(f"the server with user {through} learns ")
+
+
+@pytest.mark.requirement("ADP-41", "ADP-46")
+def test_a_round_that_is_counted_in_a_byte_is_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    number = count()
+
+    def play(R: int, rows: list[list[int]], drop: Mapping[str, list[int]]) -> Played:
+        reject(next(number) > 255, "the number of the round does not fit into a byte")
+        return pairwise(every_pair, masked=lambda R: R)(R, rows, drop)
+
+    adapter = summing("counting", play, ranges={"R": {"values": ["251"]}}, **NOBODY_MAY_LEAVE)
+    message = failing(outcomes(adapter, "secagg.sum/rounds"))["secagg.sum/rounds"]
+    assert re.match(r"round \d+ in one process: secagg.sum rejected this", message)
+    right = summing("right", pairwise(every_pair, masked=lambda R: R), **NOBODY_MAY_LEAVE)
+    monkeypatch.setattr(checked_sums, "_SECONDS", 0.0)
+    found = outcomes(right, "secagg.sum/rounds")["secagg.sum/rounds"]
+    assert found.verdict == "pass"
+    assert found.note.startswith("only 2 rounds of 300 were played")
 
 
 @pytest.mark.requirement("ADP-44")

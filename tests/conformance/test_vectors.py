@@ -179,7 +179,7 @@ def test_an_id_may_be_withdrawn_and_comments_may_change() -> None:
 WITHOUT = (
     *("session.new", "session.step", "session.again", "session.free"),
     *("pair.agree", "pair.seal"),
-    *("secagg.average", "secagg.unmasking", "secagg.recovery", "secagg.sum", "secagg.view"),
+    *("secagg.average", "secagg.unmasking", "secagg.recovery", "secagg.sum", "secagg.view", "secagg.coalition"),
 )
 """A session has no vector, since a vector is one request; the others draw keys in every call."""
 
@@ -196,9 +196,10 @@ NO_VECTOR = {
     "SEA-11": "it is about an implementation's own payloads, which no vector foretells",
     "SHM-13": "it is about shares that an implementation draws itself, which no vector foretells",
     **dict.fromkeys(
-        ("ADP-41", "ADP-42", "ADP-45"), "any implementation may offer it, with any R, N and t that a vector would fix"
+        ("ADP-41", "ADP-42", "ADP-45", "ADP-47"),
+        "any implementation may offer it, with any R, N and t that a vector would fix",
     ),
-    "ADP-43": "it is about many rounds, and a vector is one request",
+    **dict.fromkeys(("ADP-43", "ADP-46", "ADP-48"), "it is about many rounds, and a vector is one request"),
     "ADP-02": "a line of 64 MiB does not belong into a file of vectors",
     "ADP-03": "it is about several requests, and a vector is one",
     "ADP-04": "which operations an adapter does not declare is not the same for any two of them",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import history, resources
+from secagg_spec.conformance.adapter.capabilities import POLICIES
 from secagg_spec.conformance.adapter.codes import ALL_CODES, REJECT_CODES
 from secagg_spec.conformance.adapter.plain import for_encoding
 from secagg_spec.conformance.checks import REGISTRY, Check
@@ -30,7 +31,7 @@ from secagg_spec.ledger import entries
 
 _WIDTH, _HEAD, _LISTED, _NEAR = 100, 15, 12, 6
 _EPILOG = """An ID is a clause (LSA-09), a check (lightsecagg.mask/exact), a test vector, a flag of vectors, a mutant
-(the reference with one known bug), an operation, a reject code, a verdict, or a claim of the papers (BAS-EQ6).
+(the reference with one known bug), an operation, a policy, a reject code, a verdict, or a claim of the papers (BAS-EQ6).
 
 exit codes:
   0  found
@@ -100,7 +101,7 @@ def names() -> tuple[str, ...]:
             [
                 *(*resources.clauses(), *history.load().withdrawn(), *REGISTRY),
                 *(*vectors, *(PREFIX + id for id in vectors), *flags),
-                *(*mutants.load(), *OPERATIONS, *sorted(ALL_CODES), *_verdicts(), *_ledger().claims),
+                *(*mutants.load(), *OPERATIONS, *POLICIES, *sorted(ALL_CODES), *_verdicts(), *_ledger().claims),
             ]
         )
     )
@@ -271,6 +272,24 @@ def _operation(name: str) -> Lines | None:
     )
 
 
+def _policy(name: str) -> Lines | None:
+    if name not in POLICIES:
+        return None
+    usual, *others = POLICIES[name]
+    row = next(row for row in resources.rows("adapter.md", "policy") if f"`{name}`" in row[0])
+    about = row[0].partition(": ")[2]
+    files = [vector.id for vector in _vectors().values() if name in vector.policy]
+    return iter(
+        [
+            ("says", about),
+            ("values", f"{usual} (where nothing is declared), {', '.join(others)}"),
+            ("declare", f'"policy": {{"{name}": "{others[0]}"}} in the answer to hello'),
+            ("vectors", _listed(files)),
+            ("is in", "spec/adapter.md, section 2"),
+        ]
+    )
+
+
 def _code(name: str) -> Lines | None:
     if name not in ALL_CODES:
         return None
@@ -305,6 +324,7 @@ KINDS: Mapping[str, Callable[[str], Lines | None]] = {
     "flag of test vectors": _flag,
     "mutant": _bug,
     "operation": _operation,
+    "policy": _policy,
     "reject code": _code,
     "verdict": _verdict,
     "claim": _claim,

@@ -297,6 +297,7 @@ def _clause(name: str) -> str:
     starts = {
         "secagg.sum": "ADP-42",
         "secagg.view": "ADP-42",
+        "secagg.coalition": "ADP-42 or ADP-47",
         "secagg.": "SAG-02",
         "shamir.": "SHM-01",
         "mds.": "MDS-01",
@@ -317,6 +318,8 @@ def _allowed_set(name: str, entry: dict[str, int]) -> bool:
         return graph_allows(**entry)
     if set(entry) == {"N", "t"}:
         return 1 <= entry["t"] <= entry["N"] >= 2
+    if set(entry) == {"N", "t", "T"}:
+        return 1 <= entry["T"] < entry["t"] <= entry["N"]
     if set(entry) == {"n", "t"}:
         return 2 <= entry["t"] <= entry["n"]
     N, T, U, D = entry.get("N", 2), entry.get("T", 1), entry.get("U"), entry.get("D", 0)

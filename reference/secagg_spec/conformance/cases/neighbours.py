@@ -22,8 +22,8 @@ from secagg_spec.conformance.sessions.choices import among
 X = TypeVar("X")
 
 AVERAGE, UNMASKING, RECOVERY = "secagg.average", "secagg.unmasking", "secagg.recovery"
-SUM, VIEW = "secagg.sum", "secagg.view"
-OPERATIONS = (AVERAGE, UNMASKING, RECOVERY, SUM, VIEW)
+SUM, VIEW, COALITION = "secagg.sum", "secagg.view", "secagg.coalition"
+OPERATIONS = (AVERAGE, UNMASKING, RECOVERY, SUM, VIEW, COALITION)
 USERS = 12
 _MOST = 40
 _KEPT = 256
@@ -81,7 +81,7 @@ class Scale:
 
 def possible(caps: Capabilities, operation: str, *, bearable: bool) -> bool:
     """Return whether the declared ranges hold numbers that the text allows and that are fast enough to try."""
-    if operation in (SUM, VIEW):
+    if operation in (SUM, VIEW, COALITION):
         return bool(sum_moduli(caps, operation)) and bool(sum_rosters(caps, operation))
     found = rosters(caps, operation) if bearable else (rosters(caps, operation) or _any_roster(caps, operation))
     return bool(found) and (
@@ -154,7 +154,15 @@ def sum_rosters(caps: Capabilities, operation: str, spare: int = 0) -> list[tupl
     if not found:
         most = _MOST if N.values is not None else min(_MOST, max(_SUMMERS, (N.low or 2) + 2))
         found = [(users, least) for users in _options(N, 2, most) for least in _options(t, 1, users)]
-    return [(n, least) for n, least in found if n in N and least in t and n <= _MOST and least <= n - spare]
+    fitting = [(n, least) for n, least in found if n in N and least in t and n <= _MOST and least <= n - spare]
+    return fitting if operation != COALITION else [(n, least) for n, least in fitting if bounds(caps, n, least)]
+
+
+def bounds(caps: Capabilities, N: int, t: int) -> list[int]:
+    """Return how many users may collude in a round of N users with threshold t, as `COALITION` declares it."""
+    T, sets = caps.range(COALITION, "T"), caps.parameter_sets(COALITION)
+    declared = [chosen["T"] for chosen in sets if (chosen["N"], chosen["t"]) == (N, t)] if sets else range(1, t)
+    return [most for most in declared if 1 <= most < t and most in T]
 
 
 def exact_weights(caps: Capabilities) -> bool:

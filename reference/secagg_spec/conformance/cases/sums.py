@@ -1,4 +1,4 @@
-"""Sums of integers by any protocol: ``secagg.sum`` and ``secagg.view`` (spec/adapter.md, section 4)."""
+"""Sums of integers by any protocol: ``secagg.sum`` and its kin (spec/adapter.md, section 4)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import neighbours, strategies
-from secagg_spec.conformance.cases.neighbours import SUM, VIEW, sum_moduli, sum_rosters
+from secagg_spec.conformance.cases.neighbours import COALITION, SUM, VIEW, bounds, sum_moduli, sum_rosters
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sdk.secagg_adapter import SUM_PHASES, element_bytes, pack
 from secagg_spec.conformance.sessions.choices import among
@@ -88,4 +88,17 @@ def _view(draw: Any, caps: Capabilities) -> Valid:
     return Valid(given.params(viewer=viewer), {})
 
 
-VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {SUM: _sum, VIEW: _view}
+def together(draw: Any, caps: Capabilities) -> tuple[Sum, int, list[Any]]:
+    """Draw a round without dropouts, how many users may collude, and who does."""
+    given = drawn(draw, caps, COALITION)
+    T = neighbours.one_of(draw, bounds(caps, given.N, given.t))
+    users, server = strategies.subset(draw, range(given.N), 1, T), draw(st.booleans())
+    return given, T, [*sorted(users), *["server"] * server]
+
+
+def _coalition(draw: Any, caps: Capabilities) -> Valid:
+    given, T, viewers = together(draw, caps)
+    return Valid(given.params(T=T, viewers=viewers), {})
+
+
+VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {SUM: _sum, VIEW: _view, COALITION: _coalition}

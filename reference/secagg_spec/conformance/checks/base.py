@@ -7,6 +7,7 @@ draws everything before it asks, so that answers never influence what is drawn.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
@@ -93,7 +94,7 @@ class Caller:
 
     `cases` is the number of cases of the run; statistical checks choose their sample size by it. A check adds to
     `limits` what a pass cannot rule out (CNF-31). With `shuffles`, messages arrive in a different order from the one
-    that the check gives (CNF-61).
+    that the check gives (CNF-61). At `until`, a reading of `time.monotonic`, the check's share of the budget is spent.
     """
 
     connection: Connection
@@ -106,6 +107,7 @@ class Caller:
     cases: int = 100
     shuffles: bool = True
     limits: list[str] = field(default_factory=list)
+    until: float = math.inf
 
     def ask(self, op: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> Answer:
         """Ask, record the exchange, and return the answer. A broken adapter fails the check."""

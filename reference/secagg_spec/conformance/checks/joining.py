@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hypothesis.errors import HypothesisException
+
 from secagg_spec.conformance.adapter import declared
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import drawn_rounds, valid
@@ -62,8 +64,8 @@ def join(
     for declaration in parties.values():
         declare_party(str(declaration))
     PROTOCOLS[name] = protocol
-    drawn_rounds.INPUTS[name] = lambda draw: drawn(draw, None)
-    drawn_rounds.NEXT[name] = lambda draw, inputs, number: drawn(draw, inputs.numbers)
+    drawn_rounds.INPUTS[name] = lambda draw: _inputs(drawn, draw, None)
+    drawn_rounds.NEXT[name] = lambda draw, inputs, number: _inputs(drawn, draw, inputs.numbers)
     for row in protocol.table:
         messages.KINDS.update({kind.TYPE: kind for kind in (*row.receives, *row.sends)})
     found = {}
@@ -80,6 +82,24 @@ def join(
         found[operation].derive()
         playing.right_steps(found[operation], (EXACT, REFUSED, PLAYED), *clauses)
     sessions.mixed_rounds(name, *clauses, "ADP-24")
+    return found
+
+
+def _inputs(drawn: Callable[..., SessionInputs], draw: Any, numbers: Mapping[str, Any] | None) -> SessionInputs:
+    """Return drawn inputs; name the function that draws them if it breaks, or returns something else.
+
+    What Hypothesis raises to end a case, as where it rejects one, is passed on.
+    """
+    name = getattr(drawn, "__qualname__", repr(drawn))
+    try:
+        found = drawn(draw, numbers)
+    except HypothesisException:
+        raise
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        raise ParameterError("drawn", f"{name}, which broke ({told})", "a function that draws inputs") from error
+    if not isinstance(found, SessionInputs):
+        raise ParameterError("drawn", f"{name}, which returns {type(found).__name__}", "a function of SessionInputs")
     return found
 
 

@@ -163,7 +163,8 @@ def _released(call: Caller, entry: Mapping[str, Any], scene: Unmasking) -> None:
     wanted = scene.wanted(call.caps)
     if "reject" in entry:
         reject = _rejection(entry)
-        raise CheckFailed("rejected_valid", f"the right request was refused as {reject.code}: {reject.message}", wanted)
+        message = f"the right request was refused as {reject.code}, so that refusals say nothing: {reject.message}"
+        raise CheckFailed("rejected_valid", message, wanted)
     came = {name: entry.get(name) for name in wanted}
     if came != wanted:
         why = ", and nobody had dropped out" if came["keys"] and not scene.dropped else ""
@@ -176,6 +177,10 @@ def _named(released: Mapping[str, Any]) -> str:
 
 
 def _refused(call: Caller, scene: Unmasking, request: dict[str, list[int]], codes: frozenset[str], why: str) -> None:
+    """Demand that a wrong request is refused where the right one is answered: a user that refuses all fails."""
+    (entry,) = _entries(call, scene, scene.right())
+    if "reject" in entry:
+        _released(call, entry, scene)
     (entry,) = _entries(call, scene, request)
     _demand(call, entry, codes, why)
 

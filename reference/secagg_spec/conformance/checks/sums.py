@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import accumulate, combinations, product
 from typing import Any
 
 from hypothesis import strategies as st
@@ -15,7 +17,7 @@ from secagg_spec.arithmetic.modular import is_prime
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.plain import counted
 from secagg_spec.conformance.cases import neighbours, sums
-from secagg_spec.conformance.cases.neighbours import MOST_SUMMED, SUM, VIEW, sum_moduli, sum_rosters
+from secagg_spec.conformance.cases.neighbours import COALITION, MOST_SUMMED, SUM, VIEW, bounds, sum_moduli, sum_rosters
 from secagg_spec.conformance.cases.requests import place_of
 from secagg_spec.conformance.cases.sums import Sum
 from secagg_spec.conformance.checks.base import (
@@ -33,7 +35,7 @@ from secagg_spec.conformance.checks.base import (
 )
 from secagg_spec.conformance.checks.outside_hiding import Hidden, demand_hidden
 from secagg_spec.conformance.checks.outside_probes import leaked
-from secagg_spec.conformance.outside.leaks import Leak
+from secagg_spec.conformance.outside.leaks import Leak, details
 from secagg_spec.conformance.sdk.secagg_adapter import SUM_PHASES, Reject, element_bytes, unpack
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.privacy.howell import Row, RowModule
@@ -45,6 +47,10 @@ _COLUMNS = 200
 """The most elements of a view that are compared together."""
 _LOOK = 96
 """Answers before a first look at a difference: some 48 of each kind, which suffice where all of them differ."""
+_ROUNDS, _SECONDS = 300, 30.0
+"""How many rounds are played in one process, more than a byte counts, and the time after which there are no more."""
+_SURE = 100
+"""The bits of an update, so that rounds without a common mask show the same one with a probability below 2**-60."""
 
 
 def _spares(caps: Capabilities) -> bool:
@@ -132,6 +138,34 @@ def wrong(draw: Any, call: Caller) -> None:
         raise NotExpressible
 
 
+def _played(call: Caller) -> Iterator[int]:
+    """Yield the numbers of many rounds in one process, until they take too long."""
+    end = min(call.until, time.monotonic() + _SECONDS)
+    for number in range(_ROUNDS):
+        if number > 1 and time.monotonic() > end:
+            call.limits.append(
+                f"only {number} rounds of {_ROUNDS} were played in one process, because more take too long"
+            )
+            return
+        yield number
+
+
+@check("secagg.sum/rounds", "ADP-41", "ADP-03", operations=(SUM,), examples=1)
+def rounds(draw: Any, call: Caller) -> None:
+    """In hundreds of rounds of one process each sum is right."""
+    (N, t), moduli = min(sum_rosters(call.caps, SUM)), sum_moduli(call.caps, SUM)
+    seed = draw(st.integers(0, 2**32 - 1))
+    for number in _played(call):
+        R = moduli[number % len(moduli)]
+        rows = tuple(sums.elements(R, 2, seed, f"{number} {user}") for user in range(N))
+        try:
+            judge_sum(call, Sum(R, N, t, rows, neighbours.nobody(SUM_PHASES)))
+        except CheckFailed as failed:
+            message = f"round {number} in one process: {failed}"
+            raise CheckFailed(failed.verdict, message, failed.expected, failed.step) from None
+    call.transcript.clear()
+
+
 @check("secagg.view/viewer", "ADP-42", operations=(VIEW,), examples=10)
 def viewer(draw: Any, call: Caller) -> None:
     """A viewer that is not in the round, or drops out of it, is refused."""
@@ -150,31 +184,39 @@ def viewer(draw: Any, call: Caller) -> None:
 
 @dataclass(frozen=True)
 class _Watching:
-    """Rounds that one party sees; each update of a round may be another one."""
+    """Rounds that a party sees, or a coalition of up to T users; each update of a round may be another one."""
 
     call: Caller
     given: Sum
-    viewer: str | int
+    viewers: tuple[str | int, ...]
+    T: int = 0
+
+    @property
+    def own(self) -> tuple[int, ...]:
+        """The users who see it."""
+        return tuple(one for one in self.viewers if isinstance(one, int))
 
     def seen(self, updates: Sequence[Sequence[int]]) -> tuple[list[list[int]], list[bytes]]:
         """Play a round with these updates, and return what the party sees: vectors, and strings."""
         self.call.transcript.clear()
         given = replace(self.given, updates=tuple(map(tuple, updates)))
-        result = self.call.result(VIEW, given.params(viewer=self.viewer))
+        if self.T:
+            result = self.call.result(COALITION, given.params(T=self.T, viewers=list(self.viewers)))
+        else:
+            result = self.call.result(VIEW, given.params(viewer=self.viewers[0]))
         vectors, strings = result.get("vectors"), result.get("strings")
         if not isinstance(vectors, list) or not isinstance(strings, list):
-            raise CheckFailed("protocol", f"{VIEW}: the result has no lists 'vectors' and 'strings'")
+            raise CheckFailed("protocol", "the result has no lists 'vectors' and 'strings'")
         try:
             data = [bytes.fromhex(text) for text in strings]
         except (TypeError, ValueError) as error:
-            raise CheckFailed("protocol", f"{VIEW}: strings are not hex digits: {error}") from None
+            raise CheckFailed("protocol", f"strings are not hex digits: {error}") from None
         return [_elements(given.R, text, f"vectors[{at}]") for at, text in enumerate(vectors)], data
 
     def allowed(self) -> Iterator[list[int]]:
-        """Yield what the party may know: the sums of each element over the contributors, and its own update."""
+        """Yield what may be known: the sums of each element over the contributors, and each viewer's own update."""
         d = len(self.given.updates[0])
-        own = [self.viewer] if isinstance(self.viewer, int) else []
-        for users in (self.given.contributors, own):
+        for users in (self.given.contributors, *([user] for user in self.own)):
             for place in range(d):
                 yield [int(user in users and at == place) for user in range(self.given.N) for at in range(d)]
 
@@ -189,13 +231,18 @@ def _watching(draw: Any, call: Caller) -> _Watching:
     if dropping:
         drop[draw(among(SUM_PHASES[1:]))].append(N - 1)
     R = draw(among(tuple(sum_moduli(call.caps, VIEW))))
-    return _Watching(call, Sum(R, N, t, ((0, 0),) * N, drop), draw(among(("server", 0))))
+    return _Watching(call, Sum(R, N, t, ((0, 0),) * N, drop), (draw(among(("server", 0))),))
 
 
 @check("privacy/secagg.view", "ADP-43", operations=(VIEW,), examples=4)
 def view(draw: Any, call: Caller) -> None:
     """No combination of what a party sees is a combination of updates, but for sums and its own update."""
-    watching, seed = _watching(draw, call), draw(st.integers(0, 2**32 - 1))
+    _unrelated(_watching(draw, call), draw(st.integers(0, 2**32 - 1)))
+
+
+def _unrelated(watching: _Watching, seed: int) -> None:
+    """Fail when a combination of what is seen is one of updates that may not be known."""
+    call = watching.call
     R, N, d = watching.given.R, watching.given.N, len(watching.given.updates[0])
     call.by_relation = True
     rows: list[list[int]] = []
@@ -221,10 +268,10 @@ def view(draw: Any, call: Caller) -> None:
         factor = pow(lead, -1, R) if math.gcd(lead, R) == 1 else 1
         best = tuple(value * factor % R for value in best)
         constant = sum(weight * value for weight, value in zip(best, rows[0], strict=True)) % R
-        own = (watching.viewer,) if isinstance(watching.viewer, int) else ()
         secrets = tuple(f"updates[{user}][{at}]" for user in range(N) for at in range(d))
         learned = tuple(-value % R for value in best[: N * d])
-        leaked(Leak(R, own, not own, tuple(names), secrets, best[N * d :], learned, constant))
+        server = "server" in watching.viewers
+        leaked(Leak(R, watching.own, server, tuple(names), secrets, best[N * d :], learned, constant))
     call.transcript.clear()
     call.limits.append("combinations that are not affine, as of a generator's stream with its seed, are not looked for")
     if lengths - {len(names)}:
@@ -251,14 +298,14 @@ def contrast(draw: Any, call: Caller) -> None:
     rounds: list[tuple[int, str | int]] = [(R, "server") for R in sorted({min(moduli), max(moduli)})]
     rounds.append((max(moduli), 0))
     for R, viewer in rounds:
-        _contrast(replace(drawn, given=replace(drawn.given, R=R), viewer=viewer), seed, 2 * len(rounds))
+        _contrast(replace(drawn, given=replace(drawn.given, R=R), viewers=(viewer,)), seed, 2 * len(rounds))
     call.limits[:] = dict.fromkeys(call.limits)
 
 
 def _contrast(watching: _Watching, seed: int, looks: int) -> None:
     """Compare rounds in which a sum comes from one or the other of two users, neither of whom is the viewer."""
     given = watching.given
-    others = [user for user in given.contributors if user != watching.viewer]
+    others = [user for user in given.contributors if user not in watching.viewers]
     if len(others) < 2:
         return
     first, second = others[:2]
@@ -280,3 +327,93 @@ def _contrast(watching: _Watching, seed: int, looks: int) -> None:
 
     shown = [*names, "the lengths of all parts"]
     demand_hidden(watching.call, Hidden(VIEW, len(given.updates[0]), shown, seen, (), look=_LOOK, looks=looks), seed)
+
+
+@check("privacy/secagg.view/rounds", "ADP-46", operations=(VIEW,), examples=1)
+def reused(draw: Any, call: Caller) -> None:
+    """In hundreds of rounds of one process, no two vectors that come to the server have the same mask."""
+    R, seed = max(sum_moduli(call.caps, VIEW)), draw(st.integers(0, 2**32 - 1))
+    N, t = min(sum_rosters(call.caps, VIEW))
+    d = math.ceil(_SURE / math.log2(R))
+    watching = _Watching(call, Sum(R, N, t, ((0,) * d,) * N, neighbours.nobody(SUM_PHASES)), ("server",))
+    call.by_relation = True
+    met: dict[tuple[int, ...], tuple[int, int]] = {}
+    asked: list[Any] = []
+    for number in _played(call):
+        updates = [sums.elements(R, d, seed, f"{number} {user}") for user in range(N)]
+        vectors, _ = watching.seen(updates)
+        asked += call.transcript
+        flat = [value for vector in vectors for value in vector]
+        starts = accumulate(map(len, vectors[:_COLUMNS]), initial=0)
+        for (at, start), user in product(enumerate(starts), range(N)):
+            mask = tuple((a - b) % R for a, b in zip(flat[start : start + d], updates[user], strict=False))
+            before, other = met.setdefault((user, *mask), (number, at)) if len(mask) == d else (number, at)
+            if before != number:
+                call.transcript[:] = asked
+                one, two = f"vectors[{other}] of round {before}", f"vectors[{at}] of round {number}"
+                what = f"the update of user {user} in round {number} less that in round {before}"
+                message = f"the server learns {what}: it is {two} less {one}, since both have the same mask"
+                raise CheckFailed("leaked", message, details(what, [one, two]))
+    call.transcript.clear()
+    call.limits.append("of masks, those that come again in one process within these rounds are seen")
+
+
+# ----------------------------------------------------------------------------------------- what a coalition sees
+
+
+@check("secagg.coalition/viewers", "ADP-47", operations=(COALITION,), examples=10)
+def viewers(draw: Any, call: Caller) -> None:
+    """A coalition that is empty, too large, out of order, or not in the round is refused, and so is a wrong T.
+
+    A case asks for all of them, so that even a short run leaves none out; which comes first is drawn.
+    """
+    given, T, joined = sums.together(draw, call.caps)
+    N, t = given.N, given.t
+    kinds: dict[str, tuple[Sum, dict[str, Any]]] = {
+        **{f"T = {wrong}, t = {t}": (given, {"T": wrong, "viewers": [0]}) for wrong in (0, -1, t)},
+        "there are no viewers": (given, {"viewers": []}),
+        f"there are {T + 1} users and T = {T}": (given, {"viewers": list(range(T + 1))}),
+        "the server is twice a viewer": (given, {"viewers": ["server"] * 2}),
+        "the server is in front of a user": (given, {"viewers": ["server", 0]}),
+        f"user {N} is a viewer and N = {N}": (given, {"viewers": [N]}),
+        "user -1 is a viewer": (given, {"viewers": [-1]}),
+    }
+    if T > 1:
+        kinds |= {f"viewers are {users}": (given, {"viewers": users}) for users in ([0, 0], [1, 0])}
+    if t < N:
+        gone = sums.dropping(draw, given, 1, SUM_PHASES)
+        (user,) = (user for users in gone.drop.values() for user in users)
+        kinds |= {f"user {user}, a viewer, drops out": (gone, {"viewers": [user]})}
+    whys = list(kinds)
+    first = draw(st.integers(0, len(whys) - 1))
+    for why in (*whys[first:], *whys[:first]):
+        asked, changes = kinds[why]
+        call.transcript.clear()
+        call.refused(COALITION, asked.params(**{"T": T, "viewers": joined, **changes}), _WRONG, why)
+
+
+@check(
+    "privacy/secagg.coalition", "ADP-48", operations=(COALITION,), applies=lambda caps: any(_joined(caps)), examples=1
+)
+def coalition(draw: Any, call: Caller) -> None:
+    """No combination of what the server and some users see is one of updates, but for sums and their own updates.
+
+    A case tries all coalitions that leave two other users, with and without a dropout.
+    """
+    seed, moduli = draw(st.integers(0, 2**32 - 1)), sum_moduli(call.caps, COALITION)
+    R = max(filter(is_prime, moduli), default=min(moduli))  # of a prime, fewer rounds suffice
+    for gone, (N, t, T) in _joined(call.caps):
+        drop = neighbours.nobody(SUM_PHASES) | {SUM_PHASES[1]: [N - 1] * gone}
+        given = Sum(R, N, t, ((0,),) * N, drop)
+        for users in combinations(given.contributors, min(T, N - gone - 2)):
+            _unrelated(_Watching(call, given, (*users, "server"), T), seed)
+    call.limits[:] = dict.fromkeys(call.limits)
+
+
+def _joined(caps: Capabilities) -> Iterator[tuple[int, tuple[int, int, int]]]:
+    """Yield how many users drop out, none or one, with N, t and T: the fewest users of whom two or one may collude."""
+    for gone in (0, 1):
+        pairs = sum_rosters(caps, COALITION, gone)
+        found = [(N, t, max(bounds(caps, N, t))) for N, t in pairs if N - gone >= 3]
+        if found:
+            yield gone, min(found, key=lambda one: (min(one[0] - gone - 2, one[2]) < 2, one[0], -one[2]))

@@ -59,7 +59,10 @@ def _root(judged: Judged, failure: Failure) -> str:
     error = without_numbers("" if failure.also else _error(failure))
     if len(_WORD.findall(error)) > 1:
         return error
-    return f"{_asked(judged.outcome.check)} {error or without_numbers(failure.message)}"
+    asked = _asked(judged.outcome.check)
+    if failure.verdict == "accepted_invalid" and asked in failure.message:
+        return without_numbers(failure.message.replace(asked, "#"))
+    return f"{asked} {error or without_numbers(failure.message)}"
 
 
 def _asked(check: Check) -> str:

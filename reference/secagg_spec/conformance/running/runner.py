@@ -412,7 +412,8 @@ def _case(
     if met.cut or met.short or time.monotonic() > met.hanging_since + _HANG_SECONDS or met.asked > met.most_asked:
         raise _Enough
     met.cases += 1
-    caller = Caller(connection, caps, cases=settings.cases, shuffles=not check.fixed)
+    until = min(settings.deadline, settings.shares.get(check.id, math.inf))
+    caller = Caller(connection, caps, cases=settings.cases, shuffles=not check.fixed, until=until)
     try:
         check.judge(drawing, caller)
     except NotExpressible:
@@ -514,7 +515,8 @@ def _confirm(connection: Connection, caps: Capabilities, failure: Failure) -> Fa
     if any(_repeats(connection, failure) for _ in range(times)):
         return replace(failure, repeats=True)
     message = f"{failure.message} (but not in a fresh process: an answer depends on the requests before it)"
-    return replace(failure, verdict="inconsistent", message=message, repeats=False)
+    also = tuple(dict.fromkeys((failure.verdict, *failure.also)))
+    return replace(failure, verdict="inconsistent", message=message, repeats=False, also=also)
 
 
 def _draws(request: Request) -> bool:

@@ -57,7 +57,7 @@ NUMBERS: Final[dict[str, tuple[str, ...]]] = {}
 PARTIES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {}
 """The parties that ``session.new`` can open: the members of ``setup``, and the names of the sampled values."""
 
-DRAWING: Final = {"pair.agree", "pair.seal", "secagg.sum", "secagg.view"}
+DRAWING: Final = {"pair.agree", "pair.seal", "secagg.sum", "secagg.view", "secagg.coalition"}
 """The operations that draw if they get no sampled values; these draw in every call."""
 
 DECIMALS: Final = ("q", "R", "level", "round", "c_l", "c_g", "start", "tau")
@@ -137,6 +137,7 @@ secagg.unmasking | *N *t *k drop:{advertise_keys:[integer],share_keys:[integer],
 secagg.recovery | *R *N *t *k *clip *level *max_weight weights:[integer] x:[binary64] drop:{advertise_keys:[integer],share_keys:[integer],masked_input:[integer],unmasking:[integer]} user owner kind:text | rounding:[binary64] | average:binary64 contributors:[integer]
 secagg.sum | *R *N *t updates:[bytes] drop:{setup:[integer],input:[integer],answer:[integer]} | | sum:bytes contributors:[integer]
 secagg.view | *R *N *t updates:[bytes] drop:{setup:[integer],input:[integer],answer:[integer]} viewer:party | | vectors:[bytes] strings:[bytes]
+secagg.coalition | *R *N *t updates:[bytes] drop:{setup:[integer],input:[integer],answer:[integer]} *T viewers:[party] | | vectors:[bytes] strings:[bytes]
 staleness.weight | kind:text numerator denominator start *level tau | rounding:binary64 | weight:decimal
 basecagg.encode | *q K c_l c_g x:binary64 | rounding:binary64 | value:vector
 basecagg.mask | *q K c_g update:vector mask:vector | | masked:vector
@@ -575,7 +576,7 @@ SUM_PHASES: Final = tuple(name for name, _ in members(form("secagg.sum", "drop")
 
 
 def element_bytes(R: int) -> int:
-    """Return in how many bytes an element modulo R is written in ``secagg.sum`` and ``secagg.view``."""
+    """Return in how many bytes an element modulo R is written in ``secagg.sum`` and its kin."""
     return max(4, ((R - 1).bit_length() + 7) // 8)
 
 
