@@ -185,10 +185,11 @@ def reconstruct_numbers(draw: Any, call: Caller) -> None:
 
 @check("shamir.reconstruct/too-few", "SHM-09", operations=(_BACK,), applies=_has_shares(), examples=25)
 def too_few(draw: Any, call: Caller) -> None:
-    """Fewer than t shares are refused."""
+    """Fewer than t shares are refused; in each case t - 1 are tried first, since few code bases stumble over those."""
     sharing = _shared(draw, call)
-    users = strategies.subset(draw, range(len(sharing.shares)), 0, sharing.t - 1)
-    call.refused(_BACK, sharing.params(users), TOO_FEW, f"{len(users)} shares are fewer than t = {sharing.t}")
+    for size in (sharing.t - 1, draw(st.integers(0, sharing.t - 1))):
+        users = strategies.subset(draw, range(len(sharing.shares)), size, size)
+        call.refused(_BACK, sharing.params(users), TOO_FEW, f"{size} shares are fewer than t = {sharing.t}")
 
 
 @check("shamir.reconstruct/twice", "SHM-02", operations=(_BACK,), applies=_has_shares(), examples=25)
