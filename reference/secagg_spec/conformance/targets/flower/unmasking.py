@@ -15,8 +15,7 @@ SETUP, SHARE_KEYS, COLLECT, UNMASK = STAGES
 DEFAULTS = {"clipping_range": 8.0, "target_range": 2**22, "mod_range": 2**32, "max_weight": 1000.0}
 """The values that the workflow sends with its own defaults."""
 _LONGEST_SEED_SHARE = 200
-"""A share of a 32-byte seed has 52 bytes; a share of a private key, which is a text of 306 bytes, has 324.
-Pickled ones are longer: LENGTHS."""
+"""A share of a 32-byte seed has 52 bytes, one of a private key (306 bytes) 324; pickled, 85 to 88 and 476 or more."""
 
 
 @dataclass(frozen=True)
