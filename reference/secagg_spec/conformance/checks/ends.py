@@ -12,8 +12,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.quantizer import MAX_LEVEL
+from secagg_spec.arithmetic.wide import MAX_WIDE
 from secagg_spec.conformance.adapter.capabilities import Capabilities, ranged
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.checks.base import REGISTRY, Caller, Check, check
@@ -42,7 +42,7 @@ def _ends_of(caps: Capabilities, operation: str, name: str) -> list[int]:
     declared = allowed.values if allowed.values is not None else (allowed.low, allowed.high)
     usual = () if name == "N" and operation.startswith(_SLOW) else _ENDS.get(name, ())
     numbers = [*usual, *(end for end in declared if isinstance(end, int))]
-    return [end for end in numbers if end <= MAX_MODULUS]
+    return [end for end in numbers if end <= MAX_WIDE]
 
 
 def _at(caps: Capabilities, operations: tuple[str, ...], name: str, value: int) -> Capabilities:
@@ -81,6 +81,7 @@ def _again(chosen: Check) -> None:
 
     judge.__doc__ = f"{chosen.text} This check fixes one parameter at an end of its range, or N above 255."
     kwargs: Any = {"operations": chosen.operations, "applies": lambda caps: any(narrowings(caps, chosen))}
+    kwargs["wide"] = chosen.wide
     check(f"{chosen.id}/ends", *chosen.clauses, examples=30, **kwargs)(judge)
 
 

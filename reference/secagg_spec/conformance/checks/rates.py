@@ -120,8 +120,8 @@ def _packed(call: Caller, operation: str, params: dict[str, Any], wanted: list[F
 @_rate(_QUANTIZE, "QNT-11", applies=lambda caps: _stochastic(caps) and bool(roundable(caps)))
 def quantised(draw: Any, call: Caller) -> Asker:
     """Of many equal numbers, the part that is rounded up equals their fractional part."""
-    level, weight = strategies.level(draw, call.caps, _QUANTIZE), strategies.weight(draw, call.caps)
-    scale = {"q": strategies.modulus(draw, call.caps, _QUANTIZE), "level": level, "weight": weight}
+    weight = strategies.weight(draw, call.caps)
+    scale = {**dict(zip(("q", "level"), strategies.scale(draw, call.caps, _QUANTIZE), strict=True)), "weight": weight}
     scale = scale if scale["q"] > 2 * weight else roundable(call.caps)[0]
     x, wanted = _numbers(draw, (scale["q"] - 1) // 2 // scale["weight"], scale["level"])
     return _packed(call, _QUANTIZE, {**scale, "x": pack_reals(x)}, wanted)
