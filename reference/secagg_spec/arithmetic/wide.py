@@ -3,7 +3,7 @@
 `Ring` and `PrimeField` of `modular` stay below 2**32, where the text's protocols are. Code that takes a ring takes
 these as well, and is exact with them, but slow.
 
-Source: spec/adapter.md, section 3 (ADP-46, ADP-47); spec/conventions.md, section 2.
+Source: spec/adapter.md, section 2 (large moduli); spec/conventions.md, sections 2 to 4.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def objects(values: list[int]) -> NDArray[Any]:
 
 
 def quantize(x: RealArray, *, level: int, ring: Ring, weight: int, rounding: RealArray) -> NDArray[Any]:
-    """Return what `quantizer.quantize` returns, also in a wide ring, and there for levels up to 2**521 (ADP-47).
+    """Return what `quantizer.quantize` returns, also in a wide ring, and there for levels up to 2**521.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def quantize(x: RealArray, *, level: int, ring: Ring, weight: int, rounding: Rea
 
 
 def dequantize(values: NDArray[Any], *, level: int, ring: Ring, format: Format = "binary64") -> NDArray[np.floating]:
-    """Return what `quantizer.dequantize` returns, also in a wide ring, and there for levels up to 2**521 (ADP-47).
+    """Return what `quantizer.dequantize` returns, also in a wide ring, and there for levels up to 2**521.
 
     Raises
     ------

@@ -26,7 +26,7 @@ POLICIES: Mapping[str, tuple[str, ...]] = {
     "average.weights": ("exact", "quantised"),
     "unmasking.own_share": ("held", "none"),
 }
-INTEGER_RANGES = ("N", "D", "U", "T", "K", "weight", "t", "n", "k", "clip", "max_weight")
+INTEGER_RANGES = ("N", "D", "U", "T", "weight", "t", "n", "k", "clip", "max_weight")
 DECIMAL_RANGES = ("q", "level", "R", "levels")
 WIDENED = ("q", "level")
 """What may be declared above 2**32, of the operations whose names begin with `WIDE`."""

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from hypothesis import strategies as st
 
+from secagg_spec.arithmetic.levels import MAX_LEVELS
 from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring, is_prime
 from secagg_spec.arithmetic.quantizer import MAX_LEVEL
 from secagg_spec.arithmetic.shamir import MAX_HOLDERS
@@ -155,6 +156,14 @@ def levels(caps: Capabilities, operation: str, q: int = MAX_WIDE) -> list[int]:
     candidates = allowed.values if allowed.values is not None else listed
     known = [c for c in candidates if 1 <= c <= MAX_WIDE and c in allowed]
     return [c for c in known if c <= MAX_LEVEL or (q > MAX_MODULUS and int(float(c)) == c)]
+
+
+def level_counts(caps: Capabilities, usual: Sequence[int] = (2,)) -> list[int]:
+    """Return numbers of levels that ``quantize.levels`` declares: usual ones, and the ends of the declared range."""
+    allowed = caps.range("quantize.levels", "levels")
+    ends = [end for end in (allowed.low, allowed.high) if end is not None]
+    known = dict.fromkeys(allowed.values if allowed.values is not None else (*usual, *ends))
+    return [K for K in known if 2 <= K <= MAX_LEVELS and K in allowed]
 
 
 def scale(draw: Any, caps: Capabilities, operation: str) -> tuple[int, int]:
@@ -529,6 +538,7 @@ def possible(
         "level": lambda: levels(caps, names[0], max(space.moduli(prime=False), default=0)),
         "weight": lambda: weights(caps),
         "format": lambda: formats(caps),
+        "levels": lambda: level_counts(caps),
         "t": lambda: holders(space, spare),
         "strategy": lambda: [name for name in STRATEGIES if name in space.range("strategy")],
         **{name: partial(_sizes, caps, names[0], name) for name in ranged(names[0]) if (names[0], name) in _SIZES},

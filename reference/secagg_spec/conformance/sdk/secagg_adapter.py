@@ -150,7 +150,7 @@ basa.seal | R N T d K S c_l c_g tau_max kind:text numerator denominator start ti
 basa.open | R N T d K S c_l c_g tau_max kind:text numerator denominator start timeouts:text session:bytes round sender from to purpose:text private:bytes box:bytes | | seed:bytes
 basa.recover | R N T d K S c_l c_g tau_max kind:text numerator denominator start timeouts:text session:bytes round accepted:[integer] weights:vector masked:[vector] own:[bytes] skipped:[(integer,integer,bytes)] | | sum:vector average:binary64
 basa.epochs | R N T d K S c_l c_g tau_max kind:text numerator denominator start timeouts:text session:bytes round updates:[vector] schedule:[visit] | roundings:binary64 | epochs:[epoch]
-quantize.levels | levels:decimal range:binary64 clip:flag x:binary64 | rounding:binary64 | value:vector
+quantize.levels | *levels:decimal range:binary64 clip:flag x:binary64 | rounding:binary64 | value:vector
 segment.plan | N D T t d sizes:[integer] subgroups:[integer] levels:[integer] range:binary64 matrix:text | | members:[[integer]] lengths:[integer] matrix:[[integer]] levels:[[integer]] moduli:[[decimal]]
 heterosag.average | range:binary64 levels:[integer] counts:[integer] sums:[vector] method:text trim | | segment:binary64
 heterosag.request | N D T t d sizes:[integer] subgroups:[integer] levels:[integer] range:binary64 matrix:text requests:[[integer]] | | answers:[answered]

@@ -1,4 +1,4 @@
-"""The reference's arithmetic with moduli above 2**32, as an adapter that tests the kit (spec/adapter.md, ADP-46)."""
+"""The reference's arithmetic with moduli above 2**32, as an adapter that tests the kit (spec/adapter.md, section 2)."""
 
 from __future__ import annotations
 
