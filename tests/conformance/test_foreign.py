@@ -297,6 +297,9 @@ def test_moduli_above_32_bits_count_only_where_they_are_declared() -> None:
     assert streams.narrow is streams
 
 
+TOO_MANY = (65537, 10**6 + 3, 2**31)
+
+
 @pytest.mark.requirement("HSA-08", "ADP-06")
 @pytest.mark.parametrize(("allowed", "right"), [({"values": ["16", "256"]}, True), ({"max": "300"}, True), ({}, False)])
 def test_a_quantiser_of_few_levels_is_judged_within_them(allowed: dict[str, Any], right: bool) -> None:
@@ -307,7 +310,7 @@ def test_a_quantiser_of_few_levels_is_judged_within_them(allowed: dict[str, Any]
     def answer(request: Any) -> dict[str, Any]:
         if request["op"] == "hello":
             return {"id": request["id"], "result": hello}
-        if request["op"] == "quantize.levels" and request["params"].get("levels") not in map(str, range(2, 301)):
+        if request["op"] == "quantize.levels" and request["params"].get("levels") in map(str, TOO_MANY):
             return {"id": request["id"], "unsupported": True}
         return (
             whole.answer(request)

@@ -65,7 +65,7 @@ class Ring:
 
     def __init__(self, modulus: int) -> None:
         self.modulus = validate.integer("modulus", modulus, 2, MAX_MODULUS)
-        self._m: Any = np.uint64(self.modulus)
+        self._m = np.uint64(self.modulus)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.modulus})"

@@ -37,7 +37,7 @@ class WideRing(Ring):
 
     def __init__(self, modulus: int) -> None:
         self.modulus = validate.integer("modulus", modulus, 2, MAX_WIDE)
-        self._m: Any = self.modulus
+        self._m = self.modulus  # type: ignore[assignment] # Python integers, like the elements
 
     def check(self, name: str, value: object, shape: tuple[int | None, ...] | None) -> NDArray[Any]:
         """Return `value` when it is an array of elements of this ring with the given shape (MOD-06, MOD-07)."""
@@ -53,7 +53,7 @@ class WideRing(Ring):
     def sum(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return the sum of the rows of an (n, d) array, n >= 0: d elements (MOD-03)."""
         rows = self.check("rows", rows, (None, None))
-        return np.add.reduce(rows, axis=0, initial=0) % self._m  # type: ignore[no-any-return]
+        return np.add.reduce(rows, axis=0, initial=0) % self._m
 
     def matmul(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         """Return the exact product of an (m, k) and a (k, n) array, shape (m, n) (MOD-04)."""
@@ -73,7 +73,7 @@ class WideRing(Ring):
         for value in values.flat:
             if not low <= value <= high:
                 raise OutOfRange("values", value, f"in [{low}, {high}] for the modulus {self.modulus}")
-        return objects(values.ravel().tolist()).reshape(values.shape) % self._m  # type: ignore[no-any-return]
+        return objects(values.ravel().tolist()).reshape(values.shape) % self._m
 
     def decode_signed(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return x for x <= (R - 1) // 2 and x - R otherwise (QNT-06)."""

@@ -140,8 +140,8 @@ class Capabilities:
             cut = replace(self, wide=False)
             ranges = [(name, parameter) for name in self.operations for parameter in WIDENED]
             alike = all(cut.range(*one) == self.range(*one) for one in ranges)
-            self.kept["narrow"] = self if alike else cut
-        narrow: Capabilities = self.kept["narrow"]
+            self.kept["narrow"] = {"caps": self if alike else cut}
+        narrow: Capabilities = self.kept["narrow"]["caps"]
         return narrow
 
     def declares(self, operation: str, params: Mapping[str, Any]) -> bool:

@@ -67,8 +67,7 @@ def moduli(allowed: Range, *, prime: bool, above: int = 1) -> tuple[int, ...]:
     else:
         low, high = max(allowed.low or 2, above + 1, 2), min(allowed.high or MAX_MODULUS, MAX_WIDE)
         listed = (*PRIMES, *WIDE_PRIMES) if prime else (*PRIMES, *COMPOSITES, *WIDE_PRIMES, *WIDE_COMPOSITES)
-        listed = tuple(q for q in listed if q <= high)
-        candidates = [*listed, *_near(low, low, high, prime), *_near(high, low, high, prime)]
+        candidates = [*(q for q in listed if q <= high), *_near(low, low, high, prime), *_near(high, low, high, prime)]
     known = dict.fromkeys(q for q in candidates if above < q <= MAX_WIDE and q in allowed)
     return tuple(q for q in known if is_prime(q) or not prime)
 

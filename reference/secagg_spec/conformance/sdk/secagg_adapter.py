@@ -585,7 +585,7 @@ def element_bytes(R: int) -> int:
 
 def wide_bytes(operation: str, params: dict[str, Any]) -> int:
     """Return how many bytes each element of the vectors of a request has: 4, or more for a modulus above 2**32."""
-    q = params.get("q")
+    q = str(params.get("q"))
     wide = operation.startswith(WIDE) and _is_decimal(q, _DIGITS_OF_WIDE) and int(q) > 2**32
     return element_bytes(int(q)) if wide else 4
 

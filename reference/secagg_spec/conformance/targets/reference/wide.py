@@ -30,10 +30,11 @@ def build() -> Adapter:
         built.operation(f"field.{method}", ranges={"q": _ANY})(adapter.refusing(_elementwise(method)))
     built.operation("field.matmul", ranges={"q": _ANY})(adapter.refusing(_matmul))
     built.operation("field.inverse", ranges={"q": _PRIME})(adapter.refusing(_inverse))
-    for name, handler in (("mds.encode", _encode), ("mds.decode", _decode)):
-        built.operation(name, ranges={"q": _PRIME})(adapter.refusing(handler))
-    for name, handler in (("quantizer.quantize", _quantize), ("quantizer.dequantize", _dequantize)):
-        built.operation(name, ranges={"q": _ANY, "level": _LEVELS})(adapter.refusing(handler))
+    built.operation("mds.encode", ranges={"q": _PRIME})(adapter.refusing(_encode))
+    built.operation("mds.decode", ranges={"q": _PRIME})(adapter.refusing(_decode))
+    both = {"q": _ANY, "level": _LEVELS}
+    built.operation("quantizer.quantize", ranges=both)(adapter.refusing(_quantize))
+    built.operation("quantizer.dequantize", ranges=both)(adapter.refusing(_dequantize))
     built.operation("prg.expand", ranges={"q": _ANY})(adapter.refusing(_expand))
     return built
 
