@@ -11,6 +11,7 @@ import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from hashlib import sha256, shake_256
 from itertools import count
@@ -140,7 +141,7 @@ def ring(N: int) -> list[tuple[int, int]]:
     return [(i, (i + 1) % N) for i in range(N)]
 
 
-NOBODY_MAY_LEAVE = {"parameter_sets": [{"N": N, "t": N} for N in range(3, 9)]}
+NOBODY_MAY_LEAVE: dict[str, Any] = {"parameter_sets": [{"N": N, "t": N} for N in range(3, 9)]}
 
 
 def modulo_2_64(wrong: bool) -> Adapter:
@@ -525,7 +526,49 @@ def base64_inside(wrong: bool) -> Adapter:
     return adapter
 
 
+def mersenne_127(wrong: bool) -> Adapter:
+    """Arithmetic modulo 2^127 - 1, in limbs of 64 bits. Wrong: the upper limb of a product is cut by a bit."""
+    q, adapter = 2**127 - 1, Adapter("mersenne 127", "1", randomness="none", policy={"quantizer.rounding": "nearest"})
+    only: dict[str, Any] = {"ranges": {"q": {"values": [str(q)]}}}
+
+    def read(given: str, *texts: str) -> list[list[int]]:
+        reject(int(given) != q, "another modulus")
+        rows = [unpack(text, 16) for text in texts]
+        if any(value >= q for row in rows for value in row):
+            raise Reject("noncanonical", "an element is not below q")
+        if len(set(map(len, rows))) > 1:
+            raise Reject("length_mismatch", "vectors of two lengths")
+        return rows
+
+    @adapter.operation("field.multiply", **only)
+    def multiply(q: str, a: str, b: str) -> dict[str, Any]:
+        mask = 2**253 - 1 if wrong else 2**254 - 1
+        products = ((x * y) & mask for x, y in zip(*read(q, a, b), strict=True))
+        return {"value": pack([product % int(q) for product in products], 16)}
+
+    @adapter.operation("field.inverse", **only)
+    def inverse(q: str, a: str) -> dict[str, Any]:
+        (values,) = read(q, a)
+        reject(0 in values, "0 has no inverse")
+        return {"value": pack([pow(value, -1, int(q)) for value in values], 16)}
+
+    @adapter.operation("quantizer.quantize", ranges={**only["ranges"], "level": {"values": [str(2**64), str(2**20)]}})
+    def quantize(q: str, level: str, weight: int, x: str) -> dict[str, Any]:
+        reject(int(q) != 2**127 - 1 or int(level) not in (2**64, 2**20) or not 1 <= weight < 2**31, "no such scale")
+        values = []
+        for number in unpack_reals(x):
+            if not math.isfinite(number * int(level)):
+                raise Reject("out_of_range", "not finite")
+            values.append(round(Fraction(number) * int(level)))
+            if abs(values[-1]) * weight > int(q) // 2:
+                raise Reject("out_of_range", "the sum could wrap")
+        return {"value": pack([value % int(q) for value in values], 16)}
+
+    return adapter
+
+
 FOREIGN = [
+    Foreign("mersenne-127", mersenne_127, "field.multiply/exact"),
     Foreign("modulo-2-64", modulo_2_64, "privacy/secagg.view/contrast"),
     Foreign("integers", integers, "secagg.sum/exact"),
     Foreign("ring-graph", ring_graph, "secagg.sum/exact"),

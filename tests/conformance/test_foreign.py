@@ -13,14 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secagg_spec.conformance.adapter.capabilities import shake_hands
 from secagg_spec.conformance.adapter.connection import DirectConnection, declaration
-from secagg_spec.conformance.adapter.wire import AdapterUnusable
+from secagg_spec.conformance.adapter.wire import AdapterUnusable, Answer
+from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.checks import sums as checked_sums
 from secagg_spec.conformance.reports import report
 from secagg_spec.conformance.running.expectations import Judged
 from secagg_spec.conformance.running.runner import Outcome, Settings, run
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject, element_bytes, pack, unpack
+from secagg_spec.conformance.targets.reference import adapter as reference
+from secagg_spec.conformance.targets.reference import wide
 from tests.conformance import narrow
 from tests.conformance.foreign import (
     FOREIGN,
@@ -143,7 +147,7 @@ def test_of_a_large_view_it_is_said_what_was_compared() -> None:
 @pytest.mark.parametrize("bears", [1, 2])
 def test_as_many_users_are_joined_with_the_server_as_are_declared(bears: int) -> None:
     play = pairwise(ring, masked=lambda R: R)
-    sets = {"parameter_sets": [{"N": 5, "t": 5}]}
+    sets: dict[str, Any] = {"parameter_sets": [{"N": 5, "t": 5}]}
     adapter = summing("ring", play, lambda N: bears, ranges={"R": {"values": ["251"]}}, **sets)
     found = outcomes(adapter, "secagg.coalition")
     if bears == 1:
@@ -158,7 +162,7 @@ def test_as_many_users_are_joined_with_the_server_as_are_declared(bears: int) ->
 @pytest.mark.parametrize(("through", "R"), [(0, "251"), (3, str(2**32)), (2, str(2**64))])
 def test_a_user_who_sees_all_masks_is_found_whoever_it_is(through: int, R: str) -> None:
     play = pairwise(every_pair, masked=lambda modulus: modulus, through=through)
-    sets = {"parameter_sets": [{"N": 4, "t": 4}]}
+    sets: dict[str, Any] = {"parameter_sets": [{"N": 4, "t": 4}]}
     adapter = summing("dealt", play, lambda N: 1, ranges={"R": {"values": [R]}}, **sets)
     message = failing(outcomes(adapter, "privacy/secagg.coalition"))["privacy/secagg.coalition"]
     assert message.startswith(f"the server with user {through} learns ")
@@ -295,7 +299,7 @@ def test_the_line_of_counts_says_how_much_cannot_be_expressed() -> None:
 def test_a_set_that_the_text_forbids_is_left_out_and_the_others_are_judged() -> None:
     adapter = Adapter("wide", "1")
     sets = [{"N": 4, "t": 4}, {"N": 4, "t": 5}, {"N": 1, "t": 1}, {"N": 5, "t": 5}]
-    whole = FOREIGN[0].build(False)
+    whole = next(one for one in FOREIGN if one.name == "modulo-2-64").build(False)
     declared = {"ranges": {"R": {"values": [str(2**64)]}}, "parameter_sets": sets}
     adapter.operation("secagg.sum", **declared)(whole._handlers["secagg.sum"])
     caps = narrow.understood(adapter.hello)
@@ -337,3 +341,73 @@ def test_keys_that_come_out_although_nobody_dropped_are_told() -> None:
     message = failing(outcomes(adapter, "secagg.unmasking/shares"))["secagg.unmasking/shares"]
     assert "shares of the seeds of [1, 2, 3] and the keys of [0] were released" in message
     assert message.endswith("the keys of [], and nobody had dropped out")
+
+
+WIDE = ("field.add", "field.multiply", "field.matmul", "mds.encode", "quantizer.quantize", "prg.expand")
+
+
+@pytest.mark.requirement("MOD-01", "MOD-03", "MOD-04", "MOD-05", "MDS-04", "MDS-05", "QNT-03", "QNT-06", "PRG-04")
+def test_the_reference_with_large_moduli_has_no_failure() -> None:
+    found = outcomes(wide.build(), cases=8)
+    assert failing(found) == {}
+    judged = {name for outcome in found.values() for name in outcome.check.operations}
+    assert judged >= set(wide.build().hello["operations"])
+
+
+@pytest.mark.requirement("MOD-03", "MOD-04", "MDS-04", "QNT-05", "PRG-04")
+@pytest.mark.parametrize("operation", WIDE)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_an_implementation_that_cuts_elements_to_64_bits_is_found(operation: str, seed: int) -> None:
+    whole = wide.build()
+
+    def cut(request: Any) -> dict[str, Any]:
+        answer = whole.answer(request)
+        if request["op"] == operation and "result" in answer and int(request["params"]["q"]) > 2**64:
+            width = element_bytes(int(request["params"]["q"]))
+            name, value = next(iter(answer["result"].items()))
+            texts = [value] if isinstance(value, str) else value
+            changed = [pack([element % 2**64 for element in unpack(text, width)], width) for text in texts]
+            answer["result"] = {name: changed if isinstance(value, list) else changed[0]}
+        return answer
+
+    settings = Settings(cases=8, seed=seed, pattern=operation)
+    _, found = run(DirectConnection(cut), settings)
+    failed = {outcome.check.id for outcome in found if outcome.failure}
+    assert any(id.startswith((f"{operation}/", "mds/")) for id in failed), failed
+
+
+@pytest.mark.requirement("ADP-06", "ADP-07")
+def test_moduli_above_32_bits_count_only_where_they_are_declared() -> None:
+    declared = {"prg.expand": {"ranges": {"q": {"values": [str(2**61 - 1), "7"]}}}, "field.add": {}}
+    hello = {**wide.build().hello, "operations": declared}
+    assert 2**61 - 1 in shake_hands(Answer("result", value=hello)).range("prg.expand", "q")
+    streams = shake_hands(Answer("result", value={**hello, "policy": {}}))
+    assert streams.range("prg.expand", "q").values == (7,)
+    assert max(strategies.Space(streams, ("field.add",)).moduli(prime=False)) == 2**32
+    assert streams.narrow is streams
+
+
+TOO_MANY = (65537, 10**6 + 3, 2**31)
+
+
+@pytest.mark.requirement("HSA-08", "ADP-06")
+@pytest.mark.parametrize(("allowed", "right"), [({"values": ["16", "256"]}, True), ({"max": "300"}, True), ({}, False)])
+def test_a_quantiser_of_few_levels_is_judged_within_them(allowed: dict[str, Any], right: bool) -> None:
+    whole = reference.build()
+    declaration = {"ranges": {"levels": allowed}} if allowed else {}
+    hello = {**whole.hello, "operations": {"quantize.levels": declaration}}
+
+    def answer(request: Any) -> dict[str, Any]:
+        if request["op"] == "hello":
+            return {"id": request["id"], "result": hello}
+        if request["op"] == "quantize.levels" and request["params"].get("levels") in map(str, TOO_MANY):
+            return {"id": request["id"], "unsupported": True}
+        return (
+            whole.answer(request)
+            if request["op"] in ("hello", "quantize.levels")
+            else {"id": request["id"], "unsupported": True}
+        )
+
+    _, found = run(DirectConnection(answer), Settings(cases=8, seed=1, pattern="quantize.levels"))
+    failed = [outcome.check.id for outcome in found if outcome.failure]
+    assert (failed == []) == right, failed

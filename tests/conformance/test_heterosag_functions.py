@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic import averages, segments
 from secagg_spec.arithmetic.levels import Range, quantize_levels
 from secagg_spec.arithmetic.participation_classes import small_class
+from secagg_spec.conformance.adapter.capabilities import shake_hands
 from secagg_spec.conformance.adapter.connection import DirectConnection
-from secagg_spec.conformance.adapter.wire import Request, pack_reals, unpack
+from secagg_spec.conformance.adapter.wire import Answer, Request, pack_reals, unpack
 from secagg_spec.conformance.cases import heterosag_functions, heterosag_sessions
 from secagg_spec.conformance.cases import heterosag_oracles as oracles
 from secagg_spec.conformance.checks import REGISTRY
@@ -35,6 +36,9 @@ from tests.quick import WHOLE
 NAMES = ("quantize.levels", "segment.plan", "heterosag.average", "heterosag.request")
 MINE = sorted(id for id in REGISTRY if set(REGISTRY[id].operations) & set(NAMES))
 COMMON = settings(deadline=None, suppress_health_check=list(HealthCheck))
+
+
+CAPS = shake_hands(Answer("result", value=reference.build().hello))
 
 
 def hello(**declared: Any) -> dict[str, Any]:
@@ -163,7 +167,7 @@ def test_the_matrices_of_the_oracle_are_those_of_the_reference(Z: int) -> None:
 @COMMON
 @given(st.data())
 def test_the_reference_carries_what_the_oracle_allows(data: Any) -> None:
-    chosen = heterosag_functions.quantised(data.draw)
+    chosen = heterosag_functions.quantised(data.draw, CAPS)
     got = quantize_levels(chosen.x, levels=chosen.levels, range=chosen.range, rounding=chosen.draws)
     for k, x, u in zip(got.tolist(), chosen.x.tolist(), chosen.draws.tolist(), strict=True):
         allowed = oracles.carried(x, chosen.levels, chosen.range, u)

@@ -58,7 +58,7 @@ class MaskCode:
             if point in seen:
                 raise ParameterError("points", point, "given to one user only")
             seen.add(int(point))
-        return np.array(points, dtype=np.uint64)
+        return np.array(points, dtype=self.field.dtype)
 
     def share_length(self, d: int) -> int:
         """Return L = ceil(d / (U - T)), the length of a share of a vector of `d` elements, d >= 1 (MDS-03)."""
@@ -69,7 +69,7 @@ class MaskCode:
         mask = self.field.check("mask", mask, (None,))
         length = self.share_length(mask.size)
         missing = length * (self.U - self.T) - mask.size
-        padded = np.concatenate([mask, np.zeros(missing, dtype=np.uint64)]) if missing else mask
+        padded = np.concatenate([mask, self.field.zeros(missing)]) if missing else mask
         return padded.reshape(self.U - self.T, length)
 
     def encode(self, mask: UintArray, noise: UintArray) -> UintArray:
@@ -86,7 +86,7 @@ class MaskCode:
         """
         rows = self.sub_masks(mask)
         noise = self.field.check("noise", noise, (self.T, rows.shape[1]))
-        shares = np.empty((self.N, rows.shape[1]), dtype=np.uint64)
+        shares = np.empty((self.N, rows.shape[1]), dtype=self.field.dtype)
         for left in range(0, rows.shape[1], _COLUMNS):
             part = slice(left, left + _COLUMNS)
             shares[:, part] = self.field.matmul(
@@ -120,7 +120,7 @@ class MaskCode:
         if len(chosen) < self.U:
             raise TooFewSurvivors(f"{len(chosen)} shares are given and U = {self.U} are needed")
         columns = self.columns[:, list(chosen)]
-        inverse = self.field.solve(np.ascontiguousarray(columns[:, : self.U].T), np.eye(self.U, dtype=np.uint64))
+        inverse = self.field.solve(np.ascontiguousarray(columns[:, : self.U].T), np.eye(self.U, dtype=self.field.dtype))
         rows = self.field.matmul(inverse, shares[: self.U])
         self._check_extra(chosen, columns, rows, shares)
         return rows[: self.U - self.T].reshape(-1)[:d].copy()

@@ -124,10 +124,10 @@ def dequantize(values: UintArray, *, level: int, ring: Ring, format: Format = "b
         raise ParameterError("format", format, "'binary64' or 'binary32'")
     signed = ring.decode_signed(ring.check("values", values, (None,)))
     quotient = signed.astype(np.float64) / np.float64(level)
-    return quotient if format == "binary64" else _to_binary32(quotient, signed, level)
+    return quotient if format == "binary64" else to_binary32(quotient, signed, level)
 
 
-def _to_binary32(quotient: RealArray, signed: IntArray, level: int) -> NDArray[np.floating]:
+def to_binary32(quotient: RealArray, signed: IntArray, level: int) -> NDArray[np.floating]:
     """Round signed / level to binary32 once, without the error of double rounding.
 
     A binary64 quotient may lie at a tie only because it was rounded. The exact remainder ``signed - quotient * level``

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from secagg_spec.arithmetic.modular import MAX_MODULUS
+from secagg_spec.arithmetic.wide import MAX_WIDE
 from secagg_spec.conformance.adapter.codes import ALL_CODES
 from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, Request, holds
 from secagg_spec.conformance.sdk import secagg_adapter
-from secagg_spec.conformance.sdk.secagg_adapter import MAX_LINE, OPERATIONS, PARTIES, PROTOCOL
+from secagg_spec.conformance.sdk.secagg_adapter import MAX_LINE, OPERATIONS, PARTIES, PROTOCOL, WIDE
 
 Grade = Literal["explicit", "seeded", "none"]
 GRADES = ("explicit", "seeded", "none")
@@ -25,7 +27,9 @@ POLICIES: Mapping[str, tuple[str, ...]] = {
     "unmasking.own_share": ("held", "none"),
 }
 INTEGER_RANGES = ("N", "D", "U", "T", "weight", "t", "n", "k", "clip", "max_weight")
-DECIMAL_RANGES = ("q", "level", "R")
+DECIMAL_RANGES = ("q", "level", "R", "levels")
+WIDENED = ("q", "level")
+"""What may be declared above 2**32, of the operations whose names begin with `WIDE`."""
 SET_MEMBERS = ("N", "D", "U", "T", "t", "k", "n")
 TEXT_RANGES = ("format", "strategy", "x")
 LENGTH_RANGES = ("key", "secret")
@@ -55,6 +59,12 @@ class Range:
             return False
         return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
+    def up_to(self, most: int) -> Range:
+        """Return the values of this range up to a number."""
+        if self.values is not None:
+            return replace(self, values=tuple(value for value in self.values if value <= most))
+        return self if self.high is None or self.high <= most else replace(self, high=most)
+
 
 EVERYTHING = Range()
 MOST_VALUES = 1000
@@ -78,6 +88,8 @@ class Capabilities:
     """The whole result, as the adapter sent it."""
     left_out: tuple[str, ...] = ()
     """What it declares and the text forbids, so that it is not judged."""
+    wide: bool = field(default=True, compare=False)
+    """Whether moduli and levels above 2**32 count; they do not for a check that cannot judge them."""
     kept: dict[Any, dict[Any, Any]] = field(default_factory=dict, init=False, compare=False, repr=False)
     """What the kit derives from the declaration and uses again, each kind under a key of its own."""
     _parsed: dict[tuple[str, str], Range] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -112,8 +124,25 @@ class Capabilities:
             return EVERYTHING
         key = operation, parameter
         if key not in self._parsed:
-            self._parsed[key] = _parse_range(parameter, declared)
+            parsed = _parse_range(parameter, declared)
+            self._parsed[key] = parsed.up_to(self._most(operation)) if parameter in WIDENED else parsed
         return self._parsed[key]
+
+    def _most(self, operation: str) -> int:
+        """Return the largest modulus that an operation may have: streams above 2**32 are those of another generator."""
+        own = operation != "prg.expand" or self.policy("prg.stream") == "other"
+        return MAX_WIDE if self.wide and own and operation.startswith(WIDE) else MAX_MODULUS
+
+    @property
+    def narrow(self) -> Capabilities:
+        """The declaration without moduli and levels above 2**32."""
+        if "narrow" not in self.kept:
+            cut = replace(self, wide=False)
+            ranges = [(name, parameter) for name in self.operations for parameter in WIDENED]
+            alike = all(cut.range(*one) == self.range(*one) for one in ranges)
+            self.kept["narrow"] = {"caps": self if alike else cut}
+        narrow: Capabilities = self.kept["narrow"]["caps"]
+        return narrow
 
     def declares(self, operation: str, params: Mapping[str, Any]) -> bool:
         """Return whether the ranged parameters of a request lie within the declaration of its operation."""

@@ -12,7 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.arithmetic.wide import objects
 from secagg_spec.conformance.adapter.codes import ALL_CODES
+from secagg_spec.conformance.sdk import secagg_adapter
+from secagg_spec.conformance.sdk.secagg_adapter import element_bytes
 
 Kind = Literal["result", "reject", "error", "unsupported"]
 BrokenVerdict = Literal["crash", "timeout", "protocol"]
@@ -262,9 +265,10 @@ def _answer(kind: str, content: Any) -> Answer:
     return Answer("reject", code=code, message=message, blamed=content.get("blamed"))
 
 
-def pack(vector: UintArray) -> str:
-    """Return elements as hex digits, 4 bytes each."""
-    return vector.astype("<u4").tobytes().hex()
+def pack(vector: UintArray, q: int = 2**32) -> str:
+    """Return elements modulo q as hex digits, 4 bytes each, or above 2**32 as many as they need."""
+    width = element_bytes(q)
+    return vector.astype("<u4").tobytes().hex() if width == 4 else secagg_adapter.pack(vector.tolist(), width)
 
 
 def pack_reals(x: RealArray) -> str:
@@ -281,6 +285,22 @@ def holds(format: str, text: str) -> bool:
     with np.errstate(over="ignore"):
         kept = numbers.astype("<f4" if format == "binary32" else "<f8").astype("<f8")
     return np.array_equal(kept, numbers, equal_nan=True)
+
+
+def elements(text: object, q: int) -> UintArray:
+    """Return the elements modulo q of a string that `pack` writes; above 2**32 as an array of Python integers.
+
+    Raises
+    ------
+    ValueError
+        As `unpack`.
+    """
+    width = element_bytes(q)
+    if width == 4:
+        return unpack(text).astype(np.uint64)
+    if len(unpack(text, "u1")) % width:
+        raise ValueError(f"{len(str(text))} hex digits do not fill whole entries of {2 * width}")
+    return objects(secagg_adapter.unpack(str(text), width))
 
 
 def unpack(text: object, dtype: str = "<u4") -> NDArray[Any]:

@@ -49,9 +49,15 @@ class Quantised:
         return {"rounding": pack_reals(self.draws)}
 
 
-def quantised(draw: Any) -> Quantised:
+def level_counts(caps: Capabilities, few: bool = False) -> list[int]:
+    """Return numbers of levels that ``quantize.levels`` declares: usual ones and the ends of the range, or few."""
+    known = strategies.level_counts(caps, FEW_LEVELS if few else (*FEW_LEVELS, 65537, 10**6 + 3, MAX_LEVELS))
+    return [K for K in known if not few or FEW_LEVELS[-1] >= K]
+
+
+def quantised(draw: Any, caps: Capabilities) -> Quantised:
     """Draw numbers in a range (bounds, levels, midpoints, arbitrary), with draws close to where the result changes."""
-    K, range = int(draw(among((*FEW_LEVELS, 65537, 10**6 + 3, MAX_LEVELS)))), one_of(draw, RANGES)
+    K, range = int(draw(among(level_counts(caps)))), one_of(draw, RANGES)
     x = np.array([_number(draw, K, range) for _ in _few(draw)])
     draws = strategies.rounding(draw, x.size)
     if draw(st.booleans()):
@@ -185,7 +191,7 @@ def few_of(draw: Any, users: Sequence[int], low: int, high: int) -> list[int]:
 
 
 def _quantize(draw: Any, caps: Capabilities) -> Valid:
-    chosen = quantised(draw)
+    chosen = quantised(draw, caps)
     return Valid(chosen.params(), chosen.rand())
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.quantizer import MAX_LEVEL
+from secagg_spec.arithmetic.wide import MAX_WIDE
 from secagg_spec.conformance.adapter.capabilities import Capabilities, Range, graph_allows
 from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
 from secagg_spec.conformance.sessions.choices import among
@@ -31,7 +32,7 @@ _NEXT = 4
 _LAST = 2**31 - 1
 _MODULI = (2**32, 2**16, 2**31, 2**32 - 5, 10**6, 251)
 _LEVELS = (1, 2, 3, 10, 2**6, 2**10, 2**16, 10**6, 2**20, 2**32)
-MOST_SUMMED = 2**521
+MOST_SUMMED = MAX_WIDE
 """The largest modulus of a sum of integers."""
 _SUMMED = (2**32, 251, 2**16, 2**64, 2, 10**6, 2**61 - 1, 2**128, 2**255 - 19, 2**521 - 1, MOST_SUMMED)
 _SUMMERS = 8

@@ -11,8 +11,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.mds import MaskCode
-from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.arithmetic.wide import field as field_of
+from secagg_spec.arithmetic.wide import objects
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import strategies
@@ -39,14 +40,14 @@ def shares_length(code: dict[str, int], d: int) -> int:
 
 def encode(code: dict[str, int], mask: UintArray, noise: UintArray) -> UintArray:
     """Return the shares of a mask, encoded by the reference."""
-    return MaskCode(PrimeField(code["q"]), code["N"], code["U"], code["T"]).encode(mask, noise)
+    return MaskCode(field_of(code["q"]), code["N"], code["U"], code["T"]).encode(mask, noise)
 
 
 def exchanged_element(draw: Any, values: UintArray, q: int) -> UintArray:
     """Return elements with a drawn one changed by a drawn amount."""
     added = np.zeros_like(values)
     added[draw(st.integers(0, values.size - 1))] = draw(among((1, q - 1)) | st.integers(1, q - 1))
-    return PrimeField(q).add(values, added)
+    return field_of(q).add(values, added)
 
 
 def too_large(draw: Any, values: UintArray, q: int) -> UintArray:
@@ -80,7 +81,7 @@ def own_field(caps: Capabilities) -> bool:
 def _pair(operation: str, first: str, second: str, prime: bool) -> Callable[[Any, Capabilities], Valid]:
     def draw_pair(draw: Any, caps: Capabilities) -> Valid:
         q, n = strategies.modulus(draw, caps, operation, prime=prime), strategies.length(draw, 1)
-        values = {first: pack(strategies.vector(draw, q, n)), second: pack(strategies.vector(draw, q, n))}
+        values = {first: pack(strategies.vector(draw, q, n), q), second: pack(strategies.vector(draw, q, n), q)}
         return Valid({"q": q, **values}, {}, (first, second))
 
     return draw_pair
@@ -89,7 +90,7 @@ def _pair(operation: str, first: str, second: str, prime: bool) -> Callable[[Any
 def _inverse(draw: Any, caps: Capabilities) -> Valid:
     q, n = strategies.modulus(draw, caps, "field.inverse", prime=True), strategies.length(draw, 1)
     values = [draw(st.integers(1, q - 1)) for _ in range(n)]
-    return Valid({"q": q, "a": pack(np.array(values, dtype=np.uint64))}, {}, ("a",))
+    return Valid({"q": q, "a": pack(objects(values), q)}, {}, ("a",))
 
 
 def _matmul(draw: Any, caps: Capabilities) -> Valid:
@@ -97,7 +98,7 @@ def _matmul(draw: Any, caps: Capabilities) -> Valid:
     rows, inner, columns = (strategies.length(draw, 1, 4) for _ in range(3))
     a, b = strategies.vector(draw, q, rows * inner), strategies.vector(draw, q, inner * columns)
     shape = {"rows": rows, "inner": inner, "columns": columns}
-    return Valid({"q": q, **shape, "a": pack(a), "b": pack(b)}, {}, ("a", "b"))
+    return Valid({"q": q, **shape, "a": pack(a, q), "b": pack(b, q)}, {}, ("a", "b"))
 
 
 def _sample(draw: Any, caps: Capabilities) -> Valid:
@@ -109,7 +110,7 @@ def _encode(draw: Any, caps: Capabilities) -> Valid:
     code, d = strategies.code(draw, caps, "mds.encode"), strategies.length(draw, 1)
     mask = strategies.vector(draw, code["q"], d)
     noise = strategies.vector(draw, code["q"], code["T"] * shares_length(code, d))
-    return Valid({**code, "mask": pack(mask)}, {"noise": pack(noise)}, ("mask",))
+    return Valid({**code, "mask": pack(mask, code["q"])}, {"noise": pack(noise, code["q"])}, ("mask",))
 
 
 def _decode(draw: Any, caps: Capabilities) -> Valid:
@@ -118,11 +119,11 @@ def _decode(draw: Any, caps: Capabilities) -> Valid:
     noise = strategies.matrix(draw, code["q"], code["T"], shares_length(code, d))
     users = strategies.subset(draw, range(code["N"]), code["U"])
     shares = encode(code, mask, noise)
-    return Valid({**code, "d": d, "users": users, "shares": [pack(shares[user]) for user in users]}, {})
+    return Valid({**code, "d": d, "users": users, "shares": [pack(shares[user], code["q"]) for user in users]}, {})
 
 
 def _quantize(draw: Any, caps: Capabilities) -> Valid:
-    q, level = strategies.modulus(draw, caps, "quantizer.quantize"), strategies.level(draw, caps, "quantizer.quantize")
+    q, level = strategies.scale(draw, caps, "quantizer.quantize")
     x = np.zeros(strategies.length(draw, 1))
     params = {"q": q, "level": level, "weight": strategies.weight(draw, caps), "x": pack_reals(x)}
     return Valid(params, {"rounding": pack_reals(strategies.rounding(draw, x.size))})
@@ -130,13 +131,11 @@ def _quantize(draw: Any, caps: Capabilities) -> Valid:
 
 def _dequantize(draw: Any, caps: Capabilities) -> Valid:
     operation = "quantizer.dequantize"
-    q, level = strategies.modulus(draw, caps, operation), strategies.level(draw, caps, operation)
+    q, level = strategies.scale(draw, caps, operation)
     value = strategies.vector(draw, q, strategies.length(draw, 1))
-    return Valid(
-        {"q": q, "level": level, "format": draw(among(strategies.formats(caps))), "value": pack(value)},
-        {},
-        ("value",),
-    )
+    format = draw(among(strategies.formats(caps)))
+    value = strategies.within(format, value, q, level)
+    return Valid({"q": q, "level": level, "format": format, "value": pack(value, q)}, {}, ("value",))
 
 
 def _aggregate(draw: Any, caps: Capabilities) -> Valid:
@@ -160,7 +159,7 @@ def recovery(
 
     At least `outsiders` users are not in the surviving set.
     """
-    field = PrimeField(numbers["q"])
+    field = field_of(numbers["q"])
     fewest = max(numbers["U"], numbers["T"] + 2, numbers.get("W", 0), answers or 0)
     surviving = sorted(strategies.subset(draw, range(numbers["N"]), fewest, numbers["N"] - outsiders))
     updates = strategies.matrix(draw, numbers["q"], len(surviving), numbers["d"])

@@ -18,15 +18,17 @@ from typing import Any, TypeVar
 import numpy as np
 from hypothesis import strategies as st
 
+from secagg_spec.arithmetic.levels import MAX_LEVELS
 from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring, is_prime
 from secagg_spec.arithmetic.quantizer import MAX_LEVEL
 from secagg_spec.arithmetic.shamir import MAX_HOLDERS
 from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.arithmetic.wide import MAX_WIDE, objects, ring
 from secagg_spec.conformance.adapter.capabilities import DECIMAL_RANGES, Capabilities, Range, ranged
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
 from secagg_spec.conformance.cases import neighbours
 from secagg_spec.conformance.cases.multi_round_oracles import STRATEGIES
-from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, element_bytes
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
 
@@ -35,10 +37,14 @@ _LENGTH: ContextVar[int | None] = ContextVar("length", default=None)
 
 PRIMES = (7, 2, 3, 5, 11, 13, 31, 97, 251, 257, 32749, 65521, 65537, 2**29 - 3, 2**31 - 1, 2**31 + 11, 2**32 - 5)
 COMPOSITES = (4, 6, 8, 9, 15, 256, 2**16, 2**31, 2**32 - 1, 2**32)
+WIDE_PRIMES = (2**61 - 1, 2**64 - 59, 2**127 - 1, 2**255 - 19, 2**521 - 1)
+WIDE_COMPOSITES = (2**33, 2**64 - 1, 2**64, 2**128, MAX_WIDE)
+"""Moduli above 2**32, for adapters that declare such."""
 LEVELS = (1, 2, 3, 10, 2**6, 2**10, 2**16, 10**6, 2**32)
 _SMALL = 8
 LARGE = 40
 _EDGE = 12
+_WIDE_LEVELS = (2**33, 2**40, 10**15, 2**64, 2**100, 2**250)
 _WEIGHTS = 100
 _LARGEST = 2**31 - 1
 _KEPT = 256
@@ -62,10 +68,10 @@ def moduli(allowed: Range, *, prime: bool, above: int = 1) -> tuple[int, ...]:
     if allowed.values is not None:
         candidates = list(allowed.values)
     else:
-        low, high = max(allowed.low or 2, above + 1, 2), min(allowed.high or MAX_MODULUS, MAX_MODULUS)
-        listed = PRIMES if prime else (*PRIMES, *COMPOSITES)
-        candidates = [*listed, *_near(low, low, high, prime), *_near(high, low, high, prime)]
-    known = dict.fromkeys(q for q in candidates if above < q <= MAX_MODULUS and q in allowed)
+        low, high = max(allowed.low or 2, above + 1, 2), min(allowed.high or MAX_MODULUS, MAX_WIDE)
+        listed = (*PRIMES, *WIDE_PRIMES) if prime else (*PRIMES, *COMPOSITES, *WIDE_PRIMES, *WIDE_COMPOSITES)
+        candidates = [*(q for q in listed if q <= high), *_near(low, low, high, prime), *_near(high, low, high, prime)]
+    known = dict.fromkeys(q for q in candidates if above < q <= MAX_WIDE and q in allowed)
     return tuple(q for q in known if is_prime(q) or not prime)
 
 
@@ -92,6 +98,8 @@ def _mostly_large(allowed: tuple[int, ...]) -> st.SearchStrategy[int]:
 def vector(draw: Any, q: int, n: int) -> UintArray:
     """Draw n elements modulo q: zeros, ones, the largest, a ramp, one nonzero, or pseudo-random."""
     pattern = draw(_PATTERNS)
+    if q > MAX_MODULUS:
+        return _wide_vector(draw, q, n, pattern)
     if pattern == "random":
         return seeded_vector(draw, q, n)
     if pattern == "ramp":
@@ -99,10 +107,25 @@ def vector(draw: Any, q: int, n: int) -> UintArray:
     return np.full(n, {"zeros": 0, "ones": 1, "largest": q - 1}[pattern], dtype=np.uint64)
 
 
+def _wide_vector(draw: Any, q: int, n: int, pattern: str) -> UintArray:
+    """Draw n elements modulo q above 2**32: pseudo-random ones; mostly the ends stand at every other place."""
+    values = seeded_vector(draw, q, n)
+    ends = {"zeros": 0, "ones": 1, "largest": q - 1, "ramp": q // 2}
+    values[::2] = ends[pattern] if pattern in ends else values[::2]
+    return values
+
+
 def seeded_vector(draw: Any, q: int, n: int) -> UintArray:
     """Draw n pseudo-random elements modulo q, from a seed that shrinks to 0."""
-    seed = draw(_SEEDS)
-    return draw_elements(SeededSource(seed.to_bytes(4, "little"), "vector"), Ring(q), (n,))
+    return seeded_elements(SeededSource(draw(_SEEDS).to_bytes(4, "little"), "vector"), q, n)
+
+
+def seeded_elements(source: SeededSource, q: int, n: int) -> UintArray:
+    """Return n pseudo-random elements modulo q: uniform, above 2**32 up to a difference of 2**-64."""
+    if q <= MAX_MODULUS:
+        return draw_elements(source, Ring(q), (n,))
+    width = element_bytes(q) + 8
+    return objects([int.from_bytes(source.take(width), "little") % q for _ in range(n)])
 
 
 def matrix(draw: Any, q: int, rows: int, columns: int) -> UintArray:
@@ -110,7 +133,7 @@ def matrix(draw: Any, q: int, rows: int, columns: int) -> UintArray:
     if rows > _ROWS:
         return vector(draw, q, rows * columns).reshape(rows, columns)
     drawn = [vector(draw, q, columns) for _ in range(rows)]
-    return np.array(drawn, dtype=np.uint64).reshape(rows, columns)
+    return np.array(drawn, dtype=ring(q).dtype).reshape(rows, columns)
 
 
 def rounding(draw: Any, n: int) -> RealArray:
@@ -138,17 +161,29 @@ def of_length(d: int) -> Iterator[None]:
         _LENGTH.reset(token)
 
 
-def levels(caps: Capabilities, operation: str) -> list[int]:
-    """Return levels inside the declared range."""
+def levels(caps: Capabilities, operation: str, q: int = MAX_WIDE) -> list[int]:
+    """Return levels inside the declared range; levels above 2**32 for a modulus above 2**32 only, and in binary64."""
     allowed = caps.range(operation, "level")
     ends = [end for end in (allowed.low, allowed.high) if end is not None]
-    candidates = allowed.values if allowed.values is not None else (*LEVELS, *ends)
-    return [c for c in candidates if 1 <= c <= MAX_LEVEL and c in allowed]
+    listed = (*LEVELS, *(_WIDE_LEVELS if (allowed.high or 0) > MAX_LEVEL else ()), *ends)
+    candidates = allowed.values if allowed.values is not None else listed
+    known = [c for c in candidates if 1 <= c <= MAX_WIDE and c in allowed]
+    return [c for c in known if c <= MAX_LEVEL or (q > MAX_MODULUS and int(float(c)) == c)]
 
 
-def level(draw: Any, caps: Capabilities, operation: str) -> int:
-    """Draw a level c that the operation declares."""
-    return int(draw(among(levels(caps, operation))))
+def level_counts(caps: Capabilities, usual: Sequence[int] = (2,)) -> list[int]:
+    """Return numbers of levels that ``quantize.levels`` declares: usual ones, and the ends of the declared range."""
+    allowed = caps.range("quantize.levels", "levels")
+    ends = [end for end in (allowed.low, allowed.high) if end is not None]
+    known = dict.fromkeys(allowed.values if allowed.values is not None else (*usual, *ends))
+    return [K for K in known if 2 <= K <= MAX_LEVELS and K in allowed]
+
+
+def scale(draw: Any, caps: Capabilities, operation: str) -> tuple[int, int]:
+    """Draw a modulus and a level c that the operation declares, and that go together."""
+    fitting = tuple(q for q in Space(caps, (operation,)).moduli(prime=False) if levels(caps, operation, q))
+    q = int(draw(_mostly_large(fitting)))
+    return q, int(draw(among(levels(caps, operation, q))))
 
 
 def weight(draw: Any, caps: Capabilities) -> int:
@@ -193,6 +228,12 @@ def fragile(caps: Capabilities, bound: int, level: int) -> RealArray:
     """
     found = [1 / 16, min(bound, 2**22) - 1 / 2, 1 / 8 - min(bound, 2**21)] if narrow(caps) and bound else []
     return taken(caps, np.array(found) / level)
+
+
+def within(format: str, value: UintArray, q: int, level: int) -> UintArray:
+    """Return elements modulo q, with 0 for those whose quotient by the level is beyond the numbers of a format."""
+    beyond = level * 2**127 if format == "binary32" else q
+    return np.where((value < beyond) | (q - value < beyond), value, 0) if q > MAX_MODULUS else value
 
 
 def code(
@@ -393,6 +434,8 @@ class Space:
     def range(self, name: str) -> Range:
         """Return the intersection of the operations' ranges."""
         ranges = [self.caps.range(operation, name) for operation in self.operations]
+        if name == "q":
+            ranges = [_closed(allowed) for allowed in ranges]
         lists = [allowed.values for allowed in ranges if allowed.values is not None]
         if lists:
             return Range(values=tuple(value for value in lists[0] if all(value in allowed for allowed in ranges)))
@@ -497,6 +540,11 @@ class Space:
         return not self.bearable or all(_work(name, N, U) <= _WORK for name in self.operations)
 
 
+def _closed(allowed: Range) -> Range:
+    """Return a range of moduli with its largest one: without a declared end it ends at 2**32."""
+    return allowed if allowed.values is not None or allowed.high is not None else replace(allowed, high=MAX_MODULUS)
+
+
 def _few(options: list[int]) -> list[int]:
     """Return options unchanged, or only the first and the last few if there are many."""
     return options if len(options) <= LARGE + _SMALL else options[:LARGE] + options[-_SMALL:]
@@ -539,9 +587,10 @@ def possible(
     parameters = {name for operation in names for name in OPERATIONS[operation][0]}
     choices: dict[str, Callable[[], list[Any]]] = {
         "q": lambda: list(space.moduli(prime=any(_needs_prime(name) for name in names), above=_too_small(names))),
-        "level": lambda: levels(caps, names[0]),
+        "level": lambda: levels(caps, names[0], max(space.moduli(prime=False), default=0)),
         "weight": lambda: weights(caps),
         "format": lambda: formats(caps),
+        "levels": lambda: level_counts(caps),
         "t": lambda: holders(space, spare),
         "x": lambda: [format for format in ("binary64", "binary32") if format in space.range("x")],
         "strategy": lambda: [name for name in STRATEGIES if name in space.range("strategy")],

@@ -20,7 +20,7 @@ from secagg_spec.conformance.checks.base import (
     Judge,
     check,
 )
-from secagg_spec.conformance.sdk.secagg_adapter import DRAWING, MAX_LINE, OPERATIONS
+from secagg_spec.conformance.sdk.secagg_adapter import DRAWING, MAX_LINE, OPERATIONS, WIDE
 from secagg_spec.conformance.sessions.choices import among
 
 _MEBIBYTE = 2**20
@@ -74,14 +74,14 @@ def undeclared_operation(draw: Any, call: Caller) -> None:
     _demand_unsupported(call.ask(name, {}), name)
 
 
-@check("adapter/reject-code", "ADP-09", operations=("field.add",), examples=5)
+@check("adapter/reject-code", "ADP-09", operations=("field.add",), examples=5, wide=True)
 def code_of_rejection(draw: Any, call: Caller) -> None:
     """A rejection carries a code of the list. The runner reports any other code as a protocol failure."""
     valid = VALID["field.add"](draw, call.caps)
     call.refused("field.add", {"q": valid.params["q"]}, MALFORMED, "a and b are missing")
 
 
-@check("adapter/independent", "ADP-03", applies=lambda caps: bool(_repeatable(caps)))
+@check("adapter/independent", "ADP-03", applies=lambda caps: bool(_repeatable(caps)), wide=True)
 def independent(draw: Any, call: Caller) -> None:
     """A request has the same answer before and after another request."""
     names = _repeatable(call.caps)
@@ -95,7 +95,7 @@ def independent(draw: Any, call: Caller) -> None:
         raise CheckFailed("inconsistent", f"{first} answers differently after {second}", dict(before))
 
 
-@check("adapter/seeded", "ADP-08", applies=lambda caps: bool(_seeded(caps)))
+@check("adapter/seeded", "ADP-08", applies=lambda caps: bool(_seeded(caps)), wide=True)
 def seeded(draw: Any, call: Caller) -> None:
     """Equal requests with equal seeds have equal results."""
     name = draw(among(_seeded(call.caps)))
@@ -132,7 +132,9 @@ def _members(operation: str) -> None:
     def known(caps: Capabilities) -> bool:
         return can_request(operation, caps)
 
-    @check(f"{operation}/members", "ADP-05", operations=(operation,), applies=known, examples=6)
+    wide = operation.startswith(WIDE)
+
+    @check(f"{operation}/members", "ADP-05", operations=(operation,), applies=known, examples=6, wide=wide)
     def members(draw: Any, call: Caller) -> None:
         """A request with an extra or a missing member is rejected as malformed."""
         valid = VALID[operation](draw, call.caps)
@@ -148,9 +150,9 @@ def _members(operation: str) -> None:
 
 
 def _outside(operation: str) -> None:
-    needed = _BESIDE.get(operation, (operation,))
+    needed, wide = _BESIDE.get(operation, (operation,)), operation.startswith(WIDE)
 
-    @check(f"{operation}/outside-range", "ADP-06", operations=needed, applies=_narrow(operation, needed))
+    @check(f"{operation}/outside-range", "ADP-06", operations=needed, applies=_narrow(operation, needed), wide=wide)
     def outside(draw: Any, call: Caller) -> None:
         """If the adapter gives a result for a modulus outside its declared ones, the result is right."""
         call.caps = _moved_outside(call.caps, operation)
@@ -162,7 +164,9 @@ def _randomness(operation: str) -> None:
     def explicit(caps: Capabilities) -> bool:
         return caps.grade(operation) == "explicit" and can_request(operation, caps)
 
-    @check(f"{operation}/randomness", "RND-04", operations=(operation,), applies=explicit, examples=6)
+    wide = operation.startswith(WIDE)
+
+    @check(f"{operation}/randomness", "RND-04", operations=(operation,), applies=explicit, examples=6, wide=wide)
     def names(draw: Any, call: Caller) -> None:
         """Sampled values with an extra or a missing name are refused."""
         valid = VALID[operation](draw, call.caps)

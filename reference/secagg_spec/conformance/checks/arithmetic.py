@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
-from secagg_spec.arithmetic.modular import MAX_MODULUS, PrimeField, Ring, is_prime
+from secagg_spec.arithmetic import wide
+from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring, is_prime
 from secagg_spec.arithmetic.sampling import elements_from_bytes
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.arithmetic.wide import MAX_WIDE
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.adapter.wire import pack, unpack
+from secagg_spec.conformance.adapter.wire import elements, pack
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import (
     OWN_CODE,
@@ -24,6 +27,7 @@ from secagg_spec.conformance.cases.requests import (
     several,
     simple_types,
 )
+from secagg_spec.conformance.cases.strategies import decimal
 from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
@@ -36,7 +40,7 @@ from secagg_spec.conformance.checks.base import (
     check,
     same,
 )
-from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, form
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, WIDE, element_bytes, form, wide_bytes
 from secagg_spec.conformance.sessions.choices import among
 
 _PRIME_ONLY = tuple(
@@ -64,25 +68,25 @@ _TIED = {
 }
 
 
-@check("field.add/exact", "MOD-03", operations=("field.add",))
+@check("field.add/exact", "MOD-03", operations=("field.add",), wide=True)
 def add(draw: Any, call: Caller) -> None:
     """A sum is the exact sum modulo q."""
     _elementwise(draw, call, "field.add")
 
 
-@check("field.subtract/exact", "MOD-03", operations=("field.subtract",))
+@check("field.subtract/exact", "MOD-03", operations=("field.subtract",), wide=True)
 def subtract(draw: Any, call: Caller) -> None:
     """A difference is the exact difference modulo q."""
     _elementwise(draw, call, "field.subtract")
 
 
-@check("field.multiply/exact", "MOD-03", operations=("field.multiply",))
+@check("field.multiply/exact", "MOD-03", operations=("field.multiply",), wide=True)
 def multiply(draw: Any, call: Caller) -> None:
     """A product is the exact product modulo q."""
     _elementwise(draw, call, "field.multiply")
 
 
-@check("field.matmul/exact", "MOD-04", operations=("field.matmul",))
+@check("field.matmul/exact", "MOD-04", operations=("field.matmul",), wide=True)
 def matmul(draw: Any, call: Caller) -> None:
     """A matrix product is exact, even for a long inner dimension."""
     q = strategies.modulus(draw, call.caps, "field.matmul")
@@ -90,36 +94,36 @@ def matmul(draw: Any, call: Caller) -> None:
     inner = draw(among((1, 2, 3, 8, 64, 128, 300)))
     a = strategies.vector(draw, q, rows * inner)
     b = strategies.vector(draw, q, inner * columns)
-    params = {"q": q, "rows": rows, "inner": inner, "columns": columns, "a": pack(a), "b": pack(b)}
-    want = Ring(q).matmul(a.reshape(rows, inner), b.reshape(inner, columns)).reshape(-1)
+    params = {"q": q, "rows": rows, "inner": inner, "columns": columns, "a": pack(a, q), "b": pack(b, q)}
+    want = wide.ring(q).matmul(a.reshape(rows, inner), b.reshape(inner, columns)).reshape(-1)
     same("field.matmul", call.vector("field.matmul", params, "value", rows * columns), want)
 
 
-@check("field.matmul/empty", "MOD-08", operations=("field.matmul",), examples=20)
+@check("field.matmul/empty", "MOD-08", operations=("field.matmul",), examples=20, wide=True)
 def matmul_empty(draw: Any, call: Caller) -> None:
     """A matrix product whose inner dimension is 0 is all zeros; with an outer dimension of 0 it is empty."""
     q = strategies.modulus(draw, call.caps, "field.matmul")
     rows, inner, columns = draw(among(((2, 0, 3), (1, 0, 1), (0, 2, 3), (2, 3, 0), (0, 0, 2), (0, 0, 0))))
     a, b = strategies.vector(draw, q, rows * inner), strategies.vector(draw, q, inner * columns)
-    params = {"q": q, "rows": rows, "inner": inner, "columns": columns, "a": pack(a), "b": pack(b)}
-    want = np.zeros(rows * columns, np.uint64)
+    params = {"q": q, "rows": rows, "inner": inner, "columns": columns, "a": pack(a, q), "b": pack(b, q)}
+    want = wide.ring(q).zeros(rows * columns)
     same("field.matmul", call.vector("field.matmul", params, "value", rows * columns), want)
 
 
-@check("field.inverse/exact", "MOD-05", operations=("field.inverse",))
+@check("field.inverse/exact", "MOD-05", operations=("field.inverse",), wide=True)
 def inverse(draw: Any, call: Caller) -> None:
     """The product of x and its inverse is 1."""
     valid = VALID["field.inverse"](draw, call.caps)
-    a = unpack(valid.params["a"]).astype(np.uint64)
-    want = PrimeField(valid.params["q"]).inverse(a)
+    a = elements(valid.params["a"], valid.params["q"])
+    want = wide.field(valid.params["q"]).inverse(a)
     same("field.inverse", call.vector("field.inverse", valid.params, "value", a.size), want)
 
 
-@check("field.inverse/zero", "MOD-05", operations=("field.inverse",), examples=10)
+@check("field.inverse/zero", "MOD-05", operations=("field.inverse",), examples=10, wide=True)
 def inverse_of_zero(draw: Any, call: Caller) -> None:
     """0 has no inverse."""
     q = strategies.modulus(draw, call.caps, "field.inverse", prime=True)
-    call.refused("field.inverse", {"q": q, "a": pack(np.zeros(1, np.uint64))}, BAD_PARAM, "0 has no inverse")
+    call.refused("field.inverse", {"q": q, "a": pack(np.zeros(1, np.uint64), q)}, BAD_PARAM, "0 has no inverse")
 
 
 @check("sample.field/exact", "RND-02", operations=("sample.field",))
@@ -148,14 +152,14 @@ def short(draw: Any, call: Caller) -> None:
 
 def _elementwise(draw: Any, call: Caller, operation: str) -> None:
     valid = VALID[operation](draw, call.caps)
-    ring = Ring(valid.params["q"])
-    a, b = (unpack(valid.params[name]).astype(np.uint64) for name in ("a", "b"))
+    ring = wide.ring(valid.params["q"])
+    a, b = (elements(valid.params[name], ring.modulus) for name in ("a", "b"))
     want = {"field.add": ring.add, "field.subtract": ring.subtract, "field.multiply": ring.multiply}[operation](a, b)
     same(operation, call.vector(operation, valid.params, "value", a.size), want)
 
 
 def _below_the_largest(operation: str) -> Any:
-    """Return the condition that some 32-bit number is not below a declared modulus."""
+    """Return the condition that some number of as many bytes as an element is not below a declared modulus."""
 
     def known(caps: Capabilities) -> bool:
         rest = can_request(operation, caps) and _small_moduli(operation, caps)
@@ -165,9 +169,14 @@ def _below_the_largest(operation: str) -> Any:
 
 
 def _small_moduli(operation: str, caps: Capabilities) -> list[int]:
-    """Return the declared moduli except 2**32, for which every 32-bit number is an element."""
+    """Return the declared moduli except those like 2**32, for which every number of as many bytes is an element."""
     moduli = strategies.moduli(caps.range(operation, "q"), prime=operation in _PRIME_ONLY)
-    return [q for q in moduli if q < MAX_MODULUS]
+    return [q for q in moduli if q <= _largest(q)]
+
+
+def _largest(q: int) -> int:
+    """Return the largest number that is written in as many bytes as an element modulo q."""
+    return int(2 ** (8 * element_bytes(q)) - 1)
 
 
 def _with_rest(operation: str, caps: Capabilities) -> Capabilities:
@@ -186,6 +195,7 @@ def _noncanonical(operation: str) -> None:
         operations=(operation,),
         applies=_below_the_largest(operation),
         examples=10,
+        wide=operation.startswith(WIDE),
     )
     def noncanonical(draw: Any, call: Caller) -> None:
         """A number that is not below q is refused, not reduced, in whichever vector it is."""
@@ -194,25 +204,25 @@ def _noncanonical(operation: str) -> None:
         q, found = valid.params["q"], _vectors(operation, valid.params, rand)
         codes = NONCANONICAL | BAD_SHARE if operation in OWN_CODE else NONCANONICAL
         for place, values in several(draw, lambda: _not_reduced(draw, q, found)):
-            params, changed = put(valid.params, rand, place.path, pack(values))
-            call.refused(operation, params, codes, f"{place.name} holds {int(values.max())} and q = {q}", changed)
+            params, changed = put(valid.params, rand, place.path, pack(values, q))
+            call.refused(operation, params, codes, f"{place.name} holds {max(values)} and q = {q}", changed)
 
 
 def _not_reduced(draw: Any, q: int, found: list[Place]) -> tuple[Place, UintArray]:
     """Draw a vector, and put a number that is not below q in the place of one element."""
     place = one_of(draw, found)
-    values = unpack(place.value).astype(np.uint64)
-    values[draw(st.integers(0, values.size - 1))] = draw(among((q, 2**32 - 1)))
+    values = elements(place.value, q)
+    values[draw(st.integers(0, values.size - 1))] = draw(among((q, _largest(q))))
     return place, values
 
 
 def _lengths(operation: str, name: str) -> None:
-    @check(f"{operation}/lengths", "MOD-07", operations=(operation,), examples=15)
+    @check(f"{operation}/lengths", "MOD-07", operations=(operation,), examples=15, wide=operation.startswith(WIDE))
     def lengths(draw: Any, call: Caller) -> None:
         """Vectors with mismatched lengths are refused, even where the shorter one could be broadcast."""
         valid = VALID[operation](draw, call.caps)
         text = valid.params[name]
-        changed = one_of(draw, (text + text, text + "00000000", ""))
+        changed = one_of(draw, (text + text, text + "00" * element_bytes(valid.params["q"]), ""))
         call.refused(operation, {**valid.params, name: changed}, LENGTH, f"{name} has the wrong length")
 
 
@@ -223,7 +233,9 @@ def _tied(operation: str, names: tuple[str, ...]) -> None:
         sampled = all(name in OPERATIONS[operation][1] for name in names)
         return can_request(operation, caps) and (not sampled or caps.grade(operation) == "explicit")
 
-    @check(f"{operation}/lengths", "MOD-07", operations=(operation,), applies=known, examples=20)
+    wide = operation.startswith(WIDE)
+
+    @check(f"{operation}/lengths", "MOD-07", operations=(operation,), applies=known, examples=20, wide=wide)
     def lengths(draw: Any, call: Caller) -> None:
         """A vector of the wrong length is refused, and so is a list with the wrong number of vectors."""
         valid = VALID[operation](draw, call.caps)
@@ -234,7 +246,9 @@ def _tied(operation: str, names: tuple[str, ...]) -> None:
             if place.path[1] in names and place.form in _RESIZED
         ]
         place = one_of(draw, tied)
-        changed = one_of(draw, _RESIZED[place.form](place.value))
+        width = wide_bytes(operation, decimal(valid.params))
+        resized = _resized(2 * width) if place.form == "vector" else _RESIZED[place.form]
+        changed = one_of(draw, resized(place.value))
         sampled, listed = place.path[0] == "rand", place.form == "[vector]"
         codes = LENGTH | (BAD_RANDOMNESS if sampled else frozenset()) | (TOO_FEW if listed else frozenset())
         params, rand = put(valid.params, rand, place.path, changed)
@@ -246,20 +260,24 @@ def _resized(width: int) -> Callable[[str], list[str]]:
 
 
 _RESIZED: dict[str, Callable[[Any], list[Any]]] = {
-    "vector": _resized(8),
+    "vector": _resized(2 * element_bytes(MAX_MODULUS)),
     "binary64": _resized(16),
     "[vector]": lambda texts: [texts[:-1], [*texts, texts[-1]]],
 }
 
 
 def _moduli(operation: str) -> None:
-    @check(f"{operation}/modulus", "MOD-01", operations=(operation,), applies=_known(operation), examples=8)
+    wide = operation.startswith(WIDE)
+
+    @check(f"{operation}/modulus", "MOD-01", operations=(operation,), applies=_known(operation), examples=8, wide=wide)
     def modulus(draw: Any, call: Caller) -> None:
-        """A modulus below 2 or above 2**32 is refused."""
+        """A modulus below 2 or above 2**32 is refused; where larger ones are declared, one above 2**521."""
         valid = VALID[operation](draw, call.caps)
-        q = draw(among((0, 1, 2**32 + 1, 2**64 + 13)))
+        above = (2**32 + 1, 2**64 + 13) if call.caps.narrow is call.caps else (MAX_WIDE + 1, 2**522 + 13)
+        q = draw(among((0, 1, *above)))
         rand = call.randomness(operation, valid.rand)
         codes = BAD_PARAM | NONCANONICAL if q < 2 else BAD_PARAM
+        codes |= LENGTH if element_bytes(max(q, 2)) != wide_bytes(operation, decimal(valid.params)) else frozenset()
         call.refused(operation, {**valid.params, "q": q}, codes, f"the modulus is {q}", rand)
 
 
@@ -273,22 +291,50 @@ COMPOSITES = (
 numbers, and large ones."""
 
 
+_WIDE_PSEUDOPRIMES = (
+    3317044064679887385961981,
+    (2**61 - 1) * (2**31 - 1),
+    (2**89 - 1) * (2**107 - 1),
+    (2**255 - 19) * (2**127 - 1),
+)
+"""Composites above 2**32: a strong pseudoprime to the first thirteen primes, and products of large primes."""
+
+
 def _composites(operation: str, caps: Capabilities) -> list[int]:
     """Return composites to try. Those inside the declared range come first."""
     declared = [q for q in strategies.moduli(caps.range(operation, "q"), prime=False) if not is_prime(q)]
-    known = dict.fromkeys((*declared, *COMPOSITES))
+    primes = [p for p in strategies.moduli(caps.range(operation, "q"), prime=True) if p > MAX_MODULUS]
+    larger = (*strategies.WIDE_COMPOSITES, *_WIDE_PSEUDOPRIMES, *map(_beside, primes))
+    known = dict.fromkeys((*declared, *COMPOSITES, *larger))
+    known = {q: None for q in known if q <= MAX_MODULUS or any(_alike(p, q) for p in primes)}
     return sorted(known, key=lambda q: q not in caps.range(operation, "q"))
+
+
+def _beside(p: int) -> int:
+    """Return the next composite above a large prime that has no small factor, up to 2**521."""
+    return next(
+        (q for q in range(p + 2, min(p + 2000, MAX_WIDE)) if math.gcd(q, 30030) == 1 and not is_prime(q)), p + 1
+    )
+
+
+def _alike(p: int, q: int) -> bool:
+    """Return whether p is below q and its elements are written in as many bytes."""
+    return p < q and element_bytes(p) == element_bytes(q)
 
 
 def _below(operation: str, caps: Capabilities, q: int) -> Capabilities:
     """Return capabilities whose modulus is a large prime below q: with q in its place, only the composite is wrong."""
-    primes = [p for p in strategies.moduli(caps.range(operation, "q"), prime=True) if p < q]
+    primes = [p for p in strategies.moduli(caps.range(operation, "q"), prime=True) if _alike(p, q)]
     primes = primes[-3:] or [max((p for p in strategies.PRIMES if p < q), default=2)]
     return strategies.narrowed(caps, operation, primes)
 
 
 def _composite(operation: str) -> None:
-    @check(f"{operation}/composite", "MOD-02", operations=(operation,), applies=_known(operation), examples=30)
+    wide = operation.startswith(WIDE)
+
+    @check(
+        f"{operation}/composite", "MOD-02", operations=(operation,), applies=_known(operation), examples=30, wide=wide
+    )
     def composite(draw: Any, call: Caller) -> None:
         """A composite modulus is refused where a field is needed, inside and outside the declared range."""
         q = draw(among(_composites(operation, call.caps)))

@@ -18,13 +18,15 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.arithmetic.wide import ring
 from secagg_spec.conformance.adapter import generators
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.codes import INEXPRESSIBLE
 from secagg_spec.conformance.adapter.connection import Connection
 from secagg_spec.conformance.adapter.plain import differing
-from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, RawLine, Request, unpack
+from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, RawLine, Request, elements, unpack
 from secagg_spec.conformance.cases.strategies import decimal, possible
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 
@@ -162,7 +164,7 @@ class Caller:
 
     def read(self, op: str, text: Any, member: str, size: int, q: int) -> UintArray:
         """Return a vector from a result. Fail if its length is wrong or one of its numbers is not an element."""
-        values = self._unpack(op, text, member, "<u4").astype(np.uint64)
+        values = self._unpack(op, text, member, lambda text: elements(text, q))
         if values.size != size:
             raise CheckFailed("wrong_value", f"{op}: {member} has {values.size} elements; it must have {size}")
         if values.size and int(values.max()) >= q:
@@ -171,17 +173,17 @@ class Caller:
 
     def read_all(self, op: str, texts: Sequence[Any], member: str, size: int, q: int) -> UintArray:
         """Return a list of vectors from a result as the rows of an array. Fail where `read` fails."""
-        if all(isinstance(text, str) and len(text) == 8 * size for text in texts):
+        if q <= MAX_MODULUS and all(isinstance(text, str) and len(text) == 8 * size for text in texts):
             with contextlib.suppress(ValueError):
                 values = unpack("".join(texts)).astype(np.uint64)
                 if not values.size or int(values.max()) < q:
                     return values.reshape(len(texts), size)
         rows = [self.read(op, text, f"{member}[{at}]", size, q) for at, text in enumerate(texts)]
-        return np.array(rows, dtype=np.uint64).reshape(len(texts), size)
+        return np.array(rows, dtype=ring(q).dtype).reshape(len(texts), size)
 
     def reals(self, op: str, params: Mapping[str, Any], member: str, dtype: str) -> NDArray[Any]:
         """Send a valid request and return one member, a vector of floating-point numbers."""
-        return self._unpack(op, self.result(op, params).get(member), member, dtype)
+        return self._unpack(op, self.result(op, params).get(member), member, lambda text: unpack(text, dtype))
 
     def refused(
         self,
@@ -231,11 +233,11 @@ class Caller:
         self.by_relation = True
         return {_SEED: seed.to_bytes(32, "little").hex()} if grade == "seeded" else None
 
-    def _unpack(self, op: str, text: Any, member: str, dtype: str) -> NDArray[Any]:
+    def _unpack(self, op: str, text: Any, member: str, read: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
         if text is None:
             raise CheckFailed("protocol", f"{op}: the result has no member {member!r}, a vector")
         try:
-            return unpack(text, dtype)
+            return read(text)
         except ValueError as error:
             raise CheckFailed("protocol", f"{op}: {member} is not a vector: {error}") from None
 
@@ -271,7 +273,7 @@ class Check:
 
     `examples` is the number of cases of a check that needs fewer than the run has. If the check `grows`, that holds for
     runs of up to 100 cases, and the number increases in proportion beyond (CNF-67). A `fixed` check draws nothing and
-    has one case.
+    has one case. A `wide` check also judges moduli and levels above 2**32, where they are declared.
     """
 
     id: str
@@ -283,6 +285,7 @@ class Check:
     examples: int | None = None
     fixed: bool = False
     grows: bool = False
+    wide: bool = False
 
     def count(self, cases: int) -> int:
         """Return the number of cases of the check in a run of `cases` cases."""
@@ -300,6 +303,7 @@ class Check:
 
     def obstacle(self, caps: Capabilities) -> str:
         """Return why the check cannot run with what an adapter declares, or an empty string when it can."""
+        caps = caps if self.wide else caps.narrow
         if not caps.offers(*self.operations):
             return "not offered"
         if not all(possible(caps, operation) for operation in self.operations):
@@ -315,11 +319,12 @@ def _registered(id: str) -> Check:
     return REGISTRY[id]
 
 
-def _with_streams(judge: Judge) -> Judge:
-    """Return a check during which the reference uses the adapter's generator."""
+def _with_streams(judge: Judge, wide: bool) -> Judge:
+    """Return a check during which the reference uses the adapter's generator; it sees what it can judge."""
 
     @wraps(judge)
     def judged(draw: Any, call: Caller) -> None:
+        call.caps = call.caps if wide else call.caps.narrow
         with generators.borrowed(call):
             judge(draw, call)
 
@@ -333,13 +338,15 @@ def check(
     applies: Condition = lambda caps: True,
     examples: int | None = None,
     grows: bool = False,
+    wide: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Register a function as a check."""
 
     def register(judge: Judge) -> Judge:
         assert id not in REGISTRY, f"two checks are called {id}"
         text = " ".join((judge.__doc__ or "").split())
-        REGISTRY[id] = Check(id, clauses, operations, _with_streams(judge), applies, text, examples, grows=grows)
+        judged = _with_streams(judge, wide)
+        REGISTRY[id] = Check(id, clauses, operations, judged, applies, text, examples, grows=grows, wide=wide)
         return judge
 
     return register
@@ -351,7 +358,7 @@ def same(what: str, got: UintArray | RealArray, want: UintArray | RealArray) -> 
     if differs.size:
         at = int(differs[0])
         message = f"{what}: first difference at element {at}: got {got[at]}, must be {want[at]}"
-        raise CheckFailed("wrong_value", message, want.tolist())
+        raise CheckFailed("wrong_value", message, want.tolist() if want.dtype != object else [*map(str, want)])
 
 
 def fail(message: str, expected: Any = None) -> NoReturn:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import Ring
@@ -146,7 +145,7 @@ def _wasteful(draw: Any, caps: Capabilities) -> int:
     return int(draw(among(by_rejections[:2]) | st.sampled_from(allowed)))
 
 
-@check("prg.expand/prefix", "PRG-03", operations=(_EXPAND,), examples=40)
+@check("prg.expand/prefix", "PRG-03", operations=(_EXPAND,), examples=40, wide=True)
 def prefix(draw: Any, call: Caller) -> None:
     """A shorter output is a prefix of a longer output of the same key."""
     params = {**VALID[_EXPAND](draw, call.caps).params, "q": _wasteful(draw, call.caps)}
@@ -167,19 +166,20 @@ def expand_length(draw: Any, call: Caller) -> None:
 
 
 LONG = 2**18 + 40
-"""How many elements take a stream of more than 2**16 blocks of 16 bytes."""
+"""How many elements of 4 bytes take a stream of more than 2**16 blocks of 16 bytes."""
 
 
-@check("prg.expand/long", "PRG-01", operations=(_EXPAND,), examples=1)
+@check("prg.expand/long", "PRG-01", operations=(_EXPAND,), examples=1, wide=True)
 def expand_long(draw: Any, call: Caller) -> None:
     """A stream continues beyond 2**16 blocks. The stream of a generator other than the text's does not repeat."""
-    q, n = max(strategies.moduli(call.caps.range(_EXPAND, "q"), prime=False)), LONG
+    q = max(strategies.moduli(call.caps.range(_EXPAND, "q"), prime=False))
+    n = LONG // (1 + q.bit_length() // 33)
     params = {"q": q, "key": bytes(range(32)).hex(), "n": n}
     if standard(call.caps):
         _expanded(call, params)
         return
     values, size = stream(call, q, bytes(range(32)), n), -(-_TELLING // (q.bit_length() - 1))
-    pieces = np.unique(values[: n // size * size].reshape(-1, size), axis=0)
+    pieces = set(map(tuple, values[: n // size * size].reshape(-1, size).tolist()))
     if len(pieces) < n // size:
         fail(f"of {n // size} pieces of {size} elements modulo {q}, {n // size - len(pieces)} come again")
 

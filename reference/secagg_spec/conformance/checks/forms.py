@@ -21,7 +21,16 @@ from secagg_spec.conformance.checks.base import (
     CheckFailed,
     check,
 )
-from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, RESULTS, form, has_form, said
+from secagg_spec.conformance.sdk.secagg_adapter import (
+    OPERATIONS,
+    RESULTS,
+    WIDE,
+    form,
+    has_form,
+    said,
+    sized,
+    wide_bytes,
+)
 from secagg_spec.conformance.sessions.choices import among
 
 DECIMAL = MALFORMED | {"bad_param"}
@@ -94,7 +103,7 @@ def _known(caps: Capabilities) -> list[str]:
     return [name for name in VALID if can_request(name, caps)]
 
 
-@check("adapter/request-members", "ADP-11", applies=lambda caps: bool(_known(caps)), examples=40)
+@check("adapter/request-members", "ADP-11", applies=lambda caps: bool(_known(caps)), examples=40, wide=True)
 def request_members(draw: Any, call: Caller) -> None:
     """A request with an extra member, a missing member, or a member of the wrong type is rejected as malformed."""
     operation = draw(among(_known(call.caps)))
@@ -123,8 +132,12 @@ _BROKEN_MEMBERS: dict[str, tuple[Any, ...]] = {
 """Values of the wrong type for the members of a request, and members that no request has."""
 
 
+def _about(operation: str) -> dict[str, Any]:
+    return {"operations": (operation,), "wide": operation.startswith(WIDE)}
+
+
 def _types(operation: str) -> None:
-    @check(f"{operation}/types", "ADP-12", operations=(operation,), applies=_can(operation), examples=15)
+    @check(f"{operation}/types", "ADP-12", applies=_can(operation), examples=15, **_about(operation))
     def types(draw: Any, call: Caller) -> None:
         """A member of the wrong JSON type is rejected as malformed."""
         valid = VALID[operation](draw, call.caps)
@@ -136,7 +149,7 @@ def _types(operation: str) -> None:
 
 
 def _hex(operation: str) -> None:
-    @check(f"{operation}/hex", "ADP-13", operations=(operation,), applies=_has_hex(operation), examples=15)
+    @check(f"{operation}/hex", "ADP-13", applies=_has_hex(operation), examples=15, **_about(operation))
     def hex(draw: Any, call: Caller) -> None:
         """A string is malformed unless it consists of lowercase hex digits that encode a whole number of entries."""
         valid = VALID[operation](draw, call.caps)
@@ -178,7 +191,7 @@ def _not_hex(place: Place) -> list[str]:
 
 
 def _decimal(operation: str) -> None:
-    @check(f"{operation}/decimal", "ADP-14", operations=(operation,), applies=_can(operation), examples=10)
+    @check(f"{operation}/decimal", "ADP-14", applies=_can(operation), examples=10, **_about(operation))
     def decimal_digits(draw: Any, call: Caller) -> None:
         """A decimal string is an optional minus sign and digits without leading zeros; anything else is malformed."""
         valid = VALID[operation](draw, call.caps)
@@ -198,15 +211,17 @@ def _not_decimal(place: Place) -> list[str]:
 
 
 def _results(operation: str) -> None:
-    @check(f"{operation}/result", "ADP-15", operations=(operation,), applies=_can(operation), examples=10)
+    @check(f"{operation}/result", "ADP-15", applies=_can(operation), examples=10, **_about(operation))
     def result(draw: Any, call: Caller) -> None:
         """The members of a result are encoded as the text says."""
         valid = VALID[operation](draw, call.caps)
         got = call.result(operation, valid.params, call.randomness(operation, valid.rand))
         for name, kind in _checkable(operation).items():
-            form = valid.params["format"] if kind == "formatted" else kind
+            width = wide_bytes(operation, decimal(valid.params))
+            form = valid.params["format"] if kind == "formatted" else sized(kind, width)
             if name not in got or not has_form(got[name], form, digits=None):
-                raise CheckFailed("protocol", f"{operation}: {name} of the result is not {said(form)}")
+                wanted = said(form) if kind == "formatted" else said(kind)
+                raise CheckFailed("protocol", f"{operation}: {name} of the result is not {wanted}")
 
 
 def _checkable(operation: str) -> dict[str, str]:

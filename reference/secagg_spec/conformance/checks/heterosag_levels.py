@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.levels import MAX_LEVELS, Range
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import heterosag_oracles as oracles
-from secagg_spec.conformance.cases.heterosag_functions import FEW_LEVELS, QUANTIZE, Quantised, quantised
+from secagg_spec.conformance.cases.heterosag_functions import QUANTIZE, Quantised, level_counts, quantised
 from secagg_spec.conformance.cases.heterosag_sessions import RANGES, bits, wrong_ranges
 from secagg_spec.conformance.cases.requests import one_of, place_of, some
 from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, MALFORMED, NOT_FINITE, TOO_FEW, Caller, check, fail
@@ -33,13 +33,13 @@ def _explicit(caps: Capabilities) -> bool:
 
 
 def _drawing(caps: Capabilities) -> bool:
-    return not _explicit(caps)
+    return not _explicit(caps) and bool(level_counts(caps, few=True))
 
 
 @check("quantize.levels/exact", "HSA-08", operations=(QUANTIZE,), applies=_explicit)
 def exact(draw: Any, call: Caller) -> None:
     """A number is quantised to the smallest integer at or above y - u, where u is the given draw."""
-    chosen = quantised(draw)
+    chosen = quantised(draw, call.caps)
     entries = zip(_values(call, chosen), chosen.x.tolist(), chosen.draws.tolist(), strict=True)
     for at, (got, x, u) in enumerate(entries):
         _one_of(at, got, x, chosen, oracles.carried(x, chosen.levels, chosen.range, u))
@@ -48,7 +48,7 @@ def exact(draw: Any, call: Caller) -> None:
 @check("quantize.levels/neighbours", "HSA-08", operations=(QUANTIZE,))
 def neighbours(draw: Any, call: Caller) -> None:
     """A number is quantised to one of the two integers next to y, whatever is drawn."""
-    chosen = quantised(draw)
+    chosen = quantised(draw, call.caps)
     for at, (got, x) in enumerate(zip(_values(call, chosen), chosen.x.tolist(), strict=True)):
         _one_of(at, got, x, chosen, oracles.beside(x, chosen.levels, chosen.range))
 
@@ -56,7 +56,7 @@ def neighbours(draw: Any, call: Caller) -> None:
 @check("quantize.levels/rate", "HSA-08", operations=(QUANTIZE,), applies=_drawing, examples=12)
 def rate(draw: Any, call: Caller) -> None:
     """Of many equal numbers, the part that is rounded up is the fractional part of y. Both integers occur."""
-    K, range = int(draw(among(FEW_LEVELS))), one_of(draw, RANGES)
+    K, range = int(draw(among(level_counts(call.caps, few=True)))), one_of(draw, RANGES)
     k, quarters = draw(st.integers(0, K - 2)), draw(st.integers(1, 3))
     low, high = Fraction(range.low), Fraction(range.high)
     x = float(low + (k + Fraction(quarters, 4)) / (K - 1) * (high - low))
@@ -72,7 +72,7 @@ def rate(draw: Any, call: Caller) -> None:
 @check("quantize.levels/clipped", "HSA-07", operations=(QUANTIZE,), examples=60)
 def clipped(draw: Any, call: Caller) -> None:
     """With clip, a number outside the range is quantised as its nearest bound, even if it is infinite."""
-    chosen = replace(quantised(draw), clip=True)
+    chosen = replace(quantised(draw, call.caps), clip=True)
     wild = draw(among(_outside(chosen.range)))
     at = draw(st.integers(0, chosen.x.size - 1))
     numbers = chosen.x.copy()
@@ -95,14 +95,14 @@ def _outside(range: Range) -> list[float]:
 @check("quantize.levels/outside", "HSA-07", operations=(QUANTIZE,), examples=60)
 def outside(draw: Any, call: Caller) -> None:
     """Without clip, a number outside the range is refused."""
-    chosen = replace(quantised(draw), clip=False)
+    chosen = replace(quantised(draw, call.caps), clip=False)
     _refused_number(draw, call, chosen, float(draw(among(_outside(chosen.range)))))
 
 
 @check("quantize.levels/not-a-number", "HSA-07", operations=(QUANTIZE,), examples=20)
 def not_a_number(draw: Any, call: Caller) -> None:
     """NaN is refused, with clip and without it."""
-    _refused_number(draw, call, quantised(draw), math.nan)
+    _refused_number(draw, call, quantised(draw, call.caps), math.nan)
 
 
 def _refused_number(draw: Any, call: Caller, chosen: Quantised, wrong: float) -> None:
@@ -117,7 +117,7 @@ def _refused_number(draw: Any, call: Caller, chosen: Quantised, wrong: float) ->
 @check("quantize.levels/draw", "HSA-09", operations=(QUANTIZE,), applies=_explicit, examples=25)
 def bad_draw(draw: Any, call: Caller) -> None:
     """A draw outside [0, 1) is refused, at any position in the list."""
-    chosen = quantised(draw)
+    chosen = quantised(draw, call.caps)
     draws = chosen.draws.copy()
     at = place_of(draw, draws.tolist())
     draws[at] = draw(among((1.0, -(2.0**-53), 2.0, -1.0, math.nan, math.inf)))
@@ -127,7 +127,7 @@ def bad_draw(draw: Any, call: Caller) -> None:
 @check("quantize.levels/draws", "MOD-07", operations=(QUANTIZE,), applies=_explicit, examples=15)
 def too_few_draws(draw: Any, call: Caller) -> None:
     """A request is refused unless it has as many draws as numbers."""
-    chosen = quantised(draw)
+    chosen = quantised(draw, call.caps)
     wrong = chosen.draws[:-1] if draw(st.booleans()) else np.append(chosen.draws, 0.5)
     _refused(call, replace(chosen, draws=wrong), LENGTH, f"{wrong.size} draws are given for {chosen.x.size} numbers")
 
@@ -135,7 +135,7 @@ def too_few_draws(draw: Any, call: Caller) -> None:
 @check("quantize.levels/levels", "HSA-10", operations=(QUANTIZE,), examples=25)
 def bad_levels(draw: Any, call: Caller) -> None:
     """Fewer than 2 levels, or more than 2**31, are refused."""
-    chosen = quantised(draw)
+    chosen = quantised(draw, call.caps)
     K = draw(among((1, 0, -1, -chosen.levels, MAX_LEVELS + 1, 2**32 + chosen.levels, 2**64 + chosen.levels)))
     _refused(call, chosen, BAD_PARAM, f"there are {K} levels", levels=str(K))
 
@@ -143,7 +143,7 @@ def bad_levels(draw: Any, call: Caller) -> None:
 @check("quantize.levels/range", "HSA-05", operations=(QUANTIZE,), examples=30)
 def bad_range(draw: Any, call: Caller) -> None:
     """A range is refused unless it has two finite bounds in ascending order."""
-    chosen = replace(quantised(draw), clip=True)
+    chosen = replace(quantised(draw, call.caps), clip=True)
     wrong = wrong_ranges(chosen.range)
     for name in some(draw, wrong):
         _refused(call, chosen, BAD_RANGE, f"there is {name}", range=bits(*wrong[name]))

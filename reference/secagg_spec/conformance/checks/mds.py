@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.arithmetic.wide import field as field_of
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import strategies
@@ -41,13 +41,13 @@ def _exact(caps: Capabilities) -> bool:
     return vandermonde(caps) and caps.grade("mds.encode") == "explicit"
 
 
-@check("mds.encode/exact", "MDS-03", "MDS-04", operations=("mds.encode",), applies=_exact)
+@check("mds.encode/exact", "MDS-03", "MDS-04", operations=("mds.encode",), wide=True, applies=_exact)
 def encode_exact(draw: Any, call: Caller) -> None:
     """Each share is the sum of the rows, weighted by the powers of its user's point."""
     code, d = strategies.code(draw, call.caps, "mds.encode"), strategies.length(draw, 1)
     mask = strategies.vector(draw, code["q"], d)
     noise = strategies.matrix(draw, code["q"], code["T"], shares_length(code, d))
-    got = _shares(call, code, mask, {"noise": pack(noise.reshape(-1))})
+    got = _shares(call, code, mask, {"noise": pack(noise.reshape(-1), code["q"])})
     for user, want in enumerate(encode(code, mask, noise)):
         same(f"share of user {user}", got[user], want)
 
@@ -57,7 +57,7 @@ def _common(caps: Capabilities) -> bool:
     return strategies.possible(caps, _BOTH)
 
 
-@check("mds/any-shares", "MDS-05", operations=_BOTH, applies=_common)
+@check("mds/any-shares", "MDS-05", operations=_BOTH, wide=True, applies=_common)
 def any_shares(draw: Any, call: Caller) -> None:
     """Any U or more shares decode to the vector."""
     code, d = strategies.code(draw, call.caps, _BOTH), strategies.length(draw, 1)
@@ -67,7 +67,7 @@ def any_shares(draw: Any, call: Caller) -> None:
     same("decoded vector", _decode(call, code, d, users, [shares[user] for user in users]), mask)
 
 
-@check("mds.decode/exact", "MDS-05", operations=("mds.decode",), applies=vandermonde)
+@check("mds.decode/exact", "MDS-05", operations=("mds.decode",), wide=True, applies=vandermonde)
 def decode_exact(draw: Any, call: Caller) -> None:
     """The decoder decodes shares of the text's own code."""
     code, d = strategies.code(draw, call.caps, "mds.decode"), strategies.length(draw, 1)
@@ -78,11 +78,11 @@ def decode_exact(draw: Any, call: Caller) -> None:
     same("decoded vector", _decode(call, code, d, users, [shares[user] for user in users]), mask)
 
 
-@check("mds/sum", "MDS-06", operations=_BOTH, applies=_common)
+@check("mds/sum", "MDS-06", operations=_BOTH, wide=True, applies=_common)
 def decode_sum(draw: Any, call: Caller) -> None:
     """The sums of the shares of two vectors decode to the sum of the vectors."""
     code, d = strategies.code(draw, call.caps, _BOTH), strategies.length(draw, 1)
-    field = PrimeField(code["q"])
+    field = field_of(code["q"])
     masks = [strategies.vector(draw, code["q"], d) for _ in range(2)]
     rands = [_noise(draw, code, d) for _ in range(2)]
     users = strategies.subset(draw, range(code["N"]), code["U"], code["U"])
@@ -91,7 +91,7 @@ def decode_sum(draw: Any, call: Caller) -> None:
     same("decoded sum", _decode(call, code, d, users, added), field.add(*masks))
 
 
-@check("mds.encode/parameters", "MDS-01", operations=("mds.encode",), examples=20)
+@check("mds.encode/parameters", "MDS-01", operations=("mds.encode",), wide=True, examples=20)
 def encode_parameters(draw: Any, call: Caller) -> None:
     """Parameters that break 1 <= T < U <= N < q are refused."""
     valid = VALID["mds.encode"](draw, call.caps)
@@ -101,7 +101,7 @@ def encode_parameters(draw: Any, call: Caller) -> None:
     call.refused("mds.encode", {**valid.params, **changed}, BAD_PARAM | LENGTH, why, rand)
 
 
-@check("mds.encode/empty", "MDS-01", operations=("mds.encode",), examples=5)
+@check("mds.encode/empty", "MDS-01", operations=("mds.encode",), wide=True, examples=5)
 def encode_empty(draw: Any, call: Caller) -> None:
     """An empty vector is refused."""
     valid = VALID["mds.encode"](draw, call.caps)
@@ -109,7 +109,7 @@ def encode_empty(draw: Any, call: Caller) -> None:
     call.refused("mds.encode", {**valid.params, "mask": ""}, BAD_PARAM | LENGTH, "there is nothing to share", rand)
 
 
-@check("mds.decode/parameters", "MDS-01", operations=("mds.decode",), applies=vandermonde, examples=20)
+@check("mds.decode/parameters", "MDS-01", operations=("mds.decode",), wide=True, applies=vandermonde, examples=20)
 def decode_parameters(draw: Any, call: Caller) -> None:
     """Parameters that break 1 <= T < U <= N < q are refused, and vectors without elements are too."""
     valid = VALID["mds.decode"](draw, call.caps)
@@ -119,7 +119,7 @@ def decode_parameters(draw: Any, call: Caller) -> None:
     call.refused("mds.decode", {**valid.params, **changed}, BAD_PARAM | LENGTH | TOO_FEW | OUTSIDE, why)
 
 
-@check("mds.decode/too-few", "MDS-07", operations=_BOTH, applies=_common, examples=25)
+@check("mds.decode/too-few", "MDS-07", operations=_BOTH, wide=True, applies=_common, examples=25)
 def too_few(draw: Any, call: Caller) -> None:
     """Fewer than U shares are refused."""
     code, d, shares = _encoded(draw, call)
@@ -128,7 +128,7 @@ def too_few(draw: Any, call: Caller) -> None:
     call.refused("mds.decode", _decoding(code, d, users, [shares[user] for user in users]), TOO_FEW, why)
 
 
-@check("mds.decode/twice", "MDS-08", operations=_BOTH, applies=_common, examples=25)
+@check("mds.decode/twice", "MDS-08", operations=_BOTH, wide=True, applies=_common, examples=25)
 def twice(draw: Any, call: Caller) -> None:
     """A list of users with a duplicate is refused."""
     code, d, shares = _encoded(draw, call)
@@ -139,7 +139,7 @@ def twice(draw: Any, call: Caller) -> None:
     call.refused("mds.decode", params, TWICE, f"user {user} appears twice")
 
 
-@check("mds.decode/outside", "MDS-08", operations=_BOTH, applies=_common, examples=25)
+@check("mds.decode/outside", "MDS-08", operations=_BOTH, wide=True, applies=_common, examples=25)
 def outside(draw: Any, call: Caller) -> None:
     """A user outside [0, N) is refused."""
     code, d, shares = _encoded(draw, call)
@@ -154,6 +154,7 @@ def outside(draw: Any, call: Caller) -> None:
     "mds.decode/extra",
     "MDS-09",
     operations=_BOTH,
+    wide=True,
     examples=25,
     applies=lambda caps: strategies.possible(caps, _BOTH, 1),
 )
@@ -176,12 +177,12 @@ def _encoded(draw: Any, call: Caller, spare: int = 0) -> tuple[dict[str, int], i
 
 
 def _noise(draw: Any, code: dict[str, int], d: int) -> dict[str, Any]:
-    return {"noise": pack(strategies.vector(draw, code["q"], code["T"] * shares_length(code, d)))}
+    return {"noise": pack(strategies.vector(draw, code["q"], code["T"] * shares_length(code, d)), code["q"])}
 
 
 def _shares(call: Caller, code: dict[str, int], mask: UintArray, rand: dict[str, Any]) -> list[UintArray]:
     grade = call.caps.grade("mds.encode")
-    params = {**code, "mask": pack(mask)}
+    params = {**code, "mask": pack(mask, code["q"])}
     texts = call.result("mds.encode", params, call.randomness("mds.encode", rand)).get("shares")
     if grade != "explicit" or not vandermonde(call.caps):
         call.by_relation = True
@@ -192,7 +193,7 @@ def _shares(call: Caller, code: dict[str, int], mask: UintArray, rand: dict[str,
 
 
 def _decoding(code: dict[str, int], d: int, users: list[int], shares: list[UintArray]) -> dict[str, Any]:
-    return {**code, "d": d, "users": users, "shares": [pack(share) for share in shares]}
+    return {**code, "d": d, "users": users, "shares": [pack(share, code["q"]) for share in shares]}
 
 
 def _decode(call: Caller, code: dict[str, int], d: int, users: list[int], shares: list[UintArray]) -> UintArray:

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from secagg_spec.arithmetic.modular import PrimeField, Ring
+from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.arithmetic.wide import field as field_of
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import shares_length, vandermonde
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
 from secagg_spec.conformance.outside import leaks
-from secagg_spec.crypto.entropy import SeededSource, draw_elements
-from secagg_spec.privacy.echelon import rank
+from secagg_spec.crypto.entropy import SeededSource
+from secagg_spec.privacy import echelon
 
 _ENCODE = "mds.encode"
 _SPARE = 33
@@ -46,7 +47,7 @@ def not_given(caps: Capabilities) -> bool:
     return not (vandermonde(caps) and caps.grade(_ENCODE) == "explicit")
 
 
-@check("mds.encode/hides", "MDS-10", operations=(_ENCODE,), applies=not_given, examples=8)
+@check("mds.encode/hides", "MDS-10", operations=(_ENCODE,), applies=not_given, examples=8, wide=True)
 def hides(draw: Any, call: Caller) -> None:
     """The noise moves the shares of T users in every direction, and their values occur for another mask too."""
     code, d = strategies.code(draw, call.caps, _ENCODE), strategies.length(draw, 1, 3)
@@ -60,17 +61,17 @@ def hides(draw: Any, call: Caller) -> None:
         _demand_common_values(held, users)
 
 
-@check("mds.encode/coalitions", "MDS-10", operations=(_ENCODE,), applies=not_given, examples=1)
+@check("mds.encode/coalitions", "MDS-10", operations=(_ENCODE,), applies=not_given, examples=1, wide=True)
 def coalitions(draw: Any, call: Caller) -> None:
     """For few users and for many, the shares of any T users vary in every direction from column to column."""
     call.by_relation = True
     space = strategies.Space(call.caps, (_ENCODE,))
     for code in _codes(space):
         q, N, T = (code[name] for name in ("q", "N", "T"))
-        zeros = np.zeros((_SAMPLES + T) * (code["U"] - T), dtype=np.uint64)
+        zeros = field_of(q).zeros((_SAMPLES + T) * (code["U"] - T))
         rows = encoding(call, code, zeros, list(range(N)), N).reshape(N, -1)
         for users in leaks.subsets(range(N), T, _SETS):
-            if rank(PrimeField(q), rows[list(users)]) < T:
+            if _rank(q, rows[list(users)]) < T:
                 fail(f"modulo {q} the shares of {leaks.named(users)} are tied to each other, of {N} users with T = {T}")
         call.transcript.clear()
 
@@ -97,18 +98,23 @@ def encoding(call: Caller, code: dict[str, int], mask: UintArray, users: Sequenc
     """Return the shares of some users of one encoding, concatenated."""
     L = shares_length(code, mask.size)
     seed = int.from_bytes(sha256(seed.to_bytes(32, "little")).digest(), "little")
-    noise = draw_elements(SeededSource(seed.to_bytes(32, "little"), "noise"), Ring(code["q"]), (code["T"] * L,))
-    rand = call.randomness(_ENCODE, {"noise": pack(noise)}, seed)
-    shares = call.result(_ENCODE, {**code, "mask": pack(mask)}, rand).get("shares")
+    q, source = code["q"], SeededSource(seed.to_bytes(32, "little"), "noise")
+    rand = call.randomness(_ENCODE, {"noise": pack(strategies.seeded_elements(source, q, code["T"] * L), q)}, seed)
+    shares = call.result(_ENCODE, {**code, "mask": pack(mask, q)}, rand).get("shares")
     if not isinstance(shares, list) or len(shares) != code["N"]:
         raise CheckFailed("wrong_value", f"{_ENCODE}: there must be {code['N']} shares")
     return np.concatenate([call.read(_ENCODE, shares[user], f"shares[{user}]", L, code["q"]) for user in users])
 
 
+def _rank(q: int, rows: UintArray) -> int:
+    field = field_of(q)
+    return field.rank(rows) if q > MAX_MODULUS else echelon.rank(field, rows)
+
+
 def _demand_span(q: int, held: UintArray, users: list[int]) -> None:
     """Fail when all encodings lie in one hyperplane: then the shares that the users hold are not uniform."""
-    field = PrimeField(q)
-    found = rank(field, field.subtract(held[1:], np.broadcast_to(held[0], held[1:].shape).copy()))
+    field = field_of(q)
+    found = _rank(q, field.subtract(held[1:], np.broadcast_to(held[0], held[1:].shape).copy()))
     if found < held.shape[1]:
         what = f"{held.shape[0]} encodings of one mask differ for the users {sorted(users)} in {found} directions"
         fail(f"{what}; their shares have {held.shape[1]} elements, which uniform noise moves independently")

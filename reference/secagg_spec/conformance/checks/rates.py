@@ -132,8 +132,9 @@ def quantised(draw: Any, call: Caller) -> list[Asker]:
 
     Where only numbers of binary32 are taken, the widest range is asked for as well.
     """
-    level, weight = strategies.level(draw, call.caps, _QUANTIZE), strategies.weight(draw, call.caps)
-    scale = {"q": strategies.modulus(draw, call.caps, _QUANTIZE), "level": level, "weight": weight}
+    weight = strategies.weight(draw, call.caps)
+    q, level = strategies.scale(draw, call.caps, _QUANTIZE)
+    scale = {"q": q, "level": level, "weight": weight}
     scale = scale if scale["q"] > 2 * weight else roundable(call.caps)[0]
     largest = max(strategies.Space(call.caps, (_QUANTIZE,)).moduli(prime=False))
     widest = {"q": largest, "level": level, "weight": min(strategies.weights(call.caps))}

@@ -57,7 +57,7 @@ def _telling(q: int) -> int:
 # ---------------------------------------------------------------------------------------------- one key, one stream
 
 
-@check("prg.expand/again", "PRG-06", operations=(_EXPAND,), examples=20)
+@check("prg.expand/again", "PRG-06", operations=(_EXPAND,), examples=20, wide=True)
 def again(draw: Any, call: Caller) -> None:
     """A key gives the same stream when asked again, after a stream of another key."""
     params = VALID[_EXPAND](draw, call.caps).params
@@ -68,7 +68,7 @@ def again(draw: Any, call: Caller) -> None:
     same("the stream of one key, asked for twice", stream(call, q, first, n), before)
 
 
-@check("prg.expand/distinct", "PRG-05", operations=(_EXPAND,), examples=60)
+@check("prg.expand/distinct", "PRG-05", operations=(_EXPAND,), examples=60, wide=True)
 def distinct(draw: Any, call: Caller) -> None:
     """Different keys give different streams, even when the keys are similar."""
     q = draw(among(sorted(strategies.moduli(call.caps.range(_EXPAND, "q"), prime=False))[-3:]))
@@ -109,7 +109,7 @@ _HOW = {
 }
 
 
-@check("prg.expand/other-length", "PRG-02", operations=(_EXPAND,), applies=other, examples=20)
+@check("prg.expand/other-length", "PRG-02", operations=(_EXPAND,), applies=other, examples=20, wide=True)
 def other_length(draw: Any, call: Caller) -> None:
     """A key of another length is either refused or expanded."""
     params = VALID[_EXPAND](draw, call.caps).params
@@ -149,7 +149,14 @@ def _enough(q: int) -> int:
     return math.ceil((_MISSING_BITS * math.log(2) + math.log(q)) / -math.log1p(-1 / q))
 
 
-@check("prg.expand/intervals", "PRG-04", operations=(_EXPAND,), applies=lambda caps: bool(_many(caps)), examples=20)
+@check(
+    "prg.expand/intervals",
+    "PRG-04",
+    operations=(_EXPAND,),
+    applies=lambda caps: bool(_many(caps)),
+    examples=20,
+    wide=True,
+)
 def intervals(draw: Any, call: Caller) -> None:
     """Modulo a large number, each eighth of the residues and each remainder modulo 8 is as frequent as it should be."""
     allowed = _many(call.caps)
@@ -160,5 +167,5 @@ def intervals(draw: Any, call: Caller) -> None:
     shares = [(end - start) / q for start, end in pairwise(ends)]
     demand_shares(eighths.tolist(), shares, f"modulo {q} eighth {{}} of the elements")
     low = np.bincount((values & (_BUCKETS - 1)).astype(np.int64), minlength=_BUCKETS)
-    shares = [len(range(rest, q, _BUCKETS)) / q for rest in range(_BUCKETS)]
+    shares = [-((rest - q) // _BUCKETS) / q for rest in range(_BUCKETS)]
     demand_shares(low.tolist(), shares, f"modulo {q} an element with the remainder {{}} by {_BUCKETS}")

@@ -28,6 +28,7 @@ from secagg_spec.conformance.sdk.secagg_adapter import (
     PROTOCOL,
     REMEMBERED,
     RESULTS,
+    WIDE,
     WITHOUT_ROUNDS,
     form,
     members,
@@ -128,7 +129,12 @@ FORMS: Mapping[str, Schema] = {
 
 
 def _members(operation: str, names: tuple[str, ...]) -> Schema:
-    return _object(**{name: _schema(form(operation, name)) for name in names})
+    return _object(**{name: _schema(_written(operation, form(operation, name))) for name in names})
+
+
+def _written(operation: str, type: str) -> str:
+    """Return a type; where moduli may be above 2**32, the bytes of each element of a vector are the modulus's."""
+    return type.replace("vector", "bytes") if operation.startswith(WIDE) else type
 
 
 def _rand(operation: str, names: tuple[str, ...]) -> Schema:
@@ -165,7 +171,7 @@ def _request(operation: str) -> Schema:
 def _result(operation: str) -> Schema:
     if operation == "session.step":
         return _ref("outbox")
-    return _object(**{name: _schema(type) for name, type in RESULTS[operation].items()})
+    return _object(**{name: _schema(_written(operation, type)) for name, type in RESULTS[operation].items()})
 
 
 def _answer() -> Schema:

@@ -36,7 +36,7 @@ PROTOCOL: Final = (1, 1)
 MAX_LINE: Final = 67_108_864
 _DECIMAL: Final = re.compile("-?(0|[1-9][0-9]*)")
 _DIGITS: Final = 40
-_DIGITS_OF_R: Final = 160
+_DIGITS_OF_WIDE: Final = 160
 _NOT_HEX: Final = re.compile("[^0-9a-f]")
 
 OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {}
@@ -62,6 +62,9 @@ DRAWING: Final = {"pair.agree", "pair.seal", "secagg.sum", "secagg.view", "secag
 
 DECIMALS: Final = ("q", "R", "level", "round", "c_l", "c_g", "start", "tau")
 """The numbers that are decimal strings; other members without a type are integers."""
+
+WIDE: Final = ("field.", "mds.", "prg.", "quantizer.")
+"""What the names of the operations begin with whose moduli may be declared above 2**32, up to 2**521."""
 
 _FORMS: Final[dict[str, dict[str, str]]] = {}
 
@@ -148,7 +151,7 @@ basa.seal | R N T d K S c_l c_g tau_max kind:text numerator denominator start ti
 basa.open | R N T d K S c_l c_g tau_max kind:text numerator denominator start timeouts:text session:bytes round sender from to purpose:text private:bytes box:bytes | | seed:bytes
 basa.recover | R N T d K S c_l c_g tau_max kind:text numerator denominator start timeouts:text session:bytes round accepted:[integer] weights:vector masked:[vector] own:[bytes] skipped:[(integer,integer,bytes)] | | sum:vector average:binary64
 basa.epochs | R N T d K S c_l c_g tau_max kind:text numerator denominator start timeouts:text session:bytes round updates:[vector] schedule:[visit] | roundings:binary64 | epochs:[epoch]
-quantize.levels | levels:decimal range:binary64 clip:flag x:binary64 | rounding:binary64 | value:vector
+quantize.levels | *levels:decimal range:binary64 clip:flag x:binary64 | rounding:binary64 | value:vector
 segment.plan | N D T t d sizes:[integer] subgroups:[integer] levels:[integer] range:binary64 matrix:text | | members:[[integer]] lengths:[integer] matrix:[[integer]] levels:[[integer]] moduli:[[decimal]]
 heterosag.average | range:binary64 levels:[integer] counts:[integer] sums:[vector] method:text trim | | segment:binary64
 heterosag.request | N D T t d sizes:[integer] subgroups:[integer] levels:[integer] range:binary64 matrix:text requests:[[integer]] | | answers:[answered]
@@ -306,8 +309,9 @@ class Adapter:
         names, drawn = OPERATIONS[operation]
         if set(params) != set(names):
             raise Reject("malformed", f"params of {operation} are {', '.join(names)}")
+        width = wide_bytes(operation, params)
         for name, value in params.items():
-            check_form(name, value, form(operation, name))
+            check_form(name, value, sized(form(operation, name), width))
         declared, owner = self.hello["operations"][operation], operation
         if operation == "session.new":
             drawn = check_party(params, declared.get("parties", ()))
@@ -320,7 +324,7 @@ class Adapter:
         if set(rand) != expected:
             raise Reject("malformed", f"rand of {operation} has the names {sorted(expected)}")
         for name, value in rand.items():
-            check_form(name, value, form(owner, name))
+            check_form(name, value, sized(form(owner, name), width))
         opening = operation in ("session.new", "session.again")
         wanted = opening or (drawn and (rand or _takes_rand(self._handlers[operation])))
         return {**params, "rand": rand} if wanted else dict(params)
@@ -427,7 +431,7 @@ def check_drop(drop: dict[str, list[int]], N: int) -> None:
 def _check_decimal(name: str, value: Any) -> None:
     if not isinstance(value, str) or not _DECIMAL.fullmatch(value):
         raise Reject("malformed", f"{name} is a decimal string")
-    if len(value) > (_DIGITS_OF_R if name == "R" else _DIGITS):
+    if len(value) > (_DIGITS_OF_WIDE if name in ("R", "q", "level", "levels") else _DIGITS):
         raise Reject("bad_param", f"{name} has {len(value)} digits")
 
 
@@ -451,8 +455,8 @@ def has_form(value: Any, form: str, digits: int | None = _DIGITS) -> bool:
             and set(value) == set(types_of)
             and all(has_form(value[name], type, digits) for name, type in types_of.items())
         )
-    if form == "decimal":
-        return _is_decimal(value, digits)
+    if form == "decimal" or form.startswith("elements"):
+        return _is_decimal(value, digits) if form == "decimal" else _is_hex(value, int(form[8:]))
     return _TYPES[form](value)
 
 
@@ -576,8 +580,20 @@ SUM_PHASES: Final = tuple(name for name, _ in members(form("secagg.sum", "drop")
 
 
 def element_bytes(R: int) -> int:
-    """Return in how many bytes an element modulo R is written in ``secagg.sum`` and its kin."""
+    """Return in how many bytes an element modulo R is written: in 4, or above ``2**32`` in as few as hold R - 1."""
     return max(4, ((R - 1).bit_length() + 7) // 8)
+
+
+def wide_bytes(operation: str, params: dict[str, Any]) -> int:
+    """Return how many bytes each element of the vectors of a request has: 4, or more for a modulus above 2**32."""
+    q = str(params.get("q"))
+    wide = operation.startswith(WIDE) and _is_decimal(q, _DIGITS_OF_WIDE) and int(q) > 2**32
+    return element_bytes(int(q)) if wide else 4
+
+
+def sized(form: str, width: int) -> str:
+    """Return a type whose vectors have elements of `width` bytes."""
+    return form if width == 4 else form.replace("vector", f"elements{width}")
 
 
 def unpack(text: str, width: int = 4) -> list[int]:

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
 from secagg_spec.arithmetic.sampling import Words
 from secagg_spec.conformance.adapter import generators
-from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.capabilities import WIDENED, Capabilities
 from secagg_spec.conformance.adapter.connection import Connection
 from secagg_spec.conformance.adapter.wire import unpack
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, Declined
-from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, WIDE
 from secagg_spec.conformance.vectors import entries
 from secagg_spec.conformance.vectors.base import Vector
 from secagg_spec.conformance.vectors.differences import first_difference
@@ -84,7 +84,15 @@ def judge(connection: Connection, caps: Capabilities, vector: Vector) -> Outcome
 
 def asks(caps: Capabilities, vector: Vector) -> bool:
     """Return whether a vector applies to a declaration: it is inside it, or its operation must refuse the vector."""
-    return applies(caps, vector) and (vector.result is None or _in_range(caps, vector))
+    return applies(caps, vector) and (_in_range(caps, vector) if vector.result is not None else _refused(caps, vector))
+
+
+def _refused(caps: Capabilities, vector: Vector) -> bool:
+    """Return whether an adapter must refuse what a vector says is refused: not a number above 2**32 if it has such."""
+    if caps.narrow is caps or not vector.operation.startswith(WIDE):
+        return True
+    numbers = (str(vector.params.get(name)) for name in WIDENED)
+    return not any(number.isdecimal() and int(number) > MAX_MODULUS for number in numbers)
 
 
 def covers(caps: Capabilities, vector: Vector) -> bool:

@@ -48,14 +48,14 @@ def build() -> Adapter:
     """Return the reference as an adapter."""
     adapter = Adapter("secagg-spec reference", __version__)
     for name, handler in HANDLERS.items():
-        adapter.operation(name, **_DECLARED.get(name, {}))(_refusing(handler))
+        adapter.operation(name, **_DECLARED.get(name, {}))(refusing(handler))
     for name, handler in sessions.handlers().items():
         declared = {"parties": list(PARTIES)} if name == "session.new" else {}
-        adapter.operation(name, **declared)(_refusing(handler))
+        adapter.operation(name, **declared)(refusing(handler))
     return adapter
 
 
-def _refusing(handler: Handler) -> Handler:
+def refusing(handler: Handler) -> Handler:
     """Turn the reference's two error classes into rejections."""
 
     def call(**arguments: Any) -> dict[str, Any]:
@@ -246,7 +246,11 @@ def main() -> None:
     """Offer the reference, or one of its mutants, on standard input and output."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--mutant", help="run as this mutant (for testing the kit)")
-    mutant = parser.parse_args().mutant
+    parser.add_argument(
+        "--wide", action="store_true", help="offer arithmetic with moduli up to 2**521 (for testing the kit)"
+    )
+    given = parser.parse_args()
+    mutant, offered = given.mutant, _wide if given.wide else build
     if mutant:
         from secagg_spec.conformance.mutants import catalogue as mutants  # noqa: PLC0415 - a right adapter needs none
 
@@ -255,6 +259,12 @@ def main() -> None:
                 stack.enter_context(mutants.planted(mutant))
             except (mutants.EditError, ParameterError) as error:
                 parser.error(str(error))
-            build().run()
+            offered().run()
     else:
-        build().run()
+        offered().run()
+
+
+def _wide() -> Adapter:
+    from secagg_spec.conformance.targets.reference import wide  # noqa: PLC0415 - it needs what stands here
+
+    return wide.build()
