@@ -49,20 +49,21 @@ def test_any_shares_decode(q: int, data: Any) -> None:
 @pytest.mark.requirement("QNT-02", "QNT-03", "QNT-05", "QNT-07")
 @given(st.sampled_from((1, 3, 2**16)), st.floats(-1000, 1000), st.sampled_from((0.0, 0.5, 1 - 2.0**-53)))
 def test_the_quantiser_is_that_of_small_moduli(level: int, x: float, u: float) -> None:
-    given_ = {"level": level, "weight": 1, "rounding": np.array([u])}
+    given_: dict[str, Any] = {"level": level, "weight": 1, "rounding": np.array([u])}
     small, large = Ring(2**32), wide.ring(2**61 - 1)
     values = wide.quantize(np.array([x]), ring=large, **given_)
     want = quantizer.quantize(np.array([x]), ring=small, **given_)
     assert large.decode_signed(values).tolist() == small.decode_signed(want).tolist()
-    for format in ("binary64", "binary32"):
-        back = wide.dequantize(values, level=level, ring=large, format=format)  # type: ignore[arg-type]
-        assert back.tolist() == wide.dequantize(want, level=level, ring=small, format=format).tolist()  # type: ignore[arg-type]
+    formats: tuple[quantizer.Format, ...] = ("binary64", "binary32")
+    for format in formats:
+        back = wide.dequantize(values, level=level, ring=large, format=format)
+        assert back.tolist() == wide.dequantize(want, level=level, ring=small, format=format).tolist()
 
 
 @pytest.mark.requirement("QNT-04", "QNT-07", "QNT-08", "MOD-01", "MOD-02")
 def test_large_levels_are_exact_and_bounds_are_kept() -> None:
     ring = wide.ring(2**255 - 19)
-    numbers = {"level": 2**200, "weight": 1, "rounding": np.array([0.0])}
+    numbers: dict[str, Any] = {"level": 2**200, "weight": 1, "rounding": np.array([0.0])}
     assert ring.decode_signed(wide.quantize(np.array([-0.75]), ring=ring, **numbers)).tolist() == [-3 * 2**198]
     assert wide.dequantize(wide.objects([3]), level=2**53, ring=ring)[0] == Fraction(3, 2**53)
     with pytest.raises(OutOfRange):
