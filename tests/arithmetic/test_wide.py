@@ -54,7 +54,8 @@ def test_the_quantiser_is_that_of_small_moduli(level: int, x: float, u: float) -
     values = wide.quantize(np.array([x]), ring=large, **given_)
     want = quantizer.quantize(np.array([x]), ring=small, **given_)
     assert large.decode_signed(values).tolist() == small.decode_signed(want).tolist()
-    for format in ("binary64", "binary32"):
+    formats: tuple[quantizer.Format, ...] = ("binary64", "binary32")
+    for format in formats:
         back = wide.dequantize(values, level=level, ring=large, format=format)
         assert back.tolist() == wide.dequantize(want, level=level, ring=small, format=format).tolist()
 

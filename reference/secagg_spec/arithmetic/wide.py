@@ -53,7 +53,8 @@ class WideRing(Ring):
     def sum(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return the sum of the rows of an (n, d) array, n >= 0: d elements (MOD-03)."""
         rows = self.check("rows", rows, (None, None))
-        return np.add.reduce(rows, axis=0, initial=0) % self._m
+        total: NDArray[Any] = np.add.reduce(rows, axis=0, initial=0)
+        return total % self._m
 
     def matmul(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         """Return the exact product of an (m, k) and a (k, n) array, shape (m, n) (MOD-04)."""

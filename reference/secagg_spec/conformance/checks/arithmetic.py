@@ -201,7 +201,7 @@ def _noncanonical(operation: str) -> None:
         """A number that is not below q is refused, not reduced, in whichever vector it is."""
         valid = VALID[operation](draw, _with_rest(operation, call.caps))
         rand = call.randomness(operation, valid.rand)
-        q, found = valid.params["q"], _vectors(operation, valid.params, rand)
+        q, found = int(valid.params["q"]), _vectors(operation, valid.params, rand)
         codes = NONCANONICAL | BAD_SHARE if operation in OWN_CODE else NONCANONICAL
         for place, values in several(draw, lambda: _not_reduced(draw, q, found)):
             params, changed = put(valid.params, rand, place.path, pack(values, q))

@@ -309,7 +309,9 @@ class Adapter:
         names, drawn = OPERATIONS[operation]
         if set(params) != set(names):
             raise Reject("malformed", f"params of {operation} are {', '.join(names)}")
-        width = wide_bytes(operation, params)
+        allowed = self.hello["operations"][operation].get("ranges", {}).get("q", {})
+        wide = max(map(int, allowed.get("values", [allowed.get("max", 0)]))) > 2**32
+        width = wide_bytes(operation, params) if wide else 4
         for name, value in params.items():
             check_form(name, value, sized(form(operation, name), width))
         declared, owner = self.hello["operations"][operation], operation
