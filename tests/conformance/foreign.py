@@ -138,7 +138,7 @@ def ring(N: int) -> list[tuple[int, int]]:
     return [(i, (i + 1) % N) for i in range(N)]
 
 
-NOBODY_MAY_LEAVE = {"parameter_sets": [{"N": N, "t": N} for N in range(3, 9)]}
+NOBODY_MAY_LEAVE: dict[str, Any] = {"parameter_sets": [{"N": N, "t": N} for N in range(3, 9)]}
 
 
 def modulo_2_64(wrong: bool) -> Adapter:

@@ -139,7 +139,7 @@ def test_of_a_large_view_it_is_said_what_was_compared() -> None:
 @pytest.mark.parametrize("bears", [1, 2])
 def test_as_many_users_are_joined_with_the_server_as_are_declared(bears: int) -> None:
     play = pairwise(ring, masked=lambda R: R)
-    sets = {"parameter_sets": [{"N": 5, "t": 5}]}
+    sets: dict[str, Any] = {"parameter_sets": [{"N": 5, "t": 5}]}
     adapter = summing("ring", play, lambda N: bears, ranges={"R": {"values": ["251"]}}, **sets)
     found = outcomes(adapter, "secagg.coalition")
     if bears == 1:
@@ -154,7 +154,7 @@ def test_as_many_users_are_joined_with_the_server_as_are_declared(bears: int) ->
 @pytest.mark.parametrize(("through", "R"), [(0, "251"), (3, str(2**32)), (2, str(2**64))])
 def test_a_user_who_sees_all_masks_is_found_whoever_it_is(through: int, R: str) -> None:
     play = pairwise(every_pair, masked=lambda modulus: modulus, through=through)
-    sets = {"parameter_sets": [{"N": 4, "t": 4}]}
+    sets: dict[str, Any] = {"parameter_sets": [{"N": 4, "t": 4}]}
     adapter = summing("dealt", play, lambda N: 1, ranges={"R": {"values": [R]}}, **sets)
     message = failing(outcomes(adapter, "privacy/secagg.coalition"))["privacy/secagg.coalition"]
     assert message.startswith(f"the server with user {through} learns ")
@@ -166,7 +166,8 @@ def test_a_round_that_is_counted_in_a_byte_is_met(monkeypatch: pytest.MonkeyPatc
 
     def play(R: int, rows: list[list[int]], drop: Mapping[str, list[int]]) -> Played:
         reject(next(number) > 255, "the number of the round does not fit into a byte")
-        return pairwise(every_pair, masked=lambda R: R)(R, rows, drop)
+        played: Played = pairwise(every_pair, masked=lambda R: R)(R, rows, drop)
+        return played
 
     adapter = summing("counting", play, ranges={"R": {"values": ["251"]}}, **NOBODY_MAY_LEAVE)
     message = failing(outcomes(adapter, "secagg.sum/rounds"))["secagg.sum/rounds"]
