@@ -322,3 +322,27 @@ def test_keys_that_come_out_although_nobody_dropped_are_told() -> None:
     message = failing(outcomes(adapter, "secagg.unmasking/shares"))["secagg.unmasking/shares"]
     assert "shares of the seeds of [1, 2, 3] and the keys of [0] were released" in message
     assert message.endswith("the keys of [], and nobody had dropped out")
+
+
+@pytest.mark.requirement("SAG-24")
+def test_a_user_who_refuses_every_request_is_not_taken_for_one_who_refuses_wrong_ones() -> None:
+    adapter = next(one for one in FOREIGN if one.name == "own-share").build(False)
+
+    def refuse(**given: Any) -> dict[str, Any]:
+        entry = {"reject": {"code": "inconsistent_sets", "message": "no"}}
+        return {"answers": [entry] * len(given["requests"])}
+
+    adapter._handlers["secagg.unmasking"] = refuse
+    found = outcomes(adapter, "secagg.unmasking/both-sets")["secagg.unmasking/both-sets"]
+    assert found.verdict == "rejected_valid"
+    assert found.failure is not None
+    assert "the right request was refused as inconsistent_sets, so that refusals say nothing" in found.failure.message
+
+
+@pytest.mark.requirement("ADP-07")
+def test_a_summary_names_what_the_adapter_composes() -> None:
+    adapter = Adapter("made", "1")
+    adapter.operation("field.add", composed=True)(lambda **given: {})
+    adapter.operation("field.subtract")(lambda **given: {})
+    said = report.summary(report.TargetReport("made", caps=narrow.understood(adapter.hello)))
+    assert "\n  composed by the adapter: field.add; what passes or fails there may be the adapter's own" in said
