@@ -212,3 +212,21 @@ def test_known_failures_are_counted_and_not_green(known: int, new: int) -> None:
     target = reporting.TargetReport("adapter", CAPS, [*checks, passed])
     assert said.lower() in reporting.conclusion([target])
     assert target.exit_code == bool(new)
+
+
+@pytest.mark.requirement("CNF-81")
+def test_invalid_input_that_several_operations_accept_in_the_same_way_is_one_finding() -> None:
+    names = ("field.add", "field.multiply", "secagg.sum")
+    checks = [next(id for id in REGISTRY if id.startswith(f"{name}/")) for name in names]
+    pairs = zip(names, checks, strict=True)
+    judged = [failed(id, "accepted_invalid", f"{name} gave a result although an element is 7") for name, id in pairs]
+    assert ids(judged) == [checks]
+
+
+@pytest.mark.requirement("CNF-82")
+def test_an_inconsistent_failure_counts_as_what_it_was() -> None:
+    judged = [
+        failed("field.add/exact", "error", "x broke"),
+        failed("secagg.sum/exact", "inconsistent", "y", (), ("leaked",)),
+    ]
+    assert [one.kind for one in findings(judged)] == ["leaked", "error"]

@@ -174,7 +174,8 @@ def test_a_round_that_is_counted_in_a_byte_is_met(monkeypatch: pytest.MonkeyPatc
 
     def play(R: int, rows: list[list[int]], drop: Mapping[str, list[int]]) -> Played:
         reject(next(number) > 255, "the number of the round does not fit into a byte")
-        return pairwise(every_pair, masked=lambda R: R)(R, rows, drop)
+        played: Played = pairwise(every_pair, masked=lambda R: R)(R, rows, drop)
+        return played
 
     adapter = summing("counting", play, ranges={"R": {"values": ["251"]}}, **NOBODY_MAY_LEAVE)
     message = failing(outcomes(adapter, "secagg.sum/rounds"))["secagg.sum/rounds"]
@@ -411,3 +412,27 @@ def test_a_quantiser_of_few_levels_is_judged_within_them(allowed: dict[str, Any]
     _, found = run(DirectConnection(answer), Settings(cases=8, seed=1, pattern="quantize.levels"))
     failed = [outcome.check.id for outcome in found if outcome.failure]
     assert (failed == []) == right, failed
+
+
+@pytest.mark.requirement("SAG-24")
+def test_a_user_who_refuses_every_request_is_not_taken_for_one_who_refuses_wrong_ones() -> None:
+    adapter = next(one for one in FOREIGN if one.name == "own-share").build(False)
+
+    def refuse(**given: Any) -> dict[str, Any]:
+        entry = {"reject": {"code": "inconsistent_sets", "message": "no"}}
+        return {"answers": [entry] * len(given["requests"])}
+
+    adapter._handlers["secagg.unmasking"] = refuse
+    found = outcomes(adapter, "secagg.unmasking/both-sets")["secagg.unmasking/both-sets"]
+    assert found.verdict == "rejected_valid"
+    assert found.failure is not None
+    assert "the right request was refused as inconsistent_sets, so that refusals say nothing" in found.failure.message
+
+
+@pytest.mark.requirement("ADP-07")
+def test_a_summary_names_what_the_adapter_composes() -> None:
+    adapter = Adapter("made", "1")
+    adapter.operation("field.add", composed=True)(lambda **given: {})
+    adapter.operation("field.subtract")(lambda **given: {})
+    said = report.summary(report.TargetReport("made", caps=narrow.understood(adapter.hello)))
+    assert "\n  composed by the adapter: field.add; what passes or fails there may be the adapter's own" in said

@@ -7,9 +7,11 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from secagg_spec.conformance.checks import joining
 from secagg_spec.conformance.checks.joining import join
 from secagg_spec.conformance.targets.reference.sessions import PROTOCOLS
 from secagg_spec.errors import ParameterError
@@ -90,3 +92,12 @@ def test_a_page_that_does_not_fit_is_refused(text: str, said: str) -> None:
     known = PROTOCOLS["secagg"]
     with pytest.raises(ParameterError, match=said):
         join(text, known, lambda draw, numbers: None, "ADD-01")  # type: ignore[arg-type, return-value]
+
+
+@pytest.mark.parametrize(
+    ("told", "broken"), [("KeyError: 'N'", lambda draw, numbers: {}["N"]), ("returns int", lambda draw, numbers: 7)]
+)
+def test_a_function_of_inputs_that_breaks_is_named(told: str, broken: Any) -> None:
+    broken.__qualname__ = "my_inputs"
+    with pytest.raises(ParameterError, match=f"my_inputs, which .*{told}"):
+        joining._inputs(broken, None, None)

@@ -31,7 +31,8 @@ from secagg_spec.ledger import entries
 
 _WIDTH, _HEAD, _LISTED, _NEAR = 100, 15, 12, 6
 _EPILOG = """An ID is a clause (LSA-09), a check (lightsecagg.mask/exact), a test vector, a flag of vectors, a mutant
-(the reference with one known bug), an operation, a policy, a reject code, a verdict, or a claim (BAS-EQ6).
+(the reference with one known bug), an operation, a policy, a reject code, a verdict, or a claim of the papers
+(BAS-EQ6).
 
 exit codes:
   0  found

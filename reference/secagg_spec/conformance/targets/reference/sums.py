@@ -39,6 +39,7 @@ def _played(
     for at, row in enumerate(rows):
         numbers.ring.check(f"updates[{at}]", row, (numbers.d,))
     network = secagg.open_round(numbers, np.stack(rows), session=SystemSource().take(16), round=0)
+    network.states = _Past(network.states)
     sampled = secagg.draw_randomness(numbers, {user: SystemSource() for user in range(N)})
     run_synchronous(network, {_PHASE[phase]: users for phase, users in drop.items()}, sampled)
     return network
@@ -75,10 +76,25 @@ def _coalition(T: int, viewers: Sequence[Any], **given: Any) -> dict[str, Any]:
         raise OutOfRange("viewers", viewers, f"at most T = {T} users, and the server or not")
     network = _played(**given, viewers=viewers)
     vectors, strings = _seen(network, viewers)
+    past = network.states
+    assert isinstance(past, _Past)
     return {
-        "vectors": [*vectors, *(pack(mask) for user in users for mask in _masks(network.states[user]))],
+        "vectors": [*vectors, *(pack(mask) for user in users for mask in _masks(past.masking[user]))],
         "strings": strings,
     }
+
+
+class _Past(dict[int, Any]):
+    """The states of parties, and in `masking` those of users that hold their masks, which a user forgets."""
+
+    def __init__(self, states: dict[int, Any]) -> None:
+        super().__init__(states)
+        self.masking: dict[int, Any] = {}
+
+    def __setitem__(self, party: int, state: Any) -> None:
+        super().__setitem__(party, state)
+        if party != SERVER and state.mask_keys:
+            self.masking[party] = state
 
 
 def _masks(user: Any) -> Iterator[UintArray]:
