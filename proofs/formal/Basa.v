@@ -14,6 +14,7 @@ Definition masked k : G := v k + b k + \sum_(j < P | (k < j)%N) m k j - \sum_(i 
 Lemma rearrange (c e x y z : G) : c + e + (x + y) - z - e - y = c + (x - z).
 Proof. by rewrite (addrC c e) -(addrA e c) -(addrA e) [e + _]addrC addrK addrAC addrA addrK -addrA. Qed.
 
+(* Carries BAA-20, BASA-EQ4. *)
 Theorem basa_correct :
   \sum_(k in A) (masked k - b k - \sum_(j | (j \notin A) && (k < j)%N) m k j) = \sum_(k in A) v k.
 Proof.
@@ -29,6 +30,7 @@ Qed.
 End Basa.
 
 (* BASA-EQ7: without self masks, the uploads so far are off from their sum by the masks to the positions to come. *)
+(* Carries BAA-26, BASA-EQ7. *)
 Corollary basa_prefix (G : zmodType) (P n : nat) (v : 'I_P -> G) (m : 'I_P -> 'I_P -> G) :
   let A := [set k : 'I_P | (k < n)%N] in
   \sum_(k in A) masked A v (fun=> 0) m k = \sum_(k in A) v k + \sum_(k in A) \sum_(j < P | (n <= j)%N) m k j.

@@ -77,6 +77,7 @@ rewrite opprD -!addrA; congr (_ + _); rewrite addrCA; congr (_ + _); rewrite [p 
 by rewrite (addrC (- z)) [p + _]addrCA addrCA.
 Qed.
 
+(* Carries BAA-12, BAA-16, BAA-20, UNI-BASASETTLE. *)
 Theorem basa_hides : hides view allowed.
 Proof.
 apply: hides_by_moving => v v' [/ffunP own sums].
@@ -101,6 +102,7 @@ congr (_, _, _, _); apply/ffunP.
 - by move=> k; rewrite !ffunE; case: ifP => // /ownv ->.
 Qed.
 
+(* Carries BAA-20, UNI-BASASETTLE. *)
 Theorem basa_exactly : learns_exactly view allowed.
 Proof.
 split; first exact: basa_hides.
@@ -128,6 +130,7 @@ Definition open_view (v : input G P) (r : secret G P) :=
   ([ffun k => if k \in Up then upload A v r k else 0], [ffun k => if k \in C then r.1 k else 0], r.2,
    [ffun k => if k \in C then v k else 0]).
 
+(* Carries BAA-21, UNI-BASASETTLE. *)
 Theorem basa_open : learns_exactly open_view (fun v => [ffun k => if k \in C then v k else 0]).
 Proof.
 split=> [|v v' r r' [_ _ _]] //; apply: hides_by_moving => v v' /ffunP own.

@@ -23,6 +23,7 @@ Lemma shareN U L (M : 'M[F]_(U, L)) j : share (- M) j = - share M j.
 Proof. by apply/eqP; rewrite -addr_eq0 -shareD addNr share0. Qed.
 
 (* MDS-06: sums of shares are shares of the sum, so one decoding recovers a sum of masks. *)
+(* Carries MDS-06, BAS-ONESHOT. *)
 Lemma share_sum U L (I : Type) (r : seq I) (P : pred I) (M : I -> 'M[F]_(U, L)) j :
   share (\sum_(i <- r | P i) M i) j = \sum_(i <- r | P i) share (M i) j.
 Proof. by apply: (big_morph (fun M => share M j)) => [M1 M2|]; rewrite ?shareD ?share0. Qed.
@@ -45,6 +46,7 @@ apply: (@roots_geq_poly_eq0 _ p [seq a j | j <- enum A]).
 Qed.
 
 (* MDS-05: any U shares, or more, determine what was encoded. *)
+(* Carries MDS-04, MDS-05, BAS-ONESHOT. *)
 Theorem recovery U L (M M' : 'M[F]_(U, L)) (A : {set 'I_N}) :
   (U <= #|A|)%N -> (forall j, j \in A -> share M j = share M' j) -> M = M'.
 Proof.
@@ -95,6 +97,7 @@ by move=> _ /imsetP[i _ ->]; move: (same i); rewrite !ffunE.
 Qed.
 
 (* MDS-10, UNI-SHAMIR: for every mask Z, each view of T users is given by exactly one noise. *)
+(* Carries MDS-10, BAS-EQ6, UNI-SHAMIR. *)
 Theorem t_privacy (c : 'I_T -> 'I_N) Z v : injective c -> #|[pred n | held c Z n == v]| = 1%N.
 Proof.
 move=> injc; have inj : injective (held c Z) by exact: held_inj.

@@ -33,6 +33,7 @@ by case/card_gt0P => r'; rewrite inE => /eqP e; exists r'.
 Qed.
 
 (* So nothing but f is in a view, whatever is believed beforehand: the likelihood of a secret is that of f s, or 0. *)
+(* Carries UNI-RANK. *)
 Lemma learned s r : learns_exactly -> forall s', ways s' (V s r) = ways s (V s r) \/ ways s' (V s r) = 0%N /\ f s' <> f s.
 Proof.
 move=> [hid tel] s'; have [/eqP|/card_gt0P [r']] := posnP (ways s' (V s r)); last first.
@@ -43,6 +44,7 @@ Qed.
 End Counting.
 
 (* Whoever sees less learns no more: a view computed from V hides what V hides. *)
+(* Carries UNI-RANK. *)
 Lemma hides_less (S : Type) (R : finType) (View View' : eqType) (F : Type) (V : S -> R -> View) (f : S -> F)
   (g : View -> View') : hides V f -> hides (fun s r => g (V s r)) f.
 Proof.

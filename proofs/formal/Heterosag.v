@@ -52,6 +52,7 @@ Lemma p_gt1 : (1 < p)%N. Proof. exact: prime_gt1 (pdiv_prime _). Qed.
 Lemma p_dvd : (p %| Z)%N. Proof. exact: pdiv_dvd. Qed.
 
 (* A set that is neither empty nor all is decodable in Z/p rows at most: proper subgroups have no more elements. *)
+(* Carries HSA-11, UNI-DELTA. *)
 Theorem rows_le A : A != set0 -> A != setT -> (rows A <= Z %/ p)%N.
 Proof.
 move=> /set0Pn[a aA] nT; case: (pickP [pred l | decodable l A]) => [l /= /rows_keeps ->|no]; last first.
@@ -86,6 +87,7 @@ have kl : (k < Z %/ p)%N by rewrite ltn_divRL ?p_dvd // -ak.
 by exists (Ordinal kl) => //; apply: val_inj; rewrite /= ak mulnC.
 Qed.
 
+(* Carries HSA-11, UNI-DELTA. *)
 Theorem rows_multiples : [/\ multiples != set0, multiples != setT & rows multiples = (Z %/ p)%N].
 Proof.
 have m0 : (0 : 'I_Z) \in multiples by rewrite inE.
@@ -104,6 +106,7 @@ Qed.
 Definition robustness : rat :=
   1 - (\max_(A : {set 'I_Z} | (A != set0) && (A != setT)) rows A)%:R / Z%:R.
 
+(* Carries HSA-11, UNI-DELTA. *)
 Theorem robustness_cyclic : robustness = 1 - p%:R^-1.
 Proof.
 have [n0 nT r] := rows_multiples; congr (1 - _).
@@ -118,6 +121,7 @@ Qed.
 (* Theorem 1 of the paper: (Z - 1)/Z for odd Z, (Z - 2)/Z for even Z.  Right exactly for odd primes and for 4. *)
 Definition claimed : rat := if odd Z then (Z%:R - 1) / Z%:R else (Z%:R - 2%:R) / Z%:R.
 
+(* Carries HSA-11, HET-THM1, HET-THM4, UNI-DELTA. *)
 Theorem theorem1_right : (robustness == claimed) = (prime Z && odd Z) || (Z == 4%N).
 Proof.
 have Z0 : (Z%:R : rat) != 0 by rewrite pnatr_eq0.
@@ -132,6 +136,7 @@ by rewrite -(inj_eq (mulfI (_ : (2%:R : rat) != 0))) // mulrA divff // mul1r -na
 Qed.
 
 (* So it is false for all composite numbers but 4: for these a set is decodable in more rows than is promised. *)
+(* Carries HSA-11, HET-THM1, HET-THM4. *)
 Corollary theorem1_false : ~~ prime Z -> Z != 4%N -> robustness < claimed.
 Proof.
 move=> nprime n4; have [Z0 p0] : (0 < Z%:R :> rat) /\ (0 < p%:R :> rat) by rewrite !ltr0n (ltnW p_gt1).

@@ -54,6 +54,7 @@ Hypotheses (q_prime : prime q) (T_gt0 : (0 < T)%N) (T_lt_U : (T < U)%N) (U_le_N 
 Let L := ((d + (U - T) - 1) %/ (U - T))%N.
 Variables (W U1 Q C : {set 'I_N}).
 
+(* Carries MDS-01, MDS-02, MDS-03, MDS-04, LSA-01, LSA-13, BAS-TPRIV, BAS-EQ21. *)
 Theorem lightsecagg : (#|C| <= T)%N -> U1 \subset W -> (U <= #|Q|)%N ->
   learns_exactly (view (T := T) (L := L) (@point q N) (layout_is_linear _ d (U - T) L) w W U1 Q C) (allowed w U1 C).
 Proof.
@@ -67,6 +68,7 @@ Qed.
 End Whole.
 
 (* The example of section 3: q = 7, (N, U, T) = (5, 3, 1), the vector (4, 0, 6), the noise (2, 5); user 2 receives (5, 3). *)
+(* Carries MDS-03, MDS-04. *)
 Example spec_example : share (@point 7 5)
     (col_mx (layout 2 2 (\row_(i < 3) (nth 0%N [:: 4; 0; 6]%N i)%:R)) (\row_(l < 2) (nth 0%N [:: 2; 5]%N l)%:R))
     (@Ordinal 5 2 isT) = \row_(l < 2) (nth 0%N [:: 5; 3]%N l)%:R.

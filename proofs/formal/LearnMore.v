@@ -5,6 +5,7 @@ Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive
 Import GRing.Theory. Local Open Scope ring_scope.
 
 (* Before a surviving set is announced nothing is learned of honest inputs. *)
+(* Carries LSA-17, UNI-FAILED. *)
 Theorem unannounced (F : finFieldType) N K T L d (a : 'I_N -> F) (lay : {linear 'rV[F]_d -> 'M[F]_(K, L)}) w (W Q C : {set 'I_N}) :
   injective a -> (forall j, a j != 0) -> (#|C| <= T)%N -> (T <= N)%N ->
   hides (view (T := T) a lay w W set0 Q C) (fun x => [ffun i => if i \in C then x i else 0]).
@@ -39,6 +40,7 @@ by move/rowP/(_ l): zz; rewrite !mxE (_ : ord_max = k) //; apply: val_inj.
 Qed.
 
 (* T + 1 users learn more than the sum, when it is over two honest users and the last sub-mask has an element of the vector. *)
+(* Carries MDS-01, BAS-TPRIV. *)
 Theorem more_than_T (z : 'rV[F]_d) i k :
   lay z != 0 -> (forall (r : 'I_K) l, (r < K')%N -> lay z r l = 0) -> (T < #|C|)%N ->
   i \in U1 :\: C -> k \in U1 :\: C -> i != k -> w i != 0 -> w k != 0 -> i \in W ->

@@ -23,6 +23,7 @@ Definition pair_out (dropped : rel 'I_H) i := D <= #|[set j | dropped j i]|.
 Definition sum_out dropped (S : {set 'I_H}) := forall i, if i \in S then self_out dropped i else pair_out dropped i.
 
 (* No user loses both masks, when 2t > N + c. *)
+(* Carries SAG-20, SAG-22, SAG-50, UNI-LIES. *)
 Theorem no_single_input dropped i : N + c < 2 * t -> ~ (self_out dropped i /\ pair_out dropped i).
 Proof.
 move=> big []; rewrite /self_out /pair_out (_ : [set j | ~~ dropped j i] = ~: [set j | dropped j i]); last first.
@@ -31,6 +32,7 @@ have := cardsC [set j | dropped j i]; rewrite card_ord; lia.
 Qed.
 
 (* The bound: when no lie is told that users refuse, a sum that comes out is over 2mH / (H + m) honest users at least. *)
+(* Carries SAG-21, SAG-22, UNI-LIES. *)
 Theorem lies_bound dropped S : N + c <= 2 * t -> answerable dropped -> sum_out dropped S -> 2 * m * H <= #|S| * (H + m).
 Proof.
 move=> big ok out; have count : #|~: S| * D <= H * (N - t).
@@ -87,6 +89,7 @@ have [sH|sH _] := leqP H s; last first.
 by rewrite /surv (_ : s = H) ?mulnK ?H_gt0 ?ltnSn //; apply/eqP; rewrite eqn_leq sH s_le_H.
 Qed.
 
+(* Carries SAG-21, SAG-22, UNI-LIES. *)
 Theorem lies_attained : [/\ answerable told, sum_out told S & #|S| = s].
 Proof.
 have cardS : #|S| = s.

@@ -18,6 +18,7 @@ Definition answer (r : secret) (U1 : {set 'I_N}) (j : 'I_N) : 'rV[F]_L := \sum_(
 
 (* LSA-13: two runs with the same answers of U users, and the same uploads, have the same sum of inputs: it is a function of
    the uploads and of any U answers. *)
+(* Carries LSA-02, LSA-08, LSA-13, BAS-ONESHOT. *)
 Theorem one_shot (x x' : input) (r r' : secret) (U1 Q : {set 'I_N}) :
   (K + T <= #|Q|)%N -> (forall j, j \in Q -> answer r U1 j = answer r' U1 j) ->
   (forall i, i \in U1 -> upload x r i = upload x' r' i) -> \sum_(i in U1) w i *: x i = \sum_(i in U1) w i *: x' i.
@@ -87,6 +88,7 @@ by rewrite -scale_col_mx shareZ psiP // scaler0.
 Qed.
 
 (* T4, first half: the server with at most T users learns nothing else, whatever W, U1 and Q are. *)
+(* Carries MDS-10, LSA-13, BAS-TPRIV. *)
 Theorem lightsecagg_hides : (#|C| <= T)%N -> (T <= N)%N -> hides view allowed.
 Proof.
 move=> leC leT; have [psi [quiet psi0 psiS]] := quiet_noise leC leT.
@@ -116,6 +118,7 @@ congr (_, _, _, _); apply/ffunP.
 Qed.
 
 (* Second half: and that much it does learn, when the uploads of U1 and U answers came. *)
+(* Carries LSA-13, BSA-27, BAS-TPRIV. *)
 Theorem lightsecagg_exactly : (#|C| <= T)%N -> (T <= N)%N -> U1 \subset W -> (K + T <= #|Q|)%N ->
   learns_exactly view allowed.
 Proof.

@@ -5,6 +5,7 @@ Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive
 Import GRing.Theory Num.Theory. Local Open Scope ring_scope.
 
 (* A user with the point 0 has the first sub-mask in clear, whatever the noise is. *)
+(* Carries MDS-02, BAS-EQ6. *)
 Theorem point_zero_leaks (F : fieldType) N (a : 'I_N -> F) K T L (Z : 'M[F]_(K.+1, L)) (n : 'M[F]_(T, L)) j :
   a j = 0 -> share a (col_mx Z n) j = row ord0 Z.
 Proof.
@@ -17,6 +18,7 @@ Section Sign.
 Variables (G : zmodType) (N : nat) (nb : rel 'I_N) (nb_sym : symmetric nb) (x b : 'I_N -> G) (s : 'I_N -> 'I_N -> G).
 Definition missing (U2 U3 : {set 'I_N}) : G :=
   \sum_(i in U2 :\: U3) (\sum_(j in U3 | nb i j && (i < j)%N) s i j - \sum_(j in U3 | nb i j && (j < i)%N) s j i).
+(* Carries SAG-29, HET-EQ5. *)
 Theorem wrong_sign (U2 U3 : {set 'I_N}) : U3 \subset U2 ->
   \sum_(i in U3) (masked nb x b s U2 i - b i) - missing U2 U3 = \sum_(i in U3) x i - missing U2 U3 *+ 2.
 Proof.
@@ -66,6 +68,7 @@ have -> : delta_mx 0 i - delta_mx 0 j = ind (i |: [set l in s]) - ind (j |: [set
 by apply: toldB; apply: told_set; apply: card; rewrite eqxx ?orbT.
 Qed.
 
+(* Carries MRA-10, MRS-REM2A, MRS-REM11. *)
 Theorem random_selection_leaks i : recoverable log i.
 Proof.
 have [A iA cA] : exists2 A : {set 'I_N}, i \in A & #|A| = K.
@@ -105,6 +108,7 @@ Lemma sum2 (P : pred 'I_2) (f : 'I_2 -> G) :
 Proof. by rewrite big_mkcond big_ord_recl big_ord1; congr (_ + _); rewrite (_ : lift _ _ = ord_max) //; apply: val_inj. Qed.
 
 (* secagg_correct: neighbours are neighbours of each other. *)
+(* Carries SAG-03. *)
 Theorem symmetric_needed : exists nb : rel 'I_2,
   unmasked nb (fun=> 0) only_g setT setT (masked nb (fun=> 0) (fun=> 0) only_g setT) != \sum_(i in (setT : {set 'I_2})) 0.
 Proof.
@@ -113,6 +117,7 @@ by rewrite /only_g ?(add0r, addr0, subr0).
 Qed.
 
 (* secagg_correct: survivors are among those who shared. *)
+(* Carries SAG-16. *)
 Theorem survivors_shared_needed : exists U2 U3 : {set 'I_2},
   unmasked (fun=> predT) (fun=> 0) only_g U2 U3 (masked (fun=> predT) (fun=> 0) (fun=> 0) only_g U2) != \sum_(i in U3) 0.
 Proof.
@@ -123,6 +128,7 @@ Qed.
 End Needed.
 
 (* recovery, t_privacy: points are distinct. *)
+(* Carries MDS-02, BAS-EQ6. *)
 Theorem distinct_needed (F : fieldType) : exists M M' : 'M[F]_(2, 1),
   (forall j : 'I_2, share (fun=> 1) M j = share (fun=> 1) M' j) /\ M != M'.
 Proof.
@@ -132,6 +138,7 @@ apply/rowP => l; rewrite /share !big_ord_recl !big_ord0 !expr1n !scale1r !mxE /=
 Qed.
 
 (* recovery, one_shot: fewer than U shares do not determine what was encoded. *)
+(* Carries MDS-07, BAS-ONESHOT. *)
 Theorem fewer_shares (F : fieldType) N (a : 'I_N -> F) U L (A : {set 'I_N}) : (#|A| < U)%N -> (0 < L)%N ->
   exists2 M : 'M[F]_(U, L), M != 0 & forall j, j \in A -> share a M j = 0.
 Proof.
@@ -146,12 +153,14 @@ by apply/rootP; rewrite /p root_prod_XsubC map_f // mem_enum.
 Qed.
 
 (* lightsecagg: with q = N the last user has the point 0, and with T = U nothing is encoded. *)
+(* Carries MDS-01, BAS-EQ6. *)
 Theorem q_above_N_needed q : prime q -> exists j : 'I_q, point q j = 0.
 Proof.
 move=> pq; have lt : (q.-1 < q)%N by rewrite prednK // prime_gt0.
 by exists (Ordinal lt); rewrite /point /= prednK ?prime_gt0 // -(char_Fp_0 pq).
 Qed.
 
+(* Carries MDS-01, BAS-UT. *)
 Theorem U_above_T_needed (F : fieldType) d L : (0 < d)%N -> ~ injective (@layout F d 0 L).
 Proof.
 case: d => [//|d _ inj]; have same : layout 0 L (0 : 'rV[F]_d.+1) = layout 0 L (const_mx 1 : 'rV[F]_d.+1).
@@ -160,6 +169,7 @@ by have /rowP /(_ ord0) /eqP := inj _ _ same; rewrite !mxE eq_sym oner_eq0.
 Qed.
 
 (* secagg_exactly, lightsecagg_exactly, basa_exactly: the uploads of those in the sum came.  None is told without. *)
+(* Carries SAG-16. *)
 Theorem uploads_needed (G : finZmodType) (g : G) : g != 0 ->
   ~ tells (SecAggPrivacy.view (G := G) (N := 1) (fun=> predT) set0 setT set0) (SecAggPrivacy.allowed (fun=> predT) setT set0).
 Proof.
@@ -173,6 +183,7 @@ rewrite (bigD1 ord0) ?[X in _ = X](bigD1 ord0) /=; try by rewrite !inE connect0.
 by rewrite !big1 => [|i /andP[_]|i /andP[_]]; rewrite ?(ord1 i) ?eqxx // xE x'E !addr0 => /esym/eqP; exact/negP.
 Qed.
 
+(* Carries BAA-14. *)
 Theorem accepted_uploads_needed (G : finZmodType) (g : G) : g != 0 ->
   ~ tells (BasaPrivacy.view (G := G) (P := 1) setT set0 set0) (BasaPrivacy.allowed setT set0).
 Proof.
@@ -186,5 +197,6 @@ by rewrite !big_ord1 xE x'E => /esym/eqP; exact/negP.
 Qed.
 
 (* nobody_recoverable: a user that is alone in its batch is recoverable. *)
+(* Carries MRA-17, UNI-BATCHES. *)
 Theorem company_needed (F : fieldType) N (i : 'I_N) : recoverable (1%:M : 'M[F]_N) i.
 Proof. by exists (delta_mx 0 i); rewrite mulmx1. Qed.

@@ -19,10 +19,12 @@ by rewrite addrA [A s + _]addrC subrK -{2}[v]addr0 (inj_eq (addrI v)).
 Qed.
 
 (* One-time pad: when the noise reaches every view, every view is equally likely for every secret. *)
+(* Carries UNI-RANK, BAS-EQ10. *)
 Theorem one_time_pad : (forall v, exists r, B r = v) -> forall s v, ways affine s v = #|[pred r | B r == 0]|.
 Proof. by move=> onto s v; rewrite ways_affine; case: existsP => // -[]; have [r <-] := onto (v - A s); exists r. Qed.
 
 (* What is learned in general: f exactly, when f tells secrets apart up to what the noise reaches. *)
+(* Carries UNI-RANK. *)
 Theorem learned_affine (F : Type) (f : S -> F) :
   (forall s s', f s = f s' <-> exists r, A s - A s' = B r) -> learns_exactly affine f.
 Proof.
@@ -35,6 +37,7 @@ Qed.
 End Linear.
 
 (* Matrices over a finite commutative ring: the noise part has a right inverse (over a field: full row rank). *)
+(* Carries UNI-RANK. *)
 Theorem one_time_pad_mx (R : finComUnitRingType) (S : Type) (m n : nat) (A : S -> 'cV[R]_m) (B : 'M[R]_(m, n))
   (B' : 'M[R]_(n, m)) : B *m B' = 1%:M ->
   forall s v, ways (fun s (r : 'cV[R]_n) => A s + B *m r) s v = #|[pred r : 'cV[R]_n | B *m r == 0]|.

@@ -53,6 +53,7 @@ by case: (j \in U); case: (P j); rewrite ?andbF ?andbT.
 Qed.
 
 (* For every graph, all survivors U3 among U2, all inputs and masks: the server gets the sum of the inputs of U3. *)
+(* Carries SAG-12, SAG-29, BAS-EQ19, BASA-EQ4, HET-EQ5. *)
 Theorem secagg_correct (U2 U3 : {set 'I_N}) :
   U3 \subset U2 -> unmasked U2 U3 (masked U2) = \sum_(i in U3) x i.
 Proof.

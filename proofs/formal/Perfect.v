@@ -62,6 +62,7 @@ apply/subset_leq_card/subsetP => r; rewrite !inE => /orP[]/eqP->; apply/decodabl
   rewrite !inE => /orP[]/eqP->; by rewrite ?la ?lb ?ka ?kb eqxx ?orbT.
 Qed.
 
+(* Carries HSA-11, UNI-P1F. *)
 Theorem perfect_is_best : (1 < Z)%N -> robustness <= (if odd Z || (Z == 2)%N then Z%:R - 1 else Z%:R - 2%:R) / Z%:R.
 Proof.
 move=> Z1; have Z0 : (0 < Z%:R :> rat) by rewrite ltr0n ltnW.
@@ -84,6 +85,7 @@ Qed.
 Definition perfect (rowset : pred 'I_Z) := forall l k, rowset l -> rowset k -> l != k -> forall A : {set 'I_Z},
   A != set0 -> decodable l A -> decodable k A -> A = setT.
 
+(* Carries HSA-11, UNI-P1F. *)
 Theorem perfect_attains_odd : (1 < Z)%N -> odd Z -> perfect predT -> robustness = (Z%:R - 1) / Z%:R.
 Proof.
 move=> Z1 oddZ perf; apply/eqP; rewrite eq_le; apply/andP; split; first by have := perfect_is_best Z1; rewrite oddZ.
@@ -94,6 +96,7 @@ by apply/eqP; apply: (perf l k) => //; [move: lA | move: kA]; rewrite inE.
 Qed.
 
 (* For even Z there is one segment more, in which all subgroups are alone. *)
+(* Carries HSA-11, UNI-P1F. *)
 Theorem perfect_attains_even last : (2 < Z)%N -> ~~ odd Z -> perfect [pred l | l != last] ->
   robustness = (Z%:R - 2%:R) / Z%:R.
 Proof.

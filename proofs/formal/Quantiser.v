@@ -41,14 +41,17 @@ by move=> u0; rewrite q_down /frac fl // subrr.
 Qed.
 
 (* The mean is y, exactly. *)
+(* Carries QNT-02, QNT-03, QNT-11, BAS-EQ7, BAS-LEM1A. *)
 Theorem unbiased y : expect y (fun k => k%:~R) = y.
 Proof. by rewrite /expect /frac intrD; ring. Qed.
 
 (* The variance is f (1 - f), with f = y - floor y ... *)
+(* Carries QNT-03, HSA-08, BAS-LEM1B. *)
 Theorem variance y : expect y (fun k => (k%:~R - y) ^+ 2) = frac y * (1 - frac y).
 Proof. by rewrite /expect /frac intrD; ring. Qed.
 
 (* ... at most 1/4, and this exactly at the midpoints. *)
+(* Carries QNT-03, HSA-08, BAS-LEM1B. *)
 Theorem variance_le y : expect y (fun k => (k%:~R - y) ^+ 2) <= 4%:R^-1 ?= iff (frac y == 2%:R^-1).
 Proof.
 rewrite variance; set f := frac y.
@@ -82,6 +85,7 @@ by rewrite -[X in X%:R]addn1 natrD ltr_add2r ltNge; apply/negP => /min; rewrite 
 Qed.
 
 (* When n y is an integer, exactly frac y * n of them do: the mean over the draws is y. *)
+(* Carries QNT-10, QNT-11, BAS-EQ7. *)
 Theorem draws_exact (m : nat) : frac y * n%:R = m%:R -> ups = m.
 Proof.
 move=> e; have := ups_between; rewrite e ler_nat -[1]/(1%:R) -natrD ltr_nat addn1 ltnS => /andP[le ge].

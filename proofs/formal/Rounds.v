@@ -13,6 +13,7 @@ Variables (G : zmodType) (N J : nat) (S : 'I_J -> {set 'I_N}).
 Definition companions i := [set k | [forall t, (k \in S t) == (i \in S t)]].
 
 (* What the server has is a function of the sums over companions. *)
+(* Carries HSA-27, HSA-28, UNI-CELLS. *)
 Theorem only_companions (x x' : 'I_N -> G) :
   (forall i, \sum_(k in companions i) x k = \sum_(k in companions i) x' k) ->
   forall t, \sum_(k in S t) x k = \sum_(k in S t) x' k.
@@ -27,6 +28,7 @@ by move: (same i); rewrite !(eq_bigl _ _ set_eq).
 Qed.
 
 (* So with T + 2 companions each, T colluders leave the sum over two honest users at least. *)
+(* Carries HSA-27, UNI-CELLS. *)
 Theorem honest_companions T (C : {set 'I_N}) i :
   (T.+2 <= #|companions i|)%N -> (#|C| <= T)%N -> (2 <= #|companions i :\: C|)%N.
 Proof.
@@ -35,6 +37,7 @@ by rewrite (leq_trans _ few) // subset_leq_card // subsetIr.
 Qed.
 
 (* A user that is in one of two sums alone is isolated. *)
+(* Carries HSA-27, MRA-21, UNI-CELLS, UNI-BATCHES, UNI-BASAREUSE. *)
 Theorem isolated (x : 'I_N -> G) t u i : i \notin S u -> S t = i |: S u -> \sum_(k in S t) x k - \sum_(k in S u) x k = x i.
 Proof. by move=> iS ->; rewrite big_setU1 //= addrK. Qed.
 End Rounds.

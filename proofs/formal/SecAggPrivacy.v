@@ -156,6 +156,7 @@ congr (_, _, _, _); apply/ffunP.
 Qed.
 
 (* Nothing else is learned, whatever the graph, the survivors and the coalition; uploads that came late are in the view. *)
+(* Carries SAG-12, SAG-24, UNI-COMPONENTS, BAS-DELAY. *)
 Theorem secagg_hides : hides view allowed.
 Proof.
 apply: hides_by_moving => x x' /secagg_moves [e [m [_ _ same]]].
@@ -164,6 +165,7 @@ Qed.
 
 (* A user whose pairwise masks and self mask are both known is exposed: of a user of U2 outside U3 that had no self mask, a late
    upload tells the input. *)
+(* Carries SAG-12, BAS-DELAY. *)
 Theorem late_without_self_mask (x x' : input) (r r' : secret) i :
   i \in U2 -> bare i -> r.1 i = r'.1 i -> view x r = view x' r' -> x i = x' i.
 Proof.
@@ -175,6 +177,7 @@ by move=> /addIr/addIr/addIr.
 Qed.
 
 (* And that much is learned, when the masked inputs of the honest survivors came. *)
+(* Carries SAG-24, SAG-29, UNI-COMPONENTS. *)
 Theorem secagg_exactly : learns_exactly view allowed.
 Proof.
 split; first exact: secagg_hides.

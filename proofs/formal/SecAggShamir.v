@@ -13,10 +13,12 @@ Hypotheses (a_inj : injective a) (a_neq0 : forall j, a j != 0).
 Definition shamir (s : 'M[F]_(1, L)) (c : 'M[F]_(p, L)) j := share a (col_mx s c) j.
 
 (* SHM-12, UNI-SHAMIR: t - 1 shares are uniform, whatever the secret is. *)
+(* Carries SHM-04, SHM-12, UNI-SHAMIR. *)
 Theorem shamir_privacy (u : 'I_p -> 'I_N) s v : injective u -> #|[pred c | [ffun i => shamir s c (u i)] == v]| = 1%N.
 Proof. exact: t_privacy. Qed.
 
 (* SHM-08: t shares, or more, give the secret back. *)
+(* Carries SHM-04, SHM-08, UNI-SHAMIR. *)
 Theorem shamir_recovery (A : {set 'I_N}) s s' c c' :
   (p < #|A|)%N -> (forall j, j \in A -> shamir s c j = shamir s' c' j) -> s = s'.
 Proof. by move=> le same; have /(@eq_col_mx _ 1 p L)[] := recovery a_inj (U := 1 + p) le same. Qed.
@@ -92,6 +94,7 @@ by rewrite -{1}[enc (g + d)](subrK (enc g)) [_ + enc g]addrC shareP psiP ?addr0.
 Qed.
 
 (* With fewer than t colluding holders of each honest user, nothing but the component sums is learned, whoever answers. *)
+(* Carries SAG-10, SAG-24, SHM-12, UNI-COMPONENTS, BAS-DELAY. *)
 Theorem threshold_hides : (p <= N)%N -> (forall i, i \in U2 -> i \notin C -> (#|holders i C| <= p)%N) ->
   hides view (SecAggPrivacy.allowed nb U3 C).
 Proof.
@@ -133,6 +136,7 @@ congr (_, _, _, _, _, _, _); apply/ffunP.
 Qed.
 
 (* And with t holders of each user among those who answer or collude, that much is learned. *)
+(* Carries SAG-10, SAG-24, SAG-27, SAG-29, UNI-COMPONENTS. *)
 Theorem threshold_exactly : (p <= N)%N -> (forall i, i \in U2 -> i \notin C -> (#|holders i C| <= p)%N) ->
   (forall i, i \in U2 -> (p < #|holders i (U5 :|: C)|)%N) -> learns_exactly view (SecAggPrivacy.allowed nb U3 C).
 Proof.
@@ -161,6 +165,7 @@ apply: (proj2 (secagg_exactly G nb_sym C sub)) (cut r) (cut r') _; congr (_, _, 
 Qed.
 
 (* An honest user with t colluding holders is exposed, whether it drops out or not. *)
+(* Carries SAG-02, UNI-COMPONENTS. *)
 Theorem threshold_broken x x' r r' i : i \in U2 -> (p < #|holders i C|)%N -> view x r = view x' r' -> x i = x' i.
 Proof.
 move=> iU many [/ffunP up /ffunP self /ffunP key _ _ _ _].
@@ -177,6 +182,7 @@ by move=> /addIr/addIr/addIr.
 Qed.
 
 (* With fewer than t shares of the self mask of a survivor the sum over the survivors does not come out, without colluders. *)
+(* Carries SAG-27, UNI-FAILED, BAS-SECAGG. *)
 Lemma too_few i (g : G) : (p <= N)%N -> i \in U3 -> (#|holders i (U5 :|: C)| <= p)%N -> g != 0 -> i \notin C ->
   exists x x' r r', view x r = view x' r' /\ \sum_(j in U3) x j != \sum_(j in U3) x' j.
 Proof.

@@ -25,6 +25,7 @@ by rewrite -sum1dep_card -(big_ord_widen _ (fun=> 1%N) kN) sum1_card card_ord.
 Qed.
 
 (* A threshold t is private against T users exactly when T < t, where somebody is honest. *)
+(* Carries SAG-02, BAS-SECAGG. *)
 Theorem private_iff p T : (p < N)%N -> (T < N)%N -> private p T <-> (T <= p)%N.
 Proof.
 move=> pN TN; split=> [priv|Tp U2 U3 U5 C sub leC x x' same v]; last first.
@@ -50,6 +51,7 @@ by rewrite xE x'E eqxx => /eqP; rewrite (negPf g_neq0).
 Qed.
 
 (* It withstands D missing answers exactly when t <= N - D. *)
+(* Carries SAG-02, SAG-27, BAS-SECAGG. *)
 Theorem withstands_iff p D : (p < N)%N -> withstands p D <-> (p < N - D)%N.
 Proof.
 move=> pN; split=> [wit|le U2 U3 U5 sub leU x x' r r' same]; last first.
@@ -68,6 +70,7 @@ by rewrite cU.
 Qed.
 
 (* So there is a threshold for T colluders and D missing users exactly when N > D + T. *)
+(* Carries SAG-01, SAG-02, BAS-SECAGG. *)
 Theorem bas_secagg T D : (T < N)%N -> (exists p, [/\ (p < N)%N, private p T & withstands p D]) <-> (D + T < N)%N.
 Proof.
 move=> TN; split=> [[p [pN /(private_iff pN TN) Tp /(withstands_iff D pN) pD]]|le].

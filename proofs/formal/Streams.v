@@ -13,6 +13,7 @@ Hypothesis nb_sym : symmetric nb.
 Definition left_over (s : 'I_N -> 'I_N -> R) := \sum_(i in A) w i *
   (\sum_(j in A | nb i j && (i < j)%N) s i j - \sum_(j in A | nb i j && (j < i)%N) s j i).
 
+(* Carries UNI-STREAMS. *)
 Theorem streams_left s : left_over s = \sum_(i in A) \sum_(j in A | nb i j && (i < j)%N) (w i - w j) * s i j.
 Proof.
 rewrite /left_over; under eq_bigr do rewrite mulrBr !mulr_sumr.
@@ -22,6 +23,7 @@ rewrite sumrB; congr (_ - _); apply: eq_bigl => j; by rewrite iA nb_sym.
 Qed.
 
 (* Nothing is left, whatever the streams are, exactly when neighbours have equal weights. *)
+(* Carries UNI-STREAMS. *)
 Theorem streams_cancel : (forall s, left_over s = 0) <-> (forall i j, i \in A -> j \in A -> nb i j -> w i = w j).
 Proof.
 split=> [zero|same s]; last first.

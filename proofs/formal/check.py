@@ -1,9 +1,9 @@
 """Builds the machine-checked proofs, refuses gaps, compares their statements with what is stored, and plants faults.
 
-python proofs/formal/check.py             build in build/formal, compare, and print which clause and claim each theorem carries
-python proofs/formal/check.py --mutants   and see that each planted fault of mutants.toml is refused
-python proofs/formal/check.py --write     store statements.txt again
-python proofs/formal/check.py --if-there  without a prover, say so and end with 0
+check.py             build in build/formal, compare, and print which clause and claim each theorem carries
+check.py --mutants   and see that each planted fault of mutants.toml is refused
+check.py --write     store statements.txt again
+check.py --if-there  without a prover, say so and end with 0
 
 Exit codes: 0 right, 1 a fault, 77 no prover. The theorems and what they carry stand in theorems.toml.
 """
@@ -21,11 +21,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[1] / "build" / "formal"
-PACKAGES = "coq libcoq-mathcomp-ssreflect libcoq-mathcomp-fingroup libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics"
-INSTALL = f"apt-get install -y --no-install-recommends {PACKAGES}"
+PACKAGES = (
+    "coq libcoq-mathcomp-ssreflect libcoq-mathcomp-fingroup libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics"
+)
+INSTALL = f"On Debian 12: apt-get install -y --no-install-recommends {PACKAGES}"
+VERSION = "8.16"
+"""The version of the prover that the files are written for, with MathComp 1.15."""
+LIBRARIES = "From mathcomp Require Import all_ssreflect all_fingroup all_algebra ring zify."
 OPTIONS = ("-w", "none", "-Q", ".", "secagg")
 FORBIDDEN = re.compile(
     r"\b(Admitted|Admit|admit|give_up|Abort|Axioms?|Parameters?|Conjectures?|Primitive|Redirect|Extraction|Load"
@@ -67,22 +73,28 @@ class Mutant:
 
 def theorems() -> list[Theorem]:
     """Return the table of theorems, in the order of the files."""
-    table = tomllib.loads((HERE / "theorems.toml").read_text(encoding="utf-8"))
-    return [
-        Theorem(**{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
-        for entry in table["theorem"]
-    ]
+    table = []
+    for entry in _read("theorems.toml")["theorem"]:
+        fields: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
+        }
+        table.append(Theorem(**fields))
+    return table
 
 
 def idealised() -> dict[str, str]:
     """Return what each kind of idealisation of the table means."""
-    table: dict[str, str] = tomllib.loads((HERE / "theorems.toml").read_text(encoding="utf-8"))["idealises"]
-    return table
+    kinds: dict[str, str] = _read("theorems.toml")["idealises"]
+    return kinds
 
 
 def mutants() -> list[Mutant]:
     """Return the faults to plant."""
-    return [Mutant(**entry) for entry in tomllib.loads((HERE / "mutants.toml").read_text(encoding="utf-8"))["mutant"]]
+    return [Mutant(**entry) for entry in _read("mutants.toml")["mutant"]]
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((HERE / name).read_text(encoding="utf-8"))
 
 
 def levels() -> list[list[str]]:
@@ -127,12 +139,23 @@ def gaps() -> list[str]:
 def questions() -> tuple[str, str]:
     """Return two files for the prover: one that prints the statements, one that asks on what each theorem rests."""
     table = theorems()
-    head = "From mathcomp Require Import all_ssreflect all_fingroup all_algebra.\n"
-    head += f"From secagg Require {' '.join(files())}.\nSet Printing Width 110.\n"
+    head = f"{LIBRARIES}\nFrom secagg Require {' '.join(files())}.\nSet Printing Width 110.\n"
     known = dict.fromkeys(name for theorem in table for name in theorem.definitions)
     shown = [f"Print secagg.{name}." for name in known] + [f"Check {theorem.full_name}." for theorem in table]
     closed = [f"Print Assumptions {theorem.full_name}." for theorem in table]
     return head + "\n".join(shown) + "\n", head + "\n".join(closed) + "\n"
+
+
+def lacking() -> str:
+    """Return "" where there is the prover that the files are written for, else what is missing."""
+    if not shutil.which("coqc"):
+        return "there is no coqc"
+    told = subprocess.run(["coqc", "--print-version"], capture_output=True, text=True, check=False).stdout  # noqa: S607
+    if not told.startswith(f"{VERSION}."):
+        return f"coqc is of version {told.split(' ')[0].strip() or 'unknown'}, and {VERSION} is needed"
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "libraries.v").write_text(f"{LIBRARIES}\n")
+        return "the libraries of MathComp are missing" if coqc("libraries", Path(folder)).returncode else ""
 
 
 def coqc(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -212,8 +235,8 @@ def main(arguments: list[str] | None = None) -> int:
     if faults := gaps():
         print("\n".join(faults))
         return 1
-    if not shutil.which("coqc"):
-        print(f"The proofs in proofs/formal were NOT checked: there is no coqc. On Debian: {INSTALL}")
+    if reason := lacking():
+        print(f"The theorems in proofs/formal were NOT checked: {reason}. {INSTALL}")
         return 0 if chosen.if_there else 77
     try:
         faults = build() or statements(HERE / "statements.txt", write=chosen.write)
