@@ -72,3 +72,41 @@ apply: (@last_row _ (r' i).2) many _ => [p l pK|j jC].
 by move: (sh (i, j)); rewrite !ffunE /= jC /code ffunE /= linear0 col_mx0 share0.
 Qed.
 End More.
+
+(* With the points j + 1 and the layout of the text: where the last of the U - T = K sub-masks has an element. *)
+(* Carries MDS-01, MDS-02, MDS-03, BAS-TPRIV. *)
+Theorem lightsecagg_more q N K' T L d (w : 'I_N -> 'F_q) (W U1 Q C : {set 'I_N}) i k :
+  prime q -> (N < q)%N -> (K' * L < d <= K'.+1 * L)%N -> (T < #|C|)%N ->
+  i \in U1 :\: C -> k \in U1 :\: C -> i != k -> w i != 0 -> w k != 0 -> i \in W ->
+  ~ hides (view (T := T) (@point q N) (layout_is_linear _ d K'.+1 L) w W U1 Q C) (allowed w U1 C).
+Proof.
+move=> pq Nq /andP[low up] many iU kU ik wi wk iW.
+have L0 : (0 < L)%N by move: (leq_trans low up); rewrite mulSn -[X in (X < _)%N]add0n ltn_add2r.
+pose z : 'rV['F_q]_d := delta_mx 0 (Ordinal low).
+apply: (@more_than_T _ N K' T L d _ _ w _ _ W U1 Q C z i k) => //; [exact: point_inj | exact: point_neq0 | |].
+  apply/eqP => /matrixP /(_ ord_max (Ordinal L0)) /eqP; rewrite !mxE /= addn0.
+  by rewrite insubT mxE !eqxx oner_eq0.
+move=> r l rK; rewrite mxE; case: insubP => // u _ uE; rewrite mxE /= (_ : (u == _) = false) //.
+apply/negP => /eqP e; move: uE; rewrite e /= => uE; suff : (K' * L < K' * L)%N by rewrite ltnn.
+rewrite {1}uE; apply: (@leq_trans (r.+1 * L)%N); last by rewrite leq_mul2r rK orbT.
+by rewrite mulSn addnC ltn_add2r.
+Qed.
+
+(* But where a sub-mask is all padding, T + 1 users may learn no more: here T = 1, there are two sub-masks of one element, the
+   second one is padding, and all of C have points with one square, as 1 and 4 modulo 5. *)
+(* Carries MDS-03, BAS-TPRIV. *)
+Theorem padding_may_hide (F : finFieldType) N (a : 'I_N -> F) (w : 'I_N -> F) (W U1 Q C : {set 'I_N}) b :
+  b != 0 -> (forall j, j \in C -> a j ^+ 2 = b) ->
+  hides (view (T := 1) a (layout_is_linear F 1 2 1) w W U1 Q C) (allowed w U1 C).
+Proof.
+move=> b0 square; pose psi (Z : 'M[F]_(2, 1)) : 'M[F]_(1, 1) := - (b^-1 *: row 0 Z).
+apply: quiet_hides; exists psi; split=> [z j /square jb||P Z Z0].
+- rewrite share_col jb /share big_ord_recl !big_ord1 /= !expr0 expr1 !scale1r; apply/rowP => l.
+  have none : insub 1%N = None :> option 'I_1 by rewrite insubN.
+  rewrite (ord1 l) !mxE mulrN mulrA divff // mul1r.
+  by rewrite -[(lift _ _ * 1 + _)%N]/1%N none mulr0 addr0 subrr.
+- by rewrite /psi row0 scaler0 oppr0.
+have psiE (c : F) (M : 'M[F]_(2, 1)) : c *: psi M = psi (c *: M) 
+  by apply/rowP => l; rewrite !mxE mulrN mulrCA.
+under eq_bigr do rewrite psiE; rewrite /psi sumrN -scaler_sumr -linear_sum Z0 /= row0 scaler0 oppr0 //.
+Qed.

@@ -1,5 +1,5 @@
 (* LightSecAgg and BASecAgg (spec/lightsecagg.md, spec/basecagg.md): one-shot recovery, and exactly what the server
-   learns.  Claims T3, T4: LSA-13, BAS-TPRIV.  The weights are 1 in LightSecAgg. *)
+   learns.  The weights are 1 in LightSecAgg. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From secagg Require Import Counting Code.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
@@ -16,7 +16,7 @@ Definition code (r : secret) (i : 'I_N) : 'M[F]_(K + T, L) := col_mx (lay (r i).
 Definition upload (x : input) (r : secret) (i : 'I_N) : 'rV[F]_d := x i + (r i).1.
 Definition answer (r : secret) (U1 : {set 'I_N}) (j : 'I_N) : 'rV[F]_L := \sum_(i in U1) w i *: share a (code r i) j.
 
-(* LSA-13: two runs with the same answers of U users, and the same uploads, have the same sum of inputs: it is a function of
+(* Two runs with the same answers of U users, and the same uploads, have the same sum of inputs: it is a function of
    the uploads and of any U answers. *)
 (* Carries LSA-02, LSA-08, LSA-13, BAS-ONESHOT. *)
 Theorem one_shot (x x' : input) (r r' : secret) (U1 Q : {set 'I_N}) :
@@ -87,11 +87,15 @@ rewrite col_mx0 share0 -Z0 -sum_col_mx share_sum big1 // => i _.
 by rewrite -scale_col_mx shareZ psiP // scaler0.
 Qed.
 
-(* T4, first half: the server with at most T users learns nothing else, whatever W, U1 and Q are. *)
-(* Carries MDS-10, LSA-13, BAS-TPRIV. *)
-Theorem lightsecagg_hides : (#|C| <= T)%N -> (T <= N)%N -> hides view allowed.
+(* Where there is such a function, nothing else is learned. *)
+Lemma quiet_hides :
+  (exists psi : 'M[F]_(K, L) -> 'M[F]_(T, L),
+    [/\ forall z j, j \in C -> share a (col_mx (lay z) (psi (lay z))) j = 0,
+        psi 0 = 0
+      & forall (P : {set 'I_N}) (Z : 'I_N -> 'M[F]_(K, L)),
+          \sum_(i in P) w i *: Z i = 0 -> \sum_(i in P) w i *: psi (Z i) = 0]) -> hides view allowed.
 Proof.
-move=> leC leT; have [psi [quiet psi0 psiS]] := quiet_noise leC leT.
+move=> [psi [quiet psi0 psiS]].
 apply: hides_by_moving => x x' [/ffunP ownx sumx].
 pose dx i := x i - x' i.
 have dxC i : i \in C -> dx i = 0 by move=> iC; move: (ownx i); rewrite !ffunE iC /dx => ->; rewrite subrr.
@@ -115,6 +119,14 @@ congr (_, _, _, _); apply/ffunP.
   by under eq_bigr do rewrite -linearZ; rewrite -linear_sum dxU linear0.
 - move=> i; rewrite !ffunE; case: ifP => // iC; rewrite ?ffunE dxC // raddf0 psi0 !addr0.
   by move: (ownx i); rewrite !ffunE iC => ->; case: (r i).
+Qed.
+
+(* The server with at most T users learns nothing else, whatever W, U1 and Q are. *)
+(* Carries MDS-10, LSA-13, BAS-TPRIV. *)
+Theorem lightsecagg_hides : (#|C| <= T)%N -> (T <= N)%N -> hides view allowed.
+Proof.
+move=> leC leT; apply: quiet_hides; have [psi [quiet psi0 psiS]] := quiet_noise leC leT.
+by exists psi; split=> // z; exact: quiet.
 Qed.
 
 (* Second half: and that much it does learn, when the uploads of U1 and U answers came. *)
