@@ -1,4 +1,4 @@
-(* The code that shares a mask (spec/conventions.md, sections 3 and 11).  Claim T3: MDS-05, MDS-06, MDS-10, UNI-SHAMIR. *)
+(* The code that shares a mask (spec/conventions.md, sections 3 and 11).  Claim UNI-SHAMIR. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import GRing.Theory. Local Open Scope ring_scope.

@@ -1,5 +1,5 @@
 (* HeteroSAg (spec/heterosag.md, section 4): the inference robustness of the cyclic matrix is 1 - 1/p, for p the smallest
-   prime factor of Z; theorem 1 of the paper holds for odd primes and Z = 4 only.  Claim T6, UNI-DELTA, HET-THM1. *)
+   prime factor of Z; theorem 1 of the paper holds for odd primes and Z = 4 only.  Claims UNI-DELTA, HET-THM1. *)
 From mathcomp Require Import all_ssreflect all_fingroup all_algebra.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import GRing.Theory Num.Theory. Local Open Scope ring_scope.

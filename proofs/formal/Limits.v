@@ -1,4 +1,4 @@
-(* Where the theorems end: what happens without a premise.  Claims HET-EQ5, MDS-02, MRS (random selection). *)
+(* Where the theorems end: what happens without a premise.  Claims HET-EQ5, MRS-REM2A. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From secagg Require Import Counting Masks Code MultiRound SecAggPrivacy BasaPrivacy Instances.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.

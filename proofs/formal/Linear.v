@@ -1,4 +1,4 @@
-(* What an affine view tells, over any finite commutative group or ring.  Claim T2 (UNI-RANK, without ranks). *)
+(* What an affine view tells, over any finite commutative group or ring.  Claim UNI-RANK, without ranks. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From secagg Require Import Counting.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.

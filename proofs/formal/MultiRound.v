@@ -1,4 +1,4 @@
-(* Multi-RoundSecAgg (spec/multi-round.md, sections 4 and 5): batches hold, and full rank does not.  Claim T7. *)
+(* Multi-RoundSecAgg (spec/multi-round.md, sections 4 and 5): batches hold, and full rank does not. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import GRing.Theory. Local Open Scope ring_scope.

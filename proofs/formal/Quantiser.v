@@ -1,4 +1,4 @@
-(* The stochastic quantiser (spec/conventions.md, section 4; spec/heterosag.md, section 3).  Claim T5.  Rationals only:
+(* The stochastic quantiser (spec/conventions.md, section 4; spec/heterosag.md, section 3).  Rationals only:
    binary64 numbers are rationals, so nothing is lost. *)
 From mathcomp Require Import all_ssreflect all_algebra ring.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.

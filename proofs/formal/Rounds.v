@@ -1,5 +1,5 @@
 (* What sums over several sets tell of inputs that do not change (spec/heterosag.md, section 8; spec/multi-round.md, section 6;
-   spec/basa.md, section 8).  Claims UNI-CELLS, UNI-BATCHES, UNI-BASAREUSE in part. *)
+   spec/basa.md, section 6).  Claims UNI-CELLS, UNI-BATCHES, UNI-BASAREUSE in part. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From secagg Require Import MultiRound.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.

@@ -1,5 +1,5 @@
 (* SecAgg on any graph (spec/secagg.md, section 9): exactly the sums over the components of the honest survivors.
-   Claim T9, UNI-COMPONENTS (for users of whom fewer than t neighbours collude). *)
+   Claim UNI-COMPONENTS (for users of whom fewer than t neighbours collude). *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From secagg Require Import Counting Masks.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.

@@ -25,9 +25,8 @@ from typing import Any
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[1] / "build" / "formal"
-PACKAGES = (
-    "coq libcoq-mathcomp-ssreflect libcoq-mathcomp-fingroup libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics"
-)
+PACKAGES = "coq libcoq-mathcomp-fingroup libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics"
+"""The prover, as Debian names it; .ci/run reads this line."""
 INSTALL = f"On Debian 12: apt-get install -y --no-install-recommends {PACKAGES}"
 VERSION = "8.16"
 """The version of the prover that the files are written for, with MathComp 1.15."""

@@ -148,3 +148,15 @@ def test_the_prover_refuses_a_false_theorem_and_a_changed_statement(copy: Path) 
     text = (copy / "Quorum.v").read_text(encoding="utf-8")
     (module.BUILD / "Quorum.v").write_text(text.replace(fault.old, fault.new), encoding="utf-8")
     assert module.coqc("Quorum", module.BUILD).returncode != 0
+
+
+def test_the_ci_installs_the_packages_that_are_named() -> None:
+    ci = FORMAL.parents[1] / ".ci" / "run"
+    if not ci.exists():
+        pytest.skip("this is not a checkout")
+    (pattern,) = re.findall(r"sed -n 's/(.*)/\\1/p' proofs/formal/check.py", ci.read_text(encoding="utf-8"))
+    pattern = pattern.replace("\\(", "(").replace("\\)", ")")
+    (found,) = re.findall(pattern, (FORMAL / "check.py").read_text(encoding="utf-8"), re.MULTILINE)
+    assert found == check.PACKAGES
+    commands = [line for line in ci.read_text(encoding="utf-8").splitlines() if line.startswith("make")]
+    assert commands == ["make formal FORMAL=--if-there", "make test"]
