@@ -50,7 +50,7 @@ Qed.
 (* And it is attained by each number s of honest users with which it is compatible. *)
 Section Attained.
 Variable s : nat.
-Hypotheses (s_gt0 : 0 < s) (s_le_H : s <= H) (big : N + c <= 2 * t) (enough : 2 * m * H <= s * (H + m)).
+Hypotheses (s_gt0 : 0 < s) (s_le_H : s <= H) (enough : 2 * m * H <= s * (H + m)).
 
 (* The users who are to survive, spread evenly over the circle of all honest ones. *)
 Definition surv u := u * s %/ H < u.+1 * s %/ H.
@@ -113,7 +113,8 @@ split=> // [j|i].
   have flip : \sum_(e < D) surv (j + (H - e.+1)) = \sum_(e < D) surv (j + (H - D) + e).
     by rewrite (reindex_inj rev_ord_inj); apply: eq_bigr => e _; congr (nat_of_bool (surv _)); case: e => /= e; lia.
   have : m <= D * s %/ H.
-    by rewrite leq_divRL ?H_gt0 //; move: enough; rewrite (_ : H + m = 2 * D) 1?mulnC; lia.
+    rewrite leq_divRL ?H_gt0 //; case: (leqP (N + c) (2 * t)) => [big|small]; last by rewrite (_ : m = 0) //; lia.
+    by move: enough; rewrite (_ : H + m = 2 * D) 1?mulnC; lia.
   move=> mD; move: total; rewrite flip; have := window_ge (j + (H - D)) D; lia.
 case: ifP; rewrite inE => surv_i; rewrite /self_out /pair_out.
   rewrite (_ : [set j | _] = setT) ?cardsT ?card_ord; first lia.
@@ -125,4 +126,28 @@ rewrite -[X in X <= _](card_ord D) -cardsT -(card_imset _ inj); apply/subset_leq
 by rewrite inE /told surv_i; apply/existsP; exists e.
 Qed.
 End Attained.
+
+(* So the fewest honest users whose sum such a server gets are 2mH / (H + m) rounded up, and 1 where m is 0 or less. *)
+Definition fewest := maxn 1 ((2 * m * H + (H + m).-1) %/ (H + m)).
+
+Lemma fewest_le s : 0 < s -> (fewest <= s) = (2 * m * H <= s * (H + m)).
+Proof.
+move=> s0; have Hm : 0 < H + m by lia.
+rewrite /fewest geq_max s0 /= -ltnS ltn_divLR // mulSn; lia.
+Qed.
+
+(* Carries SAG-21, SAG-22, UNI-LIES. *)
+Theorem uni_lies :
+  (exists dropped S, [/\ answerable dropped, sum_out dropped S & #|S| = fewest]) /\
+  (forall dropped S, answerable dropped -> sum_out dropped S -> 0 < #|S| -> fewest <= #|S|).
+Proof.
+have pos : 0 < fewest by rewrite leq_max.
+split=> [|dropped S' ok out S0].
+  have [mH H0] : m <= H /\ 0 < H by lia.
+  have le : fewest <= H by rewrite fewest_le //; move: H m mH {H0} => h k; nia.
+  have enough : 2 * m * H <= fewest * (H + m) by rewrite -fewest_le.
+  by have [ok out cS] := lies_attained pos le enough; exists (told fewest), (S fewest).
+rewrite fewest_le //; case: (leqP (N + c) (2 * t)) => [big|small]; first exact: lies_bound.
+by rewrite (_ : m = 0) ?muln0 //; lia.
+Qed.
 End Lies.
