@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # The tests start a thousand processes; each would compile all modules again where Python may not keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test quick whole check claims pages proofs docs docs-serve vectors targets reproduce power mutate soak bench locks clean
+.PHONY: help setup demo test quick whole check claims pages proofs formal formal-mutants docs docs-serve vectors targets reproduce power mutate soak bench locks clean
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 
@@ -66,6 +66,12 @@ whole: $(VENV)/test  ## all tests, with all cases of those of which `make test` 
 
 proofs: $(VENV)/test  ## the tests of proofs and of privacy, with all cases (long)
 	SECAGG_SPEC_WHOLE=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/proofs tests/privacy
+
+formal: $(BIN)/python  ## build the theorems that a prover checks, and say which clause and claim each carries (needs coqc)
+	$(BIN)/python proofs/formal/check.py $(FORMAL)
+
+formal-mutants: $(BIN)/python  ## the same, and plant faults in the theorems: the prover has to refuse each (long; needs coqc)
+	$(BIN)/python proofs/formal/check.py --mutants
 
 docs: $(VENV)/docs  ## build the site into site/ (needs npm for KaTeX)
 	$(BIN)/python docs/build_site.py

@@ -1,0 +1,254 @@
+"""Builds the machine-checked proofs, refuses gaps, compares their statements with what is stored, and plants faults.
+
+check.py             build in build/formal, compare, and print which clause and claim each theorem carries
+check.py --mutants   and see that each planted fault of mutants.toml is refused
+check.py --write     store statements.txt again
+check.py --if-there  without a prover, say so and end with 0
+
+Exit codes: 0 right, 1 a fault, 77 no prover. The theorems and what they carry stand in theorems.toml.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+BUILD = HERE.parents[1] / "build" / "formal"
+PACKAGES = "coq libcoq-mathcomp-fingroup libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics"
+"""The prover, as Debian names it; .ci/run reads this line."""
+INSTALL = f"On Debian 12: apt-get install -y --no-install-recommends {PACKAGES}"
+VERSION = "8.16"
+"""The version of the prover that the files are written for, with MathComp 1.15."""
+LIBRARIES = "From mathcomp Require Import all_ssreflect all_fingroup all_algebra ring zify."
+OPTIONS = ("-w", "none", "-Q", ".", "secagg")
+FORBIDDEN = re.compile(
+    r"\b(Admitted|Admit|admit|give_up|Abort|Axioms?|Parameters?|Conjectures?|Primitive|Redirect|Extraction|Load"
+    r"|bypass_check|Unset\s+(?!Strict\b|Printing\b)\w+|Set\s+(?!Implicit\b|Printing\b)\w+)\b|type-in-type|#\["
+)
+"""What no file may hold outside comments: what leaves a gap, or loosens what the prover checks."""
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """A theorem: its file, its name, the definitions that it rests on, and what it carries."""
+
+    file: str
+    name: str
+    says: str
+    definitions: tuple[str, ...] = ()
+    clauses: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    idealises: str = ""
+
+    @property
+    def full_name(self) -> str:
+        """The name that no other file can hide."""
+        return f"{self.file}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A fault: in `file` the text `old`, which stands there once, becomes `new`.
+
+    Where this drops or weakens a premise, `needed` is the theorem that shows by a counterexample that it is needed.
+    """
+
+    file: str
+    old: str
+    new: str
+    needed: str = ""
+
+
+def theorems() -> list[Theorem]:
+    """Return the table of theorems, in the order of the files."""
+    table = []
+    for entry in _read("theorems.toml")["theorem"]:
+        fields: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
+        }
+        table.append(Theorem(**fields))
+    return table
+
+
+def idealised() -> dict[str, str]:
+    """Return what each kind of idealisation of the table means."""
+    kinds: dict[str, str] = _read("theorems.toml")["idealises"]
+    return kinds
+
+
+def mutants() -> list[Mutant]:
+    """Return the faults to plant."""
+    return [Mutant(**entry) for entry in _read("mutants.toml")["mutant"]]
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((HERE / name).read_text(encoding="utf-8"))
+
+
+def levels() -> list[list[str]]:
+    """Return the names of the files, without ending, in levels: each file requires files of the levels before only."""
+    requires: dict[str, list[str]] = {}
+    for path in sorted(HERE.glob("*.v")):
+        lines = re.findall(r"^From secagg Require Import (.*)\.$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        requires[path.stem] = " ".join(lines).split()
+    found: list[list[str]] = []
+    while missing := [name for name in requires if name not in chain(*found)]:
+        ready = [name for name in missing if set(requires[name]) <= set(chain(*found))]
+        if not ready:
+            raise ValueError(f"{', '.join(missing)}: these require each other, or a file that is not there")
+        found.append(ready)
+    return found
+
+
+def files() -> list[str]:
+    """Return the names of the files so that each comes after those that it requires."""
+    return list(chain(*levels()))
+
+
+def without_comments(text: str) -> str:
+    """Return a text of the prover without its comments, which may be nested."""
+    kept, depth = [], 0
+    for piece in re.split(r"(\(\*|\*\))", text):
+        depth += (piece == "(*") - (piece == "*)")
+        if not depth and piece != "*)":
+            kept.append(piece)
+    return "".join(kept)
+
+
+def gaps() -> list[str]:
+    """Return each forbidden word, with the file in which it stands."""
+    return [
+        f"{path.name}: {match.group()} is not allowed"
+        for path in sorted(HERE.glob("*.v"))
+        for match in FORBIDDEN.finditer(without_comments(path.read_text(encoding="utf-8")))
+    ]
+
+
+def questions() -> tuple[str, str]:
+    """Return two files for the prover: one that prints the statements, one that asks on what each theorem rests."""
+    table = theorems()
+    head = f"{LIBRARIES}\nFrom secagg Require {' '.join(files())}.\nSet Printing Width 110.\n"
+    known = dict.fromkeys(name for theorem in table for name in theorem.definitions)
+    shown = [f"Print secagg.{name}." for name in known] + [f"Check {theorem.full_name}." for theorem in table]
+    closed = [f"Print Assumptions {theorem.full_name}." for theorem in table]
+    return head + "\n".join(shown) + "\n", head + "\n".join(closed) + "\n"
+
+
+def lacking() -> str:
+    """Return "" where there is the prover that the files are written for, else what is missing."""
+    if not shutil.which("coqc"):
+        return "there is no coqc"
+    told = subprocess.run(["coqc", "--print-version"], capture_output=True, text=True, check=False).stdout  # noqa: S607
+    if not told.startswith(f"{VERSION}."):
+        return f"coqc is of version {told.split(' ')[0].strip() or 'unknown'}, and {VERSION} is needed"
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "libraries.v").write_text(f"{LIBRARIES}\n")
+        return "the libraries of MathComp are missing" if coqc("libraries", Path(folder)).returncode else ""
+
+
+def coqc(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the prover on a file of a folder."""
+    command = ["coqc", *OPTIONS, f"{name}.v"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)  # noqa: S603
+
+
+def build() -> list[str]:
+    """Build all files in a new folder, and return the faults: at most the first one of the prover."""
+    shutil.rmtree(BUILD, ignore_errors=True)
+    shutil.copytree(HERE, BUILD, ignore=lambda _, names: [name for name in names if not name.endswith(".v")])
+    with ThreadPoolExecutor(2) as pool:
+        for level in levels():
+            for name, ran in zip(level, pool.map(lambda name: coqc(name, BUILD), level), strict=True):
+                if ran.returncode:
+                    return [f"{name}.v: {ran.stderr.strip()[-1500:]}"]
+    return []
+
+
+def ask(name: str, text: str) -> str:
+    """Return what the prover answers to a file beside those that were built."""
+    (BUILD / f"{name}.v").write_text(text, encoding="utf-8")
+    ran = coqc(name, BUILD)
+    if ran.returncode:
+        raise ValueError(f"{name}.v: {ran.stderr.strip()[-1500:]}")
+    return ran.stdout
+
+
+def refused(mutant: Mutant) -> str:
+    """Return "" when the prover refuses the mutant, else what is wrong."""
+    text = (HERE / f"{mutant.file}.v").read_text(encoding="utf-8")
+    if text.count(mutant.old) != 1:
+        return f"{mutant.file}.v: {mutant.old!r} stands there {text.count(mutant.old)} times"
+    with tempfile.TemporaryDirectory() as folder:
+        for path in BUILD.glob("*.vo"):
+            shutil.copy(path, folder)
+        (Path(folder) / f"{mutant.file}.v").write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+        for name in files()[files().index(mutant.file) :]:
+            if coqc(name, Path(folder)).returncode:
+                return ""
+    return f"{mutant.file}.v: the prover takes {mutant.new!r} in place of {mutant.old!r}"
+
+
+def statements(stored: Path, *, write: bool) -> list[str]:
+    """Compare the statements with the stored ones, or store them; return the faults."""
+    shown, closed = questions()
+    printed, rests = ask("Statements", shown), ask("Assumptions", closed)
+    faults = []
+    count, told = len(theorems()), rests.count("Closed under the global context")
+    if told != count or "Axioms:" in rests:
+        faults.append(f"{told} of {count} theorems are closed:\n{rests}")
+    if write:
+        stored.write_text(printed, encoding="utf-8")
+    elif printed != stored.read_text(encoding="utf-8"):
+        (BUILD / "statements.txt").write_text(printed, encoding="utf-8")
+        faults.append("the statements in build/formal/statements.txt are not those of proofs/formal/statements.txt")
+    return faults
+
+
+def table() -> str:
+    """Return which clauses and claims each theorem carries, and what it idealises."""
+    rows = [("theorem", "clauses", "claims", "idealises")]
+    rows += [(t.full_name, " ".join(t.clauses), " ".join(t.claims), t.idealises) for t in theorems()]
+    wide = [max(len(row[at]) for row in rows) for at in range(4)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, wide, strict=True)).rstrip() for row in rows]
+    return "\n".join([*lines, "", *(f"{kind}: {meaning}" for kind, meaning in idealised().items())])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Check all of it, and say what was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mutants", action="store_true", help="plant the faults of mutants.toml too")
+    parser.add_argument("--write", action="store_true", help="store statements.txt again")
+    parser.add_argument("--if-there", action="store_true", help="end with 0 where there is no prover")
+    chosen = parser.parse_args(arguments)
+    if faults := gaps():
+        print("\n".join(faults))
+        return 1
+    if reason := lacking():
+        print(f"The theorems in proofs/formal were NOT checked: {reason}. {INSTALL}")
+        return 0 if chosen.if_there else 77
+    try:
+        faults = build() or statements(HERE / "statements.txt", write=chosen.write)
+    except ValueError as error:
+        faults = [str(error)]
+    if not faults and chosen.mutants:
+        with ThreadPoolExecutor(2) as pool:
+            told = list(pool.map(refused, mutants()))
+        print(f"{told.count('')} of {len(told)} planted faults are refused.")
+        faults = [fault for fault in told if fault]
+    print("\n".join(faults) if faults else f"{table()}\n\nChecked: {len(theorems())} theorems, all closed.")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

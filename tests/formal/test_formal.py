@@ -1,0 +1,162 @@
+"""The theorems that a prover checks: the table, the stored statements and the planted faults fit."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from secagg_spec import resources
+from secagg_spec.ledger import entries
+
+FORMAL = resources.root("proofs") / "formal"
+BOOK = entries.load()
+
+
+def load(folder: Path) -> ModuleType:
+    """Load check.py of a folder, which finds the files beside itself."""
+    found = importlib.util.spec_from_file_location("formal_check", folder / "check.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    sys.modules[found.name] = module
+    found.loader.exec_module(module)
+    return module
+
+
+check = load(FORMAL)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the folder, in a place of its own, so that it builds there."""
+    return Path(shutil.copytree(FORMAL, tmp_path / "proofs" / "formal"))
+
+
+def test_the_table_names_clauses_claims_and_idealisations_that_are_there() -> None:
+    table = check.theorems()
+    assert len({theorem.full_name for theorem in table}) == len(table) >= 45
+    for theorem in table:
+        assert set(theorem.clauses) <= set(resources.clauses()), theorem.full_name
+        for claim in theorem.claims:
+            assert BOOK.claim(claim).id == claim
+        assert theorem.idealises in check.idealised(), theorem.full_name
+        assert theorem.says.endswith(".")
+    assert {theorem.idealises for theorem in table} == set(check.idealised())
+
+
+def test_each_theorem_stands_once_in_its_file_with_what_it_carries() -> None:
+    for theorem in check.theorems():
+        text = (FORMAL / f"{theorem.file}.v").read_text(encoding="utf-8")
+        (before,) = re.findall(rf"(.*)\n(?:Theorem|Corollary|Lemma|Example) {theorem.name}\b", text)
+        carried = ", ".join((*theorem.clauses, *theorem.claims))
+        assert (before == f"(* Carries {carried}. *)") == bool(carried), theorem.full_name
+
+
+def test_each_theorem_of_a_file_is_in_the_table() -> None:
+    named = {theorem.full_name for theorem in check.theorems()}
+    for name in check.files():
+        text = (FORMAL / f"{name}.v").read_text(encoding="utf-8")
+        for theorem in re.findall(r"^(?:Theorem|Corollary|Example) (\w+)", text, re.MULTILINE):
+            assert f"{name}.{theorem}" in named
+
+
+def test_the_stored_statements_are_those_of_the_table() -> None:
+    stored = (FORMAL / "statements.txt").read_text(encoding="utf-8")
+    shown = [name.rpartition(".")[2] for name in re.findall(r"^(\S+)\s*(?::|\n     :)", stored, re.MULTILINE)]
+    for theorem in check.theorems():
+        assert theorem.name in shown, theorem.full_name
+    printed = [name.rpartition(".")[2] for name in re.findall(r"^(\S+) =", stored, re.MULTILINE)]
+    for definition in {name for theorem in check.theorems() for name in theorem.definitions}:
+        assert definition.rpartition(".")[2] in printed
+
+
+def test_no_file_has_a_gap() -> None:
+    assert check.gaps() == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Admitted.",
+        "Axiom easy : False.",
+        "Parameter N : nat.",
+        "Parameters N M : nat.",
+        "Conjecture easy : False.",
+        "Goal False. Abort.",
+        "Unset Guard Checking.",
+        "Unset Universe Checking.",
+        "Proof. admit. Qed.",
+        "Proof. give_up. Qed.",
+        "#[bypass_check(guard)] Fixpoint f (n : nat) : False := f n.",
+        "Load other.",
+        "(* a (* nested *) comment *) Axioms a b : False.",
+    ],
+)
+def test_a_gap_is_seen(copy: Path, line: str) -> None:
+    with (copy / "Quorum.v").open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+    module = load(copy)
+    assert {gap.partition(":")[0] for gap in module.gaps()} == {"Quorum.v"}
+    assert module.main([]) == 1
+
+
+def test_words_in_comments_are_no_gap(copy: Path) -> None:
+    with (copy / "Quorum.v").open("a", encoding="utf-8") as file:
+        file.write("(* No Axiom (* and nothing Admitted *) here. *)\n")
+    assert load(copy).gaps() == []
+
+
+def test_without_a_prover_nothing_is_said_to_be_checked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert (check.main([]), check.main(["--if-there"])) == (77, 0)
+    said = capsys.readouterr().out
+    assert said.count("NOT checked: there is no coqc") == said.count("apt-get install") == 2
+
+
+def test_each_planted_fault_fits_its_file() -> None:
+    faults = check.mutants()
+    assert len({(fault.file, fault.old, fault.new) for fault in faults}) == len(faults) >= 40
+    assert {fault.file for fault in faults} <= set(check.files())
+    names = {theorem.name for theorem in check.theorems()}
+    for fault in faults:
+        assert (FORMAL / f"{fault.file}.v").read_text(encoding="utf-8").count(fault.old) == 1, fault
+        assert fault.old != fault.new
+        assert not fault.needed or fault.needed in names, fault
+
+
+def test_a_premise_that_is_dropped_has_a_counterexample() -> None:
+    for fault in check.mutants():
+        dropped = fault.old.startswith("Hypothes") or ("<= #|" in fault.old and "<= #|" in fault.new)
+        assert fault.needed or not dropped, fault
+
+
+@pytest.mark.skipif(bool(check.lacking()), reason=f"the theorems are not checked here: {check.lacking()}")
+def test_the_prover_refuses_a_false_theorem_and_a_changed_statement(copy: Path) -> None:
+    module = load(copy)
+    module.BUILD.mkdir(parents=True)
+    shutil.copy(copy / "Quorum.v", module.BUILD)
+    assert module.coqc("Quorum", module.BUILD).returncode == 0
+    (fault,) = (fault for fault in check.mutants() if fault.needed == "quorum_tight")
+    text = (copy / "Quorum.v").read_text(encoding="utf-8")
+    (module.BUILD / "Quorum.v").write_text(text.replace(fault.old, fault.new), encoding="utf-8")
+    assert module.coqc("Quorum", module.BUILD).returncode != 0
+
+
+def test_the_ci_installs_the_packages_that_are_named() -> None:
+    ci = FORMAL.parents[1] / ".ci" / "run"
+    if not ci.exists():
+        pytest.skip("this is not a checkout")
+    (pattern,) = re.findall(r"sed -n 's/(.*)/\\1/p' proofs/formal/check.py", ci.read_text(encoding="utf-8"))
+    pattern = pattern.replace("\\(", "(").replace("\\)", ")")
+    (found,) = re.findall(pattern, (FORMAL / "check.py").read_text(encoding="utf-8"), re.MULTILINE)
+    assert found == check.PACKAGES
+    commands = [line for line in ci.read_text(encoding="utf-8").splitlines() if line.startswith("make")]
+    assert commands == ["make formal FORMAL=--if-there", "make test"]
