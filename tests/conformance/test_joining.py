@@ -95,7 +95,8 @@ def test_a_page_that_does_not_fit_is_refused(text: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "broken"), [("KeyError: 'N'", lambda draw, numbers: {}["N"]), ("returns int", lambda draw, numbers: 7)]
+    ("told", "broken"),
+    [("KeyError: 'N'", lambda draw, numbers: dict[str, int]()["N"]), ("returns int", lambda draw, numbers: 7)],
 )
 def test_a_function_of_inputs_that_breaks_is_named(told: str, broken: Any) -> None:
     broken.__qualname__ = "my_inputs"

@@ -16,6 +16,7 @@ from secagg_spec.conformance.cases.valid import VALID, channel, key
 from secagg_spec.conformance.checks import pairs
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_PARAM, LENGTH, Caller, check, fail, same
 from secagg_spec.conformance.checks.streams import standard, stream
+from secagg_spec.conformance.sdk.secagg_adapter import element_bytes
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto import keys, prg, sealing
 from secagg_spec.crypto.sealing import SealedChannel
@@ -173,7 +174,7 @@ LONG = 2**18 + 40
 def expand_long(draw: Any, call: Caller) -> None:
     """A stream continues beyond 2**16 blocks. The stream of a generator other than the text's does not repeat."""
     q = max(strategies.moduli(call.caps.range(_EXPAND, "q"), prime=False))
-    n = LONG // (1 + q.bit_length() // 33)
+    n = 4 * LONG // element_bytes(q)
     params = {"q": q, "key": bytes(range(32)).hex(), "n": n}
     if standard(call.caps):
         _expanded(call, params)
