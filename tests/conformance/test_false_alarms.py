@@ -277,6 +277,11 @@ def one(operation: str, **declared: Any) -> dict[str, Any]:
         one("quantizer.quantize", ranges={"x": {"values": ["binary32"]}}),
         one("quantizer.quantize", ranges={"x": {"values": ["binary32"]}, "level": {"values": [3, 10**6]}}),
         one("field.multiply quantizer.dequantize", ranges={"q": {"values": ["4294967296"]}}),
+        one(
+            "secagg.average",
+            ranges={"R": {"values": ["251"]}, "level": {"values": [10]}, "clip": {"values": [2]}},
+            parameter_sets=[{"N": N, "t": 3, "k": 2} for N in (3, 4, 40)],
+        ),
     ],
     ids=lambda hello: " ".join(hello["operations"]),
 )

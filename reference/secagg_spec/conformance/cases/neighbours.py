@@ -91,7 +91,10 @@ def possible(caps: Capabilities, operation: str, *, bearable: bool) -> bool:
 
 
 def rosters(caps: Capabilities, operation: str, spare: int = 0) -> list[Roster]:
-    """Return numbers that an operation declares: N up to 12, or a few values from the declared minimum on."""
+    """Return numbers that an operation declares: N up to 12, or a few values from the declared minimum on.
+
+    Numbers of users of which no sum fits into a declared modulus are left out.
+    """
     ranges = {name: caps.range(operation, name) for name in ("N", "t", "k")}
     sets = caps.parameter_sets(operation)
     if sets:
@@ -99,7 +102,9 @@ def rosters(caps: Capabilities, operation: str, spare: int = 0) -> list[Roster]:
         found: Sequence[Roster] = [roster for roster in inside if roster.N <= _MOST]
     else:
         found = _rosters(ranges["N"], ranges["t"], ranges["k"])
-    return [roster for roster in found if roster.spare >= spare]
+    summed = operation in (AVERAGE, RECOVERY)
+    fit = {N for N in {roster.N for roster in found} if not summed or scales(caps, N, operation=operation)}
+    return [roster for roster in found if roster.spare >= spare and roster.N in fit]
 
 
 @lru_cache(maxsize=_KEPT)
