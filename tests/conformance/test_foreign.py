@@ -430,9 +430,14 @@ def test_a_user_who_refuses_every_request_is_not_taken_for_one_who_refuses_wrong
 
 
 @pytest.mark.requirement("ADP-07")
-def test_a_summary_names_what_the_adapter_composes() -> None:
+def test_a_summary_and_each_failure_name_what_the_adapter_composes() -> None:
     adapter = Adapter("made", "1")
     adapter.operation("field.add", composed=True)(lambda **given: {})
     adapter.operation("field.subtract")(lambda **given: {})
-    said = report.summary(report.TargetReport("made", caps=narrow.understood(adapter.hello)))
+    made = report.TargetReport("made", caps=narrow.understood(adapter.hello))
+    said = report.summary(made)
     assert "\n  composed by the adapter: field.add; what passes or fails there may be the adapter's own" in said
+    for name, asks in (("field.add/exact", True), ("field.subtract/exact", False)):
+        made.judged = [Judged(outcomes(adapter, name)[name])]
+        said = report.failures(made, expected=False)
+        assert ("whose fault:   the adapter composes field.add: call the library alone" in said) == asks

@@ -75,7 +75,8 @@ def distinct(draw: Any, call: Caller) -> None:
     first, second, how = _alike(draw, len(fitted(call.caps, bytes(32))))
     n = _telling(q)
     if np.array_equal(stream(call, q, first, n), stream(call, q, second, n)):
-        fail(f"two keys, {how}, have the same first {n} elements modulo {q}: {first.hex()} and {second.hex()}")
+        keys = f"{first.hex()} and {second.hex()}; an adapter that cuts or folds keys does the same"
+        fail(f"two keys, {how}, have the same first {n} elements modulo {q}: {keys}")
 
 
 def _alike(draw: Any, size: int) -> tuple[bytes, bytes, str]:

@@ -406,6 +406,10 @@ def _finding(report: TargetReport, finding: Finding) -> str:
     lines += [f"         why expected:  {reason}" for reason in reasons]
     bugs = dict.fromkeys(bug for check, failed, _ in alike if failed for bug in suspicions(check.id, failed))
     lines += [f"         suggests:      {bug}" for bug in list(bugs)[:_BUGS_TOLD]]
+    made = [name for name in outcome.check.operations if report.caps and report.caps.composed(name)]
+    if made:
+        whose = f"the adapter composes {listed(made)}: call the library alone with these values to find out"
+        lines.append(f"         whose fault:   {whose}")
     if outcome.check.id in report.repros:
         lines.append(f"         replay:        {report.replay(outcome.check.id)}")
     if others:
