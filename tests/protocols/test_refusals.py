@@ -794,6 +794,7 @@ CORES = {
     "inner_block",
     "is_prime",
     "stochastic_round",
+    "to_binary32",
     "round_levels",
     "field_codecs",
     "require_phase",

@@ -313,7 +313,8 @@ class Adapter:
         wide = max(map(int, allowed.get("values", [allowed.get("max", 0)]))) > 2**32
         width = wide_bytes(operation, params) if wide else 4
         for name, value in params.items():
-            check_form(name, value, sized(form(operation, name), width))
+            digits = _DIGITS_OF_WIDE if name == "R" or (wide and name in ("q", "level")) else _DIGITS
+            check_form(name, value, sized(form(operation, name), width), digits)
         declared, owner = self.hello["operations"][operation], operation
         if operation == "session.new":
             drawn = check_party(params, declared.get("parties", ()))
@@ -408,10 +409,10 @@ def _check_part(part: str, given: dict[str, Any], party: str, names: Sequence[st
         check_form(f"{part}.{name}", value, form(party, name))
 
 
-def check_form(name: str, value: Any, form: str) -> None:
+def check_form(name: str, value: Any, form: str, digits: int = _DIGITS) -> None:
     """Refuse, as ``malformed``, a member that does not have the form of the protocol."""
     if form == "decimal":
-        _check_decimal(name, value)
+        _check_decimal(name, value, digits)
     elif not has_form(value, form):
         raise Reject("malformed", f"{name} does not have its form, {said(form)}")
 
@@ -430,10 +431,10 @@ def check_drop(drop: dict[str, list[int]], N: int) -> None:
     check_users("drop", [user for users in drop.values() for user in users], N)
 
 
-def _check_decimal(name: str, value: Any) -> None:
+def _check_decimal(name: str, value: Any, digits: int) -> None:
     if not isinstance(value, str) or not _DECIMAL.fullmatch(value):
         raise Reject("malformed", f"{name} is a decimal string")
-    if len(value) > (_DIGITS_OF_WIDE if name in ("R", "q", "level", "levels") else _DIGITS):
+    if len(value) > digits:
         raise Reject("bad_param", f"{name} has {len(value)} digits")
 
 
