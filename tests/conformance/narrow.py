@@ -20,7 +20,7 @@ from secagg_spec.conformance.adapter.capabilities import (
     shake_hands,
 )
 from secagg_spec.conformance.adapter.wire import AdapterUnusable, Answer
-from secagg_spec.conformance.cases import neighbours
+from secagg_spec.conformance.cases import multi_round_numbers, neighbours
 from secagg_spec.conformance.cases.multi_round_oracles import STRATEGIES
 from secagg_spec.conformance.cases.strategies import refuse_impossible
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, PARTIES, Reject, check_form, form
@@ -78,10 +78,15 @@ _ROSTERS = tuple(
 
 @st.composite
 def parameter_sets(draw: Any, operation: str) -> list[dict[str, int]]:
-    """Return a strategy of sets of parameters that LSA-01 allows, and LSA-19 where there is a W; or SAG-01, SAG-02."""
+    """Return a strategy of sets of parameters that LSA-01 allows, and LSA-19 where there is a W.
+
+    Of SecAgg they are those that SAG-01 and SAG-02 allow, and of Multi-RoundSecAgg those that MRA-01 allows.
+    """
     if operation in neighbours.OPERATIONS:
         chosen = draw(st.lists(st.sampled_from(_ROSTERS), min_size=1, max_size=3, unique=True))
         return [roster.members() for roster in chosen]
+    if operation in multi_round_numbers.OPERATIONS:
+        return [_batched(draw) for _ in range(draw(st.integers(1, 3)))]
     sets = []
     for _ in range(draw(st.integers(1, 3))):
         T, D = draw(st.integers(1, 4)), draw(st.integers(0, 3))
@@ -90,6 +95,12 @@ def parameter_sets(draw: Any, operation: str) -> list[dict[str, int]]:
         whole = {"N": least + draw(st.integers(0, 3)), "D": D, "U": U, "T": T}
         sets.append({name: whole[name] for name in whole if name in OPERATIONS[operation][0]})
     return sets
+
+
+def _batched(draw: Any) -> dict[str, int]:
+    """Draw numbers that MRA-01 allows, mostly with batches that bear a colluder (MRA-17)."""
+    T, per_round, spare = draw(st.integers(1, 5)), draw(st.integers(1, 9)), draw(st.integers(0, 9))
+    return {"N": (per_round + spare) * T, "K": per_round * T, "T": T}
 
 
 @st.composite
@@ -117,7 +128,8 @@ def _declaration(draw: Any, operation: str) -> dict[str, Any]:
     if draw(st.integers(0, 3)) == 0 and OPERATIONS[operation][1]:
         declared["randomness"] = draw(_GRADES)
     if draw(st.integers(0, 3)) == 0 and "N" in OPERATIONS[operation][0] and ranged(operation):
-        declared["parameter_sets"] = draw(parameter_sets(operation))
+        sets = draw(parameter_sets(operation))
+        declared |= {"parameter_sets": sets} if usable({operation: {"parameter_sets": sets}}) else {}
     for name in ranged(operation):
         if draw(st.booleans()):
             wider = {**declared.get("ranges", {}), name: draw(ranges(name))}

@@ -251,6 +251,9 @@ def one(operation: str, **declared: Any) -> dict[str, Any]:
     return {**reference.build().hello, "operations": dict.fromkeys(operation.split(), declared)}
 
 
+SELECT = "select.family select.batch select.session"
+
+
 @pytest.mark.slow
 @pytest.mark.requirement("ADP-06")
 @pytest.mark.parametrize(
@@ -281,6 +284,15 @@ def one(operation: str, **declared: Any) -> dict[str, Any]:
             "secagg.average",
             ranges={"R": {"values": ["251"]}, "level": {"values": [10]}, "clip": {"values": [2]}},
             parameter_sets=[{"N": N, "t": 3, "k": 2} for N in (3, 4, 40)],
+        ),
+        one(
+            SELECT,
+            ranges={"N": {"values": [12]}, "K": {"values": [4, 6]}, "T": {"values": [2]}},
+        ),
+        one(f"{SELECT} select.complete select.request", ranges={"T": {"min": 3}, "N": {"min": 8, "max": 20}}),
+        one(
+            f"{SELECT} select.complete select.request",
+            parameter_sets=[{"N": 12, "K": 6, "T": 3}, {"N": 250, "K": 50, "T": 50}],
         ),
     ],
     ids=lambda hello: " ".join(hello["operations"]),

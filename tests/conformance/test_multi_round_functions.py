@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from itertools import combinations
 from math import comb
 from typing import Any
@@ -11,13 +12,16 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from secagg_spec.conformance.adapter.capabilities import ranged
 from secagg_spec.conformance.adapter.connection import DirectConnection
-from secagg_spec.conformance.cases import multi_round_functions
+from secagg_spec.conformance.adapter.wire import AdapterUnusable
+from secagg_spec.conformance.cases import multi_round_functions, strategies
 from secagg_spec.conformance.cases import multi_round_oracles as oracles
 from secagg_spec.conformance.cases.multi_round_oracles import STRATEGIES, Numbers
 from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.running.runner import Outcome, Settings, run, run_check
-from secagg_spec.conformance.sdk.secagg_adapter import Adapter
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, Adapter
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.targets.reference import multi_round
 from tests.conformance import narrow
@@ -103,10 +107,78 @@ def test_failures_tell_the_numbers_as_requests_do() -> None:
     assert str(oracles.Numbers(12, 6, 3)) == "N=12 K=6 T=3"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_operations_have_no_ranges(name: str) -> None:
+def test_an_audit_has_no_ranges() -> None:
     with pytest.raises(Exception, match="no ranged parameter 'N'"):
-        narrow.understood(hello(operations={name: {"ranges": {"N": {"max": 16}}}}))
+        narrow.understood(hello(operations={"audit.privacy": {"ranges": {"N": {"max": 16}}}}))
+
+
+SELECTING = NAMES[:-1]
+NARROW: list[dict[str, Any]] = [
+    {"ranges": {"N": {"values": [12]}, "K": {"values": [3, 6]}, "T": {"values": [3]}}},
+    {"ranges": {"T": {"min": 3}, "N": {"min": 8, "max": 20}}},
+    {"ranges": {"N": {"values": [100]}, "K": {"min": 30}}},
+    {"parameter_sets": [{"N": 12, "K": 8, "T": 4}, {"N": 60, "K": 60, "T": 5}, {"N": 5, "K": 6, "T": 1}]},
+]
+
+
+@pytest.mark.requirement("ADP-06", "MRA-01")
+@pytest.mark.parametrize("declared", NARROW, ids=str)
+@pytest.mark.parametrize("grade", ["explicit", "none"])
+def test_operations_are_judged_within_the_numbers_that_they_declare(declared: dict[str, Any], grade: str) -> None:
+    told = hello(operations=dict.fromkeys(SELECTING, declared), randomness=grade)
+    caps, met = narrow.understood(told), set()
+    plain = narrow.adapter(told)
+
+    def answer(request: Any) -> dict[str, Any]:
+        given = plain(request)
+        if "result" in given and request["op"] in SELECTING:
+            assert caps.declares(request["op"], request["params"])
+            met.add(request["op"])
+        return given
+
+    assert alarms(judged(answer, "select.*", cases=6)) == []
+    assert met == set(SELECTING)
+
+
+@pytest.mark.requirement("ADP-06")
+@pytest.mark.parametrize(
+    ("mutant", "strategy"),
+    [("batch-frequency-is-the-largest", "least"), ("fair-is-uniform", "fair"), ("first-batches-taken", "uniform")],
+)
+@pytest.mark.parametrize("declared", [NARROW[0], NARROW[3]], ids=str)
+def test_a_wrong_choice_within_a_narrow_declaration_is_found(
+    declared: dict[str, Any], mutant: str, strategy: str
+) -> None:
+    with mutants.planted(mutant):
+        outcomes = judged(narrow.adapter(hello(operations={"select.batch": declared})), "select.batch/*", cases=20)
+    assert outcomes[f"select.batch/{strategy}"].verdict in ("wrong_value", "rejected_valid")
+
+
+@pytest.mark.requirement("ADP-07", "MRA-01", "MRA-17")
+@pytest.mark.parametrize(
+    ("name", "declared", "message"),
+    [
+        ("select.complete", {"ranges": {"T": {"max": 2}}}, "'select.complete' leave no parameters"),
+        ("select.family", {"ranges": {"K": {"values": [6]}, "T": {"values": [4]}}}, "leave no parameters"),
+        ("select.batch", {"ranges": {"T": {"min": 2}, "strategy": {"values": ["random"]}}}, "leave no parameters"),
+        ("select.request", {"parameter_sets": [{"N": 4, "K": 2, "T": 2}]}, "MRA-01 or MRA-17"),
+        ("select.batch", {"parameter_sets": [{"N": 4, "T": 2}]}, "must give ['K', 'N', 'T']"),
+    ],
+)
+def test_numbers_that_the_text_forbids_are_refused(name: str, declared: dict[str, Any], message: str) -> None:
+    with pytest.raises(AdapterUnusable, match=re.escape(message)):
+        strategies.refuse_impossible(narrow.understood(hello(operations={name: declared})))
+
+
+def test_more_users_than_are_tried_leave_no_case() -> None:
+    assert not ran(hello(operations={"select.family": {"ranges": {"N": {"min": 5000}}}}))
+
+
+@pytest.mark.requirement("ADP-07")
+def test_the_size_of_a_buffer_has_no_range() -> None:
+    with pytest.raises(AdapterUnusable, match="no ranged parameter 'K'"):
+        narrow.understood(hello(operations={"basecagg.rounds": {"ranges": {"K": {"max": 9}}}}))
+    assert [name for name in OPERATIONS if "K" in ranged(name)] == [*SELECTING]
 
 
 # ------------------------------------------------------------------------------------------------- what is drawn
@@ -116,7 +188,7 @@ def test_the_operations_have_no_ranges(name: str) -> None:
 @COMMON
 @given(st.data())
 def test_every_wrong_number_is_wrong_and_every_drawn_one_right(data: Any) -> None:
-    p, c = multi_round_functions.colluding(data.draw)
+    p, c = multi_round_functions.colluding(data.draw, CAPS, "select.complete")
     assert 1 <= p.T <= p.K <= p.N
     assert p.N % p.T == p.K % p.T == 0
     assert 1 <= c <= p.T - 2
@@ -203,7 +275,7 @@ def test_of_two_batches_of_the_least_frequency_one_is_first() -> None:
 @COMMON
 @given(st.data())
 def test_a_set_has_no_fault_exactly_when_some_draws_lead_to_it(data: Any) -> None:
-    made = multi_round_functions.few_sets(data.draw, data.draw(st.sampled_from(STRATEGIES)), 8)
+    made = multi_round_functions.few_sets(data.draw, CAPS, data.draw(st.sampled_from(STRATEGIES)), 8)
     likely = oracles.odds(*made.rest)
     for users in combinations(range(made.numbers.N), made.numbers.K):
         assert (oracles.fault(*made.rest, users) == "") is (users in likely)

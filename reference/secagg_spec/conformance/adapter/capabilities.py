@@ -26,11 +26,11 @@ POLICIES: Mapping[str, tuple[str, ...]] = {
     "average.weights": ("exact", "quantised"),
     "unmasking.own_share": ("held", "none"),
 }
-INTEGER_RANGES = ("N", "D", "U", "T", "weight", "t", "n", "k", "clip", "max_weight")
+INTEGER_RANGES = ("N", "D", "U", "K", "T", "weight", "t", "n", "k", "clip", "max_weight")
 DECIMAL_RANGES = ("q", "level", "R", "levels")
 WIDENED = ("q", "level")
 """What may be declared above 2**32, of the operations whose names begin with `WIDE`."""
-SET_MEMBERS = ("N", "D", "U", "T", "t", "k", "n")
+SET_MEMBERS = ("N", "D", "U", "K", "T", "t", "k", "n")
 TEXT_RANGES = ("format", "strategy", "x")
 LENGTH_RANGES = ("key", "secret")
 """Parameters of bytes: their range is one of lengths."""
@@ -294,8 +294,8 @@ def _check_sets(name: str, sets: Any) -> None:
         return
     if not ranged(name):
         raise AdapterUnusable(f"hello: {name!r} has no parameter_sets")
-    users = {"N", "n"} & set(OPERATIONS[name][0])
-    wanted = {parameter for parameter in SET_MEMBERS if users and parameter in OPERATIONS[name][0]}
+    members = set(SET_MEMBERS).intersection(ranged(name))
+    wanted = members if members & {"N", "n"} else set()
     if isinstance(sets, list) and len(sets) > MOST_VALUES:
         raise AdapterUnusable(f"hello: parameter_sets of {name!r} has more than {MOST_VALUES} entries")
     if not isinstance(sets, list) or not sets:
@@ -330,6 +330,7 @@ def _clause(name: str) -> str:
         "secagg.": "SAG-02",
         "shamir.": "SHM-01",
         "mds.": "MDS-01",
+        "select.": "MRA-01 or MRA-17",
     }
     starts |= {"basecagg": "BSA-01", "lightsecagg_active.": "LSA-01 or LSA-19"}
     return next((clause for start, clause in starts.items() if name.startswith(start)), "LSA-01")
@@ -342,6 +343,12 @@ def graph_allows(N: int, t: int, k: int) -> bool:
     return 2 <= k < N - 1 and k * N % 2 == 0 and 2 <= t <= k + 1
 
 
+def _batches_fit(name: str, N: int, K: int, T: int) -> bool:
+    """Return whether MRA-01 allows these numbers, and MRA-17 where there may be colluders."""
+    least = 3 if name in ("select.complete", "select.request") else 1
+    return least <= T <= K <= N and N % T == K % T == 0
+
+
 def _allowed_set(name: str, entry: dict[str, int]) -> bool:
     if set(entry) == {"N", "t", "k"}:
         return graph_allows(**entry)
@@ -349,8 +356,8 @@ def _allowed_set(name: str, entry: dict[str, int]) -> bool:
         return 1 <= entry["t"] <= entry["N"] >= 2
     if set(entry) == {"N", "t", "T"}:
         return 1 <= entry["T"] < entry["t"] <= entry["N"]
-    if set(entry) == {"n", "t"}:
-        return 2 <= entry["t"] <= entry["n"]
+    if set(entry) in ({"n", "t"}, {"N", "K", "T"}):
+        return 2 <= entry["t"] <= entry["n"] if "n" in entry else _batches_fit(name, **entry)
     N, T, U, D = entry.get("N", 2), entry.get("T", 1), entry.get("U"), entry.get("D", 0)
     enough = T + 2 if name.startswith(("seal.", "lightsecagg.", "lightsecagg_active.")) else T + 1
     if name.startswith("basecagg."):

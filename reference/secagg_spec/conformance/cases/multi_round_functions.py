@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import comb
 from typing import Any
 
 from hypothesis import strategies as st
@@ -12,22 +13,53 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import multi_round_oracles as oracles
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.lightsecagg_parties import ROUNDS, session_id
+from secagg_spec.conformance.cases.multi_round_numbers import (
+    BATCH,
+    COLLUDING,
+    COMPLETE,
+    FAMILY,
+    PER_ROUND,
+    REQUEST,
+    SESSION,
+    SIZES,
+    SPARE,
+    fit,
+    fitting,
+    narrowed,
+    of_strategy,
+)
 from secagg_spec.conformance.cases.multi_round_oracles import STRATEGIES, Numbers
+from secagg_spec.conformance.cases.neighbours import one_of
 from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sessions.choices import among
 
-FAMILY, BATCH, SESSION = "select.family", "select.batch", "select.session"
-COMPLETE, REQUEST = "select.complete", "select.request"
 MAX_FREQUENCY = 2**31 - 1
 """The largest number that is asked about, because JSON integers are below 2**31."""
-_SPARE = 4
 
 
-def numbers(draw: Any, T: int = 0, *, fewest: int = 1, spare: int = 0, whole: bool = False) -> Numbers:
-    """Draw numbers with at least `spare` batches more than a round has. A round has at least `fewest` batches."""
-    size = T or draw(st.integers(1, 5))
-    per_round = 1 if whole else draw(st.integers(fewest, max(fewest, 4)))
-    batches = per_round + draw(st.integers(spare, _SPARE))
+def numbers(
+    draw: Any,
+    caps: Capabilities,
+    operation: str,
+    sizes: range = SIZES,
+    *,
+    fewest: int = 1,
+    spare: int = 0,
+    whole: bool = False,
+) -> Numbers:
+    """Draw numbers with at least `spare` batches more than a round has. A round has at least `fewest` batches.
+
+    A batch has one of `sizes`, or more where that is declared. Where no such numbers are declared, a round may have
+    fewer batches, and fewer may be left over.
+    """
+    if narrowed(caps, operation):
+        found = fitting(caps, operation, sizes, fewest=fewest, spare=spare, whole=whole)
+        found = found or fitting(caps, operation, sizes, whole=whole)
+        size = draw(among(sorted({p.T for p in found})))
+        return one_of(draw, [p for p in found if size == p.T])
+    size = sizes[0] if len(sizes) == 1 else draw(st.integers(sizes[0], sizes[-1]))
+    per_round = 1 if whole else draw(st.integers(fewest, max(fewest, PER_ROUND)))
+    batches = per_round + draw(st.integers(spare, SPARE))
     return Numbers(batches * size, per_round * size, size)
 
 
@@ -90,16 +122,15 @@ class Choice:
         return oracles.chosen(*self.rest, lambda bound: next(given))
 
 
-def strategy_numbers(draw: Any, strategy: str, *, spare: int = 0) -> Numbers:
+def strategy_numbers(draw: Any, caps: Capabilities, strategy: str) -> Numbers:
     """Draw numbers that fit a strategy."""
-    if strategy in oracles.SEPARATE:
-        return numbers(draw, 1, spare=spare)
-    return numbers(draw, whole=strategy == "partition", spare=spare)
+    return numbers(draw, caps, BATCH, **of_strategy(strategy))
 
 
 def declared_strategies(caps: Capabilities, among_them: Sequence[str] = STRATEGIES) -> tuple[str, ...]:
-    """Return the strategies that an adapter declares, of some."""
-    return tuple(name for name in among_them if name in caps.range(BATCH, "strategy"))
+    """Return the strategies that an adapter declares, of some, and for which it declares numbers that fit."""
+    listed = caps.range(BATCH, "strategy")
+    return tuple(name for name in among_them if name in listed and fit(caps, BATCH, **of_strategy(name)))
 
 
 def choice(draw: Any, caps: Capabilities, strategy: str = "", *, lack: int = 0) -> Choice:
@@ -108,7 +139,7 @@ def choice(draw: Any, caps: Capabilities, strategy: str = "", *, lack: int = 0) 
     Users that are rarely in a sum are sometimes in an incomplete batch.
     """
     name = strategy or draw(among(declared_strategies(caps)))
-    p = strategy_numbers(draw, name)
+    p = strategy_numbers(draw, caps, name)
     most = p.per_round - lack if lack else p.batches
     fewest = max(0, most) if lack else p.per_round
     usable = sorted(strategies.subset(draw, range(p.batches), fewest, max(0, most)))
@@ -141,15 +172,30 @@ def with_draws(draw: Any, made: Choice) -> Choice:
     return Choice(made.numbers, made.strategy, made.frequencies, made.available, tuple(draws))
 
 
-def few_sets(draw: Any, name: str, most: int) -> Choice:
-    """Draw a choice with at least two and at most `most` possible results, none of them very rare."""
+def few_numbers(caps: Capabilities, name: str, most: int) -> list[Numbers]:
+    """Return declared numbers under which some available batches leave at least two and at most `most` results."""
+    return [p for p in fitting(caps, BATCH, spare=1, **of_strategy(name)) if p.per_round < most]
+
+
+def _few_batches(draw: Any, caps: Capabilities, name: str, most: int) -> tuple[Numbers, Sequence[int]]:
+    """Draw numbers, and the batches that are not available, so that at most `most` sets are left."""
+    if narrowed(caps, BATCH):
+        p = one_of(draw, few_numbers(caps, name, most))
+        counts = [count for count in range(p.per_round + 1, p.batches + 1) if comb(count, p.per_round) <= most]
+        gone = p.batches - int(draw(among(counts)))
+        return p, strategies.subset(draw, range(p.batches), gone, gone)
     per_round = 1 if name == "partition" else draw(st.integers(1, 2))
     size = 1 if name in oracles.SEPARATE else draw(st.integers(1, 2))
     usable = per_round + draw(st.integers(1, 2 if per_round == 2 else most - 1))
     batches = usable + draw(st.integers(0, 1))
-    p = Numbers(batches * size, per_round * size, size)
-    lacking = draw(st.integers(0, batches - 1)) if batches > usable else -1
-    here = tuple(user for user in range(p.N) if user // size != lacking)
+    lacking = [draw(st.integers(0, batches - 1))] if batches > usable else []
+    return Numbers(batches * size, per_round * size, size), lacking
+
+
+def few_sets(draw: Any, caps: Capabilities, name: str, most: int) -> Choice:
+    """Draw a choice with at least two and at most `most` possible results, none of them very rare."""
+    p, lacking = _few_batches(draw, caps, name, most)
+    here = tuple(user for user in range(p.N) if user // p.T not in lacking)
     often = (
         draw(st.lists(st.integers(0, 1), min_size=p.N, max_size=p.N))
         if name in (*oracles.BY_FREQUENCY, "fair")
@@ -179,10 +225,10 @@ class Asked:
         return {**self.numbers.members(), "c": self.c, "user": self.user, **given, **changed}
 
 
-def colluding(draw: Any, *, fewest: int = 1, spare: int = 0) -> tuple[Numbers, int]:
+def colluding(draw: Any, caps: Capabilities, operation: str, *, fewest: int = 1, spare: int = 0) -> tuple[Numbers, int]:
     """Draw numbers of a session with colluders, and the number of these."""
-    T = draw(st.integers(3, 5))
-    return numbers(draw, T, fewest=fewest, spare=spare), draw(st.integers(1, T - 2))
+    p = numbers(draw, caps, operation, COLLUDING, fewest=fewest, spare=spare)
+    return p, draw(st.integers(1, p.T - 2))
 
 
 def wrong_colluders(p: Numbers) -> dict[str, dict[str, int]]:
@@ -200,9 +246,9 @@ def set_of_family(draw: Any, p: Numbers) -> list[int]:
     return p.users(strategies.subset(draw, range(p.batches), p.per_round, p.per_round))
 
 
-def asked(draw: Any, *, fewest: int = 1, spare: int = 0) -> Asked:
+def asked(draw: Any, caps: Capabilities, *, fewest: int = 1, spare: int = 0) -> Asked:
     """Draw a right request: some batches of the round survive, including the user's."""
-    p, c = colluding(draw, fewest=fewest, spare=spare)
+    p, c = colluding(draw, caps, REQUEST, fewest=fewest, spare=spare)
     chosen = set_of_family(draw, p)
     place = draw(st.integers(0, p.K - 1))
     others = [batch for batch in range(p.per_round) if batch != place // p.T]
@@ -214,7 +260,7 @@ def asked(draw: Any, *, fewest: int = 1, spare: int = 0) -> Asked:
 
 
 def _family(draw: Any, caps: Capabilities) -> Valid:
-    return Valid(numbers(draw).members(), {})
+    return Valid(numbers(draw, caps, FAMILY).members(), {})
 
 
 def _batch(draw: Any, caps: Capabilities) -> Valid:
@@ -223,13 +269,13 @@ def _batch(draw: Any, caps: Capabilities) -> Valid:
 
 
 def _session(draw: Any, caps: Capabilities) -> Valid:
-    p = numbers(draw)
+    p = numbers(draw, caps, SESSION)
     about = {"session": session_id(draw).hex(), "round": str(draw(among(ROUNDS)))}
     return Valid({**p.members(), **about, "chosen": set_of_family(draw, p)}, {})
 
 
 def _complete(draw: Any, caps: Capabilities) -> Valid:
-    p, c = colluding(draw)
+    p, c = colluding(draw, caps, COMPLETE)
     return Valid({**p.members(), "c": c, "arrived": arrived(draw, p)}, {})
 
 
@@ -242,7 +288,7 @@ def arrived(draw: Any, p: Numbers) -> list[int]:
 
 
 def _request(draw: Any, caps: Capabilities) -> Valid:
-    return Valid(asked(draw).params(), {})
+    return Valid(asked(draw, caps).params(), {})
 
 
 VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {

@@ -26,8 +26,7 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.arithmetic.wide import MAX_WIDE, objects, ring
 from secagg_spec.conformance.adapter.capabilities import DECIMAL_RANGES, Capabilities, Range, ranged
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
-from secagg_spec.conformance.cases import neighbours
-from secagg_spec.conformance.cases.multi_round_oracles import STRATEGIES
+from secagg_spec.conformance.cases import multi_round_numbers, neighbours
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, element_bytes
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
@@ -583,6 +582,8 @@ def possible(
         return True
     if set(names) & set(neighbours.OPERATIONS):
         return all(neighbours.possible(caps, name, bearable=bearable) for name in names)
+    if set(names) <= set(multi_round_numbers.OPERATIONS):
+        return all(multi_round_numbers.possible(caps, name, bearable=bearable) for name in names)
     space = Space(caps, names, spare, outsiders, bearable)
     parameters = {name for operation in names for name in OPERATIONS[operation][0]}
     choices: dict[str, Callable[[], list[Any]]] = {
@@ -593,7 +594,6 @@ def possible(
         "levels": lambda: level_counts(caps),
         "t": lambda: holders(space, spare),
         "x": lambda: [format for format in ("binary64", "binary32") if format in space.range("x")],
-        "strategy": lambda: [name for name in STRATEGIES if name in space.range("strategy")],
         **{name: partial(_sizes, caps, names[0], name) for name in ranged(names[0]) if (names[0], name) in _SIZES},
     }
     if not all(choice() for name, choice in choices.items() if name in parameters):

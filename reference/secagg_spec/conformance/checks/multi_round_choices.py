@@ -14,10 +14,10 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import multi_round_oracles as oracles
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.multi_round_functions import (
-    BATCH,
     Choice,
     choice,
     declared_strategies,
+    few_numbers,
     few_sets,
     numbers,
     per_round,
@@ -25,7 +25,8 @@ from secagg_spec.conformance.cases.multi_round_functions import (
     with_draws,
     wrong_numbers,
 )
-from secagg_spec.conformance.cases.multi_round_oracles import SEPARATE, STRATEGIES
+from secagg_spec.conformance.cases.multi_round_numbers import BATCH, fit, narrowed
+from secagg_spec.conformance.cases.multi_round_oracles import SEPARATE, STRATEGIES, Numbers
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     LENGTH,
@@ -159,15 +160,16 @@ def no_memory(draw: Any, call: Caller) -> None:
 
 
 def _often(strategy: str) -> None:
-    @check(
-        f"{BATCH}/often-{strategy}", "MRA-07", operations=(BATCH,), applies=_declares(strategy, _drawing), examples=3
-    )
+    def applies(caps: Capabilities) -> bool:
+        return _drawing(caps) and (not narrowed(caps, BATCH) or bool(few_numbers(caps, strategy, _FEW_SETS)))
+
+    @check(f"{BATCH}/often-{strategy}", "MRA-07", operations=(BATCH,), applies=_declares(strategy, applies), examples=3)
     def often(draw: Any, call: Caller) -> None:
         """Each set occurs as often as with uniform draws, and as often after each set as after any other.
 
         A right implementation fails with probability below 2**-59 per case, twice that of `demand_shares`.
         """
-        made = few_sets(draw, strategy, _FEW_SETS)
+        made = few_sets(draw, call.caps, strategy, _FEW_SETS)
         seed = draw(st.integers(0, 2**32))
         likely = sorted(oracles.odds(*made.rest).items())
         sets = [list(users) for users, _ in likely]
@@ -183,16 +185,18 @@ def _often(strategy: str) -> None:
 
 
 def _alike(strategy: str) -> None:
-    @check(
-        f"{BATCH}/alike-{strategy}", "MRA-07", operations=(BATCH,), applies=_declares(strategy, _drawing), examples=1
-    )
+    size, each = 1 if strategy in SEPARATE else 2, 1 if strategy == "partition" else 2
+    p = Numbers(_BATCHES * size, each * size, size)
+
+    def applies(caps: Capabilities) -> bool:
+        return _drawing(caps) and caps.declares(BATCH, p.members() | {"strategy": strategy})
+
+    @check(f"{BATCH}/alike-{strategy}", "MRA-07", operations=(BATCH,), applies=applies, examples=1)
     def alike(draw: Any, call: Caller) -> None:
         """Of many equivalent batches, each occurs as often as any other, and each pair of successive ones too.
 
         A right implementation fails with probability below 2**-59, twice that of `demand_shares`.
         """
-        size, each = 1 if strategy in SEPARATE else 2, 1 if strategy == "partition" else 2
-        p = oracles.Numbers(_BATCHES * size, each * size, size)
         made = Choice(p, strategy, (0,) * p.N, tuple(range(p.N)))
         met = [_batches(made, _chosen(call, made, _seed(0, at))) for at in range(_MORE)]
         counts = Counter(batch for batches in met for batch in batches)
@@ -252,12 +256,23 @@ def draw_range(draw: Any, call: Caller) -> None:
     call.refused(BATCH, made.params(), DRAWS, why, made.rand(wrong))
 
 
-@check(f"{BATCH}/batch-size", "MRA-09", operations=(BATCH,), applies=_has(_SIZED), examples=60)
+def _unfit(strategy: str) -> dict[str, Any]:
+    """Return the conditions, as `numbers` takes them, on numbers that do not fit a strategy of `_SIZED`."""
+    least, fewest = (1, 2) if strategy == "partition" else (2, 1)
+    return {"sizes": range(least, 5), "fewest": fewest}
+
+
+def _unfitting(caps: Capabilities) -> list[str]:
+    """Return the strategies that an adapter declares, with numbers that do not fit them."""
+    listed = caps.range(BATCH, "strategy")
+    return [name for name in _SIZED if name in listed and fit(caps, BATCH, **_unfit(name))]
+
+
+@check(f"{BATCH}/batch-size", "MRA-09", operations=(BATCH,), applies=lambda caps: bool(_unfitting(caps)), examples=60)
 def batch_size(draw: Any, call: Caller) -> None:
     """A strategy is refused for a batch size that it does not support."""
-    strategy = draw(among(declared_strategies(call.caps, _SIZED)))
-    fewest = 2 if strategy == "partition" else 1
-    p = numbers(draw, draw(st.integers(1 if strategy == "partition" else 2, 4)), fewest=fewest)
+    strategy = draw(among(_unfitting(call.caps)))
+    p = numbers(draw, call.caps, BATCH, **_unfit(strategy))
     _refused(call, Choice(p, strategy, (0,) * p.N, tuple(range(p.N))), NUMBERS, f"T = {p.T} does not fit {strategy}")
 
 
@@ -292,7 +307,7 @@ def available(draw: Any, call: Caller) -> None:
 @check(f"{BATCH}/strategy", "ADP-40", operations=(BATCH,), examples=20)
 def strategy(draw: Any, call: Caller) -> None:
     """A strategy that the text does not have is refused."""
-    p = strategy_numbers(draw, draw(among(declared_strategies(call.caps))))
+    p = strategy_numbers(draw, call.caps, draw(among(declared_strategies(call.caps))))
     name = draw(among(("", "Random", "Uniform", "batch", "fairest", "weighted ", "none", "0")))
     _refused(call, Choice(p, name, (0,) * p.N, tuple(range(p.N))), NUMBERS, f"there is no strategy {name!r}")
 
@@ -300,7 +315,7 @@ def strategy(draw: Any, call: Caller) -> None:
 @check(f"{BATCH}/numbers", "MRA-01", operations=(BATCH,), examples=60)
 def wrong_n_k_t(draw: Any, call: Caller) -> None:
     """N, K and T that do not fit together are refused."""
-    wrong = wrong_numbers(numbers(draw))
+    wrong = wrong_numbers(numbers(draw, call.caps, BATCH))
     name = draw(among(sorted(wrong)))
     N = max(wrong[name]["N"], 0)
     params = {

@@ -6,14 +6,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import multi_round_oracles as oracles
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.lightsecagg_parties import ROUNDS, session_id
 from secagg_spec.conformance.cases.multi_round_functions import (
-    COMPLETE,
-    FAMILY,
-    REQUEST,
-    SESSION,
     Asked,
     arrived,
     asked,
@@ -23,7 +20,17 @@ from secagg_spec.conformance.cases.multi_round_functions import (
     wrong_colluders,
     wrong_numbers,
 )
+from secagg_spec.conformance.cases.multi_round_numbers import (
+    COLLUDING,
+    COMPLETE,
+    FAMILY,
+    REQUEST,
+    SESSION,
+    fit,
+    narrowed,
+)
 from secagg_spec.conformance.cases.multi_round_oracles import LISTED, Numbers
+from secagg_spec.conformance.cases.neighbours import one_of
 from secagg_spec.conformance.cases.requests import inserted, some
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
@@ -56,6 +63,8 @@ _MANY = (
     (40, 20),
 )
 """The number of batches, and of batches in a round: about 1,000 sets, and very many."""
+_SMALL = 120
+"""The most batches of several users."""
 
 
 # ---------------------------------------------------------------------------------------------------- the family
@@ -64,15 +73,24 @@ _MANY = (
 @check(f"{FAMILY}/sets", "MRA-02", operations=(FAMILY,))
 def sets(draw: Any, call: Caller) -> None:
     """The family has every union of K/T batches exactly once, and no other set."""
-    p = numbers(draw)
+    p = numbers(draw, call.caps, FAMILY)
     _judge(call, p)
 
 
-@check(f"{FAMILY}/many", "MRA-02", operations=(FAMILY,), examples=25)
+def _large(caps: Capabilities) -> list[Numbers]:
+    """Return the numbers of large families that are declared."""
+    every = [Numbers(b * T, k * T, T) for b, k in _MANY for T in range(1, 4 if b <= _SMALL else 2)]
+    return [p for p in every if caps.declares(FAMILY, p.members())]
+
+
+@check(f"{FAMILY}/many", "MRA-02", operations=(FAMILY,), applies=lambda caps: bool(_large(caps)), examples=25)
 def many(draw: Any, call: Caller) -> None:
     """A family of more than 1,000 sets is counted but not listed."""
+    if narrowed(call.caps, FAMILY):
+        _judge(call, one_of(draw, _large(call.caps)))
+        return
     batches, per_round = draw(among(_MANY))
-    T = draw(st.integers(1, 3)) if batches <= 120 else 1
+    T = draw(st.integers(1, 3)) if batches <= _SMALL else 1
     _judge(call, Numbers(batches * T, per_round * T, T))
 
 
@@ -102,7 +120,7 @@ def _judge_sets(p: Numbers, listed: Any) -> None:
 @check(f"{FAMILY}/numbers", "MRA-01", operations=(FAMILY,), examples=60)
 def family_numbers(draw: Any, call: Caller) -> None:
     """N, K and T that do not fit together are refused."""
-    wrong = wrong_numbers(numbers(draw))
+    wrong = wrong_numbers(numbers(draw, call.caps, FAMILY))
     for name in some(draw, wrong):
         call.refused(FAMILY, wrong[name], NUMBERS, f"the numbers are wrong ({name}): {wrong[name]}")
 
@@ -110,8 +128,8 @@ def family_numbers(draw: Any, call: Caller) -> None:
 # ------------------------------------------------------------------------------------------- the session of a round
 
 
-def _round(draw: Any) -> tuple[Numbers, bytes, int, list[int]]:
-    p = numbers(draw)
+def _round(draw: Any, caps: Capabilities) -> tuple[Numbers, bytes, int, list[int]]:
+    p = numbers(draw, caps, SESSION)
     return p, session_id(draw), draw(among(ROUNDS) | st.integers(0, 2**32 - 1)), set_of_family(draw, p)
 
 
@@ -122,7 +140,7 @@ def _params(p: Numbers, session: bytes, round: int, chosen: list[int]) -> dict[s
 @check(f"{SESSION}/exact", "MRA-19", operations=(SESSION,))
 def session_exact(draw: Any, call: Caller) -> None:
     """The session id of a round is the hash that the text defines."""
-    p, session, round, chosen = _round(draw)
+    p, session, round, chosen = _round(draw, call.caps)
     got = call.result(SESSION, _params(p, session, round, chosen)).get("session")
     want = oracles.session_of_round(p, session, round, chosen).hex()
     if got != want:
@@ -132,7 +150,7 @@ def session_exact(draw: Any, call: Caller) -> None:
 @check(f"{SESSION}/choice", "MRA-19", operations=(SESSION,), examples=60)
 def session_choice(draw: Any, call: Caller) -> None:
     """A choice that is not a set of the family, or not ascending, is refused."""
-    p, session, round, chosen = _round(draw)
+    p, session, round, chosen = _round(draw, call.caps)
     name, wrong = _wrong_choice(draw, p, chosen)
     call.refused(SESSION, _params(p, session, round, wrong), CHOICE, f"the choice {wrong} has {name}, for {p}")
 
@@ -140,7 +158,7 @@ def session_choice(draw: Any, call: Caller) -> None:
 @check(f"{SESSION}/bound", "MRA-19", operations=(SESSION,), examples=20)
 def session_bound(draw: Any, call: Caller) -> None:
     """A round outside its range or a session id of the wrong length is refused."""
-    p, session, round, chosen = _round(draw)
+    p, session, round, chosen = _round(draw, call.caps)
     changes = ({"round": str(2**32)}, {"round": "-1"}, {"session": session[:-1].hex()}, {"session": ""})
     wrong = {**changes[draw(st.integers(0, len(changes) - 1))]}
     call.refused(SESSION, {**_params(p, session, round, chosen), **wrong}, HEADER, f"there is {wrong}")
@@ -149,7 +167,7 @@ def session_bound(draw: Any, call: Caller) -> None:
 @check(f"{SESSION}/numbers", "MRA-01", operations=(SESSION,), examples=40)
 def session_numbers(draw: Any, call: Caller) -> None:
     """N, K and T that do not fit together are refused."""
-    wrong = wrong_numbers(numbers(draw))
+    wrong = wrong_numbers(numbers(draw, call.caps, SESSION))
     name = draw(among(sorted(wrong)))
     params = {**wrong[name], "session": session_id(draw).hex(), "round": "0"}
     chosen = list(range(max(wrong[name]["K"], 0)))
@@ -189,7 +207,7 @@ def _wrong_choice(draw: Any, p: Numbers, chosen: list[int]) -> tuple[str, list[i
 @check(f"{COMPLETE}/exact", "MRA-18", operations=(COMPLETE,))
 def complete(draw: Any, call: Caller) -> None:
     """The survivors are the users of those batches whose masked inputs all arrived."""
-    p, c = colluding(draw)
+    p, c = colluding(draw, call.caps, COMPLETE)
     here = arrived(draw, p)
     got = call.result(COMPLETE, {**p.members(), "c": c, "arrived": here}).get("survivors")
     want = p.users([batch for batch in p.complete(here) if batch < p.per_round])
@@ -200,7 +218,7 @@ def complete(draw: Any, call: Caller) -> None:
 @check(f"{COMPLETE}/users", "MRA-18", operations=(COMPLETE,), examples=40)
 def complete_users(draw: Any, call: Caller) -> None:
     """A user that is named twice or is not in the round is refused."""
-    p, c = colluding(draw, spare=draw(st.integers(0, 1)))
+    p, c = colluding(draw, call.caps, COMPLETE, spare=draw(st.integers(0, 1)))
     here = [*arrived(draw, p)] or [0]
     wrong = draw(among((draw(among(here)), p.K, -1)))
     named = inserted(draw, here, wrong)
@@ -211,7 +229,7 @@ def complete_users(draw: Any, call: Caller) -> None:
 @check(f"{COMPLETE}/numbers", "MRA-01", "MRA-17", operations=(COMPLETE,), examples=60)
 def complete_numbers(draw: Any, call: Caller) -> None:
     """N, K, T and c that do not fit together are refused."""
-    p, c = colluding(draw)
+    p, c = colluding(draw, call.caps, COMPLETE)
     name, wrong = _wrong_session(draw, p, c)
     call.refused(COMPLETE, {**wrong, "arrived": []}, NUMBERS, f"the numbers are wrong ({name}): {wrong}")
 
@@ -230,7 +248,7 @@ def _wrong_session(draw: Any, p: Numbers, c: int) -> tuple[str, dict[str, int]]:
 @check(f"{REQUEST}/answered", "MRA-20", "MRA-21", operations=(REQUEST,))
 def answered(draw: Any, call: Caller) -> None:
     """A user joins a choice that includes it, and answers for survivors that are whole batches of the round."""
-    scene = asked(draw, fewest=draw(st.integers(1, 3)))
+    scene = asked(draw, call.caps, fewest=draw(st.integers(1, 3)))
     got = call.result(REQUEST, scene.params())
     if got:
         fail(f"the result of {REQUEST} is {str(got)[:80]}, must be {{}}", {})
@@ -239,7 +257,7 @@ def answered(draw: Any, call: Caller) -> None:
 @check(f"{REQUEST}/choice", "MRA-20", operations=(REQUEST,), examples=80)
 def request_choice(draw: Any, call: Caller) -> None:
     """A user refuses a choice that is not a set of the family, or is not ascending."""
-    scene = asked(draw)
+    scene = asked(draw, call.caps)
     name, wrong = _wrong_choice(draw, scene.numbers, list(scene.chosen))
     why = f"the choice {wrong} has {name}, for {scene.numbers}"
     call.refused(REQUEST, scene.params(chosen=wrong, **_all(scene)), CHOICE, why)
@@ -250,10 +268,14 @@ def _all(scene: Asked) -> dict[str, Any]:
     return {"survivors": list(range(scene.numbers.K))}
 
 
-@check(f"{REQUEST}/without-user", "MRA-20", operations=(REQUEST,), examples=40)
+def _outsiders(caps: Capabilities) -> bool:
+    return fit(caps, REQUEST, sizes=COLLUDING, spare=1)
+
+
+@check(f"{REQUEST}/without-user", "MRA-20", operations=(REQUEST,), applies=_outsiders, examples=40)
 def without_user(draw: Any, call: Caller) -> None:
     """A user refuses a choice that does not include it."""
-    scene = asked(draw, spare=1)
+    scene = asked(draw, call.caps, spare=1)
     others = [user for user in range(scene.numbers.N) if user not in scene.chosen]
     user = draw(among(others))
     why = f"user {user} is not in the choice {list(scene.chosen)}"
@@ -263,7 +285,7 @@ def without_user(draw: Any, call: Caller) -> None:
 @check(f"{REQUEST}/survivors", "MRA-21", operations=(REQUEST,), examples=100)
 def request_survivors(draw: Any, call: Caller) -> None:
     """A user refuses survivors that include only a part of a batch, however many they are."""
-    scene = asked(draw, fewest=draw(st.integers(1, 3)))
+    scene = asked(draw, call.caps, fewest=draw(st.integers(1, 3)))
     p, place = scene.numbers, scene.chosen.index(scene.user)
     name, wrong = _parted(draw, scene, place)
     why = f"the survivors {wrong} have {name}, in batches of {p.T} users of {p.K}"
@@ -293,7 +315,7 @@ def _parted(draw: Any, scene: Asked, place: int) -> tuple[str, list[int]]:
 @check(f"{REQUEST}/others", "MRA-21", operations=(REQUEST,), examples=40)
 def request_others(draw: Any, call: Caller) -> None:
     """A user refuses survivors that are not ascending or do not include it, whether they are whole batches or not."""
-    scene = asked(draw, fewest=2)
+    scene = asked(draw, call.caps, fewest=2)
     own = scene.chosen.index(scene.user) // scene.numbers.T
     others = scene.numbers.users([batch for batch in range(scene.numbers.per_round) if batch != own])
     wrong = {
@@ -310,7 +332,7 @@ def request_others(draw: Any, call: Caller) -> None:
 @check(f"{REQUEST}/numbers", "MRA-01", "MRA-17", operations=(REQUEST,), examples=60)
 def request_numbers(draw: Any, call: Caller) -> None:
     """N, K, T and c that do not fit together are refused."""
-    p, c = colluding(draw)
+    p, c = colluding(draw, call.caps, REQUEST)
     name, wrong = _wrong_session(draw, p, c)
     everybody = list(range(max(wrong["K"], 0)))
     params = {**wrong, "user": 0, "chosen": everybody, "survivors": everybody}

@@ -347,7 +347,7 @@ distinct(
     _BATCH,
     "MRA-07",
     what="60 of 120 users",
-    applies=own_draws(_BATCH),
+    applies=lambda caps: own_draws(_BATCH)(caps) and caps.declares(_BATCH, _CHOSEN),
     build=_chooser,
     learned="who takes part can be foretold by trying seeds",
     each=_SOME,

@@ -158,11 +158,11 @@ heterosag.request | N D T t d sizes:[integer] subgroups:[integer] levels:[intege
 heterosag.mask | N D T t d sizes:[integer] subgroups:[integer] levels:[integer] range:binary64 matrix:text session:bytes round user self_seed:bytes keys:[bytes] secrets:[(integer,bytes)] update:vector | | segments:bytes
 heterosag.unmask | N D T t d sizes:[integer] subgroups:[integer] levels:[integer] range:binary64 matrix:text session:bytes round keys:[bytes] survivors:[integer] segments:[bytes] self_seeds:[bytes] secrets:[(integer,integer,bytes)] | | sums:[vector]
 heterosag.round | N D T t d sizes:[integer] subgroups:[integer] levels:[integer] range:binary64 matrix:text clip:flag x:[binary64] method:text trim drop:{advertise_keys:[integer],share_keys:[integer],masked_input:[integer],unmasking:[integer]} | rounding:[binary64] | sums:[vector] aggregate:binary64 contributors:[integer]
-select.family | N K T | | size:decimal sets:[[integer]]?
-select.batch | N K T *strategy:text frequencies:[integer] available:[integer] | draws:[integer] | chosen:[integer]?
-select.session | N K T session:bytes round chosen:[integer] | | session:bytes
-select.complete | N K T c arrived:[integer] | | survivors:[integer]
-select.request | N K T c user chosen:[integer] survivors:[integer] | |
+select.family | *N *K *T | | size:decimal sets:[[integer]]?
+select.batch | *N *K *T *strategy:text frequencies:[integer] available:[integer] | draws:[integer] | chosen:[integer]?
+select.session | *N *K *T session:bytes round chosen:[integer] | | session:bytes
+select.complete | *N *K *T c arrived:[integer] | | survivors:[integer]
+select.request | *N *K *T c user chosen:[integer] survivors:[integer] | |
 audit.privacy | N rounds:[[integer]] | | recoverable:[recoverable] strong weak:(integer,integer) gap:(decimal,decimal) cardinality:(decimal,decimal)
 """  # noqa: E501
 _PARTIES: Final = """
