@@ -136,7 +136,8 @@ def declared_strategies(caps: Capabilities, among_them: Sequence[str] = STRATEGI
 def choice(draw: Any, caps: Capabilities, strategy: str = "", *, lack: int = 0) -> Choice:
     """Draw a choice for which there is a round, or for which `lack` batches are missing.
 
-    Users that are rarely in a sum are sometimes in an incomplete batch.
+    Users that are rarely in a sum are sometimes in an incomplete batch. Where numbers are declared, batches may be
+    large, and the least frequency of each would be 0; so the batches differ by a draw of their own.
     """
     name = strategy or draw(among(declared_strategies(caps)))
     p = strategy_numbers(draw, caps, name)
@@ -145,6 +146,9 @@ def choice(draw: Any, caps: Capabilities, strategy: str = "", *, lack: int = 0) 
     usable = sorted(strategies.subset(draw, range(p.batches), fewest, max(0, most)))
     here = [user for batch in range(p.batches) for user in _here(draw, p, batch, batch in usable)]
     often = frequencies(draw, p.N)
+    if narrowed(caps, BATCH):
+        levels = draw(st.lists(st.integers(0, 2), min_size=p.batches, max_size=p.batches))
+        often = tuple(min(f + levels[user // p.T], MAX_FREQUENCY) for user, f in enumerate(often))
     if draw(st.booleans()):
         often = tuple(min(f + (user // p.T in usable), MAX_FREQUENCY) for user, f in enumerate(often))
     return with_draws(draw, Choice(p, name, often, tuple(strategies.shuffled(draw, here))))

@@ -94,11 +94,22 @@ def fit(caps: Capabilities, operation: str, **conditions: Any) -> bool:
 def possible(caps: Capabilities, operation: str, *, bearable: bool) -> bool:
     """Return whether the declared ranges hold numbers that the text allows, of at most 300 users if `bearable`."""
     names = [name for name in STRATEGIES if operation != BATCH or name in caps.range(BATCH, "strategy")]
-    if not names or (not bearable and _beyond(caps, operation)):
-        return bool(names)
+    least = COLLUDING[0] if operation in (COMPLETE, REQUEST) else 1
+    most = 1 if set(names) <= set(SEPARATE) else None
+    if not names or not _meets(caps.range(operation, "T"), least, most):
+        return False
+    if not bearable and _beyond(caps, operation):
+        return True
     if operation == BATCH:
         return any(fit(caps, BATCH, **of_strategy(name)) for name in names)
     return fit(caps, operation, sizes=COLLUDING if operation in (COMPLETE, REQUEST) else SIZES)
+
+
+def _meets(allowed: Range, least: int, most: int | None) -> bool:
+    """Return whether a range has a number from `least` to `most`."""
+    if allowed.values is not None:
+        return any(value >= least and (most is None or value <= most) for value in allowed.values)
+    return (allowed.high is None or allowed.high >= least) and (most is None or (allowed.low or 1) <= most)
 
 
 def _beyond(caps: Capabilities, operation: str) -> bool:
