@@ -133,13 +133,11 @@ def stages(drop: dict[str, list[int]]) -> dict[str, list[int]]:
 SCALED: dict[str, Any] = {"ranges": {"R": {"values": POWERS}}, "parameter_sets": numbers(), "composed": True}
 
 
-@adapter.operation("secagg.average", **SCALED)
 def average(rand: dict[str, Any], **given: Any) -> dict[str, Any]:
     """SecAggPlusWorkflow, from the setup to the strategy."""
     return played(lambda user, configs: None, **given)
 
 
-@adapter.operation("secagg.recovery", **SCALED)
 def recovery(user: int, owner: int, kind: str, rand: dict[str, Any], **given: Any) -> dict[str, Any]:
     """Play the same round, with one bit changed in a share's value."""
 
@@ -256,9 +254,11 @@ def unmasking(
 
 
 if BINARY32:
-    adapter.hello["operations"] = {"echo": adapter.hello["operations"]["echo"]}
     adapter.operation("quantizer.quantize", **DECLARED["quantizer.quantize"])(HANDLERS["quantizer.quantize"])
-elif not ANY:
+else:
+    adapter.operation("secagg.average", **SCALED)(average)
+    adapter.operation("secagg.recovery", **SCALED)(recovery)
+if not ANY and not BINARY32:
     given: dict[str, Any] = {"ranges": {"R": {"values": [str(R) for R in SUMMED]}}, "parameter_sets": COMPLETE}
     adapter.operation("secagg.sum", composed=True, **given)(total)
     adapter.operation("secagg.view", composed=True, **given)(view)
