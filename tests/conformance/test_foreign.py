@@ -242,7 +242,7 @@ def test_a_valid_request_can_be_expressed() -> None:
         ("quantizer.quantize", {"ranges": {"x": {"values": ["binary16"]}}}, {}, "leave no parameters"),
         ("quantizer.quantize", {"ranges": {"x": {"min": 1}}}, {}, "must be a list of values"),
         ("basecagg.encode", {"ranges": {"x": {"values": ["binary32"]}}}, {}, "no ranged parameter 'x'"),
-        ("select.batch", {"ranges": {"N": {"min": 1}}}, {}, "no ranged parameter 'N'"),
+        ("audit.privacy", {"ranges": {"N": {"min": 1}}}, {}, "no ranged parameter 'N'"),
     ],
 )
 def test_a_declaration_that_does_not_fit_is_refused(
