@@ -38,5 +38,7 @@ def test_fedml_passes_and_fails_as_much_as_the_readme_says() -> None:
     failed = [one for one in judged if one["verdict"] not in ("pass", "unsupported")]
     assert [passed, len(failed)] == shown("passes # checks and fails #")
     assert all(one["expected_failure"] for one in failed)
-    (first,) = re.findall(r"first failure: (\S+) took (\d+)", PICTURE)
-    assert failed[0]["failure"]["message"].startswith(f"{first[0]} gave a result although mask holds {first[1]} and q")
+    ((q, got),) = re.findall(r"gravest failure: with q = (\d+), .* decode to (\d+) where 0 was shared", PICTURE)
+    (gravest,) = [one["failure"] for one in failed if one["verdict"] == "wrong_value"]
+    assert gravest["message"].endswith(f"got {got}, must be 0")
+    assert f'"q": "{q}"' in json.dumps(gravest)
