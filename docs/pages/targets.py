@@ -87,7 +87,7 @@ def _others(entries: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = [
         "## Published by others { #published }\n",
         (
-            "These reports are not of this project: whoever runs the kit may publish one, and nothing is run for it "
+            "These reports are not of this project: anybody may publish one, and nothing is run for it "
             "here. The digest is the SHA-256 of the file at the address. A report in which no check passed, or all "
             "that failed broke, is [withheld]"
             f"({relative('spec/conformance.md', RELEASED)}). How to have one listed stands in "

@@ -1,4 +1,4 @@
-(* BASA (spec/basa.md, section 4): the masks of positions cancel, whoever is skipped. *)
+(* BASA (spec/basa.md, section 4): the masks of positions cancel, for any users that are skipped. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import GRing.Theory. Local Open Scope ring_scope.

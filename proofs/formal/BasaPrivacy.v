@@ -1,5 +1,5 @@
 (* BASA with the profile settle (spec/basa.md, section 4): exactly the sum over the honest accepted updates is learned,
-   whoever is late or missing.  Claim UNI-BASASETTLE, of a closed epoch, with ideal boxes and masks. *)
+   for any users that are late or missing.  Claim UNI-BASASETTLE, of a closed epoch, with ideal boxes and masks. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From secagg Require Import Counting Basa.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.

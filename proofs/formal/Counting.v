@@ -25,7 +25,7 @@ move=> moving s s' ff v; have [g injg same] := moving _ _ ff.
 by rewrite /ways -!sum1_card [RHS](reindex_inj injg); apply: eq_bigl => r; rewrite !inE same.
 Qed.
 
-(* Of two secrets that may not be told apart, each view of the one is a view of the other. *)
+(* Of two secrets that may not be distinguished, each view of the one is a view of the other. *)
 Lemma hides_view s s' : hides -> f s = f s' -> forall r, exists r', V s' r' = V s r.
 Proof.
 move=> hid ff r; have : (0 < ways s' (V s r))%N by rewrite -(hid _ _ ff); apply/card_gt0P; exists r; rewrite inE.
@@ -43,7 +43,7 @@ by move: zero; rewrite (hid _ _ ff) /ways => /eqP/card0_eq /(_ r); rewrite !inE 
 Qed.
 End Counting.
 
-(* Whoever sees less learns no more: a view computed from V hides what V hides. *)
+(* Who sees less learns no more: a view computed from V hides what V hides. *)
 (* Carries UNI-RANK. *)
 Lemma hides_less (S : Type) (R : finType) (View View' : eqType) (F : Type) (V : S -> R -> View) (f : S -> F)
   (g : View -> View') : hides V f -> hides (fun s r => g (V s r)) f.

@@ -5,7 +5,7 @@ Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive
 
 Section Lies.
 (* N users of whom c collude, the threshold t; the H = N - c honest users answer, and D = t - c of them make t with the
-   colluders.  dropped j i: user j was told that i dropped out. *)
+   colluders.  dropped j i: user j was given i as dropped. *)
 Variables (N c t : nat).
 Local Notation H := (N - c).
 Local Notation D := (t - c).
@@ -31,7 +31,7 @@ move=> big []; rewrite /self_out /pair_out (_ : [set j | ~~ dropped j i] = ~: [s
 have := cardsC [set j | dropped j i]; rewrite card_ord; lia.
 Qed.
 
-(* The bound: when no lie is told that users refuse, a sum that comes out is over 2mH / (H + m) honest users at least. *)
+(* The bound: when no lie is one that users refuse, a sum that comes out is over 2mH / (H + m) honest users at least. *)
 (* Carries SAG-21, SAG-22, UNI-LIES. *)
 Theorem lies_bound dropped S : N + c <= 2 * t -> answerable dropped -> sum_out dropped S -> 2 * m * H <= #|S| * (H + m).
 Proof.
@@ -78,7 +78,7 @@ rewrite {2}/surv {2 3}(divn_eq u H) -addnS !mulnDl -mulnA [H * s]mulnC mulnA !di
 by rewrite ltn_add2l.
 Qed.
 
-Definition told : rel 'I_H := fun j i => ~~ surv i && [exists e : 'I_D, j == (i + e.+1) %% H :> nat].
+Definition claimed : rel 'I_H := fun j i => ~~ surv i && [exists e : 'I_D, j == (i + e.+1) %% H :> nat].
 Definition S := [set i : 'I_H | surv i].
 
 Lemma D_lt_H (i : 'I_H) : ~~ surv i -> D < H.
@@ -90,7 +90,7 @@ by rewrite /surv (_ : s = H) ?mulnK ?H_gt0 ?ltnSn //; apply/eqP; rewrite eqn_leq
 Qed.
 
 (* Carries SAG-21, SAG-22, UNI-LIES. *)
-Theorem lies_attained : [/\ answerable told, sum_out told S & #|S| = s].
+Theorem lies_attained : [/\ answerable claimed, sum_out claimed S & #|S| = s].
 Proof.
 have cardS : #|S| = s.
   have := window 0 H; rewrite mul0n div0n add0n add0n [H * s]mulnC mulnK ?H_gt0 // => ->.
@@ -100,7 +100,7 @@ split=> // [j|i].
     apply/negP => /andP[/D_lt_H DH /existsP[e /eqP]]; rewrite -[LHS](modn_small (ltn_ord j)) -[X in X %% _]addn0 => /eqP.
     by rewrite eqn_modDl mod0n modn_small // (leq_ltn_trans _ DH).
   pose back (e : 'I_D) : 'I_H := Ordinal (ltn_pmod (j + (H - e.+1)) H_gt0).
-  have sub : [set i | told j i] \subset [set back e | e in [set e : 'I_D | ~~ surv (j + (H - e.+1))]].
+  have sub : [set i | claimed j i] \subset [set back e | e in [set e : 'I_D | ~~ surv (j + (H - e.+1))]].
     apply/subsetP => i; rewrite inE => /andP[ni /existsP[e /eqP je]].
     have DH := D_lt_H ni; have eH : e.+1 <= H by rewrite (leq_trans (ltn_ord e)) // ltnW.
     have bi : (j + (H - e.+1)) %% H = i by rewrite je modnDml -addnA subnKC // modnDr modn_small.
@@ -118,12 +118,12 @@ split=> // [j|i].
   move=> mD; move: total; rewrite flip; have := window_ge (j + (H - D)) D; lia.
 case: ifP; rewrite inE => surv_i; rewrite /self_out /pair_out.
   rewrite (_ : [set j | _] = setT) ?cardsT ?card_ord; first lia.
-  by apply/setP => j; rewrite !inE /told surv_i.
+  by apply/setP => j; rewrite !inE /claimed surv_i.
 have DH := D_lt_H (negbT surv_i); pose to (e : 'I_D) : 'I_H := Ordinal (ltn_pmod (i + e.+1) H_gt0).
 have inj : injective to.
   move=> e e' /(congr1 val) /= /eqP; rewrite eqn_modDl !modn_small ?(leq_ltn_trans _ DH) // => /eqP [] /val_inj //.
 rewrite -[X in X <= _](card_ord D) -cardsT -(card_imset _ inj); apply/subset_leq_card/subsetP => _ /imsetP[e _ ->].
-by rewrite inE /told surv_i; apply/existsP; exists e.
+by rewrite inE /claimed surv_i; apply/existsP; exists e.
 Qed.
 End Attained.
 
@@ -146,7 +146,7 @@ split=> [|dropped S' ok out S0].
   have [mH H0] : m <= H /\ 0 < H by lia.
   have le : fewest <= H by rewrite fewest_le //; move: H m mH {H0} => h k; nia.
   have enough : 2 * m * H <= fewest * (H + m) by rewrite -fewest_le.
-  by have [ok out cS] := lies_attained pos le enough; exists (told fewest), (S fewest).
+  by have [ok out cS] := lies_attained pos le enough; exists (claimed fewest), (S fewest).
 rewrite fewest_le //; case: (leqP (N + c) (2 * t)) => [big|small]; first exact: lies_bound.
 by rewrite (_ : m = 0) ?muln0 //; lia.
 Qed.

@@ -32,25 +32,25 @@ Section Random.
 Variables (N K J : nat) (S : 'I_J -> {set 'I_N}).
 Hypotheses (K_gt0 : (0 < K)%N) (K_lt_N : (K < N)%N) (all_sets : forall A : {set 'I_N}, #|A| = K -> exists t, S t = A).
 Definition log : 'M[rat]_(J, N) := \matrix_(t, i) (i \in S t)%:R.
-Definition told (v : 'rV[rat]_N) := exists z, z *m log = v.
+Definition spanned (v : 'rV[rat]_N) := exists z, z *m log = v.
 
-Lemma toldB u v : told u -> told v -> told (u - v).
+Lemma spannedB u v : spanned u -> spanned v -> spanned (u - v).
 Proof. by move=> [z <-] [z' <-]; exists (z - z'); rewrite mulmxBl. Qed.
-Lemma toldD u v : told u -> told v -> told (u + v).
+Lemma spannedD u v : spanned u -> spanned v -> spanned (u + v).
 Proof. by move=> [z <-] [z' <-]; exists (z + z'); rewrite mulmxDl. Qed.
-Lemma toldZ c v : told v -> told (c *: v).
+Lemma spannedZ c v : spanned v -> spanned (c *: v).
 Proof. by move=> [z <-]; exists (c *: z); rewrite -scalemxAl. Qed.
-Lemma told_sum (I : finType) (P : pred I) (v : I -> 'rV[rat]_N) :
-  (forall i, P i -> told (v i)) -> told (\sum_(i | P i) v i).
-Proof. by move=> all; elim/big_ind: _ => //; [exists 0; rewrite mul0mx | exact: toldD]. Qed.
+Lemma spanned_sum (I : finType) (P : pred I) (v : I -> 'rV[rat]_N) :
+  (forall i, P i -> spanned (v i)) -> spanned (\sum_(i | P i) v i).
+Proof. by move=> all; elim/big_ind: _ => //; [exists 0; rewrite mul0mx | exact: spannedD]. Qed.
 
 Definition ind (A : {set 'I_N}) : 'rV[rat]_N := \row_i (i \in A)%:R.
-Lemma told_set (A : {set 'I_N}) : #|A| = K -> told (ind A).
+Lemma spanned_set (A : {set 'I_N}) : #|A| = K -> spanned (ind A).
 Proof.
 move=> /all_sets [t <-]; exists (delta_mx 0 t); rewrite -rowE; apply/rowP => i; by rewrite !mxE.
 Qed.
 
-Lemma told_diff i j : i != j -> told (delta_mx 0 i - delta_mx 0 j).
+Lemma spanned_diff i j : i != j -> spanned (delta_mx 0 i - delta_mx 0 j).
 Proof.
 move=> ij; pose R := ~: [set i; j]; pose s := take K.-1 (enum R).
 have cR : #|R| = (N - 2)%N by rewrite cardsCs setCK cards2 ij card_ord.
@@ -65,7 +65,7 @@ have card k : (k == i) || (k == j) -> #|k |: [set l in s]| = K.
 have -> : delta_mx 0 i - delta_mx 0 j = ind (i |: [set l in s]) - ind (j |: [set l in s]).
   apply/rowP => k; rewrite !mxE !inE eqxx /=.
   case: (boolP (k \in s)) => [/out /andP[/negPf-> /negPf->]|_]; rewrite ?orbT ?orbF ?subrr //.
-by apply: toldB; apply: told_set; apply: card; rewrite eqxx ?orbT.
+by apply: spannedB; apply: spanned_set; apply: card; rewrite eqxx ?orbT.
 Qed.
 
 (* Carries MRA-10, MRS-REM2A, MRS-REM11. *)
@@ -81,7 +81,7 @@ have [A iA cA] : exists2 A : {set 'I_N}, i \in A & #|A| = K.
   have -> : i \notin s by apply/negP => /mem_take; rewrite mem_enum !inE eqxx.
   by rewrite add1n prednK.
 have K0 : (K%:R : rat) != 0 by rewrite pnatr_eq0 -lt0n.
-have -> : recoverable log i = told (delta_mx 0 i) by [].
+have -> : recoverable log i = spanned (delta_mx 0 i) by [].
 have -> : delta_mx 0 i = K%:R^-1 *: (ind A + \sum_(j in A | j != i) (delta_mx 0 i - delta_mx 0 j)).
   have -> : ind A = \sum_(j in A) delta_mx 0 j.
     apply/rowP => k; rewrite mxE summxE; case: (boolP (k \in A)) => kA.
@@ -92,8 +92,8 @@ have -> : delta_mx 0 i = K%:R^-1 *: (ind A + \sum_(j in A | j != i) (delta_mx 0 
   have -> : delta_mx 0 i + \sum_(j in A | j != i) delta_mx 0 i = \sum_(j in A) delta_mx 0 i :> 'rV[rat]_N.
     by rewrite [RHS](bigD1 i).
   by rewrite sumr_const cA -scaler_nat scalerA mulVf // scale1r.
-apply: toldZ; apply: toldD; first exact: told_set.
-by apply: told_sum => j /andP[_ ji]; apply: told_diff; rewrite eq_sym.
+apply: spannedZ; apply: spannedD; first exact: spanned_set.
+by apply: spanned_sum => j /andP[_ ji]; apply: spanned_diff; rewrite eq_sym.
 Qed.
 End Random.
 
@@ -168,7 +168,7 @@ case: d => [//|d _ inj]; have same : layout 0 L (0 : 'rV[F]_d.+1) = layout 0 L (
 by have /rowP /(_ ord0) /eqP := inj _ _ same; rewrite !mxE eq_sym oner_eq0.
 Qed.
 
-(* secagg_exactly, lightsecagg_exactly, basa_exactly: the uploads of those in the sum came.  None is told without. *)
+(* secagg_exactly, lightsecagg_exactly, basa_exactly: the uploads of those in the sum came.  None comes out without. *)
 (* Carries SAG-16. *)
 Theorem uploads_needed (G : finZmodType) (g : G) : g != 0 ->
   ~ tells (SecAggPrivacy.view (G := G) (N := 1) (fun=> predT) set0 setT set0) (SecAggPrivacy.allowed (fun=> predT) setT set0).

@@ -1,4 +1,4 @@
-(* SecAgg: masks cancel, whoever drops out (spec/secagg.md, section 5, the two formulas). *)
+(* SecAgg: masks cancel for any dropouts (spec/secagg.md, section 5, the two formulas). *)
 From mathcomp Require Import all_ssreflect all_algebra.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Import GRing.Theory. Local Open Scope ring_scope.

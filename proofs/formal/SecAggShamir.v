@@ -93,7 +93,7 @@ move=> pN; case: (eqVneq d 0) => [-> _|_ /(_ isT) [leA jA]]; first by rewrite ad
 by rewrite -{1}[enc (g + d)](subrK (enc g)) [_ + enc g]addrC shareP psiP ?addr0.
 Qed.
 
-(* With fewer than t colluding holders of each honest user, nothing but the component sums is learned, whoever answers. *)
+(* With fewer than t colluding holders of each honest user, nothing but the component sums is learned, for any users that answer. *)
 (* Carries SAG-10, SAG-24, SHM-12, UNI-COMPONENTS, BAS-DELAY. *)
 Theorem threshold_hides : (p <= N)%N -> (forall i, i \in U2 -> i \notin C -> (#|holders i C| <= p)%N) ->
   hides view (SecAggPrivacy.allowed nb U3 C).

@@ -8,7 +8,7 @@ Section Thresholds.
 Variables (F : finFieldType) (N L : nat) (a : 'I_N -> F) (G : finZmodType) (enc : G -> 'M[F]_(1, L)) (g : G).
 Hypotheses (a_inj : injective a) (a_neq0 : forall j, a j != 0) (enc_inj : injective enc) (g_neq0 : g != 0).
 
-(* With the threshold t = p + 1: against any T users nothing is learned but the sum, whoever shares, survives and answers; and
+(* With the threshold t = p + 1: against any T users nothing is learned but the sum, for any users that share, survive and answer; and
    when at most D users are missing among those who answer, the sum comes out. *)
 Definition private p T := forall U2 U3 U5 C : {set 'I_N}, U3 \subset U2 -> (#|C| <= T)%N ->
   hides (SecAggShamir.view (p := p) a enc (@complete N) U2 U3 U5 C) (only_sum U3 C).

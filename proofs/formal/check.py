@@ -1,7 +1,7 @@
-"""Builds the machine-checked proofs, refuses gaps, compares their statements with what is stored, and plants faults.
+"""Builds the machine-checked proofs, refuses gaps, compares their statements with what is stored, and plants mutants.
 
 check.py             build in build/formal, compare, and print which clause and claim each theorem carries
-check.py --mutants   and see that each planted fault of mutants.toml is refused
+check.py --mutants   and see that each mutant of mutants.toml is refused
 check.py --write     store statements.txt again
 check.py --if-there  without a prover, say so and end with 0
 
@@ -88,7 +88,7 @@ def idealised() -> dict[str, str]:
 
 
 def mutants() -> list[Mutant]:
-    """Return the faults to plant."""
+    """Return the mutants."""
     return [Mutant(**entry) for entry in _read("mutants.toml")["mutant"]]
 
 
@@ -149,9 +149,9 @@ def lacking() -> str:
     """Return "" where there is the prover that the files are written for, else what is missing."""
     if not shutil.which("coqc"):
         return "there is no coqc"
-    told = subprocess.run(["coqc", "--print-version"], capture_output=True, text=True, check=False).stdout  # noqa: S607
-    if not told.startswith(f"{VERSION}."):
-        return f"coqc is of version {told.split(' ')[0].strip() or 'unknown'}, and {VERSION} is needed"
+    version = subprocess.run(["coqc", "--print-version"], capture_output=True, text=True, check=False).stdout  # noqa: S607
+    if not version.startswith(f"{VERSION}."):
+        return f"coqc is of version {version.split(' ')[0].strip() or 'unknown'}, and {VERSION} is needed"
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "libraries.v").write_text(f"{LIBRARIES}\n")
         return "the libraries of MathComp are missing" if coqc("libraries", Path(folder)).returncode else ""
@@ -204,9 +204,9 @@ def statements(stored: Path, *, write: bool) -> list[str]:
     shown, closed = questions()
     printed, rests = ask("Statements", shown), ask("Assumptions", closed)
     faults = []
-    count, told = len(theorems()), rests.count("Closed under the global context")
-    if told != count or "Axioms:" in rests:
-        faults.append(f"{told} of {count} theorems are closed:\n{rests}")
+    count, proved = len(theorems()), rests.count("Closed under the global context")
+    if proved != count or "Axioms:" in rests:
+        faults.append(f"{proved} of {count} theorems are closed:\n{rests}")
     if write:
         stored.write_text(printed, encoding="utf-8")
     elif printed != stored.read_text(encoding="utf-8"):
@@ -227,7 +227,7 @@ def table() -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Check all of it, and say what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mutants", action="store_true", help="plant the faults of mutants.toml too")
+    parser.add_argument("--mutants", action="store_true", help="plant the mutants of mutants.toml too")
     parser.add_argument("--write", action="store_true", help="store statements.txt again")
     parser.add_argument("--if-there", action="store_true", help="end with 0 where there is no prover")
     chosen = parser.parse_args(arguments)
@@ -243,9 +243,9 @@ def main(arguments: list[str] | None = None) -> int:
         faults = [str(error)]
     if not faults and chosen.mutants:
         with ThreadPoolExecutor(2) as pool:
-            told = list(pool.map(refused, mutants()))
-        print(f"{told.count('')} of {len(told)} planted faults are refused.")
-        faults = [fault for fault in told if fault]
+            results = list(pool.map(refused, mutants()))
+        print(f"{results.count('')} of {len(results)} mutants are refused.")
+        faults = [fault for fault in results if fault]
     print("\n".join(faults) if faults else f"{table()}\n\nChecked: {len(theorems())} theorems, all closed.")
     return 1 if faults else 0
 

@@ -441,3 +441,19 @@ def test_a_summary_and_each_failure_name_what_the_adapter_composes() -> None:
         made.judged = [Judged(outcomes(adapter, name)[name])]
         said = report.failures(made, expected=False)
         assert ("whose fault:   the adapter composes field.add: call the library alone" in said) == asks
+
+
+@pytest.mark.requirement("ADP-42", "ADP-44")
+@pytest.mark.parametrize("seed", range(4))
+def test_what_cannot_be_said_hides_no_other_wrong_request(seed: int) -> None:
+    adapter = Adapter("careless", "1", randomness="none")
+
+    @adapter.operation("secagg.sum", ranges={"R": {"values": ["251"]}})
+    def total(R: str, N: int, t: int, updates: list[str], drop: dict[str, list[int]]) -> dict[str, Any]:
+        if R != "251":
+            raise Reject("inexpressible", "the modulus is fixed")
+        return {"sum": updates[0], "contributors": [0]}
+
+    given = Settings(cases=1, seed=seed, pattern="secagg.sum/wrong", vectors=False)
+    _, (found,) = run(DirectConnection(adapter.answer), given)
+    assert found.verdict == "accepted_invalid"

@@ -95,10 +95,10 @@ def test_a_page_that_does_not_fit_is_refused(text: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "broken"),
+    ("error", "broken"),
     [("KeyError: 'N'", lambda draw, numbers: dict[str, int]()["N"]), ("returns int", lambda draw, numbers: 7)],
 )
-def test_a_function_of_inputs_that_breaks_is_named(told: str, broken: Any) -> None:
+def test_a_function_of_inputs_that_breaks_is_named(error: str, broken: Any) -> None:
     broken.__qualname__ = "my_inputs"
-    with pytest.raises(ParameterError, match=f"my_inputs, which .*{told}"):
+    with pytest.raises(ParameterError, match=f"my_inputs, which .*{error}"):
         joining._inputs(broken, None, None)

@@ -125,9 +125,9 @@ NARROW: list[dict[str, Any]] = [
 @pytest.mark.parametrize("declared", NARROW, ids=str)
 @pytest.mark.parametrize("grade", ["explicit", "none"])
 def test_operations_are_judged_within_the_numbers_that_they_declare(declared: dict[str, Any], grade: str) -> None:
-    told = hello(operations=dict.fromkeys(SELECTING, declared), randomness=grade)
-    caps, met = narrow.understood(told), set()
-    plain = narrow.adapter(told)
+    declaration = hello(operations=dict.fromkeys(SELECTING, declared), randomness=grade)
+    caps, met = narrow.understood(declaration), set()
+    plain = narrow.adapter(declaration)
 
     def answer(request: Any) -> dict[str, Any]:
         given = plain(request)

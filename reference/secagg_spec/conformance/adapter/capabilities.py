@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -349,15 +349,20 @@ def _batches_fit(name: str, N: int, K: int, T: int) -> bool:
     return least <= T <= K <= N and N % T == K % T == 0
 
 
+_ALLOWED: Mapping[frozenset[str], Callable[..., bool]] = {
+    frozenset(("N", "t", "k")): graph_allows,
+    frozenset(("N", "t")): lambda N, t: 1 <= t <= N >= 2,
+    frozenset(("N", "t", "T")): lambda N, t, T: 1 <= T < t <= N,
+    frozenset(("n", "t")): lambda n, t: 2 <= t <= n,
+}
+"""Which numbers the text allows, where their names decide it."""
+
+
 def _allowed_set(name: str, entry: dict[str, int]) -> bool:
-    if set(entry) == {"N", "t", "k"}:
-        return graph_allows(**entry)
-    if set(entry) == {"N", "t"}:
-        return 1 <= entry["t"] <= entry["N"] >= 2
-    if set(entry) == {"N", "t", "T"}:
-        return 1 <= entry["T"] < entry["t"] <= entry["N"]
-    if set(entry) in ({"n", "t"}, {"N", "K", "T"}):
-        return 2 <= entry["t"] <= entry["n"] if "n" in entry else _batches_fit(name, **entry)
+    if frozenset(entry) in _ALLOWED:
+        return _ALLOWED[frozenset(entry)](**entry)
+    if "K" in entry:
+        return _batches_fit(name, **entry)
     N, T, U, D = entry.get("N", 2), entry.get("T", 1), entry.get("U"), entry.get("D", 0)
     enough = T + 2 if name.startswith(("seal.", "lightsecagg.", "lightsecagg_active.")) else T + 1
     if name.startswith("basecagg."):

@@ -204,14 +204,14 @@ def formats(caps: Capabilities) -> list[str]:
     return [format for format in ("binary64", "binary32") if format in allowed]
 
 
-def narrow(caps: Capabilities) -> bool:
+def binary32_only(caps: Capabilities) -> bool:
     """Return whether `quantizer.quantize` is declared for numbers of binary32 alone."""
     return "binary64" not in caps.range("quantizer.quantize", "x")
 
 
 def taken(caps: Capabilities, x: RealArray, *, away: bool = False) -> RealArray:
     """Return numbers that `quantizer.quantize` takes: in binary32, the next ones towards zero, or away from it."""
-    if not narrow(caps):
+    if not binary32_only(caps):
         return x
     with np.errstate(over="ignore"):
         near = x.astype(np.float32)
@@ -225,7 +225,7 @@ def fragile(caps: Capabilities, bound: int, level: int) -> RealArray:
 
     Times the level, their fractional parts are 1/16, 1/2 and 1/8 where the level is a power of two.
     """
-    found = [1 / 16, min(bound, 2**22) - 1 / 2, 1 / 8 - min(bound, 2**21)] if narrow(caps) and bound else []
+    found = [1 / 16, min(bound, 2**22) - 1 / 2, 1 / 8 - min(bound, 2**21)] if binary32_only(caps) and bound else []
     return taken(caps, np.array(found) / level)
 
 

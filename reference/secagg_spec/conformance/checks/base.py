@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic.modular import MAX_MODULUS
@@ -210,6 +211,21 @@ class Caller:
             message = f"{op} called a case inside its range unsupported ({why})"
             raise CheckFailed("rejected_valid", message, expected, LAST)
         raise CheckFailed("accepted_invalid", f"{op} gave a result although {why}", expected, LAST)
+
+    def each_refused(self, draw: Any, op: str, wrong: Mapping[str, Mapping[str, Any]], codes: frozenset[str]) -> None:
+        """Send all requests of a table, by why each is forbidden; which comes first is drawn.
+
+        So even a run of few cases leaves none out. What cannot be expressed is passed over, unless it is all of them.
+        """
+        whys, answered = list(wrong), False
+        first = draw(st.integers(0, len(whys) - 1))
+        for why in (*whys[first:], *whys[:first]):
+            self.transcript.clear()
+            with contextlib.suppress(NotExpressible):
+                self.refused(op, wrong[why], codes, why)
+                answered = True
+        if not answered:
+            raise NotExpressible
 
     def fits(self, what: str, reject: Answer, codes: frozenset[str], why: str) -> None:
         """Fail when the code of a rejection does not fit."""

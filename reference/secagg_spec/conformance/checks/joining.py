@@ -96,8 +96,8 @@ def _inputs(drawn: Callable[..., SessionInputs], draw: Any, numbers: Mapping[str
     except HypothesisException:
         raise
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"
-        raise ParameterError("drawn", f"{name}, which broke ({told})", "a function that draws inputs") from error
+        why = f"{type(error).__name__}: {error}"
+        raise ParameterError("drawn", f"{name}, which broke ({why})", "a function that draws inputs") from error
     if not isinstance(found, SessionInputs):
         raise ParameterError("drawn", f"{name}, which returns {type(found).__name__}", "a function of SessionInputs")
     return found

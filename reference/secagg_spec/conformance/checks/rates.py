@@ -138,12 +138,12 @@ def quantised(draw: Any, call: Caller) -> list[Asker]:
     scale = scale if scale["q"] > 2 * weight else roundable(call.caps)[0]
     largest = max(strategies.Space(call.caps, (_QUANTIZE,)).moduli(prime=False))
     widest = {"q": largest, "level": level, "weight": min(strategies.weights(call.caps))}
-    return [_scaled(draw, call, one) for one in (scale, widest)[: 1 + strategies.narrow(call.caps)]]
+    return [_scaled(draw, call, one) for one in (scale, widest)[: 1 + strategies.binary32_only(call.caps)]]
 
 
 def _scaled(draw: Any, call: Caller, scale: dict[str, int]) -> Asker:
     bound, level = (scale["q"] - 1) // 2 // scale["weight"], scale["level"]
-    few = min(bound, 2**20) if strategies.narrow(call.caps) else bound
+    few = min(bound, 2**20) if strategies.binary32_only(call.caps) else bound
     x = strategies.taken(call.caps, _numbers(draw, few, level))
     x = np.concatenate([x, strategies.fragile(call.caps, bound, level)])
     x, wanted = _often(x[(x * level) % 1 != 0], level)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import accumulate, combinations, product
@@ -29,7 +28,6 @@ from secagg_spec.conformance.checks.base import (
     TWICE,
     Caller,
     CheckFailed,
-    NotExpressible,
     check,
     fail,
 )
@@ -106,10 +104,7 @@ def too_few(draw: Any, call: Caller) -> None:
 
 @check("secagg.sum/wrong", "ADP-42", operations=(SUM,), examples=10)
 def wrong(draw: Any, call: Caller) -> None:
-    """A modulus, a number of users or a threshold that the text forbids is refused, and so are wrong updates.
-
-    A case asks for all of them, so that even a short run leaves none out; which comes first is drawn.
-    """
+    """A modulus, a number of users or a threshold that the text forbids is refused, and so are wrong updates."""
     given = sums.drawn(draw, call.caps)
     rows = [sums.written(given.R, row) for row in given.updates]
     at, one = place_of(draw, rows), sums.written(given.R, (0,))
@@ -126,16 +121,7 @@ def wrong(draw: Any, call: Caller) -> None:
     if int.from_bytes(bytes.fromhex(beyond), "little") >= given.R:
         changed = [*rows[:at], beyond + rows[at][len(one) :], *rows[at + 1 :]]
         kinds |= {"an element is not below R": {"updates": changed}}
-    whys = list(kinds)
-    first = draw(st.integers(0, len(whys) - 1))
-    answered = 0
-    for why in (*whys[first:], *whys[:first]):
-        call.transcript.clear()
-        with suppress(NotExpressible):
-            call.refused(SUM, given.params(**kinds[why]), _WRONG, why)
-            answered += 1
-    if not answered:
-        raise NotExpressible
+    call.each_refused(draw, SUM, {why: given.params(**changed) for why, changed in kinds.items()}, _WRONG)
 
 
 def _played(call: Caller) -> Iterator[int]:
@@ -363,10 +349,7 @@ def reused(draw: Any, call: Caller) -> None:
 
 @check("secagg.coalition/viewers", "ADP-47", operations=(COALITION,), examples=10)
 def viewers(draw: Any, call: Caller) -> None:
-    """A coalition that is empty, too large, out of order, or not in the round is refused, and so is a wrong T.
-
-    A case asks for all of them, so that even a short run leaves none out; which comes first is drawn.
-    """
+    """A coalition that is empty, too large, out of order, or not in the round is refused, and so is a wrong T."""
     given, T, joined = sums.together(draw, call.caps)
     N, t = given.N, given.t
     kinds: dict[str, tuple[Sum, dict[str, Any]]] = {
@@ -384,12 +367,9 @@ def viewers(draw: Any, call: Caller) -> None:
         gone = sums.dropping(draw, given, 1, SUM_PHASES)
         (user,) = (user for users in gone.drop.values() for user in users)
         kinds |= {f"user {user}, a viewer, drops out": (gone, {"viewers": [user]})}
-    whys = list(kinds)
-    first = draw(st.integers(0, len(whys) - 1))
-    for why in (*whys[first:], *whys[:first]):
-        asked, changes = kinds[why]
-        call.transcript.clear()
-        call.refused(COALITION, asked.params(**{"T": T, "viewers": joined, **changes}), _WRONG, why)
+    usual: dict[str, Any] = {"T": T, "viewers": joined}
+    wrong = {why: asked.params(**(usual | changes)) for why, (asked, changes) in kinds.items()}
+    call.each_refused(draw, COALITION, wrong, _WRONG)
 
 
 @check(

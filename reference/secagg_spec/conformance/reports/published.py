@@ -108,7 +108,7 @@ def add(folder: Path, found: Sequence[Mapping[str, Any]]) -> None:
     kept = [entry for entry in load(folder) if entry["url"] not in {new["url"] for new in found}]
     folder.mkdir(parents=True, exist_ok=True)
     text = "".join(_written(entry) for entry in (*kept, *found))
-    (folder / FILE).write_text(_HEAD + text, encoding="utf-8")
+    system.write_whole(folder / FILE, _HEAD + text)
 
 
 def _written(entry: Mapping[str, Any]) -> str:

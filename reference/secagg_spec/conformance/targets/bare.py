@@ -1,4 +1,4 @@
-"""Import modules of a released Python package without running its ``__init__`` files, for adapters in environments.
+"""What adapters of released Python packages share: imports without ``__init__`` files, and refusals.
 
 A framework's ``__init__`` imports clients for clouds, trainers and dashboards before the protocol's own module can be
 reached. This module registers bare packages instead, so the released files inside them are imported unchanged.
@@ -9,10 +9,34 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
+
+from secagg_adapter import Reject
+
+
+def refusing(codes: Mapping[str, str], *errors: type[Exception]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that turns what the released code refuses on purpose into rejections.
+
+    It refuses by one of `errors` with one of the texts of `codes` in its name or message. All else is an error.
+    """
+
+    def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(handler)
+        def call(**given: Any) -> Any:
+            try:
+                return handler(**given)
+            except errors as error:
+                said = f"{type(error).__name__}: {error}"
+                code = next((code for text, code in codes.items() if text in said), None)
+                raise (Reject(code, str(error) or type(error).__name__) if code else error) from error
+
+        return call
+
+    return decorate
 
 
 def folder_of(distribution: str) -> Path:

@@ -27,7 +27,7 @@ import asyncio
 import dataclasses
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache, wraps
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -206,18 +206,7 @@ def name_of(user: int) -> str:
     return f"client{user:03}"
 
 
-def refusing(handler: Any) -> Any:
-    """Return a handler that turns what the released code refuses on purpose into rejections."""
-
-    @wraps(handler)
-    def call(**given: Any) -> Any:
-        try:
-            return handler(**given)
-        except (TypeError, ValueError) as error:
-            code = next((code for text, code in REFUSALS.items() if text in str(error)), None)
-            raise (Reject(code, str(error)) if code else error) from error
-
-    return call
+refusing = bare.refusing(REFUSALS, TypeError, ValueError)
 
 
 @adapter.operation("echo")

@@ -31,7 +31,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Sequence
-from functools import lru_cache, wraps
+from functools import lru_cache
 from importlib import metadata
 from itertools import count
 from pathlib import Path
@@ -205,18 +205,7 @@ def summed(
     return total, arguments, replies
 
 
-def refusing(handler: Any) -> Any:
-    """Return a handler that turns what the released code refuses on purpose into rejections."""
-
-    @wraps(handler)
-    def call(**given: Any) -> Any:
-        try:
-            return handler(**given)
-        except FedbiomedError as error:
-            code = next((code for text, code in REFUSALS.items() if text in str(error)), None)
-            raise (Reject(code, str(error)) if code else error) from error
-
-    return call
+refusing = bare.refusing(REFUSALS, FedbiomedError)
 
 
 @adapter.operation("echo")

@@ -27,9 +27,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
+import bare
 import numpy as np
 from cryptography.fernet import InvalidToken
 from flwr.client.mod.secure_aggregation.secaggplus_mod import SecAggPlusState, _collect_masked_vectors
@@ -85,26 +85,12 @@ REFUSALS = {
     "Failed to combine shares": "bad_share",
     "received ciphertext from": "bad_ciphertext",
     "received an encrypted message": "bad_ciphertext",
+    "InvalidToken": "bad_ciphertext",
 }
-"""The texts in the messages of ValueErrors that the released code raises on purpose."""
+"""The texts in the messages of ValueErrors that the released code raises on purpose, and an error without a message."""
 
 
-def refusing(handler: Handler) -> Handler:
-    """Return a handler that turns deliberate refusals of the released code into rejections."""
-
-    @wraps(handler)
-    def call(**arguments: Any) -> dict[str, Any]:
-        try:
-            return handler(**arguments)
-        except InvalidToken as invalid:
-            raise Reject("bad_ciphertext", "InvalidToken") from invalid
-        except ValueError as error:
-            code = next((code for text, code in REFUSALS.items() if text in str(error)), None)
-            if code is None:
-                raise
-            raise Reject(code, str(error)) from error
-
-    return call
+refusing = bare.refusing(REFUSALS, ValueError, InvalidToken)
 
 
 def demand(value: int, allowed: list[int]) -> int:
