@@ -466,6 +466,14 @@ def test_what_is_not_declared_is_not_run(capsys: pytest.CaptureFixture[str]) -> 
     assert "0 passed, 0 failed" in out
 
 
+def test_several_targets_are_named_by_a_pattern(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "-k", "LSA-02", "--target", "[rn]*e", "--target", "node")
+    assert [line.partition(":")[0] for line in out.splitlines() if " passed" in line and line[0] != " "] == [
+        "reference",
+        "node",
+    ]
+
+
 def test_an_adapter_that_cannot_be_used(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "--", "/nowhere/adapter")[0] == 3
 

@@ -219,7 +219,10 @@ def main(given: argparse.Namespace) -> int:
     plan = _plan(given)
     options.writable_folder("--repro", given.repro)
     targets = [given.target] if given.target else []
-    [(name, connection)] = opening.connections(targets, given.adapter, given.timeout, given.start_timeout)
+    named = opening.connections(targets, given.adapter, given.timeout, given.start_timeout)
+    if len(named) > 1:
+        raise UsageError(f"--target {given.target}: it names {', '.join(name for name, _ in named)}; fuzz takes one")
+    [(name, connection)] = named
     if isinstance(connection, str):
         print(f"{name}: not on this machine: {shown(connection)}")
         return 4

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Sequence
+from itertools import chain
 
 from secagg_spec.conformance.adapter.connection import START_SECONDS, ProcessConnection
 from secagg_spec.conformance.running.expectations import ADAPTER
@@ -18,7 +20,8 @@ def connections(
     Parameters
     ----------
     targets : sequence of str
-        Known implementations. Each is set up first if it needs an environment; a repeated name counts once.
+        Known implementations, or patterns such as ``flower*``. Each is set up first if it needs an environment; one
+        that is named twice counts once.
     command : sequence of str
         The command of an adapter; empty if targets are named.
     timeout, start_timeout : float
@@ -33,10 +36,11 @@ def connections(
         raise UsageError("name a --target, or give the command of an adapter after -- (not both)")
     if command:
         return [(ADAPTER, ProcessConnection(command, timeout, start_timeout))]
-    unknown = [name for name in targets if name not in TARGETS]
-    if unknown:
-        raise UsageError(f"--target {unknown[0]}: the targets are {', '.join(TARGETS)}")
-    return [(name, _connection(name, timeout, start_timeout)) for name in dict.fromkeys(targets)]
+    named = {pattern: fnmatch.filter(TARGETS, pattern) for pattern in targets}
+    for pattern, found in named.items():
+        if not found:
+            raise UsageError(f"--target {pattern}: the targets are {', '.join(TARGETS)}")
+    return [(name, _connection(name, timeout, start_timeout)) for name in dict.fromkeys(chain(*named.values()))]
 
 
 def _connection(target: str, timeout: float, start_timeout: float) -> ProcessConnection | str:
