@@ -236,7 +236,7 @@ def summary(report: TargetReport) -> str:
     power = f"\n  mutation score: with what it declares, {report.power}" if report.power else ""
     left_out = "".join(f"\n  not judged: {shown(one)}" for one in (report.caps.left_out if report.caps else ()))
     made = [name for name in report.caps.operations if report.caps.composed(name)] if report.caps else []
-    whose = "what passes or fails there may be the adapter's own, which only a call of the library alone can tell"
+    whose = "what passes or fails there may be the adapter's own; let it return the library's raw value to judge that"
     composed = f"\n  composed by the adapter: {listed(made)}; {whose}" if made else ""
     return f"{report.name} ({report.title}): {', '.join(parts)}; {counted(cases, 'case')}{left_out}{composed}{power}"
 
