@@ -39,9 +39,8 @@ $(VENV)/test: $(addprefix $(VENV)/,docs plot train cluster)
 
 setup: $(VENV)/core  ## install the command secagg-spec into .venv, and nothing else
 
-demo: $(VENV)/core  ## judge FedML 0.9.6 and Flower 1.41.0 beside the reference and the Node implementation
-	$(BIN)/secagg-spec conform --jobs 2 --target reference --target node --target fedml --target fedml-any \
-		--target flower --target flower-any
+demo: $(VENV)/core  ## judge five released frameworks, live, and print one screen (FULL=1: all cases, every failure)
+	@$(BIN)/secagg-spec demo $(and $(FULL),--full)
 
 test: $(VENV)/test  ## all tests, the checks of `make check` first
 	$(MAKE) --no-print-directory check
@@ -116,4 +115,4 @@ locks: $(VENV)/lock  ## lock again what is installed (needs a package index; UPG
 	$(BIN)/python -m tests.locks $(UPGRADE)
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .secagg-spec build dist site repro reproduced .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .secagg-spec build dist site repro reproduced demo.html .hypothesis .pytest_cache .mypy_cache .ruff_cache

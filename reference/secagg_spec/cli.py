@@ -24,6 +24,7 @@ _HERE = "secagg_spec.commands"
 _LINE = 10_000
 """The longest error line, in characters."""
 COMMANDS = {
+    "demo": f"{_HERE}.demo",
     "conform": f"{_HERE}.conform",
     "check": f"{_HERE}.check",
     "fuzz": f"{_HERE}.fuzz",

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,11 @@ from secagg_spec import resources
 from secagg_spec.commands import opening, options
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.connection import ProcessConnection
-from secagg_spec.conformance.adapter.plain import MESSAGE, clip, counted, for_encoding, shown
+from secagg_spec.conformance.adapter.plain import MESSAGE, clip, counted, for_encoding, in_encoding, shown
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
 from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.mutation import coverage
-from secagg_spec.conformance.reports import document, junit, page, summaries
+from secagg_spec.conformance.reports import brief, document, junit, page, summaries
 from secagg_spec.conformance.reports import report as reporting
 from secagg_spec.conformance.reports.report import TargetReport
 from secagg_spec.conformance.running import defaults, drawing, parallel
@@ -30,6 +31,7 @@ from secagg_spec.conformance.running.runner import Outcome, Settings, begin, jud
 from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.errors import UsageError
 from secagg_spec.system import replaceable, write_whole
+from secagg_spec.terminal import Progress, painted, width
 
 _REPRO = Path("repro")
 _CASES = 100
@@ -80,8 +82,16 @@ def add_parser(commands: Any) -> None:
         "--baseline", type=Path, metavar="FILE", help="write what fails in this run as a new file for --expect"
     )
     parser.add_argument("--repro", type=Path, default=_REPRO, metavar="DIR", help="folder for failing cases (repro)")
+    parser.add_argument("--brief", action="store_true", help="print one screen: counts, and the worst findings")
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
     parser.set_defaults(run=main)
+
+
+def parsed(words: Sequence[str]) -> argparse.Namespace:
+    """Return the options in these words, for another command that judges."""
+    top = argparse.ArgumentParser()
+    add_parser(top.add_subparsers())
+    return top.parse_args(["conform", *words])
 
 
 def main(given: argparse.Namespace) -> int:
@@ -109,7 +119,10 @@ def main(given: argparse.Namespace) -> int:
         files.end(reports, complete=False)
         raise
     written = files.end(reports) and _write_baseline(reports, given.baseline)
-    _print(reports, settings)
+    if given.brief:
+        print(files.brief(reports))
+    else:
+        _print(reports, settings)
     return reporting.exit_code(reports) if written else 2
 
 
@@ -118,7 +131,6 @@ def _settings(given: argparse.Namespace) -> Settings:
         cases=given.fuzz,
         seed=given.seed,
         pattern=options.pattern(given),
-        progress=_Progress(),
         budget=given.budget,
         deadline=time.monotonic() + given.budget if given.budget else math.inf,
         vectors=not given.no_vectors,
@@ -176,6 +188,8 @@ def _judge_all(
     given: argparse.Namespace,
 ) -> None:
     """Judge the implementations one by one. Each finding goes into `reports` at once, to survive an interrupt."""
+    progress = _Progress(len(named), quiet=given.brief)
+    settings = replace(settings, progress=progress.judged)
     with parallel.workers(given.jobs) if given.jobs > 1 else nullcontext() as workers:
         for name, connection in named:
             reports.append(TargetReport(name, options=defaults.waits(given.timeout, given.start_timeout)))
@@ -183,7 +197,7 @@ def _judge_all(
                 reports[-1].absent = connection
             else:
                 try:
-                    _judge(reports[-1], connection, entries[name], settings, workers)
+                    _judge(reports[-1], connection, entries[name], settings, progress, workers)
                 finally:
                     _write_repros(reports[-1], given.repro)
 
@@ -193,12 +207,12 @@ def _judge(
     connection: ProcessConnection,
     entries: Sequence[expected.Expectation],
     settings: Settings,
+    progress: _Progress,
     workers: parallel.Workers | None,
 ) -> None:
     """Judge one implementation, and write the findings into its report."""
-    assert isinstance(settings.progress, _Progress)
     report.command = reporting.relative(connection.command)
-    settings.progress.begin(report.name)
+    progress.begin(report.name)
     done = "ended"
     try:
         caps = report.caps = begin(connection)
@@ -210,7 +224,7 @@ def _judge(
         said = clip(str(unusable), MESSAGE)
         report.unusable = said if command in said else f"{command}: {said}"
     finally:
-        settings.progress.end(done)
+        progress.close(done)
         connection.close()
     report.power = _power(report)
     report.stale = expected.stale(report.name, [judged.outcome for judged in report.judged], entries)
@@ -282,6 +296,11 @@ class _Files:
         self._paths: dict[str, Path] = {option: path for option in _FILES if (path := getattr(given, option))}
         self._summary = ""
 
+    def brief(self, reports: Sequence[TargetReport]) -> str:
+        """Return the brief summary of the run (CNF-93)."""
+        body = document.document(reports, self._settings)
+        return in_encoding(brief.summary(body, painted, width()), sys.stdout.encoding or "utf-8")
+
     def begin(self) -> bool:
         """Write the files before judging, over those of earlier runs; return whether all can be written."""
         return self._write([], {o: path for o, path in self._paths.items() if replaceable(path)}, complete=False)
@@ -318,26 +337,26 @@ class _Files:
         return f"{head}{text}{tail}" if found else f"{tail}{text}"
 
 
-class _Progress:
-    """Prints the implementation being judged to standard error; on a terminal also the running check."""
+class _Progress(Progress):
+    """Says on standard error which implementation is judged, unless quiet; on a terminal also what is left to do."""
 
-    def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
+    def __init__(self, number: int, *, quiet: bool) -> None:
+        super().__init__()
+        self._quiet, self._number, self._done = quiet, max(number, 1), -1
         self._name = ""
-        self._start = 0.0
+        self._begun = 0.0
 
     def begin(self, name: str) -> None:
-        self._name, self._start = name, time.monotonic()
-        print(f"{name}: judging ...", file=sys.stderr, flush=True)
+        self._name, self._begun, self._done = name, time.monotonic(), self._done + 1
+        if not self._quiet:
+            print(f"{name}: judging ...", file=sys.stderr, flush=True)
 
-    def __call__(self, check: Check, done: int, total: int) -> None:
-        if self._terminal:
-            line = f"{self._name}  {done + 1}/{total}  {self._seconds()}  {check.id}"
-            print(f"\r\x1b[2K{line[:100]}", end="", file=sys.stderr, flush=True)
+    def judged(self, check: Check, done: int, total: int) -> None:
+        """Show which check is judged."""
+        self(f"{self._name}  {done + 1}/{total}  {check.id}", (self._done + done / total) / self._number)
 
-    def end(self, done: str) -> None:
-        clear = "\r\x1b[2K" if self._terminal else ""
-        print(f"{clear}{self._name}: {done} after {self._seconds()}", file=sys.stderr, flush=True)
-
-    def _seconds(self) -> str:
-        return f"{time.monotonic() - self._start:.0f} s"
+    def close(self, done: str) -> None:
+        """Say that an implementation is judged, and how long that took."""
+        self.end()
+        if not self._quiet:
+            print(f"{self._name}: {done} after {time.monotonic() - self._begun:.0f} s", file=sys.stderr, flush=True)

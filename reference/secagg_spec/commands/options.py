@@ -32,7 +32,7 @@ def add_start_timeout(parser: argparse.ArgumentParser, start: float = START_SECO
 
 def add_pattern(parser: argparse.ArgumentParser) -> None:
     """Add ``-k``, which may be given several times."""
-    about = "only checks that have this in their id or clauses, or whose whole id this is; repeatable"
+    about = "only checks with this in their id or clauses, or with this id; none with it after a '!'; repeatable"
     parser.add_argument("-k", dest="patterns", action="append", default=[], metavar="PATTERN", help=about)
 
 

@@ -42,7 +42,11 @@ def visible(text: str) -> str:
 
 def for_encoding(text: str, encoding: str) -> str:
     """Return text for printing: `visible`, with substitutes for report symbols that the encoding lacks."""
-    text = visible(text)
+    return in_encoding(visible(text), encoding)
+
+
+def in_encoding(text: str, encoding: str) -> str:
+    """Return text with substitutes for report symbols that the encoding lacks."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:

@@ -28,7 +28,7 @@ from secagg_spec.conformance.running.runner import Outcome, Settings, judged, ou
 _END_SECONDS = 10.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Task:
     """One check of one implementation; `number` is the implementation's number, and a command starts its adapter."""
 
@@ -65,7 +65,8 @@ class Workers:
             if check.runs_on(caps)
         ]
         with system.interrupts_held():
-            found = self._pool.map(_judge, tasks)
+            begun = {task: self._pool.submit(_judge, task) for task in sorted(tasks, key=_is_short)}
+        found = (begun[task].result() for task in tasks)
         yield from outcomes(caps, chosen, settings, lambda check: _given(found))
         self._stopped.value = self._number
 
@@ -86,6 +87,11 @@ def workers(jobs: int) -> Iterator[Workers]:
             child.join(_END_SECONDS)
         raise
     pool.shutdown()
+
+
+def _is_short(task: _Task) -> bool:
+    """Return whether a check is no statistic of many requests: one of these at the end would keep a process waiting."""
+    return not (task.check.examples == 1 and task.check.id.startswith("privacy/"))
 
 
 def _no_progress(check: Check, done: int, total: int) -> None:

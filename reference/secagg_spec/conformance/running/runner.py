@@ -101,7 +101,8 @@ class Settings:
     """The extent of a run: cases per check, the seed, the selected checks, and the time limit.
 
     `pattern` is a comma-separated list of shell patterns for ids or clauses; a check is selected if one of them fits.
-    A pattern that is the whole id of a check selects only that check.
+    A pattern that is the whole id of a check selects only that check. One after an exclamation mark leaves out what it
+    fits.
 
     `vectors` says whether the test vectors are judged too, before the checks that draw cases.
 
@@ -136,20 +137,29 @@ class Settings:
         return replace(self, shares={name: begun + each * (at + 1) for at, name in enumerate(names)})
 
     def chosen(self) -> list[Check]:
-        """Return the checks that the pattern selects; all checks if there is no pattern."""
-        known = suite.everything() if self.vectors else REGISTRY
-        return [check for check in known.values() if self._matches(check)]
+        """Return the checks that the pattern selects and does not leave out; all checks if there is no pattern."""
+        return [check for check in self._known() if self._matches(check)]
 
     def idle(self) -> list[str]:
         """Return the patterns that match no check."""
-        known = self.chosen()
-        return [one for one in self._patterns() if not any(_selects(one, check) for check in known)]
+        known = self._known()
+        return [one for one in self._patterns() if not any(_selects(one.removeprefix("!"), check) for check in known)]
+
+    @property
+    def left_out(self) -> list[str]:
+        """The patterns of checks that are left out."""
+        return [one[1:] for one in self._patterns() if one.startswith("!")]
+
+    def _known(self) -> Iterable[Check]:
+        return (suite.everything() if self.vectors else REGISTRY).values()
 
     def _patterns(self) -> list[str]:
         return self.pattern.split(",") if self.pattern is not None else []
 
     def _matches(self, check: Check) -> bool:
-        return self.pattern is None or any(_selects(one, check) for one in self._patterns())
+        wanted = [one for one in self._patterns() if not one.startswith("!")]
+        chosen = not wanted or any(_selects(one, check) for one in wanted)
+        return chosen and not any(_selects(one, check) for one in self.left_out)
 
 
 def _selects(pattern: str, check: Check) -> bool:

@@ -1,0 +1,58 @@
+"""What a terminal is shown beside plain text: colours, and a line of progress that is taken away at the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from typing import TextIO
+
+WIDTH = 80
+"""The columns of a line where there is no terminal."""
+_STYLES = {"good": 32, "known": 33, "bad": 31, "strong": 1, "faint": 2}
+_PATIENCE = 5.0
+"""Seconds after which the time that is left is estimated."""
+
+
+def colours(stream: TextIO) -> bool:
+    """Return whether a stream is shown in colours: it is a terminal, and ``NO_COLOR`` is not set."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def painted(text: str, style: str) -> str:
+    """Return text in a style for standard output; plain if that shows no colours."""
+    if not text or not colours(sys.stdout):
+        return text
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+
+
+def width(most: int = 120) -> int:
+    """Return the columns of a line: those of the terminal, at most so many, or `WIDTH` where there is none."""
+    return min(shutil.get_terminal_size((WIDTH, 24)).columns, most) if sys.stdout.isatty() else WIDTH
+
+
+class Progress:
+    """One line on standard error that says what is done and how long the rest may take; nothing without a terminal."""
+
+    def __init__(self) -> None:
+        self._there = sys.stderr.isatty()
+        self._start = time.monotonic()
+
+    def __call__(self, what: str, share: float) -> None:
+        """Show what is being done, and which share of all is done, from 0 to 1."""
+        if self._there:
+            line = f"{share:4.0%}  {self._left(share)}{what}"
+            print(f"\r\x1b[2K{line[: max(width() - 1, 20)]}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._there:
+            print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+
+    def _left(self, share: float) -> str:
+        gone = time.monotonic() - self._start
+        if gone < _PATIENCE or share <= 0:
+            return ""
+        left = gone * (1 - share) / share
+        return f"about {f'{left:.0f} s' if left < 100 else f'{left / 60:.0f} min'} left  "
