@@ -179,7 +179,6 @@ def test_simulate_finds_parameters_of_secagg(capsys: pytest.CaptureFixture[str],
         (["replay", "x.jsonl", "--timeout", "nan", "--", "true"], "--timeout"),
         (["conform", "--target", "reference", "--wrong"], "--wrong"),
         (["nothing"], "conform"),
-        ([], "COMMAND"),
     ],
 )
 def test_a_wrong_call_is_answered_in_one_line(

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from itertools import groupby
 from types import FrameType
@@ -47,6 +48,16 @@ COMMANDS = {
     "reproduce": f"{_HERE}.reproduce",
 }
 """The module of each command. It has a function ``add_parser``, and is loaded only when its command is given."""
+
+
+_USUAL = """The usual commands (secagg-spec --help lists all):
+
+  secagg-spec demo                              five released frameworks, judged live
+  secagg-spec init --lang python                begin an adapter for your own code
+  secagg-spec conform --brief -- ./adapter      judge it, clause by clause
+  secagg-spec explain LSA-09                    what a clause, a check or a verdict means
+  secagg-spec simulate lightsecagg --users 8    watch a round
+  secagg-spec privacy lightsecagg               who learns what"""
 
 
 class Terminated(KeyboardInterrupt):
@@ -122,6 +133,13 @@ def parser(chosen: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
 def _parsed(arguments: list[str]) -> argparse.Namespace:
     """Parse the arguments with the parser of the command that comes first."""
     name = arguments[0] if arguments else ""
+    if not name:
+        print(_USUAL, file=sys.stderr)
+        raise SystemExit(2)
+    if name not in COMMANDS and not name.startswith("-"):
+        close = get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"the commands are {', '.join(COMMANDS)}"
+        raise UsageError(f"there is no such command; {hint}")
     if name not in COMMANDS:
         return parser(() if name == "--version" else tuple(COMMANDS)).parse_args(arguments)
     joined = getattr(import_module(COMMANDS[name]), "joined", list)
@@ -142,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code: int = options.run(options)
             sys.stdout.flush()
     except (ParameterError, ProtocolError, UsageError) as error:
-        print(f"secagg-spec {command}: {shown(str(error), _LINE)}", file=sys.stderr)
+        print(f"secagg-spec {shown(command, _LINE)}: {shown(str(error), _LINE)}", file=sys.stderr)
         return 2
     except Terminated as ended:
         print(f"ended by {signal.Signals(ended.number).name}", file=sys.stderr)

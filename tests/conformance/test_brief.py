@@ -54,7 +54,7 @@ def body(targets: list[dict[str, tuple[str, bool]]], **settings: Any) -> dict[st
 
 @pytest.mark.requirement("CNF-93")
 @settings(max_examples=20)
-@example([{id: ("leaked", False) for id in IDS[:5]}] * 30, 3)
+@example([dict.fromkeys(IDS[:5], ("leaked", False))] * 30, 3)
 @given(st.lists(TARGET, max_size=20), st.integers(1, 100))
 def test_a_brief_summary_has_forty_lines_and_counts_what_failed_in_each_way(
     targets: list[dict[str, tuple[str, bool]]], cases: int
@@ -146,3 +146,31 @@ def test_the_demo_prints_one_screen_and_writes_its_report(
     assert "1 implementation judged, none with failures: no unexpected failure." in out
     assert "secagg-spec init" in out.splitlines()[-1]
     assert "<title>Conformance: reference</title>" in (tmp_path / "demo.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("conferm",), "did you mean conform?"),
+        (("xyzzy",), "the commands are demo, conform, "),
+        (("conform", "--target", "flowr"), "did you mean flower?"),
+    ],
+)
+def test_who_mistypes_is_told_what_is_there(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(list(words)) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+
+
+def test_who_gives_no_command_is_told_the_usual_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main([])
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (2, "")
+    shown = re.findall(r"^  secagg-spec ([a-z]+)", err, re.MULTILINE)
+    assert len(shown) == 6
+    assert set(shown) <= set(cli.COMMANDS)
+    assert max(map(len, err.splitlines())) <= 80
