@@ -52,10 +52,10 @@ COMMANDS = {
 
 _USUAL = """The usual commands (secagg-spec --help lists all):
 
-  secagg-spec demo                              five released frameworks, judged live
-  secagg-spec init --lang python                begin an adapter for your own code
+  secagg-spec demo                              judge five released frameworks
+  secagg-spec init --lang python                begin an adapter for your code
   secagg-spec conform --brief -- ./adapter      judge it, clause by clause
-  secagg-spec explain LSA-09                    what a clause, a check or a verdict means
+  secagg-spec explain LSA-09                    what an id of the text means
   secagg-spec simulate lightsecagg --users 8    watch a round
   secagg-spec privacy lightsecagg               who learns what"""
 
