@@ -611,6 +611,12 @@ rewrite -(@ler_pmul2l _ 4%:R) // mulVKf //; apply: (le_trans (ler_add (ler_add (
 by apply/eqW; field.
 Qed.
 
+Lemma half_of (F : realFieldType) (g : F) : 2%:R - 5%:R / 6%:R - 5%:R / 6%:R <= g + g -> 6%:R^-1 <= g.
+Proof.
+move=> le2; rewrite -(@ler_pmul2l _ 2%:R) ?ltr0n // [X in _ <= X]mulr_natl mulr2n; apply: le_trans le2.
+by apply/eqW; field.
+Qed.
+
 (* Carries UNI-LEAST. *)
 Theorem fair_misses t : (0 < t)%N ->
   [/\ law rare, valid 2 drawn, 6%:R^-1 <= gap rare drawn t & least_gap 2 rare = 0].
@@ -631,6 +637,6 @@ move: few all; set s0 := share _ _ _ ord0; set s1 := share _ _ _ _; set s2 := sh
 rewrite !add0r addr0 => few all two.
 have diff : s0 - s1 + (s3 - s2) = s0 + (s3 + (s1 + s2)) - (s1 + s2) - (s1 + s2) by ring.
 rewrite diff in two; have := le_trans (ler_sub (ler_sub all few) few) two.
-move=> le2; rewrite -(@ler_pmul2l _ 2%:R) // [X in _ <= X]mulr_natl mulr2n; exact: le_trans le2.
+exact: half_of.
 Qed.
 End Example.
