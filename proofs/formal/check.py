@@ -184,7 +184,7 @@ def coqc(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def build() -> list[str]:
-    """Build all files in a new folder, the examples last, and return the faults: at most the first one of the prover."""
+    """Build all files in a new folder, the examples last, and return the faults: at most the first of the prover."""
     shutil.rmtree(BUILD, ignore_errors=True)
     shutil.copytree(HERE, BUILD, ignore=lambda _, names: [name for name in names if not name.endswith(".v")])
     EXAMPLES.write(BUILD)
@@ -222,7 +222,7 @@ def refused(mutant: Mutant) -> str:
 
 
 def spoilt(operation: str) -> str:
-    """Return "" when the prover refuses the examples of an operation where the first has a wrong result, else what is wrong."""
+    """Return "" when the prover refuses a wrong result in the first example of an operation, else what is wrong."""
     with tempfile.TemporaryDirectory() as folder:
         for path in BUILD.glob("*.vo"):
             shutil.copy(path, folder)

@@ -2,15 +2,17 @@
 
 examples.py FOLDER     write the files, and print how many examples there are of each operation
 
-A vector is taken when it has a result, and its operation is one of `FAMILIES`; a family says in its docstring what else it asks
-for.  Certificates (codewords, coefficients) are computed here; the prover checks them, so that they need not be believed.
+A vector is taken when it has a result and its operation is one of `FILES`; the function of the operation says what else
+it asks for. Certificates (codewords, coefficients) are computed here; the prover checks them, so none need be believed.
 """
 
 from __future__ import annotations
 
 import json
+import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +115,7 @@ def code(p: Vector, L: int) -> str:
 
 
 def mds_encode(out: Examples, vector: Vector) -> None:
-    """The shares of all users."""
+    """Add the shares of all users."""
     p, shares = vector["params"], [numbers(share) for share in vector["result"]["shares"]]
     mask, noise = numbers(p["mask"]), chop(numbers(vector["rand"]["noise"]), len(shares[0]))
     given = f"{code(p | {'d': len(mask)}, len(shares[0]))} {term(mask)} {term(noise)} {term(shares)}"
@@ -121,7 +123,7 @@ def mds_encode(out: Examples, vector: Vector) -> None:
 
 
 def mds_decode(out: Examples, vector: Vector) -> None:
-    """That the shares are those of one codeword, and of the mask."""
+    """Add that the shares are those of one codeword, and of the mask."""
     p, shares = vector["params"], [numbers(share) for share in vector["params"]["shares"]]
     word = codeword(p["users"], shares, p["U"], int(p["q"]))
     given = f"{code(p, len(shares[0]))} {nat(p['users'])} {term(shares)} {term(numbers(vector['result']['mask']))}"
@@ -129,7 +131,7 @@ def mds_decode(out: Examples, vector: Vector) -> None:
 
 
 def shamir_share(out: Examples, vector: Vector) -> None:
-    """The shares of the holders."""
+    """Add the shares of the holders."""
     p, coefficients = vector["params"], numbers(vector["rand"]["coefficients"], 66)
     shares = [number for share in vector["result"]["shares"] for number in numbers(share, 66)]
     (secret,) = numbers(p["secret"], 32)
@@ -138,7 +140,7 @@ def shamir_share(out: Examples, vector: Vector) -> None:
 
 
 def shamir_reconstruct(out: Examples, vector: Vector) -> None:
-    """That the shares are those of one polynomial, and of the secret; for users below 1,024, since they are unary numbers."""
+    """Add that the shares are of one polynomial, and of the secret; for users below 1,024, as they are unary."""
     if max(vector["params"]["users"]) >= 1024:
         return
     p, shares = vector["params"], [number for share in vector["params"]["shares"] for number in numbers(share, 66)]
@@ -151,7 +153,7 @@ def shamir_reconstruct(out: Examples, vector: Vector) -> None:
 
 
 def masked(out: Examples, vector: Vector) -> None:
-    """The upload of a user."""
+    """Add the upload of a user."""
     p = vector["params"]
     lists = [numbers(p["update"]), numbers(p["mask"]), numbers(vector["result"]["masked"])]
     given = f"{term(int(p['q']))} N {nat(len(lists[0]))} T L {' '.join(map(term, lists))}"
@@ -161,24 +163,21 @@ def masked(out: Examples, vector: Vector) -> None:
 
 
 def answer(out: Examples, vector: Vector) -> None:
-    """The answer of a user, from the shares that it holds of those in the buffer, or of the survivors."""
+    """Add the answer of a user, from the shares that it holds of those in the buffer, or of the survivors."""
     p = vector["params"]
     users, q = p.get("users") or p["surviving"], int(p["q"])
     weights = numbers(p["weights"]) if "weights" in p else [1] * len(users)
-    stamps = (
-        numbers(p["stamps"], 8)
-        if "stamps" in p and len(p["stamps"]) == 16 * len(users)
-        else numbers(p.get("stamps", ""))
-    )
+    stamps = numbers(p["stamps"], len(p["stamps"]) // 2 // len(users)) if "stamps" in p else []
     held = {tuple(map(str, entry[:-1])): numbers(entry[-1]) for entry in p["held"]}
     keys = zip(map(str, users), map(str, stamps), strict=True) if stamps else zip(map(str, users))
     shares, answered = [held[key] for key in keys], numbers(vector["result"]["share"])
-    given = f"{term(q)} {nat(p['N'])} d K T {nat(len(answered))} {term(weights)} {nat(users)} {term(shares)} {term(answered)}"
+    lists = f"{term(weights)} {nat(users)} {term(shares)} {term(answered)}"
+    given = f"{term(q)} {nat(p['N'])} d K T {nat(len(answered))} {lists}"
     out.add(vector, f"forall d K T, answers {given}", f"move=> d K T; apply: answersP; first exact: {out.prime(q)}")
 
 
 def recover(out: Examples, vector: Vector) -> None:
-    """The weighted sum of the inputs, from the uploads and the answers; a buffer's uploads are of its users 0, 1, ..."""
+    """Add the weighted sum of the inputs, from uploads and answers; a buffer's uploads are of its users 0, 1, ..."""
     p, result, q = vector["params"], vector["result"], int(vector["params"]["q"])
     uploads, shares = [numbers(each) for each in p["masked"]], [numbers(share) for share in p["shares"]]
     weights = numbers(p["weights"]) if "weights" in p else [1] * len(uploads)
@@ -195,6 +194,40 @@ def recover(out: Examples, vector: Vector) -> None:
     out.add(vector, f"recovers {code(p, len(shares[0]))} {' '.join(given)} {total}", proof)
 
 
+def fractions(reals: Sequence[float | Fraction]) -> str:
+    """Return real numbers as fractions."""
+    parts = [real.as_integer_ratio() for real in reals]
+    return f"[:: {'; '.join(f'({term(top)}, {term(bottom)})' for top, bottom in parts)}]"
+
+
+def binary64(text: str) -> list[float]:
+    """Return the numbers of binary64 that a hexadecimal text holds."""
+    return [number for (number,) in struct.iter_unpack("<d", bytes.fromhex(text))]
+
+
+def quantise(out: Examples, vector: Vector) -> None:
+    """Add the residues of quantised numbers, where rounding is stochastic; the product is rounded here."""
+    p, draws = vector["params"], binary64(vector["rand"].get("rounding", ""))
+    ys = [number * float(p["level"]) for number in binary64(p["x"])]
+    if len(ys) != len(draws) or vector["policy"]["quantizer.rounding"] != "stochastic":
+        return
+    given = f"{p['q']} {fractions(ys)} {fractions(draws)} {term(numbers(vector['result']['value']))}"
+    out.add(vector, f"quantises {given}", "apply: quantisesP")
+
+
+def carried(out: Examples, vector: Vector) -> None:
+    """Add the integers that stand for numbers, where the error that HSA-08 allows changes none of them."""
+    p, draws = vector["params"], binary64(vector["rand"]["rounding"])
+    (low, high), top = binary64(p["range"]), int(p["levels"]) - 1
+    clipped = [Fraction(min(max(number, low), high)) for number in binary64(p["x"])]
+    ys = [top * (number - Fraction(low)) / (Fraction(high) - Fraction(low)) for number in clipped]
+    offsets = [y - Fraction(draw) for y, draw in zip(ys, draws, strict=True)]
+    if any(abs(offset - round(offset)) <= Fraction(top + 1, 2**48) for offset in offsets):
+        return
+    given = f"{fractions(ys)} {fractions(draws)} {term(numbers(vector['result']['value']))}"
+    out.add(vector, f"levels {given}", "apply: levelsP")
+
+
 _CODE = "Code Instances LightSecAgg SecAggShamir Twin TwinCode Primes"
 FILES: dict[str, tuple[str, dict[str, Callable[[Examples, Vector], None]]]] = {
     "ExamplesCode": (
@@ -209,6 +242,10 @@ FILES: dict[str, tuple[str, dict[str, Callable[[Examples, Vector], None]]]] = {
             "lightsecagg.recover": recover,
             "basecagg.recover": recover,
         },
+    ),
+    "ExamplesQuantiser": (
+        "Quantiser Twin TwinQuantiser",
+        {"quantizer.quantize": quantise, "quantize.levels": carried},
     ),
     "ExamplesShamir": (_CODE, {"shamir.share": shamir_share, "shamir.reconstruct": shamir_reconstruct}),
 }
