@@ -160,3 +160,50 @@ def test_the_ci_installs_the_packages_that_are_named() -> None:
     assert found == check.PACKAGES
     commands = [line for line in ci.read_text(encoding="utf-8").splitlines() if line.startswith("make")]
     assert commands == ["make formal FORMAL=--if-there", "make test"]
+
+
+def test_examples_are_chosen_by_rule_from_all_vectors(tmp_path: Path) -> None:
+    counts = check.EXAMPLES.write(tmp_path)
+    assert set(counts) == set(check.EXAMPLES.operations())
+    assert sum(counts.values()) >= 100
+    assert min(counts.values()) > 0
+    text = "".join((tmp_path / f"{name}.v").read_text(encoding="utf-8") for name in check.EXAMPLES.FILES)
+    assert not check.FORBIDDEN.findall(check.without_comments(text))
+    names = re.findall(r"^Example (\w+) :", text, re.MULTILINE)
+    assert len(set(names)) == len(names) == sum(counts.values())
+    known = {vector["id"].replace("-", "_") for vector in check.EXAMPLES.vectors()}
+    assert set(names) <= known
+
+
+def test_a_wrong_result_changes_one_example_of_its_operation(tmp_path: Path) -> None:
+    right, spoilt = tmp_path / "right", tmp_path / "spoilt"
+    right.mkdir()
+    spoilt.mkdir()
+    check.EXAMPLES.write(right)
+    for operation in check.EXAMPLES.operations():
+        check.EXAMPLES.write(spoilt, operation)
+        changed = [
+            (one, other)
+            for name in check.EXAMPLES.FILES
+            for one, other in zip(
+                *((folder / f"{name}.v").read_text().splitlines() for folder in (right, spoilt)), strict=True
+            )
+            if one != other
+        ]
+        assert len(changed) == 1, operation
+        assert changed[0][1].startswith("Example "), operation
+
+
+@pytest.mark.skipif(bool(check.lacking()), reason=f"the theorems are not checked here: {check.lacking()}")
+def test_the_prover_refuses_a_vector_with_a_wrong_result(copy: Path) -> None:
+    shutil.copytree(resources.root("spec") / "vectors", copy.parents[1] / "spec" / "vectors")
+    module = load(copy)
+    module.BUILD.mkdir(parents=True)
+    for name in ("Quantiser", "Twin", "TwinQuantiser"):
+        needed = {"Twin": ("Code", "Instances", "Counting", "LightSecAgg"), "Quantiser": (), "TwinQuantiser": ()}[name]
+        for file in (*sorted(needed, key=module.files().index), name):
+            shutil.copy(copy / f"{file}.v", module.BUILD)
+            assert module.coqc(file, module.BUILD).returncode == 0, file
+    module.EXAMPLES.write(module.BUILD)
+    assert module.coqc("ExamplesQuantiser", module.BUILD).returncode == 0
+    assert module.spoilt("quantizer.quantize") == module.spoilt("quantize.levels") == ""
