@@ -51,11 +51,11 @@ def _head() -> str:
     return (
         "# Theorems\n\n"
         f"{count(known(), 'theorem')}, which a prover, Rocq with MathComp, checks for all parameters, without an "
-        f"axiom or a gap. They carry {count(clauses, 'clause')} of the text, and {bound} claims in whole or in part. Each "
-        "is here in words, with what it takes as ideal and what it does not say, and as Rocq states it. `make formal` "
-        "checks them where the prover is installed, and compares what it prints with what is shown here. A digest binds "
-        "each claim to its theorems: when one of them changes, the site is not built until a person has read both again."
-        "\n\n"
+        f"axiom or a gap. They carry {count(clauses, 'clause')} of the text, and {bound} claims in whole or in part. "
+        "Each is here in words, with what it takes as ideal and what it does not say, and as Rocq states it. "
+        "`make formal` checks them where the prover is installed, and compares what it prints with what is shown here. "
+        "A digest binds each claim to its theorems: when one of them changes, the site is not built until a person has "
+        "read both again.\n\n"
         f"[What *learns exactly* means]({newcomers}) · [What rests on what]({trust})"
     )
 
