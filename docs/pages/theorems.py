@@ -16,6 +16,13 @@ from secagg_spec.ledger import bindings, theorems
 from secagg_spec.ledger.entries import Bound, Claim
 from secagg_spec.ledger.theorems import Theorem
 
+_MARKS = (
+    (re.compile(r"\$([^$]+)\$"), r'<span class="arithmatex">\\(\1\\)</span>'),
+    (re.compile(r"`([^`]+)`"), r"<code>\1</code>"),
+    (re.compile(r"\*([^*]+)\*"), r"<em>\1</em>"),
+    (re.compile(r"\[([^\]]+)\]\([^)]+\)"), r"\1"),
+)
+"""What the sentence of a clause is marked with, and what stands for it in HTML; of links the words are left."""
 _ABOUT = re.compile(r"\A\(\*(.*?)\*\)", re.DOTALL)
 
 
@@ -106,8 +113,11 @@ def _article(theorem: Theorem, shown: set[str]) -> str:
 
 
 def _clause(clause: str) -> str:
-    """Return a clause and its sentence; formulas are left as they are written."""
-    return f"{mentioned(clause, THEOREMS)} {escape(' '.join(resources.clauses()[clause].split()), quote=False)}"
+    """Return a clause and its sentence, with its formulas, code and emphasis."""
+    text = escape(" ".join(resources.clauses()[clause].split()), quote=False)
+    for mark, shown in _MARKS:
+        text = mark.sub(shown, text)
+    return f"{mentioned(clause, THEOREMS)} {text}"
 
 
 def _carried(name: str) -> Iterator[tuple[Claim, Bound]]:
