@@ -5,7 +5,8 @@ check.py --mutants   and see that each mutant of mutants.toml is refused, and ea
 check.py --write     store statements.txt again
 check.py --if-there  without a prover, say so and end with 0
 
-Exit codes: 0 right, 1 a fault, 77 no prover. The theorems and what they carry stand in theorems.toml.
+Exit codes: 0 right, 1 a fault, 77 no prover. The theorems and the clauses that they carry stand in theorems.toml, the
+claims in the ledger, spec/claims.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from typing import Any
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[1] / "build" / "formal"
+LEDGER = HERE.parents[1] / "spec" / "claims"
+"""The claims: their entries name the theorems that carry a part of them."""
 PACKAGES = "coq libcoq-mathcomp-fingroup libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics"
 """The prover, as Debian names it; .ci/run reads this line."""
 INSTALL = f"On Debian 12: apt-get install -y --no-install-recommends {PACKAGES}"
@@ -57,7 +60,7 @@ EXAMPLES = _examples()
 
 @dataclass(frozen=True)
 class Theorem:
-    """A theorem: its file, its name, the definitions that it rests on, and what it carries."""
+    """A theorem: its file, its name, the definitions that it rests on, what it carries, idealises and does not say."""
 
     file: str
     name: str
@@ -66,6 +69,7 @@ class Theorem:
     clauses: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
     idealises: str = ""
+    unsaid: str = ""
 
     @property
     def full_name(self) -> str:
@@ -87,14 +91,27 @@ class Mutant:
 
 
 def theorems() -> list[Theorem]:
-    """Return the table of theorems, in the order of the files."""
-    table = []
+    """Return the table of theorems, in the order of the files, with the claims of the ledger that name each."""
+    table, carried = [], claims()
     for entry in _read("theorems.toml")["theorem"]:
+        name = f"{entry['file']}.{entry['name']}"
+        if "claims" in entry:
+            raise ValueError(f"theorems.toml: {name}: the claims that name a theorem stand in spec/claims, as `formal`")
         fields: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
         }
-        table.append(Theorem(**fields))
+        table.append(Theorem(**fields, claims=tuple(carried.get(name, ()))))
     return table
+
+
+def claims() -> dict[str, list[str]]:
+    """Return the claims of the ledger that name each theorem."""
+    carried: dict[str, list[str]] = {}
+    for path in sorted(LEDGER.glob("*.toml")):
+        for claim in tomllib.loads(path.read_text(encoding="utf-8"))["claim"]:
+            for bound in claim.get("formal", ()):
+                carried.setdefault(bound["theorem"], []).append(claim["id"])
+    return carried
 
 
 def idealised() -> dict[str, str]:
