@@ -14,40 +14,20 @@ from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import basecagg_sessions, strategies
 from secagg_spec.conformance.cases.basecagg_schedules import ROUNDS, Buffer, Plan, Session, plan, session, valid
 from secagg_spec.conformance.cases.requests import some, too_large
-from secagg_spec.conformance.checks.base import (
-    BAD_PARAM,
-    BAD_RANDOMNESS,
-    LENGTH,
-    MALFORMED,
-    NONCANONICAL,
-    OUTSIDE,
-    TOO_FEW,
-    TWICE,
-    Caller,
-    CheckFailed,
-    check,
-    fail,
-    same,
-)
-from secagg_spec.conformance.checks.crypto import AGAIN
-from secagg_spec.conformance.checks.scripts import NOTHING_CAME
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, same
 from secagg_spec.conformance.sessions.basecagg_stage import staleness_of, weighted_sum
 from secagg_spec.conformance.sessions.choices import among
 
-NOT_NOW = AGAIN | NOTHING_CAME
-NOBODY = OUTSIDE | BAD_PARAM | NOT_NOW
+NOT_NOW = reject.AGAIN | reject.NOTHING_CAME
+NOBODY = reject.OUTSIDE | reject.BAD_PARAM | NOT_NOW
 _MEMBERS = ("round", "users", "stamps", "weights", "sum")
 
 
 # ------------------------------------------------------------------------------------------------------ right sessions
 
 
-@check(
-    f"{ROUNDS}/sums",
-    *("BSA-11", "BSA-18", "BSA-19", "BSA-29", "BSA-34", "STL-05", "STL-06"),
-    operations=(ROUNDS,),
-    examples=60,
-)
+@check(f"{ROUNDS}/sums", *("BSA-11", "BSA-18", "BSA-19", "BSA-29", "BSA-34", "STL-05", "STL-06"), examples=60)
 def sums(draw: Any, call: Caller) -> None:
     """Whatever the order of arrivals, each buffer holds the accepted updates and is recovered with their weights."""
     drawn = valid(draw, call.caps)
@@ -126,7 +106,7 @@ def _refusal(name: str, *clauses: str, latest: Sequence[int] = (2, 0, 1, 3)) -> 
             call.refused(ROUNDS, made.params, codes, why, call.randomness(ROUNDS, made.rand))
 
         judge.__doc__ = build.__doc__
-        check(f"{ROUNDS}/{name}", *clauses, operations=(ROUNDS,), examples=16)(judge)
+        check(f"{ROUNDS}/{name}", *clauses, examples=16)(judge)
         return build
 
     return register
@@ -185,7 +165,7 @@ def _early(draw: Any, drawn: Plan) -> Wrong | None:
     if not drawn.has_room():
         return None
     why = f"the buffer has {len(drawn.waiting)} updates, and K is {drawn.numbers['K']}"
-    return {"event": "recover", "users": list(drawn.users)}, NOT_NOW | TOO_FEW, why
+    return {"event": "recover", "users": list(drawn.users)}, NOT_NOW | reject.TOO_FEW, why
 
 
 @_refusal("few-answers", "BSA-30", "BSA-34")
@@ -193,7 +173,11 @@ def _few(draw: Any, drawn: Plan) -> Wrong:
     """Recovery is refused with fewer than U answers."""
     drawn.fill()
     users = strategies.subset(draw, drawn.users, 0, drawn.numbers["U"] - 1)
-    return {"event": "recover", "users": users}, TOO_FEW, f"{len(users)} users answer, and U is {drawn.numbers['U']}"
+    return (
+        {"event": "recover", "users": users},
+        reject.TOO_FEW,
+        f"{len(users)} users answer, and U is {drawn.numbers['U']}",
+    )
 
 
 @_refusal("answers-twice", "BSA-28")
@@ -201,7 +185,7 @@ def _twice(draw: Any, drawn: Plan) -> Wrong:
     """A list of answers that names a user twice is refused."""
     drawn.fill()
     users = strategies.subset(draw, drawn.users, drawn.numbers["U"])
-    return {"event": "recover", "users": [*users, users[0]]}, TWICE | NOT_NOW, f"user {users[0]} is named twice"
+    return {"event": "recover", "users": [*users, users[0]]}, reject.TWICE | NOT_NOW, f"user {users[0]} is named twice"
 
 
 @_refusal("nobody", "MSG-03")
@@ -233,7 +217,7 @@ _FORMS: tuple[Any, ...] = (
 """Values that are not events of the table."""
 
 
-@check(f"{ROUNDS}/events", "ADP-35", operations=(ROUNDS,), examples=30)
+@check(f"{ROUNDS}/events", "ADP-35", examples=30)
 def events(draw: Any, call: Caller) -> None:
     """An event that is not in the table is rejected as malformed, at any position of the schedule."""
     made = valid(draw, call.caps, 1)
@@ -241,10 +225,10 @@ def events(draw: Any, call: Caller) -> None:
     wrong = _FORMS[draw(st.integers(0, len(_FORMS) - 1))]
     schedule = [*made.plan.events[:at], wrong, *made.plan.events[at:]]
     rand = call.randomness(ROUNDS, made.rand)
-    call.refused(ROUNDS, {**made.params, "schedule": schedule}, MALFORMED, f"schedule[{at}] is {wrong!r}", rand)
+    call.refused(ROUNDS, {**made.params, "schedule": schedule}, reject.MALFORMED, f"schedule[{at}] is {wrong!r}", rand)
 
 
-@check(f"{ROUNDS}/budget", "BSA-06", operations=(ROUNDS,), examples=16)
+@check(f"{ROUNDS}/budget", "BSA-06", examples=16)
 def budget(draw: Any, call: Caller) -> None:
     """An update with an element beyond the budget of a buffer is refused."""
     made = valid(draw, call.caps, 1)
@@ -259,7 +243,7 @@ def budget(draw: Any, call: Caller) -> None:
     call.refused(ROUNDS, params, frozenset({"out_of_range"}), why, call.randomness(ROUNDS, made.rand))
 
 
-@check(f"{ROUNDS}/updates", "BSA-05", operations=(ROUNDS,), examples=16)
+@check(f"{ROUNDS}/updates", "BSA-05", examples=16)
 def updates(draw: Any, call: Caller) -> None:
     """An update with the wrong length or a number not below q is refused, even when the schedule does not use it."""
     made = valid(draw, call.caps, 1)
@@ -268,7 +252,7 @@ def updates(draw: Any, call: Caller) -> None:
     vector = made.updates[at]
     wrong = (too_large(draw, vector, int(made.params["q"])), vector[:-1], np.append(vector, vector[:1]))
     rows[at] = pack(wrong[draw(st.integers(0, 2))])
-    codes = LENGTH | NONCANONICAL
+    codes = reject.LENGTH | reject.NONCANONICAL
     rand = call.randomness(ROUNDS, made.rand)
     call.refused(ROUNDS, {**made.params, "updates": rows}, codes, f"updates[{at}] is no update", rand)
 
@@ -277,7 +261,7 @@ def _given(caps: Capabilities) -> bool:
     return caps.grade(ROUNDS) == "explicit"
 
 
-@check(f"{ROUNDS}/too-little", "RND-04", operations=(ROUNDS,), examples=16)
+@check(f"{ROUNDS}/too-little", "RND-04", examples=16)
 def too_little(draw: Any, call: Caller) -> None:
     """A schedule that needs more updates or sampled values than it is given is refused."""
     made = valid(draw, call.caps, 1)
@@ -287,11 +271,11 @@ def too_little(draw: Any, call: Caller) -> None:
     starts = sum(event["event"] == "start" for event in made.plan.events)
     holder = params if name == "updates" else rand
     holder[name] = holder[name][: least.get(name, starts) - 1]
-    codes = BAD_RANDOMNESS | NOT_NOW
+    codes = reject.BAD_RANDOMNESS | NOT_NOW
     call.refused(ROUNDS, params, codes, f"there are too few {name}", call.randomness(ROUNDS, rand))
 
 
-@check(f"{ROUNDS}/parameters", "BSA-01", "BSA-02", operations=(ROUNDS,), examples=40)
+@check(f"{ROUNDS}/parameters", "BSA-01", "BSA-02", examples=40)
 def parameters(draw: Any, call: Caller) -> None:
     """Parameters that the text forbids are refused."""
     made = valid(draw, call.caps, 1)
@@ -299,14 +283,14 @@ def parameters(draw: Any, call: Caller) -> None:
     rand = call.randomness(ROUNDS, made.rand)
     for name in some(draw, wrong):
         why = f"the parameters break a rule ({name})"
-        call.refused(ROUNDS, {**made.params, **wrong[name]}, BAD_PARAM, why, rand)
+        call.refused(ROUNDS, {**made.params, **wrong[name]}, reject.BAD_PARAM, why, rand)
 
 
-@check(f"{ROUNDS}/round", "ERR-02", operations=(ROUNDS,), examples=6)
+@check(f"{ROUNDS}/round", "ERR-02", examples=6)
 def first_round(draw: Any, call: Caller) -> None:
     """A round outside its range is refused."""
     made = valid(draw, call.caps, 1)
     wrong = draw(among((str(2**32), "-1")))
-    codes = BAD_PARAM | OUTSIDE | MALFORMED
+    codes = reject.BAD_PARAM | reject.OUTSIDE | reject.MALFORMED
     rand = call.randomness(ROUNDS, made.rand)
     call.refused(ROUNDS, {**made.params, "round": wrong}, codes, f"round is {wrong}", rand)

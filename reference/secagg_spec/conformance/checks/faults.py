@@ -14,10 +14,9 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.codes import reject_code
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import one_of
+from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.base import Caller, Condition, Judge, check
-from secagg_spec.conformance.checks.crypto import AGAIN
-from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
-from secagg_spec.conformance.checks.scripts import ELSEWHERE, NOTHING_CAME, OUT_OF_TURN, SECOND, STRANGER, Fault
+from secagg_spec.conformance.checks.scripts import Fault
 from secagg_spec.conformance.sessions import broken
 from secagg_spec.conformance.sessions.choices import among, shared
 from secagg_spec.conformance.sessions.session import Session, base_of, exchanged, moved, with_more
@@ -265,7 +264,7 @@ def _elsewhere(draw: Any, session: Session, at: int, place: int, message: Any) -
         changes["receiver"] = draw(among(others))
     changed = draw(among(sorted(changes)))
     call = moved(session.calls()[at], place, replace(message, **{changed: changes[changed]}))
-    return Fault(at, call, ELSEWHERE, f"a message has another {changed}")
+    return Fault(at, call, reject.ELSEWHERE, f"a message has another {changed}")
 
 
 @_of_message("relay", "MSG-03", which=_relays)
@@ -275,7 +274,7 @@ def _relay(draw: Any, session: Session, at: int, place: int, message: Any) -> Fa
         return None
     receiver = draw(among((session.size, SERVER, message.sender)))
     call = moved(session.calls()[at], place, replace(message, receiver=receiver))
-    return Fault(at, call, STRANGER, f"a message is for party {receiver}")
+    return Fault(at, call, reject.STRANGER, f"a message is for party {receiver}")
 
 
 @_of_message("sender", "MSG-03", weight=2)
@@ -286,7 +285,7 @@ def _sender(draw: Any, session: Session, at: int, place: int, message: Any) -> F
     changed, call = replace(message, sender=stranger), session.calls()[at]
     ordered = bool(session.states[at].phases)
     call = with_more(call, changed) if ordered and not session.row(at).one else moved(call, place, changed)
-    codes = STRANGER | broken.by_header(message, session.party)
+    codes = reject.STRANGER | broken.by_header(message, session.party)
     return Fault(at, call, codes, f"party {stranger} has nothing to send here")
 
 
@@ -308,7 +307,7 @@ def _second(draw: Any, session: Session, at: int, place: int, message: Any) -> F
     second = replace(one_of(draw, [message, *others]), sender=message.sender)
     call = with_more(right, second)
     same = encode(second) in right.inbox
-    codes = SECOND if same else _codes(session, at, call, len(right.inbox), SECOND)
+    codes = reject.SECOND if same else _codes(session, at, call, len(right.inbox), reject.SECOND)
     return Fault(at, call, codes, "a sender sent two messages")
 
 
@@ -316,7 +315,7 @@ def _second(draw: Any, session: Session, at: int, place: int, message: Any) -> F
 def _bytes(draw: Any, session: Session, at: int, place: int, message: Any) -> Fault:
     """Bytes that do not decode to a message are refused."""
     call = exchanged(session.calls()[at], place, broken_bytes(draw, encode(message)))
-    return Fault(at, call, ANOTHER_TYPE, "the bytes are no message")
+    return Fault(at, call, reject.ANOTHER_TYPE, "the bytes are no message")
 
 
 def broken_bytes(draw: Any, data: bytes) -> bytes:
@@ -351,7 +350,7 @@ def _type(draw: Any, session: Session) -> Fault | None:
         return None
     message = one_of(draw, wrong)
     call = moved(call, 0, message) if row.one and draw(st.booleans()) else with_more(call, message)
-    codes = OUT_OF_TURN if message.sender in senders(session, at) else OUT_OF_TURN | STRANGER
+    codes = reject.OUT_OF_TURN if message.sender in senders(session, at) else reject.OUT_OF_TURN | reject.STRANGER
     return Fault(at, call, codes, f"the step {row.phase} takes no {type(message).__name__}")
 
 
@@ -362,7 +361,7 @@ def _nothing(draw: Any, session: Session) -> Fault | None:
     if not steps:
         return None
     at = draw(among(steps))
-    return Fault(at, Call(session.row(at).phase), NOTHING_CAME, "no message came")
+    return Fault(at, Call(session.row(at).phase), reject.NOTHING_CAME, "no message came")
 
 
 @_derived("out-of-turn", "MSG-03")
@@ -370,7 +369,9 @@ def _early(draw: Any, session: Session) -> Fault | None:
     """A step is refused if an earlier step was not taken."""
     calls = session.calls()
     at = draw(st.integers(1, len(calls) - 1))
-    return Fault(draw(st.integers(0, at - 1)), calls[at], OUT_OF_TURN, f"the step {calls[at].phase} comes too early")
+    return Fault(
+        draw(st.integers(0, at - 1)), calls[at], reject.OUT_OF_TURN, f"the step {calls[at].phase} comes too early"
+    )
 
 
 @_derived("step-again", "MSG-04")
@@ -379,7 +380,7 @@ def _again(draw: Any, session: Session) -> Fault | None:
     calls = session.calls()
     at = draw(st.integers(0, len(calls) - 1))
     before = draw(st.integers(at + 1, len(calls)))
-    return Fault(before, calls[at], AGAIN, f"the step {calls[at].phase} was taken before")
+    return Fault(before, calls[at], reject.AGAIN, f"the step {calls[at].phase} was taken before")
 
 
 IN_ANY_ORDER = tuple(name for name in DERIVED if name not in ("out-of-turn", "step-again"))

@@ -16,19 +16,8 @@ from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import heterosag_parties, heterosag_rounds, heterosag_sessions, strategies
 from secagg_spec.conformance.cases.heterosag_parties import ROLES, SERVED, USER, numbers
 from secagg_spec.conformance.cases.requests import one_of, some
-from secagg_spec.conformance.checks import playing, secagg
-from secagg_spec.conformance.checks.base import (
-    BAD_PARAM,
-    LENGTH,
-    MALFORMED,
-    NONCANONICAL,
-    OUTSIDE,
-    TOO_FEW,
-    TWICE,
-    Caller,
-    check,
-    fail,
-)
+from secagg_spec.conformance.checks import playing, reject, secagg
+from secagg_spec.conformance.checks.base import Caller, check, fail
 from secagg_spec.conformance.checks.faults import Build, Refusals
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.scripts import Fault
@@ -42,10 +31,10 @@ from secagg_spec.protocols.heterosag.plan import Cell, Parameters, cells_of
 from secagg_spec.protocols.heterosag.round import MaskedSegments
 from secagg_spec.protocols.steps import SERVER, Role
 
-BAD_NUMBERS = BAD_PARAM | LENGTH | TOO_FEW
-UNPACKED = MALFORMED | LENGTH | NONCANONICAL
-IMPOSSIBLE = MALFORMED | NONCANONICAL | {"bad_share"}
-ELSEWHERE = MALFORMED | BAD_PARAM | LENGTH | TWICE | TOO_FEW | OUTSIDE
+BAD_NUMBERS = reject.BAD_PARAM | reject.LENGTH | reject.TOO_FEW
+UNPACKED = reject.MALFORMED | reject.LENGTH | reject.NONCANONICAL
+IMPOSSIBLE = reject.MALFORMED | reject.NONCANONICAL | {"bad_share"}
+ELSEWHERE = reject.MALFORMED | reject.BAD_PARAM | reject.LENGTH | reject.TWICE | reject.TOO_FEW | reject.OUTSIDE
 """The codes of the table of spec/adapter.md, section 5: HSA-01 to HSA-06, HSA-16, HSA-20, ADP-38."""
 
 # --------------------------------------------------------------------------------------------------- faults as checks
@@ -111,7 +100,7 @@ def _few_of_a_cell(draw: Any, scene: Played) -> Fault | None:
     left = _thinned(draw, numbers(scene), message.survivors, scene.party)
     if left is None:
         return None
-    return Fault(3, _asked(scene, left), TOO_FEW, f"of the survivors {left} a cell has too few")
+    return Fault(3, _asked(scene, left), reject.TOO_FEW, f"of the survivors {left} a cell has too few")
 
 
 def _one_less(draw: Any, scene: Played, survivors: Sequence[int]) -> list[int] | None:
@@ -131,7 +120,7 @@ def _another_round(draw: Any, scene: Played) -> Fault | None:
     if left is None:
         return None
     past = scene.inputs.setups[scene.party]["past"]
-    return Fault(3, _asked(scene, left), TOO_FEW, f"{left} survive, and {past} survived before")
+    return Fault(3, _asked(scene, left), reject.TOO_FEW, f"{left} survive, and {past} survived before")
 
 
 # ----------------------------------------------------------------------------------------------------------- the server
@@ -182,7 +171,7 @@ def _few_sent(draw: Any, scene: Played) -> Fault | None:
     if left is None:
         return None
     kept = Call.of("masked_input", [message for message in inbox if message.sender in left])
-    return Fault(2, kept, TOO_FEW, f"of the users {left} a cell has too few")
+    return Fault(2, kept, reject.TOO_FEW, f"of the users {left} a cell has too few")
 
 
 @_server.refuses("another-round", "HSA-28", spare=1)
@@ -194,10 +183,10 @@ def _sent_in_another_round(draw: Any, scene: Played) -> Fault | None:
         return None
     kept = Call.of("masked_input", [message for message in inbox if message.sender in left])
     past = scene.inputs.setups[scene.party]["past"]
-    return Fault(2, kept, TOO_FEW, f"{left} survive, and {past} survived before")
+    return Fault(2, kept, reject.TOO_FEW, f"{left} survive, and {past} survived before")
 
 
-@check(f"{SERVED}/impossible-sum", "HSA-20", "ADP-21", operations=(SERVED,), examples=40)
+@check(f"{SERVED}/impossible-sum", "HSA-20", "ADP-21", examples=40)
 def impossible_sum(draw: Any, caller: Caller) -> None:
     """A sum that is impossible for the number of users is refused, and the survivors of the cell are blamed."""
     scene = heterosag_parties.scene(draw, Role.SERVER, spare=1)
@@ -231,7 +220,7 @@ def _beyond(draw: Any, scene: Played, cell: Cell, message: MaskedSegments) -> Ma
 
 
 def _openings(party: str) -> None:
-    @check(f"{party}/parameters", *(f"HSA-0{n}" for n in range(1, 6)), operations=(party,), examples=40)
+    @check(f"{party}/parameters", *(f"HSA-0{n}" for n in range(1, 6)), examples=40)
     def parameters(draw: Any, caller: Caller) -> None:
         """In a script, parameters that the text forbids are refused."""
         params, rand = heterosag_parties.begun(draw, party)
@@ -260,7 +249,7 @@ def _rand(caller: Caller, party: str, rand: dict[str, Any]) -> dict[str, Any] | 
     return caller.randomness(party, rand) if rand else None
 
 
-@check(f"{USER}/update", "HSA-13", operations=(USER,), examples=24)
+@check(f"{USER}/update", "HSA-13", examples=24)
 def update(draw: Any, caller: Caller) -> None:
     """An input with the wrong length or a number not below its cell's K is refused."""
     params, rand = heterosag_parties.begun(draw, USER)
@@ -274,15 +263,15 @@ def broken_update(draw: Any, params: Mapping[str, Any]) -> tuple[str, frozenset[
     right = unpack(params["update"]).astype(np.uint64)
     if draw(st.integers(0, 3)) == 0:
         wrong = one_of(draw, (right[:-1], np.append(right, np.uint64(0)), np.tile(right, 2)))
-        return pack(wrong), LENGTH, f"the update has {wrong.size} elements, and d is {p.d}"
+        return pack(wrong), reject.LENGTH, f"the update has {wrong.size} elements, and d is {p.d}"
     cell = one_of(draw, cells_of(p, params["user"]))
     at = cell.start + draw(st.integers(0, cell.length - 1))
     large = right.copy()
     large[at] = draw(among((cell.levels, cell.ring.modulus - 1, 2**32 - 1)))
-    return pack(large), NONCANONICAL, f"update[{at}] is {large[at]}, and K is {cell.levels}"
+    return pack(large), reject.NONCANONICAL, f"update[{at}] is {large[at]}, and K is {cell.levels}"
 
 
-@check(f"{USER}/past", "ADP-38", operations=(USER,), examples=24)
+@check(f"{USER}/past", "ADP-38", examples=24)
 def past(draw: Any, caller: Caller) -> None:
     """Earlier requests are refused if they lack the user, are unordered, or have too few users of a cell."""
     params, rand = heterosag_parties.begun(draw, USER)
