@@ -20,7 +20,7 @@ from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
 from secagg_spec.conformance.checks.crypto import altered, low_order
 from secagg_spec.conformance.checks.streams import standard
 from secagg_spec.conformance.sessions.basa_positions import MASK, OPEN, RECOVER, SEAL, Box, Buffer, digest, epoch_of
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.crypto import boxes
 from secagg_spec.crypto.boxes import PAIR, SELF, Address
 from secagg_spec.errors import DecryptionFailed
@@ -140,8 +140,7 @@ def budget(draw: Any, call: Caller) -> None:
     chosen, k = scenes.drawn(draw)
     p = chosen.parameters
     most = scenes.half(p.R)
-    if p.budget == most:
-        return
+    only_if(p.budget != most)
     value = draw(among((p.budget + 1, -p.budget - 1, most, -most)) | st.integers(p.budget + 1, most))
     update = chosen.updates[k].copy()
     update[draw(st.integers(0, p.d - 1))] = value + p.R if value < 0 else value

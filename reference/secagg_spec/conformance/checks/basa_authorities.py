@@ -16,7 +16,7 @@ from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.faults import REFUSALS
 from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults
 from secagg_spec.conformance.sessions.basa_acts import Director, Moment, Part, positions
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, any_of
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.steps import SERVER
@@ -73,13 +73,10 @@ def _while_keyed(draw: Any, part: Part) -> Fault:
 
 
 @_party.refuses("full", "BAA-09", void=False, spares=(1, 2))
-def _full(draw: Any, part: Part) -> Fault | None:
+def _full(draw: Any, part: Part) -> Fault:
     """Once K positions are accepted, no further position is assigned."""
     K, P = part.inputs.numbers["K"], part.cast.positions
-    found = part.when(lambda m: m.phase == "filling" and len(m.accepted) == K and m.position < P)
-    if not found:
-        return None
-    at = draw(among(found))
+    at = any_of(draw, part.when(lambda m: m.phase == "filling" and len(m.accepted) == K and m.position < P))
     moment = part.moments[at]
     user = draw(among(_outsiders(part, moment) or part.signers()))
     step = _step("assign", part.cast.assignment(user, moment.epoch, moment.position))
@@ -112,10 +109,7 @@ def reassigned(draw: Any, caller: Caller) -> None:
     part = PARTS[KEYS](draw)
     at = draw(among(part.taking("assign")))
     moment, after = part.moments[at], part.moments[at + 1]
-    others = [user for user in _outsiders(part, moment) if user != after.user]
-    if not others:
-        return
-    other, right = draw(among(others)), part.calls()
+    other, right = any_of(draw, [user for user in _outsiders(part, moment) if user != after.user]), part.calls()
     first = _step("assign", part.cast.assignment(other, moment.epoch, moment.position))
     asked = _step("issue", part.cast.key_request(other, moment.epoch, moment.position))
     longer = [*right[:at], first, *right[at:]]
@@ -127,12 +121,9 @@ def reassigned(draw: Any, caller: Caller) -> None:
 
 
 @_party.refuses("another-user", "BAA-11")
-def _another_user(draw: Any, part: Part) -> Fault | None:
+def _another_user(draw: Any, part: Part) -> Fault:
     """The key of a position is given only to the user it is assigned to."""
-    found = part.when(lambda m: m.phase in ("filling", "assigned", "keyed") and bool(_outsiders(part, m)))
-    if not found:
-        return None
-    at = draw(among(found))
+    at = any_of(draw, part.when(lambda m: m.phase in ("filling", "assigned", "keyed") and bool(_outsiders(part, m))))
     moment = part.moments[at]
     user, last = draw(among(_outsiders(part, moment))), part.cast.positions - 1
     position = min(draw(st.integers(0, moment.position)), last)
@@ -225,12 +216,9 @@ def _settled(draw: Any, part: Part) -> Fault:
 
 
 @_party.refuses("late-acceptance", "BAA-15", "BAA-16", void=False, spares=(1, 2))
-def _late_acceptance(draw: Any, part: Part) -> Fault | None:
+def _late_acceptance(draw: Any, part: Part) -> Fault:
     """A skipped position is not accepted when its upload arrives late."""
-    found = part.when(lambda m: m.phase != "closed" and bool(m.skipped))
-    if not found:
-        return None
-    at = draw(among(found))
+    at = any_of(draw, part.when(lambda m: m.phase != "closed" and bool(m.skipped)))
     moment = part.moments[at]
     position, user = draw(among(moment.skipped))
     message = part.cast.settled(part.made(user, replace(moment, position=position)))
@@ -326,12 +314,9 @@ def _ended(draw: Any, part: Part) -> Fault:
 
 
 @_party.refuses("old-epoch", "BAA-22", "MSG-03")
-def _old_epoch(draw: Any, part: Part) -> Fault | None:
+def _old_epoch(draw: Any, part: Part) -> Fault:
     """Messages of an epoch that has ended are refused in the next one."""
-    found = part.when(lambda m: m.phase != "closed" and m.epoch > part.inputs.round)
-    if not found:
-        return None
-    at = draw(among(found))
+    at = any_of(draw, part.when(lambda m: m.phase != "closed" and m.epoch > part.inputs.round))
     old = [m for m in part.moments[:at] if m.epoch == part.moments[at].epoch - 1]
     return _after_the_end(draw, part, at, one_of(draw, old))
 

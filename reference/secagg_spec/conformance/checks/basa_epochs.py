@@ -16,7 +16,7 @@ from secagg_spec.conformance.cases.requests import some
 from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.basa import ELSEWHERE, UPDATE
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, same
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.protocols.basa.cores import SETTLE
 
 NOBODY = reject.OUTSIDE | reject.BAD_PARAM | reject.NOT_NOW | reject.MALFORMED
@@ -81,7 +81,7 @@ def _weights(call: Caller, made: Session, what: str, mine: Mapping[str, Any], ri
 
 
 Wrong = tuple[dict[str, Any], frozenset[str], str]
-Build = Callable[[Any, Plan], Wrong | None]
+Build = Callable[[Any, Plan], Wrong]
 
 
 def _refusal(name: str, *clauses: str, **wanted: Any) -> Callable[[Build], Build]:
@@ -92,10 +92,7 @@ def _refusal(name: str, *clauses: str, **wanted: Any) -> Callable[[Build], Build
             drawn = plan(draw, **wanted)
             if draw(st.booleans()):
                 drawn.whole()
-            found = build(draw, drawn)
-            if found is None:
-                return
-            event, codes, why = found
+            event, codes, why = build(draw, drawn)
             drawn.events.append(event)
             drawn.used += event["event"] in ("upload", "late")
             made = session(drawn)
@@ -140,11 +137,10 @@ def _full(draw: Any, drawn: Plan) -> Wrong:
 
 
 @_refusal("too-early", "BAA-19", "BAA-45")
-def _too_early(draw: Any, drawn: Plan) -> Wrong | None:
+def _too_early(draw: Any, drawn: Plan) -> Wrong:
     """An epoch with fewer than K updates is not closed while a position is unused."""
     drawn.bustle(6)
-    if drawn.can_close():
-        return None
+    only_if(not drawn.can_close())
     return {"event": "close"}, reject.FEW, f"{len(drawn.epoch.uploads)} updates are accepted, and a position is unused"
 
 
@@ -159,14 +155,13 @@ def _too_few(draw: Any, drawn: Plan) -> Wrong:
 
 
 @_refusal("stale", "BAA-28", "BAA-49", "BAA-38")
-def _stale(draw: Any, drawn: Plan) -> Wrong | None:
+def _stale(draw: Any, drawn: Plan) -> Wrong:
     """An update older than tau_max, or of a future epoch, gets no position."""
     drawn.bustle(3)
     now, users = drawn.epoch.number, drawn.able()
     wrong = [now + 1, now + 2, *(s for s in (now - drawn.parameters.tau_max - 1, 0) if s >= 0)]
     found = [s for s in wrong if s > now or now - s > drawn.parameters.tau_max]
-    if not users:
-        return None
+    only_if(users)
     stamp = draw(among(found))
     why = f"the stamp is {stamp}, the epoch {now}, and tau_max {drawn.parameters.tau_max}"
     return _event(draw, draw(among(users)), stamp), reject.UNFIT, why
@@ -220,8 +215,7 @@ def budget(draw: Any, call: Caller) -> None:
     """An update with an element beyond the budget of a buffer is refused."""
     made = valid(draw, 1)
     p = made.plan.parameters
-    if scenes.half(p.R) == p.budget:
-        return
+    only_if(scenes.half(p.R) != p.budget)
     rows = [row.copy() for row in made.updates]
     at = draw(st.integers(0, made.plan.used - 1))
     rows[at][draw(st.integers(0, p.d - 1))] = draw(among((p.budget + 1, p.R - p.budget - 1)))

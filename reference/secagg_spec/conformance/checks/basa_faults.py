@@ -17,7 +17,7 @@ from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.faults import IN_ANY_ORDER, Refusals
 from secagg_spec.conformance.checks.scripts import Fault
 from secagg_spec.conformance.sessions.basa_acts import Part
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, any_of
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.basa.messages import EpochKeys, PositionOffer, PositionRequest
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
@@ -57,13 +57,11 @@ def flipped(draw: Any, data: bytes) -> bytes:
 # ----------------------------------------------------------------------------------------------- faults of all parties
 
 
-def _another_epoch(draw: Any, part: Part) -> Fault | None:
+def _another_epoch(draw: Any, part: Part) -> Fault:
     """A message of an epoch other than the open one is refused."""
     free = (EpochKeys, PositionRequest, PositionOffer)
-    found = [at for at in range(len(part.events())) if part.inbox(at) and not isinstance(part.inbox(at)[0], free)]
-    if not found:
-        return None
-    at = draw(among(found))
+    events = range(len(part.events()))
+    at = any_of(draw, [at for at in events if part.inbox(at) and not isinstance(part.inbox(at)[0], free)])
     [message] = part.inbox(at)
     wrong = draw(among([n for n in (message.round - 1, message.round + 1, 0) if n != message.round]))
     return Fault(at, replaced(part, at, round=wrong), reject.ELSEWHERE, f"the message is of epoch {wrong}")

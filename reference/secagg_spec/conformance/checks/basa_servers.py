@@ -22,7 +22,7 @@ from secagg_spec.conformance.sessions.basa_acts import Director, Moment, Part, p
 from secagg_spec.conformance.sessions.basa_cast import Cast
 from secagg_spec.conformance.sessions.basa_stage import PositionStage
 from secagg_spec.conformance.sessions.basecagg_stage import staleness_of
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.basa.messages import PositionUpload
@@ -118,12 +118,9 @@ def _served_before(draw: Any, part: Part) -> Fault:
 
 
 @_party.refuses("no-room", "BAA-36")
-def _no_room(draw: Any, part: Part) -> Fault | None:
+def _no_room(draw: Any, part: Part) -> Fault:
     """No position is offered once K updates are accepted or no position is left."""
-    found = part.when(lambda m: m.phase == "filling" and not _offering(part, m) and bool(_fresh(part, m)))
-    if not found:
-        return None
-    at = draw(among(found))
+    at = any_of(draw, part.when(lambda m: m.phase == "filling" and not _offering(part, m) and bool(_fresh(part, m))))
     moment = part.moments[at]
     user = draw(among(_fresh(part, moment)))
     step = _step("offer", part.cast.request(user, moment.epoch))
@@ -131,12 +128,9 @@ def _no_room(draw: Any, part: Part) -> Fault | None:
 
 
 @_party.refuses("stamp", "BAA-49", "ADP-21")
-def _stamp(draw: Any, part: Part) -> Fault | None:
+def _stamp(draw: Any, part: Part) -> Fault:
     """A request with a stamp after the epoch or a staleness above tau_max is refused, and its sender is blamed."""
-    found = part.when(lambda m: _offering(part, m) and bool(_fresh(part, m)))
-    if not found:
-        return None
-    at = draw(among(found))
+    at = any_of(draw, part.when(lambda m: _offering(part, m) and bool(_fresh(part, m))))
     moment, most = part.moments[at], part.inputs.numbers["tau_max"]
     user = draw(among(_fresh(part, moment)))
     stamp = draw(among([s for s in (moment.epoch + 1, moment.epoch - most - 1) if 0 <= s < 2**32]))
@@ -156,7 +150,7 @@ def _serving(draw: Any, part: Part) -> tuple[int, Moment, PositionUpload]:
 
 
 @_party.refuses("another-user", "BAA-37")
-def _another_user(draw: Any, part: Part) -> Fault | None:
+def _another_user(draw: Any, part: Part) -> Fault:
     """An upload from a user other than the one being served is refused."""
     at, moment, _ = _serving(draw, part)
     others = [user for user in part.signers() if user != moment.user]
@@ -187,10 +181,9 @@ def _upload_out_of_turn(draw: Any, part: Part) -> Fault:
 
 
 @_party.refuses("late-upload", "BAA-37", "BAA-22", session=basa_sessions.belated)
-def _late_upload(draw: Any, part: Part) -> Fault | None:
+def _late_upload(draw: Any, part: Part) -> Fault:
     """An upload that arrives after its offer expired is refused, in the same epoch and in the next one."""
-    if not part.late:
-        return None
+    only_if(part.late)
     first, upload = one_of(draw, part.late)
     later = range(first + 1, len(part.moments))
     filling = [at for at in later if (part.moments[at].phase, part.moments[at].epoch) == ("filling", upload.round)]

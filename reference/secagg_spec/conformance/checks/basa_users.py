@@ -21,7 +21,7 @@ from secagg_spec.conformance.checks.lightsecagg_scripts import take_prefix
 from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults, taken
 from secagg_spec.conformance.sessions.basa_acts import Part, budget
 from secagg_spec.conformance.sessions.basa_cast import BOX
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.basa.messages import PositionKey, PositionOffer
 
@@ -47,12 +47,9 @@ def _out_of_turn(draw: Any, part: Part) -> Fault:
 
 
 @_party.refuses("second-upload", "BAA-27")
-def _second_upload(draw: Any, part: Part) -> Fault | None:
+def _second_upload(draw: Any, part: Part) -> Fault:
     """An update is uploaded once: the same key does not lead to a second upload."""
-    uploads = part.taking("upload")
-    if not uploads:
-        return None
-    at = draw(among(uploads))
+    at = any_of(draw, part.taking("upload"))
     return Fault(at + 1, part.calls()[at], reject.NOT_NOW, "the update was uploaded")
 
 
@@ -86,7 +83,7 @@ def _signed_by_a_user(part: Part, offer: PositionOffer) -> bytes:
 
 
 @_party.refuses("stale", "BAA-28", "ADP-21")
-def _stale(draw: Any, part: Part) -> Fault | None:
+def _stale(draw: Any, part: Part) -> Fault:
     """An offer of an epoch before the user's stamp, or with a staleness above tau_max, is refused."""
     at, offer = _offered(draw, part)
     stamp = int(unpack(part.inputs.setups[part.party]["stamps"])[part.moments[at].used])
@@ -128,12 +125,9 @@ def _offer_form(draw: Any, part: Part) -> Fault:
 # --------------------------------------------------------------------------------------------------------------- keys
 
 
-def _keyed(draw: Any, part: Part, after: int = 0) -> tuple[int, PositionKey] | None:
+def _keyed(draw: Any, part: Part, after: int = 0) -> tuple[int, PositionKey]:
     """Draw a key that arrives, after at least `after` accepted positions. Return the number of its step and the key."""
-    found = [at for at in part.taking("upload") if part.inbox(at)[0].positions.size >= after]
-    if not found:
-        return None
-    at = draw(among(found))
+    at = any_of(draw, [at for at in part.taking("upload") if part.inbox(at)[0].positions.size >= after])
     return at, part.inbox(at)[0]
 
 
@@ -143,24 +137,18 @@ def _offer_before(part: Part, at: int) -> int:
 
 
 @_party.refuses("another-position", "BAA-30", "ADP-21")
-def _another_position(draw: Any, part: Part) -> Fault | None:
+def _another_position(draw: Any, part: Part) -> Fault:
     """The key of a position other than the offered one is refused, and the authority is blamed."""
-    found = _keyed(draw, part)
-    if found is None:
-        return None
-    at, key = found
+    at, key = _keyed(draw, part)
     wrong = draw(among([p for p in range(part.cast.positions) if p != key.position]))
     step = replaced(part, at, position=wrong, key=part.cast.pair_key(key.round, wrong))
     return Fault(at, step, reject.UNFIT, f"the key of position {wrong} came", THE_AUTHORITY)
 
 
 @_party.refuses("another-key", "BAA-30", "ADP-21")
-def _another_key(draw: Any, part: Part) -> Fault | None:
+def _another_key(draw: Any, part: Part) -> Fault:
     """A key that does not match the public key of its position is refused, and the authority is blamed."""
-    found = _keyed(draw, part)
-    if found is None:
-        return None
-    at, key = found
+    at, key = _keyed(draw, part)
     others = [secret for secret in part.cast.secrets(key.round) if secret != key.key]
     altered = key.key[:1] + flipped(draw, key.key[1:31]) + key.key[31:]
     step = replaced(part, at, key=one_of(draw, [altered, *others]))
@@ -168,12 +156,9 @@ def _another_key(draw: Any, part: Part) -> Fault | None:
 
 
 @_party.refuses("hash", "BAA-31", "ADP-21", session=basa_sessions.settled)
-def _hash(draw: Any, part: Part) -> Fault | None:
+def _hash(draw: Any, part: Part) -> Fault:
     """Boxes that do not have the hashes the authority names are refused, and the server is blamed."""
-    found = _keyed(draw, part, 1)
-    if found is None:
-        return None
-    at, key = found
+    at, key = _keyed(draw, part, 1)
     hashes = [flipped(draw, key.hashes)]
     if key.positions.size > 1:
         hashes.append(key.hashes[32:64] + key.hashes[:32] + key.hashes[64:])
@@ -182,12 +167,9 @@ def _hash(draw: Any, part: Part) -> Fault | None:
 
 
 @_party.refuses("number-of-boxes", "BAA-31", "ADP-21", session=basa_sessions.settled)
-def _number(draw: Any, part: Part) -> Fault | None:
+def _number(draw: Any, part: Part) -> Fault:
     """An offer with more or fewer boxes than the authority names is refused, and the server is blamed."""
-    found = _keyed(draw, part, 1)
-    if found is None:
-        return None
-    at, key = found
+    at, key = _keyed(draw, part, 1)
     less = {"positions": key.positions[:-1], "senders": key.senders[:-1], "hashes": key.hashes[:-32]}
     return Fault(
         at, replaced(part, at, **less), reject.BAD_FORM, "there is a box more than the authority names", THE_SERVER
@@ -195,12 +177,9 @@ def _number(draw: Any, part: Part) -> Fault | None:
 
 
 @_party.refuses("key-form", "BAA-51", "ADP-21", session=basa_sessions.settled)
-def _key_form(draw: Any, part: Part) -> Fault | None:
+def _key_form(draw: Any, part: Part) -> Fault:
     """A key message is refused if a position, sender or length in it is wrong, or positions are not ascending."""
-    found = _keyed(draw, part, 1)
-    if found is None:
-        return None
-    at, key = found
+    at, key = _keyed(draw, part, 1)
     first, last = key.positions[:1], np.array([key.position], np.uint64)
     wrong: dict[str, dict[str, Any]] = {
         "a position is the own one": {"positions": np.concatenate([key.positions[:-1], last])},
@@ -223,12 +202,9 @@ def _key_form(draw: Any, part: Part) -> Fault | None:
 
 
 @_party.refuses("sender-of-a-box", "BAA-32", "ADP-21", session=basa_sessions.settled)
-def _sender_of_a_box(draw: Any, part: Part) -> Fault | None:
+def _sender_of_a_box(draw: Any, part: Part) -> Fault:
     """A box from a user other than the named one does not open, because its binding holds its sender."""
-    found = _keyed(draw, part, 1)
-    if found is None:
-        return None
-    at, key = found
+    at, key = _keyed(draw, part, 1)
     place = draw(st.integers(0, key.positions.size - 1))
     others = [user for user in range(min(part.size, 9)) if user not in key.senders.tolist()]
     named = draw(among(others))
@@ -280,10 +256,7 @@ def _beside(part: Part, source: int, target: int) -> tuple[int, int]:
 def unopened(draw: Any, caller: Caller) -> None:
     """If boxes do not open, the user uploads nothing and blames the senders of all of them."""
     part = PARTS[USER](draw, session=basa_sessions.settled)
-    found = _keyed(draw, part, 1)
-    if found is None:
-        return
-    at, key = found
+    at, key = _keyed(draw, part, 1)
     before = _offer_before(part, at)
     [offer] = part.inbox(before)
     places = strategies.subset(draw, range(key.positions.size), 1)
@@ -299,10 +272,7 @@ def unopened(draw: Any, caller: Caller) -> None:
 def exchanged_boxes(draw: Any, caller: Caller) -> None:
     """Boxes are refused if the server replaced them with good boxes that it made, or reordered them."""
     part = PARTS[USER](draw, session=basa_sessions.settled)
-    found = _keyed(draw, part, 1)
-    if found is None:
-        return
-    at, key = found
+    at, key = _keyed(draw, part, 1)
     before = _offer_before(part, at)
     [offer] = part.inbox(before)
     boxes, place = _boxes(offer), draw(st.integers(0, key.positions.size - 1))
@@ -359,8 +329,7 @@ def beyond_the_budget(draw: Any, caller: Caller) -> None:
     numbers, setup = part.inputs.numbers, part.inputs.setups[part.party]
     R, most = int(numbers["R"]), budget(numbers)
     uploads = part.taking("upload")
-    if most + 1 > (R - 1) // 2 or not uploads:
-        return
+    only_if(most + 1 <= (R - 1) // 2 and uploads)
     beyond = draw(among((most + 1, R - most - 1)))
     large = unpack(setup["updates"][0]).astype(np.uint64)
     large[draw(st.integers(0, numbers["d"] - 1))] = beyond

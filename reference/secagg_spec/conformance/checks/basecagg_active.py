@@ -20,7 +20,7 @@ from secagg_spec.conformance.checks.faults import DERIVED, IN_ANY_ORDER, Refusal
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.quorums import Arrival, Quorum
 from secagg_spec.conformance.checks.scripts import Fault
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 from secagg_spec.conformance.sessions.session import Played, base_of, moved
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto.keys import Roster, hash_parameters, public_key
@@ -155,12 +155,11 @@ def _early_quorum(draw: Any, scene: Played) -> Fault:
 
 
 @_user.refuses("replaced-buffer", "BSA-43", least=2, examples=16)
-def _replaced(draw: Any, scene: Played) -> Fault | None:
+def _replaced(draw: Any, scene: Played) -> Fault:
     """A quorum on an earlier buffer is refused once the user has signed a later one."""
     first, later = buffers(scene)
     [buffer] = scene.inbox(first)
-    if any(phase == "recover" for phase, _ in scene.inboxes[first:later]):
-        return None
+    only_if(not any(phase == "recover" for phase, _ in scene.inboxes[first:later]))
     users, entries = scene.inputs.users, basecagg_parties.entries_of(buffer)
     made = [basecagg_parties.Signing(scene.inputs).signature(user, buffer.round, entries) for user in users]
     call = Call.of("recover", (basecagg_parties.quorum(scene.inputs, scene.party, buffer.round, users, made),))
@@ -169,12 +168,9 @@ def _replaced(draw: Any, scene: Played) -> Fault | None:
 
 
 @_user.refuses("plaintext", "MSG-02", "MOD-06", "MOD-07")
-def _plaintext(draw: Any, scene: Played) -> Fault | None:
+def _plaintext(draw: Any, scene: Played) -> Fault:
     """A share that opens to something else than L elements is refused."""
-    steps = [at for at, (phase, _) in enumerate(scene.inboxes) if phase == "hold"]
-    if not steps:
-        return None
-    at = draw(among(steps))
+    at = any_of(draw, [at for at, (phase, _) in enumerate(scene.inboxes) if phase == "hold"])
     place = draw(st.integers(0, len(scene.inbox(at)) - 1))
     message, q = scene.inbox(at)[place], int(scene.inputs.numbers["q"])
     given = scene.inputs.numbers
@@ -244,13 +240,10 @@ def _out_of_turn(draw: Any, scene: Played) -> Fault:
 
 
 @_server.refuses("unsigned-answer", "BSA-46")
-def _unsigned_answer(draw: Any, scene: Played) -> Fault | None:
+def _unsigned_answer(draw: Any, scene: Played) -> Fault:
     """An answer of a user that did not sign the buffer is refused."""
     at = int(draw(among(buffers(scene))))
-    outside = sorted(set(scene.inputs.users) - set(scene.states[at].signers))
-    if not outside:
-        return None
-    user, inbox = draw(among(outside)), scene.inbox(at)
+    user, inbox = any_of(draw, sorted(set(scene.inputs.users) - set(scene.states[at].signers))), scene.inbox(at)
     more = replace(inbox[draw(st.integers(0, len(inbox) - 1))], sender=user)
     return Fault(at, Call.of("recover", [*inbox, more]), reject.NOT_ALLOWED, f"user {user} did not sign")
 

@@ -17,7 +17,7 @@ from secagg_spec.conformance.cases.requests import some, too_large
 from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, same
 from secagg_spec.conformance.sessions.basecagg_stage import staleness_of, weighted_sum
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 
 NOT_NOW = reject.AGAIN | reject.NOTHING_CAME
 NOBODY = reject.OUTSIDE | reject.BAD_PARAM | NOT_NOW
@@ -84,7 +84,7 @@ def _words(what: str, mine: Mapping[str, Any], name: str) -> list[int]:
 
 
 Wrong = tuple[dict[str, Any], frozenset[str], str]
-Build = Callable[[Any, Plan], Wrong | None]
+Build = Callable[[Any, Plan], Wrong]
 
 
 def _refusal(name: str, *clauses: str, latest: Sequence[int] = (2, 0, 1, 3)) -> Callable[[Build], Build]:
@@ -97,10 +97,7 @@ def _refusal(name: str, *clauses: str, latest: Sequence[int] = (2, 0, 1, 3)) -> 
             if draw(st.booleans()):
                 drawn.whole()
             drawn.bustle()
-            found = build(draw, drawn)
-            if found is None:
-                return
-            event, codes, why = found
+            event, codes, why = build(draw, drawn)
             drawn.events.append(event)
             made = session(draw, drawn, first)
             call.refused(ROUNDS, made.params, codes, why, call.randomness(ROUNDS, made.rand))
@@ -112,58 +109,52 @@ def _refusal(name: str, *clauses: str, latest: Sequence[int] = (2, 0, 1, 3)) -> 
     return register
 
 
-def _one(draw: Any, users: Sequence[int]) -> int | None:
-    return int(draw(among(users))) if users else None
-
-
 @_refusal("starts-again", "BSA-12")
-def _starts_again(draw: Any, drawn: Plan) -> Wrong | None:
+def _starts_again(draw: Any, drawn: Plan) -> Wrong:
     """A user cannot start while it trains, after it got the round's stamp, or while its update waits in the buffer."""
-    user = _one(draw, [user for user in drawn.users if not drawn.can_start(user)])
+    user = any_of(draw, [user for user in drawn.users if not drawn.can_start(user)])
     why = f"user {user} trains, has the stamp of the round, or waits in the buffer"
-    return None if user is None else ({"event": "start", "user": user}, NOT_NOW, why)
+    return {"event": "start", "user": user}, NOT_NOW, why
 
 
 @_refusal("uploads-again", "BSA-07")
-def _uploads_again(draw: Any, drawn: Plan) -> Wrong | None:
+def _uploads_again(draw: Any, drawn: Plan) -> Wrong:
     """A user that does not train cannot upload or abandon."""
-    user = _one(draw, [user for user in drawn.users if user not in drawn.training])
-    kind = draw(among(("upload", "abandon")))
-    return None if user is None else ({"event": kind, "user": user}, NOT_NOW, f"user {user} does not train")
+    idle = [user for user in drawn.users if user not in drawn.training]
+    user, kind = draw(among(idle)) if idle else None, draw(among(("upload", "abandon")))
+    only_if(idle)
+    return {"event": kind, "user": user}, NOT_NOW, f"user {user} does not train"
 
 
 @_refusal("stale-upload", "BSA-16", latest=(0,))
-def _stale_upload(draw: Any, drawn: Plan) -> Wrong | None:
+def _stale_upload(draw: Any, drawn: Plan) -> Wrong:
     """An update older than tau_max is refused."""
-    if len(drawn.users) == drawn.numbers["K"]:
-        return None
-    slow = next((user for user in drawn.users if drawn.can_start(user)), None)
-    if slow is None:
-        return None
+    only_if(len(drawn.users) != drawn.numbers["K"])
+    startable = [user for user in drawn.users if drawn.can_start(user)]
+    only_if(startable)
+    slow = startable[0]
     drawn.start(slow)
     drawn.fill(without=slow)
-    if drawn.has_room():
-        return None
+    only_if(not drawn.has_room())
     drawn.recover(drawn.users)
     return {"event": "upload", "user": slow}, NOT_NOW, f"the update of user {slow} is one round old, and tau_max is 0"
 
 
 @_refusal("full-buffer", "BSA-17")
-def _full_buffer(draw: Any, drawn: Plan) -> Wrong | None:
+def _full_buffer(draw: Any, drawn: Plan) -> Wrong:
     """An update is refused if the buffer is full."""
     for user in drawn.users:
         if drawn.can_start(user):
             drawn.start(user)
     drawn.fill()
-    late = _one(draw, [user for user in drawn.users if drawn.is_fresh(user)])
-    return None if late is None else ({"event": "upload", "user": late}, NOT_NOW, "the buffer is full")
+    late = any_of(draw, [user for user in drawn.users if drawn.is_fresh(user)])
+    return {"event": "upload", "user": late}, NOT_NOW, "the buffer is full"
 
 
 @_refusal("early-recovery", "BSA-20")
-def _early(draw: Any, drawn: Plan) -> Wrong | None:
+def _early(draw: Any, drawn: Plan) -> Wrong:
     """Recovery is refused while the buffer holds fewer than K updates."""
-    if not drawn.has_room():
-        return None
+    only_if(drawn.has_room())
     why = f"the buffer has {len(drawn.waiting)} updates, and K is {drawn.numbers['K']}"
     return {"event": "recover", "users": list(drawn.users)}, NOT_NOW | reject.TOO_FEW, why
 
@@ -233,8 +224,7 @@ def budget(draw: Any, call: Caller) -> None:
     """An update with an element beyond the budget of a buffer is refused."""
     made = valid(draw, call.caps, 1)
     q, B = int(made.params["q"]), basecagg_sessions.budget(made.params)
-    if (q - 1) // 2 < B + 1:
-        return
+    only_if((q - 1) // 2 >= B + 1)
     rows = [row.copy() for row in made.updates]
     at = draw(st.integers(0, made.plan.taken - 1))
     rows[at][draw(st.integers(0, rows[at].size - 1))] = draw(among((B + 1, q - B - 1)))

@@ -32,7 +32,7 @@ from secagg_spec.conformance.checks.lightsecagg_scripts import take_prefix
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults, taken
 from secagg_spec.conformance.sessions.basecagg_stage import Stage, answering
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.conformance.sessions.session import Played, exchanged
 from secagg_spec.conformance.targets.reference.scripts import Call
@@ -80,14 +80,13 @@ def _places(scene: Played) -> list[tuple[int, int]]:
     return [(at, place) for at, event in enumerate(scene.events()) for place in range(len(event.received))]
 
 
-def _arriving(draw: Any, scene: Played, *phases: str) -> tuple[int, int, Any] | None:
+def _arriving(draw: Any, scene: Played, *phases: str) -> tuple[int, int, Any]:
     """Draw a message that arrives in one of `phases`.
 
     Return its step's number, its place in the inbox, and the message.
     """
     found = [(at, place) for at, place in _places(scene) if not phases or scene.events()[at].step.phase in phases]
-    if not found:
-        return None
+    only_if(found)
     at, place = one_of(draw, found)
     return at, place, scene.inbox(at)[place]
 
@@ -117,21 +116,17 @@ def _out_of_turn(draw: Any, scene: Played) -> Fault:
 
 
 @_user.refuses("second-upload", "BSA-07")
-def _second_upload(draw: Any, scene: Played) -> Fault | None:
+def _second_upload(draw: Any, scene: Played) -> Fault:
     """A second upload under the same stamp is refused."""
     uploads = [at for at, event in enumerate(scene.events()) if event.step.phase == "upload"]
-    if not uploads:
-        return None
+    only_if(uploads)
     return Fault(draw(among(uploads)) + 1, Call("upload"), reject.AGAIN, "the user has uploaded under this stamp")
 
 
 @_user.refuses("stale-stamp", "BSA-08", "ADP-21", least=2)
-def _stale_stamp(draw: Any, scene: Played) -> Fault | None:
+def _stale_stamp(draw: Any, scene: Played) -> Fault:
     """A stamp that is not newer than the user's last one is refused, and the server is blamed."""
-    moments = _moments(scene, lambda state: state.phase == "asked" and state.stamp is not None)
-    if not moments:
-        return None
-    at = draw(among(moments))
+    at = any_of(draw, _moments(scene, lambda state: state.phase == "asked" and state.stamp is not None))
     stale = max(0, scene.bases[at].stamp - draw(among((0, 1, 255))))
     return Fault(
         at,
@@ -161,11 +156,9 @@ def _old_share(draw: Any, scene: Played) -> Fault:
 
 
 @_user.refuses("vector", "MOD-06", "MOD-07", channel="plain", shared=False)
-def _vector(draw: Any, scene: Played) -> Fault | None:
+def _vector(draw: Any, scene: Played) -> Fault:
     """A share with the wrong length or a number not below q is refused."""
-    found = _arriving(draw, scene, "hold")
-    assert found is not None
-    at, place, message = found
+    at, place, message = _arriving(draw, scene, "hold")
     q, size = int(scene.inputs.numbers["q"]), (len(message.payload) - 4) // 4
     wrong = (
         vector_bytes(too_large(draw, np.zeros(size, np.uint64), q)),
@@ -179,11 +172,9 @@ def _vector(draw: Any, scene: Played) -> Fault | None:
 
 
 @_user.refuses("payload", "SEA-02", "BSA-03", "ADP-21", channel="sealed")
-def _payload(draw: Any, scene: Played) -> Fault | None:
+def _payload(draw: Any, scene: Played) -> Fault:
     """A payload that was altered or sealed under another stamp does not open. Its sender and the server are blamed."""
-    found = _arriving(draw, scene, "hold")
-    assert found is not None
-    at, place, message = found
+    at, place, message = _arriving(draw, scene, "hold")
     moved = replace(message, payload=altered(draw, message.payload))
     if draw(st.booleans()):
         other = share(draw, scene.inputs, scene.party, message.sender, message.round ^ 1)
@@ -317,16 +308,13 @@ def _zero_weights(draw: Any, scene: Played) -> Fault:
 
 
 @_user.refuses("other-stamp", "BSA-25", latest=(1, 2, 3))
-def _other_stamp(draw: Any, scene: Played) -> Fault | None:
+def _other_stamp(draw: Any, scene: Played) -> Fault:
     """A buffer is refused if the share of one of its updates is held under another stamp."""
     at, message, entries = _buffer(draw, scene)
     place = draw(st.integers(0, len(entries) - 1))
     user, stamp, _ = entries[place]
     oldest = max(0, message.round - scene.inputs.numbers["tau_max"])
-    others = [other for other in range(oldest, message.round + 1) if other != stamp]
-    if not others:
-        return None
-    other = draw(among(others))
+    other = any_of(draw, [other for other in range(oldest, message.round + 1) if other != stamp])
     changed = [*entries[:place], (user, other, allowed(scene.inputs, message.round, other)[0]), *entries[place + 1 :]]
     why = f"the share of user {user} is held under {stamp}, not under {other}"
     return Fault(at, _shown(scene, message.round, changed), reject.NOT_ASCENDING, why)
@@ -345,13 +333,10 @@ def replaced_share(draw: Any, caller: Caller) -> None:
 
 
 @_user.refuses("early-buffer", "BSA-25")
-def _early_buffer(draw: Any, scene: Played) -> Fault | None:
+def _early_buffer(draw: Any, scene: Played) -> Fault:
     """A buffer that arrives before the shares of its entries is refused. Once they have arrived, it is answered."""
     at, message, _ = _buffer(draw, scene)
-    moments = [moment for moment in range(at) if _lacks(scene.bases[moment], message)]
-    if not moments:
-        return None
-    moment = draw(among(moments))
+    moment = any_of(draw, [moment for moment in range(at) if _lacks(scene.bases[moment], message)])
     return Fault(moment, _told(scene, message), reject.NOT_ASCENDING, "the share of an entry has not come yet")
 
 
@@ -366,12 +351,9 @@ def _lacks(state: Any, message: BufferedSet) -> bool:
 
 
 @_user.refuses("late-buffer", "BSA-26", latest=(1, 2, 3))
-def _late_buffer(draw: Any, scene: Played) -> Fault | None:
+def _late_buffer(draw: Any, scene: Played) -> Fault:
     """A buffer of a round before the user's stamp is refused, even if all of its shares are held."""
-    moments = _moments(scene, lambda state: bool(state.stamp) and (state.answered or 0) < state.stamp - 1)
-    if not moments:
-        return None
-    at = draw(among(moments))
+    at = any_of(draw, _moments(scene, lambda state: bool(state.stamp) and (state.answered or 0) < state.stamp - 1))
     state, K = scene.bases[at], scene.inputs.numbers["K"]
     round = state.stamp - 1
     fitting = [
@@ -414,12 +396,9 @@ def _asks(scene: Played, user: int, round: int) -> Call:
 
 
 @_server.refuses("asks-again", "BSA-12", "ADP-21")
-def _asks_again(draw: Any, scene: Played) -> Fault | None:
+def _asks_again(draw: Any, scene: Played) -> Fault:
     """A user that already has the stamp of the round is given none, and is blamed."""
-    moments = _moments(scene, lambda state: any(_has_stamp(state, user) for user in scene.inputs.users))
-    if not moments:
-        return None
-    at = draw(among(moments))
+    at = any_of(draw, _moments(scene, lambda state: any(_has_stamp(state, user) for user in scene.inputs.users)))
     state = scene.bases[at]
     user = draw(
         st.sampled_from([user for user, record in sorted(state.records.items()) if record.stamp == state.round])
@@ -434,7 +413,7 @@ def _has_stamp(state: Any, user: int) -> bool:
 
 
 @_server.refuses("update-waits", "BSA-12", "ADP-21", least=2)
-def _update_waits(draw: Any, scene: Played) -> Fault | None:
+def _update_waits(draw: Any, scene: Played) -> Fault:
     """A user whose update waits in the buffer is given no stamp, in this round or a later one."""
     found = _moments(scene, lambda state: any(state.records[u].stamp != state.round for u in state.buffer))
     found = found or _moments(scene, lambda state: bool(state.buffer))
@@ -446,14 +425,14 @@ def _update_waits(draw: Any, scene: Played) -> Fault | None:
 
 
 @_server.refuses("later-round", "BSA-12", "ADP-21")
-def _later_round(draw: Any, scene: Played) -> Fault | None:
+def _later_round(draw: Any, scene: Played) -> Fault:
     """A user that claims to know a later round is given no stamp, and is blamed."""
     at = draw(st.integers(0, len(scene.events())))
     state = scene.bases[at]
-    eligible = [user for user in scene.inputs.users if _eligible(state, user)]
-    if not eligible:
-        return None
-    user, later = draw(among(eligible)), state.round + draw(among((1, 2)))
+    user, later = (
+        any_of(draw, [user for user in scene.inputs.users if _eligible(state, user)]),
+        state.round + draw(among((1, 2))),
+    )
     why = f"user {user} knows of round {later}, and the server is in {state.round}"
     return Fault(at, _asks(scene, user, later), LATE, why, frozenset({user}))
 
@@ -476,7 +455,7 @@ def _unrelayed(state: Any) -> list[int]:
 
 
 @_server.refuses("incomplete", "BSA-13", "ADP-21")
-def _incomplete(draw: Any, scene: Played) -> Fault | None:
+def _incomplete(draw: Any, scene: Played) -> Fault:
     """Shares are not relayed unless there is one for each other user. Their sender is blamed."""
     found = [at for at, event in enumerate(scene.events()) if event.step.phase == "share"]
     at = draw(among(found))
@@ -488,7 +467,7 @@ def _incomplete(draw: Any, scene: Played) -> Fault | None:
 
 
 @_server.refuses("batch-of-another-stamp", "BSA-13", "ADP-21")
-def _other_batch(draw: Any, scene: Played) -> Fault | None:
+def _other_batch(draw: Any, scene: Played) -> Fault:
     """Shares are not relayed if one or all of them have another stamp than the newest that the sender was given."""
     found = [at for at, event in enumerate(scene.events()) if event.step.phase == "share"]
     at = draw(among(found))
@@ -505,7 +484,7 @@ def _other_batch(draw: Any, scene: Played) -> Fault | None:
 
 
 @_server.refuses("unasked-shares", "BSA-13", "ADP-21")
-def _unasked(draw: Any, scene: Played) -> Fault | None:
+def _unasked(draw: Any, scene: Played) -> Fault:
     """Shares of a user that was given no stamp are not relayed."""
     moments = _moments(scene, lambda state: len(state.records) < scene.size)
     at = draw(among(moments))
@@ -516,7 +495,7 @@ def _unasked(draw: Any, scene: Played) -> Fault | None:
 
 
 @_server.refuses("relayed-again", "BSA-13", "ADP-21")
-def _relayed_again(draw: Any, scene: Played) -> Fault | None:
+def _relayed_again(draw: Any, scene: Played) -> Fault:
     """Shares that were already relayed are not relayed again."""
     moments = _moments(scene, lambda state: any(record.relayed for record in state.records.values()))
     at = draw(among(moments))
@@ -549,12 +528,9 @@ def _waiting(scene: Played, state: Any, *, fresh: bool) -> list[int]:
 
 
 @_server.refuses("not-relayed", "BSA-14", "ADP-21")
-def _not_relayed(draw: Any, scene: Played) -> Fault | None:
+def _not_relayed(draw: Any, scene: Played) -> Fault:
     """A masked update is refused before the shares of its mask were relayed, and its sender is blamed."""
-    moments = _moments(scene, lambda state: _room(scene, state) and bool(_unrelayed(state)))
-    if not moments:
-        return None
-    at = draw(among(moments))
+    at = any_of(draw, _moments(scene, lambda state: _room(scene, state) and bool(_unrelayed(state))))
     state = scene.bases[at]
     user = draw(among(_unrelayed(state)))
     step = _uploads(scene, user, state.records[user].stamp)
@@ -562,7 +538,7 @@ def _not_relayed(draw: Any, scene: Played) -> Fault | None:
 
 
 @_server.refuses("another-stamp", "BSA-14", "ADP-21")
-def _another_stamp(draw: Any, scene: Played) -> Fault | None:
+def _another_stamp(draw: Any, scene: Played) -> Fault:
     """A masked update is refused if its stamp is not its sender's newest: an older, a later, or an arbitrary one."""
     moments = _moments(scene, lambda state: _room(scene, state))
     at = draw(among(moments))
@@ -577,14 +553,12 @@ def _another_stamp(draw: Any, scene: Played) -> Fault | None:
 
 
 @_server.refuses("second-update", "BSA-15", "ADP-21")
-def _second_update(draw: Any, scene: Played) -> Fault | None:
+def _second_update(draw: Any, scene: Played) -> Fault:
     """A second masked update under the same stamp is refused, both in the same buffer and after its recovery."""
-    moments = _moments(
-        scene, lambda state: _room(scene, state) and any(record.taken for record in state.records.values())
+    at = any_of(
+        draw,
+        _moments(scene, lambda state: _room(scene, state) and any(record.taken for record in state.records.values())),
     )
-    if not moments:
-        return None
-    at = draw(among(moments))
     state = scene.bases[at]
     user = draw(among([user for user, record in sorted(state.records.items()) if record.taken]))
     old = state.round - state.records[user].stamp > scene.inputs.numbers["tau_max"]
@@ -594,12 +568,9 @@ def _second_update(draw: Any, scene: Played) -> Fault | None:
 
 
 @_server.refuses("stale-update", "BSA-16", "ADP-21", session=basecagg_sessions.late)
-def _stale_update(draw: Any, scene: Played) -> Fault | None:
+def _stale_update(draw: Any, scene: Played) -> Fault:
     """A masked update older than tau_max is refused, and its sender is named."""
-    moments = _moments(scene, lambda state: _room(scene, state) and bool(_waiting(scene, state, fresh=False)))
-    if not moments:
-        return None
-    at = draw(among(moments))
+    at = any_of(draw, _moments(scene, lambda state: _room(scene, state) and bool(_waiting(scene, state, fresh=False))))
     state = scene.bases[at]
     user = draw(among(_waiting(scene, state, fresh=False)))
     tau = state.round - state.records[user].stamp
@@ -608,12 +579,11 @@ def _stale_update(draw: Any, scene: Played) -> Fault | None:
 
 
 @_server.refuses("full-buffer", "BSA-17", session=basecagg_sessions.crowded)
-def _full(draw: Any, scene: Played) -> Fault | None:
+def _full(draw: Any, scene: Played) -> Fault:
     """A masked update is refused while the buffer is full or is being recovered."""
-    moments = _moments(scene, lambda state: not _room(scene, state) and bool(_waiting(scene, state, fresh=True)))
-    if not moments:
-        return None
-    at = draw(among(moments))
+    at = any_of(
+        draw, _moments(scene, lambda state: not _room(scene, state) and bool(_waiting(scene, state, fresh=True)))
+    )
     state = scene.bases[at]
     user = draw(among(_waiting(scene, state, fresh=True)))
     why = "the server recovers its buffer" if state.entries else "the buffer is full"
@@ -621,15 +591,15 @@ def _full(draw: Any, scene: Played) -> Fault | None:
 
 
 @_server.refuses("too-many-at-once", "BSA-17", session=basecagg_sessions.crowded)
-def _too_many(draw: Any, scene: Played) -> Fault | None:
+def _too_many(draw: Any, scene: Played) -> Fault:
     """If more masked updates arrive together than the buffer has room for, all of them are refused."""
     K = scene.inputs.numbers["K"]
-    moments = _moments(
-        scene, lambda state: _room(scene, state) and len(state.buffer) + len(_waiting(scene, state, fresh=True)) > K
+    at = any_of(
+        draw,
+        _moments(
+            scene, lambda state: _room(scene, state) and len(state.buffer) + len(_waiting(scene, state, fresh=True)) > K
+        ),
     )
-    if not moments:
-        return None
-    at = draw(among(moments))
     state = scene.bases[at]
     users = _waiting(scene, state, fresh=True)[: K - len(state.buffer) + 1]
     inbox = [data for user in users for data in _uploads(scene, user, state.records[user].stamp).inbox]
@@ -637,11 +607,9 @@ def _too_many(draw: Any, scene: Played) -> Fault | None:
 
 
 @_server.refuses("vector", "MOD-06", "MOD-07")
-def _server_vector(draw: Any, scene: Played) -> Fault | None:
+def _server_vector(draw: Any, scene: Played) -> Fault:
     """A masked update or an answer with the wrong length or a number not below q is refused."""
-    found = _arriving(draw, scene, "upload", "recover")
-    assert found is not None
-    at, place, message = found
+    at, place, message = _arriving(draw, scene, "upload", "recover")
     name, q = ("masked" if isinstance(message, StampedUpdate) else "share"), int(scene.inputs.numbers["q"])
     vector = getattr(message, name)
     wrong = (too_large(draw, vector, q), vector[:-1], np.append(vector, vector[:1]))
@@ -785,8 +753,7 @@ def budget(draw: Any, caller: Caller) -> None:
     scene = user_scene(draw)
     numbers = scene.inputs.numbers
     q, B = int(numbers["q"]), basecagg_sessions.budget(numbers)
-    if (q - 1) // 2 < B + 1:
-        return
+    only_if((q - 1) // 2 >= B + 1)
     beyond = draw(among((B + 1, q - B - 1)))
     large = np.zeros(numbers["d"], np.uint64)
     large[draw(st.integers(0, numbers["d"] - 1))] = beyond

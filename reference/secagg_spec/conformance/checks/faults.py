@@ -18,7 +18,7 @@ from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.base import Caller, Condition, Judge, check
 from secagg_spec.conformance.checks.scripts import Fault
 from secagg_spec.conformance.sessions import broken
-from secagg_spec.conformance.sessions.choices import among, shared
+from secagg_spec.conformance.sessions.choices import NoCase, among, any_of, only_if, shared
 from secagg_spec.conformance.sessions.session import Session, base_of, exchanged, moved, with_more
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
@@ -27,8 +27,8 @@ from secagg_spec.errors import ProtocolError
 from secagg_spec.protocols.codec import encode
 from secagg_spec.protocols.steps import AUTHORITY, SERVER, Role, Step
 
-Build = Callable[[Any, Any], Fault | None]
-"""Draws a step that the party of a session must refuse, or returns None if the session allows none."""
+Build = Callable[[Any, Any], Fault]
+"""Draws a step that the party of a session must refuse, or raises `NoCase` if the session allows none."""
 
 _SESSIONS = 4
 """How many sessions are drawn at most for a case, until one allows the fault."""
@@ -92,8 +92,7 @@ class Refusals:
             def judge(draw: Any, call: Caller) -> None:
                 for _ in range(_SESSIONS):
                     session = self.session_of_run(draw, call.caps, **given)
-                    fault = build(draw, session)
-                    if fault is not None:
+                    for fault in built(build, draw, session):
                         self.judge(call, session, fault)
                         return
 
@@ -165,8 +164,7 @@ class Refusals:
         """Draw 1 to `most` faults of the rules that need no session of their own."""
         names = sorted(name for name, rule in self.rules.items() if set(rule.given) <= set(self.optional))
         chosen = strategies.subset(draw, range(len(names)), 1, most)
-        built = [self.rules[names[at]].build(draw, session) for at in chosen]
-        return [fault for fault in built if fault is not None]
+        return [fault for at in chosen for fault in built(self.rules[names[at]].build, draw, session)]
 
     def unharmed(self, *clauses: str, examples: int) -> None:
         """Register the check that refused steps leave no trace."""
@@ -183,6 +181,14 @@ class Refusals:
         """Register a check of the party."""
         needs, count = applies or self.applies, examples or self.examples
         return check(f"{self.party}/{name}", *clauses, operations=self.operations, applies=needs, examples=count)
+
+
+def built(build: Build, draw: Any, session: Any) -> list[Fault]:
+    """Return the drawn fault, or none if the session allows none."""
+    try:
+        return [build(draw, session)]
+    except NoCase:
+        return []
 
 
 # ---------------------------------------------------------------------------------------------------- derived faults
@@ -215,7 +221,7 @@ def _derived(
     return register
 
 
-OfMessage = Callable[[Any, Session, int, int, Any], Fault | None]
+OfMessage = Callable[[Any, Session, int, int, Any], Fault]
 """Draws a fault of a message that arrives, from the number of its step, its place in the inbox, and the message."""
 
 
@@ -226,11 +232,9 @@ def _of_message(
 
     def register(made: OfMessage) -> OfMessage:
         @wraps(made)
-        def build(draw: Any, session: Session) -> Fault | None:
-            steps = [at for at, (_, inbox) in enumerate(session.inboxes) if inbox and which(session.row(at))]
-            if not steps:
-                return None
-            at = draw(among(steps))
+        def build(draw: Any, session: Session) -> Fault:
+            inboxes = enumerate(session.inboxes)
+            at = any_of(draw, [at for at, (_, inbox) in inboxes if inbox and which(session.row(at))])
             place = draw(st.integers(0, len(session.inbox(at)) - 1))
             return made(draw, session, at, place, session.inbox(at)[place])
 
@@ -268,10 +272,9 @@ def _elsewhere(draw: Any, session: Session, at: int, place: int, message: Any) -
 
 
 @_of_message("relay", "MSG-03", which=_relays)
-def _relay(draw: Any, session: Session, at: int, place: int, message: Any) -> Fault | None:
+def _relay(draw: Any, session: Session, at: int, place: int, message: Any) -> Fault:
     """A message from user to user is refused if its receiver is no user, or its own sender."""
-    if message.receiver == SERVER:
-        return None
+    only_if(message.receiver != SERVER)
     receiver = draw(among((session.size, SERVER, message.sender)))
     call = moved(session.calls()[at], place, replace(message, receiver=receiver))
     return Fault(at, call, reject.STRANGER, f"a message is for party {receiver}")
@@ -340,14 +343,13 @@ def _is_message(data: bytes) -> bool:
 
 
 @_derived("type", "MSG-02")
-def _type(draw: Any, session: Session) -> Fault | None:
+def _type(draw: Any, session: Session) -> Fault:
     """A message of a type that the step does not expect is refused, even if it is a type of the protocol."""
     arrived = [message for _, inbox in session.inboxes for message in inbox]
     at = draw(st.integers(0, len(session.inboxes) - 1))
     row, call = session.row(at), session.calls()[at]
     wrong = [message for message in arrived if not isinstance(message, row.receives)]
-    if not wrong:
-        return None
+    only_if(wrong)
     message = one_of(draw, wrong)
     call = moved(call, 0, message) if row.one and draw(st.booleans()) else with_more(call, message)
     codes = reject.OUT_OF_TURN if message.sender in senders(session, at) else reject.OUT_OF_TURN | reject.STRANGER
@@ -355,17 +357,14 @@ def _type(draw: Any, session: Session) -> Fault | None:
 
 
 @_derived("no-message", follows=lambda rows: any(row.one for row in rows))
-def _nothing(draw: Any, session: Session) -> Fault | None:
+def _nothing(draw: Any, session: Session) -> Fault:
     """A step that needs a message is refused without one."""
-    steps = [at for at in range(len(session.inboxes)) if session.row(at).one]
-    if not steps:
-        return None
-    at = draw(among(steps))
+    at = any_of(draw, [at for at in range(len(session.inboxes)) if session.row(at).one])
     return Fault(at, Call(session.row(at).phase), reject.NOTHING_CAME, "no message came")
 
 
 @_derived("out-of-turn", "MSG-03")
-def _early(draw: Any, session: Session) -> Fault | None:
+def _early(draw: Any, session: Session) -> Fault:
     """A step is refused if an earlier step was not taken."""
     calls = session.calls()
     at = draw(st.integers(1, len(calls) - 1))
@@ -375,7 +374,7 @@ def _early(draw: Any, session: Session) -> Fault | None:
 
 
 @_derived("step-again", "MSG-04")
-def _again(draw: Any, session: Session) -> Fault | None:
+def _again(draw: Any, session: Session) -> Fault:
     """A step that was already taken is refused."""
     calls = session.calls()
     at = draw(st.integers(0, len(calls) - 1))

@@ -17,7 +17,7 @@ from secagg_spec.conformance.cases.requests import place_of, some
 from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
 from secagg_spec.conformance.checks.heterosag_levels import BAD_RANGE
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, only_if
 
 BAD_ROW = reject.BAD_PARAM | reject.MALFORMED | reject.LENGTH
 TOO_LARGE = reject.MALFORMED | reject.NONCANONICAL | reject.BAD_SHARE
@@ -125,8 +125,7 @@ def too_large(draw: Any, call: Caller) -> None:
     chosen = row(draw)
     at = place_of(draw, chosen.sums)
     most = chosen.counts[at] * (chosen.levels[at] - 1)
-    if most >= 2**32 - 1:
-        return
+    only_if(most < 2**32 - 1)
     wrong = list(chosen.sums[at])
     wrong[place_of(draw, wrong)] = draw(among((most + 1, 2**32 - 1)))
     moved = replace(chosen, sums=(*chosen.sums[:at], tuple(wrong), *chosen.sums[at + 1 :]))

@@ -24,7 +24,7 @@ from secagg_spec.conformance.checks.heterosag_steps import (
     broken_update,
 )
 from secagg_spec.conformance.checks.streams import standard
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.conformance.sessions.heterosag_cells import MASK, UNMASK, Masked
 from secagg_spec.errors import ParameterError
 from secagg_spec.protocols.heterosag.plan import Cell, cells_of
@@ -42,8 +42,7 @@ def mask(draw: Any, call: Caller) -> None:
     chosen = masked(draw)
     user, arrived = sender(draw, chosen)
     got, want = segments_of(call, chosen, user, arrived), chosen.segments(user, arrived)
-    if got == want:
-        return
+    only_if(got != want)
     found = unpacked(chosen, user, got)
     same("masked segments", found, unpacked(chosen, user, want))
     fail(f"the segments are packed as {got.hex()}, must be {want.hex()}", want.hex())

@@ -22,7 +22,7 @@ from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
 from secagg_spec.conformance.checks.heterosag_masks import judge_sums
 from secagg_spec.conformance.checks.heterosag_steps import BAD_NUMBERS
 from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.conformance.sessions.heterosag_cells import ROUND
 
 _BEFORE = ROUND_PHASES[:-1]
@@ -161,8 +161,7 @@ def clipped(draw: Any, call: Caller) -> None:
     far = x.copy()
     far[user, at] = float(np.nextafter(end, math.inf if above else -math.inf))
     rand = call.randomness(ROUND, scene.rand())
-    if call.caps.grade(ROUND) == "none":
-        return
+    only_if(call.caps.grade(ROUND) != "none")
     first = call.result(ROUND, call_with.params(), rand)
     second = call.result(ROUND, replace(scene, x=far).params(clip=True), rand)
     if first.get("sums") != second.get("sums"):

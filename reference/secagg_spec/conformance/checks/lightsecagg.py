@@ -16,8 +16,6 @@ from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, same
 from secagg_spec.conformance.sessions.choices import among
 
-"""The codes for an empty vector: the table of spec/adapter.md, section 5."""
-
 _MASK, _AGGREGATE = "lightsecagg.mask", "lightsecagg.aggregate_shares"
 _RECOVER, _ROUND = "lightsecagg.recover", "lightsecagg.round"
 

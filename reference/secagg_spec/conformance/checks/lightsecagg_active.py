@@ -25,7 +25,7 @@ from secagg_spec.conformance.checks.scripts import (
     Fault,
     disordered,
 )
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.conformance.sessions.session import exchanged
 from secagg_spec.conformance.targets.reference.messages import named
 from secagg_spec.conformance.targets.reference.scripts import Call
@@ -275,11 +275,10 @@ def _set_order(draw: Any, scene: ActiveUser) -> Fault:
 
 
 @_user.refuses("left-out", "LSA-20", spare=1)
-def _left_out(draw: Any, scene: ActiveUser) -> Fault | None:
+def _left_out(draw: Any, scene: ActiveUser) -> Fault:
     """The user does not sign a surviving set without itself."""
     enough = scene.agreed.numbers["T"] + 2
-    if len(scene.received) < enough:
-        return None
+    only_if(len(scene.received) >= enough)
     members = tuple(sorted(strategies.subset(draw, sorted(scene.received), enough)))
     return Fault(2, _announcing(scene, members), reject.OUTSIDE, f"the set is without user {scene.party}")
 

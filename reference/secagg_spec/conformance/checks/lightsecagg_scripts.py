@@ -33,7 +33,7 @@ from secagg_spec.conformance.checks.scripts import (
     taken,
     with_faults,
 )
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 from secagg_spec.conformance.sessions.session import Session, exchanged
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
@@ -194,10 +194,7 @@ def user_forgets(draw: Any, call: Caller) -> None:
     """A share that came only in a refused step is not held: a surviving set with its sender is refused."""
     scene = lightsecagg_parties.user_scene(draw, call.caps)
     N, q = scene.agreed.numbers["N"], scene.agreed.numbers["q"]
-    late = [user for user in range(N) if user not in scene.surviving]
-    if not late:
-        return
-    sender = draw(among(late))
+    sender = any_of(draw, [user for user in range(N) if user not in scene.surviving])
     share = strategies.vector(draw, q, scene.noise.shape[1])
     right = replace(scene, received={user: given for user, given in scene.received.items() if user != sender})
     more = replace(right, received={**right.received, sender: share})
@@ -395,10 +392,7 @@ def server_forgets(draw: Any, call: Caller) -> None:
     """A masked update that came only in a refused step does not count: its sender does not survive."""
     scene = lightsecagg_parties.server_scene(draw, call.caps)
     numbers, header = scene.agreed.numbers, scene.agreed.header
-    late = [user for user in range(numbers["N"]) if user not in scene.surviving]
-    if not late:
-        return
-    sender = draw(among(late))
+    sender = any_of(draw, [user for user in range(numbers["N"]) if user not in scene.surviving])
     receivers = [user for user in range(numbers["N"]) if user != sender]
     complete = [MaskShare(*header, sender, receiver, b"") for receiver in receivers]
     others = [message for message in scene.shares if message.sender != sender]
@@ -448,24 +442,20 @@ def _server_vector(draw: Any, scene: ServerSession) -> Fault:
 
 
 @_server.refuses("non-sharer", "LSA-16", "LSA-05")
-def _server_non_sharer(draw: Any, scene: ServerSession) -> Fault | None:
+def _server_non_sharer(draw: Any, scene: ServerSession) -> Fault:
     """A masked update from a user whose shares did not all arrive is refused."""
     N = scene.agreed.numbers["N"]
     sent = [message.sender for message in scene.shares]
-    incomplete = [user for user in range(N) if sent.count(user) < N - 1]
-    if not incomplete:
-        return None
-    call, stranger = scene.calls()[1], draw(among(incomplete))
+    call, stranger = scene.calls()[1], any_of(draw, [user for user in range(N) if sent.count(user) < N - 1])
     data = encode(replace(scene.updates[0], sender=stranger))
     return Fault(1, replace(call, inbox=(*call.inbox, data)), reject.NOT_ALLOWED, f"user {stranger} is not a sharer")
 
 
 @_server.refuses("non-survivor", "LSA-16")
-def _server_non_survivor(draw: Any, scene: ServerSession) -> Fault | None:
+def _server_non_survivor(draw: Any, scene: ServerSession) -> Fault:
     """An answer from a user outside the surviving set is refused."""
     outside = [user for user in range(scene.agreed.numbers["N"]) if user not in scene.surviving]
-    if not outside or not scene.own_code:
-        return None
+    only_if(outside and scene.own_code)
     call, stranger = scene.calls()[2], draw(among(outside))
     data = encode(replace(scene.answers[0], sender=stranger))
     return Fault(2, replace(call, inbox=(*call.inbox, data)), reject.NOT_ALLOWED, f"user {stranger} does not survive")
@@ -481,10 +471,9 @@ def _server_few_updates(draw: Any, scene: ServerSession) -> Fault:
 
 
 @_server.refuses("few-answers", "LSA-14")
-def _server_few_answers(draw: Any, scene: ServerSession) -> Fault | None:
+def _server_few_answers(draw: Any, scene: ServerSession) -> Fault:
     """With fewer than U answers the step is refused; with U answers it works."""
-    if not scene.own_code:
-        return None
+    only_if(scene.own_code)
     fewer = draw(st.integers(0, scene.agreed.numbers["U"] - 1))
     call = scene.calls()[2]
     return Fault(2, replace(call, inbox=call.inbox[:fewer]), reject.TOO_FEW, f"{fewer} answers are too few")

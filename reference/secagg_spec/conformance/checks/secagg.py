@@ -22,7 +22,7 @@ from secagg_spec.conformance.checks.faults import Refusals, senders
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.scripts import Fault
 from secagg_spec.conformance.sessions import broken
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 from secagg_spec.conformance.sessions.session import Played, moved, with_more, without
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto.keys import public_key
@@ -274,23 +274,21 @@ def _named_outside(draw: Any, scene: Played) -> Fault:
 
 
 @_user.refuses("request-both", "SAG-20")
-def _named_in_both(draw: Any, scene: Played) -> Fault | None:
+def _named_in_both(draw: Any, scene: Played) -> Fault:
     """A request that names a user as both survivor and dropped is refused: both of its secrets would be released."""
     request = _request(scene)
     user = draw(among((*request.survivors, *request.dropped)))
     survivors, dropped = sorted({*request.survivors, user}), sorted({*request.dropped, user})
-    if not _still_enough(scene, survivors):
-        return None
+    only_if(_still_enough(scene, survivors))
     return Fault(3, _asked(scene, survivors, dropped), reject.TWICE, f"user {user} is in both sets", THE_SERVER)
 
 
 @_user.refuses("request-without", "SAG-21", spare=1)
-def _named_without(draw: Any, scene: Played) -> Fault | None:
+def _named_without(draw: Any, scene: Played) -> Fault:
     """A request in which the user itself is not a survivor is refused, whether it is named as dropped or not at all."""
     request = _request(scene)
     survivors = [user for user in request.survivors if user != scene.party]
-    if not _still_enough(scene, survivors):
-        return None
+    only_if(_still_enough(scene, survivors))
     dropped = sorted([*request.dropped, scene.party]) if draw(st.integers(0, 3)) else request.dropped
     return Fault(
         3, _asked(scene, survivors, dropped), reject.OUTSIDE, f"user {scene.party} is not a survivor", THE_SERVER
@@ -313,42 +311,36 @@ def _few_survivors(draw: Any, scene: Played) -> Fault:
 
 
 @_user.refuses("request-unnamed", "SAG-23", spare=1)
-def _unnamed(draw: Any, scene: Played) -> Fault | None:
+def _unnamed(draw: Any, scene: Played) -> Fault:
     """A request that leaves out a user whose shares the party holds is refused."""
     request, held = _request(scene), set(scene.state(2).held) - {scene.party}
     user = draw(among(sorted(held)))
     survivors, dropped = ([other for other in users if other != user] for users in (request.survivors, request.dropped))
-    if not _still_enough(scene, survivors):
-        return None
+    only_if(_still_enough(scene, survivors))
     why = f"shares of user {user} are held, and it is not named"
     return Fault(3, _asked(scene, survivors, dropped), reject.OUTSIDE, why, THE_SERVER)
 
 
 @_user.refuses("request-unheld", "SAG-23", spare=1)
-def _unheld(draw: Any, scene: Played) -> Fault | None:
+def _unheld(draw: Any, scene: Played) -> Fault:
     """A request that names a neighbour whose shares the party does not hold is refused."""
     request, state = _request(scene), scene.state(2)
-    missing = state.round.graph.neighbours(scene.party) - set(state.held)
-    if not missing:
-        return None
-    user = draw(among(sorted(missing)))
+    user = any_of(draw, sorted(state.round.graph.neighbours(scene.party) - set(state.held)))
     survivors, dropped = list(request.survivors), list(request.dropped)
     one_of(draw, (dropped, survivors)).append(user)
-    if not _still_enough(scene, survivors):
-        return None
+    only_if(_still_enough(scene, survivors))
     why = f"shares of user {user} are not held"
     return Fault(3, _asked(scene, sorted(survivors), sorted(dropped)), reject.OUTSIDE, why, THE_SERVER)
 
 
 @_user.refuses("another-request", "SAG-25", "SAG-20", spare=1)
-def _another_request(draw: Any, scene: Played) -> Fault | None:
+def _another_request(draw: Any, scene: Played) -> Fault:
     """A user that answered one request refuses another one, in which a survivor is named as dropped."""
     request = _request(scene)
     others = [user for user in request.survivors if user != scene.party]
     user = draw(among(others))
     survivors = [other for other in request.survivors if other != user]
-    if not _still_enough(scene, survivors):
-        return None
+    only_if(_still_enough(scene, survivors))
     return Fault(
         4, _asked(scene, survivors, sorted([*request.dropped, user])), reject.AGAIN, "a request was answered before"
     )
@@ -358,14 +350,11 @@ def _another_request(draw: Any, scene: Played) -> Fault | None:
 
 
 @_server.refuses("share-for-a-stranger", "SAG-31", "ADP-29", sparse=True, shared=False)
-def _share_for_stranger(draw: Any, scene: Played) -> Fault | None:
+def _share_for_stranger(draw: Any, scene: Played) -> Fault:
     """A share for a user that is not its sender's neighbour is malformed, and the sender is blamed."""
     state, inbox = scene.state(0), scene.inbox(1)
     message = one_of(draw, [message for message in inbox if isinstance(message, SecretShares)])
-    strangers = set(state.keys) - state.round.graph.holders(message.sender)
-    if not strangers:
-        return None
-    receiver = draw(among(sorted(strangers)))
+    receiver = any_of(draw, sorted(set(state.keys) - state.round.graph.holders(message.sender)))
     call = with_more(scene.calls()[1], replace(message, receiver=receiver))
     why = f"user {receiver} is no neighbour of user {message.sender}"
     return Fault(1, call, reject.MALFORMED, why, frozenset({message.sender}))
@@ -477,7 +466,7 @@ def _only(scene: Played, at: int, senders: Sequence[int], why: str) -> Fault:
 
 
 @_server.refuses("few-holders", "SAG-18", sparse=True, shared=False, spare=1)
-def _few_holders(draw: Any, scene: Played) -> Fault | None:
+def _few_holders(draw: Any, scene: Played) -> Fault:
     """The server requests no sum if some user's secrets have fewer than t holders left, even with many users."""
     state, t = scene.state(1), scene.inputs.numbers["t"]
     owner = draw(among(state.sharers))
@@ -485,8 +474,7 @@ def _few_holders(draw: Any, scene: Played) -> Fault | None:
     senders = {message.sender for message in scene.inbox(2)}
     leaving = [user for user in strategies.shuffled(draw, holders) if user in senders]
     kept = senders - set(leaving[t - 1 :])
-    if len(kept) < scene.enough:
-        return None
+    only_if(len(kept) >= scene.enough)
     return _only(scene, 2, sorted(kept), f"user {owner} has {t - 1} holders left")
 
 
@@ -503,13 +491,10 @@ def _few_answers(draw: Any, scene: Played) -> Fault:
 
 
 @_server.refuses("outsider", "SAG-16", "MSG-03", spare=1)
-def _outsider(draw: Any, scene: Played) -> Fault | None:
+def _outsider(draw: Any, scene: Played) -> Fault:
     """The server refuses an input from a user that shared no secrets and an answer from one that sent no input."""
     at = draw(among((2, *range(3, len(scene.inboxes)))))
-    outside = sorted(set(scene.inputs.users) - senders(scene, at))
-    if not outside:
-        return None
-    user = draw(among(outside))
+    user = any_of(draw, sorted(set(scene.inputs.users) - senders(scene, at)))
     message = replace(one_of(draw, scene.inbox(at)), sender=user)
     codes = reject.NOT_ALLOWED | broken.by_header(message, scene.party)
     return Fault(at, with_more(scene.calls()[at], message), codes, f"user {user} is outside")
@@ -530,12 +515,11 @@ def wrong_input(draw: Any, scene: Played) -> Fault:
 
 
 @_server.refuses("neighbour-order", "SAG-76", "ADP-29")
-def _neighbour_order(draw: Any, scene: Played) -> Fault | None:
+def _neighbour_order(draw: Any, scene: Played) -> Fault:
     """A masked input that names the right neighbours in the wrong order is refused, and its sender is blamed."""
     place = draw(st.integers(0, len(scene.inbox(2)) - 1))
     message = scene.inbox(2)[place]
-    if len(message.neighbours) < 2:
-        return None
+    only_if(len(message.neighbours) >= 2)
     wrong = replace(message, neighbours=message.neighbours[::-1])
     why = f"the neighbours of user {message.sender} are not in ascending order"
     return Fault(2, moved(scene.calls()[2], place, wrong), reject.NOT_ASCENDING, why, frozenset({message.sender}))

@@ -21,7 +21,7 @@ from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.quorums import Arrival, Quorum
 from secagg_spec.conformance.checks.scripts import Fault
 from secagg_spec.conformance.checks.secagg import THE_SERVER
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.conformance.sessions.session import Played, moved
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto.keys import public_key
@@ -230,8 +230,7 @@ def unsigned_answer(draw: Any, call: Caller) -> None:
     scene = drawn_rounds.active_scene(draw, Role.SERVER, spare=1)
     *before, signing, answering = scene.calls()
     t, inbox = scene.inputs.numbers["t"], scene.inbox(4)
-    if len(inbox) <= t:
-        return
+    only_if(len(inbox) > t)
     kept = strategies.subset(draw, range(len(inbox)), t, len(inbox) - 1)
     signers = {inbox[at].sender for at in kept}
     signed = [message for message in scene.inbox(3) if message.sender in signers]

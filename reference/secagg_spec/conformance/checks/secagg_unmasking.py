@@ -15,7 +15,7 @@ from secagg_spec.conformance.cases.neighbours import UNMASKING
 from secagg_spec.conformance.cases.requests import inserted
 from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, only_if
 
 _SETS = frozenset({"inconsistent_sets", "unknown_peer", "duplicate_id"})
 _WRONG_USER = reject.BAD_PARAM | reject.OUTSIDE | reject.MALFORMED | reject.TOO_FEW
@@ -109,8 +109,7 @@ def not_held(draw: Any, call: Caller) -> None:
     scene = unmasking(draw, call.caps, 1, EARLY, 1)
     dropped = [user for user in scene.drop_all() if user in scene.holders]
     name = draw(among(("survivors", "dropped")))
-    if not dropped:
-        return
+    only_if(dropped)
     request = {**scene.right(), name: sorted([*scene.right()[name], dropped[0]])}
     _refused(call, scene, request, _SETS, f"no shares of user {dropped[0]} are held")
 
