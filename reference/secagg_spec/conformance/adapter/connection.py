@@ -1,7 +1,5 @@
 """Connections to adapters: a process behind pipes, or a Python function in this process."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Cases of Multi-RoundSecAgg, one function at a time: numbers, choices, choices of a round and survivors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb

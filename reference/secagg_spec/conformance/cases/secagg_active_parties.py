@@ -1,7 +1,5 @@
 """The signatures of a session of SecAgg's active profile, right ones and others (spec/secagg.md, section 10)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Checks of the adapter itself: transport, honesty, independence of answers (spec/adapter.md)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Checks of integers modulo R and of sampling (spec/conventions.md, sections 2 and 6)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

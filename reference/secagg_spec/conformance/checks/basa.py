@@ -1,7 +1,5 @@
 """Checks of BASA, one function at a time (spec/basa.md, sections 4 and 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks of the authority of BASA, step by step: which user gets which key, and when (spec/basa.md, section 4)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

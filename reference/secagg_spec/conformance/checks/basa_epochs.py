@@ -1,7 +1,5 @@
 """Checks of whole sessions of BASA with a schedule of visits, timeouts and late updates (spec/adapter.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How faults of a party of BASA become checks, with the faults of all its parties and of whole requests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks of the server of BASA, step by step: what it offers, accepts, adds and recovers (spec/basa.md, section 4)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checks of a user of BASA, step by step: what it sends, and what it refuses (spec/basa.md, section 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

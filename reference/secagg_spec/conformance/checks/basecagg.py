@@ -1,7 +1,5 @@
 """Checks of BASecAgg, one function at a time (spec/basecagg.md, sections 5 and 6)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction

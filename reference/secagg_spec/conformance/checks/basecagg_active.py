@@ -1,7 +1,5 @@
 """Checks of BASecAgg's active profile: a signed buffer and its quorum (spec/basecagg.md, section 11)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

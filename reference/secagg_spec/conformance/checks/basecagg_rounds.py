@@ -1,7 +1,5 @@
 """Checks of whole sessions of BASecAgg with a schedule of arrivals (spec/adapter.md, `basecagg.rounds`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checks of a party of BASecAgg, step by step: what it sends, what it refuses, and that a refusal has no effect."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks of the generator, of keys and of sealing (spec/conventions.md, sections 8 and 9)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

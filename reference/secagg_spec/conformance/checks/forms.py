@@ -1,7 +1,5 @@
 """Checks of form: lines that are not requests, types of members, hex and decimal digits (spec/adapter.md, 1 and 3)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

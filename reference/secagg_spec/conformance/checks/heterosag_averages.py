@@ -1,7 +1,5 @@
 """Checks of the averages of HeteroSAg, ``heterosag.average`` (spec/heterosag.md, section 7)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction

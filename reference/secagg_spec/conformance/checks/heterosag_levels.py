@@ -1,7 +1,5 @@
 """Checks of the quantiser of HeteroSAg, ``quantize.levels`` (spec/heterosag.md, section 3)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Checks of masked segments: what a user sends, and what the server recovers from it (spec/heterosag.md, 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

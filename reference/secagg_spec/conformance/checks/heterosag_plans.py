@@ -1,7 +1,5 @@
 """Checks of the plan of HeteroSAg, ``segment.plan`` (spec/heterosag.md, sections 2 and 4)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

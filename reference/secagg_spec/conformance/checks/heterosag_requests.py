@@ -1,7 +1,5 @@
 """Checks of what one user of HeteroSAg answers, ``heterosag.request`` (spec/heterosag.md, sections 6 and 8)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

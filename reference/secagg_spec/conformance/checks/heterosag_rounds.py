@@ -1,7 +1,5 @@
 """Checks of whole rounds of HeteroSAg over real numbers (spec/adapter.md, section 4)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Checks of HeteroSAg's parties: what differs from SecAgg's round, and SecAgg's own rules in this round."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import wraps

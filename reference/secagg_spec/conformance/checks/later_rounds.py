@@ -1,7 +1,5 @@
 """Checks of parties that go from round to round of a session (spec/adapter.md, 4; conventions, SES-01)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Checks of LightSecAgg (spec/lightsecagg.md)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

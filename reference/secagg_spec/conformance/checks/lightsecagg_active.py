@@ -1,7 +1,5 @@
 """Checks of signatures and of the active profile (spec/conventions.md, section 10; spec/lightsecagg.md, section 9)."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks of a party of LightSecAgg, step by step: what it refuses, without any effect (spec/adapter.md, section 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

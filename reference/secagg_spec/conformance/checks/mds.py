@@ -1,7 +1,5 @@
 """Checks of the code that shares a mask (spec/conventions.md, section 3)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Checks of messages and their bytes (spec/conventions.md, section 5)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

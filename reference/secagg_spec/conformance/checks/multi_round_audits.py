@@ -1,7 +1,5 @@
 """Checks of what a log of many rounds reveals, ``audit.privacy`` (spec/multi-round.md, section 4)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

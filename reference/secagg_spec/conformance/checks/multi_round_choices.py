@@ -1,7 +1,5 @@
 """Checks of the choice of users for a round, ``select.batch`` (spec/multi-round.md, section 3)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256

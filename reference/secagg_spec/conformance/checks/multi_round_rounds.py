@@ -1,7 +1,5 @@
 """Checks of the family, of the session id of a round, and of who survives (spec/multi-round.md, sections 2 and 6)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

@@ -4,8 +4,6 @@ The answers at 0 and at the basis vectors give the matrix of the operation. From
 coalition learns from its view (spec/conformance.md, section 5).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn

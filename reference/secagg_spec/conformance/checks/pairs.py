@@ -1,7 +1,5 @@
 """Checks of key agreement and sealing by relations: the adapter draws the keys (spec/conventions.md, section 9)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from hashlib import shake_256
 from typing import Any

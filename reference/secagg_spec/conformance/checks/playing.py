@@ -1,7 +1,5 @@
 """How checks of sessions and of SecAgg's scripts make a party take its steps, and judge its messages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks of what shares hide, when sampled values are not given bit for bit (spec/conventions.md, section 3)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks of the quantiser (spec/conventions.md, section 4)."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

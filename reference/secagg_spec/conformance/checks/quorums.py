@@ -1,7 +1,5 @@
 """What parties of the active profiles refuse of signatures and of quorums, whatever is signed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

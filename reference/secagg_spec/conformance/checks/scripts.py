@@ -1,7 +1,5 @@
 """How one party of a round is asked step by step, and what a fault is, for any protocol (spec/adapter.md, 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

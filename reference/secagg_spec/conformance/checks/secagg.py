@@ -1,7 +1,5 @@
 """Checks of SecAgg and SecAgg+: what a user and the server refuse, without any effect (spec/secagg.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

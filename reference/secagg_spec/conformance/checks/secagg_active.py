@@ -1,7 +1,5 @@
 """Checks of SecAgg's active profile: signed keys and a signed surviving set (spec/secagg.md, section 10)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks of a round of SecAgg over reals, ``secagg.average`` (spec/adapter.md, section 4; spec/secagg.md)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Checks of what one user of SecAgg releases, ``secagg.unmasking`` (spec/secagg.md, SAG-19 to SAG-25)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checks of sessions: handles, forms, and whole rounds in which the adapter plays some parties (spec/adapter.md, 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

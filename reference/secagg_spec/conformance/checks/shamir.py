@@ -1,7 +1,5 @@
 """Checks of secret sharing (spec/conventions.md, section 11)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Checks at the sizes of real models: vectors of a million elements, and as many users as are declared (CNF-85)."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from typing import Any

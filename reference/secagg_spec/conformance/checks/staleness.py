@@ -1,7 +1,5 @@
 """Checks of the weight of a late update (spec/fedbuff.md, section 2)."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Checks of any generator, by relations between streams (spec/conventions.md, section 8)."""
 
-from __future__ import annotations
-
 import math
 from hashlib import sha256, shake_256
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Checks of sums of integers by any protocol, and of what each party sees (spec/adapter.md, section 4)."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ A script can therefore receive anything that an honest or dishonest party might 
 other hashes with a valid signature, or keys of another epoch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

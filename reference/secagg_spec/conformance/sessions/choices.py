@@ -3,8 +3,6 @@
 Hypothesis takes more time to make such a strategy than to draw from it, and a session takes a whole round.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
 from typing import Any, TypeVar
