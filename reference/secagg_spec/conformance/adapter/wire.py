@@ -1,7 +1,5 @@
 """Requests, answers and encodings of the adapter protocol (spec/adapter.md, sections 1 and 3)."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -30,21 +30,7 @@ from secagg_spec.conformance.adapter.plain import differing
 from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, RawLine, Request, elements, unpack
 from secagg_spec.conformance.cases.strategies import decimal, possible
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
-
-BAD_PARAM = frozenset({"bad_param", "out_of_range"})
-NONCANONICAL = frozenset({"noncanonical", "out_of_range"})
-LENGTH = frozenset({"length_mismatch", "malformed"})
-TOO_FEW = frozenset({"below_threshold", "inconsistent_sets"})
-TWICE = frozenset({"duplicate_id", "inconsistent_sets"})
-OUTSIDE = frozenset({"unknown_peer", "inconsistent_sets", "out_of_range"})
-BAD_SHARE = frozenset({"bad_share"})
-BAD_SIGNATURE = frozenset({"bad_signature"})
-NOT_64_EACH = LENGTH | BAD_SIGNATURE
-BAD_CIPHERTEXT = frozenset({"bad_ciphertext"})
-NOT_FINITE = frozenset({"out_of_range"})
-BAD_RANDOMNESS = frozenset({"malformed", "bad_param", "length_mismatch"})
-MALFORMED = frozenset({"malformed"})
-"""The codes that each kind of broken rule accepts: the table of spec/adapter.md, section 5."""
+from secagg_spec.conformance.sessions.choices import NoCase
 
 NO_CASE = "not run: the declared range holds no case"
 NOT_EXPRESSIBLE = "cannot be expressed: the interface of the implementation cannot say what is asked"
@@ -341,7 +327,7 @@ def _with_streams(judge: Judge, wide: bool) -> Judge:
     @wraps(judge)
     def judged(draw: Any, call: Caller) -> None:
         call.caps = call.caps if wide else call.caps.narrow
-        with generators.borrowed(call):
+        with generators.borrowed(call), contextlib.suppress(NoCase):
             judge(draw, call)
 
     return judged
@@ -350,19 +336,21 @@ def _with_streams(judge: Judge, wide: bool) -> Judge:
 def check(
     id: str,
     *clauses: str,
-    operations: tuple[str, ...] = (),
+    operations: tuple[str, ...] | None = None,
     applies: Condition = lambda caps: True,
     examples: int | None = None,
     grows: bool = False,
     wide: bool = False,
 ) -> Callable[[Judge], Judge]:
-    """Register a function as a check."""
+    """Register a function as a check. By default it needs the operation with which its id begins, if it is one."""
+    head = id.partition("/")[0]
+    needs = ((head,) if head in OPERATIONS else ()) if operations is None else operations
 
     def register(judge: Judge) -> Judge:
         assert id not in REGISTRY, f"two checks are called {id}"
         text = " ".join((judge.__doc__ or "").split())
         judged = _with_streams(judge, wide)
-        REGISTRY[id] = Check(id, clauses, operations, judged, applies, text, examples, grows=grows, wide=wide)
+        REGISTRY[id] = Check(id, clauses, needs, judged, applies, text, examples, grows=grows, wide=wide)
         return judge
 
     return register

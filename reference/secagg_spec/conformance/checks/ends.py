@@ -5,8 +5,6 @@ an end of its range, and everything else is drawn as usual. Of an operation that
 asks for all lengths around multiples of the number of blocks (CNF-89).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any

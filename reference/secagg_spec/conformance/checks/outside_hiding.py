@@ -4,8 +4,6 @@ Each check asks about the least and the greatest secret in a drawn order, and th
 difference between the answers and the false-alarm rate, see `outside.contrast` (CNF-59, CNF-60).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import shake_256
