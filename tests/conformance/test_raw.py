@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import rawable
 from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
-from secagg_spec.conformance.checks import REGISTRY, repairs
+from secagg_spec.conformance.checks import repairs
 from secagg_spec.conformance.reports import report
 from secagg_spec.conformance.running.expectations import Judged
 from secagg_spec.conformance.running.runner import Outcome, Settings, run
@@ -97,7 +97,7 @@ def test_what_the_adapter_repairs_is_a_failure_of_the_implementation(
     assert failure.verdict == "wrong_value"
     assert said in failure.message
     assert clause in failure.clauses
-    assert set(failure.clauses) <= set(REGISTRY[f"{operation}/raw"].clauses) - {"ADP-55", "ADP-56"}
+    assert {"ADP-55", "ADP-56"}.isdisjoint(failure.clauses)
     assert len(failure.transcript) == 1, "the smallest case is one request"
     assert failure.transcript[0].request.raw
 
