@@ -116,6 +116,8 @@ def test_what_is_seen_is_compared_at_each_end_of_the_moduli_and_for_users(
     assert failure is not None
     assert failure.verdict == "leaked"
     assert part in failure.message
+    told = (0, 1) if viewer == "server" else (1, 2)
+    assert "tells the upload of user {} from that of user {} in".format(*told) in failure.message
 
 
 @pytest.mark.requirement("ADP-43")

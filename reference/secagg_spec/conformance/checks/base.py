@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from hashlib import sha256
 from importlib import import_module
@@ -82,8 +82,9 @@ class Caller:
     """How a check asks an adapter. It keeps the transcript of the case.
 
     `cases` is the number of cases of the run; statistical checks choose their sample size by it. A check adds to
-    `limits` what a pass cannot rule out (CNF-31). With `shuffles`, messages arrive in a different order from the one
-    that the check gives (CNF-61). At `until`, a reading of `time.monotonic`, the check's share of the budget is spent.
+    `limits` what a pass cannot rule out (CNF-31). Of the operation `probed`, raw values are asked for (ADP-55). With
+    `shuffles`, messages arrive in a different order from the one that the check gives (CNF-61). At `until`, a reading
+    of `time.monotonic`, the check's share of the budget is spent.
     """
 
     connection: Connection
@@ -97,11 +98,12 @@ class Caller:
     shuffles: bool = True
     limits: list[str] = field(default_factory=list)
     until: float = math.inf
+    probed: str = ""
 
     def ask(self, op: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> Answer:
         """Ask, record the exchange, and return the answer. A broken adapter fails the check."""
         given = _shuffled(decimal(params)) if self.shuffles else decimal(params)
-        request = Request(op, given, dict(rand) if rand else None)
+        request = Request(op, given, dict(rand) if rand else None, op == self.probed)
         self.asked += 1
         try:
             answer = self.connection.ask(request)
@@ -354,6 +356,15 @@ def check(
         return judge
 
     return register
+
+
+def judge_again(chosen: Check, draw: Any, call: Caller, **changes: Any) -> None:
+    """Judge a case of another check, with other capabilities, say; the transcript is that of `call`."""
+    inner = replace(call, **changes)
+    try:
+        chosen.judge(draw, inner)
+    finally:
+        call.asked, call.by_relation, call.reason_unchecked = inner.asked, inner.by_relation, inner.reason_unchecked
 
 
 def same(what: str, got: UintArray | RealArray, want: UintArray | RealArray) -> None:

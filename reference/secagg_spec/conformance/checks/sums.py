@@ -300,7 +300,9 @@ def _contrast(watching: _Watching, seed: int, looks: int) -> None:
         return [*(part[:size].ljust(size, b"\0") for part, size in zip(parts, sizes, strict=False)), shape]
 
     shown = [*names, "the lengths of all parts"]
-    demand_hidden(watching.call, Hidden(VIEW, len(given.updates[0]), shown, seen, (), look=_LOOK, looks=looks), seed)
+    told = f"the upload of user {first} from that of user {second}"
+    hidden = Hidden(VIEW, len(given.updates[0]), shown, seen, (), look=_LOOK, looks=looks, told=told)
+    demand_hidden(watching.call, hidden, seed)
 
 
 @check("privacy/secagg.view/rounds", "ADP-46", operations=(VIEW,), examples=1)
