@@ -163,6 +163,7 @@ def test_a_premise_that_is_dropped_has_a_counterexample() -> None:
         assert fault.needed or not dropped, fault
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(check.lacking()), reason=f"the theorems are not checked here: {check.lacking()}")
 def test_the_prover_refuses_a_false_theorem_and_a_changed_statement(copy: Path) -> None:
     module = load(copy)
