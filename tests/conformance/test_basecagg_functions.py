@@ -24,6 +24,8 @@ from secagg_spec.conformance.targets.reference import adapter as reference
 from tests.conformance import narrow
 from tests.quick import QUICK, WHOLE
 
+pytestmark = pytest.mark.usefixtures("unshrunk")
+
 NAMES = tuple(basecagg_functions.VALID)
 MINE = sorted(id for id in REGISTRY if id.startswith("basecagg") and set(REGISTRY[id].operations) & set(NAMES))
 

@@ -31,3 +31,9 @@ def entry(**changed: str | None) -> str:
     """Return a good entry with changed fields; None leaves a field out."""
     fields = {**_FIELDS, **changed}
     return "[[claim]]\n" + "".join(f"{name} = {text}\n" for name, text in fields.items() if text is not None)
+
+
+def bound(**changed: str | None) -> str:
+    """Return a list with one theorem, as an entry has it; None leaves a field out."""
+    fields = {"theorem": "Quorum.quorum", "covers": "all", "digest": "0123456789abcdef", **changed}
+    return "[{ " + ", ".join(f'{name} = "{text}"' for name, text in fields.items() if text is not None) + " }]"

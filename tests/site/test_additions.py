@@ -150,6 +150,7 @@ def test_each_protocol_has_a_figure() -> None:
     assert {*first_figures.FIGURES} == {*(f"{name}.md" for name in threats.PROTOCOLS), "fedbuff.md"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", first_figures.FIGURES)
 def test_a_figure_stands_open_at_the_head_of_its_page(name: str, written: Path) -> None:
     """Behind the title and the edition, before the first words of the text: the code, and what it leaves out."""
