@@ -33,6 +33,7 @@ def test_every_claim_is_bound_to_the_theorems_that_stand_today() -> None:
 def test_a_change_of_a_claim_or_of_its_theorem_is_told(pair: tuple[entries.Claim, entries.Bound], changed: str) -> None:
     claim, one = pair
     theorem = THEOREMS[one.theorem]
+    one = dataclasses.replace(one, digest=bindings.digest(claim, one, theorem))
     if changed == "theorem":
         theorem = dataclasses.replace(theorem, statement=theorem.statement.replace("forall", "exists", 1) + " /\\ True")
     elif changed == "definition":
