@@ -299,9 +299,11 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{results.count('')} of {len(results)} mutants are refused.")
         print(f"{wrong.count('')} of {len(wrong)} wrong results in vectors are refused.")
         faults = [fault for fault in results + wrong if fault]
-    said = f"{EXAMPLES.said(EXAMPLES.write(BUILD))}\nChecked: {len(theorems())} theorems, all closed."
-    print("\n".join(faults) if faults else f"{table()}\n\n{said}")
-    return 1 if faults else 0
+    if faults:
+        print("\n".join(faults))
+        return 1
+    print(f"{table()}\n\n{EXAMPLES.said(EXAMPLES.write(BUILD))}\nChecked: {len(theorems())} theorems, all closed.")
+    return 0
 
 
 if __name__ == "__main__":

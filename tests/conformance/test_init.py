@@ -530,6 +530,16 @@ def test_whatever_a_handler_in_kotlin_returns_or_throws_is_answered(tmp_path: Pa
     ]
 
 
+@pytest.mark.slow
+def test_an_element_of_more_than_32_bits_is_an_error_in_java(tmp_path: Path) -> None:
+    chosen = started("java", tmp_path)
+    fill_in(chosen, tmp_path, "return new long[] {mask.length == 0 ? -1 : q + mask[0] + 4};")
+    masks = ["", "00000000", "01000000"]
+    lines = [Request("lightsecagg.mask", {**MASK, "mask": mask}).line(1).strip().encode() for mask in masks]
+    said = [body for _, body in answers(chosen.adapter, tmp_path, lines)]
+    assert said == ["error", {"masked": "ffffffff"}, "error"]
+
+
 LONGEST = 2**26
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from secagg_spec import cli, resources
+from secagg_spec import resources
 from secagg_spec.ledger import bindings, entries, theorems
 from secagg_spec.ledger.errors import BrokenFile
-from tests.ledger.forms import HEAD, bound, entry, load
+from tests.ledger.forms import HEAD, bound, call, entry, load
 
 BOOK = entries.load()
 THEOREMS = theorems.load()
@@ -83,15 +83,6 @@ def test_each_theorem_says_what_it_idealises_and_what_it_does_not_say() -> None:
 
 
 # The command
-
-
-def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    try:
-        code = cli.main(["claims", *arguments])
-    except SystemExit as ended:
-        code = int(ended.code or 0)
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 @pytest.mark.requirement("CLM-17", "CLM-19")

@@ -23,14 +23,13 @@ from docs.pages import (
     requirements,
     selected,
     sparse,
-    threats,
 )
 from docs.pages.common import CLAUSE_LINE, SiteError, api_name, escaped, is_public
 from tests.site.browser import Browser
 from tests.site.shell import ROOT
 from tests.site.writing import assert_written_large
 
-from secagg_spec.ledger import entries
+from secagg_spec.ledger import entries, promises
 from secagg_spec.protocols.multi_round import round as multi_round
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import Table
@@ -147,7 +146,7 @@ def test_a_place_that_is_gone_stops_the_build(tmp_path: Path, monkeypatch: pytes
 
 
 def test_each_protocol_has_a_figure() -> None:
-    assert {*first_figures.FIGURES} == {*(f"{name}.md" for name in threats.PROTOCOLS), "fedbuff.md"}
+    assert {*first_figures.FIGURES} == {*(f"{name}.md" for name in promises.PAGES), "fedbuff.md"}
 
 
 @pytest.mark.slow

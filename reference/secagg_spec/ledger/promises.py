@@ -76,8 +76,9 @@ def load(book: Ledger, path: Path | None = None, proofs: Path | None = None) -> 
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
         raise BrokenFile(f"{path.name}: cannot be read: {error}") from None
     found = [_promise(path.name, entry) for entry in entries]
+    known = theorems.load(proofs)
     for promise in found:
-        _check_names(path.name, promise, book, theorems.load(proofs))
+        _check_names(path.name, promise, book, known)
     ordered = [promise for page in PAGES for promise in _of_page(path.name, page, found)]
     for promise in found:
         if promise.page not in PAGES:

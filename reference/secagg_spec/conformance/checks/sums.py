@@ -300,8 +300,8 @@ def _contrast(watching: _Watching, seed: int, looks: int) -> None:
         return [*(part[:size].ljust(size, b"\0") for part, size in zip(parts, sizes, strict=False)), shape]
 
     shown = [*names, "the lengths of all parts"]
-    told = f"the upload of user {first} from that of user {second}"
-    hidden = Hidden(VIEW, len(given.updates[0]), shown, seen, (), look=_LOOK, looks=looks, told=told)
+    apart = f"the upload of user {first} from that of user {second}"
+    hidden = Hidden(VIEW, len(given.updates[0]), shown, seen, (), look=_LOOK, looks=looks, apart=apart)
     demand_hidden(watching.call, hidden, seed)
 
 
