@@ -37,6 +37,7 @@ from docs.pages import (
     proofs,
     requirements,
     targets,
+    theorems,
     versions,
     watch,
 )
@@ -53,6 +54,7 @@ WRITERS = (
     errata.write_errata,
     papers.write_papers,
     proofs.write_proofs,
+    theorems.write_theorems,
     targets.write_released,
     experiments.write_experiments,
     benchmarks.write_benchmarks,

@@ -7,19 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from secagg_spec import cli, resources
+from secagg_spec import resources
 from secagg_spec.ledger import entries
-from tests.ledger.forms import HEAD, entry
-
-
-def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Run the command in this process; return its exit code and what it printed."""
-    try:
-        code = cli.main(["claims", *arguments])
-    except SystemExit as ended:
-        code = int(ended.code or 0)
-    out, err = capsys.readouterr()
-    return code, out, err
+from tests.ledger.forms import HEAD, call, entry
 
 
 @pytest.mark.slow

@@ -59,6 +59,7 @@ def others(path: Path) -> set[str]:
     return {name.partition(".")[0] for name in imported(path)} - {*sys.stdlib_module_names, *HERE}
 
 
+@pytest.mark.slow
 def test_the_extra_that_is_named_has_the_package() -> None:
     for module in sorted({name for path in FILES for name in others(path)}):
         command = re.fullmatch(r"pip install (?:'secagg-spec\[([a-z]+)\]'|secagg-spec)", extras.install(module))

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from docs.pages import differences, excerpts, first_figures, requirements, selected, sparse, versions
+from docs.pages import differences, excerpts, first_figures, requirements, selected, sparse, theorems, trust, versions
 from docs.pages.common import ERRATA, REQUIREMENTS, SiteError, claims_book, count, escaped, relative
 from docs.pages.errata import wrong
 from docs.pages.markup import badge
@@ -18,7 +18,7 @@ from docs.pages.requirements import KINDS
 from docs.pages.watch import flows
 from secagg_spec import history
 from secagg_spec.conformance.mutants import catalogue as mutants
-from secagg_spec.ledger import entries
+from secagg_spec.ledger import entries, promises
 from secagg_spec.ledger.entries import Claim
 from secagg_spec.resources import PAGES
 
@@ -35,7 +35,7 @@ def write(out: Path) -> None:
     for name in PAGES:
         page = out / "spec" / name
         text = Text(page.read_text(encoding="utf-8"), name)
-        for addition in (_edition, _figure, _pictures, _differences, _excerpts):
+        for addition in (_edition, _figure, _pictures, _differences, _excerpts, _promises):
             addition(text)
         _decided(text, tables)
         _errata(text, found)
@@ -140,6 +140,12 @@ def _excerpts(text: Text) -> None:
         text.add(text.only(start), excerpts.excerpt(names, f"spec/{text.name}"))
 
 
+def _promises(text: Text) -> None:
+    page = text.name.removesuffix(".md")
+    if page in promises.PAGES:
+        text.add(text.only("| what holds | for |"), trust.machine_checked(page).splitlines(), inside=False)
+
+
 def _decided(text: Text, tables: Mapping[str, requirements.Table]) -> None:
     for at, clause in text.clauses():
         text.add(at, decided(clause, tables, f"spec/{text.name}"))
@@ -152,6 +158,10 @@ def decided(clause: str, tables: Mapping[str, requirements.Table], page: str) ->
     listed = [f"    {kind}: {', '.join(found)}.\n" for kind, found in names.items() if found]
     reason = mutants.unbreakable().get(clause)
     listed += [f"    No mutant: {escaped(reason)}\n"] if reason else []
+    carried = theorems.of_clause(clause)
+    if carried:
+        counts += f", {count(carried, 'theorem')}"
+        listed.append(f"    Theorems: {', '.join(trust.linked(name, page) for name in carried)}.\n")
     counts = f"{later}; {counts}" if (later := versions.since(versions.book(), clause)) else counts
     target = f"{relative(REQUIREMENTS, page)}#{clause.lower()}"
     return [

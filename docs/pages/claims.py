@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
+from docs.pages import theorems
 from docs.pages.common import CLAIMS, ERRATA, INDEX, claims_book, relative, write
 from docs.pages.markup import (
     badge,
@@ -142,6 +143,7 @@ def entry(claim: Claim) -> str:
         "evidence": evidence(claim, CLAIMS),
         "method": _method(claim),
         "scope": plain(claim.scope, CLAIMS),
+        "theorems": theorems.carrying(claim, CLAIMS),
         "clauses": listed(claim.clauses, CLAIMS),
     }
     return (

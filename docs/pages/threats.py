@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 from docs.pages.common import ROOT, SiteError
+from secagg_spec.ledger.promises import PAGES
 
 PAGE = "explanation/threat-models.md"
-PROTOCOLS = ("secagg", "lightsecagg", "basecagg", "basa", "heterosag", "multi-round")
-"""The pages of the text, in the order of the comparison."""
 _TITLE = re.compile(r"\A# (.+)")
 _TABLE = re.compile(r"^## 1\. Scope\n.*?^(\| what holds \| for \|\n(?:\|[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
 _PLACE = re.compile(r"\]\((?![a-z]+:)(.)")
@@ -22,7 +21,7 @@ def threat_models() -> str:
     SiteError
         A page of the text has no such table in its section 1.
     """
-    return "\n".join(_section(name) for name in PROTOCOLS)
+    return "\n".join(_section(name) for name in PAGES)
 
 
 def _section(name: str) -> str:

@@ -14,7 +14,7 @@ Definition masked k : G := v k + b k + \sum_(j < P | (k < j)%N) m k j - \sum_(i 
 Lemma rearrange (c e x y z : G) : c + e + (x + y) - z - e - y = c + (x - z).
 Proof. by rewrite (addrC c e) -(addrA e c) -(addrA e) [e + _]addrC addrK addrAC addrA addrK -addrA. Qed.
 
-(* Carries BAA-20, BASA-EQ4. *)
+(* Carries BAA-20, UNI-BASASETTLE. *)
 Theorem basa_correct :
   \sum_(k in A) (masked k - b k - \sum_(j | (j \notin A) && (k < j)%N) m k j) = \sum_(k in A) v k.
 Proof.

@@ -130,7 +130,7 @@ Definition open_view (v : input G P) (r : secret G P) :=
   ([ffun k => if k \in Up then upload A v r k else 0], [ffun k => if k \in C then r.1 k else 0], r.2,
    [ffun k => if k \in C then v k else 0]).
 
-(* Carries BAA-21, UNI-BASASETTLE. *)
+(* Carries BAA-21, UNI-FAILED, UNI-BASASETTLE. *)
 Theorem basa_open : learns_exactly open_view (fun v => [ffun k => if k \in C then v k else 0]).
 Proof.
 split=> [|v v' r r' [_ _ _]] //; apply: hides_by_moving => v v' /ffunP own.

@@ -46,7 +46,7 @@ apply: (@roots_geq_poly_eq0 _ p [seq a j | j <- enum A]).
 Qed.
 
 (* MDS-05: any U shares, or more, determine what was encoded. *)
-(* Carries MDS-04, MDS-05, BAS-ONESHOT. *)
+(* Carries MDS-04, MDS-05, BAS-EQ6, BAS-ONESHOT. *)
 Theorem recovery U L (M M' : 'M[F]_(U, L)) (A : {set 'I_N}) :
   (U <= #|A|)%N -> (forall j, j \in A -> share M j = share M' j) -> M = M'.
 Proof.

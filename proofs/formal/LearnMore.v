@@ -5,7 +5,7 @@ Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive
 Import GRing.Theory. Local Open Scope ring_scope.
 
 (* Before a surviving set is announced nothing is learned of honest inputs. *)
-(* Carries LSA-17, UNI-FAILED. *)
+(* Carries LSA-02, MDS-10, UNI-FAILED. *)
 Theorem unannounced (F : finFieldType) N K T L d (a : 'I_N -> F) (lay : {linear 'rV[F]_d -> 'M[F]_(K, L)}) w (W Q C : {set 'I_N}) :
   injective a -> (forall j, a j != 0) -> (#|C| <= T)%N -> (T <= N)%N ->
   hides (view (T := T) a lay w W set0 Q C) (fun x => [ffun i => if i \in C then x i else 0]).

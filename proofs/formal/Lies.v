@@ -23,7 +23,7 @@ Definition pair_out (dropped : rel 'I_H) i := D <= #|[set j | dropped j i]|.
 Definition sum_out dropped (S : {set 'I_H}) := forall i, if i \in S then self_out dropped i else pair_out dropped i.
 
 (* No user loses both masks, when 2t > N + c. *)
-(* Carries SAG-20, SAG-22, SAG-50, UNI-LIES. *)
+(* Carries SAG-20, UNI-LIES. *)
 Theorem no_single_input dropped i : N + c < 2 * t -> ~ (self_out dropped i /\ pair_out dropped i).
 Proof.
 move=> big []; rewrite /self_out /pair_out (_ : [set j | ~~ dropped j i] = ~: [set j | dropped j i]); last first.

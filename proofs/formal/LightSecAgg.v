@@ -122,7 +122,7 @@ congr (_, _, _, _); apply/ffunP.
 Qed.
 
 (* The server with at most T users learns nothing else, whatever W, U1 and Q are. *)
-(* Carries MDS-10, LSA-13, BAS-TPRIV. *)
+(* Carries MDS-10, LSA-02, LSA-08, BAS-TPRIV, UNI-FAILED. *)
 Theorem lightsecagg_hides : (#|C| <= T)%N -> (T <= N)%N -> hides view allowed.
 Proof.
 move=> leC leT; apply: quiet_hides; have [psi [quiet psi0 psiS]] := quiet_noise leC leT.

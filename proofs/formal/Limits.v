@@ -68,7 +68,7 @@ have -> : delta_mx 0 i - delta_mx 0 j = ind (i |: [set l in s]) - ind (j |: [set
 by apply: spannedB; apply: spanned_set; apply: card; rewrite eqxx ?orbT.
 Qed.
 
-(* Carries MRA-10, MRS-REM2A, MRS-REM11. *)
+(* Carries MRA-17, MRS-REM2A, MRS-REM11. *)
 Theorem random_selection_leaks i : recoverable log i.
 Proof.
 have [A iA cA] : exists2 A : {set 'I_N}, i \in A & #|A| = K.
@@ -169,7 +169,7 @@ by have /rowP /(_ ord0) /eqP := inj _ _ same; rewrite !mxE eq_sym oner_eq0.
 Qed.
 
 (* secagg_exactly, lightsecagg_exactly, basa_exactly: the uploads of those in the sum came.  None comes out without. *)
-(* Carries SAG-16. *)
+(* Carries SAG-17. *)
 Theorem uploads_needed (G : finZmodType) (g : G) : g != 0 ->
   ~ tells (SecAggPrivacy.view (G := G) (N := 1) (fun=> predT) set0 setT set0) (SecAggPrivacy.allowed (fun=> predT) setT set0).
 Proof.

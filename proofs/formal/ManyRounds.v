@@ -33,7 +33,7 @@ End Rounds.
 
 (* SecAgg on the complete graph, over J rounds: inputs may change from round to round, or not; U2, U3 and C are those of the
    round.  The server learns exactly the sums that were answered, and what colluders know. *)
-(* Carries HSA-29, MRA-27, UNI-CELLS, UNI-BATCHES. *)
+(* Carries SAG-12, SAG-24, MRA-27, UNI-CELLS, UNI-BATCHES. *)
 Theorem secagg_rounds (G : finZmodType) N J (U2 U3 C : 'I_J -> {set 'I_N}) (S : Type) (x : 'I_J -> S -> input G N) :
   (forall t, U3 t \subset U2 t) ->
   learns_exactly (views (fun t s => view (@complete N) (U2 t) (U3 t) (C t) (x t s)))

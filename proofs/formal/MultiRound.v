@@ -18,7 +18,7 @@ Lemma constant (z : 'rV[F]_J) i i' : batch i = batch i' -> (z *m P) 0 i = (z *m 
 Proof. by move=> same; rewrite !mxE; apply: eq_bigr => t _; rewrite (whole t same). Qed.
 
 (* So in a combination that is not zero are at least as many users as the smallest batch has: weak privacy. *)
-(* Carries MRA-02, MRA-12, MRS-THM1P, MRS-REM1, UNI-BATCHES. *)
+(* Carries MRA-02, MRA-13, UNI-BATCHES, MRS-REM1, MRS-THM1P. *)
 Theorem batches_hold T (z : 'rV[F]_J) :
   (forall i, (T <= #|[set i' | batch i' == batch i]|)%N) -> z *m P != 0 ->
   (T <= #|[set i | (z *m P) 0%R i != 0%R]|)%N.
@@ -28,7 +28,7 @@ by apply/subsetP => i'; rewrite !inE => /eqP same; rewrite (constant z same).
 Qed.
 
 (* No user is recoverable when nobody is alone in a batch, however many rounds there are. *)
-(* Carries MRA-10, MRA-21, MRS-THM1P, UNI-BATCHES. *)
+(* Carries MRA-21, UNI-BATCHES, MRS-THM1P. *)
 Corollary nobody_recoverable i : (exists2 i', i' != i & batch i' = batch i) -> ~ recoverable i.
 Proof.
 move=> [i' ne same] [z e]; have := constant z same.
@@ -37,7 +37,7 @@ Qed.
 End Batches.
 
 (* The converse, for any way to choose: all users are recoverable exactly when the log has rank N. *)
-(* Carries MRA-10, MRS-REM2A, MRS-REM11. *)
+(* Carries MRS-REM2A, MRS-REM11. *)
 Theorem full_rank : row_full P <-> forall i, recoverable i.
 Proof.
 split=> [full i|all]; first by exists (delta_mx 0 i *m pinvmx P); rewrite mulmxKpV // submx_full.

@@ -4,7 +4,7 @@ Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive
 
 (* Of N users only those of C sign more than one set; at most T are in C.  When W of its members sign each of two different
    sets, 2W <= N + T. *)
-(* Carries LSA-19, LSA-26, UNI-QUORUM. *)
+(* Carries LSA-19, LSA-26, SAG-50, SAG-60, BSA-37, UNI-QUORUM. *)
 Theorem quorum (N W T : nat) (C S1 S2 : {set 'I_N}) :
   #|C| <= T -> W <= #|S1| -> W <= #|S2| -> (forall i, i \in S1 -> i \in S2 -> i \in C) -> 2 * W <= N + T.
 Proof.
@@ -14,7 +14,7 @@ by rewrite (leq_trans _ leC) // subset_leq_card //; apply/subsetP => i /setIP[];
 Qed.
 
 (* And when 2W <= N + T it can happen: T < W <= N. *)
-(* Carries LSA-19, UNI-QUORUM. *)
+(* Carries LSA-19, SAG-50, BSA-37, UNI-QUORUM. *)
 Theorem quorum_tight (N W T : nat) : T < W <= N -> 2 * W <= N + T ->
   exists C S1 S2 : {set 'I_N}, [/\ #|C| <= T, #|S1| = W, #|S2| = W, S1 != S2 & S1 :&: S2 \subset C].
 Proof.

@@ -37,7 +37,7 @@ by rewrite (leq_trans _ few) // subset_leq_card // subsetIr.
 Qed.
 
 (* A user that is in one of two sums alone is isolated. *)
-(* Carries HSA-27, MRA-21, UNI-CELLS, UNI-BATCHES, UNI-BASAREUSE. *)
+(* Carries HSA-27, MRA-21, BAA-27, UNI-BASAREUSE, UNI-CELLS, UNI-BATCHES. *)
 Theorem isolated (x : 'I_N -> G) t u i : i \notin S u -> S t = i |: S u -> \sum_(k in S t) x k - \sum_(k in S u) x k = x i.
 Proof. by move=> iS ->; rewrite big_setU1 //= addrK. Qed.
 End Rounds.

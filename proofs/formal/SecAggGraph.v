@@ -71,7 +71,7 @@ by apply: connect1; rewrite /edge iH jH /complete ne.
 Qed.
 
 (* On the complete graph it is always the sum. *)
-(* Carries SAG-01, UNI-COMPONENTS. *)
+(* Carries SAG-24, UNI-COMPONENTS. *)
 Corollary complete_graph (G : finZmodType) N (U2 U3 C : {set 'I_N}) : U3 \subset U2 ->
   learns_exactly (view (G := G) (@complete N) U2 U3 C) (only_sum U3 C).
 Proof.
@@ -84,7 +84,7 @@ Qed.
 
 (* Before the survivors are announced nothing is learned of honest inputs: no self mask is known, even when all masks of pairs
    are. *)
-(* Carries SAG-18, UNI-FAILED. *)
+(* Carries SAG-12, UNI-FAILED. *)
 Corollary unannounced (G : finZmodType) N (nb : rel 'I_N) (U2 C : {set 'I_N}) : symmetric nb ->
   hides (view (G := G) nb U2 set0 C) (own C).
 Proof.

@@ -94,7 +94,7 @@ by rewrite -{1}[enc (g + d)](subrK (enc g)) [_ + enc g]addrC shareP psiP ?addr0.
 Qed.
 
 (* With fewer than t colluding holders of each honest user, nothing but the component sums is learned, for any users that answer. *)
-(* Carries SAG-10, SAG-24, SHM-12, UNI-COMPONENTS, BAS-DELAY. *)
+(* Carries SAG-10, SAG-24, SHM-12, BAS-DELAY, UNI-COMPONENTS, UNI-FAILED. *)
 Theorem threshold_hides : (p <= N)%N -> (forall i, i \in U2 -> i \notin C -> (#|holders i C| <= p)%N) ->
   hides view (SecAggPrivacy.allowed nb U3 C).
 Proof.

@@ -1,16 +1,18 @@
 """Builds the machine-checked proofs, refuses gaps, compares their statements with what is stored, and plants mutants.
 
 check.py             build in build/formal, compare, and print which clause and claim each theorem carries
-check.py --mutants   and see that each mutant of mutants.toml is refused
+check.py --mutants   and see that each mutant of mutants.toml is refused, and each kind of vector with a wrong result
 check.py --write     store statements.txt again
 check.py --if-there  without a prover, say so and end with 0
 
-Exit codes: 0 right, 1 a fault, 77 no prover. The theorems and what they carry stand in theorems.toml.
+Exit codes: 0 right, 1 a fault, 77 no prover. The theorems and the clauses that they carry stand in theorems.toml, the
+claims in the ledger, spec/claims.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -21,10 +23,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[1] / "build" / "formal"
+LEDGER = HERE.parents[1] / "spec" / "claims"
+"""The claims: their entries name the theorems that carry a part of them."""
 PACKAGES = "coq libcoq-mathcomp-fingroup libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics"
 """The prover, as Debian names it; .ci/run reads this line."""
 INSTALL = f"On Debian 12: apt-get install -y --no-install-recommends {PACKAGES}"
@@ -39,9 +44,23 @@ FORBIDDEN = re.compile(
 """What no file may hold outside comments: what leaves a gap, or loosens what the prover checks."""
 
 
+def _examples() -> ModuleType:
+    """Load examples.py, which need not be on the path."""
+    found = importlib.util.spec_from_file_location("formal_examples", HERE / "examples.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+EXAMPLES = _examples()
+"""What writes the examples from vectors."""
+
+
 @dataclass(frozen=True)
 class Theorem:
-    """A theorem: its file, its name, the definitions that it rests on, and what it carries."""
+    """A theorem: its file, its name, the definitions that it rests on, what it carries, idealises and does not say."""
 
     file: str
     name: str
@@ -50,6 +69,7 @@ class Theorem:
     clauses: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
     idealises: str = ""
+    unsaid: str = ""
 
     @property
     def full_name(self) -> str:
@@ -71,14 +91,27 @@ class Mutant:
 
 
 def theorems() -> list[Theorem]:
-    """Return the table of theorems, in the order of the files."""
-    table = []
+    """Return the table of theorems, in the order of the files, with the claims of the ledger that name each."""
+    table, carried = [], claims()
     for entry in _read("theorems.toml")["theorem"]:
+        name = f"{entry['file']}.{entry['name']}"
+        if "claims" in entry:
+            raise ValueError(f"theorems.toml: {name}: the claims that name a theorem stand in spec/claims, as `formal`")
         fields: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
         }
-        table.append(Theorem(**fields))
+        table.append(Theorem(**fields, claims=tuple(carried.get(name, ()))))
     return table
+
+
+def claims() -> dict[str, list[str]]:
+    """Return the claims of the ledger that name each theorem."""
+    carried: dict[str, list[str]] = {}
+    for path in sorted(LEDGER.glob("*.toml")):
+        for claim in tomllib.loads(path.read_text(encoding="utf-8"))["claim"]:
+            for bound in claim.get("formal", ()):
+                carried.setdefault(bound["theorem"], []).append(claim["id"])
+    return carried
 
 
 def idealised() -> dict[str, str]:
@@ -138,11 +171,15 @@ def gaps() -> list[str]:
 def questions() -> tuple[str, str]:
     """Return two files for the prover: one that prints the statements, one that asks on what each theorem rests."""
     table = theorems()
-    head = f"{LIBRARIES}\nFrom secagg Require {' '.join(files())}.\nSet Printing Width 110.\n"
+    head = f"{LIBRARIES}\nFrom secagg Require {' '.join([*files(), *EXAMPLES.FILES])}.\nSet Printing Width 110.\n"
     known = dict.fromkeys(name for theorem in table for name in theorem.definitions)
     shown = [f"Print secagg.{name}." for name in known] + [f"Check {theorem.full_name}." for theorem in table]
-    closed = [f"Print Assumptions {theorem.full_name}." for theorem in table]
+    closed = [f"Print Assumptions {name}." for name in (*(t.full_name for t in table), *_all_examples())]
     return head + "\n".join(shown) + "\n", head + "\n".join(closed) + "\n"
+
+
+def _all_examples() -> list[str]:
+    return [f"{name}.examples" for name in EXAMPLES.FILES]
 
 
 def lacking() -> str:
@@ -164,11 +201,12 @@ def coqc(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def build() -> list[str]:
-    """Build all files in a new folder, and return the faults: at most the first one of the prover."""
+    """Build all files in a new folder, the examples last, and return the faults: at most the first of the prover."""
     shutil.rmtree(BUILD, ignore_errors=True)
     shutil.copytree(HERE, BUILD, ignore=lambda _, names: [name for name in names if not name.endswith(".v")])
+    EXAMPLES.write(BUILD)
     with ThreadPoolExecutor(2) as pool:
-        for level in levels():
+        for level in [*levels(), list(EXAMPLES.FILES)]:
             for name, ran in zip(level, pool.map(lambda name: coqc(name, BUILD), level), strict=True):
                 if ran.returncode:
                     return [f"{name}.v: {ran.stderr.strip()[-1500:]}"]
@@ -193,10 +231,23 @@ def refused(mutant: Mutant) -> str:
         for path in BUILD.glob("*.vo"):
             shutil.copy(path, folder)
         (Path(folder) / f"{mutant.file}.v").write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
-        for name in files()[files().index(mutant.file) :]:
+        EXAMPLES.write(Path(folder))
+        for name in [*files()[files().index(mutant.file) :], *EXAMPLES.FILES]:
             if coqc(name, Path(folder)).returncode:
                 return ""
     return f"{mutant.file}.v: the prover takes {mutant.new!r} in place of {mutant.old!r}"
+
+
+def spoilt(operation: str) -> str:
+    """Return "" when the prover refuses a wrong result in the first example of an operation, else what is wrong."""
+    with tempfile.TemporaryDirectory() as folder:
+        for path in BUILD.glob("*.vo"):
+            shutil.copy(path, folder)
+        EXAMPLES.write(Path(folder), operation)
+        for name, (_, families) in EXAMPLES.FILES.items():
+            if operation in families and coqc(name, Path(folder)).returncode:
+                return ""
+    return f"{operation}: the prover takes a wrong result"
 
 
 def statements(stored: Path, *, write: bool) -> list[str]:
@@ -204,9 +255,9 @@ def statements(stored: Path, *, write: bool) -> list[str]:
     shown, closed = questions()
     printed, rests = ask("Statements", shown), ask("Assumptions", closed)
     faults = []
-    count, proved = len(theorems()), rests.count("Closed under the global context")
+    count, proved = len(theorems()) + len(EXAMPLES.FILES), rests.count("Closed under the global context")
     if proved != count or "Axioms:" in rests:
-        faults.append(f"{proved} of {count} theorems are closed:\n{rests}")
+        faults.append(f"{proved} of {count} theorems, and files of examples, are closed:\n{rests}")
     if write:
         stored.write_text(printed, encoding="utf-8")
     elif printed != stored.read_text(encoding="utf-8"):
@@ -244,10 +295,15 @@ def main(arguments: list[str] | None = None) -> int:
     if not faults and chosen.mutants:
         with ThreadPoolExecutor(2) as pool:
             results = list(pool.map(refused, mutants()))
+            wrong = list(pool.map(spoilt, EXAMPLES.operations()))
         print(f"{results.count('')} of {len(results)} mutants are refused.")
-        faults = [fault for fault in results if fault]
-    print("\n".join(faults) if faults else f"{table()}\n\nChecked: {len(theorems())} theorems, all closed.")
-    return 1 if faults else 0
+        print(f"{wrong.count('')} of {len(wrong)} wrong results in vectors are refused.")
+        faults = [fault for fault in results + wrong if fault]
+    if faults:
+        print("\n".join(faults))
+        return 1
+    print(f"{table()}\n\n{EXAMPLES.said(EXAMPLES.write(BUILD))}\nChecked: {len(theorems())} theorems, all closed.")
+    return 0
 
 
 if __name__ == "__main__":

@@ -9,15 +9,13 @@ import os
 import signal
 import sys
 import textwrap
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from itertools import groupby
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
-from secagg_spec import __version__
+from secagg_spec import __version__, signals
 from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.errors import ParameterError, ProtocolError, UsageError
 
@@ -58,14 +56,6 @@ _USUAL = """The usual commands (secagg-spec --help lists all):
   secagg-spec explain LSA-09                    what an id of the text means
   secagg-spec simulate lightsecagg --users 8    watch a round
   secagg-spec privacy lightsecagg               who learns what"""
-
-
-class Terminated(KeyboardInterrupt):
-    """A signal asked the process to end. Handled like a keyboard interrupt, to close connections on the way out."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
 
 
 class _Once(argparse.Action):
@@ -155,19 +145,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     command = given[0] if given else ""
     try:
-        with _signals():
+        with signals.raised():
             options = _parsed(given)
             code: int = options.run(options)
             sys.stdout.flush()
     except (ParameterError, ProtocolError, UsageError) as error:
         print(f"secagg-spec {shown(command, _LINE)}: {shown(str(error), _LINE)}", file=sys.stderr)
         return 2
-    except Terminated as ended:
-        print(f"ended by {signal.Signals(ended.number).name}", file=sys.stderr)
-        return 128 + ended.number
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as ended:
+        number = ended.number if isinstance(ended, signals.Terminated) else signal.SIGINT
+        name = signal.Signals(number).name
+        print("interrupted" if number == signal.SIGINT else f"ended by {name}", file=sys.stderr)
+        return 128 + int(number)
     except BrokenPipeError:
         sys.stderr.close()
         return 141
@@ -191,55 +180,6 @@ def _write_no_more() -> None:
     """Discard what standard output still buffers: flushing it at exit would fail again."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@contextlib.contextmanager
-def _signals() -> Iterator[None]:
-    """Raise `Terminated` on SIGTERM and SIGHUP inside this context.
-
-    Python drops what a handler raises while it runs a callback, such as one of the garbage collector. The signal is
-    then sent again a moment later, and so is an interrupt.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    given = {number: signal.getsignal(number) for number in numbers}
-    before = {number: handler for number, handler in given.items() if handler not in (signal.SIG_IGN, None)}
-    dropped = sys.unraisablehook
-    for number in before:
-        signal.signal(number, _terminate)
-    sys.unraisablehook = lambda met: None if _sent_again(met.exc_value) else dropped(met)
-    try:
-        yield
-    finally:
-        sys.unraisablehook = dropped
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _sent_again(error: BaseException | None) -> bool:
-    """Send the signal again that raised an exception, if one did, and return whether one did."""
-    if not isinstance(error, KeyboardInterrupt):
-        return False
-    number = error.number if isinstance(error, Terminated) else signal.SIGINT
-    later = threading.Timer(0.01, _send, (number,))
-    later.daemon = True
-    later.start()
-    return True
-
-
-def _send(number: int) -> None:
-    """Send a signal to the main thread, which may be asleep."""
-    main = threading.main_thread().ident
-    if hasattr(signal, "pthread_kill") and main is not None:
-        signal.pthread_kill(main, number)
-    else:
-        signal.raise_signal(number)
-
-
-def _terminate(number: int, frame: FrameType | None) -> NoReturn:
-    raise Terminated(number)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Small implementations with conventions of their own, each right, and each with a twin that is wrong.
 
-None of them follows the protocols of the text. Each is written as a stranger would: it declares what it is, and does
-not repair anything.
+None of them follows the protocols of the text. Each is written as a stranger would: it declares what it is, and repairs
+nothing, but one, which gives raw values.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from secagg_spec.conformance.sdk.secagg_adapter import (
     check_drop,
     element_bytes,
     pack,
+    repaired,
     unpack,
     unpack_reals,
 )
@@ -567,6 +568,20 @@ def mersenne_127(wrong: bool) -> Adapter:
     return adapter
 
 
+def repairing(wrong: bool) -> Adapter:
+    """Its adapter reduces sums, and gives them raw as well. Wrong: the server adds up without a reduction."""
+    adapter = Adapter("repaired", "1", randomness="none")
+
+    @adapter.operation("secagg.sum", raw=["sum"], **NOBODY_MAY_LEAVE)
+    def total(R: str, N: int, t: int, updates: list[str], drop: dict[str, list[int]]) -> dict[str, Any]:
+        modulus, rows = int(R), opened(R, N, t, updates, drop)
+        given = [sum(column) if wrong else sum(column) % modulus for column in zip(*rows, strict=True)]
+        answer = pack([value % modulus for value in given], element_bytes(modulus))
+        return {"sum": repaired(answer, given), "contributors": [*range(N)]}
+
+    return adapter
+
+
 FOREIGN = [
     Foreign("mersenne-127", mersenne_127, "field.multiply/exact"),
     Foreign("modulo-2-64", modulo_2_64, "privacy/secagg.view/contrast"),
@@ -585,5 +600,6 @@ FOREIGN = [
     Foreign("short-secrets", short_secrets, "shamir/any-shares"),
     Foreign("short-keys", short_keys, "prg.expand/distinct"),
     Foreign("blocks", blocks, "prg.expand/long"),
+    Foreign("repairing", repairing, "secagg.sum/raw"),
     Foreign("base64-inside", base64_inside, "pair.seal/another-user"),
 ]

@@ -46,6 +46,7 @@ def judged(adapter: Adapter, budget: float) -> dict[str, Outcome]:
     return {outcome.check.id: outcome for outcome in found if outcome.verdict != "unsupported"}
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-84", "CNF-75")
 @pytest.mark.parametrize("name", FIELD)
 def test_a_slow_operation_takes_no_time_from_the_others(name: str) -> None:

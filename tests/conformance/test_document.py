@@ -268,6 +268,7 @@ def test_the_files_are_written_also_when_standard_output_is_full(tmp_path: Path)
     assert document.load(path)["footer"]["failed"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-03")
 def test_passes_whose_reason_was_not_checked_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     conform(tmp_path, "other-code")
@@ -283,6 +284,7 @@ def test_a_run_that_is_ended_before_anything_was_judged_has_a_page(tmp_path: Pat
     assert "It was not judged." in page.html(body)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-08")
 def test_a_report_with_two_targets_of_one_name_is_refused(tmp_path: Path) -> None:
     conform(tmp_path, "none")

@@ -461,6 +461,7 @@ def test_a_diff_shows_what_changes(module: ModuleType) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_every_mutant_fits_the_source_and_says_all_that_is_needed() -> None:
     assert list(engine.faults()) == []
     assert any(mutant.edits for mutant in mutants.load().values())

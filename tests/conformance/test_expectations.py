@@ -192,6 +192,7 @@ adapter.run()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-80")
 def test_a_run_with_its_baseline_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     adapter, baseline = tmp_path / "adapter.py", tmp_path / "expectations.toml"

@@ -14,6 +14,8 @@ from secagg_spec import cli, resources
 from secagg_spec.conformance.adapter import connection
 from secagg_spec.conformance.running.runner import Settings
 
+pytestmark = pytest.mark.usefixtures("unshrunk")
+
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
 ROW = re.compile(r"^\| `(?P<fault>[a-z0-9-]+)` \| (?P<about>[^|]+) \| (?P<verdict>[^|]+) \|$", re.MULTILINE)
 PATTERNS = {"lies": "adapter/un*", "64-kib-line": "adapter/long-line"}

@@ -11,8 +11,10 @@ from hypothesis.errors import NoSuchExample
 from secagg_spec.conformance.adapter.capabilities import Capabilities, greet
 from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.checks import REGISTRY
-from secagg_spec.conformance.checks.faults import DERIVED, REFUSALS, Refusals, Rule
+from secagg_spec.conformance.checks.faults import DERIVED, REFUSALS, Refusals, Rule, built
+from secagg_spec.conformance.checks.scripts import Fault
 from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
+from secagg_spec.conformance.sessions.choices import any_of
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.targets.reference.scripts import entries_of
 from tests.quick import one_in
@@ -57,7 +59,7 @@ def missing(refusals: Refusals, caps: Capabilities, most: int) -> set[str]:
 def _draws(refusals: Refusals, rule: Rule, caps: Capabilities, most: int) -> bool:
     @st.composite
     def drawn(draw: st.DrawFn) -> bool:
-        return rule.build(draw, refusals.session(draw, caps, **rule.given)) is not None
+        return bool(built(rule.build, draw, refusals.session(draw, caps, **rule.given)))
 
     settings = hypothesis.settings(
         max_examples=most,
@@ -92,7 +94,8 @@ def test_the_right_entries_are_those_of_the_reference(party: str, caps: Capabili
 
 def test_a_rule_that_never_draws_a_fault_is_found(caps: Capabilities) -> None:
     known = REFUSALS["lightsecagg.server"]
-    rules = {"bytes": known.rules["bytes"], "never": Rule(lambda draw, session: None, (), {}, shared=False)}
+    never = Rule(lambda draw, session: any_of(draw, list[Fault]()), (), {}, shared=False)
+    rules = {"bytes": known.rules["bytes"], "never": never}
     broken = object.__new__(Refusals)
     vars(broken).update({**vars(known), "rules": rules})
     assert missing(broken, caps, 10) == {"never"}

@@ -40,6 +40,8 @@ from tests.conformance.foreign import (
 )
 from tests.quick import one_in
 
+pytestmark = pytest.mark.usefixtures("unshrunk")
+
 
 def outcomes(adapter: Adapter, pattern: str | None = None, cases: int = 40) -> dict[str, Outcome]:
     """Judge an adapter in this process, by vectors too, and return what ran."""
@@ -116,6 +118,8 @@ def test_what_is_seen_is_compared_at_each_end_of_the_moduli_and_for_users(
     assert failure is not None
     assert failure.verdict == "leaked"
     assert part in failure.message
+    told = (0, 1) if viewer == "server" else (1, 2)
+    assert "tells the upload of user {} from that of user {} in".format(*told) in failure.message
 
 
 @pytest.mark.requirement("ADP-43")
@@ -131,6 +135,7 @@ def test_a_message_more_for_some_updates_is_seen() -> None:
     assert "the lengths of all parts" in failure.message
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("ADP-43")
 def test_of_a_large_view_it_is_said_what_was_compared() -> None:
     def play(R: int, rows: list[list[int]], drop: Mapping[str, list[int]]) -> Played:
@@ -187,6 +192,7 @@ def test_a_round_that_is_counted_in_a_byte_is_met(monkeypatch: pytest.MonkeyPatc
     assert found.note.startswith("only 2 rounds of 300 were played")
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("ADP-44")
 def test_what_cannot_be_said_is_counted_apart() -> None:
     found = outcomes(availability(False))
@@ -296,6 +302,7 @@ def test_the_line_of_counts_says_how_much_cannot_be_expressed() -> None:
     assert ", 5 cases cannot be expressed" in report.summary(target)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("ADP-07")
 def test_a_set_that_the_text_forbids_is_left_out_and_the_others_are_judged() -> None:
     adapter = Adapter("wide", "1")
@@ -347,6 +354,7 @@ def test_keys_that_come_out_although_nobody_dropped_are_told() -> None:
 WIDE = ("field.add", "field.multiply", "field.matmul", "mds.encode", "quantizer.quantize", "prg.expand")
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("MOD-01", "MOD-03", "MOD-04", "MOD-05", "MDS-04", "MDS-05", "QNT-03", "QNT-06", "PRG-04")
 def test_the_reference_with_large_moduli_has_no_failure() -> None:
     found = outcomes(wide.build(), cases=8)

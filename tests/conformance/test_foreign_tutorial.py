@@ -82,6 +82,7 @@ def played(folder: Path, *, all_of_it: bool) -> int:
     return ran
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("ADP-44")
 def test_the_adapter_of_the_page_can_be_judged(tmp_path: Path) -> None:
     assert played(tmp_path, all_of_it=False) == 2

@@ -88,7 +88,7 @@ def expected_files(language: str) -> list[str]:
 
 @pytest.mark.requirement("CNF-41")
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_all_files_are_written_and_five_lines_say_what_is_next(
+def test_all_files_are_written_and_six_lines_say_what_is_next(
     language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "some" / "where"
@@ -98,9 +98,9 @@ def test_all_files_are_written_and_five_lines_say_what_is_next(
     helper = next(name for name in written if name.lower().startswith(("secagg_adapter", "secaggadapter")))
     assert {helper, init.starter(language).edit, "expectations.toml", str(init.JOB)} <= set(written)
     out = capsys.readouterr().out.splitlines()
-    assert len(out) == 6
     assert all(name in out[0] for name in [*written, str(folder)])
-    assert [line[:2] for line in out[1:]] == ["1.", "2.", "3.", "4.", "5."]
+    words = "enter build check judge write keep"
+    assert [line.split()[:2] for line in out[1:]] == [[f"{at}.", word] for at, word in enumerate(words.split(), 1)]
     edited = (folder / init.starter(language).edit).read_text()
     assert edited.count(BEGIN) == edited.count(END) == 1
 
@@ -129,6 +129,7 @@ def test_nothing_is_written_over(language: str, tmp_path: Path, capsys: pytest.C
         ("c", "c"),
         ("c++", "cpp"),
         ("cxx", "cpp"),
+        ("kt", "kotlin"),
     ],
 )
 def test_a_language_may_be_called_by_its_other_names(other: str, language: str) -> None:
@@ -318,8 +319,8 @@ def test_a_start_says_what_is_unwritten_and_passes_when_it_is_written(language: 
     assert code == 0, said
     passing = {name for name, check in checks.items() if check["verdict"] == "pass"}
     assert {"adapter/echo", "adapter/long-line", "adapter/independent", "lightsecagg.mask/exact"} <= passing
-    vectors = subprocess.run([*KIT, "vectors", "--", *chosen.adapter], cwd=tmp_path, check=False)
-    assert vectors.returncode == 0
+    for command in ("vectors", "check"):
+        assert subprocess.run([*KIT, command, "--", *chosen.adapter], cwd=tmp_path, check=False).returncode == 0
 
 
 # -------------------------------------------------------------------------------------------------------------- helpers
@@ -347,8 +348,8 @@ EDGES_OF_UTF8 = (
     "c280 c3 c080 c1bf 80 c3c3 ff f888808080 e0a080 e09fbf ed9fbf eda080 efbfbf e180 e18041 1f 7f 00 09 "
     "f0908080 f08fbfbf f48fbfbf f4908080 f5808080 f18080"
 )
-ESCAPES = rb"""\ud83d\ude00 \uD83D\uDE00 \ud83d\u0041 \ud83d \ude00 \u12g4 \ud83d\uzzzz \x \u00 \b\f\n\r\t\/\\\" \a
-\U0041 \\\ \u0000 ' \'"""
+ESCAPES = rb"""\ud83d\ude00 \uD83D\uDE00 \ud83d\u0041 \ud83d \ude00 \u12g4 \ud83d\uzzzz \u+041 \u-041 \x \u00
+\b\f\n\r\t\/\\\" \a \U0041 \\\ \u0000 ' \'"""
 STRINGS = [*map(bytes.fromhex, EDGES_OF_UTF8.split()), *ESCAPES.split()]
 NUMBERS = b"0 -0 00 01 -01 - +1 1. .5 1e 1.0 1e0 1E+0 0x1 1_0 --1 2147483647 true null".split()
 ALPHABET = b'{}[]":,0123456789.eE+-truefalsn \\u\t\x00\x1f\x7f\xc3\xa9\xed\xa0\x80\xf0\x9f\xff'
@@ -372,6 +373,7 @@ def odd_lines(count: int) -> list[bytes]:
         b'{"id": 1, "op": "echo", "params": {"data": {"a": 1, "a": 2}, "data": {"a": 3, "a": 4}}, "id": 2}',
     ]
     lines += [b'{"id": 1, "op": "echo", "params": {"data": "%b"}}' % text for text in STRINGS]
+    lines += [b'{"id": 1, "op": "echo", "params": {"data": %b}}' % (b"[" * deep + b"]" * deep) for deep in (90, 10**6)]
     lines += [b'{"id": 1, "op": "echo", "params": {"data": 1, "%b": 2, "dat%b": 3}}' % (text, text) for text in STRINGS]
     lines += [b'{"id": %b, "op": "ech\\u006F", "params": {"data": [%b]}}' % pair for pair in product(NUMBERS, NUMBERS)]
     for _ in range(count):
@@ -440,7 +442,7 @@ def test_the_helpers_answer_odd_lines_alike(language: str, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("language", ["cpp", "rust"])
+@pytest.mark.parametrize("language", ["cpp", "java", "kotlin", "rust"])
 def test_half_a_pair_of_surrogates_is_no_character(language: str, tmp_path: Path) -> None:
     chosen = started(language, tmp_path)
     halves = [b"\\ud83d", b"\\ude00", b"\\ud83d\\u0041", b"\\ud83d\\ud83d", b"\\udfff\\ud83d", b"\\ud83d\\ude0"]
@@ -486,6 +488,74 @@ def test_whatever_a_handler_in_cpp_throws_is_answered(tmp_path: Path) -> None:
     lines = [Request("lightsecagg.mask", {**MASK, "mask": mask}).line(1).strip().encode() for mask in masks]
     said = [body for _, body in answers(chosen.adapter, tmp_path, [*lines, json.dumps(REQUESTS[1]).encode()])]
     assert said == ["error", "error", "unsupported", "error", "other", "error", {"data": -7}]
+
+
+RETURNED = """
+    return when (mask.size) {
+        0 -> mapOf("masked" to doubleArrayOf(-0.0, 1.5))
+        1 -> mapOf("masked" to floatArrayOf(1.5f), "n" to listOf(1, -2L, true, null, "caf\u00e9"))
+        2 -> throw Unsupported()
+        3 -> throw Reject("no code", "")
+        4 -> throw Reject("other", "no", listOf(7))
+        5 -> mapOf("masked" to longArrayOf(q + mask[4] + 5))
+        6 -> mapOf("masked" to longArrayOf(-1))
+        7 -> mapOf("masked" to intArrayOf(1))
+        8 -> mapOf("masked" to LongArray(9_000_000))
+        9 -> Obj().of("mask")
+        else -> throw StackOverflowError()
+    }
+"""
+
+
+@pytest.mark.slow
+def test_whatever_a_handler_in_kotlin_returns_or_throws_is_answered(tmp_path: Path) -> None:
+    chosen = started("kotlin", tmp_path)
+    path = tmp_path / chosen.edit
+    text = path.read_text().replace("): LongArray", "): Map<String, Any?>")
+    path.write_text(re.sub(r'mapOf\("masked" to (maskUpdate.*)\)', r"\1", text))
+    fill_in(chosen, tmp_path, RETURNED)
+    masks = ["00000000" * length for length in range(11)]
+    lines = [Request("lightsecagg.mask", {**MASK, "mask": mask}).line(1).strip().encode() for mask in masks]
+    said = [body for _, body in answers(chosen.adapter, tmp_path, [*lines, json.dumps(REQUESTS[1]).encode()])]
+    assert said == [
+        {"masked": "0000000000000080000000000000f83f"},
+        {"masked": "0000c03f", "n": [1, -2, True, None, "caf\u00e9"]},
+        "unsupported",
+        "error",
+        "other",
+        *["error"] * 3,
+        "unsupported",
+        *["error"] * 2,
+        {"data": -7},
+    ]
+
+
+@pytest.mark.slow
+def test_an_element_of_more_than_32_bits_is_an_error_in_java(tmp_path: Path) -> None:
+    chosen = started("java", tmp_path)
+    fill_in(chosen, tmp_path, "return new long[] {mask.length == 0 ? -1 : q + mask[0] + 4};")
+    masks = ["", "00000000", "01000000"]
+    lines = [Request("lightsecagg.mask", {**MASK, "mask": mask}).line(1).strip().encode() for mask in masks]
+    said = [body for _, body in answers(chosen.adapter, tmp_path, lines)]
+    assert said == ["error", {"masked": "ffffffff"}, "error"]
+
+
+LONGEST = 2**26
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", [name for name in LANGUAGES if name != "python"])
+def test_a_line_has_at_most_64_mib_and_the_last_needs_no_end(language: str, tmp_path: Path) -> None:
+    chosen = started(language, tmp_path)
+    line = b'{"id": 1, "op": "echo", "params": {"data": "%b"}}\n'
+    longest = line % (b"x" * (LONGEST - len(line % b"")))
+    asked = longest + longest.replace(b"x", b"xx", 1) + (line % b"end").strip()
+    done = subprocess.run(chosen.adapter, cwd=tmp_path, input=asked, capture_output=True, check=True)
+    first, second, third = map(json.loads, done.stdout.splitlines())
+    assert len(longest) == LONGEST
+    assert set(first["result"]["data"]) == {"x"}
+    assert second["reject"]["code"] == "malformed"
+    assert third == {"id": 1, "result": {"data": "end"}}
 
 
 FORMS = {path.stem: path for path in Path(__file__).with_name("starters_forms").iterdir()}

@@ -45,6 +45,8 @@ from tests.conformance.leaky import LEAKS as LEAKY
 from tests.conformance.leaky import Leaky
 from tests.quick import exhaustive, one_in, part
 
+pytestmark = pytest.mark.usefixtures("unshrunk")
+
 OURS = [check for check in REGISTRY.values() if check.id.startswith("privacy/")]
 BY_CHANCE = [check for check in OURS if check.id.endswith(("/seeds", "/residues"))]
 BY_ELEMENT = [check for check in OURS if check.id.endswith(("/elements", "basa.mask", "heterosag.mask"))]
@@ -766,6 +768,7 @@ def test_what_is_not_hidden_is_found_by_contrast(mutant: str, check: str, said: 
     assert said in seen.failure.message
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-60")
 def test_a_relation_with_drawn_secrets_is_found_where_contrast_sees_none() -> None:
     """The sum of two neighbouring bits of the plaintext is the same for zeros and for ones."""
@@ -784,6 +787,7 @@ def test_a_relation_with_drawn_secrets_is_found_where_contrast_sees_none() -> No
     assert "the sum of the bits" in seen.failure.message
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-59")
 def test_a_long_payload_that_ends_with_one_byte_of_its_plaintext_is_found() -> None:
     made = reference.build()
@@ -879,7 +883,8 @@ def test_a_right_round_tells_t_users_the_sum_and_one_more_too_much() -> None:
 
 
 @pytest.mark.slow
-def test_a_user_that_answers_twice_gives_the_share_of_one_mask() -> None:
+def test_a_user_that_answers_twice_gives_the_share_of_one_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # the smallest case says which update
     failure = found("privacy/lightsecagg.user/once", "second-share-released").failure
     assert failure is not None
     assert "the server alone learns update_1" in failure.message

@@ -22,6 +22,8 @@ from secagg_spec.conformance.vectors import judge, store
 from secagg_spec.crypto import keys, sealing
 from tests.conformance import narrow
 
+pytestmark = pytest.mark.usefixtures("unshrunk")
+
 Generator = Callable[[bytes, int, int], list[int]]
 BYTES = st.binary(min_size=32, max_size=32)
 

@@ -77,6 +77,7 @@ def test_a_hang_is_a_timeout_and_is_shrunk_through_restarts(judge: Judge) -> Non
     assert failure.transcript[-1].request.params["a"] == "00" * 12, "the smallest case has three elements"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", one_in(4, ["huge-stderr", "noise-at-start", "slow", "split-line"]))
 def test_noise_before_hello_and_on_standard_error_slowness_and_split_lines_are_no_failure(
     judge: Judge, fault: str
@@ -127,6 +128,7 @@ def test_an_adapter_that_cannot_be_used_is_said_to_be_so(command: list[str]) -> 
     connection.close()
 
 
+@pytest.mark.slow
 def test_the_same_seed_draws_the_same_cases() -> None:
     connection = DirectConnection(reference.build().answer)
     counts = [

@@ -25,6 +25,8 @@ from secagg_spec.errors import WeakKey
 from secagg_spec.protocols.lightsecagg.round import PRESETS
 from tests.quick import WHOLE, one_in
 
+pytestmark = pytest.mark.usefixtures("unshrunk")
+
 TINY = {"q": "7", "N": 5, "D": 1, "U": 3, "T": 1, "d": 3}
 SESSION = {**TINY, "session": "00" * 16, "round": "4294967295"}
 PRIVATE = [bytes([user + 1]) * 32 for user in range(5)]

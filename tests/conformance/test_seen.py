@@ -152,6 +152,7 @@ def test_no_link_in_the_folder_of_cases_is_followed(tmp_path: Path, suffix: str)
     assert not any(path.is_symlink() for path in repro.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-69")
 def test_a_run_removes_the_cases_of_the_checks_that_it_judged_and_no_others(tmp_path: Path) -> None:
     def left() -> set[str]:
@@ -487,6 +488,7 @@ def test_what_fits_is_kept_as_it_is_and_what_does_not_is_bounded(value: object, 
 # ------------------------------------------------------------------------------------------------------------ hints
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-12")
 @pytest.mark.parametrize("own", ["secagg.user", "lightsecagg.mask", "basecagg.user", "basa.user", "heterosag.user"])
 def test_advice_is_on_the_protocol_that_is_offered(own: str) -> None:

@@ -298,6 +298,7 @@ def test_a_round_of_two_implementations_ends_with_the_sum(
     assert network.states[SERVER].aggregate is not None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_the_reference_and_the_node_implementation_play_rounds_together() -> None:
     connection = TARGETS["node"].connect(20)

@@ -22,6 +22,8 @@ from secagg_spec.crypto.entropy import SeededSource
 from tests.conformance import narrow
 from tests.quick import WHOLE
 
+pytestmark = pytest.mark.usefixtures("unshrunk")
+
 OTHER_PRIME = 2**607 - 1
 Values = dict[int, int]
 

@@ -15,6 +15,8 @@ from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets.reference import adapter as reference
 from tests.conformance.foreign import pairwise, ring, summing
 
+pytestmark = pytest.mark.usefixtures("unshrunk")
+
 Answer = Callable[..., dict[str, Any]]
 
 

@@ -237,6 +237,9 @@ NO_VECTOR = {
         "it is about several rounds of a session, which take several requests, and a vector is one",
     ),
     **dict.fromkeys(
+        ("ADP-55", "ADP-56"), "it is about values that an adapter gives raw, and a vector holds what the text asks"
+    ),
+    **dict.fromkeys(
         ("ADP-30", "ADP-31", "ADP-32", "ADP-33", "ADP-34"),
         "it is about rounds whose keys, seeds and order are the implementation's own, so that no result is fixed",
     ),

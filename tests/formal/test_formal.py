@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from secagg_spec import resources
-from secagg_spec.ledger import entries
+from secagg_spec.ledger import entries, theorems
 
 FORMAL = resources.root("proofs") / "formal"
 BOOK = entries.load()
@@ -34,7 +34,8 @@ check = load(FORMAL)
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """A copy of the folder, in a place of its own, so that it builds there."""
+    """A copy of the folder, in a place of its own, so that it builds there, with the ledger."""
+    shutil.copytree(resources.root("spec") / "claims", tmp_path / "spec" / "claims")
     return Path(shutil.copytree(FORMAL, tmp_path / "proofs" / "formal"))
 
 
@@ -43,8 +44,9 @@ def test_the_table_names_clauses_claims_and_idealisations_that_are_there() -> No
     assert len({theorem.full_name for theorem in table}) == len(table) >= 45
     for theorem in table:
         assert set(theorem.clauses) <= set(resources.clauses()), theorem.full_name
-        for claim in theorem.claims:
-            assert BOOK.claim(claim).id == claim
+        assert theorem.claims == tuple(
+            claim.id for claim in BOOK.claims.values() for bound in claim.formal if bound.theorem == theorem.full_name
+        )
         assert theorem.idealises in check.idealised(), theorem.full_name
         assert theorem.says.endswith(".")
     assert {theorem.idealises for theorem in table} == set(check.idealised())
@@ -54,8 +56,8 @@ def test_each_theorem_stands_once_in_its_file_with_what_it_carries() -> None:
     for theorem in check.theorems():
         text = (FORMAL / f"{theorem.file}.v").read_text(encoding="utf-8")
         (before,) = re.findall(rf"(.*)\n(?:Theorem|Corollary|Lemma|Example) {theorem.name}\b", text)
-        carried = ", ".join((*theorem.clauses, *theorem.claims))
-        assert (before == f"(* Carries {carried}. *)") == bool(carried), theorem.full_name
+        carried = re.findall(r"[A-Z]+-[A-Z0-9]+", before) if before.startswith("(* Carries ") else []
+        assert sorted(carried) == sorted((*theorem.clauses, *theorem.claims)), theorem.full_name
 
 
 def test_each_theorem_of_a_file_is_in_the_table() -> None:
@@ -74,6 +76,28 @@ def test_the_stored_statements_are_those_of_the_table() -> None:
     printed = [name.rpartition(".")[2] for name in re.findall(r"^(\S+) =", stored, re.MULTILINE)]
     for definition in {name for theorem in check.theorems() for name in theorem.definitions}:
         assert definition.rpartition(".")[2] in printed
+
+
+def test_each_definition_that_a_statement_rests_on_is_in_the_table() -> None:
+    shown = theorems.printed((FORMAL / "statements.txt").read_text(encoding="utf-8"))
+    known = check.theorems()
+    definitions = set(shown) - {theorem.full_name for theorem in known}
+    for theorem in known:
+        found: set[str] = set()
+        left = [theorem.full_name]
+        while left:
+            named = set(re.findall(r"\b[A-Z]\w*\.\w+\b", shown[left.pop()])) & definitions - found
+            found |= named
+            left += named
+        assert found <= set(theorem.definitions), theorem.full_name
+
+
+def test_claims_in_the_table_are_told_to_be_at_the_wrong_place(copy: Path) -> None:
+    with (copy / "theorems.toml").open("a", encoding="utf-8") as file:
+        file.write('claims = ["UNI-QUORUM"]\n')
+    last = re.escape(check.theorems()[-1].full_name)
+    with pytest.raises(ValueError, match=rf"^theorems\.toml: {last}: the claims that name a theorem stand"):
+        load(copy).theorems()
 
 
 def test_no_file_has_a_gap() -> None:
@@ -138,6 +162,7 @@ def test_a_premise_that_is_dropped_has_a_counterexample() -> None:
         assert fault.needed or not dropped, fault
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(check.lacking()), reason=f"the theorems are not checked here: {check.lacking()}")
 def test_the_prover_refuses_a_false_theorem_and_a_changed_statement(copy: Path) -> None:
     module = load(copy)
@@ -160,3 +185,50 @@ def test_the_ci_installs_the_packages_that_are_named() -> None:
     assert found == check.PACKAGES
     commands = [line for line in ci.read_text(encoding="utf-8").splitlines() if line.startswith("make")]
     assert commands == ["make formal FORMAL=--if-there", "make test"]
+
+
+def test_examples_are_chosen_by_rule_from_all_vectors(tmp_path: Path) -> None:
+    counts = check.EXAMPLES.write(tmp_path)
+    assert set(counts) == set(check.EXAMPLES.operations())
+    assert sum(counts.values()) >= 100
+    assert min(counts.values()) > 0
+    text = "".join((tmp_path / f"{name}.v").read_text(encoding="utf-8") for name in check.EXAMPLES.FILES)
+    assert not check.FORBIDDEN.findall(check.without_comments(text))
+    names = re.findall(r"^Example (\w+) :", text, re.MULTILINE)
+    assert len(set(names)) == len(names) == sum(counts.values())
+    known = {vector["id"].replace("-", "_") for vector in check.EXAMPLES.vectors()}
+    assert set(names) <= known
+
+
+def test_a_wrong_result_changes_one_example_of_its_operation(tmp_path: Path) -> None:
+    right, spoilt = tmp_path / "right", tmp_path / "spoilt"
+    right.mkdir()
+    spoilt.mkdir()
+    check.EXAMPLES.write(right)
+    for operation in check.EXAMPLES.operations():
+        check.EXAMPLES.write(spoilt, operation)
+        changed = [
+            (one, other)
+            for name in check.EXAMPLES.FILES
+            for one, other in zip(
+                *((folder / f"{name}.v").read_text().splitlines() for folder in (right, spoilt)), strict=True
+            )
+            if one != other
+        ]
+        assert len(changed) == 1, operation
+        assert changed[0][1].startswith("Example "), operation
+
+
+@pytest.mark.skipif(bool(check.lacking()), reason=f"the theorems are not checked here: {check.lacking()}")
+def test_the_prover_refuses_a_vector_with_a_wrong_result(copy: Path) -> None:
+    shutil.copytree(resources.root("spec") / "vectors", copy.parents[1] / "spec" / "vectors")
+    module = load(copy)
+    module.BUILD.mkdir(parents=True)
+    for name in ("Quantiser", "Twin", "TwinQuantiser"):
+        needed = {"Twin": ("Code", "Instances", "Counting", "LightSecAgg"), "Quantiser": (), "TwinQuantiser": ()}[name]
+        for file in (*sorted(needed, key=module.files().index), name):
+            shutil.copy(copy / f"{file}.v", module.BUILD)
+            assert module.coqc(file, module.BUILD).returncode == 0, file
+    module.EXAMPLES.write(module.BUILD)
+    assert module.coqc("ExamplesQuantiser", module.BUILD).returncode == 0
+    assert module.spoilt("quantizer.quantize") == module.spoilt("quantize.levels") == ""

@@ -20,7 +20,7 @@ from secagg_spec.ledger.errors import (
     MissingEvidence,
     UnknownClause,
 )
-from tests.ledger.forms import HEAD, entry, load
+from tests.ledger.forms import HEAD, bound, entry, load
 
 
 def test_a_good_entry_is_read(tmp_path: Path) -> None:
@@ -130,11 +130,28 @@ BAD = [
     ),
     (HEAD + entry(clauses='["MDS"]'), BrokenEntry, "TST-1: clauses: 0: 'MDS' does not fit the pattern"),
     (HEAD + entry(clauses='["MDS-01", "MDS-01"]'), BrokenEntry, "TST-1: clauses: names something twice"),
+    (HEAD + entry(formal="[]"), BrokenEntry, "TST-1: formal: must not be empty"),
+    (HEAD + entry(formal=bound(covers=None)), BrokenEntry, "TST-1: formal: 0: covers: is missing"),
+    (HEAD + entry(formal=bound(covers=" ")), BrokenEntry, "TST-1: formal: 0: covers: must not be empty"),
+    (HEAD + entry(formal=bound(digest=None)), BrokenEntry, "TST-1: formal: 0: digest: is missing"),
+    (HEAD + entry(formal=bound(digest="x")), BrokenEntry, "TST-1: formal: 0: digest: 'x' does not fit the pattern"),
+    (HEAD + entry(formal=bound(theorem="quorum")), BrokenEntry, "TST-1: formal: 0: theorem: 'quorum' does not fit"),
+    (HEAD + entry(formal=bound(covers="as MDS-98")), DeadLink, "TST-1: formal: there is no claim or clause MDS-98"),
+    (
+        HEAD + entry(formal=bound(theorem="Quorum.quorums")),
+        DeadLink,
+        "TST-1: formal: there is no theorem Quorum.quorums; close to it: Quorum.quorum",
+    ),
+    (
+        HEAD + entry(formal=f"[{bound()[1:-1]}, {bound()[1:-1]}]"),
+        BrokenEntry,
+        "TST-1: formal: Quorum.quorum is named twice",
+    ),
     (HEAD + entry() + entry(), DuplicateClaim, "TST-1: id: is in the ledger twice"),
 ]
 
 
-@pytest.mark.requirement("CLM-01", "CLM-02", "CLM-03", "CLM-04", "CLM-09", "CLM-13")
+@pytest.mark.requirement("CLM-01", "CLM-02", "CLM-03", "CLM-04", "CLM-09", "CLM-13", "CLM-17")
 @pytest.mark.parametrize(("text", "kind", "said"), BAD)
 def test_a_bad_file_is_refused_in_one_line_with_its_number(
     text: str, kind: type[LedgerError], said: str, tmp_path: Path

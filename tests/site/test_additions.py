@@ -23,14 +23,13 @@ from docs.pages import (
     requirements,
     selected,
     sparse,
-    threats,
 )
 from docs.pages.common import CLAUSE_LINE, SiteError, api_name, escaped, is_public
 from tests.site.browser import Browser
 from tests.site.shell import ROOT
 from tests.site.writing import assert_written_large
 
-from secagg_spec.ledger import entries
+from secagg_spec.ledger import entries, promises
 from secagg_spec.protocols.multi_round import round as multi_round
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import Table
@@ -147,9 +146,10 @@ def test_a_place_that_is_gone_stops_the_build(tmp_path: Path, monkeypatch: pytes
 
 
 def test_each_protocol_has_a_figure() -> None:
-    assert {*first_figures.FIGURES} == {*(f"{name}.md" for name in threats.PROTOCOLS), "fedbuff.md"}
+    assert {*first_figures.FIGURES} == {*(f"{name}.md" for name in promises.PAGES), "fedbuff.md"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", first_figures.FIGURES)
 def test_a_figure_stands_open_at_the_head_of_its_page(name: str, written: Path) -> None:
     """Behind the title and the edition, before the first words of the text: the code, and what it leaves out."""

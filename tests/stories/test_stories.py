@@ -51,6 +51,7 @@ def test_ballots_and_sealing_hold_where_users_forget(world: World, rules: Rules)
     assert tally.first is None, f"{world.name}\n{tally.first}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hole", one_in(4, HOLES), ids=_name)
 def test_a_hole_is_found_when_its_repair_is_taken_out(hole: Hole) -> None:
     with ExitStack() as stack:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import resources
-from secagg_spec.ledger import entries, papers, proofs
+from secagg_spec.ledger import bindings, entries, papers, proofs, theorems
 from secagg_spec.ledger.entries import Claim, Ledger
 from secagg_spec.ledger.errors import LedgerError, ProofFailed
 from secagg_spec.ledger.papers import Index
@@ -31,10 +31,11 @@ _EPILOG = """verdicts:
   open         not decided
 
 exit codes:
-  0  done; with --verify: every proof agrees with the ledger; with --texts:
-     no difference
-  1  a proof fails or disagrees with the ledger, or a text and its index have
-     different items
+  0  done; with --verify: every proof agrees with the ledger, and every
+     digest of a theorem fits; with --texts: no difference; with --bind:
+     every digest fits
+  1  a proof fails or disagrees with the ledger, a digest does not fit, or a
+     text and its index have different items
   2  wrong usage, or an unusable ledger or proof"""
 
 
@@ -49,6 +50,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("id", nargs="?", metavar="ID", help="a claim, such as BAS-EQ6")
     parser.add_argument(
         "--verify", action="store_true", help="run the proof of the claim, or the proofs of all chosen claims"
+    )
+    parser.add_argument(
+        "--bind",
+        action="store_true",
+        help="show the claim, each theorem that carries a part of it, and the digest that binds them",
     )
     parser.add_argument("--all", action="store_true", help="print a table of all claims")
     parser.add_argument(
@@ -90,6 +96,8 @@ def _check(options: argparse.Namespace) -> None:
         raise LedgerError(f"--errata and --verdict do not go together: errata are {', '.join(entries.ERRATA)}")
     if options.list and options.verify:
         raise LedgerError("--list and --verify do not go together")
+    if options.bind and (options.id is None or options.verify or options.index):
+        raise LedgerError("--bind takes one ID, and no --verify or --index")
     if options.id is not None and (options.list or set(narrowing) - {"--paper"}):
         refused = "--list" if options.list else next(name for name in narrowing if name != "--paper")
         raise LedgerError(f"{refused} takes no ID")
@@ -104,6 +112,8 @@ def _run(options: argparse.Namespace) -> int:
         claim = _claim(book, options.id)
         if claim not in chosen:
             raise LedgerError(f"{claim.id} is a claim of {claim.paper}, not of {options.paper}")
+        if options.bind:
+            return _bind(claim)
         return _verify_one(book, claim) if options.verify else _print(_in_full(book, claim))
     if options.verify:
         return _verify_all(chosen)
@@ -210,6 +220,7 @@ def _in_full(book: Ledger, claim: Claim) -> Iterator[str]:
         "method": _methods(claim),
         "scope": claim.scope,
         "clauses": ", ".join(claim.clauses) or "none",
+        "theorems": "; ".join(f"{bound.theorem}: {bound.covers}" for bound in claim.formal),
     }
     for name, text in fields.items():
         if text:
@@ -236,6 +247,25 @@ def _data(data: Mapping[str, Any] | None) -> str:
 
 def _value(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _bind(claim: Claim) -> int:
+    """Show a claim beside its theorems, with the digests that bind them (CLM-19); return 1 if one does not fit."""
+    if not claim.formal:
+        raise LedgerError(f"--bind: {claim.id} names no theorem")
+    known = theorems.load()
+    print(f"{claim.id}  {claim.verdict}")
+    for name in ("statement", "condition", "repair"):
+        _print(_wrapped(getattr(claim, name), f"  {name:<10} ", " " * 13))
+    for bound in claim.formal:
+        theorem = known[bound.theorem]
+        print(f"\n{theorem.name}\n")
+        for name, text in (("carries", bound.covers), ("says", theorem.says), ("idealises", theorem.idealises)):
+            _print(_wrapped(text, f"  {name:<10} ", " " * 13))
+        print(textwrap.indent("\n\n".join(["", *theorem.definitions.values(), theorem.statement]), "  "))
+        now = bindings.digest(claim, bound, theorem)
+        print(f"\n  digest     {now}, {'as stored' if now == bound.digest else f'and not {bound.digest} as stored'}")
+    return int(any(bindings.stale([claim], known)))
 
 
 # ---------------------------------------------------------------------------------------------------- the index
@@ -318,7 +348,7 @@ def _verify_one(book: Ledger, claim: Claim) -> int:
 
 
 def _print_outcome(outcome: Outcome) -> int:
-    finding = outcome.finding
+    finding, loose = outcome.finding, list(bindings.stale([outcome.claim]))
     print()
     _print(_wrapped(finding.found, "found: ", "  "))
     second = f"; checked by {', '.join(finding.second)}" if finding.second else ""
@@ -328,9 +358,9 @@ def _print_outcome(outcome: Outcome) -> int:
             _print(_wrapped(_data(data), f"{name}: ", "  "))
     agrees = not outcome.differences
     print(f"verdict reached: {finding.verdict}{', as in the ledger' if agrees else ''}")
-    for difference in outcome.differences:
+    for difference in [*outcome.differences, *loose]:
         print(f"DISAGREES with the ledger: {difference}")
-    return int(not agrees)
+    return int(not agrees or bool(loose))
 
 
 def _verify_all(claims: Sequence[Claim]) -> int:
@@ -362,5 +392,5 @@ def _judged(claim: Claim, findings: Mapping[str, dict[str, Finding] | str]) -> t
         return found, True
     if claim.id not in found:
         return f"proofs/{claim.proof}.py does not decide it", True
-    differences = Outcome(claim, found[claim.id]).differences
+    differences = [*Outcome(claim, found[claim.id]).differences, *bindings.stale([claim])]
     return ("; ".join(differences) if differences else f"proofs/{claim.proof}.py agrees"), bool(differences)

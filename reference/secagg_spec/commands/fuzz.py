@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from secagg_spec import signals
 from secagg_spec.commands import opening, options
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.connection import Connection
@@ -253,6 +254,7 @@ def _fuzzed(name: str, connection: Any, plan: Plan, entries: Sequence[Expectatio
         fuzz(connection, caps, plan, found, _Progress())
     except KeyboardInterrupt as end:
         interrupted = end
+        signals.heed()
         found.keep_pending()
     report = _report(name, connection, caps, found, entries)
     report.options = defaults.waits(given.timeout, given.start_timeout)

@@ -167,14 +167,15 @@ def _write(path: Path, content: bytes, undo: contextlib.ExitStack) -> None:
 
 
 def _next(chosen: Starter, folder: Path) -> list[str]:
-    """Return the five lines that say what to do next."""
+    """Return the lines that say what to do next."""
     adapter = shlex.join(chosen.adapter)
     absent = [name for name in chosen.toolchain if shutil.which(name) is None]
     missing = f"   (not on your path: {', '.join(absent)})" if absent else ""
     return [
         f"1. enter   cd {shlex.quote(str(folder))}",
         f"2. build   {shlex.join(chosen.build) or 'nothing to do'}{missing}",
-        f"3. judge   secagg-spec conform -k {_FIRST} -- {adapter}",
-        f"4. write   {_FIRST} in {chosen.edit}, between the two marks; until then its checks end in `error`",
-        f"5. keep    give KIT in {JOB} a wheel of the kit, and let CI judge every change",
+        f"3. check   secagg-spec check -- {adapter}",
+        f"4. judge   secagg-spec conform -k {_FIRST} -- {adapter}",
+        f"5. write   {_FIRST} in {chosen.edit}, between the two marks; until then its checks end in `error`",
+        f"6. keep    give KIT in {JOB} a wheel of the kit, and let CI judge every change",
     ]

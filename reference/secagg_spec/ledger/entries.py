@@ -1,6 +1,6 @@
 """The entries of the ledger: what the papers claim, and the verdict on each claim.
 
-Source: spec/ledger.md, sections 1 and 2 (CLM-01 to CLM-04, CLM-13); spec/claims/schema.json.
+Source: spec/ledger.md, sections 1, 2 and 6 (CLM-01 to CLM-04, CLM-13, CLM-17); spec/claims/schema.json.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from secagg_spec import resources
+from secagg_spec.ledger import theorems
 from secagg_spec.ledger.errors import (
     BrokenEntry,
     BrokenFile,
@@ -36,10 +37,20 @@ _FILE = re.compile(r"\b(?:proofs|spec|docs|reference|tests)/[\w./-]*\w")
 
 
 @dataclass(frozen=True)
+class Bound:
+    """A theorem that a prover checks, which part of a claim it carries, and the digest of both."""
+
+    theorem: str
+    covers: str
+    digest: str
+
+
+@dataclass(frozen=True)
 class Claim:
     """One entry of the ledger; omitted texts are empty.
 
-    `proof` names the proof that decides the claim; without a proof, `no_proof` says why.
+    `proof` names the proof that decides the claim; without a proof, `no_proof` says why. `formal` has the theorems that
+    carry a part of it.
     """
 
     id: str
@@ -61,6 +72,7 @@ class Claim:
     scope: str
     new: str
     clauses: tuple[str, ...]
+    formal: tuple[Bound, ...]
 
 
 @dataclass(frozen=True)
@@ -127,9 +139,10 @@ def load(folder: Path | None = None, proofs: Path | None = None) -> Ledger:
             claim = _claim(file.content["paper"], entry)
             _check_once(file, number, claims)
             claims[claim.id] = claim
+    known = theorems.load(proofs)
     for file in files:
         for number, entry in enumerate(file.entries):
-            _check_names(file, number, claims[entry["id"]], proofs)
+            _check_names(file, number, claims[entry["id"]], proofs, known)
             check_links(file, number, claims)
             _check_kind(file, number, claims[entry["id"]])
     return Ledger(MappingProxyType(claims), MappingProxyType(papers))
@@ -147,6 +160,7 @@ def _claim(paper: str, entry: Data) -> Claim:
         no_proof=one_line(entry["evidence"].get("none", "")),
         second=tuple(entry.get("second", ())),
         clauses=tuple(entry["clauses"]),
+        formal=tuple(Bound(**bound) for bound in entry.get("formal", ())),
         **{name: one_line(entry.get(name, "")) for name in _TEXTS},
     )
 
@@ -156,8 +170,8 @@ def _check_once(file: EntryFile, number: int, claims: Mapping[str, Claim]) -> No
         raise DuplicateClaim(f"{file.place(number, 'id')}: is in the ledger twice")
 
 
-def _check_names(file: EntryFile, number: int, claim: Claim, proofs: Path) -> None:
-    """Check that the clauses and the proof of an entry exist."""
+def _check_names(file: EntryFile, number: int, claim: Claim, proofs: Path, known: Collection[str]) -> None:
+    """Check that the clauses, the proof and the theorems of an entry exist."""
     for clause in claim.clauses:
         if clause not in resources.clauses():
             near = close_to(clause, resources.clauses())
@@ -165,6 +179,12 @@ def _check_names(file: EntryFile, number: int, claim: Claim, proofs: Path) -> No
     if claim.proof and not (proofs / f"{claim.proof}.py").is_file():
         near = close_to(claim.proof, proof_names(proofs))
         raise MissingEvidence(f"{file.place(number, 'evidence')}: there is no proof {claim.proof!r}; {near}")
+    names = [bound.theorem for bound in claim.formal]
+    for name in names:
+        if name not in known:
+            raise DeadLink(f"{file.place(number, 'formal')}: there is no theorem {name}; {close_to(name, known)}")
+        if names.count(name) > 1:
+            raise BrokenEntry(f"{file.place(number, 'formal')}: {name} is named twice")
 
 
 def check_links(file: EntryFile, number: int, claims: Collection[str]) -> None:

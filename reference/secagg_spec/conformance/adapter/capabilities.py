@@ -35,12 +35,23 @@ TEXT_RANGES = ("format", "strategy", "x")
 LENGTH_RANGES = ("key", "secret")
 """Parameters of bytes: their range is one of lengths."""
 RANGED = (*INTEGER_RANGES, *DECIMAL_RANGES, *TEXT_RANGES, *LENGTH_RANGES)
+WITHOUT_RAW = ("heterosag.", "session.step", "secagg.view", "secagg.coalition")
+"""What the names of the operations begin with whose results are never given raw."""
 HELLO = Request("hello", {"protocol": list(PROTOCOL), "max_line": MAX_LINE})
 
 
 def ranged(operation: str) -> tuple[str, ...]:
     """Return the parameters of an operation that may have a range."""
     return tuple(name for name in RANGED if name in secagg_adapter.RANGED[operation])
+
+
+def rawable(operation: str) -> dict[str, str]:
+    """Return the members of an operation's result that may be given raw (ADP-55), and the type of each."""
+    if operation.startswith(WITHOUT_RAW):
+        return {}
+    types = ("bytes", "[bytes]", *(("vector", "[vector]") if {"q", "R"} & {*OPERATIONS[operation][0]} else ()))
+    found = {name: type for name, type in secagg_adapter.RESULTS[operation].items() if type in types}
+    return {"sum": "vector"} if operation == "secagg.sum" else found
 
 
 @dataclass(frozen=True)
@@ -106,7 +117,11 @@ class Capabilities:
 
     def composed(self, operation: str) -> bool:
         """Return whether the adapter composes the operation from several functions of the implementation."""
-        return bool(self.operations.get(operation, {}).get("composed", False))
+        return bool(self.operations.get(operation, {}).get("composed", False)) or bool(self.raw(operation))
+
+    def raw(self, operation: str) -> tuple[str, ...]:
+        """Return the members of the operation's result that the adapter also gives raw."""
+        return tuple(self.operations.get(operation, {}).get("raw", ()))
 
     @property
     def parties(self) -> tuple[str, ...]:
@@ -256,7 +271,9 @@ def _check_operation(name: str, declaration: Any, policies: Mapping[str, Any]) -
     if not isinstance(declaration, dict):
         raise AdapterUnusable(f"hello: the declaration of {name!r} is not an object")
     own = {"parties"} if name == "session.new" else set()
-    taken = {"ranges", "parameter_sets", "composed"} | own | (set() if name == "session.again" else {"randomness"})
+    taken = (
+        {"ranges", "parameter_sets", "composed", "raw"} | own | (set() if name == "session.again" else {"randomness"})
+    )
     unknown = set(declaration) - taken
     if unknown:
         raise AdapterUnusable(f"hello: {name!r} has the unknown member {sorted(unknown)[0]!r}")
@@ -264,6 +281,10 @@ def _check_operation(name: str, declaration: Any, policies: Mapping[str, Any]) -
         _grade(declaration["randomness"])
     if type(declaration.get("composed", False)) is not bool:
         raise AdapterUnusable(f"hello: 'composed' of {name!r} is {declaration['composed']!r}; it must be true or false")
+    listed = declaration.get("raw", [])
+    if not isinstance(listed, list) or not all(isinstance(one, str) and one in rawable(name) for one in listed):
+        known = ", ".join(rawable(name)) or "none of its members"
+        raise AdapterUnusable(f"hello: 'raw' of {name!r} is {listed!r}; it is a list, of {known}")
     if own:
         _check_parties(name, declaration.get("parties"))
     _check_sets(name, declaration.get("parameter_sets"))

@@ -1,7 +1,5 @@
 """The table from error classes to reject codes (spec/conventions.md, section 7; spec/adapter.md, section 5)."""
 
-from __future__ import annotations
-
 from types import MappingProxyType
 
 from secagg_spec import errors

@@ -1,7 +1,5 @@
 """Connections to adapters: a process behind pipes, or a Python function in this process."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -16,18 +14,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol
 
-from secagg_spec.conformance.adapter import pipes
+from secagg_spec.conformance.adapter import pipes, wire
 from secagg_spec.conformance.adapter.capabilities import HELLO
-from secagg_spec.conformance.adapter.wire import (
-    AdapterBroken,
-    AdapterUnusable,
-    Answer,
-    BrokenVerdict,
-    Request,
-    is_json,
-    parse_answer,
-    quoted,
-)
 from secagg_spec.conformance.sdk.secagg_adapter import MAX_LINE
 from secagg_spec.crypto import prg
 
@@ -42,11 +30,11 @@ _TAIL_CHARACTERS = 300
 class Connection(Protocol):
     """The interface that the runner needs of an adapter."""
 
-    def ask(self, request: Request) -> Answer:
+    def ask(self, request: wire.Request) -> wire.Answer:
         """Return the answer; raise `AdapterBroken` if there is none."""
         ...
 
-    def ask_raw(self, line: bytes, id: int | None) -> Answer:
+    def ask_raw(self, line: bytes, id: int | None) -> wire.Answer:
         """Send a line unchanged and return the answer with this `id`; raise `AdapterBroken` if there is none."""
         ...
 
@@ -87,7 +75,7 @@ class ProcessConnection:
         self.declared = ""
         """The declaration of the first process, as text; set it to require what another connection saw."""
 
-    def ask(self, request: Request) -> Answer:
+    def ask(self, request: wire.Request) -> wire.Answer:
         """Send one request and wait for its answer (ADP-01); if the process has ended, start it again with `hello`.
 
         Raises
@@ -101,18 +89,18 @@ class ProcessConnection:
             self._greet()
         try:
             return self._exchange(request)
-        except AdapterBroken as broken:
+        except wire.AdapterBroken as broken:
             if broken.out_of_step:
                 self.close()
             raise
 
-    def ask_raw(self, line: bytes, id: int | None) -> Answer:
+    def ask_raw(self, line: bytes, id: int | None) -> wire.Answer:
         """Send a line unchanged, followed by a line feed, and return the answer with this `id` (ADP-10, ADP-11)."""
         if self._process is None:
             self._greet()
         try:
-            return parse_answer(self._answered(line + b"\n"), id)
-        except AdapterBroken as broken:
+            return wire.parse_answer(self._answered(line + b"\n"), id)
+        except wire.AdapterBroken as broken:
             if broken.out_of_step:
                 self.close()
             raise
@@ -155,28 +143,28 @@ class ProcessConnection:
     def _greet(self) -> None:
         try:
             self._exchange(HELLO)
-        except AdapterBroken as broken:
+        except wire.AdapterBroken as broken:
             self.close()
-            raise AdapterUnusable(f"no answer to hello ({broken.verdict}): {broken}") from None
+            raise wire.AdapterUnusable(f"no answer to hello ({broken.verdict}): {broken}") from None
 
-    def _exchange(self, request: Request) -> Answer:
+    def _exchange(self, request: wire.Request) -> wire.Answer:
         if self._process is None:
             self._process = self._start()
             self._number = 0
         self._number += 1
         line = request.line(self._number).encode()
-        answer = parse_answer(self._answered(line, request.op == HELLO.op), self._number)
+        answer = wire.parse_answer(self._answered(line, request.op == HELLO.op), self._number)
         if request.op == HELLO.op and self._number == 1:
             self._refuse_another(answer)
         return answer
 
-    def _refuse_another(self, answer: Answer) -> None:
+    def _refuse_another(self, answer: wire.Answer) -> None:
         """Refuse a first `hello` whose declaration differs from that of an earlier process."""
         found = declaration(answer.value)
         self.declared = self.declared or found
         if found != self.declared:
             self.close()
-            raise AdapterUnusable("its hello does not declare what that of an earlier process did")
+            raise wire.AdapterUnusable("its hello does not declare what that of an earlier process did")
 
     def _answered(self, line: bytes, hello: bool = False) -> bytes:
         """Send a line and return the line that answers it."""
@@ -202,7 +190,7 @@ class ProcessConnection:
             )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise AdapterUnusable(f"cannot start {shlex.join(self.command)}: {reason}") from None
+            raise wire.AdapterUnusable(f"cannot start {shlex.join(self.command)}: {reason}") from None
         assert process.stdin is not None
         pipes.prepare(process.stdin)
         self._lines, self._stderr = pipes.Lines(process), pipes.Tail(process)
@@ -236,7 +224,7 @@ class ProcessConnection:
         if line == pipes.TOO_LONG:
             raise self._given_up("protocol", f"a line of the answer is longer than {MAX_LINE:,} bytes")
         if not line.endswith(b"\n"):
-            raise self._ended(self._process, f"in the middle of a line, {quoted(line)}")
+            raise self._ended(self._process, f"in the middle of a line, {wire.quoted(line)}")
         return line
 
     def _after_noise(self) -> bytes:
@@ -245,23 +233,28 @@ class ProcessConnection:
         for _ in range(_NOISE_LINES + 1):
             try:
                 line = self._receive()
-            except AdapterBroken as broken:
-                said = f"{broken}; before, it wrote a line that is not JSON: {quoted(noise)}" if noise else str(broken)
-                raise AdapterBroken(broken.verdict, said) from None
-            if is_json(line):
+            except wire.AdapterBroken as broken:
+                said = (
+                    f"{broken}; before, it wrote a line that is not JSON: {wire.quoted(noise)}"
+                    if noise
+                    else str(broken)
+                )
+                raise wire.AdapterBroken(broken.verdict, said) from None
+            if wire.is_json(line):
                 return line
             noise = line
-        said = f"more than {_NOISE_LINES} lines that are not JSON before the answer to hello, the last {quoted(noise)}"
+        last = wire.quoted(noise)
+        said = f"more than {_NOISE_LINES} lines that are not JSON before the answer to hello, the last {last}"
         raise self._given_up("protocol", said)
 
-    def _given_up(self, verdict: BrokenVerdict, message: str) -> AdapterBroken:
+    def _given_up(self, verdict: wire.BrokenVerdict, message: str) -> wire.AdapterBroken:
         """Kill the process and return the error to raise."""
         assert self._process is not None
         _kill(self._process)
         self.close()
-        return AdapterBroken(verdict, message + self._said())
+        return wire.AdapterBroken(verdict, message + self._said())
 
-    def _ended(self, process: subprocess.Popen[bytes], where: str = "without an answer") -> AdapterBroken:
+    def _ended(self, process: subprocess.Popen[bytes], where: str = "without an answer") -> wire.AdapterBroken:
         """Return the error to raise when the process will send nothing more."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=_END_SECONDS)
@@ -269,10 +262,12 @@ class ProcessConnection:
         if status is None:
             _kill(process)
         self.close()
-        verdict: BrokenVerdict = "protocol" if where.startswith("in") and not status else "crash"
+        verdict: wire.BrokenVerdict = "protocol" if where.startswith("in") and not status else "crash"
         if status is None:
-            return AdapterBroken(verdict, f"the adapter closed its input or output {where}, and ran on{self._said()}")
-        return AdapterBroken(verdict, f"the adapter ended {where} ({_status(status)}){self._said()}")
+            return wire.AdapterBroken(
+                verdict, f"the adapter closed its input or output {where}, and ran on{self._said()}"
+            )
+        return wire.AdapterBroken(verdict, f"the adapter ended {where} ({_status(status)}){self._said()}")
 
     def _said(self) -> str:
         """Return the last lines of standard error, for a message."""
@@ -304,13 +299,13 @@ class DirectConnection:
     def __init__(self, answer: Callable[[Any], dict[str, Any]]) -> None:
         self._answer = answer
 
-    def ask(self, request: Request) -> Answer:
+    def ask(self, request: wire.Request) -> wire.Answer:
         """Return the answer."""
         with prg.generator(None):
             answer = json.dumps(self._answer(json.loads(request.line(1))))
-        return parse_answer(answer.encode() + b"\n", 1)
+        return wire.parse_answer(answer.encode() + b"\n", 1)
 
-    def ask_raw(self, line: bytes, id: int | None) -> Answer:
+    def ask_raw(self, line: bytes, id: int | None) -> wire.Answer:
         """Return the answer to a line; if the line is not JSON, the function gets ``None``."""
         try:
             value = json.loads(line.decode(), parse_constant=_no_constant)
@@ -318,7 +313,7 @@ class DirectConnection:
             value = None
         with prg.generator(None):
             answer = json.dumps(self._answer(value))
-        return parse_answer(answer.encode() + b"\n", id)
+        return wire.parse_answer(answer.encode() + b"\n", id)
 
     def restart(self) -> None:
         """Do nothing: there is no process."""

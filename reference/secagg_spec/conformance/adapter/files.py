@@ -1,7 +1,5 @@
 """Input files of the kit: for any content that cannot be used, the error message is one line (CNF-53)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 Whatever a check draws and whatever a party of the reference sends is therefore masked as the adapter masks it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import shake_256

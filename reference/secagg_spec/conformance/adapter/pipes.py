@@ -1,7 +1,5 @@
 """The pipes of an adapter's process: threads with bounded buffers read the two outputs, and `write` fills the input."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import queue

@@ -1,7 +1,5 @@
 """Make text from an adapter safe for terminals, JSON and XML."""
 
-from __future__ import annotations
-
 import math
 import re
 import shlex

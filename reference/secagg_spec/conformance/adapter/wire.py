@@ -1,7 +1,5 @@
 """Requests, answers and encodings of the adapter protocol (spec/adapter.md, sections 1 and 3)."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -44,17 +42,20 @@ class AdapterUnusable(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """One request, without its id."""
+    """One request, without its id; `raw` asks for what the implementation gave as well (ADP-55)."""
 
     op: str
     params: dict[str, Any]
     rand: dict[str, Any] | None = None
+    raw: bool = False
 
     def line(self, number: int) -> str:
         """Return the request as a line of JSON."""
         body: dict[str, Any] = {"id": number, "op": self.op, "params": self.params}
         if self.rand:
             body["rand"] = self.rand
+        if self.raw:
+            body["raw"] = True
         return json.dumps(body) + "\n"
 
 

@@ -6,8 +6,6 @@ loops differ: here Hypothesis chooses among rules, while a check draws one act a
 stores is therefore a list of acts, which needs no drawing.
 """
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Cases of BASA, one function at a time: numbers of a session, uploads of a whole epoch, boxes, recoveries."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any

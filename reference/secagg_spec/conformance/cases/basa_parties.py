@@ -1,7 +1,5 @@
 """One party of a session of BASA: what arrives at it, and what it knows before each of its steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Draws schedules of BASA: who uploads, times out, or comes too late, and the buffers that result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

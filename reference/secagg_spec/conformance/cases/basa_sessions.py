@@ -5,8 +5,6 @@ an epoch. What the parties are given fits the plan, and the reference runs it. B
 noted. A fault can then be put in the right place without reading the state of any party.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Cases of BASecAgg, one function at a time: updates within their budget, buffers that a user answers, recoveries."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ invented. Anything that the user cannot distinguish from honest behaviour may be
 buffers arrive in every order that a user must tolerate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial

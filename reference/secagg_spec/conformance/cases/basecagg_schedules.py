@@ -1,7 +1,5 @@
 """Draws schedules of BASecAgg: who starts, uploads and abandons when, and the buffers that result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -4,8 +4,6 @@ The turns of a session are drawn while the reference runs, because the possible 
 happened. All turns are by honest parties, so every step of a drawn session must be taken.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

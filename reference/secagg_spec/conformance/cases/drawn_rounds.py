@@ -1,7 +1,5 @@
 """Draws rounds: the inputs of each protocol's parties, who drops out when, and one party with what arrives at it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

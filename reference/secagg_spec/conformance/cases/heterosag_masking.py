@@ -1,7 +1,5 @@
 """Draws masked segments of HeteroSAg, and whole rounds over real numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

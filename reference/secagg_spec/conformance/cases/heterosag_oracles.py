@@ -1,7 +1,5 @@
 """What spec/heterosag.md demands, in integers and fractions only, independent of the functions of the reference."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Draws one party of a HeteroSAg round, and what arrives at it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

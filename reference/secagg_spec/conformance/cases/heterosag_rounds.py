@@ -1,7 +1,5 @@
 """Draws rounds of HeteroSAg: what each party is given, who may drop out, and which requests a user answered before."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Cases of HeteroSAg: the numbers of a session, valid and invalid ones."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """One party of a round in the active profile, and what arrives at it (spec/lightsecagg.md, section 9)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache

@@ -1,7 +1,5 @@
 """The messages of one round, from which scripts take the inboxes of one party (spec/adapter.md, section 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache

@@ -1,7 +1,5 @@
 """Cases of Multi-RoundSecAgg, one function at a time: numbers, choices, choices of a round and survivors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
@@ -10,24 +8,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases import multi_round_numbers, strategies
 from secagg_spec.conformance.cases import multi_round_oracles as oracles
-from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.lightsecagg_parties import ROUNDS, session_id
-from secagg_spec.conformance.cases.multi_round_numbers import (
-    BATCH,
-    COLLUDING,
-    COMPLETE,
-    FAMILY,
-    PER_ROUND,
-    REQUEST,
-    SESSION,
-    SIZES,
-    SPARE,
-    fit,
-    fitting,
-    narrowed,
-    of_strategy,
-)
 from secagg_spec.conformance.cases.multi_round_oracles import STRATEGIES, Numbers
 from secagg_spec.conformance.cases.neighbours import one_of
 from secagg_spec.conformance.cases.requests import Valid
@@ -41,7 +24,7 @@ def numbers(
     draw: Any,
     caps: Capabilities,
     operation: str,
-    sizes: range = SIZES,
+    sizes: range = multi_round_numbers.SIZES,
     *,
     fewest: int = 1,
     spare: int = 0,
@@ -52,14 +35,14 @@ def numbers(
     A batch has one of `sizes`, or more where that is declared. Where no such numbers are declared, a round may have
     fewer batches, and fewer may be left over.
     """
-    if narrowed(caps, operation):
-        found = fitting(caps, operation, sizes, fewest=fewest, spare=spare, whole=whole)
-        found = found or fitting(caps, operation, sizes, whole=whole)
+    if multi_round_numbers.narrowed(caps, operation):
+        found = multi_round_numbers.fitting(caps, operation, sizes, fewest=fewest, spare=spare, whole=whole)
+        found = found or multi_round_numbers.fitting(caps, operation, sizes, whole=whole)
         size = draw(among(sorted({p.T for p in found})))
         return one_of(draw, [p for p in found if size == p.T])
     size = sizes[0] if len(sizes) == 1 else draw(st.integers(sizes[0], sizes[-1]))
-    per_round = 1 if whole else draw(st.integers(fewest, max(fewest, PER_ROUND)))
-    batches = per_round + draw(st.integers(spare, SPARE))
+    per_round = 1 if whole else draw(st.integers(fewest, max(fewest, multi_round_numbers.PER_ROUND)))
+    batches = per_round + draw(st.integers(spare, multi_round_numbers.SPARE))
     return Numbers(batches * size, per_round * size, size)
 
 
@@ -124,13 +107,18 @@ class Choice:
 
 def strategy_numbers(draw: Any, caps: Capabilities, strategy: str) -> Numbers:
     """Draw numbers that fit a strategy."""
-    return numbers(draw, caps, BATCH, **of_strategy(strategy))
+    return numbers(draw, caps, multi_round_numbers.BATCH, **multi_round_numbers.of_strategy(strategy))
 
 
 def declared_strategies(caps: Capabilities, among_them: Sequence[str] = STRATEGIES) -> tuple[str, ...]:
     """Return the strategies that an adapter declares, of some, and for which it declares numbers that fit."""
-    listed = caps.range(BATCH, "strategy")
-    return tuple(name for name in among_them if name in listed and fit(caps, BATCH, **of_strategy(name)))
+    listed = caps.range(multi_round_numbers.BATCH, "strategy")
+    return tuple(
+        name
+        for name in among_them
+        if name in listed
+        and multi_round_numbers.fit(caps, multi_round_numbers.BATCH, **multi_round_numbers.of_strategy(name))
+    )
 
 
 def choice(draw: Any, caps: Capabilities, strategy: str = "", *, lack: int = 0) -> Choice:
@@ -146,7 +134,7 @@ def choice(draw: Any, caps: Capabilities, strategy: str = "", *, lack: int = 0) 
     usable = sorted(strategies.subset(draw, range(p.batches), fewest, max(0, most)))
     here = [user for batch in range(p.batches) for user in _here(draw, p, batch, batch in usable)]
     often = frequencies(draw, p.N)
-    if narrowed(caps, BATCH):
+    if multi_round_numbers.narrowed(caps, multi_round_numbers.BATCH):
         levels = draw(st.lists(st.integers(0, 2), min_size=p.batches, max_size=p.batches))
         often = tuple(min(f + levels[user // p.T], MAX_FREQUENCY) for user, f in enumerate(often))
     if draw(st.booleans()):
@@ -178,12 +166,18 @@ def with_draws(draw: Any, made: Choice) -> Choice:
 
 def few_numbers(caps: Capabilities, name: str, most: int) -> list[Numbers]:
     """Return declared numbers under which some available batches leave at least two and at most `most` results."""
-    return [p for p in fitting(caps, BATCH, spare=1, **of_strategy(name)) if p.per_round < most]
+    return [
+        p
+        for p in multi_round_numbers.fitting(
+            caps, multi_round_numbers.BATCH, spare=1, **multi_round_numbers.of_strategy(name)
+        )
+        if p.per_round < most
+    ]
 
 
 def _few_batches(draw: Any, caps: Capabilities, name: str, most: int) -> tuple[Numbers, Sequence[int]]:
     """Draw numbers, and the batches that are not available, so that at most `most` sets are left."""
-    if narrowed(caps, BATCH):
+    if multi_round_numbers.narrowed(caps, multi_round_numbers.BATCH):
         p = one_of(draw, few_numbers(caps, name, most))
         counts = [count for count in range(p.per_round + 1, p.batches + 1) if comb(count, p.per_round) <= most]
         gone = p.batches - int(draw(among(counts)))
@@ -231,7 +225,7 @@ class Asked:
 
 def colluding(draw: Any, caps: Capabilities, operation: str, *, fewest: int = 1, spare: int = 0) -> tuple[Numbers, int]:
     """Draw numbers of a session with colluders, and the number of these."""
-    p = numbers(draw, caps, operation, COLLUDING, fewest=fewest, spare=spare)
+    p = numbers(draw, caps, operation, multi_round_numbers.COLLUDING, fewest=fewest, spare=spare)
     return p, draw(st.integers(1, p.T - 2))
 
 
@@ -252,7 +246,7 @@ def set_of_family(draw: Any, p: Numbers) -> list[int]:
 
 def asked(draw: Any, caps: Capabilities, *, fewest: int = 1, spare: int = 0) -> Asked:
     """Draw a right request: some batches of the round survive, including the user's."""
-    p, c = colluding(draw, caps, REQUEST, fewest=fewest, spare=spare)
+    p, c = colluding(draw, caps, multi_round_numbers.REQUEST, fewest=fewest, spare=spare)
     chosen = set_of_family(draw, p)
     place = draw(st.integers(0, p.K - 1))
     others = [batch for batch in range(p.per_round) if batch != place // p.T]
@@ -264,7 +258,7 @@ def asked(draw: Any, caps: Capabilities, *, fewest: int = 1, spare: int = 0) -> 
 
 
 def _family(draw: Any, caps: Capabilities) -> Valid:
-    return Valid(numbers(draw, caps, FAMILY).members(), {})
+    return Valid(numbers(draw, caps, multi_round_numbers.FAMILY).members(), {})
 
 
 def _batch(draw: Any, caps: Capabilities) -> Valid:
@@ -273,13 +267,13 @@ def _batch(draw: Any, caps: Capabilities) -> Valid:
 
 
 def _session(draw: Any, caps: Capabilities) -> Valid:
-    p = numbers(draw, caps, SESSION)
+    p = numbers(draw, caps, multi_round_numbers.SESSION)
     about = {"session": session_id(draw).hex(), "round": str(draw(among(ROUNDS)))}
     return Valid({**p.members(), **about, "chosen": set_of_family(draw, p)}, {})
 
 
 def _complete(draw: Any, caps: Capabilities) -> Valid:
-    p, c = colluding(draw, caps, COMPLETE)
+    p, c = colluding(draw, caps, multi_round_numbers.COMPLETE)
     return Valid({**p.members(), "c": c, "arrived": arrived(draw, p)}, {})
 
 
@@ -296,9 +290,9 @@ def _request(draw: Any, caps: Capabilities) -> Valid:
 
 
 VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
-    FAMILY: _family,
-    BATCH: _batch,
-    SESSION: _session,
-    COMPLETE: _complete,
-    REQUEST: _request,
+    multi_round_numbers.FAMILY: _family,
+    multi_round_numbers.BATCH: _batch,
+    multi_round_numbers.SESSION: _session,
+    multi_round_numbers.COMPLETE: _complete,
+    multi_round_numbers.REQUEST: _request,
 }

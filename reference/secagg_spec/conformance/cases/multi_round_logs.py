@@ -3,8 +3,6 @@
 Source: spec/multi-round.md, section 4.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The numbers N, K and T of Multi-RoundSecAgg that an adapter declares, as `Numbers`."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

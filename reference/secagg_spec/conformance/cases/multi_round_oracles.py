@@ -3,8 +3,6 @@
 Source: spec/multi-round.md, sections 2, 3 and 6.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Rounds of SecAgg as frameworks ship them, and the requests to one user at the end (spec/adapter.md, section 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction

@@ -3,8 +3,6 @@
 `strategies` draws the numbers of the other operations. Lists of options start with the simplest one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """A valid request for each operation. Checks derive forbidden requests from it by changing one thing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass

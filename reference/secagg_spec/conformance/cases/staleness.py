@@ -1,7 +1,5 @@
 """Cases of the weight of a late update: functions, levels and draws around the points where a weight changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isqrt

@@ -1,7 +1,5 @@
 """Sums of integers by any protocol: ``secagg.sum`` and its kin (spec/adapter.md, section 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Valid requests of all operations: those of `requests`, and those for keys, messages and scripts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from hashlib import shake_256
 from typing import Any

@@ -1,7 +1,5 @@
 """Signatures that are not valid: other bytes, and other contexts (spec/conventions.md, section 10)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

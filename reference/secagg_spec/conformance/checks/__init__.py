@@ -9,4 +9,5 @@ __all__ = ["REGISTRY", "Check"]
 
 for _module in iter_modules(__path__, f"{__name__}."):
     import_module(_module.name)
-import_module(f"{__name__}.ends").register()
+for _derived in ("ends", "repairs"):
+    import_module(f"{__name__}.{_derived}").register()

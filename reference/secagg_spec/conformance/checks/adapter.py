@@ -1,7 +1,5 @@
 """Checks of the adapter itself: transport, honesty, independence of answers (spec/adapter.md)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st
@@ -11,15 +9,8 @@ from secagg_spec.conformance.adapter.wire import AdapterUnusable, Answer
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import can_request
 from secagg_spec.conformance.cases.valid import VALID
-from secagg_spec.conformance.checks import arithmetic, basecagg, crypto, lightsecagg, mds, quantizer
-from secagg_spec.conformance.checks.base import (
-    BAD_RANDOMNESS,
-    MALFORMED,
-    Caller,
-    CheckFailed,
-    Judge,
-    check,
-)
+from secagg_spec.conformance.checks import arithmetic, basecagg, crypto, lightsecagg, mds, quantizer, reject
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, Judge, check
 from secagg_spec.conformance.sdk.secagg_adapter import DRAWING, MAX_LINE, OPERATIONS, WIDE
 from secagg_spec.conformance.sessions.choices import among
 
@@ -78,7 +69,7 @@ def undeclared_operation(draw: Any, call: Caller) -> None:
 def code_of_rejection(draw: Any, call: Caller) -> None:
     """A rejection carries a code of the list. The runner reports any other code as a protocol failure."""
     valid = VALID["field.add"](draw, call.caps)
-    call.refused("field.add", {"q": valid.params["q"]}, MALFORMED, "a and b are missing")
+    call.refused("field.add", {"q": valid.params["q"]}, reject.MALFORMED, "a and b are missing")
 
 
 @check("adapter/independent", "ADP-03", applies=lambda caps: bool(_repeatable(caps)), wide=True)
@@ -134,7 +125,7 @@ def _members(operation: str) -> None:
 
     wide = operation.startswith(WIDE)
 
-    @check(f"{operation}/members", "ADP-05", operations=(operation,), applies=known, examples=6, wide=wide)
+    @check(f"{operation}/members", "ADP-05", applies=known, examples=6, wide=wide)
     def members(draw: Any, call: Caller) -> None:
         """A request with an extra or a missing member is rejected as malformed."""
         valid = VALID[operation](draw, call.caps)
@@ -146,7 +137,7 @@ def _members(operation: str) -> None:
         else:
             del params[name]
             why = f"params lack {name!r}"
-        call.refused(operation, params, MALFORMED, why, call.randomness(operation, valid.rand))
+        call.refused(operation, params, reject.MALFORMED, why, call.randomness(operation, valid.rand))
 
 
 def _outside(operation: str) -> None:
@@ -166,7 +157,7 @@ def _randomness(operation: str) -> None:
 
     wide = operation.startswith(WIDE)
 
-    @check(f"{operation}/randomness", "RND-04", operations=(operation,), applies=explicit, examples=6, wide=wide)
+    @check(f"{operation}/randomness", "RND-04", applies=explicit, examples=6, wide=wide)
     def names(draw: Any, call: Caller) -> None:
         """Sampled values with an extra or a missing name are refused."""
         valid = VALID[operation](draw, call.caps)
@@ -175,7 +166,7 @@ def _randomness(operation: str) -> None:
             rand["zq"] = "00000000"
         else:
             del rand[draw(among(sorted(rand)))]
-        call.refused(operation, valid.params, BAD_RANDOMNESS, f"rand has the names {sorted(rand)}", rand)
+        call.refused(operation, valid.params, reject.BAD_RANDOMNESS, f"rand has the names {sorted(rand)}", rand)
 
 
 def _demand_unsupported(answer: Answer, name: str) -> None:

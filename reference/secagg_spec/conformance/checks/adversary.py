@@ -5,8 +5,6 @@ The acts of a round are drawn one after the other, by the rules of the state mac
 round is therefore a list of plain data, and `secagg-spec replay` judges it again without drawing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

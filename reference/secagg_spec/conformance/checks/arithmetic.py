@@ -1,7 +1,5 @@
 """Checks of integers modulo R and of sampling (spec/conventions.md, sections 2 and 6)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -16,30 +14,11 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.arithmetic.wide import MAX_WIDE
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import elements, pack
-from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.requests import (
-    OWN_CODE,
-    Place,
-    can_request,
-    one_of,
-    places,
-    put,
-    several,
-    simple_types,
-)
+from secagg_spec.conformance.cases import requests, strategies
 from secagg_spec.conformance.cases.strategies import decimal
 from secagg_spec.conformance.cases.valid import VALID
-from secagg_spec.conformance.checks.base import (
-    BAD_PARAM,
-    BAD_RANDOMNESS,
-    BAD_SHARE,
-    LENGTH,
-    NONCANONICAL,
-    TOO_FEW,
-    Caller,
-    check,
-    same,
-)
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, check, same
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, WIDE, element_bytes, form, wide_bytes
 from secagg_spec.conformance.sessions.choices import among
 
@@ -50,7 +29,7 @@ _MODULAR = tuple(name for name in VALID if "q" in OPERATIONS[name][0])
 _WITH_VECTORS = tuple(
     name
     for name in _MODULAR
-    if any("vector" in simple_types(form(name, member)) for part in OPERATIONS[name] for member in part)
+    if any("vector" in requests.simple_types(form(name, member)) for part in OPERATIONS[name] for member in part)
 )
 _WITH_PAIRS = {"field.add": "b", "field.subtract": "b", "field.multiply": "b", "field.matmul": "b"}
 
@@ -68,25 +47,25 @@ _TIED = {
 }
 
 
-@check("field.add/exact", "MOD-03", operations=("field.add",), wide=True)
+@check("field.add/exact", "MOD-03", wide=True)
 def add(draw: Any, call: Caller) -> None:
     """A sum is the exact sum modulo q."""
     _elementwise(draw, call, "field.add")
 
 
-@check("field.subtract/exact", "MOD-03", operations=("field.subtract",), wide=True)
+@check("field.subtract/exact", "MOD-03", wide=True)
 def subtract(draw: Any, call: Caller) -> None:
     """A difference is the exact difference modulo q."""
     _elementwise(draw, call, "field.subtract")
 
 
-@check("field.multiply/exact", "MOD-03", operations=("field.multiply",), wide=True)
+@check("field.multiply/exact", "MOD-03", wide=True)
 def multiply(draw: Any, call: Caller) -> None:
     """A product is the exact product modulo q."""
     _elementwise(draw, call, "field.multiply")
 
 
-@check("field.matmul/exact", "MOD-04", operations=("field.matmul",), wide=True)
+@check("field.matmul/exact", "MOD-04", wide=True)
 def matmul(draw: Any, call: Caller) -> None:
     """A matrix product is exact, even for a long inner dimension."""
     q = strategies.modulus(draw, call.caps, "field.matmul")
@@ -99,7 +78,7 @@ def matmul(draw: Any, call: Caller) -> None:
     same("field.matmul", call.vector("field.matmul", params, "value", rows * columns), want)
 
 
-@check("field.matmul/empty", "MOD-08", operations=("field.matmul",), examples=20, wide=True)
+@check("field.matmul/empty", "MOD-08", examples=20, wide=True)
 def matmul_empty(draw: Any, call: Caller) -> None:
     """A matrix product whose inner dimension is 0 is all zeros; with an outer dimension of 0 it is empty."""
     q = strategies.modulus(draw, call.caps, "field.matmul")
@@ -110,7 +89,7 @@ def matmul_empty(draw: Any, call: Caller) -> None:
     same("field.matmul", call.vector("field.matmul", params, "value", rows * columns), want)
 
 
-@check("field.inverse/exact", "MOD-05", operations=("field.inverse",), wide=True)
+@check("field.inverse/exact", "MOD-05", wide=True)
 def inverse(draw: Any, call: Caller) -> None:
     """The product of x and its inverse is 1."""
     valid = VALID["field.inverse"](draw, call.caps)
@@ -119,14 +98,14 @@ def inverse(draw: Any, call: Caller) -> None:
     same("field.inverse", call.vector("field.inverse", valid.params, "value", a.size), want)
 
 
-@check("field.inverse/zero", "MOD-05", operations=("field.inverse",), examples=10, wide=True)
+@check("field.inverse/zero", "MOD-05", examples=10, wide=True)
 def inverse_of_zero(draw: Any, call: Caller) -> None:
     """0 has no inverse."""
     q = strategies.modulus(draw, call.caps, "field.inverse", prime=True)
-    call.refused("field.inverse", {"q": q, "a": pack(np.zeros(1, np.uint64), q)}, BAD_PARAM, "0 has no inverse")
+    call.refused("field.inverse", {"q": q, "a": pack(np.zeros(1, np.uint64), q)}, reject.BAD_PARAM, "0 has no inverse")
 
 
-@check("sample.field/exact", "RND-02", operations=("sample.field",))
+@check("sample.field/exact", "RND-02")
 def sample(draw: Any, call: Caller) -> None:
     """Sampling skips words at or above the largest multiple of q, and takes all others modulo q."""
     q, n = strategies.modulus(draw, call.caps, "sample.field"), strategies.length(draw)
@@ -142,12 +121,12 @@ def sample(draw: Any, call: Caller) -> None:
     )
 
 
-@check("sample.field/short", "RND-03", operations=("sample.field",), examples=10)
+@check("sample.field/short", "RND-03", examples=10)
 def short(draw: Any, call: Caller) -> None:
     """Sampling refuses input with too few bytes."""
     q, n = strategies.modulus(draw, call.caps, "sample.field"), strategies.length(draw, 1)
     params = {"q": q, "n": n, "bytes": bytes(4 * n - 1).hex()}
-    call.refused("sample.field", params, BAD_RANDOMNESS, f"{4 * n - 1} bytes cannot give {n} elements")
+    call.refused("sample.field", params, reject.BAD_RANDOMNESS, f"{4 * n - 1} bytes cannot give {n} elements")
 
 
 def _elementwise(draw: Any, call: Caller, operation: str) -> None:
@@ -162,7 +141,7 @@ def _below_the_largest(operation: str) -> Any:
     """Return the condition that some number of as many bytes as an element is not below a declared modulus."""
 
     def known(caps: Capabilities) -> bool:
-        rest = can_request(operation, caps) and _small_moduli(operation, caps)
+        rest = requests.can_request(operation, caps) and _small_moduli(operation, caps)
         return bool(rest) and strategies.possible(_with_rest(operation, caps), operation)
 
     return known
@@ -183,16 +162,15 @@ def _with_rest(operation: str, caps: Capabilities) -> Capabilities:
     return strategies.narrowed(caps, operation, _small_moduli(operation, caps))
 
 
-def _vectors(operation: str, params: dict[str, Any], rand: dict[str, Any] | None) -> list[Place]:
+def _vectors(operation: str, params: dict[str, Any], rand: dict[str, Any] | None) -> list[requests.Place]:
     """Return the places of all non-empty vectors of elements."""
-    return [place for place in places(operation, params, rand) if place.form == "vector" and place.value]
+    return [place for place in requests.places(operation, params, rand) if place.form == "vector" and place.value]
 
 
 def _noncanonical(operation: str) -> None:
     @check(
         f"{operation}/noncanonical",
         "MOD-06",
-        operations=(operation,),
         applies=_below_the_largest(operation),
         examples=10,
         wide=operation.startswith(WIDE),
@@ -202,28 +180,28 @@ def _noncanonical(operation: str) -> None:
         valid = VALID[operation](draw, _with_rest(operation, call.caps))
         rand = call.randomness(operation, valid.rand)
         q, found = int(valid.params["q"]), _vectors(operation, valid.params, rand)
-        codes = NONCANONICAL | BAD_SHARE if operation in OWN_CODE else NONCANONICAL
-        for place, values in several(draw, lambda: _not_reduced(draw, q, found)):
-            params, changed = put(valid.params, rand, place.path, pack(values, q))
+        codes = reject.NONCANONICAL | reject.BAD_SHARE if operation in requests.OWN_CODE else reject.NONCANONICAL
+        for place, values in requests.several(draw, lambda: _not_reduced(draw, q, found)):
+            params, changed = requests.put(valid.params, rand, place.path, pack(values, q))
             call.refused(operation, params, codes, f"{place.name} holds {max(values)} and q = {q}", changed)
 
 
-def _not_reduced(draw: Any, q: int, found: list[Place]) -> tuple[Place, UintArray]:
+def _not_reduced(draw: Any, q: int, found: list[requests.Place]) -> tuple[requests.Place, UintArray]:
     """Draw a vector, and put a number that is not below q in the place of one element."""
-    place = one_of(draw, found)
+    place = requests.one_of(draw, found)
     values = elements(place.value, q)
     values[draw(st.integers(0, values.size - 1))] = draw(among((q, _largest(q))))
     return place, values
 
 
 def _lengths(operation: str, name: str) -> None:
-    @check(f"{operation}/lengths", "MOD-07", operations=(operation,), examples=15, wide=operation.startswith(WIDE))
+    @check(f"{operation}/lengths", "MOD-07", examples=15, wide=operation.startswith(WIDE))
     def lengths(draw: Any, call: Caller) -> None:
         """Vectors with mismatched lengths are refused, even where the shorter one could be broadcast."""
         valid = VALID[operation](draw, call.caps)
         text = valid.params[name]
-        changed = one_of(draw, (text + text, text + "00" * element_bytes(valid.params["q"]), ""))
-        call.refused(operation, {**valid.params, name: changed}, LENGTH, f"{name} has the wrong length")
+        changed = requests.one_of(draw, (text + text, text + "00" * element_bytes(valid.params["q"]), ""))
+        call.refused(operation, {**valid.params, name: changed}, reject.LENGTH, f"{name} has the wrong length")
 
 
 def _tied(operation: str, names: tuple[str, ...]) -> None:
@@ -231,27 +209,31 @@ def _tied(operation: str, names: tuple[str, ...]) -> None:
 
     def known(caps: Capabilities) -> bool:
         sampled = all(name in OPERATIONS[operation][1] for name in names)
-        return can_request(operation, caps) and (not sampled or caps.grade(operation) == "explicit")
+        return requests.can_request(operation, caps) and (not sampled or caps.grade(operation) == "explicit")
 
     wide = operation.startswith(WIDE)
 
-    @check(f"{operation}/lengths", "MOD-07", operations=(operation,), applies=known, examples=20, wide=wide)
+    @check(f"{operation}/lengths", "MOD-07", applies=known, examples=20, wide=wide)
     def lengths(draw: Any, call: Caller) -> None:
         """A vector of the wrong length is refused, and so is a list with the wrong number of vectors."""
         valid = VALID[operation](draw, call.caps)
         rand = call.randomness(operation, valid.rand)
         tied = [
             place
-            for place in places(operation, valid.params, rand)
+            for place in requests.places(operation, valid.params, rand)
             if place.path[1] in names and place.form in _RESIZED
         ]
-        place = one_of(draw, tied)
+        place = requests.one_of(draw, tied)
         width = wide_bytes(operation, decimal(valid.params))
         resized = _resized(2 * width) if place.form == "vector" else _RESIZED[place.form]
-        changed = one_of(draw, resized(place.value))
+        changed = requests.one_of(draw, resized(place.value))
         sampled, listed = place.path[0] == "rand", place.form == "[vector]"
-        codes = LENGTH | (BAD_RANDOMNESS if sampled else frozenset()) | (TOO_FEW if listed else frozenset())
-        params, rand = put(valid.params, rand, place.path, changed)
+        codes = (
+            reject.LENGTH
+            | (reject.BAD_RANDOMNESS if sampled else frozenset())
+            | (reject.TOO_FEW if listed else frozenset())
+        )
+        params, rand = requests.put(valid.params, rand, place.path, changed)
         call.refused(operation, params, codes, f"{place.name} has the wrong length", rand)
 
 
@@ -269,15 +251,17 @@ _RESIZED: dict[str, Callable[[Any], list[Any]]] = {
 def _moduli(operation: str) -> None:
     wide = operation.startswith(WIDE)
 
-    @check(f"{operation}/modulus", "MOD-01", operations=(operation,), applies=_known(operation), examples=8, wide=wide)
+    @check(f"{operation}/modulus", "MOD-01", applies=_known(operation), examples=8, wide=wide)
     def modulus(draw: Any, call: Caller) -> None:
         """A modulus below 2 or above 2**32 is refused; where larger ones are declared, one above 2**521."""
         valid = VALID[operation](draw, call.caps)
         above = (2**32 + 1, 2**64 + 13) if call.caps.narrow is call.caps else (MAX_WIDE + 1, 2**522 + 13)
         q = draw(among((0, 1, *above)))
         rand = call.randomness(operation, valid.rand)
-        codes = BAD_PARAM | NONCANONICAL if q < 2 else BAD_PARAM
-        codes |= LENGTH if element_bytes(max(q, 2)) != wide_bytes(operation, decimal(valid.params)) else frozenset()
+        codes = reject.BAD_PARAM | reject.NONCANONICAL if q < 2 else reject.BAD_PARAM
+        codes |= (
+            reject.LENGTH if element_bytes(max(q, 2)) != wide_bytes(operation, decimal(valid.params)) else frozenset()
+        )
         call.refused(operation, {**valid.params, "q": q}, codes, f"the modulus is {q}", rand)
 
 
@@ -332,9 +316,7 @@ def _below(operation: str, caps: Capabilities, q: int) -> Capabilities:
 def _composite(operation: str) -> None:
     wide = operation.startswith(WIDE)
 
-    @check(
-        f"{operation}/composite", "MOD-02", operations=(operation,), applies=_known(operation), examples=30, wide=wide
-    )
+    @check(f"{operation}/composite", "MOD-02", applies=_known(operation), examples=30, wide=wide)
     def composite(draw: Any, call: Caller) -> None:
         """A composite modulus is refused where a field is needed, inside and outside the declared range."""
         q = draw(among(_composites(operation, call.caps)))
@@ -343,7 +325,7 @@ def _composite(operation: str) -> None:
             q, caps = _AMPLE, call.caps
         valid = VALID[operation](draw, caps)
         rand = call.randomness(operation, valid.rand)
-        call.refused(operation, {**valid.params, "q": q}, BAD_PARAM, f"the modulus {q} is composite", rand)
+        call.refused(operation, {**valid.params, "q": q}, reject.BAD_PARAM, f"the modulus {q} is composite", rand)
 
 
 _AMPLE = 2**32 - 1
@@ -351,7 +333,7 @@ _AMPLE = 2**32 - 1
 
 
 def _known(operation: str) -> Any:
-    return lambda caps: can_request(operation, caps)
+    return lambda caps: requests.can_request(operation, caps)
 
 
 assert set(_MODULAR) <= set(OPERATIONS)

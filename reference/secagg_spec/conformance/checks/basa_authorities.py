@@ -1,7 +1,5 @@
 """Checks of the authority of BASA, step by step: which user gets which key, and when (spec/basa.md, section 4)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -10,23 +8,13 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.cases import basa_sessions, strategies
 from secagg_spec.conformance.cases.basa_parties import KEYS, PARTS, begun
 from secagg_spec.conformance.cases.requests import one_of
-from secagg_spec.conformance.checks import playing
-from secagg_spec.conformance.checks.basa_faults import (
-    BAD_FORM,
-    FEW,
-    HELD,
-    NOT_NOW,
-    NOTHING_LEFT,
-    OUTSIDER,
-    THE_SERVER,
-    explicit,
-    flipped,
-)
-from secagg_spec.conformance.checks.base import BAD_PARAM, BAD_SIGNATURE, LENGTH, Caller, check
+from secagg_spec.conformance.checks import playing, reject
+from secagg_spec.conformance.checks.basa_faults import THE_SERVER, explicit, flipped
+from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.faults import REFUSALS
-from secagg_spec.conformance.checks.scripts import ELSEWHERE, Fault, ask, drop_faults
+from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults
 from secagg_spec.conformance.sessions.basa_acts import Director, Moment, Part, positions
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, any_of
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.steps import SERVER
@@ -57,7 +45,7 @@ def _outsiders(part: Part, moment: Moment) -> list[int]:
 def _open_again(draw: Any, part: Part) -> Fault:
     """An epoch is not opened while another is open."""
     at = draw(among(part.when(lambda moment: moment.phase != "closed")))
-    return Fault(at, Call("open"), NOT_NOW, "an epoch is open")
+    return Fault(at, Call("open"), reject.NOT_NOW, "an epoch is open")
 
 
 @_party.refuses("other-position", "BAA-09")
@@ -68,7 +56,7 @@ def _other_position(draw: Any, part: Part) -> Fault:
     wrong = draw(among([p for p in range(part.cast.positions) if p != moment.position]))
     user = draw(among(_outsiders(part, moment) or part.signers()))
     step = _step("assign", part.cast.assignment(user, moment.epoch, wrong))
-    return Fault(at, step, NOT_NOW, f"position {wrong} is assigned, and {moment.position} is the next")
+    return Fault(at, step, reject.NOT_NOW, f"position {wrong} is assigned, and {moment.position} is the next")
 
 
 @_party.refuses("while-keyed", "BAA-09")
@@ -79,21 +67,18 @@ def _while_keyed(draw: Any, part: Part) -> Fault:
     position = draw(among((moment.position, min(moment.position + 1, part.cast.positions - 1))))
     user = draw(among([*_outsiders(part, moment), moment.user]))
     step = _step("assign", part.cast.assignment(user, moment.epoch, position))
-    return Fault(at, step, NOT_NOW, f"position {moment.position} is keyed")
+    return Fault(at, step, reject.NOT_NOW, f"position {moment.position} is keyed")
 
 
 @_party.refuses("full", "BAA-09", void=False, spares=(1, 2))
-def _full(draw: Any, part: Part) -> Fault | None:
+def _full(draw: Any, part: Part) -> Fault:
     """Once K positions are accepted, no further position is assigned."""
     K, P = part.inputs.numbers["K"], part.cast.positions
-    found = part.when(lambda m: m.phase == "filling" and len(m.accepted) == K and m.position < P)
-    if not found:
-        return None
-    at = draw(among(found))
+    at = any_of(draw, part.when(lambda m: m.phase == "filling" and len(m.accepted) == K and m.position < P))
     moment = part.moments[at]
     user = draw(among(_outsiders(part, moment) or part.signers()))
     step = _step("assign", part.cast.assignment(user, moment.epoch, moment.position))
-    return Fault(at, step, NOT_NOW | HELD, f"{K} positions are accepted")
+    return Fault(at, step, reject.NOT_NOW | reject.AGAIN, f"{K} positions are accepted")
 
 
 @_party.refuses("outsider", "BAA-10", "ADP-21")
@@ -103,7 +88,7 @@ def _outsider(draw: Any, part: Part) -> Fault:
     moment = part.moments[at]
     user = draw(among((part.size, 2**31, SERVER)))
     step = _step("assign", part.cast.assignment(user, moment.epoch, moment.position))
-    return Fault(at, step, OUTSIDER, f"user {user} is not on the roster", THE_SERVER)
+    return Fault(at, step, reject.OUTSIDER, f"user {user} is not on the roster", THE_SERVER)
 
 
 @_party.refuses("holder", "BAA-10")
@@ -113,23 +98,20 @@ def _holder(draw: Any, part: Part) -> Fault:
     moment = part.moments[at]
     user = draw(among(sorted(moment.holders)))
     step = _step("assign", part.cast.assignment(user, moment.epoch, moment.position))
-    return Fault(at, step, HELD, f"user {user} holds a key of the epoch")
+    return Fault(at, step, reject.AGAIN, f"user {user} holds a key of the epoch")
 
 
-@check(f"{KEYS}/reassigned", "BAA-09", "BAA-11", operations=(KEYS,), applies=explicit(KEYS), examples=12)
+@check(f"{KEYS}/reassigned", "BAA-09", "BAA-11", applies=explicit(KEYS), examples=12)
 def reassigned(draw: Any, caller: Caller) -> None:
     """A position that is not keyed can be assigned to another user. Then only that user gets its key."""
     part = PARTS[KEYS](draw)
     at = draw(among(part.taking("assign")))
     moment, after = part.moments[at], part.moments[at + 1]
-    others = [user for user in _outsiders(part, moment) if user != after.user]
-    if not others:
-        return
-    other, right = draw(among(others)), part.calls()
+    other, right = any_of(draw, [user for user in _outsiders(part, moment) if user != after.user]), part.calls()
     first = _step("assign", part.cast.assignment(other, moment.epoch, moment.position))
     asked = _step("issue", part.cast.key_request(other, moment.epoch, moment.position))
     longer = [*right[:at], first, *right[at:]]
-    fault = Fault(at + 2, asked, NOT_NOW, f"the position was assigned to user {other} before, and is not now")
+    fault = Fault(at + 2, asked, reject.NOT_NOW, f"the position was assigned to user {other} before, and is not now")
     playing.judge_script(caller, part, fault, calls=longer)
 
 
@@ -137,17 +119,14 @@ def reassigned(draw: Any, caller: Caller) -> None:
 
 
 @_party.refuses("another-user", "BAA-11")
-def _another_user(draw: Any, part: Part) -> Fault | None:
+def _another_user(draw: Any, part: Part) -> Fault:
     """The key of a position is given only to the user it is assigned to."""
-    found = part.when(lambda m: m.phase in ("filling", "assigned", "keyed") and bool(_outsiders(part, m)))
-    if not found:
-        return None
-    at = draw(among(found))
+    at = any_of(draw, part.when(lambda m: m.phase in ("filling", "assigned", "keyed") and bool(_outsiders(part, m))))
     moment = part.moments[at]
     user, last = draw(among(_outsiders(part, moment))), part.cast.positions - 1
     position = min(draw(st.integers(0, moment.position)), last)
     step = _step("issue", part.cast.key_request(user, moment.epoch, position))
-    return Fault(at, step, NOT_NOW, f"position {position} is not assigned to user {user}")
+    return Fault(at, step, reject.NOT_NOW, f"position {position} is not assigned to user {user}")
 
 
 @_party.refuses("another-position", "BAA-11")
@@ -157,7 +136,7 @@ def _another_position(draw: Any, part: Part) -> Fault:
     moment = part.moments[at]
     wrong = draw(among([p for p in range(part.cast.positions) if p != moment.position]))
     step = _step("issue", part.cast.key_request(moment.user, moment.epoch, wrong))
-    return Fault(at, step, NOT_NOW, f"position {wrong} is not assigned to user {moment.user}")
+    return Fault(at, step, reject.NOT_NOW, f"position {wrong} is not assigned to user {moment.user}")
 
 
 @_party.refuses("second-key", "BAA-12")
@@ -168,7 +147,7 @@ def _second_key(draw: Any, part: Part) -> Fault:
     given = [*moment.accepted, *moment.skipped, *([(moment.position, moment.user)] if moment.phase == "keyed" else [])]
     position, user = draw(among(given))
     step = _step("issue", part.cast.key_request(user, moment.epoch, position))
-    return Fault(at, step, HELD, f"user {user} got the key of position {position}")
+    return Fault(at, step, reject.AGAIN, f"user {user} got the key of position {position}")
 
 
 # ------------------------------------------------------------------------------------------------------- settlements
@@ -181,7 +160,7 @@ def _settle_unkeyed(draw: Any, part: Part) -> Fault:
     moment = part.moments[at]
     user = moment.user if moment.phase == "assigned" else draw(among(part.signers()))
     step = _step("settle", part.cast.settled(part.made(user, moment)))
-    return Fault(at, step, NOT_NOW, f"position {moment.position} is not keyed")
+    return Fault(at, step, reject.NOT_NOW, f"position {moment.position} is not keyed")
 
 
 @_party.refuses("unsigned", "BAA-14", "ADP-21")
@@ -206,7 +185,7 @@ def _unsigned(draw: Any, part: Part) -> Fault:
         wrong["hashes"] = {"hashes": flipped(draw, right.hashes)}
     what = draw(among(sorted(wrong)))
     step = _step("settle", replace(right, **wrong[what]))
-    return Fault(at, step, BAD_SIGNATURE, f"the upload is not signed by its user ({what})", THE_SERVER)
+    return Fault(at, step, reject.BAD_SIGNATURE, f"the upload is not signed by its user ({what})", THE_SERVER)
 
 
 @_party.refuses("hashes", "BAA-14", "ADP-21")
@@ -219,7 +198,7 @@ def _hashes(draw: Any, part: Part) -> Fault:
     wrong = draw(among([hashes for hashes in (right[32:], right + bytes(32), right[1:]) if hashes != right]))
     signed = cast.signature(moment.user, moment.epoch, (moment.position, upload.stamp, upload.weight), wrong)
     step = _step("settle", replace(cast.settled(upload), hashes=wrong, signature=signed))
-    return Fault(at, step, BAD_FORM, f"{len(wrong)} bytes of hashes are not {len(right)}", THE_SERVER)
+    return Fault(at, step, reject.BAD_FORM, f"{len(wrong)} bytes of hashes are not {len(right)}", THE_SERVER)
 
 
 @_party.refuses("settled", "BAA-15")
@@ -231,20 +210,17 @@ def _settled(draw: Any, part: Part) -> Fault:
     message = cast.settled(part.made(user, replace(moment, position=position)))
     if draw(st.booleans()):
         message = cast.expired(moment.epoch, position)
-    return Fault(at, _step("settle", message), NOT_NOW, f"position {position} was settled")
+    return Fault(at, _step("settle", message), reject.NOT_NOW, f"position {position} was settled")
 
 
 @_party.refuses("late-acceptance", "BAA-15", "BAA-16", void=False, spares=(1, 2))
-def _late_acceptance(draw: Any, part: Part) -> Fault | None:
+def _late_acceptance(draw: Any, part: Part) -> Fault:
     """A skipped position is not accepted when its upload arrives late."""
-    found = part.when(lambda m: m.phase != "closed" and bool(m.skipped))
-    if not found:
-        return None
-    at = draw(among(found))
+    at = any_of(draw, part.when(lambda m: m.phase != "closed" and bool(m.skipped)))
     moment = part.moments[at]
     position, user = draw(among(moment.skipped))
     message = part.cast.settled(part.made(user, replace(moment, position=position)))
-    return Fault(at, _step("settle", message), NOT_NOW, f"position {position} was skipped")
+    return Fault(at, _step("settle", message), reject.NOT_NOW, f"position {position} was skipped")
 
 
 @_party.refuses("numbers", "BAA-51", "ADP-21")
@@ -263,7 +239,7 @@ def _numbers(draw: Any, part: Part) -> Fault:
         "hashes without an upload": replace(expired, hashes=bytes(32)),
     }
     why = draw(among(sorted(wrong)))
-    codes = BAD_FORM | (BAD_SIGNATURE if "63" in why else NOT_NOW if "P" in why else frozenset())
+    codes = reject.BAD_FORM | (reject.BAD_SIGNATURE if "63" in why else reject.NOT_NOW if "P" in why else frozenset())
     return Fault(at, _step("settle", wrong[why]), codes, why, THE_SERVER)
 
 
@@ -306,7 +282,7 @@ def _close_assigned(draw: Any, part: Part) -> Fault:
     last = part.cast.positions - 1
     at = draw(among(part.when(lambda m: m.phase in ("assigned", "keyed") and m.position == last)))
     step = _step("close", part.cast.close_request(part.moments[at].epoch))
-    return Fault(at, step, NOT_NOW, f"position {last} is {part.moments[at].phase}")
+    return Fault(at, step, reject.NOT_NOW, f"position {last} is {part.moments[at].phase}")
 
 
 @_party.refuses("close-early", "BAA-19")
@@ -316,7 +292,7 @@ def _close_early(draw: Any, part: Part) -> Fault:
     early = part.when(lambda m: m.phase == "filling" and len(m.accepted) < K and m.position < P)
     at = draw(among(early))
     step = _step("close", part.cast.close_request(part.moments[at].epoch))
-    return Fault(at, step, FEW, f"{len(part.moments[at].accepted)} of {K} are accepted")
+    return Fault(at, step, reject.FEW, f"{len(part.moments[at].accepted)} of {K} are accepted")
 
 
 @_party.refuses("close-few", "BAA-19", session=drained)
@@ -325,7 +301,7 @@ def _close_few(draw: Any, part: Part) -> Fault:
     P = part.cast.positions
     at = draw(among(part.when(lambda m: m.phase == "filling" and m.position == P)))
     step = _step("close", part.cast.close_request(part.moments[at].epoch))
-    return Fault(at, step, FEW, f"{len(part.moments[at].accepted)} are accepted, and no position is left")
+    return Fault(at, step, reject.FEW, f"{len(part.moments[at].accepted)} are accepted, and no position is left")
 
 
 @_party.refuses("ended", "BAA-22")
@@ -336,12 +312,9 @@ def _ended(draw: Any, part: Part) -> Fault:
 
 
 @_party.refuses("old-epoch", "BAA-22", "MSG-03")
-def _old_epoch(draw: Any, part: Part) -> Fault | None:
+def _old_epoch(draw: Any, part: Part) -> Fault:
     """Messages of an epoch that has ended are refused in the next one."""
-    found = part.when(lambda m: m.phase != "closed" and m.epoch > part.inputs.round)
-    if not found:
-        return None
-    at = draw(among(found))
+    at = any_of(draw, part.when(lambda m: m.phase != "closed" and m.epoch > part.inputs.round))
     old = [m for m in part.moments[:at] if m.epoch == part.moments[at].epoch - 1]
     return _after_the_end(draw, part, at, one_of(draw, old))
 
@@ -360,13 +333,13 @@ def _after_the_end(draw: Any, part: Part, at: int, moment: Moment) -> Fault:
         _step("abandon", cast.abandonment(moment.epoch)),
     ]
     step = one_of(draw, steps)
-    return Fault(at, step, NOT_NOW | ELSEWHERE, f"the epoch {moment.epoch} has ended")
+    return Fault(at, step, reject.NOT_NOW | reject.ELSEWHERE, f"the epoch {moment.epoch} has ended")
 
 
 # ---------------------------------------------------------------------------------------------------- whole requests
 
 
-@check(f"{KEYS}/sampled", "RND-04", operations=(KEYS,), applies=explicit(KEYS), examples=12)
+@check(f"{KEYS}/sampled", "RND-04", applies=explicit(KEYS), examples=12)
 def sampled(draw: Any, caller: Caller) -> None:
     """Secret keys are refused unless there are 32 bytes for each position."""
     params, rand = begun(draw, KEYS)
@@ -374,13 +347,13 @@ def sampled(draw: Any, caller: Caller) -> None:
     [first, *others] = rand[name]
     wrong = draw(among((first[2:], first[64:], first + first[:64])))
     changed = {**rand, name: [wrong, *others]}
-    caller.refused(KEYS, params, LENGTH | BAD_PARAM, f"{name} are not P keys", changed)
+    caller.refused(KEYS, params, reject.LENGTH | reject.BAD_PARAM, f"{name} are not P keys", changed)
 
 
-@check(f"{KEYS}/nothing-left", "RND-04", "ERR-01", operations=(KEYS,), applies=explicit(KEYS), examples=6)
+@check(f"{KEYS}/nothing-left", "RND-04", "ERR-01", applies=explicit(KEYS), examples=6)
 def nothing_left(draw: Any, caller: Caller) -> None:
     """An epoch is not opened if no keys are left for it, and the refusal has no effect."""
     part = PARTS[KEYS](draw)
-    fault = Fault(0, Call("open"), NOTHING_LEFT, "no keys are left")
+    fault = Fault(0, Call("open"), reject.NOTHING_LEFT, "no keys are left")
     entries = ask(caller, KEYS, part.params([fault.call]), {"pair_keys": [], "self_keys": []})
     drop_faults(caller, KEYS, entries, [fault])

@@ -1,7 +1,5 @@
 """Checks of whole sessions of BASA with a schedule of visits, timeouts and late updates (spec/adapter.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,27 +11,13 @@ from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import basa_functions as scenes
 from secagg_spec.conformance.cases.basa_schedules import EPOCHS, Opened, Plan, Session, plan, session, valid
 from secagg_spec.conformance.cases.requests import some
+from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.basa import ELSEWHERE, UPDATE
-from secagg_spec.conformance.checks.base import (
-    BAD_PARAM,
-    BAD_RANDOMNESS,
-    MALFORMED,
-    NOT_FINITE,
-    OUTSIDE,
-    Caller,
-    CheckFailed,
-    check,
-    fail,
-    same,
-)
-from secagg_spec.conformance.checks.crypto import AGAIN
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, same
+from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.protocols.basa.cores import SETTLE
 
-NOT_NOW = AGAIN | MALFORMED
-STAMP = frozenset({"inconsistent_sets", "out_of_range", "wrong_phase"})
-FEW = frozenset({"below_threshold", "wrong_phase"})
-NOBODY = OUTSIDE | BAD_PARAM | NOT_NOW | MALFORMED
+NOBODY = reject.OUTSIDE | reject.BAD_PARAM | reject.NOT_NOW | reject.MALFORMED
 """The codes of the table of spec/adapter.md, section 5."""
 
 _MEMBERS = ("round", "positions", "users", "weights", "sum")
@@ -42,12 +26,7 @@ _MEMBERS = ("round", "positions", "users", "weights", "sum")
 # ------------------------------------------------------------------------------------------------------ right sessions
 
 
-@check(
-    f"{EPOCHS}/sums",
-    *("BAA-16", "BAA-17", "BAA-19", "BAA-23", "BAA-40", "BAA-41", "BAA-45"),
-    operations=(EPOCHS,),
-    examples=80,
-)
+@check(f"{EPOCHS}/sums", *("BAA-16", "BAA-17", "BAA-19", "BAA-23", "BAA-40", "BAA-41", "BAA-45"), examples=80)
 def sums(draw: Any, call: Caller) -> None:
     """Each epoch that closes gives the sum of exactly its accepted updates, whichever users come or time out."""
     made = valid(draw)
@@ -100,7 +79,7 @@ def _weights(call: Caller, made: Session, what: str, mine: Mapping[str, Any], ri
 
 
 Wrong = tuple[dict[str, Any], frozenset[str], str]
-Build = Callable[[Any, Plan], Wrong | None]
+Build = Callable[[Any, Plan], Wrong]
 
 
 def _refusal(name: str, *clauses: str, **wanted: Any) -> Callable[[Build], Build]:
@@ -111,17 +90,14 @@ def _refusal(name: str, *clauses: str, **wanted: Any) -> Callable[[Build], Build
             drawn = plan(draw, **wanted)
             if draw(st.booleans()):
                 drawn.whole()
-            found = build(draw, drawn)
-            if found is None:
-                return
-            event, codes, why = found
+            event, codes, why = build(draw, drawn)
             drawn.events.append(event)
             drawn.used += event["event"] in ("upload", "late")
             made = session(drawn)
             call.refused(EPOCHS, made.params, codes, why, call.randomness(EPOCHS, made.rand))
 
         judge.__doc__ = build.__doc__
-        check(f"{EPOCHS}/{name}", *clauses, operations=(EPOCHS,), examples=20)(judge)
+        check(f"{EPOCHS}/{name}", *clauses, examples=20)(judge)
         return build
 
     return register
@@ -146,7 +122,7 @@ def _comes_again(draw: Any, drawn: Plan) -> Wrong:
         drawn.upload(draw(among(drawn.able())))
     now = drawn.epoch
     user = draw(among(sorted(now.barred)))
-    return _event(draw, user, now.number), NOT_NOW, f"user {user} had a key of the epoch {now.number}"
+    return _event(draw, user, now.number), reject.NOT_NOW, f"user {user} had a key of the epoch {now.number}"
 
 
 @_refusal("full", "BAA-36")
@@ -155,16 +131,15 @@ def _full(draw: Any, drawn: Plan) -> Wrong:
     drawn.bustle(3)
     drawn.fill()
     user = draw(st.integers(0, drawn.parameters.N - 1))
-    return _event(draw, user, drawn.epoch.number), NOT_NOW, "the buffer is full, or no position is left"
+    return _event(draw, user, drawn.epoch.number), reject.NOT_NOW, "the buffer is full, or no position is left"
 
 
 @_refusal("too-early", "BAA-19", "BAA-45")
-def _too_early(draw: Any, drawn: Plan) -> Wrong | None:
+def _too_early(draw: Any, drawn: Plan) -> Wrong:
     """An epoch with fewer than K updates is not closed while a position is unused."""
     drawn.bustle(6)
-    if drawn.can_close():
-        return None
-    return {"event": "close"}, FEW, f"{len(drawn.epoch.uploads)} updates are accepted, and a position is unused"
+    only_if(not drawn.can_close())
+    return {"event": "close"}, reject.FEW, f"{len(drawn.epoch.uploads)} updates are accepted, and a position is unused"
 
 
 @_refusal("too-few", "BAA-19", "BAA-45", timeouts=SETTLE)
@@ -174,21 +149,20 @@ def _too_few(draw: Any, drawn: Plan) -> Wrong:
     while drawn.able() and drawn.epoch.place < drawn.parameters.positions:
         upload = len(drawn.epoch.uploads) < few
         (drawn.upload if upload else drawn.skip)(draw(among(drawn.able())))
-    return {"event": "close"}, FEW, f"{few} updates are accepted, and T + 2 is {drawn.parameters.T + 2}"
+    return {"event": "close"}, reject.FEW, f"{few} updates are accepted, and T + 2 is {drawn.parameters.T + 2}"
 
 
 @_refusal("stale", "BAA-28", "BAA-49", "BAA-38")
-def _stale(draw: Any, drawn: Plan) -> Wrong | None:
+def _stale(draw: Any, drawn: Plan) -> Wrong:
     """An update older than tau_max, or of a future epoch, gets no position."""
     drawn.bustle(3)
     now, users = drawn.epoch.number, drawn.able()
     wrong = [now + 1, now + 2, *(s for s in (now - drawn.parameters.tau_max - 1, 0) if s >= 0)]
     found = [s for s in wrong if s > now or now - s > drawn.parameters.tau_max]
-    if not users:
-        return None
+    only_if(users)
     stamp = draw(among(found))
     why = f"the stamp is {stamp}, the epoch {now}, and tau_max {drawn.parameters.tau_max}"
-    return _event(draw, draw(among(users)), stamp), STAMP, why
+    return _event(draw, draw(among(users)), stamp), reject.UNFIT, why
 
 
 @_refusal("nobody", "MSG-03")
@@ -223,7 +197,7 @@ _FORMS: tuple[Any, ...] = (
 """Values that are not events of the table."""
 
 
-@check(f"{EPOCHS}/events", "ADP-36", operations=(EPOCHS,), examples=40)
+@check(f"{EPOCHS}/events", "ADP-36", examples=40)
 def events(draw: Any, call: Caller) -> None:
     """An event that is not in the table is rejected as malformed, at any position of the schedule."""
     made = valid(draw, 1)
@@ -231,25 +205,24 @@ def events(draw: Any, call: Caller) -> None:
     wrong = _FORMS[draw(st.integers(0, len(_FORMS) - 1))]
     schedule = [*made.plan.events[:at], wrong, *made.plan.events[at:]]
     rand = call.randomness(EPOCHS, made.rand)
-    call.refused(EPOCHS, made.with_events(schedule), MALFORMED, f"schedule[{at}] is {wrong!r}", rand)
+    call.refused(EPOCHS, made.with_events(schedule), reject.MALFORMED, f"schedule[{at}] is {wrong!r}", rand)
 
 
-@check(f"{EPOCHS}/budget", "BAA-25", operations=(EPOCHS,), examples=20)
+@check(f"{EPOCHS}/budget", "BAA-25", examples=20)
 def budget(draw: Any, call: Caller) -> None:
     """An update with an element beyond the budget of a buffer is refused."""
     made = valid(draw, 1)
     p = made.plan.parameters
-    if scenes.half(p.R) == p.budget:
-        return
+    only_if(scenes.half(p.R) != p.budget)
     rows = [row.copy() for row in made.updates]
     at = draw(st.integers(0, made.plan.used - 1))
     rows[at][draw(st.integers(0, p.d - 1))] = draw(among((p.budget + 1, p.R - p.budget - 1)))
     params = {**made.params, "updates": [pack(row) for row in rows]}
     why = f"updates[{at}] has an element beyond the budget of {p.budget}"
-    call.refused(EPOCHS, params, NOT_FINITE, why, call.randomness(EPOCHS, made.rand))
+    call.refused(EPOCHS, params, reject.NOT_FINITE, why, call.randomness(EPOCHS, made.rand))
 
 
-@check(f"{EPOCHS}/updates", "BAA-24", operations=(EPOCHS,), examples=20)
+@check(f"{EPOCHS}/updates", "BAA-24", examples=20)
 def updates(draw: Any, call: Caller) -> None:
     """An update with the wrong length or a number not below R is refused."""
     made = valid(draw, 1)
@@ -266,7 +239,7 @@ def _given(caps: Capabilities) -> bool:
     return caps.grade(EPOCHS) == "explicit"
 
 
-@check(f"{EPOCHS}/too-little", "RND-04", operations=(EPOCHS,), examples=16)
+@check(f"{EPOCHS}/too-little", "RND-04", examples=16)
 def too_little(draw: Any, call: Caller) -> None:
     """A schedule that needs more updates or sampled values than it is given is refused."""
     made = valid(draw, 1)
@@ -277,11 +250,11 @@ def too_little(draw: Any, call: Caller) -> None:
         params["updates"] = params["updates"][:least]
     else:
         rand["roundings"] = rand["roundings"][: 16 * least]
-    codes = BAD_RANDOMNESS | NOBODY
+    codes = reject.BAD_RANDOMNESS | NOBODY
     call.refused(EPOCHS, params, codes, f"there are too few {name}", call.randomness(EPOCHS, rand))
 
 
-@check(f"{EPOCHS}/numbers", "BAA-01", "BAA-02", "STL-01", operations=(EPOCHS,), examples=40)
+@check(f"{EPOCHS}/numbers", "BAA-01", "BAA-02", "STL-01", examples=40)
 def numbers(draw: Any, call: Caller) -> None:
     """Numbers of a session that the text forbids are refused."""
     made = valid(draw, 1)
@@ -291,7 +264,7 @@ def numbers(draw: Any, call: Caller) -> None:
         call.refused(EPOCHS, {**made.params, **wrong[name]}, ELSEWHERE, f"there is a rule broken ({name})", rand)
 
 
-@check(f"{EPOCHS}/bound", "ERR-02", operations=(EPOCHS,), examples=10)
+@check(f"{EPOCHS}/bound", "ERR-02", examples=10)
 def bound(draw: Any, call: Caller) -> None:
     """A round outside its range or a session id of the wrong length is refused."""
     made = valid(draw, 1)

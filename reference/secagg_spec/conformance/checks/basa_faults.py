@@ -1,7 +1,5 @@
 """How faults of a party of BASA become checks, with the faults of all its parties and of whole requests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,25 +10,15 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import basa_sessions
 from secagg_spec.conformance.cases.basa_parties import PARTIES, PARTS, begun
 from secagg_spec.conformance.cases.requests import one_of, some
-from secagg_spec.conformance.checks import playing
-from secagg_spec.conformance.checks.base import BAD_PARAM, Caller, check
-from secagg_spec.conformance.checks.crypto import EQUAL_KEYS, KEY_LENGTH
+from secagg_spec.conformance.checks import playing, reject
+from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.faults import IN_ANY_ORDER, Refusals
-from secagg_spec.conformance.checks.scripts import ELSEWHERE, OUT_OF_RANGE, Fault
+from secagg_spec.conformance.checks.scripts import Fault
 from secagg_spec.conformance.sessions.basa_acts import Part
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, any_of
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.basa.messages import EpochKeys, PositionOffer, PositionRequest
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
-
-NOT_NOW = frozenset({"wrong_phase", "replay", "malformed"})
-OUTSIDER = frozenset({"malformed", "unknown_peer", "out_of_range"})
-HELD = frozenset({"replay", "wrong_phase"})
-BAD_FORM = frozenset({"malformed", "length_mismatch", "noncanonical", "out_of_range", "inconsistent_sets"})
-UNFIT = frozenset({"inconsistent_sets", "out_of_range", "wrong_phase"})
-FEW = frozenset({"below_threshold", "wrong_phase"})
-NOTHING_LEFT = frozenset({"wrong_phase", "bad_param", "length_mismatch", "malformed"})
-"""The codes that each kind of broken rule accepts: the table of spec/adapter.md, section 5."""
 
 THE_SERVER, THE_AUTHORITY = frozenset({SERVER}), frozenset({AUTHORITY})
 
@@ -67,16 +55,14 @@ def flipped(draw: Any, data: bytes) -> bytes:
 # ----------------------------------------------------------------------------------------------- faults of all parties
 
 
-def _another_epoch(draw: Any, part: Part) -> Fault | None:
+def _another_epoch(draw: Any, part: Part) -> Fault:
     """A message of an epoch other than the open one is refused."""
     free = (EpochKeys, PositionRequest, PositionOffer)
-    found = [at for at in range(len(part.events())) if part.inbox(at) and not isinstance(part.inbox(at)[0], free)]
-    if not found:
-        return None
-    at = draw(among(found))
+    events = range(len(part.events()))
+    at = any_of(draw, [at for at in events if part.inbox(at) and not isinstance(part.inbox(at)[0], free)])
     [message] = part.inbox(at)
     wrong = draw(among([n for n in (message.round - 1, message.round + 1, 0) if n != message.round]))
-    return Fault(at, replaced(part, at, round=wrong), ELSEWHERE, f"the message is of epoch {wrong}")
+    return Fault(at, replaced(part, at, round=wrong), reject.ELSEWHERE, f"the message is of epoch {wrong}")
 
 
 for _party in PARTIES:
@@ -87,16 +73,16 @@ for _party in PARTIES:
 
 
 def _requests(party: str) -> None:
-    @check(f"{party}/parameters", "BAA-01", "BAA-02", operations=(party,), applies=explicit(party), examples=40)
+    @check(f"{party}/parameters", "BAA-01", "BAA-02", applies=explicit(party), examples=40)
     def parameters(draw: Any, caller: Caller) -> None:
         """Parameters that the text forbids are refused."""
         params, rand = begun(draw, party)
         wrong = basa_sessions.wrong_numbers(params)
-        codes = BAD_PARAM | {"below_threshold", "inconsistent_sets"}
+        codes = reject.BAD_PARAM | {"below_threshold", "inconsistent_sets"}
         for name in some(draw, wrong):
             caller.refused(party, {**params, **wrong[name]}, codes, f"the parameters break a rule ({name})", rand)
 
-    @check(f"{party}/request", "ERR-02", operations=(party,), applies=explicit(party), examples=12)
+    @check(f"{party}/request", "ERR-02", applies=explicit(party), examples=12)
     def request(draw: Any, caller: Caller) -> None:
         """A session of the wrong length, a round outside its range, or a user outside the roster is refused."""
         params, rand = begun(draw, party)
@@ -108,10 +94,10 @@ def _requests(party: str) -> None:
         ]
         changes += [{"user": params["N"]}, {"user": -1}] if "user" in params else []
         changed = one_of(draw, changes)
-        codes = KEY_LENGTH if "session" in changed else OUT_OF_RANGE
+        codes = reject.KEY_LENGTH if "session" in changed else reject.OUT_OF_RANGE
         caller.refused(party, {**params, **changed}, codes, f"the request has {changed}", rand)
 
-    @check(f"{party}/keys", "SIG-04", "SIG-05", operations=(party,), applies=explicit(party), examples=16)
+    @check(f"{party}/keys", "SIG-04", "SIG-05", applies=explicit(party), examples=16)
     def keys(draw: Any, caller: Caller) -> None:
         """Keys are refused unless there are N, all different and of the right length."""
         params, rand = begun(draw, party)
@@ -125,7 +111,7 @@ def _requests(party: str) -> None:
             "a key of its own is shorter": {own: params[own][2:]},
         }
         why = draw(among(sorted(changes)))
-        codes = EQUAL_KEYS if why.startswith("two") else KEY_LENGTH
+        codes = reject.EQUAL_KEYS if why.startswith("two") else reject.KEY_LENGTH
         caller.refused(party, {**params, **changes[why]}, codes, why, rand)
 
 

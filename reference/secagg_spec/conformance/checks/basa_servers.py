@@ -1,7 +1,5 @@
 """Checks of the server of BASA, step by step: what it offers, accepts, adds and recovers (spec/basa.md, section 4)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -12,17 +10,9 @@ from secagg_spec.arithmetic.staleness import admissible_weights
 from secagg_spec.conformance.cases import basa_sessions, strategies
 from secagg_spec.conformance.cases.basa_parties import PARTS, SERVED
 from secagg_spec.conformance.cases.requests import one_of, too_large
-from secagg_spec.conformance.checks import playing
-from secagg_spec.conformance.checks.basa_faults import (
-    BAD_FORM,
-    NOT_NOW,
-    THE_AUTHORITY,
-    UNFIT,
-    explicit,
-    flipped,
-    replaced,
-)
-from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_SIGNATURE, Caller, check
+from secagg_spec.conformance.checks import playing, reject
+from secagg_spec.conformance.checks.basa_faults import THE_AUTHORITY, explicit, flipped, replaced
+from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.faults import REFUSALS
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.scripts import Fault
@@ -30,7 +20,7 @@ from secagg_spec.conformance.sessions.basa_acts import Director, Moment, Part, p
 from secagg_spec.conformance.sessions.basa_cast import Cast
 from secagg_spec.conformance.sessions.basa_stage import PositionStage
 from secagg_spec.conformance.sessions.basecagg_stage import staleness_of
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.basa.messages import PositionUpload
@@ -39,8 +29,6 @@ from secagg_spec.protocols.steps import AUTHORITY, SERVER, Role
 
 _party = REFUSALS[SERVED]
 playing.right_steps(_party, (40, 24, 12), "BAA-35", "BAA-36", "BAA-40", "BAA-41", "BAA-45")
-
-REPLAY = frozenset({"replay", "wrong_phase"})
 
 
 def _step(phase: str, *messages: Message) -> Call:
@@ -66,7 +54,7 @@ def _open_again(draw: Any, part: Part) -> Fault:
     """The keys of a new epoch are refused while the server has an epoch."""
     at = draw(among(part.when(lambda moment: moment.phase != "idle")))
     keys = part.cast.epoch_keys(part.moments[at].epoch + 1, part.cast.published(part.moments[at].epoch))
-    return Fault(at, _step("open", keys), NOT_NOW, f"the server is {part.moments[at].phase}")
+    return Fault(at, _step("open", keys), reject.NOT_NOW, f"the server is {part.moments[at].phase}")
 
 
 @_party.refuses("old-epoch", "BAA-50", "ADP-21")
@@ -76,7 +64,7 @@ def _old_epoch(draw: Any, part: Part) -> Fault:
     known = part.moments[at].epoch
     epoch = draw(among([epoch for epoch in (known, known - 1, 0) if epoch >= 0]))
     keys = part.cast.epoch_keys(epoch, part.cast.published(part.inputs.round))
-    return Fault(at, _step("open", keys), REPLAY, f"epoch {epoch} comes after {known}", THE_AUTHORITY)
+    return Fault(at, _step("open", keys), reject.AGAIN, f"epoch {epoch} comes after {known}", THE_AUTHORITY)
 
 
 @_party.refuses("unsigned-keys", "BAA-29", "ADP-21")
@@ -91,7 +79,7 @@ def _unsigned_keys(draw: Any, part: Part) -> Fault:
         {"signature": other.signature},
     ]
     step = replaced(part, at, **one_of(draw, wrong))
-    return Fault(at, step, BAD_SIGNATURE, "the keys are not signed for the epoch", THE_AUTHORITY)
+    return Fault(at, step, reject.BAD_SIGNATURE, "the keys are not signed for the epoch", THE_AUTHORITY)
 
 
 @_party.refuses("keys-form", "BAA-51", "ADP-21")
@@ -100,8 +88,8 @@ def _keys_form(draw: Any, part: Part) -> Fault:
     at = draw(among(part.taking("open")))
     [message] = part.inbox(at)
     shown = draw(among((message.keys[32:], message.keys + message.keys[:32], message.keys[1:])))
-    return Fault(at, _step("open", part.cast.epoch_keys(message.round, shown)), BAD_FORM, "a key is missing, or more",
-                 THE_AUTHORITY)  # fmt: skip
+    step = _step("open", part.cast.epoch_keys(message.round, shown))
+    return Fault(at, step, reject.BAD_FORM, "a key is missing, or more", THE_AUTHORITY)
 
 
 # ------------------------------------------------------------------------------------------------------------ offers
@@ -114,7 +102,7 @@ def _offer_out_of_turn(draw: Any, part: Part) -> Fault:
     moment = part.moments[at]
     user = draw(among(_fresh(part, moment) or part.signers()))
     step = _step("offer", part.cast.request(user, max(moment.epoch, 0)))
-    return Fault(at, step, NOT_NOW, f"the server is {moment.phase}")
+    return Fault(at, step, reject.NOT_NOW, f"the server is {moment.phase}")
 
 
 @_party.refuses("served-before", "BAA-36")
@@ -124,35 +112,29 @@ def _served_before(draw: Any, part: Part) -> Fault:
     moment = part.moments[at]
     user = draw(among(sorted(moment.holders)))
     step = _step("offer", part.cast.request(user, moment.epoch))
-    return Fault(at, step, NOT_NOW, f"user {user} had a position of the epoch")
+    return Fault(at, step, reject.NOT_NOW, f"user {user} had a position of the epoch")
 
 
 @_party.refuses("no-room", "BAA-36")
-def _no_room(draw: Any, part: Part) -> Fault | None:
+def _no_room(draw: Any, part: Part) -> Fault:
     """No position is offered once K updates are accepted or no position is left."""
-    found = part.when(lambda m: m.phase == "filling" and not _offering(part, m) and bool(_fresh(part, m)))
-    if not found:
-        return None
-    at = draw(among(found))
+    at = any_of(draw, part.when(lambda m: m.phase == "filling" and not _offering(part, m) and bool(_fresh(part, m))))
     moment = part.moments[at]
     user = draw(among(_fresh(part, moment)))
     step = _step("offer", part.cast.request(user, moment.epoch))
-    return Fault(at, step, NOT_NOW, "the buffer is full, or no position is left")
+    return Fault(at, step, reject.NOT_NOW, "the buffer is full, or no position is left")
 
 
 @_party.refuses("stamp", "BAA-49", "ADP-21")
-def _stamp(draw: Any, part: Part) -> Fault | None:
+def _stamp(draw: Any, part: Part) -> Fault:
     """A request with a stamp after the epoch or a staleness above tau_max is refused, and its sender is blamed."""
-    found = part.when(lambda m: _offering(part, m) and bool(_fresh(part, m)))
-    if not found:
-        return None
-    at = draw(among(found))
+    at = any_of(draw, part.when(lambda m: _offering(part, m) and bool(_fresh(part, m))))
     moment, most = part.moments[at], part.inputs.numbers["tau_max"]
     user = draw(among(_fresh(part, moment)))
     stamp = draw(among([s for s in (moment.epoch + 1, moment.epoch - most - 1) if 0 <= s < 2**32]))
     step = _step("offer", part.cast.request(user, stamp))
     why = f"the stamp is {stamp}, the epoch {moment.epoch}, and tau_max {most}"
-    return Fault(at, step, UNFIT, why, frozenset({user}))
+    return Fault(at, step, reject.UNFIT, why, frozenset({user}))
 
 
 # ----------------------------------------------------------------------------------------------------------- uploads
@@ -166,13 +148,13 @@ def _serving(draw: Any, part: Part) -> tuple[int, Moment, PositionUpload]:
 
 
 @_party.refuses("another-user", "BAA-37")
-def _another_user(draw: Any, part: Part) -> Fault | None:
+def _another_user(draw: Any, part: Part) -> Fault:
     """An upload from a user other than the one being served is refused."""
     at, moment, _ = _serving(draw, part)
     others = [user for user in part.signers() if user != moment.user]
     user = draw(among(others))
     step = _step("take", part.made(user, moment))
-    return Fault(at, step, NOT_NOW, f"user {moment.user} is served, and not {user}")
+    return Fault(at, step, reject.NOT_NOW, f"user {moment.user} is served, and not {user}")
 
 
 @_party.refuses("another-position", "BAA-37")
@@ -181,7 +163,7 @@ def _another_position(draw: Any, part: Part) -> Fault:
     at, moment, _ = _serving(draw, part)
     position = draw(among([p for p in range(part.cast.positions) if p != moment.position]))
     step = _step("take", part.made(moment.user, replace(moment, position=position)))
-    return Fault(at, step, NOT_NOW | BAD_FORM, f"position {moment.position} is open, and not {position}")
+    return Fault(at, step, reject.NOT_NOW | reject.BAD_FORM, f"position {moment.position} is open, and not {position}")
 
 
 @_party.refuses("upload-out-of-turn", "BAA-37")
@@ -193,19 +175,18 @@ def _upload_out_of_turn(draw: Any, part: Part) -> Fault:
     user = moment.user if moment.user >= 0 else draw(among(part.signers()))
     place = replace(moment, position=min(moment.position, part.cast.positions - 1))
     upload = one_of(draw, [part.made(user, place), *known])
-    return Fault(at, _step("take", upload), NOT_NOW, f"the server is {moment.phase}")
+    return Fault(at, _step("take", upload), reject.NOT_NOW, f"the server is {moment.phase}")
 
 
 @_party.refuses("late-upload", "BAA-37", "BAA-22", session=basa_sessions.belated)
-def _late_upload(draw: Any, part: Part) -> Fault | None:
+def _late_upload(draw: Any, part: Part) -> Fault:
     """An upload that arrives after its offer expired is refused, in the same epoch and in the next one."""
-    if not part.late:
-        return None
+    only_if(part.late)
     first, upload = one_of(draw, part.late)
     later = range(first + 1, len(part.moments))
     filling = [at for at in later if (part.moments[at].phase, part.moments[at].epoch) == ("filling", upload.round)]
     at = draw(among(filling or later) | st.sampled_from(later))
-    return Fault(at, _step("take", upload), NOT_NOW, f"the offer of position {upload.position} expired")
+    return Fault(at, _step("take", upload), reject.NOT_NOW, f"the offer of position {upload.position} expired")
 
 
 @_party.refuses("weight", "BAA-38", "ADP-21")
@@ -219,7 +200,7 @@ def _weight(draw: Any, part: Part) -> Fault:
     weight = draw(among(wrong))
     step = _step("take", part.cast.signed(upload, stamp=moment.epoch - tau, weight=weight))
     why = f"the weight is {weight}, and may be {' or '.join(map(str, allowed))}"
-    return Fault(at, step, UNFIT, why, frozenset({moment.user}))
+    return Fault(at, step, reject.UNFIT, why, frozenset({moment.user}))
 
 
 @_party.refuses("upload-stamp", "BAA-38", "ADP-21")
@@ -232,7 +213,7 @@ def _upload_stamp(draw: Any, part: Part) -> Fault:
     weight = admissible_weights(staleness_of(part.inputs.numbers), int(part.inputs.numbers["c_g"]), tau)[-1]
     step = _step("take", part.cast.signed(upload, stamp=stamp, weight=weight))
     why = f"the stamp is {stamp}, the epoch {moment.epoch}, and tau_max {most}"
-    return Fault(at, step, UNFIT, why, frozenset({moment.user}))
+    return Fault(at, step, reject.UNFIT, why, frozenset({moment.user}))
 
 
 @_party.refuses("boxes", "BAA-39", "ADP-21")
@@ -243,7 +224,7 @@ def _boxes(draw: Any, part: Part) -> Fault:
     boxes = draw(among([more, *([upload.boxes[80:], upload.boxes[:-80]] if upload.boxes else [])]))
     step = _step("take", part.cast.signed(upload, boxes=boxes))
     why = f"there are {len(boxes) // 80} boxes for {len(upload.boxes) // 80}"
-    return Fault(at, step, BAD_FORM, why, frozenset({moment.user}))
+    return Fault(at, step, reject.BAD_FORM, why, frozenset({moment.user}))
 
 
 @_party.refuses("unsigned", "BAA-39", "ADP-21")
@@ -258,7 +239,7 @@ def _unsigned(draw: Any, part: Part) -> Fault:
     weights = admissible_weights(staleness_of(part.inputs.numbers), int(part.inputs.numbers["c_g"]), tau)
     wrong += [{"stamp": moment.epoch - tau, "weight": weights[0]}] if tau else []
     step = _step("take", replace(upload, **one_of(draw, wrong)))
-    return Fault(at, step, BAD_SIGNATURE, "the upload is not signed by its sender", frozenset({moment.user}))
+    return Fault(at, step, reject.BAD_SIGNATURE, "the upload is not signed by its sender", frozenset({moment.user}))
 
 
 @_party.refuses("upload-form", "BAA-51", "MOD-06", "MOD-07", "ADP-21")
@@ -270,14 +251,14 @@ def _upload_form(draw: Any, part: Part) -> Fault:
     wrong += [{"masked": too_large(draw, masked, R)}] if R < 2**32 else []
     wrong += [{"boxes": upload.boxes + b"\0"}]
     step = _step("take", replace(upload, **one_of(draw, wrong)))
-    return Fault(at, step, BAD_FORM, "the upload is none of the text", frozenset({moment.user}))
+    return Fault(at, step, reject.BAD_FORM, "the upload is none of the text", frozenset({moment.user}))
 
 
 @_party.refuses("expire-out-of-turn", "BAA-36")
 def _expire(draw: Any, part: Part) -> Fault:
     """An offer cannot expire when no user is being served."""
     at = draw(among(part.when(lambda moment: moment.phase != "serving")))
-    return Fault(at, Call("expire"), NOT_NOW, f"the server is {part.moments[at].phase}")
+    return Fault(at, Call("expire"), reject.NOT_NOW, f"the server is {part.moments[at].phase}")
 
 
 # ------------------------------------------------------------------------------------------------------- settlements
@@ -289,7 +270,7 @@ def _settle_out_of_turn(draw: Any, part: Part) -> Fault:
     at = draw(among(part.when(lambda moment: moment.phase not in ("settling", "idle"))))
     moment = part.moments[at]
     state = part.cast.state(moment.epoch, min(moment.position, part.cast.positions - 1), draw(st.integers(0, 2)))
-    return Fault(at, _step("settle", state), NOT_NOW, f"the server is {moment.phase}")
+    return Fault(at, _step("settle", state), reject.NOT_NOW, f"the server is {moment.phase}")
 
 
 @_party.refuses("outcome", "BAA-51", "ADP-21")
@@ -299,10 +280,10 @@ def _outcome(draw: Any, part: Part) -> Fault:
     other = 3 if part.inputs.numbers["timeouts"] == "settle" else 2
     wrong = [4, 65535, other] + ([1] if part.events()[at - 1].step.phase == "expire" else [])
     state = draw(among(wrong))
-    return Fault(at, replaced(part, at, state=state), BAD_FORM, f"the state is {state}", THE_AUTHORITY)
+    return Fault(at, replaced(part, at, state=state), reject.BAD_FORM, f"the state is {state}", THE_AUTHORITY)
 
 
-@check(f"{SERVED}/not-accepted", "BAA-35", "BAA-40", operations=(SERVED,), applies=explicit(SERVED), examples=12)
+@check(f"{SERVED}/not-accepted", "BAA-35", "BAA-40", applies=explicit(SERVED), examples=12)
 def not_accepted(draw: Any, caller: Caller) -> None:
     """An upload that the server took but the authority did not accept is in no offer and in no sum."""
     playing.judge_script(caller, PARTS[SERVED](draw, session=basa_sessions.denied))
@@ -314,7 +295,9 @@ def _settle_another(draw: Any, part: Part) -> Fault:
     at = draw(among(part.taking("settle")))
     [message] = part.inbox(at)
     position = draw(among([p for p in range(part.cast.positions) if p != message.position]))
-    return Fault(at, replaced(part, at, position=position), NOT_NOW | BAD_FORM, f"position {position} is not open")
+    return Fault(
+        at, replaced(part, at, position=position), reject.NOT_NOW | reject.BAD_FORM, f"position {position} is not open"
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ ends of epochs
@@ -332,7 +315,7 @@ def _end_out_of_turn(draw: Any, part: Part) -> Fault:
     wrong = [step for step, phase in steps.values() if phase != moment.phase]
     wrong += [Call("abandon")] if moment.phase == "idle" else []
     step = one_of(draw, wrong)
-    return Fault(at, step, NOT_NOW, f"the server is {moment.phase}, which does not allow {step.phase}")
+    return Fault(at, step, reject.NOT_NOW, f"the server is {moment.phase}, which does not allow {step.phase}")
 
 
 @_party.refuses("release-form", "BAA-51", "BAA-30", "ADP-21")
@@ -343,7 +326,7 @@ def _release_form(draw: Any, part: Part) -> Fault:
     keys = message.keys
     wrong = [keys + bytes(32), *([keys[32:], keys[1:], keys[32:] + keys[:32], b""] if keys else [])]
     step = replaced(part, at, keys=one_of(draw, wrong))
-    return Fault(at, step, BAD_FORM, "the keys are not one for each position", THE_AUTHORITY)
+    return Fault(at, step, reject.BAD_FORM, "the keys are not one for each position", THE_AUTHORITY)
 
 
 @_party.refuses("released-the-other", "BAA-30", "ADP-21", void=False)
@@ -354,10 +337,12 @@ def _released_the_other(draw: Any, part: Part) -> Fault:
     accepted = {position for position, _ in part.moments[at].accepted}
     wrong = draw(among(range(part.cast.positions)))
     keys = part.cast.release(message.round, accepted ^ {wrong}).keys
-    return Fault(at, replaced(part, at, keys=keys), BAD_FORM, f"the other key of position {wrong} came", THE_AUTHORITY)
+    return Fault(
+        at, replaced(part, at, keys=keys), reject.BAD_FORM, f"the other key of position {wrong} came", THE_AUTHORITY
+    )
 
 
-@check(f"{SERVED}/unopened", "BAA-42", "BAA-45", "ADP-21", operations=(SERVED,), applies=explicit(SERVED), examples=16)
+@check(f"{SERVED}/unopened", "BAA-42", "BAA-45", "ADP-21", applies=explicit(SERVED), examples=16)
 def unopened(draw: Any, caller: Caller) -> None:
     """If a box to a released key does not open, there is no sum, its sender is blamed, and the epoch is given up."""
     director = _spoilt(draw)
@@ -366,7 +351,7 @@ def unopened(draw: Any, caller: Caller) -> None:
     release = part.cast.release(epoch, [position for position, _ in moment.accepted])
     steps = [*part.calls(), Call("close"), Call("abandon")]
     blamed = frozenset(user for _, user in moment.accepted if user in director.spoilt)
-    fault = Fault(len(steps) - 1, _step("recover", release), BAD_CIPHERTEXT, "a box does not open", blamed)
+    fault = Fault(len(steps) - 1, _step("recover", release), reject.BAD_CIPHERTEXT, "a box does not open", blamed)
     playing.judge_script(caller, part, fault, calls=list(steps))
 
 

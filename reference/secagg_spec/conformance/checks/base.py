@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from hashlib import sha256
 from importlib import import_module
@@ -30,21 +30,7 @@ from secagg_spec.conformance.adapter.plain import differing
 from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, RawLine, Request, elements, unpack
 from secagg_spec.conformance.cases.strategies import decimal, possible
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
-
-BAD_PARAM = frozenset({"bad_param", "out_of_range"})
-NONCANONICAL = frozenset({"noncanonical", "out_of_range"})
-LENGTH = frozenset({"length_mismatch", "malformed"})
-TOO_FEW = frozenset({"below_threshold", "inconsistent_sets"})
-TWICE = frozenset({"duplicate_id", "inconsistent_sets"})
-OUTSIDE = frozenset({"unknown_peer", "inconsistent_sets", "out_of_range"})
-BAD_SHARE = frozenset({"bad_share"})
-BAD_SIGNATURE = frozenset({"bad_signature"})
-NOT_64_EACH = LENGTH | BAD_SIGNATURE
-BAD_CIPHERTEXT = frozenset({"bad_ciphertext"})
-NOT_FINITE = frozenset({"out_of_range"})
-BAD_RANDOMNESS = frozenset({"malformed", "bad_param", "length_mismatch"})
-MALFORMED = frozenset({"malformed"})
-"""The codes that each kind of broken rule accepts: the table of spec/adapter.md, section 5."""
+from secagg_spec.conformance.sessions.choices import NoCase
 
 NO_CASE = "not run: the declared range holds no case"
 NOT_EXPRESSIBLE = "cannot be expressed: the interface of the implementation cannot say what is asked"
@@ -96,8 +82,9 @@ class Caller:
     """How a check asks an adapter. It keeps the transcript of the case.
 
     `cases` is the number of cases of the run; statistical checks choose their sample size by it. A check adds to
-    `limits` what a pass cannot rule out (CNF-31). With `shuffles`, messages arrive in a different order from the one
-    that the check gives (CNF-61). At `until`, a reading of `time.monotonic`, the check's share of the budget is spent.
+    `limits` what a pass cannot rule out (CNF-31). Of the operation `probed`, raw values are asked for (ADP-55). With
+    `shuffles`, messages arrive in a different order from the one that the check gives (CNF-61). At `until`, a reading
+    of `time.monotonic`, the check's share of the budget is spent.
     """
 
     connection: Connection
@@ -111,11 +98,12 @@ class Caller:
     shuffles: bool = True
     limits: list[str] = field(default_factory=list)
     until: float = math.inf
+    probed: str = ""
 
     def ask(self, op: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> Answer:
         """Ask, record the exchange, and return the answer. A broken adapter fails the check."""
         given = _shuffled(decimal(params)) if self.shuffles else decimal(params)
-        request = Request(op, given, dict(rand) if rand else None)
+        request = Request(op, given, dict(rand) if rand else None, op == self.probed)
         self.asked += 1
         try:
             answer = self.connection.ask(request)
@@ -341,7 +329,7 @@ def _with_streams(judge: Judge, wide: bool) -> Judge:
     @wraps(judge)
     def judged(draw: Any, call: Caller) -> None:
         call.caps = call.caps if wide else call.caps.narrow
-        with generators.borrowed(call):
+        with generators.borrowed(call), contextlib.suppress(NoCase):
             judge(draw, call)
 
     return judged
@@ -350,22 +338,33 @@ def _with_streams(judge: Judge, wide: bool) -> Judge:
 def check(
     id: str,
     *clauses: str,
-    operations: tuple[str, ...] = (),
+    operations: tuple[str, ...] | None = None,
     applies: Condition = lambda caps: True,
     examples: int | None = None,
     grows: bool = False,
     wide: bool = False,
 ) -> Callable[[Judge], Judge]:
-    """Register a function as a check."""
+    """Register a function as a check. By default it needs the operation with which its id begins, if it is one."""
+    head = id.partition("/")[0]
+    needs = ((head,) if head in OPERATIONS else ()) if operations is None else operations
 
     def register(judge: Judge) -> Judge:
         assert id not in REGISTRY, f"two checks are called {id}"
         text = " ".join((judge.__doc__ or "").split())
         judged = _with_streams(judge, wide)
-        REGISTRY[id] = Check(id, clauses, operations, judged, applies, text, examples, grows=grows, wide=wide)
+        REGISTRY[id] = Check(id, clauses, needs, judged, applies, text, examples, grows=grows, wide=wide)
         return judge
 
     return register
+
+
+def judge_again(chosen: Check, draw: Any, call: Caller, **changes: Any) -> None:
+    """Judge a case of another check, with other capabilities, say; the transcript is that of `call`."""
+    inner = replace(call, **changes)
+    try:
+        chosen.judge(draw, inner)
+    finally:
+        call.asked, call.by_relation, call.reason_unchecked = inner.asked, inner.by_relation, inner.reason_unchecked
 
 
 def same(what: str, got: UintArray | RealArray, want: UintArray | RealArray) -> None:

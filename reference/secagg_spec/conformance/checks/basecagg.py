@@ -1,7 +1,5 @@
 """Checks of BASecAgg, one function at a time (spec/basecagg.md, sections 5 and 6)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -16,41 +14,13 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, pack_reals, unpack
 from secagg_spec.conformance.cases import basecagg_functions as scenes
-from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases import requests, strategies
 from secagg_spec.conformance.cases.basecagg_functions import COMBINE, ENCODE, MASK, RECOVER, Levels
-from secagg_spec.conformance.cases.requests import (
-    exchanged_element,
-    inserted,
-    one_of,
-    place_of,
-    shares_length,
-    too_large,
-    vandermonde,
-)
-from secagg_spec.conformance.checks.base import (
-    BAD_PARAM,
-    BAD_SHARE,
-    LENGTH,
-    NONCANONICAL,
-    NOT_FINITE,
-    OUTSIDE,
-    TOO_FEW,
-    TWICE,
-    Caller,
-    CheckFailed,
-    check,
-    fail,
-    same,
-)
-from secagg_spec.conformance.checks.lightsecagg import NO_ELEMENTS
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, same
 from secagg_spec.conformance.checks.quantizer import rounded
 from secagg_spec.conformance.sessions.basecagg_buffers import Buffer, Recovery, half, weighted
 from secagg_spec.conformance.sessions.choices import among
-
-WRONG_BUFFER = frozenset({"inconsistent_sets", "out_of_range"})
-ANOTHER_COUNT = frozenset({"inconsistent_sets", "below_threshold", "length_mismatch", "malformed"})
-NOT_ASCENDING = frozenset({"inconsistent_sets"})
-"""The codes for a buffer that a user refuses: the table of spec/adapter.md, section 5."""
 
 _CHAIN = ("mds.encode", COMBINE, RECOVER)
 
@@ -62,7 +32,7 @@ def _stochastic(caps: Capabilities) -> bool:
     return caps.policy("quantizer.rounding") == "stochastic" and caps.grade(ENCODE) == "explicit"
 
 
-@check("basecagg.encode/exact", "BSA-36", operations=(ENCODE,), applies=_stochastic)
+@check("basecagg.encode/exact", "BSA-36", applies=_stochastic)
 def encode(draw: Any, call: Caller) -> None:
     """An update of real numbers is encoded as the quantiser does at level c_l with total weight K c_g."""
     chosen, x = _reals(draw, call)
@@ -72,7 +42,7 @@ def encode(draw: Any, call: Caller) -> None:
     same("quantised update", _encoded(call, chosen, x, draws), want)
 
 
-@check("basecagg.encode/neighbours", "BSA-36", operations=(ENCODE,))
+@check("basecagg.encode/neighbours", "BSA-36")
 def neighbours(draw: Any, call: Caller) -> None:
     """Each element is one of the two integers next to c_l x, or by the policy the nearest or the lower."""
     chosen, x = _reals(draw, call)
@@ -83,7 +53,7 @@ def neighbours(draw: Any, call: Caller) -> None:
             fail(f"element {at}: {float(x[at])!r} times {chosen.c_l} was quantised to {value}", sorted(allowed))
 
 
-@check("basecagg.encode/budget", "BSA-36", operations=(ENCODE,), examples=40)
+@check("basecagg.encode/budget", "BSA-36", examples=40)
 def encode_budget(draw: Any, call: Caller) -> None:
     """A number is refused if K c_g times its encoding would not fit."""
     chosen = scenes.levels(draw, call.caps, ENCODE)
@@ -91,18 +61,18 @@ def encode_budget(draw: Any, call: Caller) -> None:
     x = np.zeros(strategies.length(draw, 1, 3))
     x[draw(st.integers(0, x.size - 1))] = draw(among((1, -1))) * (beyond + 0.75) / chosen.c_l
     why = f"{beyond} is above the budget B = {chosen.budget}"
-    _not_encoded(call, chosen, x, NOT_FINITE, why)
+    _not_encoded(call, chosen, x, reject.NOT_FINITE, why)
 
 
-@check("basecagg.encode/not-finite", "QNT-01", operations=(ENCODE,), examples=10)
+@check("basecagg.encode/not-finite", "QNT-01", examples=10)
 def not_finite(draw: Any, call: Caller) -> None:
     """NaN and infinities are refused."""
     chosen, x = scenes.levels(draw, call.caps, ENCODE), np.zeros(strategies.length(draw, 1, 3))
     x[draw(st.integers(0, x.size - 1))] = draw(among((math.nan, math.inf, -math.inf)))
-    _not_encoded(call, chosen, x, NOT_FINITE, "a number is not finite")
+    _not_encoded(call, chosen, x, reject.NOT_FINITE, "a number is not finite")
 
 
-@check("basecagg.encode/draw", "QNT-09", "QNT-10", operations=(ENCODE,), applies=_stochastic, examples=15)
+@check("basecagg.encode/draw", "QNT-09", "QNT-10", applies=_stochastic, examples=15)
 def bad_draw(draw: Any, call: Caller) -> None:
     """A draw outside [0, 1), or one that is not a multiple of 2**-53, is refused."""
     valid = scenes.VALID[ENCODE](draw, call.caps)
@@ -112,17 +82,17 @@ def bad_draw(draw: Any, call: Caller) -> None:
         draw(among((1.0, -(2.0**-53), 2.0, math.nan, 2.0**-54, 0.25 + 2.0**-54))),
     )
     draws[at] = bad
-    call.refused(ENCODE, valid.params, NOT_FINITE, f"draw {at} is {bad}", {"rounding": pack_reals(draws)})
+    call.refused(ENCODE, valid.params, reject.NOT_FINITE, f"draw {at} is {bad}", {"rounding": pack_reals(draws)})
 
 
-@check("basecagg.encode/levels", "BSA-02", operations=(ENCODE,), examples=30)
+@check("basecagg.encode/levels", "BSA-02", examples=30)
 def encode_levels(draw: Any, call: Caller) -> None:
     """A level is refused if it is not positive or so large that not even an update of one unit fits."""
     chosen = scenes.levels(draw, call.caps, ENCODE)
     fine = {"c_l": draw(among((0, -1, -chosen.c_l, 2**32 + 1, 2**64 + chosen.c_l)))}
     changed = draw(among((fine, *_too_coarse(chosen))))
     x = np.zeros(strategies.length(draw, 1, 3))
-    _not_encoded(call, chosen, x, BAD_PARAM, f"{changed} breaks BSA-02", **changed)
+    _not_encoded(call, chosen, x, reject.BAD_PARAM, f"{changed} breaks BSA-02", **changed)
 
 
 def _too_coarse(chosen: Levels) -> tuple[dict[str, int], ...]:
@@ -158,7 +128,7 @@ def _not_encoded(call: Caller, chosen: Levels, x: RealArray, codes: frozenset[st
 # ------------------------------------------------------------------------------------------------------------- masking
 
 
-@check("basecagg.mask/exact", "BSA-04", operations=(MASK,))
+@check("basecagg.mask/exact", "BSA-04")
 def mask(draw: Any, call: Caller) -> None:
     """The masked update is the update plus the mask, even for an update at the end of its budget."""
     chosen, update, drawn = scenes.masked(draw, call.caps)
@@ -167,7 +137,7 @@ def mask(draw: Any, call: Caller) -> None:
     same("masked update", call.vector(MASK, params, "masked", update.size), want)
 
 
-@check("basecagg.mask/budget", "BSA-06", operations=(MASK,), examples=40)
+@check("basecagg.mask/budget", "BSA-06", examples=40)
 def mask_budget(draw: Any, call: Caller) -> None:
     """An update is refused if K c_g times one of its integers is beyond (q - 1) / 2."""
     chosen, update, drawn = scenes.masked(draw, call.caps)
@@ -176,41 +146,45 @@ def mask_budget(draw: Any, call: Caller) -> None:
     at = draw(st.integers(0, update.size - 1))
     update[at] = value + chosen.q if value < 0 else value
     why = f"|{value}| * {chosen.K} * {chosen.c_g} is above {most}, so that the budget is B = {B}"
-    _not_masked(call, chosen, update, drawn, NOT_FINITE, why)
+    _not_masked(call, chosen, update, drawn, reject.NOT_FINITE, why)
 
 
-@check("basecagg.mask/length", "BSA-05", operations=(MASK,), examples=15)
+@check("basecagg.mask/length", "BSA-05", examples=15)
 def mask_length(draw: Any, call: Caller) -> None:
     """An update whose length differs from the mask's is refused."""
     chosen, update, drawn = scenes.masked(draw, call.caps)
     kept = draw(st.integers(0, update.size - 1))
-    other = one_of(draw, (update[:kept], np.append(update, np.uint64(0)), np.tile(update, 2)))
-    _not_masked(call, chosen, other, drawn, LENGTH, f"the update has {other.size} elements, the mask {drawn.size}")
+    other = requests.one_of(draw, (update[:kept], np.append(update, np.uint64(0)), np.tile(update, 2)))
+    _not_masked(
+        call, chosen, other, drawn, reject.LENGTH, f"the update has {other.size} elements, the mask {drawn.size}"
+    )
 
 
-@check("basecagg.mask/elements", "BSA-05", operations=(MASK,), examples=15)
+@check("basecagg.mask/elements", "BSA-05", examples=15)
 def mask_elements(draw: Any, call: Caller) -> None:
     """An update or a mask with a number that is not below q is refused."""
     chosen, update, drawn = scenes.masked(draw, call.caps)
     pair = {"update": update, "mask": drawn}
     name = draw(among(("update", "mask")))
-    pair[name] = too_large(draw, pair[name], chosen.q)
-    _not_masked(call, chosen, pair["update"], pair["mask"], NONCANONICAL, f"{name} holds a number that is not below q")
+    pair[name] = requests.too_large(draw, pair[name], chosen.q)
+    _not_masked(
+        call, chosen, pair["update"], pair["mask"], reject.NONCANONICAL, f"{name} holds a number that is not below q"
+    )
 
 
-@check("basecagg.mask/empty", "BSA-01", operations=(MASK,), examples=5)
+@check("basecagg.mask/empty", "BSA-01", examples=5)
 def mask_empty(draw: Any, call: Caller) -> None:
     """An empty update with an empty mask is refused."""
     chosen, update, drawn = scenes.masked(draw, call.caps)
-    _not_masked(call, chosen, update[:0], drawn[:0], NO_ELEMENTS, "d is 0")
+    _not_masked(call, chosen, update[:0], drawn[:0], reject.NO_ELEMENTS, "d is 0")
 
 
-@check("basecagg.mask/levels", "BSA-02", operations=(MASK,), examples=20)
+@check("basecagg.mask/levels", "BSA-02", examples=20)
 def mask_levels(draw: Any, call: Caller) -> None:
     """A level is refused if it is not positive or so large that not even an update of one unit fits."""
     chosen, update, drawn = scenes.masked(draw, call.caps)
     changed = draw(among(_too_coarse(chosen)))
-    _not_masked(call, chosen, update * np.uint64(0), drawn, BAD_PARAM, f"{changed} breaks BSA-02", **changed)
+    _not_masked(call, chosen, update * np.uint64(0), drawn, reject.BAD_PARAM, f"{changed} breaks BSA-02", **changed)
 
 
 def _not_masked(
@@ -229,7 +203,7 @@ def _not_masked(
 # ------------------------------------------------------------------------------------------------------------- buffers
 
 
-@check("basecagg.combine/exact", "BSA-27", operations=(COMBINE,))
+@check("basecagg.combine/exact", "BSA-27")
 def combine(draw: Any, call: Caller) -> None:
     """A user's answer is the sum of the shares of exactly the buffer's entries, each times its weight."""
     buffer = scenes.offered(draw, call.caps)
@@ -238,20 +212,20 @@ def combine(draw: Any, call: Caller) -> None:
     same("weighted share", call.vector(COMBINE, buffer.params(), "share", want.size), want)
 
 
-@check("basecagg.combine/fewer", "BSA-21", operations=(COMBINE,), examples=15)
+@check("basecagg.combine/fewer", "BSA-21", examples=15)
 def fewer(draw: Any, call: Caller) -> None:
     """A buffer with fewer than K entries is refused."""
     buffer = scenes.offered(draw, call.caps)
     kept = draw(st.integers(0, buffer.K - 1))
     why = f"the buffer has {kept} entries and K = {buffer.K}"
-    _refused(call, replace(buffer, entries=buffer.entries[:kept]), ANOTHER_COUNT, why)
+    _refused(call, replace(buffer, entries=buffer.entries[:kept]), reject.ANOTHER_COUNT, why)
 
 
 def _has_room(caps: Capabilities) -> bool:
     return strategies.possible(caps, COMBINE, outsiders=1)
 
 
-@check("basecagg.combine/more", "BSA-21", operations=(COMBINE,), applies=_has_room, examples=15)
+@check("basecagg.combine/more", "BSA-21", applies=_has_room, examples=15)
 def more(draw: Any, call: Caller) -> None:
     """A buffer with more than K entries is refused."""
     buffer = scenes.offered(draw, call.caps, spare=1)
@@ -260,19 +234,19 @@ def more(draw: Any, call: Caller) -> None:
     entries = tuple(sorted((*buffer.entries, replace(first, user=user)), key=lambda entry: entry.user))
     held = {**buffer.held, user: (first.stamp, buffer.held[first.user][1])}
     why = f"the buffer has {len(entries)} entries and K = {buffer.K}"
-    _refused(call, replace(buffer, entries=entries, held=held), ANOTHER_COUNT, why)
+    _refused(call, replace(buffer, entries=entries, held=held), reject.ANOTHER_COUNT, why)
 
 
-@check("basecagg.combine/twice", "BSA-21", operations=(COMBINE,), examples=15)
+@check("basecagg.combine/twice", "BSA-21", examples=15)
 def twice(draw: Any, call: Caller) -> None:
     """A buffer that names a user twice is refused."""
     buffer = scenes.offered(draw, call.caps)
     at = draw(st.integers(1, buffer.K - 1))
     entries = (*buffer.entries[:at], buffer.entries[at - 1], *buffer.entries[at + 1 :])
-    _refused(call, replace(buffer, entries=entries), TWICE, f"the buffer names user {entries[at].user} twice")
+    _refused(call, replace(buffer, entries=entries), reject.TWICE, f"the buffer names user {entries[at].user} twice")
 
 
-@check("basecagg.combine/outside", "BSA-21", operations=(COMBINE,), examples=15)
+@check("basecagg.combine/outside", "BSA-21", examples=15)
 def outside(draw: Any, call: Caller) -> None:
     """A buffer that names a user outside the roster is refused."""
     buffer = scenes.offered(draw, call.caps)
@@ -280,10 +254,10 @@ def outside(draw: Any, call: Caller) -> None:
     entries = list(buffer.entries)
     entries[at] = replace(entries[at], user=user)
     why = f"user {user} is not in [0, {buffer.N})"
-    _refused(call, replace(buffer, entries=tuple(entries)), OUTSIDE, why)
+    _refused(call, replace(buffer, entries=tuple(entries)), reject.OUTSIDE, why)
 
 
-@check("basecagg.combine/order", "BSA-21", operations=(COMBINE,), examples=15)
+@check("basecagg.combine/order", "BSA-21", examples=15)
 def order(draw: Any, call: Caller) -> None:
     """A buffer whose users are not in ascending order is refused."""
     buffer = scenes.offered(draw, call.caps)
@@ -291,10 +265,10 @@ def order(draw: Any, call: Caller) -> None:
     entries = list(buffer.entries)
     entries[at - 1 : at + 1] = entries[at], entries[at - 1]
     why = f"the users {[entry.user for entry in entries]} are not in ascending order"
-    _refused(call, replace(buffer, entries=tuple(entries)), NOT_ASCENDING, why)
+    _refused(call, replace(buffer, entries=tuple(entries)), reject.NOT_ASCENDING, why)
 
 
-@check("basecagg.combine/fields", "BSA-21", operations=(COMBINE,), examples=15)
+@check("basecagg.combine/fields", "BSA-21", examples=15)
 def fields(draw: Any, call: Caller) -> None:
     """A buffer that does not have one stamp and one weight for each user is refused."""
     buffer = scenes.offered(draw, call.caps)
@@ -302,30 +276,30 @@ def fields(draw: Any, call: Caller) -> None:
     text = buffer.params()[name]
     changed = draw(among((text[:-8], text + text[-8:], "")))
     why = f"there are {len(changed) // 8} {name} for {buffer.K} users"
-    call.refused(COMBINE, buffer.params(**{name: changed}), ANOTHER_COUNT, why)
+    call.refused(COMBINE, buffer.params(**{name: changed}), reject.ANOTHER_COUNT, why)
 
 
-@check("basecagg.combine/future", "BSA-22", operations=(COMBINE,), examples=15)
+@check("basecagg.combine/future", "BSA-22", examples=15)
 def future(draw: Any, call: Caller) -> None:
     """A buffer with a stamp later than its round is refused, even if the share is held under that stamp."""
     ahead = draw(among((1, 2, 2**31)))
     buffer = scenes.offered(draw, call.caps, ahead=ahead)
     at, stamp = draw(st.integers(0, buffer.K - 1)), buffer.round + ahead
     changed = buffer.with_entry(at, stamp=stamp, weight=buffer.c_g)
-    _refused(call, changed, WRONG_BUFFER, f"the stamp {stamp} is later than the round {buffer.round}")
+    _refused(call, changed, reject.WRONG_BUFFER, f"the stamp {stamp} is later than the round {buffer.round}")
 
 
-@check("basecagg.combine/too-stale", "BSA-22", operations=(COMBINE,), examples=15)
+@check("basecagg.combine/too-stale", "BSA-22", examples=15)
 def too_stale(draw: Any, call: Caller) -> None:
     """A buffer with an update older than tau_max is refused, even if the share is held and the weight is right."""
     late = draw(among((1, 2, 1000)))
     buffer = scenes.offered(draw, call.caps, late=late)
     at, tau = draw(st.integers(0, buffer.K - 1)), buffer.tau_max + late
     changed = buffer.with_entry(at, stamp=buffer.round - tau, weight=buffer.allowed(tau)[-1])
-    _refused(call, changed, WRONG_BUFFER, f"the staleness {tau} is above tau_max = {buffer.tau_max}")
+    _refused(call, changed, reject.WRONG_BUFFER, f"the staleness {tau} is above tau_max = {buffer.tau_max}")
 
 
-@check("basecagg.combine/weight", "BSA-23", operations=(COMBINE,), examples=40)
+@check("basecagg.combine/weight", "BSA-23", examples=40)
 def weight(draw: Any, call: Caller) -> None:
     """A buffer is refused if a weight is not one that its staleness can have."""
     buffer = scenes.offered(draw, call.caps)
@@ -337,10 +311,10 @@ def weight(draw: Any, call: Caller) -> None:
     wrong = draw(among([other for other in others if other > 0 and other not in allowed]))
     weights = " or ".join(map(str, allowed))
     why = f"an update with staleness {tau} weighs {weights} at c_g = {buffer.c_g}, and not {wrong}"
-    _refused(call, buffer.with_entry(at, weight=wrong), WRONG_BUFFER, why)
+    _refused(call, buffer.with_entry(at, weight=wrong), reject.WRONG_BUFFER, why)
 
 
-@check("basecagg.combine/zero-weights", "BSA-24", "BSA-23", operations=(COMBINE,), examples=25)
+@check("basecagg.combine/zero-weights", "BSA-24", "BSA-23", examples=25)
 def zero_weights(draw: Any, call: Caller) -> None:
     """A buffer of K entries is refused if at most T + 1 of them have a nonzero weight."""
     buffer = scenes.offered(draw, call.caps)
@@ -348,19 +322,19 @@ def zero_weights(draw: Any, call: Caller) -> None:
     for at in range(buffer.K):
         buffer = buffer if at in kept else buffer.with_entry(at, weight=0)
     why = f"{len(kept)} entries have a weight other than 0, and T + 2 = {buffer.T + 2}"
-    _refused(call, buffer, TOO_FEW | WRONG_BUFFER, why)
+    _refused(call, buffer, reject.TOO_FEW | reject.WRONG_BUFFER, why)
 
 
-@check("basecagg.combine/not-held", "BSA-25", operations=(COMBINE,), examples=15)
+@check("basecagg.combine/not-held", "BSA-25", examples=15)
 def not_held(draw: Any, call: Caller) -> None:
     """A buffer is refused if the share of one of its entries is not held."""
     buffer = scenes.offered(draw, call.caps)
     missing = buffer.entries[draw(st.integers(0, buffer.K - 1))].user
     held = {user: share for user, share in buffer.held.items() if user != missing}
-    _refused(call, replace(buffer, held=held), OUTSIDE, f"the share of user {missing} is not held")
+    _refused(call, replace(buffer, held=held), reject.OUTSIDE, f"the share of user {missing} is not held")
 
 
-@check("basecagg.combine/other-stamp", "BSA-25", operations=(COMBINE,), examples=15)
+@check("basecagg.combine/other-stamp", "BSA-25", examples=15)
 def other_stamp(draw: Any, call: Caller) -> None:
     """A buffer is refused if the share of one of its entries is held under another stamp."""
     buffer = scenes.offered(draw, call.caps)
@@ -369,21 +343,21 @@ def other_stamp(draw: Any, call: Caller) -> None:
     stamp = draw(among([s for s in near if 0 <= s <= scenes.LAST_ROUND and s != entry.stamp]))
     held = {**buffer.held, entry.user: (stamp, buffer.held[entry.user][1])}
     why = f"the share of user {entry.user} is held under the stamp {stamp}, and the buffer says {entry.stamp}"
-    _refused(call, replace(buffer, held=held), OUTSIDE, why)
+    _refused(call, replace(buffer, held=held), reject.OUTSIDE, why)
 
 
-@check("basecagg.combine/parameters", "BSA-01", operations=(COMBINE,), examples=20)
+@check("basecagg.combine/parameters", "BSA-01", examples=20)
 def combine_parameters(draw: Any, call: Caller) -> None:
     """Parameters that break BSA-01 are refused, for those parameters that the operation has."""
     buffer = scenes.offered(draw, call.caps)
     large = {"N": buffer.q} if buffer.q < 2**31 else {"T": buffer.K}
     options = ({"T": 0}, {"T": -1}, {"T": buffer.K - 1}, {"N": buffer.K - 1}, {"tau_max": -1}, large)
     changed = draw(among(options))
-    codes = BAD_PARAM | TOO_FEW | OUTSIDE
+    codes = reject.BAD_PARAM | reject.TOO_FEW | reject.OUTSIDE
     call.refused(COMBINE, buffer.params(**changed), codes, f"{changed} breaks a constraint of BSA-01")
 
 
-@check("basecagg.combine/levels", "BSA-02", operations=(COMBINE,), examples=25)
+@check("basecagg.combine/levels", "BSA-02", examples=25)
 def combine_levels(draw: Any, call: Caller) -> None:
     """A level is refused if the oldest update could have weight 0, or if no update fits."""
     buffer = scenes.offered(draw, call.caps)
@@ -392,11 +366,11 @@ def combine_levels(draw: Any, call: Caller) -> None:
     c_g = draw(among([c for c in (0, -1, least - 1, most + 1, 2**32 + 1) if c < least or c > most]))
     changed = buffer.with_level(c_g) if 1 <= c_g <= 2**32 else buffer
     why = f"c_g = {c_g}, and for q = {buffer.q}, K = {buffer.K} and tau_max = {buffer.tau_max} it is {least} to {most}"
-    codes = BAD_PARAM if changed is not buffer else BAD_PARAM | WRONG_BUFFER
+    codes = reject.BAD_PARAM if changed is not buffer else reject.BAD_PARAM | reject.WRONG_BUFFER
     call.refused(COMBINE, changed.params(c_g=str(c_g)), codes, why)
 
 
-@check("basecagg.combine/function", "STL-01", "STL-02", "STL-03", operations=(COMBINE,), examples=15)
+@check("basecagg.combine/function", "STL-01", "STL-02", "STL-03", examples=15)
 def combine_function(draw: Any, call: Caller) -> None:
     """Parameters that do not describe a staleness function are refused."""
     buffer = scenes.offered(draw, call.caps)
@@ -411,10 +385,10 @@ def combine_function(draw: Any, call: Caller) -> None:
         {"kind": "hinge", **plain, "numerator": 1, "start": str(2**32)},
     )
     changed = options[draw(st.integers(0, len(options) - 1))]
-    call.refused(COMBINE, buffer.params(**changed), BAD_PARAM, f"{changed} is no staleness function")
+    call.refused(COMBINE, buffer.params(**changed), reject.BAD_PARAM, f"{changed} is no staleness function")
 
 
-@check("basecagg.combine/held", "ADP-16", operations=(COMBINE,), examples=15)
+@check("basecagg.combine/held", "ADP-16", examples=15)
 def held_users(draw: Any, call: Caller) -> None:
     """Two shares of the same user are refused, and so is a share of a user outside the roster."""
     buffer = scenes.offered(draw, call.caps)
@@ -422,17 +396,17 @@ def held_users(draw: Any, call: Caller) -> None:
     entry = held[draw(st.integers(0, len(held) - 1))]
     user = draw(among((entry[0], buffer.N, 2**31 - 1, -1)))
     stamp = draw(among((entry[1], "0")))
-    changed = inserted(draw, held, [user, stamp, entry[2]])
-    codes, what = (TWICE, "twice") if user == entry[0] else (OUTSIDE, f"and N is {buffer.N}")
+    changed = requests.inserted(draw, held, [user, stamp, entry[2]])
+    codes, what = (reject.TWICE, "twice") if user == entry[0] else (reject.OUTSIDE, f"and N is {buffer.N}")
     call.refused(COMBINE, buffer.params(held=changed), codes, f"held names user {user} {what}")
 
 
-@check("basecagg.combine/empty", "BSA-01", operations=(COMBINE,), examples=5)
+@check("basecagg.combine/empty", "BSA-01", examples=5)
 def empty_shares(draw: Any, call: Caller) -> None:
     """Shares without elements are refused."""
     buffer = scenes.offered(draw, call.caps)
     held = {user: (stamp, share[:0]) for user, (stamp, share) in buffer.held.items()}
-    _refused(call, replace(buffer, held=held), NO_ELEMENTS, "a share has at least one element")
+    _refused(call, replace(buffer, held=held), reject.NO_ELEMENTS, "a share has at least one element")
 
 
 def _refused(call: Caller, buffer: Buffer, codes: frozenset[str], why: str) -> None:
@@ -442,7 +416,7 @@ def _refused(call: Caller, buffer: Buffer, codes: frozenset[str], why: str) -> N
 # ------------------------------------------------------------------------------------------------------------ recovery
 
 
-@check("basecagg.recover/exact", "BSA-29", "BSA-33", operations=(RECOVER,), applies=vandermonde)
+@check("basecagg.recover/exact", "BSA-29", "BSA-33", applies=requests.vandermonde)
 def recover(draw: Any, call: Caller) -> None:
     """Any U or more answers recover the weighted sum and the average."""
     _recovered(call, scenes.recovery(draw, strategies.session(draw, call.caps, RECOVER)))
@@ -459,12 +433,12 @@ def own_shares(draw: Any, call: Caller) -> None:
     buffer = scenes.buffer(draw, numbers)
     q, d, field = numbers["q"], numbers["d"], PrimeField(numbers["q"])
     updates, masks = strategies.matrix(draw, q, buffer.K, d), strategies.matrix(draw, q, buffer.K, d)
-    noises = [strategies.vector(draw, q, numbers["T"] * shares_length(numbers, d)) for _ in masks]
+    noises = [strategies.vector(draw, q, numbers["T"] * requests.shares_length(numbers, d)) for _ in masks]
     users = strategies.subset(draw, range(numbers["N"]), numbers["U"])
     factors = [entry.weight for entry in buffer.entries]
     c_l = scenes.level(draw, sum(factors))
     shared = [_own_shares(call, numbers, mask, noise) for mask, noise in zip(masks, noises, strict=True)]
-    answers = np.zeros((numbers["N"], shares_length(numbers, d)), dtype=np.uint64)
+    answers = np.zeros((numbers["N"], requests.shares_length(numbers, d)), dtype=np.uint64)
     for user in users:
         held = {e.user: (e.stamp, rows[user]) for e, rows in zip(buffer.entries, shared, strict=True)}
         answers[user] = call.vector(COMBINE, replace(buffer, held=held).params(), "share", answers.shape[1])
@@ -478,7 +452,10 @@ def _own_shares(call: Caller, numbers: dict[str, int], mask: UintArray, noise: U
     texts = call.result("mds.encode", params, call.randomness("mds.encode", {"noise": pack(noise)})).get("shares")
     if not isinstance(texts, list) or len(texts) != numbers["N"]:
         raise CheckFailed("wrong_value", f"mds.encode: shares must be a list of N = {numbers['N']} vectors")
-    return [call.read("mds.encode", text, "shares", shares_length(numbers, mask.size), numbers["q"]) for text in texts]
+    return [
+        call.read("mds.encode", text, "shares", requests.shares_length(numbers, mask.size), numbers["q"])
+        for text in texts
+    ]
 
 
 def _recovered(call: Caller, chosen: Recovery) -> None:
@@ -499,58 +476,58 @@ def _recovered(call: Caller, chosen: Recovery) -> None:
     same(f"average, of {signed.tolist()} over {divisor}", got, signed / np.float64(divisor))
 
 
-@check("basecagg.recover/too-few", "BSA-30", operations=(RECOVER,), applies=vandermonde, examples=25)
+@check("basecagg.recover/too-few", "BSA-30", applies=requests.vandermonde, examples=25)
 def recover_too_few(draw: Any, call: Caller) -> None:
     """A recovery with fewer than U answers is refused."""
     numbers = strategies.session(draw, call.caps, RECOVER)
     answers = draw(st.integers(0, numbers["U"] - 1))
     chosen = scenes.recovery(draw, numbers, answers)
-    call.refused(RECOVER, chosen.params(), TOO_FEW, f"{answers} answers are fewer than U = {numbers['U']}")
+    call.refused(RECOVER, chosen.params(), reject.TOO_FEW, f"{answers} answers are fewer than U = {numbers['U']}")
 
 
 def _can_spare(caps: Capabilities) -> bool:
-    return vandermonde(caps) and strategies.possible(caps, RECOVER, 1)
+    return requests.vandermonde(caps) and strategies.possible(caps, RECOVER, 1)
 
 
-@check("basecagg.recover/bad-share", "BSA-31", operations=(RECOVER,), applies=_can_spare, examples=25)
+@check("basecagg.recover/bad-share", "BSA-31", applies=_can_spare, examples=25)
 def recover_bad_share(draw: Any, call: Caller) -> None:
     """With more than U answers, an altered answer is detected."""
     numbers = strategies.session(draw, call.caps, RECOVER, 1)
     chosen = scenes.recovery(draw, numbers, draw(st.integers(numbers["U"] + 1, numbers["N"])))
-    user = chosen.users[place_of(draw, chosen.users)]
-    chosen.shares[user] = exchanged_element(draw, chosen.shares[user], numbers["q"])
-    call.refused(RECOVER, chosen.params(), BAD_SHARE, f"the answer of user {user} was altered")
+    user = chosen.users[requests.place_of(draw, chosen.users)]
+    chosen.shares[user] = requests.exchanged_element(draw, chosen.shares[user], numbers["q"])
+    call.refused(RECOVER, chosen.params(), reject.BAD_SHARE, f"the answer of user {user} was altered")
 
 
-@check("basecagg.recover/no-weight", "BSA-32", operations=(RECOVER,), applies=vandermonde, examples=10)
+@check("basecagg.recover/no-weight", "BSA-32", applies=requests.vandermonde, examples=10)
 def no_weight(draw: Any, call: Caller) -> None:
     """Weights whose sum is 0 are refused."""
     numbers = strategies.session(draw, call.caps, RECOVER)
     chosen = scenes.recovery(draw, numbers, chosen=[0] * draw(st.integers(1, 6)))
-    call.refused(RECOVER, chosen.params(), BAD_PARAM, "all weights are 0")
+    call.refused(RECOVER, chosen.params(), reject.BAD_PARAM, "all weights are 0")
 
 
-@check("basecagg.recover/twice", "MDS-08", operations=(RECOVER,), applies=vandermonde, examples=15)
+@check("basecagg.recover/twice", "MDS-08", applies=requests.vandermonde, examples=15)
 def recover_twice(draw: Any, call: Caller) -> None:
     """A list of answers that names a user twice is refused."""
     numbers = strategies.session(draw, call.caps, RECOVER)
     chosen = scenes.recovery(draw, numbers, numbers["U"] - 1)
     again = draw(among(chosen.users))
-    users = inserted(draw, chosen.users, again)
-    call.refused(RECOVER, replace(chosen, users=users).params(), TWICE, f"user {again} appears twice")
+    users = requests.inserted(draw, chosen.users, again)
+    call.refused(RECOVER, replace(chosen, users=users).params(), reject.TWICE, f"user {again} appears twice")
 
 
-@check("basecagg.recover/outside", "MDS-08", operations=(RECOVER,), applies=vandermonde, examples=15)
+@check("basecagg.recover/outside", "MDS-08", applies=requests.vandermonde, examples=15)
 def recover_outside(draw: Any, call: Caller) -> None:
     """An answer from a user outside the roster is refused."""
     chosen = scenes.recovery(draw, strategies.session(draw, call.caps, RECOVER))
     users = list(chosen.users)
     stranger = draw(among((chosen.numbers["N"], 2**31 - 1, -1)))
     users[draw(st.integers(0, len(users) - 1))] = stranger
-    call.refused(RECOVER, chosen.params(users=users), OUTSIDE, f"user {stranger} is not on the roster")
+    call.refused(RECOVER, chosen.params(users=users), reject.OUTSIDE, f"user {stranger} is not on the roster")
 
 
-@check("basecagg.recover/parameters", "BSA-01", operations=(RECOVER,), applies=vandermonde, examples=20)
+@check("basecagg.recover/parameters", "BSA-01", applies=requests.vandermonde, examples=20)
 def recover_parameters(draw: Any, call: Caller) -> None:
     """Parameters that break BSA-01 are refused, for those parameters that the operation has."""
     chosen = scenes.recovery(draw, strategies.session(draw, call.caps, RECOVER))
@@ -558,12 +535,14 @@ def recover_parameters(draw: Any, call: Caller) -> None:
     large = {"N": q} if q < 2**31 else {"T": -1}
     changed = draw(among(({"T": 0}, {"T": U}, {"U": N + 1}, {"N": U - 1}, {"d": 0}, large)))
     why = f"{changed} breaks a constraint of BSA-01"
-    call.refused(RECOVER, chosen.params(**changed), BAD_PARAM | LENGTH | TOO_FEW | OUTSIDE, why)
+    call.refused(
+        RECOVER, chosen.params(**changed), reject.BAD_PARAM | reject.LENGTH | reject.TOO_FEW | reject.OUTSIDE, why
+    )
 
 
-@check("basecagg.recover/level", "BSA-02", operations=(RECOVER,), applies=vandermonde, examples=10)
+@check("basecagg.recover/level", "BSA-02", applies=requests.vandermonde, examples=10)
 def recover_level(draw: Any, call: Caller) -> None:
     """A level c_l that is not positive is refused."""
     chosen = scenes.recovery(draw, strategies.session(draw, call.caps, RECOVER))
     c_l = draw(among((0, -1, -chosen.c_l)))
-    call.refused(RECOVER, chosen.params(c_l=str(c_l)), BAD_PARAM, f"c_l is {c_l}")
+    call.refused(RECOVER, chosen.params(c_l=str(c_l)), reject.BAD_PARAM, f"c_l is {c_l}")

@@ -1,7 +1,5 @@
 """Checks of BASecAgg's active profile: a signed buffer and its quorum (spec/basecagg.md, section 11)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -9,47 +7,32 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.cases import basecagg_sessions
-from secagg_spec.conformance.cases.basecagg_parties import (
-    ACTIVE_SERVED,
-    ACTIVE_USER,
-    SCENES,
-    Entries,
-    Signing,
-    begun,
-    entries_of,
-    quorum,
-)
+from secagg_spec.conformance.cases import basecagg_parties, basecagg_sessions
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.cases.wrong_signatures import elsewhere, spoiled
-from secagg_spec.conformance.checks import basecagg_scripts, playing, quorums
-from secagg_spec.conformance.checks.base import (
-    BAD_PARAM,
-    BAD_SIGNATURE,
-    Caller,
-    check,
-)
-from secagg_spec.conformance.checks.basecagg_scripts import LATE, NOT_NOW, buffers, explicit
-from secagg_spec.conformance.checks.crypto import AGAIN, KEY_LENGTH, wrong_keys
+from secagg_spec.conformance.checks import basecagg_scripts, playing, quorums, reject
+from secagg_spec.conformance.checks.base import Caller, check
+from secagg_spec.conformance.checks.basecagg_scripts import LATE, buffers, explicit
+from secagg_spec.conformance.checks.crypto import wrong_keys
 from secagg_spec.conformance.checks.faults import DERIVED, IN_ANY_ORDER, Refusals
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.quorums import Arrival, Quorum
-from secagg_spec.conformance.checks.scripts import BAD_VECTOR, ELSEWHERE, NOT_ALLOWED, Fault
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.checks.scripts import Fault
+from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 from secagg_spec.conformance.sessions.session import Played, base_of, moved
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto.keys import Roster, hash_parameters, public_key
 from secagg_spec.protocols.codec import vector_bytes
 from secagg_spec.protocols.steps import SERVER, Role
 
-_ROLES = {ACTIVE_USER: Role.USER, ACTIVE_SERVED: Role.SERVER}
+_ROLES = {basecagg_parties.ACTIVE_USER: Role.USER, basecagg_parties.ACTIVE_SERVED: Role.SERVER}
 
 
 def _refusals(party: str) -> Refusals:
     """Return what a party refuses: first what it refuses in the semi-honest profile too."""
 
     def session(draw: Any, caps: Capabilities, **given: Any) -> Played:
-        return SCENES[party](draw, **given)
+        return basecagg_parties.SCENES[party](draw, **given)
 
     made = Refusals(party, session, playing.judge_script, (party,), explicit(party))
     kept = ("least", "latest", "session", "spare")
@@ -68,9 +51,12 @@ playing.right_steps(_server, (24, 16, 12), "BSA-42", "BSA-46")
 # ---------------------------------------------------------------------------------------------------- wrong signatures
 
 
-def _wrong(draw: Any, scene: Played, user: int, round: int, entries: Entries) -> tuple[bytes, str]:
+def _wrong(draw: Any, scene: Played, user: int, round: int, entries: basecagg_parties.Entries) -> tuple[bytes, str]:
     """Draw a signature that is not the user's on a buffer, and what is wrong with it."""
-    signing, right = Signing(scene.inputs), Signing(scene.inputs).ballot(round).context
+    signing, right = (
+        basecagg_parties.Signing(scene.inputs),
+        basecagg_parties.Signing(scene.inputs).ballot(round).context,
+    )
     parameters = scene.bases[0].parameters
     numbers = parameters.numbers()
     contexts = elsewhere(right, "basecagg", {name: n for name, n in numbers.items() if name != "W"})
@@ -88,7 +74,7 @@ def _wrong(draw: Any, scene: Played, user: int, round: int, entries: Entries) ->
     return signing.signature(user, round, entries, contexts[how]), how
 
 
-def _another(draw: Any, entries: Entries) -> Entries:
+def _another(draw: Any, entries: basecagg_parties.Entries) -> basecagg_parties.Entries:
     """Return a buffer that differs in one number: a user, a stamp or a weight."""
     place, at = draw(st.integers(0, len(entries) - 1)), draw(st.integers(0, 2))
     entry = list(entries[place])
@@ -100,18 +86,18 @@ def _another(draw: Any, entries: Entries) -> Entries:
 # ------------------------------------------------------------------------------------------------------------- a user
 
 
-def _signed(draw: Any, scene: Played) -> tuple[int, Any, Entries]:
+def _signed(draw: Any, scene: Played) -> tuple[int, Any, basecagg_parties.Entries]:
     """Draw a quorum that arrives. Return the number of its step, the message, and the entries of its buffer."""
     at = int(draw(among([at for at in range(len(scene.inboxes)) if scene.inboxes[at][0] == "recover"])))
     [message] = scene.inbox(at)
     shown = {buffer.round: buffer for buffer in (scene.inbox(at)[0] for at in buffers(scene))}
-    return at, message, entries_of(shown[message.round])
+    return at, message, basecagg_parties.entries_of(shown[message.round])
 
 
 def _quorum(draw: Any, scene: Played) -> Quorum:
     """Draw a quorum that arrives."""
     at, message, entries = _signed(draw, scene)
-    signing, round, other = Signing(scene.inputs), message.round, _another(draw, entries)
+    signing, round, other = basecagg_parties.Signing(scene.inputs), message.round, _another(draw, entries)
     return Quorum(
         at,
         message,
@@ -138,7 +124,12 @@ def _quorum_again(draw: Any, scene: Played) -> Fault:
     """A quorum that was answered is refused, also while the user has signed another buffer since."""
     at, _, _ = _signed(draw, scene)
     before = draw(st.integers(at + 1, len(scene.inboxes)))
-    return Fault(before, scene.calls()[at], AGAIN | NOT_NOW | BAD_SIGNATURE, "the quorum was answered before")
+    return Fault(
+        before,
+        scene.calls()[at],
+        reject.AGAIN | reject.OUT_OF_TURN | reject.BAD_SIGNATURE,
+        "the quorum was answered before",
+    )
 
 
 @_user.refuses("quorum-of-another-round", "BSA-43", "MSG-03")
@@ -146,9 +137,9 @@ def _quorum_elsewhere(draw: Any, scene: Played) -> Fault:
     """A quorum of a round for which nothing is set aside is refused."""
     at, message, entries = _signed(draw, scene)
     other = message.round + draw(among((1, 2)))
-    signatures = [Signing(scene.inputs).signature(user, other, entries) for user in message.signers]
+    signatures = [basecagg_parties.Signing(scene.inputs).signature(user, other, entries) for user in message.signers]
     call = Call.of("recover", (replace(message, round=other, signatures=b"".join(signatures)),))
-    return Fault(at, call, LATE | BAD_SIGNATURE, f"nothing is set aside for round {other}")
+    return Fault(at, call, LATE | reject.BAD_SIGNATURE, f"nothing is set aside for round {other}")
 
 
 @_user.refuses("quorum-before-the-buffer", "BSA-43")
@@ -156,30 +147,28 @@ def _early_quorum(draw: Any, scene: Played) -> Fault:
     """A quorum on a buffer that the user has not signed yet is refused."""
     at, message, _ = _signed(draw, scene)
     signed = next(at for at in buffers(scene) if scene.inbox(at)[0].round == message.round)
-    return Fault(draw(st.integers(0, signed)), scene.calls()[at], LATE | BAD_SIGNATURE, "the buffer was not signed")
+    return Fault(
+        draw(st.integers(0, signed)), scene.calls()[at], LATE | reject.BAD_SIGNATURE, "the buffer was not signed"
+    )
 
 
 @_user.refuses("replaced-buffer", "BSA-43", least=2, examples=16)
-def _replaced(draw: Any, scene: Played) -> Fault | None:
+def _replaced(draw: Any, scene: Played) -> Fault:
     """A quorum on an earlier buffer is refused once the user has signed a later one."""
     first, later = buffers(scene)
     [buffer] = scene.inbox(first)
-    if any(phase == "recover" for phase, _ in scene.inboxes[first:later]):
-        return None
-    users, entries = scene.inputs.users, entries_of(buffer)
-    made = [Signing(scene.inputs).signature(user, buffer.round, entries) for user in users]
-    call = Call.of("recover", (quorum(scene.inputs, scene.party, buffer.round, users, made),))
+    only_if(not any(phase == "recover" for phase, _ in scene.inboxes[first:later]))
+    users, entries = scene.inputs.users, basecagg_parties.entries_of(buffer)
+    made = [basecagg_parties.Signing(scene.inputs).signature(user, buffer.round, entries) for user in users]
+    call = Call.of("recover", (basecagg_parties.quorum(scene.inputs, scene.party, buffer.round, users, made),))
     before = draw(st.integers(later + 1, len(scene.inboxes)))
-    return Fault(before, call, LATE | BAD_SIGNATURE, f"the sum for round {buffer.round} was replaced")
+    return Fault(before, call, LATE | reject.BAD_SIGNATURE, f"the sum for round {buffer.round} was replaced")
 
 
 @_user.refuses("plaintext", "MSG-02", "MOD-06", "MOD-07")
-def _plaintext(draw: Any, scene: Played) -> Fault | None:
+def _plaintext(draw: Any, scene: Played) -> Fault:
     """A share that opens to something else than L elements is refused."""
-    steps = [at for at, (phase, _) in enumerate(scene.inboxes) if phase == "hold"]
-    if not steps:
-        return None
-    at = draw(among(steps))
+    at = any_of(draw, [at for at, (phase, _) in enumerate(scene.inboxes) if phase == "hold"])
     place = draw(st.integers(0, len(scene.inbox(at)) - 1))
     message, q = scene.inbox(at)[place], int(scene.inputs.numbers["q"])
     given = scene.inputs.numbers
@@ -197,13 +186,13 @@ def _plaintext(draw: Any, scene: Played) -> Fault | None:
     channel = base_of(scene.inputs.open(message.sender).state).channel
     payload = channel.close(message.round, message.sender, scene.party, one_of(draw, wrong))
     call = moved(scene.calls()[at], place, replace(message, payload=payload))
-    return Fault(at, call, BAD_VECTOR, "a share is not L elements")
+    return Fault(at, call, reject.BAD_VECTOR, "a share is not L elements")
 
 
 # --------------------------------------------------------------------------------------------------------- the server
 
 
-def _confirming(draw: Any, scene: Played) -> tuple[int, list[Any], Entries]:
+def _confirming(draw: Any, scene: Played) -> tuple[int, list[Any], basecagg_parties.Entries]:
     """Draw a step in which signatures arrive. Return its number, the messages, and the entries of the buffer."""
     at = int(draw(among([at for at, (phase, _) in enumerate(scene.inboxes) if phase == "confirm"])))
     state = scene.bases[at]
@@ -233,9 +222,9 @@ def _other_round(draw: Any, scene: Played) -> Fault:
     other = message.round ^ change
     signature = message.signature
     if draw(st.booleans()):
-        signature = Signing(scene.inputs).signature(message.sender, other, entries)
+        signature = basecagg_parties.Signing(scene.inputs).signature(message.sender, other, entries)
     call = moved(scene.calls()[at], place, replace(message, round=other, signature=signature))
-    return Fault(at, call, ELSEWHERE | BAD_SIGNATURE, f"a signature is for round {other}")
+    return Fault(at, call, reject.ELSEWHERE | reject.BAD_SIGNATURE, f"a signature is for round {other}")
 
 
 @_server.refuses("confirm-out-of-turn", "MSG-03", "MSG-04", "BSA-46")
@@ -243,21 +232,18 @@ def _out_of_turn(draw: Any, scene: Played) -> Fault:
     """Signatures are refused unless a buffer was announced, and once it was confirmed."""
     at, _, _ = _confirming(draw, scene)
     moments = [moment for moment, state in enumerate(scene.states) if state.phase != "confirming"]
-    codes = AGAIN | NOT_NOW | BAD_SIGNATURE | NOT_ALLOWED
+    codes = reject.AGAIN | reject.OUT_OF_TURN | reject.BAD_SIGNATURE | reject.NOT_ALLOWED
     moment = at + 1 if draw(st.booleans()) else draw(among(moments))
     return Fault(moment, scene.calls()[at], codes, "no buffer waits for signatures")
 
 
 @_server.refuses("unsigned-answer", "BSA-46")
-def _unsigned_answer(draw: Any, scene: Played) -> Fault | None:
+def _unsigned_answer(draw: Any, scene: Played) -> Fault:
     """An answer of a user that did not sign the buffer is refused."""
     at = int(draw(among(buffers(scene))))
-    outside = sorted(set(scene.inputs.users) - set(scene.states[at].signers))
-    if not outside:
-        return None
-    user, inbox = draw(among(outside)), scene.inbox(at)
+    user, inbox = any_of(draw, sorted(set(scene.inputs.users) - set(scene.states[at].signers))), scene.inbox(at)
     more = replace(inbox[draw(st.integers(0, len(inbox) - 1))], sender=user)
-    return Fault(at, Call.of("recover", [*inbox, more]), NOT_ALLOWED, f"user {user} did not sign")
+    return Fault(at, Call.of("recover", [*inbox, more]), reject.NOT_ALLOWED, f"user {user} did not sign")
 
 
 @_server.refuses("answer-before-the-quorum", "BSA-46")
@@ -265,38 +251,31 @@ def _early_answer(draw: Any, scene: Played) -> Fault:
     """Answers are refused before the buffer is confirmed."""
     at, _, _ = _confirming(draw, scene)
     answers = scene.calls()[next(later for later in buffers(scene) if later > at)]
-    return Fault(at, answers, LATE | NOT_ALLOWED, "the buffer is not confirmed")
+    return Fault(at, answers, LATE | reject.NOT_ALLOWED, "the buffer is not confirmed")
 
 
 # ----------------------------------------------------------------------------------------------------- whole requests
 
 
 def _whole(party: str) -> None:
-    @check(f"{party}/W", "BSA-37", operations=(party,), applies=explicit(party), examples=12)
+    @check(f"{party}/W", "BSA-37", applies=explicit(party), examples=12)
     def threshold(draw: Any, call: Caller) -> None:
         """W is refused if two quorums need not share an honest user, if it is below U, or above N - D."""
-        params, rand = begun(draw, party)
+        params, rand = basecagg_parties.begun(draw, party)
         N, D, U, T = (params[name] for name in ("N", "D", "U", "T"))
         W = draw(among(((N + T) // 2, U - 1, N - D + 1, 0)))
-        call.refused(party, {**params, "W": W}, BAD_PARAM, f"W = {W} with N = {N}, D = {D}, U = {U}, T = {T}", rand)
+        call.refused(
+            party, {**params, "W": W}, reject.BAD_PARAM, f"W = {W} with N = {N}, D = {D}, U = {U}, T = {T}", rand
+        )
 
-    @check(
-        f"{party}/keys",
-        "SIG-04",
-        "SIG-05",
-        "KEY-03",
-        "KEY-04",
-        operations=(party,),
-        applies=explicit(party),
-        examples=16,
-    )
+    @check(f"{party}/keys", "SIG-04", "SIG-05", "KEY-03", "KEY-04", applies=explicit(party), examples=16)
     def keys(draw: Any, call: Caller) -> None:
         """Verification and sealing keys are refused unless they are N distinct keys of 32 bytes."""
-        params, rand = begun(draw, party)
+        params, rand = basecagg_parties.begun(draw, party)
         name = draw(among([name for name in ("roster", "verification", "private", "signing") if name in params]))
         if name in ("private", "signing"):
             wrong: Any = draw(among((params[name][2:], params[name] + "00", "")))
-            codes = KEY_LENGTH
+            codes = reject.KEY_LENGTH
         else:
             wrong, codes, _ = wrong_keys(draw, params[name])
         call.refused(party, {**params, name: wrong}, codes, f"{name} is wrong", rand)
@@ -311,7 +290,7 @@ def _whole(party: str) -> None:
         inputs = basecagg_sessions.inputs(draw, numbers)
         who = SERVER if _ROLES[party] is Role.SERVER else 0
         why = f"W = 6 is below U = {numbers['U']}"
-        call.refused(NEW, {"handle": "h", **inputs.opening(who)}, BAD_PARAM, why, inputs.rand(who))
+        call.refused(NEW, {"handle": "h", **inputs.opening(who)}, reject.BAD_PARAM, why, inputs.rand(who))
 
 
 for _party in _ROLES:

@@ -1,7 +1,5 @@
 """Checks of whole sessions of BASecAgg with a schedule of arrivals (spec/adapter.md, `basecagg.rounds`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,40 +12,20 @@ from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import basecagg_sessions, strategies
 from secagg_spec.conformance.cases.basecagg_schedules import ROUNDS, Buffer, Plan, Session, plan, session, valid
 from secagg_spec.conformance.cases.requests import some, too_large
-from secagg_spec.conformance.checks.base import (
-    BAD_PARAM,
-    BAD_RANDOMNESS,
-    LENGTH,
-    MALFORMED,
-    NONCANONICAL,
-    OUTSIDE,
-    TOO_FEW,
-    TWICE,
-    Caller,
-    CheckFailed,
-    check,
-    fail,
-    same,
-)
-from secagg_spec.conformance.checks.crypto import AGAIN
-from secagg_spec.conformance.checks.scripts import NOTHING_CAME
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, same
 from secagg_spec.conformance.sessions.basecagg_stage import staleness_of, weighted_sum
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 
-NOT_NOW = AGAIN | NOTHING_CAME
-NOBODY = OUTSIDE | BAD_PARAM | NOT_NOW
+NOT_NOW = reject.AGAIN | reject.NOTHING_CAME
+NOBODY = reject.OUTSIDE | reject.BAD_PARAM | NOT_NOW
 _MEMBERS = ("round", "users", "stamps", "weights", "sum")
 
 
 # ------------------------------------------------------------------------------------------------------ right sessions
 
 
-@check(
-    f"{ROUNDS}/sums",
-    *("BSA-11", "BSA-18", "BSA-19", "BSA-29", "BSA-34", "STL-05", "STL-06"),
-    operations=(ROUNDS,),
-    examples=60,
-)
+@check(f"{ROUNDS}/sums", *("BSA-11", "BSA-18", "BSA-19", "BSA-29", "BSA-34", "STL-05", "STL-06"), examples=60)
 def sums(draw: Any, call: Caller) -> None:
     """Whatever the order of arrivals, each buffer holds the accepted updates and is recovered with their weights."""
     drawn = valid(draw, call.caps)
@@ -104,7 +82,7 @@ def _words(what: str, mine: Mapping[str, Any], name: str) -> list[int]:
 
 
 Wrong = tuple[dict[str, Any], frozenset[str], str]
-Build = Callable[[Any, Plan], Wrong | None]
+Build = Callable[[Any, Plan], Wrong]
 
 
 def _refusal(name: str, *clauses: str, latest: Sequence[int] = (2, 0, 1, 3)) -> Callable[[Build], Build]:
@@ -117,75 +95,66 @@ def _refusal(name: str, *clauses: str, latest: Sequence[int] = (2, 0, 1, 3)) -> 
             if draw(st.booleans()):
                 drawn.whole()
             drawn.bustle()
-            found = build(draw, drawn)
-            if found is None:
-                return
-            event, codes, why = found
+            event, codes, why = build(draw, drawn)
             drawn.events.append(event)
             made = session(draw, drawn, first)
             call.refused(ROUNDS, made.params, codes, why, call.randomness(ROUNDS, made.rand))
 
         judge.__doc__ = build.__doc__
-        check(f"{ROUNDS}/{name}", *clauses, operations=(ROUNDS,), examples=16)(judge)
+        check(f"{ROUNDS}/{name}", *clauses, examples=16)(judge)
         return build
 
     return register
 
 
-def _one(draw: Any, users: Sequence[int]) -> int | None:
-    return int(draw(among(users))) if users else None
-
-
 @_refusal("starts-again", "BSA-12")
-def _starts_again(draw: Any, drawn: Plan) -> Wrong | None:
+def _starts_again(draw: Any, drawn: Plan) -> Wrong:
     """A user cannot start while it trains, after it got the round's stamp, or while its update waits in the buffer."""
-    user = _one(draw, [user for user in drawn.users if not drawn.can_start(user)])
+    user = any_of(draw, [user for user in drawn.users if not drawn.can_start(user)])
     why = f"user {user} trains, has the stamp of the round, or waits in the buffer"
-    return None if user is None else ({"event": "start", "user": user}, NOT_NOW, why)
+    return {"event": "start", "user": user}, NOT_NOW, why
 
 
 @_refusal("uploads-again", "BSA-07")
-def _uploads_again(draw: Any, drawn: Plan) -> Wrong | None:
+def _uploads_again(draw: Any, drawn: Plan) -> Wrong:
     """A user that does not train cannot upload or abandon."""
-    user = _one(draw, [user for user in drawn.users if user not in drawn.training])
-    kind = draw(among(("upload", "abandon")))
-    return None if user is None else ({"event": kind, "user": user}, NOT_NOW, f"user {user} does not train")
+    idle = [user for user in drawn.users if user not in drawn.training]
+    user, kind = draw(among(idle)) if idle else None, draw(among(("upload", "abandon")))
+    only_if(idle)
+    return {"event": kind, "user": user}, NOT_NOW, f"user {user} does not train"
 
 
 @_refusal("stale-upload", "BSA-16", latest=(0,))
-def _stale_upload(draw: Any, drawn: Plan) -> Wrong | None:
+def _stale_upload(draw: Any, drawn: Plan) -> Wrong:
     """An update older than tau_max is refused."""
-    if len(drawn.users) == drawn.numbers["K"]:
-        return None
-    slow = next((user for user in drawn.users if drawn.can_start(user)), None)
-    if slow is None:
-        return None
+    only_if(len(drawn.users) != drawn.numbers["K"])
+    startable = [user for user in drawn.users if drawn.can_start(user)]
+    only_if(startable)
+    slow = startable[0]
     drawn.start(slow)
     drawn.fill(without=slow)
-    if drawn.has_room():
-        return None
+    only_if(not drawn.has_room())
     drawn.recover(drawn.users)
     return {"event": "upload", "user": slow}, NOT_NOW, f"the update of user {slow} is one round old, and tau_max is 0"
 
 
 @_refusal("full-buffer", "BSA-17")
-def _full_buffer(draw: Any, drawn: Plan) -> Wrong | None:
+def _full_buffer(draw: Any, drawn: Plan) -> Wrong:
     """An update is refused if the buffer is full."""
     for user in drawn.users:
         if drawn.can_start(user):
             drawn.start(user)
     drawn.fill()
-    late = _one(draw, [user for user in drawn.users if drawn.is_fresh(user)])
-    return None if late is None else ({"event": "upload", "user": late}, NOT_NOW, "the buffer is full")
+    late = any_of(draw, [user for user in drawn.users if drawn.is_fresh(user)])
+    return {"event": "upload", "user": late}, NOT_NOW, "the buffer is full"
 
 
 @_refusal("early-recovery", "BSA-20")
-def _early(draw: Any, drawn: Plan) -> Wrong | None:
+def _early(draw: Any, drawn: Plan) -> Wrong:
     """Recovery is refused while the buffer holds fewer than K updates."""
-    if not drawn.has_room():
-        return None
+    only_if(drawn.has_room())
     why = f"the buffer has {len(drawn.waiting)} updates, and K is {drawn.numbers['K']}"
-    return {"event": "recover", "users": list(drawn.users)}, NOT_NOW | TOO_FEW, why
+    return {"event": "recover", "users": list(drawn.users)}, NOT_NOW | reject.TOO_FEW, why
 
 
 @_refusal("few-answers", "BSA-30", "BSA-34")
@@ -193,7 +162,11 @@ def _few(draw: Any, drawn: Plan) -> Wrong:
     """Recovery is refused with fewer than U answers."""
     drawn.fill()
     users = strategies.subset(draw, drawn.users, 0, drawn.numbers["U"] - 1)
-    return {"event": "recover", "users": users}, TOO_FEW, f"{len(users)} users answer, and U is {drawn.numbers['U']}"
+    return (
+        {"event": "recover", "users": users},
+        reject.TOO_FEW,
+        f"{len(users)} users answer, and U is {drawn.numbers['U']}",
+    )
 
 
 @_refusal("answers-twice", "BSA-28")
@@ -201,7 +174,7 @@ def _twice(draw: Any, drawn: Plan) -> Wrong:
     """A list of answers that names a user twice is refused."""
     drawn.fill()
     users = strategies.subset(draw, drawn.users, drawn.numbers["U"])
-    return {"event": "recover", "users": [*users, users[0]]}, TWICE | NOT_NOW, f"user {users[0]} is named twice"
+    return {"event": "recover", "users": [*users, users[0]]}, reject.TWICE | NOT_NOW, f"user {users[0]} is named twice"
 
 
 @_refusal("nobody", "MSG-03")
@@ -233,7 +206,7 @@ _FORMS: tuple[Any, ...] = (
 """Values that are not events of the table."""
 
 
-@check(f"{ROUNDS}/events", "ADP-35", operations=(ROUNDS,), examples=30)
+@check(f"{ROUNDS}/events", "ADP-35", examples=30)
 def events(draw: Any, call: Caller) -> None:
     """An event that is not in the table is rejected as malformed, at any position of the schedule."""
     made = valid(draw, call.caps, 1)
@@ -241,16 +214,15 @@ def events(draw: Any, call: Caller) -> None:
     wrong = _FORMS[draw(st.integers(0, len(_FORMS) - 1))]
     schedule = [*made.plan.events[:at], wrong, *made.plan.events[at:]]
     rand = call.randomness(ROUNDS, made.rand)
-    call.refused(ROUNDS, {**made.params, "schedule": schedule}, MALFORMED, f"schedule[{at}] is {wrong!r}", rand)
+    call.refused(ROUNDS, {**made.params, "schedule": schedule}, reject.MALFORMED, f"schedule[{at}] is {wrong!r}", rand)
 
 
-@check(f"{ROUNDS}/budget", "BSA-06", operations=(ROUNDS,), examples=16)
+@check(f"{ROUNDS}/budget", "BSA-06", examples=16)
 def budget(draw: Any, call: Caller) -> None:
     """An update with an element beyond the budget of a buffer is refused."""
     made = valid(draw, call.caps, 1)
     q, B = int(made.params["q"]), basecagg_sessions.budget(made.params)
-    if (q - 1) // 2 < B + 1:
-        return
+    only_if((q - 1) // 2 >= B + 1)
     rows = [row.copy() for row in made.updates]
     at = draw(st.integers(0, made.plan.taken - 1))
     rows[at][draw(st.integers(0, rows[at].size - 1))] = draw(among((B + 1, q - B - 1)))
@@ -259,7 +231,7 @@ def budget(draw: Any, call: Caller) -> None:
     call.refused(ROUNDS, params, frozenset({"out_of_range"}), why, call.randomness(ROUNDS, made.rand))
 
 
-@check(f"{ROUNDS}/updates", "BSA-05", operations=(ROUNDS,), examples=16)
+@check(f"{ROUNDS}/updates", "BSA-05", examples=16)
 def updates(draw: Any, call: Caller) -> None:
     """An update with the wrong length or a number not below q is refused, even when the schedule does not use it."""
     made = valid(draw, call.caps, 1)
@@ -268,7 +240,7 @@ def updates(draw: Any, call: Caller) -> None:
     vector = made.updates[at]
     wrong = (too_large(draw, vector, int(made.params["q"])), vector[:-1], np.append(vector, vector[:1]))
     rows[at] = pack(wrong[draw(st.integers(0, 2))])
-    codes = LENGTH | NONCANONICAL
+    codes = reject.LENGTH | reject.NONCANONICAL
     rand = call.randomness(ROUNDS, made.rand)
     call.refused(ROUNDS, {**made.params, "updates": rows}, codes, f"updates[{at}] is no update", rand)
 
@@ -277,7 +249,7 @@ def _given(caps: Capabilities) -> bool:
     return caps.grade(ROUNDS) == "explicit"
 
 
-@check(f"{ROUNDS}/too-little", "RND-04", operations=(ROUNDS,), examples=16)
+@check(f"{ROUNDS}/too-little", "RND-04", examples=16)
 def too_little(draw: Any, call: Caller) -> None:
     """A schedule that needs more updates or sampled values than it is given is refused."""
     made = valid(draw, call.caps, 1)
@@ -287,11 +259,11 @@ def too_little(draw: Any, call: Caller) -> None:
     starts = sum(event["event"] == "start" for event in made.plan.events)
     holder = params if name == "updates" else rand
     holder[name] = holder[name][: least.get(name, starts) - 1]
-    codes = BAD_RANDOMNESS | NOT_NOW
+    codes = reject.BAD_RANDOMNESS | NOT_NOW
     call.refused(ROUNDS, params, codes, f"there are too few {name}", call.randomness(ROUNDS, rand))
 
 
-@check(f"{ROUNDS}/parameters", "BSA-01", "BSA-02", operations=(ROUNDS,), examples=40)
+@check(f"{ROUNDS}/parameters", "BSA-01", "BSA-02", examples=40)
 def parameters(draw: Any, call: Caller) -> None:
     """Parameters that the text forbids are refused."""
     made = valid(draw, call.caps, 1)
@@ -299,14 +271,14 @@ def parameters(draw: Any, call: Caller) -> None:
     rand = call.randomness(ROUNDS, made.rand)
     for name in some(draw, wrong):
         why = f"the parameters break a rule ({name})"
-        call.refused(ROUNDS, {**made.params, **wrong[name]}, BAD_PARAM, why, rand)
+        call.refused(ROUNDS, {**made.params, **wrong[name]}, reject.BAD_PARAM, why, rand)
 
 
-@check(f"{ROUNDS}/round", "ERR-02", operations=(ROUNDS,), examples=6)
+@check(f"{ROUNDS}/round", "ERR-02", examples=6)
 def first_round(draw: Any, call: Caller) -> None:
     """A round outside its range is refused."""
     made = valid(draw, call.caps, 1)
     wrong = draw(among((str(2**32), "-1")))
-    codes = BAD_PARAM | OUTSIDE | MALFORMED
+    codes = reject.BAD_PARAM | reject.OUTSIDE | reject.MALFORMED
     rand = call.randomness(ROUNDS, made.rand)
     call.refused(ROUNDS, {**made.params, "round": wrong}, codes, f"round is {wrong}", rand)

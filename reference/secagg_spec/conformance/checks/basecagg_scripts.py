@@ -1,7 +1,5 @@
 """Checks of a party of BASecAgg, step by step: what it sends, what it refuses, and that a refusal has no effect."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,35 +22,15 @@ from secagg_spec.conformance.cases.basecagg_parties import (
     user_scene,
 )
 from secagg_spec.conformance.cases.requests import exchanged_element, one_of, some, too_large
-from secagg_spec.conformance.checks import playing
-from secagg_spec.conformance.checks.base import (
-    BAD_CIPHERTEXT,
-    BAD_PARAM,
-    BAD_SHARE,
-    LENGTH,
-    NONCANONICAL,
-    TOO_FEW,
-    Caller,
-    check,
-)
-from secagg_spec.conformance.checks.basecagg import ANOTHER_COUNT, NOT_ASCENDING, WRONG_BUFFER
-from secagg_spec.conformance.checks.crypto import AGAIN, EQUAL_KEYS, KEY_LENGTH, altered
+from secagg_spec.conformance.checks import playing, reject
+from secagg_spec.conformance.checks.base import Caller, check
+from secagg_spec.conformance.checks.crypto import altered
 from secagg_spec.conformance.checks.faults import IN_ANY_ORDER, Refusals
 from secagg_spec.conformance.checks.lightsecagg_scripts import take_prefix
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
-from secagg_spec.conformance.checks.scripts import (
-    BAD_VECTOR,
-    ELSEWHERE,
-    NOT_ALLOWED,
-    OUT_OF_RANGE,
-    OUT_OF_TURN,
-    Fault,
-    ask,
-    drop_faults,
-    taken,
-)
+from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults, taken
 from secagg_spec.conformance.sessions.basecagg_stage import Stage, answering
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.conformance.sessions.session import Played, exchanged
 from secagg_spec.conformance.targets.reference.scripts import Call
@@ -62,10 +40,6 @@ from secagg_spec.protocols.steps import SERVER, Role
 
 REPLAY = frozenset({"replay"})
 LATE = frozenset({"wrong_phase"})
-NOT_NOW = frozenset({"wrong_phase", "malformed"})
-NOT_HELD = frozenset({"inconsistent_sets"})
-INCOMPLETE = frozenset({"inconsistent_sets"})
-NOTHING_LEFT = frozenset({"wrong_phase", "bad_param", "length_mismatch", "malformed"})
 """The codes that each kind of broken rule accepts: the table of spec/adapter.md, section 5."""
 
 THE_SERVER = frozenset({SERVER})
@@ -90,7 +64,7 @@ BY_ROLE = {Role.USER: _user, Role.SERVER: _server}
 """What each party refuses; the shared rules hold in the active profile too."""
 
 
-@check(f"{USER}/sealed", "BSA-03", "SEA-01", "KEY-02", operations=(USER,), applies=explicit(USER), examples=30)
+@check(f"{USER}/sealed", "BSA-03", "SEA-01", "KEY-02", applies=explicit(USER), examples=30)
 def sealed(draw: Any, caller: Caller) -> None:
     """Over the sealed channel, payloads are sealed with the stamp as round and with all numbers in the binding."""
     playing.judge_script(caller, user_scene(draw, channel="sealed"))
@@ -104,14 +78,13 @@ def _places(scene: Played) -> list[tuple[int, int]]:
     return [(at, place) for at, event in enumerate(scene.events()) for place in range(len(event.received))]
 
 
-def _arriving(draw: Any, scene: Played, *phases: str) -> tuple[int, int, Any] | None:
+def _arriving(draw: Any, scene: Played, *phases: str) -> tuple[int, int, Any]:
     """Draw a message that arrives in one of `phases`.
 
     Return its step's number, its place in the inbox, and the message.
     """
     found = [(at, place) for at, place in _places(scene) if not phases or scene.events()[at].step.phase in phases]
-    if not found:
-        return None
+    only_if(found)
     at, place = one_of(draw, found)
     return at, place, scene.inbox(at)[place]
 
@@ -135,25 +108,23 @@ def _out_of_turn(draw: Any, scene: Played) -> Fault:
     phase = draw(among([phase for phase, states in _ALLOWED.items() if state.phase not in states]))
     newer = scene.inputs.round if state.stamp is None else state.stamp + 1
     step = Call.of(phase, (basecagg_parties.stamp(scene, newer),) if phase == "share" else ())
-    return Fault(at, step, AGAIN | OUT_OF_TURN, f"the user is {state.phase}, which does not allow {phase}")
+    return Fault(
+        at, step, reject.AGAIN | reject.OUT_OF_TURN, f"the user is {state.phase}, which does not allow {phase}"
+    )
 
 
 @_user.refuses("second-upload", "BSA-07")
-def _second_upload(draw: Any, scene: Played) -> Fault | None:
+def _second_upload(draw: Any, scene: Played) -> Fault:
     """A second upload under the same stamp is refused."""
     uploads = [at for at, event in enumerate(scene.events()) if event.step.phase == "upload"]
-    if not uploads:
-        return None
-    return Fault(draw(among(uploads)) + 1, Call("upload"), AGAIN, "the user has uploaded under this stamp")
+    only_if(uploads)
+    return Fault(draw(among(uploads)) + 1, Call("upload"), reject.AGAIN, "the user has uploaded under this stamp")
 
 
 @_user.refuses("stale-stamp", "BSA-08", "ADP-21", least=2)
-def _stale_stamp(draw: Any, scene: Played) -> Fault | None:
+def _stale_stamp(draw: Any, scene: Played) -> Fault:
     """A stamp that is not newer than the user's last one is refused, and the server is blamed."""
-    moments = _moments(scene, lambda state: state.phase == "asked" and state.stamp is not None)
-    if not moments:
-        return None
-    at = draw(among(moments))
+    at = any_of(draw, _moments(scene, lambda state: state.phase == "asked" and state.stamp is not None))
     stale = max(0, scene.bases[at].stamp - draw(among((0, 1, 255))))
     return Fault(
         at,
@@ -183,11 +154,9 @@ def _old_share(draw: Any, scene: Played) -> Fault:
 
 
 @_user.refuses("vector", "MOD-06", "MOD-07", channel="plain", shared=False)
-def _vector(draw: Any, scene: Played) -> Fault | None:
+def _vector(draw: Any, scene: Played) -> Fault:
     """A share with the wrong length or a number not below q is refused."""
-    found = _arriving(draw, scene, "hold")
-    assert found is not None
-    at, place, message = found
+    at, place, message = _arriving(draw, scene, "hold")
     q, size = int(scene.inputs.numbers["q"]), (len(message.payload) - 4) // 4
     wrong = (
         vector_bytes(too_large(draw, np.zeros(size, np.uint64), q)),
@@ -197,22 +166,20 @@ def _vector(draw: Any, scene: Played) -> Fault | None:
         message.payload + b"\0",
     )
     data = encode(replace(message, payload=one_of(draw, wrong)))
-    return Fault(at, exchanged(scene.calls()[at], place, data), BAD_VECTOR, "a share is not L elements")
+    return Fault(at, exchanged(scene.calls()[at], place, data), reject.BAD_VECTOR, "a share is not L elements")
 
 
 @_user.refuses("payload", "SEA-02", "BSA-03", "ADP-21", channel="sealed")
-def _payload(draw: Any, scene: Played) -> Fault | None:
+def _payload(draw: Any, scene: Played) -> Fault:
     """A payload that was altered or sealed under another stamp does not open. Its sender and the server are blamed."""
-    found = _arriving(draw, scene, "hold")
-    assert found is not None
-    at, place, message = found
+    at, place, message = _arriving(draw, scene, "hold")
     moved = replace(message, payload=altered(draw, message.payload))
     if draw(st.booleans()):
         other = share(draw, scene.inputs, scene.party, message.sender, message.round ^ 1)
         moved = replace(message, payload=other.payload)
     blamed = frozenset({message.sender, SERVER})
     return Fault(
-        at, exchanged(scene.calls()[at], place, encode(moved)), BAD_CIPHERTEXT, "a payload does not open", blamed
+        at, exchanged(scene.calls()[at], place, encode(moved)), reject.BAD_CIPHERTEXT, "a payload does not open", blamed
     )
 
 
@@ -251,7 +218,7 @@ def _entries(draw: Any, scene: Played) -> Fault:
     fewer = [entry for place, entry in enumerate(entries) if place in places] if draw(st.booleans()) else entries[:-1]
     wrong = sorted([*entries, more[0]]) if more and draw(st.booleans()) else fewer
     why = f"the buffer has {len(wrong)} entries, and K is {len(entries)}"
-    return Fault(at, _shown(scene, message.round, wrong), ANOTHER_COUNT, why, THE_SERVER)
+    return Fault(at, _shown(scene, message.round, wrong), reject.ANOTHER_COUNT, why, THE_SERVER)
 
 
 @_user.refuses("fields", "BSA-21")
@@ -262,7 +229,7 @@ def _fields(draw: Any, scene: Played) -> Fault:
     values = getattr(message, name)
     wrong = values[:-1] if draw(st.booleans()) else np.append(values, values[-1:])
     step = _told(scene, replace(message, **{name: wrong}))
-    return Fault(at, step, ANOTHER_COUNT, f"there are {len(wrong)} {name} for {len(values)} users")
+    return Fault(at, step, reject.ANOTHER_COUNT, f"there are {len(wrong)} {name} for {len(values)} users")
 
 
 @_user.refuses("users", "BSA-21", "ADP-21")
@@ -278,10 +245,10 @@ def _users(draw: Any, scene: Played) -> Fault:
         wrong[-1] = (draw(among((scene.size, SERVER))), *wrong[-1][1:])
     else:
         wrong[first], wrong[first + 1] = wrong[first + 1], wrong[first]
-    codes = {"twice": NOT_ASCENDING | {"duplicate_id"}, "outside": WRONG_BUFFER | {"unknown_peer"}}
+    codes = {"twice": reject.NOT_ASCENDING | {"duplicate_id"}, "outside": reject.WRONG_BUFFER | {"unknown_peer"}}
     step = _shown(scene, message.round, wrong)
     why = {"twice": "a user is named twice", "outside": "a user is not on the roster", "order": "users do not ascend"}
-    return Fault(at, step, codes.get(how, NOT_ASCENDING), why[how], THE_SERVER)
+    return Fault(at, step, codes.get(how, reject.NOT_ASCENDING), why[how], THE_SERVER)
 
 
 def _reweighed(draw: Any, scene: Played, round: int, entries: Sequence[tuple[int, int, int]]) -> Call:
@@ -298,10 +265,10 @@ def _future(draw: Any, scene: Played) -> Fault:
     state, last = scene.bases[at], max(stamp for _, stamp, _ in entries)
     earlier = last - 1
     if (state.stamp or 0) <= earlier and (state.answered is None or state.answered < earlier):
-        return Fault(at, _reweighed(draw, scene, earlier, entries), WRONG_BUFFER, "a stamp is later", THE_SERVER)
+        return Fault(at, _reweighed(draw, scene, earlier, entries), reject.WRONG_BUFFER, "a stamp is later", THE_SERVER)
     user, _, _ = entries[0]
     later = [(user, message.round + 1, int(scene.inputs.numbers["c_g"])), *entries[1:]]
-    return Fault(at, _shown(scene, message.round, later), WRONG_BUFFER, "a stamp is later than the round")
+    return Fault(at, _shown(scene, message.round, later), reject.WRONG_BUFFER, "a stamp is later than the round")
 
 
 @_user.refuses("stale-entry", "BSA-22", "ADP-21")
@@ -311,7 +278,7 @@ def _stale_entry(draw: Any, scene: Played) -> Fault:
     most = scene.inputs.numbers["tau_max"]
     round = min(stamp for _, stamp, _ in entries) + most + draw(st.integers(1, 2))
     why = f"an update is older than tau_max = {most}"
-    return Fault(at, _reweighed(draw, scene, round, entries), WRONG_BUFFER, why, THE_SERVER)
+    return Fault(at, _reweighed(draw, scene, round, entries), reject.WRONG_BUFFER, why, THE_SERVER)
 
 
 @_user.refuses("weight", "BSA-23", "ADP-21")
@@ -325,7 +292,7 @@ def _weight(draw: Any, scene: Played) -> Fault:
     weight = draw(among(wrong))
     changed = [*entries[:place], (user, stamp, weight), *entries[place + 1 :]]
     why = f"user {user} weighs {weight}, and may weigh {' or '.join(map(str, right))}"
-    return Fault(at, _shown(scene, message.round, changed), WRONG_BUFFER, why, THE_SERVER)
+    return Fault(at, _shown(scene, message.round, changed), reject.WRONG_BUFFER, why, THE_SERVER)
 
 
 @_user.refuses("zero-weights", "BSA-23", "BSA-24", "ADP-21")
@@ -334,27 +301,24 @@ def _zero_weights(draw: Any, scene: Played) -> Fault:
     at, message, entries = _buffer(draw, scene)
     zeros = strategies.subset(draw, range(len(entries)), 1)
     changed = [(user, stamp, 0 if place in zeros else w) for place, (user, stamp, w) in enumerate(entries)]
-    codes = WRONG_BUFFER | TOO_FEW
+    codes = reject.WRONG_BUFFER | reject.TOO_FEW
     return Fault(at, _shown(scene, message.round, changed), codes, f"{len(zeros)} entries weigh nothing", THE_SERVER)
 
 
 @_user.refuses("other-stamp", "BSA-25", latest=(1, 2, 3))
-def _other_stamp(draw: Any, scene: Played) -> Fault | None:
+def _other_stamp(draw: Any, scene: Played) -> Fault:
     """A buffer is refused if the share of one of its updates is held under another stamp."""
     at, message, entries = _buffer(draw, scene)
     place = draw(st.integers(0, len(entries) - 1))
     user, stamp, _ = entries[place]
     oldest = max(0, message.round - scene.inputs.numbers["tau_max"])
-    others = [other for other in range(oldest, message.round + 1) if other != stamp]
-    if not others:
-        return None
-    other = draw(among(others))
+    other = any_of(draw, [other for other in range(oldest, message.round + 1) if other != stamp])
     changed = [*entries[:place], (user, other, allowed(scene.inputs, message.round, other)[0]), *entries[place + 1 :]]
     why = f"the share of user {user} is held under {stamp}, not under {other}"
-    return Fault(at, _shown(scene, message.round, changed), NOT_HELD, why)
+    return Fault(at, _shown(scene, message.round, changed), reject.NOT_ASCENDING, why)
 
 
-@check(f"{USER}/replaced-share", "BSA-10", "BSA-25", operations=(USER,), applies=explicit(USER), examples=12)
+@check(f"{USER}/replaced-share", "BSA-10", "BSA-25", applies=explicit(USER), examples=12)
 def replaced_share(draw: Any, caller: Caller) -> None:
     """A share that was replaced by a newer one is no longer used: a buffer that names it is refused."""
     scene = basecagg_parties.replaced_scene(draw)
@@ -363,18 +327,15 @@ def replaced_share(draw: Any, caller: Caller) -> None:
     old = newer.round - 1
     entries = [(user, old, allowed(scene.inputs, message.round, old)[0]) for user in message.users]
     why = f"the share of user {newer.sender} under {old} was replaced"
-    playing.judge_script(caller, scene, Fault(at, _shown(scene, message.round, entries), NOT_HELD, why))
+    playing.judge_script(caller, scene, Fault(at, _shown(scene, message.round, entries), reject.NOT_ASCENDING, why))
 
 
 @_user.refuses("early-buffer", "BSA-25")
-def _early_buffer(draw: Any, scene: Played) -> Fault | None:
+def _early_buffer(draw: Any, scene: Played) -> Fault:
     """A buffer that arrives before the shares of its entries is refused. Once they have arrived, it is answered."""
     at, message, _ = _buffer(draw, scene)
-    moments = [moment for moment in range(at) if _lacks(scene.bases[moment], message)]
-    if not moments:
-        return None
-    moment = draw(among(moments))
-    return Fault(moment, _told(scene, message), NOT_HELD, "the share of an entry has not come yet")
+    moment = any_of(draw, [moment for moment in range(at) if _lacks(scene.bases[moment], message)])
+    return Fault(moment, _told(scene, message), reject.NOT_ASCENDING, "the share of an entry has not come yet")
 
 
 def _lacks(state: Any, message: BufferedSet) -> bool:
@@ -388,12 +349,9 @@ def _lacks(state: Any, message: BufferedSet) -> bool:
 
 
 @_user.refuses("late-buffer", "BSA-26", latest=(1, 2, 3))
-def _late_buffer(draw: Any, scene: Played) -> Fault | None:
+def _late_buffer(draw: Any, scene: Played) -> Fault:
     """A buffer of a round before the user's stamp is refused, even if all of its shares are held."""
-    moments = _moments(scene, lambda state: bool(state.stamp) and (state.answered or 0) < state.stamp - 1)
-    if not moments:
-        return None
-    at = draw(among(moments))
+    at = any_of(draw, _moments(scene, lambda state: bool(state.stamp) and (state.answered or 0) < state.stamp - 1))
     state, K = scene.bases[at], scene.inputs.numbers["K"]
     round = state.stamp - 1
     fitting = [
@@ -424,7 +382,7 @@ def _second_answer(draw: Any, scene: Played) -> Fault:
     later = message.round + draw(st.integers(1, 2))
     step = _reweighed(draw, scene, later, entries_of(message))
     moments = [m for m in range(at + 1, len(scene.events()) + 1) if (scene.bases[m].stamp or 0) <= later]
-    codes = NOT_HELD | REPLAY | WRONG_BUFFER
+    codes = reject.NOT_ASCENDING | REPLAY | reject.WRONG_BUFFER
     return Fault(draw(among(moments)), step, codes, "an update was answered for before")
 
 
@@ -436,12 +394,9 @@ def _asks(scene: Played, user: int, round: int) -> Call:
 
 
 @_server.refuses("asks-again", "BSA-12", "ADP-21")
-def _asks_again(draw: Any, scene: Played) -> Fault | None:
+def _asks_again(draw: Any, scene: Played) -> Fault:
     """A user that already has the stamp of the round is given none, and is blamed."""
-    moments = _moments(scene, lambda state: any(_has_stamp(state, user) for user in scene.inputs.users))
-    if not moments:
-        return None
-    at = draw(among(moments))
+    at = any_of(draw, _moments(scene, lambda state: any(_has_stamp(state, user) for user in scene.inputs.users)))
     state = scene.bases[at]
     user = draw(
         st.sampled_from([user for user, record in sorted(state.records.items()) if record.stamp == state.round])
@@ -456,7 +411,7 @@ def _has_stamp(state: Any, user: int) -> bool:
 
 
 @_server.refuses("update-waits", "BSA-12", "ADP-21", least=2)
-def _update_waits(draw: Any, scene: Played) -> Fault | None:
+def _update_waits(draw: Any, scene: Played) -> Fault:
     """A user whose update waits in the buffer is given no stamp, in this round or a later one."""
     found = _moments(scene, lambda state: any(state.records[u].stamp != state.round for u in state.buffer))
     found = found or _moments(scene, lambda state: bool(state.buffer))
@@ -468,14 +423,14 @@ def _update_waits(draw: Any, scene: Played) -> Fault | None:
 
 
 @_server.refuses("later-round", "BSA-12", "ADP-21")
-def _later_round(draw: Any, scene: Played) -> Fault | None:
+def _later_round(draw: Any, scene: Played) -> Fault:
     """A user that claims to know a later round is given no stamp, and is blamed."""
     at = draw(st.integers(0, len(scene.events())))
     state = scene.bases[at]
-    eligible = [user for user in scene.inputs.users if _eligible(state, user)]
-    if not eligible:
-        return None
-    user, later = draw(among(eligible)), state.round + draw(among((1, 2)))
+    user, later = (
+        any_of(draw, [user for user in scene.inputs.users if _eligible(state, user)]),
+        state.round + draw(among((1, 2))),
+    )
     why = f"user {user} knows of round {later}, and the server is in {state.round}"
     return Fault(at, _asks(scene, user, later), LATE, why, frozenset({user}))
 
@@ -498,7 +453,7 @@ def _unrelayed(state: Any) -> list[int]:
 
 
 @_server.refuses("incomplete", "BSA-13", "ADP-21")
-def _incomplete(draw: Any, scene: Played) -> Fault | None:
+def _incomplete(draw: Any, scene: Played) -> Fault:
     """Shares are not relayed unless there is one for each other user. Their sender is blamed."""
     found = [at for at, event in enumerate(scene.events()) if event.step.phase == "share"]
     at = draw(among(found))
@@ -506,11 +461,11 @@ def _incomplete(draw: Any, scene: Played) -> Fault | None:
     place = draw(st.integers(0, len(inbox) - 1))
     less = Call.of("share", [*inbox[:place], *inbox[place + 1 :]])
     user = inbox[place].sender
-    return Fault(at, less, INCOMPLETE, f"a share of user {user} is missing", frozenset({user}))
+    return Fault(at, less, reject.NOT_ASCENDING, f"a share of user {user} is missing", frozenset({user}))
 
 
 @_server.refuses("batch-of-another-stamp", "BSA-13", "ADP-21")
-def _other_batch(draw: Any, scene: Played) -> Fault | None:
+def _other_batch(draw: Any, scene: Played) -> Fault:
     """Shares are not relayed if one or all of them have another stamp than the newest that the sender was given."""
     found = [at for at, event in enumerate(scene.events()) if event.step.phase == "share"]
     at = draw(among(found))
@@ -523,22 +478,22 @@ def _other_batch(draw: Any, scene: Played) -> Fault | None:
         for message in inbox
     ]
     why = f"shares of user {chosen.sender} have the stamp {wrong}, and {chosen.round} is its newest"
-    return Fault(at, Call.of("share", moved), INCOMPLETE, why, frozenset({chosen.sender}))
+    return Fault(at, Call.of("share", moved), reject.NOT_ASCENDING, why, frozenset({chosen.sender}))
 
 
 @_server.refuses("unasked-shares", "BSA-13", "ADP-21")
-def _unasked(draw: Any, scene: Played) -> Fault | None:
+def _unasked(draw: Any, scene: Played) -> Fault:
     """Shares of a user that was given no stamp are not relayed."""
     moments = _moments(scene, lambda state: len(state.records) < scene.size)
     at = draw(among(moments))
     state = scene.bases[at]
     user = draw(among([user for user in scene.inputs.users if user not in state.records]))
     step = Call.of("share", _batch(scene, user, state.round))
-    return Fault(at, step, INCOMPLETE | LATE, f"user {user} has no stamp", frozenset({user}))
+    return Fault(at, step, reject.NOT_ASCENDING | LATE, f"user {user} has no stamp", frozenset({user}))
 
 
 @_server.refuses("relayed-again", "BSA-13", "ADP-21")
-def _relayed_again(draw: Any, scene: Played) -> Fault | None:
+def _relayed_again(draw: Any, scene: Played) -> Fault:
     """Shares that were already relayed are not relayed again."""
     moments = _moments(scene, lambda state: any(record.relayed for record in state.records.values()))
     at = draw(among(moments))
@@ -571,12 +526,9 @@ def _waiting(scene: Played, state: Any, *, fresh: bool) -> list[int]:
 
 
 @_server.refuses("not-relayed", "BSA-14", "ADP-21")
-def _not_relayed(draw: Any, scene: Played) -> Fault | None:
+def _not_relayed(draw: Any, scene: Played) -> Fault:
     """A masked update is refused before the shares of its mask were relayed, and its sender is blamed."""
-    moments = _moments(scene, lambda state: _room(scene, state) and bool(_unrelayed(state)))
-    if not moments:
-        return None
-    at = draw(among(moments))
+    at = any_of(draw, _moments(scene, lambda state: _room(scene, state) and bool(_unrelayed(state))))
     state = scene.bases[at]
     user = draw(among(_unrelayed(state)))
     step = _uploads(scene, user, state.records[user].stamp)
@@ -584,7 +536,7 @@ def _not_relayed(draw: Any, scene: Played) -> Fault | None:
 
 
 @_server.refuses("another-stamp", "BSA-14", "ADP-21")
-def _another_stamp(draw: Any, scene: Played) -> Fault | None:
+def _another_stamp(draw: Any, scene: Played) -> Fault:
     """A masked update is refused if its stamp is not its sender's newest: an older, a later, or an arbitrary one."""
     moments = _moments(scene, lambda state: _room(scene, state))
     at = draw(among(moments))
@@ -599,14 +551,12 @@ def _another_stamp(draw: Any, scene: Played) -> Fault | None:
 
 
 @_server.refuses("second-update", "BSA-15", "ADP-21")
-def _second_update(draw: Any, scene: Played) -> Fault | None:
+def _second_update(draw: Any, scene: Played) -> Fault:
     """A second masked update under the same stamp is refused, both in the same buffer and after its recovery."""
-    moments = _moments(
-        scene, lambda state: _room(scene, state) and any(record.taken for record in state.records.values())
+    at = any_of(
+        draw,
+        _moments(scene, lambda state: _room(scene, state) and any(record.taken for record in state.records.values())),
     )
-    if not moments:
-        return None
-    at = draw(among(moments))
     state = scene.bases[at]
     user = draw(among([user for user, record in sorted(state.records.items()) if record.taken]))
     old = state.round - state.records[user].stamp > scene.inputs.numbers["tau_max"]
@@ -616,12 +566,9 @@ def _second_update(draw: Any, scene: Played) -> Fault | None:
 
 
 @_server.refuses("stale-update", "BSA-16", "ADP-21", session=basecagg_sessions.late)
-def _stale_update(draw: Any, scene: Played) -> Fault | None:
+def _stale_update(draw: Any, scene: Played) -> Fault:
     """A masked update older than tau_max is refused, and its sender is named."""
-    moments = _moments(scene, lambda state: _room(scene, state) and bool(_waiting(scene, state, fresh=False)))
-    if not moments:
-        return None
-    at = draw(among(moments))
+    at = any_of(draw, _moments(scene, lambda state: _room(scene, state) and bool(_waiting(scene, state, fresh=False))))
     state = scene.bases[at]
     user = draw(among(_waiting(scene, state, fresh=False)))
     tau = state.round - state.records[user].stamp
@@ -630,12 +577,11 @@ def _stale_update(draw: Any, scene: Played) -> Fault | None:
 
 
 @_server.refuses("full-buffer", "BSA-17", session=basecagg_sessions.crowded)
-def _full(draw: Any, scene: Played) -> Fault | None:
+def _full(draw: Any, scene: Played) -> Fault:
     """A masked update is refused while the buffer is full or is being recovered."""
-    moments = _moments(scene, lambda state: not _room(scene, state) and bool(_waiting(scene, state, fresh=True)))
-    if not moments:
-        return None
-    at = draw(among(moments))
+    at = any_of(
+        draw, _moments(scene, lambda state: not _room(scene, state) and bool(_waiting(scene, state, fresh=True)))
+    )
     state = scene.bases[at]
     user = draw(among(_waiting(scene, state, fresh=True)))
     why = "the server recovers its buffer" if state.entries else "the buffer is full"
@@ -643,15 +589,15 @@ def _full(draw: Any, scene: Played) -> Fault | None:
 
 
 @_server.refuses("too-many-at-once", "BSA-17", session=basecagg_sessions.crowded)
-def _too_many(draw: Any, scene: Played) -> Fault | None:
+def _too_many(draw: Any, scene: Played) -> Fault:
     """If more masked updates arrive together than the buffer has room for, all of them are refused."""
     K = scene.inputs.numbers["K"]
-    moments = _moments(
-        scene, lambda state: _room(scene, state) and len(state.buffer) + len(_waiting(scene, state, fresh=True)) > K
+    at = any_of(
+        draw,
+        _moments(
+            scene, lambda state: _room(scene, state) and len(state.buffer) + len(_waiting(scene, state, fresh=True)) > K
+        ),
     )
-    if not moments:
-        return None
-    at = draw(among(moments))
     state = scene.bases[at]
     users = _waiting(scene, state, fresh=True)[: K - len(state.buffer) + 1]
     inbox = [data for user in users for data in _uploads(scene, user, state.records[user].stamp).inbox]
@@ -659,16 +605,14 @@ def _too_many(draw: Any, scene: Played) -> Fault | None:
 
 
 @_server.refuses("vector", "MOD-06", "MOD-07")
-def _server_vector(draw: Any, scene: Played) -> Fault | None:
+def _server_vector(draw: Any, scene: Played) -> Fault:
     """A masked update or an answer with the wrong length or a number not below q is refused."""
-    found = _arriving(draw, scene, "upload", "recover")
-    assert found is not None
-    at, place, message = found
+    at, place, message = _arriving(draw, scene, "upload", "recover")
     name, q = ("masked" if isinstance(message, StampedUpdate) else "share"), int(scene.inputs.numbers["q"])
     vector = getattr(message, name)
     wrong = (too_large(draw, vector, q), vector[:-1], np.append(vector, vector[:1]))
     data = encode(replace(message, **{name: one_of(draw, wrong)}))
-    return Fault(at, exchanged(scene.calls()[at], place, data), BAD_VECTOR, f"{name} is no vector of the text")
+    return Fault(at, exchanged(scene.calls()[at], place, data), reject.BAD_VECTOR, f"{name} is no vector of the text")
 
 
 # ------------------------------------------------------------------------------------ the server: buffers, answers
@@ -681,7 +625,7 @@ def _close_early(draw: Any, scene: Played) -> Fault:
     at = draw(among(moments))
     state = scene.bases[at]
     why = "the buffer was announced" if state.entries else f"the buffer has {len(state.buffer)} updates"
-    return Fault(at, Call("close"), AGAIN | NOT_NOW | NOTHING_LEFT, why)
+    return Fault(at, Call("close"), reject.AGAIN | reject.OUT_OF_TURN | reject.NOTHING_LEFT, why)
 
 
 @_server.refuses("few-answers", "BSA-30", "BSA-34")
@@ -689,7 +633,7 @@ def _few_answers(draw: Any, scene: Played) -> Fault:
     """With fewer than U answers the buffer is not recovered; with U answers it is."""
     at = draw(among(buffers(scene)))
     fewer = scene.inbox(at)[: draw(st.integers(0, scene.inputs.numbers["U"] - 1))]
-    return Fault(at, Call.of("recover", fewer), TOO_FEW, f"{len(fewer)} answers are too few")
+    return Fault(at, Call.of("recover", fewer), reject.TOO_FEW, f"{len(fewer)} answers are too few")
 
 
 @_server.refuses("bad-share", "BSA-31", "ADP-21", spare=1)
@@ -700,7 +644,7 @@ def _bad_share(draw: Any, scene: Played) -> Fault:
     place = draw(st.integers(0, len(inbox) - 1))
     wrong = exchanged_element(draw, inbox[place].share, int(scene.inputs.numbers["q"]))
     step = exchanged(scene.calls()[at], place, encode(replace(inbox[place], share=wrong)))
-    return Fault(at, step, BAD_SHARE, "an answer was altered", frozenset(message.sender for message in inbox))
+    return Fault(at, step, reject.BAD_SHARE, "an answer was altered", frozenset(message.sender for message in inbox))
 
 
 @_server.refuses("answer-of-another-round", "MSG-03")
@@ -712,10 +656,10 @@ def _other_answer(draw: Any, scene: Played) -> Fault:
         place = draw(st.integers(0, len(inbox) - 1))
         moved = replace(inbox[place], round=inbox[place].round ^ 1)
         return Fault(
-            at, exchanged(scene.calls()[at], place, encode(moved)), ELSEWHERE, "an answer is for another round"
+            at, exchanged(scene.calls()[at], place, encode(moved)), reject.ELSEWHERE, "an answer is for another round"
         )
     moments = _moments(scene, lambda state: not state.entries)
-    codes = AGAIN | NOT_NOW | (NOT_ALLOWED if "W" in scene.inputs.numbers else frozenset())
+    codes = reject.AGAIN | reject.OUT_OF_TURN | (reject.NOT_ALLOWED if "W" in scene.inputs.numbers else frozenset())
     return Fault(draw(among(moments)), Call.of("recover", inbox), codes, "no buffer was announced")
 
 
@@ -723,15 +667,17 @@ def _other_answer(draw: Any, scene: Played) -> Fault:
 
 
 def _requests(party: str) -> None:
-    @check(f"{party}/parameters", "BSA-01", "BSA-02", operations=(party,), applies=explicit(party), examples=40)
+    @check(f"{party}/parameters", "BSA-01", "BSA-02", applies=explicit(party), examples=40)
     def parameters(draw: Any, caller: Caller) -> None:
         """Parameters that the text forbids are refused."""
         params, rand = begun(draw, party)
         wrong = basecagg_sessions.wrong_numbers(params)
         for name in some(draw, wrong):
-            caller.refused(party, {**params, **wrong[name]}, BAD_PARAM, f"the parameters break a rule ({name})", rand)
+            caller.refused(
+                party, {**params, **wrong[name]}, reject.BAD_PARAM, f"the parameters break a rule ({name})", rand
+            )
 
-    @check(f"{party}/request", "ERR-02", operations=(party,), applies=explicit(party), examples=12)
+    @check(f"{party}/request", "ERR-02", applies=explicit(party), examples=12)
     def request(draw: Any, caller: Caller) -> None:
         """A session of the wrong length, a round outside its range, or a user outside the roster is refused."""
         params, rand = begun(draw, party)
@@ -743,7 +689,7 @@ def _requests(party: str) -> None:
         ]
         changes += [{"user": params["N"]}, {"user": -1}] if "user" in params else []
         changed = one_of(draw, changes)
-        codes = KEY_LENGTH if "session" in changed else OUT_OF_RANGE
+        codes = reject.KEY_LENGTH if "session" in changed else reject.OUT_OF_RANGE
         caller.refused(party, {**params, **changed}, codes, f"the request has {changed}", rand)
 
 
@@ -751,7 +697,7 @@ for _name in SCENES:
     _requests(_name)
 
 
-@check(f"{USER}/updates", "BSA-05", "RND-04", operations=(USER,), applies=explicit(USER), examples=20)
+@check(f"{USER}/updates", "BSA-05", "RND-04", applies=explicit(USER), examples=20)
 def updates(draw: Any, caller: Caller) -> None:
     """An update, a mask or noise with the wrong length or a number not below q is refused."""
     params, rand = begun(draw, USER)
@@ -766,21 +712,21 @@ def updates(draw: Any, caller: Caller) -> None:
         params[name] = rows
     else:
         rand[name] = rows
-    codes = LENGTH | NONCANONICAL | BAD_PARAM
+    codes = reject.LENGTH | reject.NONCANONICAL | reject.BAD_PARAM
     caller.refused(USER, params, codes, f"{name}[{place}] is no vector of the text", rand)
 
 
-@check(f"{SERVED}/roundings", "STL-07", operations=(SERVED,), applies=explicit(SERVED), examples=12)
+@check(f"{SERVED}/roundings", "STL-07", applies=explicit(SERVED), examples=12)
 def roundings(draw: Any, caller: Caller) -> None:
     """Draws are refused unless they are K multiples of 2**-53 in [0, 1)."""
     params, rand = begun(draw, SERVED)
     [first, *others] = rand["roundings"]
     wrong = (first[16:], first + first[:16], "000000000000f03f" + first[16:], "000000000000e0bf" + first[16:])
-    codes = LENGTH | BAD_PARAM
+    codes = reject.LENGTH | reject.BAD_PARAM
     caller.refused(SERVED, params, codes, "a rounding is no draw", {"roundings": [one_of(draw, wrong), *others]})
 
 
-@check(f"{USER}/roster", "KEY-03", "KEY-04", operations=(USER,), applies=explicit(USER), examples=12)
+@check(f"{USER}/roster", "KEY-03", "KEY-04", applies=explicit(USER), examples=12)
 def roster(draw: Any, caller: Caller) -> None:
     """A roster is refused if it does not have N keys, if two keys are equal, or if a key has the wrong length."""
     scene = user_scene(draw, channel="sealed")
@@ -795,18 +741,17 @@ def roster(draw: Any, caller: Caller) -> None:
     }
     why = draw(among(sorted(changes)))
     params["channel"] = dict(zip(("private", "roster"), changes[why], strict=True))
-    codes = EQUAL_KEYS if why.startswith("two") else KEY_LENGTH
+    codes = reject.EQUAL_KEYS if why.startswith("two") else reject.KEY_LENGTH
     caller.refused(USER, params, codes, why, scene.inputs.rand(scene.party))
 
 
-@check(f"{USER}/budget", "BSA-06", "ERR-01", operations=(USER,), applies=explicit(USER), examples=20)
+@check(f"{USER}/budget", "BSA-06", "ERR-01", applies=explicit(USER), examples=20)
 def budget(draw: Any, caller: Caller) -> None:
     """An update with an element beyond the budget is not uploaded. The user can still abandon it."""
     scene = user_scene(draw)
     numbers = scene.inputs.numbers
     q, B = int(numbers["q"]), basecagg_sessions.budget(numbers)
-    if (q - 1) // 2 < B + 1:
-        return
+    only_if((q - 1) // 2 >= B + 1)
     beyond = draw(among((B + 1, q - B - 1)))
     large = np.zeros(numbers["d"], np.uint64)
     large[draw(st.integers(0, numbers["d"] - 1))] = beyond
@@ -819,14 +764,14 @@ def budget(draw: Any, caller: Caller) -> None:
     taken(USER, entries[3], "abandon")
 
 
-@check(f"{USER}/nothing-left", "RND-04", "ERR-01", operations=(USER,), applies=explicit(USER), examples=12)
+@check(f"{USER}/nothing-left", "RND-04", "ERR-01", applies=explicit(USER), examples=12)
 def nothing_left(draw: Any, caller: Caller) -> None:
     """A step that needs a sampled value or an update when none is left is refused, and has no effect."""
     scene = user_scene(draw)
     phase = draw(among(("share", "upload")))
     steps = [Call("request"), Call.of("share", (basecagg_parties.stamp(scene, scene.inputs.round),)), Call("upload")]
     at = [step.phase for step in steps].index(phase)
-    fault = Fault(at, steps[at], NOTHING_LEFT, f"nothing is left for the step {phase}")
+    fault = Fault(at, steps[at], reject.NOTHING_LEFT, f"nothing is left for the step {phase}")
     params, rand = scene.params(steps[: at + 1]), scene.inputs.rand(scene.party)
     if phase == "share":
         rand.update(masks=[], noises=[])

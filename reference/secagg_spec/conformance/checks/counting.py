@@ -1,7 +1,5 @@
 """How often something occurs among many uniform samples, and when the count is too far off."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

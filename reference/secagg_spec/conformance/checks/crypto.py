@@ -1,7 +1,5 @@
 """Checks of the generator, of keys and of sealing (spec/conventions.md, sections 8 and 9)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -13,21 +11,13 @@ from secagg_spec.conformance.adapter.generators import granted
 from secagg_spec.conformance.cases import lightsecagg_parties, strategies
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.cases.valid import VALID, channel, key
-from secagg_spec.conformance.checks import pairs
-from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_PARAM, LENGTH, Caller, check, fail, same
+from secagg_spec.conformance.checks import pairs, reject
+from secagg_spec.conformance.checks.base import Caller, check, fail, same
 from secagg_spec.conformance.checks.streams import standard, stream
 from secagg_spec.conformance.sdk.secagg_adapter import element_bytes
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto import keys, prg, sealing
 from secagg_spec.crypto.sealing import SealedChannel
-
-KEY_LENGTH = LENGTH | {"bad_param"}
-WEAK_KEY = frozenset({"weak_key"})
-EQUAL_KEYS = frozenset({"bad_param", "duplicate_id"})
-AGAIN = frozenset({"replay", "wrong_phase"})
-PEER = frozenset({"unknown_peer", "out_of_range", "bad_param", "duplicate_id"})
-FIELD = frozenset({"malformed", "out_of_range", "length_mismatch", "bad_param"})
-"""The codes that each kind of broken rule accepts: the table of spec/adapter.md, section 5."""
 
 _PRIME = 2**32 - 5
 _P25519 = 2**255 - 19
@@ -70,7 +60,7 @@ def _wrong_length(draw: Any, data: str) -> str:
 # ------------------------------------------------------------------------------------------------- the generator
 
 
-@check("prg.expand/exact", "PRG-01", "RND-02", operations=(_EXPAND,), applies=standard)
+@check("prg.expand/exact", "PRG-01", "RND-02", applies=standard)
 def expand(draw: Any, call: Caller) -> None:
     """The elements of a key are the little-endian words of its key stream, without the rejected words."""
     valid = VALID[_EXPAND](draw, call.caps)
@@ -93,7 +83,7 @@ def _has_default(caps: Capabilities) -> bool:
     )
 
 
-@check("prg.expand/rejection", "PRG-01", "RND-02", operations=(_EXPAND,), applies=_has_default, examples=1)
+@check("prg.expand/rejection", "PRG-01", "RND-02", applies=_has_default, examples=1)
 def rejection(draw: Any, call: Caller) -> None:
     """The word 122497 of the stream of key 0x65d is skipped, because it is not below 2**32 - 5."""
     _expanded(call, {"q": _PRIME, "key": (0x65D).to_bytes(32, "little").hex(), "n": 122500})
@@ -119,14 +109,7 @@ def _edges(caps: Capabilities) -> list[tuple[int, int]]:
     return [(q, word) for q, word in words if word in SEARCHED]
 
 
-@check(
-    "prg.expand/limit",
-    "PRG-01",
-    "RND-02",
-    operations=(_EXPAND,),
-    applies=lambda caps: standard(caps) and bool(_edges(caps)),
-    examples=1,
-)
+@check("prg.expand/limit", "PRG-01", "RND-02", applies=lambda caps: standard(caps) and bool(_edges(caps)), examples=1)
 def at_the_limit(draw: Any, call: Caller) -> None:
     """The first word at or above the limit is skipped, and the word before it is used. Searched keys produce both."""
     for q, word in _edges(call.caps):
@@ -146,7 +129,7 @@ def _wasteful(draw: Any, caps: Capabilities) -> int:
     return int(draw(among(by_rejections[:2]) | st.sampled_from(allowed)))
 
 
-@check("prg.expand/prefix", "PRG-03", operations=(_EXPAND,), examples=40, wide=True)
+@check("prg.expand/prefix", "PRG-03", examples=40, wide=True)
 def prefix(draw: Any, call: Caller) -> None:
     """A shorter output is a prefix of a longer output of the same key."""
     params = {**VALID[_EXPAND](draw, call.caps).params, "q": _wasteful(draw, call.caps)}
@@ -158,19 +141,19 @@ def prefix(draw: Any, call: Caller) -> None:
     same(f"{shorter} of {n} elements", short, long[:shorter])
 
 
-@check("prg.expand/key-length", "PRG-02", operations=(_EXPAND,), applies=standard, examples=15)
+@check("prg.expand/key-length", "PRG-02", applies=standard, examples=15)
 def expand_length(draw: Any, call: Caller) -> None:
     """A key that is not 32 bytes long is refused."""
     params = VALID[_EXPAND](draw, call.caps).params
     text = _wrong_length(draw, params["key"])
-    call.refused(_EXPAND, {**params, "key": text}, KEY_LENGTH, f"the key has {len(text) // 2} bytes")
+    call.refused(_EXPAND, {**params, "key": text}, reject.KEY_LENGTH, f"the key has {len(text) // 2} bytes")
 
 
 LONG = 2**18 + 40
 """How many elements of 4 bytes take a stream of more than 2**16 blocks of 16 bytes."""
 
 
-@check("prg.expand/long", "PRG-01", operations=(_EXPAND,), examples=1, wide=True)
+@check("prg.expand/long", "PRG-01", examples=1, wide=True)
 def expand_long(draw: Any, call: Caller) -> None:
     """A stream continues beyond 2**16 blocks. The stream of a generator other than the text's does not repeat."""
     q = max(strategies.moduli(call.caps.range(_EXPAND, "q"), prime=False))
@@ -188,7 +171,7 @@ def expand_long(draw: Any, call: Caller) -> None:
 # ---------------------------------------------------------------------------------------------------------- keys
 
 
-@check("key.agree/exact", "KEY-02", "KEY-10", operations=("key.agree",), examples=40)
+@check("key.agree/exact", "KEY-02", "KEY-10", examples=40)
 def agree(draw: Any, call: Caller) -> None:
     """Both sides of two key pairs compute the same X25519 shared secret."""
     privates = key(draw), draw(among((bytes([7]) * 32, bytes(range(1, 33)))))
@@ -200,23 +183,23 @@ def agree(draw: Any, call: Caller) -> None:
             fail(f"the secret is {got}, must be {want}", want)
 
 
-@check("key.agree/low-order", "KEY-01", operations=("key.agree",), examples=30)
+@check("key.agree/low-order", "KEY-01", examples=30)
 def agree_weak(draw: Any, call: Caller) -> None:
     """A public key of low order, which gives an all-zero secret, is refused."""
     public = low_order(draw).hex()
-    call.refused("key.agree", {"private": key(draw).hex(), "public": public}, WEAK_KEY, "the secret is all zero")
+    call.refused("key.agree", {"private": key(draw).hex(), "public": public}, reject.WEAK_KEY, "the secret is all zero")
 
 
-@check("key.agree/lengths", "KEY-03", operations=("key.agree",), examples=15)
+@check("key.agree/lengths", "KEY-03", examples=15)
 def agree_lengths(draw: Any, call: Caller) -> None:
     """Keys that are not 32 bytes long are refused."""
     params = VALID["key.agree"](draw, call.caps).params
     name = draw(among(("private", "public")))
     text = _wrong_length(draw, params[name])
-    call.refused("key.agree", {**params, name: text}, KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
+    call.refused("key.agree", {**params, name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
 
 
-@check("key.derive/exact", "KEY-02", operations=("key.derive",))
+@check("key.derive/exact", "KEY-02")
 def derive(draw: Any, call: Caller) -> None:
     """The binding has exactly the fields of the text. The key is derived from secret, session and binding."""
     params = VALID["key.derive"](draw, call.caps).params
@@ -236,19 +219,19 @@ def _derived(params: dict[str, Any]) -> tuple[bytes, bytes]:
     return binding, keys.derive(bytes.fromhex(params["secret"]), session, binding)
 
 
-@check("key.derive/lengths", "KEY-03", operations=("key.derive",), examples=15)
+@check("key.derive/lengths", "KEY-03", examples=15)
 def derive_lengths(draw: Any, call: Caller) -> None:
     """Secrets, sessions and keys of the wrong length are refused."""
     params = VALID["key.derive"](draw, call.caps).params
     name = draw(among(("sender_key", "receiver_key", "session", "secret")))
     text = params[name] + "00" if name in ("session", "secret") else _wrong_length(draw, params[name])
-    call.refused("key.derive", {**params, name: text}, KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
+    call.refused("key.derive", {**params, name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
 
 
 # ------------------------------------------------------------------------------------------------------- sealing
 
 
-@check("seal.close/exact", "SEA-01", "SEA-08", "KEY-02", "KEY-07", "LSA-18", operations=(_CLOSE,))
+@check("seal.close/exact", "SEA-01", "SEA-08", "KEY-02", "KEY-07", "LSA-18")
 def close(draw: Any, call: Caller) -> None:
     """A payload is sealed as the text says and is 28 bytes longer than its plaintext."""
     params = VALID[_CLOSE](draw, call.caps).params
@@ -267,7 +250,7 @@ def _ends(params: dict[str, Any], sender: int, own: int) -> tuple[dict[str, Any]
     return {**changed, "private": privates[own].hex()}, channel(changed, privates[sender])
 
 
-@check("seal.close/long", "SEA-01", operations=(_CLOSE,), examples=1)
+@check("seal.close/long", "SEA-01", examples=1)
 def close_long(draw: Any, call: Caller) -> None:
     """Plaintexts of more than 2**8 and of more than 2**16 blocks are sealed like short ones."""
     params = VALID[_CLOSE](draw, call.caps).params
@@ -281,7 +264,7 @@ def close_long(draw: Any, call: Caller) -> None:
             fail(f"a plaintext of {size} bytes is not sealed as in the text")
 
 
-@check("seal.open/long", "SEA-01", operations=(_OPEN,), examples=1)
+@check("seal.open/long", "SEA-01", examples=1)
 def open_long(draw: Any, call: Caller) -> None:
     """Payloads of more than 2**8 and of more than 2**16 blocks are opened like short ones."""
     params = VALID[_OPEN](draw, call.caps).params
@@ -295,25 +278,25 @@ def open_long(draw: Any, call: Caller) -> None:
             fail(f"the payload of a plaintext of {size} bytes does not open to it")
 
 
-@check("seal.close/twice", "SEA-03", operations=(_CLOSE,), examples=20)
+@check("seal.close/twice", "SEA-03", examples=20)
 def close_twice(draw: Any, call: Caller) -> None:
     """A channel refuses to seal a second payload for the same receiver."""
     params = VALID[_CLOSE](draw, call.caps).params
     receiver, plaintext = draw(among(params["plaintexts"]))
     plaintexts = [*params["plaintexts"], [receiver, plaintext + "00"]]
-    call.refused(_CLOSE, {**params, "plaintexts": plaintexts}, AGAIN, f"user {receiver} gets a second payload")
+    call.refused(_CLOSE, {**params, "plaintexts": plaintexts}, reject.AGAIN, f"user {receiver} gets a second payload")
 
 
-@check("seal.close/low-order", "KEY-01", operations=(_CLOSE,), examples=20)
+@check("seal.close/low-order", "KEY-01", examples=20)
 def close_weak(draw: Any, call: Caller) -> None:
     """Sealing for a user is refused when its public key gives an all-zero secret."""
     params = VALID[_CLOSE](draw, call.caps).params
     receiver = params["plaintexts"][-1][0]
     roster = _with_key(params["roster"], receiver, low_order(draw).hex())
-    call.refused(_CLOSE, {**params, "roster": roster}, WEAK_KEY, f"the secret with user {receiver} is all zero")
+    call.refused(_CLOSE, {**params, "roster": roster}, reject.WEAK_KEY, f"the secret with user {receiver} is all zero")
 
 
-@check("seal.open/exact", "SEA-01", "KEY-02", "LSA-18", operations=(_OPEN,))
+@check("seal.open/exact", "SEA-01", "KEY-02", "LSA-18")
 def open_payload(draw: Any, call: Caller) -> None:
     """The receiver opens a payload to its plaintext."""
     params = VALID[_OPEN](draw, call.caps).params
@@ -324,12 +307,12 @@ def open_payload(draw: Any, call: Caller) -> None:
         fail(f"the plaintext is {got}, must be {want}", want)
 
 
-@check("seal.open/altered", "SEA-02", operations=(_OPEN,), examples=50)
+@check("seal.open/altered", "SEA-02", examples=50)
 def open_altered(draw: Any, call: Caller) -> None:
     """A payload that was altered, cut or extended does not open."""
     params = VALID[_OPEN](draw, call.caps).params
     payload = altered(draw, bytes.fromhex(params["payload"]))
-    call.refused(_OPEN, {**params, "payload": payload.hex()}, BAD_CIPHERTEXT, "the payload was altered")
+    call.refused(_OPEN, {**params, "payload": payload.hex()}, reject.BAD_CIPHERTEXT, "the payload was altered")
 
 
 def wrong_keys(draw: Any, right: list[str]) -> tuple[list[str], frozenset[str], str]:
@@ -341,7 +324,7 @@ def wrong_keys(draw: Any, right: list[str]) -> tuple[list[str], frozenset[str], 
         "few": right[:-1],
         "many": [*right, "07" * 32],
     }
-    return lists[how], EQUAL_KEYS if how == "equal" else KEY_LENGTH, how
+    return lists[how], reject.EQUAL_KEYS if how == "equal" else reject.KEY_LENGTH, how
 
 
 def altered(draw: Any, payload: bytes) -> bytes:
@@ -355,7 +338,7 @@ def altered(draw: Any, payload: bytes) -> bytes:
     return payload[: draw(st.integers(0, len(payload) - 1)) if how == "cut" else -1]
 
 
-@check("seal.open/another-nonce", "SEA-09", operations=(_OPEN,), examples=20)
+@check("seal.open/another-nonce", "SEA-09", examples=20)
 def open_nonce(draw: Any, call: Caller) -> None:
     """A payload does not open if it was sealed under a nonce other than the one that its plaintext gives."""
     params = VALID[_OPEN](draw, call.caps).params
@@ -367,14 +350,14 @@ def open_nonce(draw: Any, call: Caller) -> None:
     nonce = draw(among((bytes(12), other, right[:-1] + bytes([right[-1] ^ 1]))))
     payload = nonce + cipher.encrypt(nonce, plaintext, associated)
     why = "its nonce is not the one of its plaintext"
-    call.refused(_OPEN, {**params, "payload": payload.hex()}, BAD_CIPHERTEXT, why)
+    call.refused(_OPEN, {**params, "payload": payload.hex()}, reject.BAD_CIPHERTEXT, why)
 
 
 _KINDS = ("session", "round", "type", "receiver", "roster", "reversed", "sender")
 _PROTOCOLS = ("lightsecagg-active", "basecagg")
 
 
-@check("seal.open/another-context", "SEA-02", "KEY-02", "LSA-18", operations=(_OPEN,), examples=50)
+@check("seal.open/another-context", "SEA-02", "KEY-02", "LSA-18", examples=50)
 def open_elsewhere(draw: Any, call: Caller) -> None:
     """A payload does not open if any field of its binding differs from what the receiver expects."""
     params = VALID[_OPEN](draw, call.caps).params
@@ -390,7 +373,9 @@ def open_elsewhere(draw: Any, call: Caller) -> None:
     if changed != params[number]:
         payloads[f"{number} ({changed})"] = _sealed_for(params, {number: changed})
     for name, payload in payloads.items():
-        call.refused(_OPEN, {**params, "payload": payload.hex()}, BAD_CIPHERTEXT, f"it was sealed for another {name}")
+        call.refused(
+            _OPEN, {**params, "payload": payload.hex()}, reject.BAD_CIPHERTEXT, f"it was sealed for another {name}"
+        )
 
 
 def _secret(params: dict[str, Any]) -> bytes:
@@ -431,7 +416,7 @@ def _seal(
     return sealing.Lane(context, sender, receiver, *public).seal(secret or _secret(params), b"a share")
 
 
-@check("seal.open/low-order", "KEY-01", operations=(_OPEN,), examples=20)
+@check("seal.open/low-order", "KEY-01", examples=20)
 def open_weak(draw: Any, call: Caller) -> None:
     """Opening is refused if the sender's public key gives an all-zero secret, even for a payload sealed under it."""
     params = VALID[_OPEN](draw, call.caps).params
@@ -441,10 +426,10 @@ def open_weak(draw: Any, call: Caller) -> None:
     if draw(st.booleans()):
         context = channel(params, bytes(32)).context
         params["payload"] = _seal(context, params, sender, receiver, bytes(32)).hex()
-    call.refused(_OPEN, params, WEAK_KEY, f"the secret with user {sender} is all zero")
+    call.refused(_OPEN, params, reject.WEAK_KEY, f"the secret with user {sender} is all zero")
 
 
-@check("seal.open/users", "SEA-04", operations=(_OPEN,), examples=15)
+@check("seal.open/users", "SEA-04", examples=15)
 def open_users(draw: Any, call: Caller) -> None:
     """A payload from a user to itself is refused. A payload from or to a user outside the roster is refused."""
     params = VALID[_OPEN](draw, call.caps).params
@@ -454,10 +439,10 @@ def open_users(draw: Any, call: Caller) -> None:
     params = {**params, name: user}
     if user == other:
         params["payload"] = _seal(channel(params, bytes(32)).context, params, user, user).hex()
-    call.refused(_OPEN, params, PEER, f"the sender is {params['sender']} and the receiver {params['receiver']}")
+    call.refused(_OPEN, params, reject.PEER, f"the sender is {params['sender']} and the receiver {params['receiver']}")
 
 
-@check("seal.close/users", "SEA-04", operations=(_CLOSE,), examples=15)
+@check("seal.close/users", "SEA-04", examples=15)
 def close_users(draw: Any, call: Caller) -> None:
     """Sealing from a user to itself is refused, and so is sealing from or to a user outside the roster."""
     params = VALID[_CLOSE](draw, call.caps).params
@@ -468,7 +453,7 @@ def close_users(draw: Any, call: Caller) -> None:
     ]
     changes += [{"sender": user} for user in (receiver, *_outsiders(N))]
     changed = draw(among(changes))
-    call.refused(_CLOSE, {**params, **changed}, PEER, f"{changed} has not two different users of the roster")
+    call.refused(_CLOSE, {**params, **changed}, reject.PEER, f"{changed} has not two different users of the roster")
 
 
 def _outsiders(N: int) -> tuple[int, ...]:
@@ -476,14 +461,14 @@ def _outsiders(N: int) -> tuple[int, ...]:
 
 
 def _fields_of_context(operation: str) -> None:
-    @check(f"{operation}/session-and-round", "KEY-02", operations=(operation,), examples=15)
+    @check(f"{operation}/session-and-round", "KEY-02", examples=15)
     def session_and_round(draw: Any, call: Caller) -> None:
         """A session that is not 16 bytes long is refused. A round that does not fit its field is refused."""
         params = VALID[operation](draw, call.caps).params
         session = params["session"]
         changes = [{"session": text} for text in (session[:-2], session + "00", "", session + session)]
         changed = draw(among([*changes, *({"round": str(n)} for n in (2**32, 2**32 + 1, 2**64, -1))]))
-        call.refused(operation, {**params, **changed}, FIELD, f"{changed} does not fit its field")
+        call.refused(operation, {**params, **changed}, reject.FIELD, f"{changed} does not fit its field")
 
 
 def _with_key(roster: list[str], user: int, text: str) -> list[str]:
@@ -491,15 +476,17 @@ def _with_key(roster: list[str], user: int, text: str) -> list[str]:
 
 
 def _rosters(operation: str) -> None:
-    @check(f"{operation}/equal-keys", "KEY-04", operations=(operation,), examples=15)
+    @check(f"{operation}/equal-keys", "KEY-04", examples=15)
     def equal_keys(draw: Any, call: Caller) -> None:
         """A roster in which two users have the same public key is refused."""
         params = VALID[operation](draw, call.caps).params
         one, other = strategies.subset(draw, range(params["N"]), 2, 2)
         roster = _with_key(params["roster"], one, params["roster"][other])
-        call.refused(operation, {**params, "roster": roster}, EQUAL_KEYS, f"users {one} and {other} have one key")
+        call.refused(
+            operation, {**params, "roster": roster}, reject.EQUAL_KEYS, f"users {one} and {other} have one key"
+        )
 
-    @check(f"{operation}/key-lengths", "KEY-03", operations=(operation,), examples=20)
+    @check(f"{operation}/key-lengths", "KEY-03", examples=20)
     def key_lengths(draw: Any, call: Caller) -> None:
         """A key that is not 32 bytes long is refused. A roster that does not have N keys is refused."""
         params = VALID[operation](draw, call.caps).params
@@ -513,13 +500,13 @@ def _rosters(operation: str) -> None:
         else:
             roster = roster[:-1] if changed == "shorter" else [*roster, "07" * 32]
         params = {**params, "private": private, "roster": roster}
-        call.refused(operation, params, KEY_LENGTH, f"the length is wrong ({changed})")
+        call.refused(operation, params, reject.KEY_LENGTH, f"the length is wrong ({changed})")
 
 
 def broken_parameters(operation: str) -> None:
     """Register the check of LSA-01 for an operation."""
 
-    @check(f"{operation}/parameters", "LSA-01", operations=(operation,), examples=20)
+    @check(f"{operation}/parameters", "LSA-01", examples=20)
     def parameters(draw: Any, call: Caller) -> None:
         """Parameters that break a constraint are refused."""
         valid = VALID[operation](draw, call.caps)
@@ -534,7 +521,9 @@ def broken_parameters(operation: str) -> None:
         )
         changed = draw(among(options))
         rand = call.randomness(operation, valid.rand)
-        call.refused(operation, {**params, **changed}, BAD_PARAM, f"{changed} breaks a constraint of LSA-01", rand)
+        call.refused(
+            operation, {**params, **changed}, reject.BAD_PARAM, f"{changed} breaks a constraint of LSA-01", rand
+        )
 
 
 for _name in (_CLOSE, _OPEN):

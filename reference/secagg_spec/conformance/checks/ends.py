@@ -5,8 +5,6 @@ an end of its range, and everything else is drawn as usual. Of an operation that
 asks for all lengths around multiples of the number of blocks (CNF-89).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,7 +17,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities, ranged
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.heterosag_functions import QUANTIZE
 from secagg_spec.conformance.cases.neighbours import SUM, sum_rosters
-from secagg_spec.conformance.checks.base import REGISTRY, Caller, Check, check
+from secagg_spec.conformance.checks.base import REGISTRY, Caller, Check, check, judge_again
 
 _RIGHT = ("exact", "neighbours", "signed", "quotient", "any-shares", "sum", "outside")
 _SLOW = ("lightsecagg_active.", "basecagg.rounds")
@@ -83,7 +81,7 @@ def _again(chosen: Check) -> None:
     def judge(draw: Any, call: Caller) -> None:
         options = [*narrowings(call.caps, chosen)]
         _, _, there = options[int(draw(st.integers(0, len(options) - 1)))]
-        _judge(chosen, draw, call, there)
+        judge_again(chosen, draw, call, caps=there)
 
     judge.__doc__ = f"{chosen.text} This check fixes one parameter at an end of its range, or N above 255."
     kwargs: Any = {"operations": chosen.operations, "applies": lambda caps: any(narrowings(caps, chosen))}
@@ -127,7 +125,7 @@ def _at_lengths(chosen: Check) -> None:
             for d in _around(count):
                 call.transcript.clear()
                 with strategies.of_length(d):
-                    _judge(chosen, draw, call, there)
+                    judge_again(chosen, draw, call, caps=there)
 
     judge.__doc__ = f"{chosen.text} A case asks for all lengths up to twice the number of blocks, and one more."
     kwargs: Any = {"operations": chosen.operations, "applies": lambda caps: bool(options(caps))}
@@ -137,15 +135,6 @@ def _at_lengths(chosen: Check) -> None:
 def _around(count: int) -> range:
     """Return the lengths up to twice a number of blocks, and one more."""
     return range(1, 2 * count + 2)
-
-
-def _judge(chosen: Check, draw: Any, call: Caller, there: Capabilities) -> None:
-    """Judge a case of a check with other capabilities."""
-    inner = replace(call, caps=there)
-    try:
-        chosen.judge(draw, inner)
-    finally:
-        call.asked, call.by_relation, call.reason_unchecked = inner.asked, inner.by_relation, inner.reason_unchecked
 
 
 def register() -> None:

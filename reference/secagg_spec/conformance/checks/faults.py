@@ -14,12 +14,11 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.codes import reject_code
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import one_of
+from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.base import Caller, Condition, Judge, check
-from secagg_spec.conformance.checks.crypto import AGAIN
-from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
-from secagg_spec.conformance.checks.scripts import ELSEWHERE, NOTHING_CAME, OUT_OF_TURN, SECOND, STRANGER, Fault
+from secagg_spec.conformance.checks.scripts import Fault
 from secagg_spec.conformance.sessions import broken
-from secagg_spec.conformance.sessions.choices import among, shared
+from secagg_spec.conformance.sessions.choices import NoCase, among, any_of, only_if, shared
 from secagg_spec.conformance.sessions.session import Session, base_of, exchanged, moved, with_more
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
@@ -28,8 +27,8 @@ from secagg_spec.errors import ProtocolError
 from secagg_spec.protocols.codec import encode
 from secagg_spec.protocols.steps import AUTHORITY, SERVER, Role, Step
 
-Build = Callable[[Any, Any], Fault | None]
-"""Draws a step that the party of a session must refuse, or returns None if the session allows none."""
+Build = Callable[[Any, Any], Fault]
+"""Draws a step that the party of a session must refuse, or raises `NoCase` if the session allows none."""
 
 _SESSIONS = 4
 """How many sessions are drawn at most for a case, until one allows the fault."""
@@ -93,8 +92,7 @@ class Refusals:
             def judge(draw: Any, call: Caller) -> None:
                 for _ in range(_SESSIONS):
                     session = self.session_of_run(draw, call.caps, **given)
-                    fault = build(draw, session)
-                    if fault is not None:
+                    for fault in built(build, draw, session):
                         self.judge(call, session, fault)
                         return
 
@@ -166,8 +164,7 @@ class Refusals:
         """Draw 1 to `most` faults of the rules that need no session of their own."""
         names = sorted(name for name, rule in self.rules.items() if set(rule.given) <= set(self.optional))
         chosen = strategies.subset(draw, range(len(names)), 1, most)
-        built = [self.rules[names[at]].build(draw, session) for at in chosen]
-        return [fault for fault in built if fault is not None]
+        return [fault for at in chosen for fault in built(self.rules[names[at]].build, draw, session)]
 
     def unharmed(self, *clauses: str, examples: int) -> None:
         """Register the check that refused steps leave no trace."""
@@ -184,6 +181,14 @@ class Refusals:
         """Register a check of the party."""
         needs, count = applies or self.applies, examples or self.examples
         return check(f"{self.party}/{name}", *clauses, operations=self.operations, applies=needs, examples=count)
+
+
+def built(build: Build, draw: Any, session: Any) -> list[Fault]:
+    """Return the drawn fault, or none if the session allows none."""
+    try:
+        return [build(draw, session)]
+    except NoCase:
+        return []
 
 
 # ---------------------------------------------------------------------------------------------------- derived faults
@@ -216,7 +221,7 @@ def _derived(
     return register
 
 
-OfMessage = Callable[[Any, Session, int, int, Any], Fault | None]
+OfMessage = Callable[[Any, Session, int, int, Any], Fault]
 """Draws a fault of a message that arrives, from the number of its step, its place in the inbox, and the message."""
 
 
@@ -227,11 +232,9 @@ def _of_message(
 
     def register(made: OfMessage) -> OfMessage:
         @wraps(made)
-        def build(draw: Any, session: Session) -> Fault | None:
-            steps = [at for at, (_, inbox) in enumerate(session.inboxes) if inbox and which(session.row(at))]
-            if not steps:
-                return None
-            at = draw(among(steps))
+        def build(draw: Any, session: Session) -> Fault:
+            inboxes = enumerate(session.inboxes)
+            at = any_of(draw, [at for at, (_, inbox) in inboxes if inbox and which(session.row(at))])
             place = draw(st.integers(0, len(session.inbox(at)) - 1))
             return made(draw, session, at, place, session.inbox(at)[place])
 
@@ -265,17 +268,16 @@ def _elsewhere(draw: Any, session: Session, at: int, place: int, message: Any) -
         changes["receiver"] = draw(among(others))
     changed = draw(among(sorted(changes)))
     call = moved(session.calls()[at], place, replace(message, **{changed: changes[changed]}))
-    return Fault(at, call, ELSEWHERE, f"a message has another {changed}")
+    return Fault(at, call, reject.ELSEWHERE, f"a message has another {changed}")
 
 
 @_of_message("relay", "MSG-03", which=_relays)
-def _relay(draw: Any, session: Session, at: int, place: int, message: Any) -> Fault | None:
+def _relay(draw: Any, session: Session, at: int, place: int, message: Any) -> Fault:
     """A message from user to user is refused if its receiver is no user, or its own sender."""
-    if message.receiver == SERVER:
-        return None
+    only_if(message.receiver != SERVER)
     receiver = draw(among((session.size, SERVER, message.sender)))
     call = moved(session.calls()[at], place, replace(message, receiver=receiver))
-    return Fault(at, call, STRANGER, f"a message is for party {receiver}")
+    return Fault(at, call, reject.STRANGER, f"a message is for party {receiver}")
 
 
 @_of_message("sender", "MSG-03", weight=2)
@@ -286,7 +288,7 @@ def _sender(draw: Any, session: Session, at: int, place: int, message: Any) -> F
     changed, call = replace(message, sender=stranger), session.calls()[at]
     ordered = bool(session.states[at].phases)
     call = with_more(call, changed) if ordered and not session.row(at).one else moved(call, place, changed)
-    codes = STRANGER | broken.by_header(message, session.party)
+    codes = reject.STRANGER | broken.by_header(message, session.party)
     return Fault(at, call, codes, f"party {stranger} has nothing to send here")
 
 
@@ -308,7 +310,7 @@ def _second(draw: Any, session: Session, at: int, place: int, message: Any) -> F
     second = replace(one_of(draw, [message, *others]), sender=message.sender)
     call = with_more(right, second)
     same = encode(second) in right.inbox
-    codes = SECOND if same else _codes(session, at, call, len(right.inbox), SECOND)
+    codes = reject.SECOND if same else _codes(session, at, call, len(right.inbox), reject.SECOND)
     return Fault(at, call, codes, "a sender sent two messages")
 
 
@@ -316,7 +318,7 @@ def _second(draw: Any, session: Session, at: int, place: int, message: Any) -> F
 def _bytes(draw: Any, session: Session, at: int, place: int, message: Any) -> Fault:
     """Bytes that do not decode to a message are refused."""
     call = exchanged(session.calls()[at], place, broken_bytes(draw, encode(message)))
-    return Fault(at, call, ANOTHER_TYPE, "the bytes are no message")
+    return Fault(at, call, reject.ANOTHER_TYPE, "the bytes are no message")
 
 
 def broken_bytes(draw: Any, data: bytes) -> bytes:
@@ -341,45 +343,43 @@ def _is_message(data: bytes) -> bool:
 
 
 @_derived("type", "MSG-02")
-def _type(draw: Any, session: Session) -> Fault | None:
+def _type(draw: Any, session: Session) -> Fault:
     """A message of a type that the step does not expect is refused, even if it is a type of the protocol."""
     arrived = [message for _, inbox in session.inboxes for message in inbox]
     at = draw(st.integers(0, len(session.inboxes) - 1))
     row, call = session.row(at), session.calls()[at]
     wrong = [message for message in arrived if not isinstance(message, row.receives)]
-    if not wrong:
-        return None
+    only_if(wrong)
     message = one_of(draw, wrong)
     call = moved(call, 0, message) if row.one and draw(st.booleans()) else with_more(call, message)
-    codes = OUT_OF_TURN if message.sender in senders(session, at) else OUT_OF_TURN | STRANGER
+    codes = reject.OUT_OF_TURN if message.sender in senders(session, at) else reject.OUT_OF_TURN | reject.STRANGER
     return Fault(at, call, codes, f"the step {row.phase} takes no {type(message).__name__}")
 
 
 @_derived("no-message", follows=lambda rows: any(row.one for row in rows))
-def _nothing(draw: Any, session: Session) -> Fault | None:
+def _nothing(draw: Any, session: Session) -> Fault:
     """A step that needs a message is refused without one."""
-    steps = [at for at in range(len(session.inboxes)) if session.row(at).one]
-    if not steps:
-        return None
-    at = draw(among(steps))
-    return Fault(at, Call(session.row(at).phase), NOTHING_CAME, "no message came")
+    at = any_of(draw, [at for at in range(len(session.inboxes)) if session.row(at).one])
+    return Fault(at, Call(session.row(at).phase), reject.NOTHING_CAME, "no message came")
 
 
 @_derived("out-of-turn", "MSG-03")
-def _early(draw: Any, session: Session) -> Fault | None:
+def _early(draw: Any, session: Session) -> Fault:
     """A step is refused if an earlier step was not taken."""
     calls = session.calls()
     at = draw(st.integers(1, len(calls) - 1))
-    return Fault(draw(st.integers(0, at - 1)), calls[at], OUT_OF_TURN, f"the step {calls[at].phase} comes too early")
+    return Fault(
+        draw(st.integers(0, at - 1)), calls[at], reject.OUT_OF_TURN, f"the step {calls[at].phase} comes too early"
+    )
 
 
 @_derived("step-again", "MSG-04")
-def _again(draw: Any, session: Session) -> Fault | None:
+def _again(draw: Any, session: Session) -> Fault:
     """A step that was already taken is refused."""
     calls = session.calls()
     at = draw(st.integers(0, len(calls) - 1))
     before = draw(st.integers(at + 1, len(calls)))
-    return Fault(before, calls[at], AGAIN, f"the step {calls[at].phase} was taken before")
+    return Fault(before, calls[at], reject.AGAIN, f"the step {calls[at].phase} was taken before")
 
 
 IN_ANY_ORDER = tuple(name for name in DERIVED if name not in ("out-of-turn", "step-again"))

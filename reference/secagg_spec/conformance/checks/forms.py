@@ -1,7 +1,5 @@
 """Checks of form: lines that are not requests, types of members, hex and decimal digits (spec/adapter.md, 1 and 3)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any
@@ -12,15 +10,8 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases.requests import Place, can_request, one_of, places, put, several, simple_types
 from secagg_spec.conformance.cases.strategies import decimal
 from secagg_spec.conformance.cases.valid import VALID
-from secagg_spec.conformance.checks.base import (
-    BAD_CIPHERTEXT,
-    BAD_SHARE,
-    MALFORMED,
-    NONCANONICAL,
-    Caller,
-    CheckFailed,
-    check,
-)
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
 from secagg_spec.conformance.sdk.secagg_adapter import (
     OPERATIONS,
     RESULTS,
@@ -33,7 +24,7 @@ from secagg_spec.conformance.sdk.secagg_adapter import (
 )
 from secagg_spec.conformance.sessions.choices import among
 
-DECIMAL = MALFORMED | {"bad_param"}
+DECIMAL = reject.MALFORMED | {"bad_param"}
 _HELLO = b'{"id": 7, "op": "hello", "params": {"protocol": [1, 0]}'
 NOT_REQUESTS = (
     b"",
@@ -85,7 +76,7 @@ def wrong_values(place: Place) -> list[Any]:
     return [*WRONG.get(place.form, ()), *([float(place.value)] if place.form == "integer" else [])]
 
 
-_ALTERED = MALFORMED | NONCANONICAL | BAD_SHARE | BAD_CIPHERTEXT | {"inconsistent_sets"}
+_ALTERED = reject.MALFORMED | reject.NONCANONICAL | reject.BAD_SHARE | reject.BAD_CIPHERTEXT | {"inconsistent_sets"}
 """The codes for a string with extra bytes."""
 
 _DIGITS_OF_ENTRY = {"vector": 8, "words": 8, "binary64": 16, "bytes": 2, "seed": 64}
@@ -145,7 +136,7 @@ def _types(operation: str) -> None:
         found = [place for place in places(operation, valid.params, rand) if wrong_values(place)]
         for place, wrong in _spoiled(draw, found, wrong_values):
             params, changed = put(valid.params, rand, place.path, wrong)
-            call.refused(operation, params, MALFORMED, f"{place.name} is {json.dumps(wrong)}", changed)
+            call.refused(operation, params, reject.MALFORMED, f"{place.name} is {json.dumps(wrong)}", changed)
 
 
 def _hex(operation: str) -> None:
@@ -159,7 +150,7 @@ def _hex(operation: str) -> None:
         ]
         for place, wrong in _spoiled(draw, found, _not_hex):
             params, changed = put(valid.params, rand, place.path, wrong)
-            codes = MALFORMED if wrong.lower() != "0a" + place.value[2:] else _ALTERED
+            codes = reject.MALFORMED if wrong.lower() != "0a" + place.value[2:] else _ALTERED
             call.refused(operation, params, codes, f"{place.name} is {wrong[:40]!r}", changed)
 
 

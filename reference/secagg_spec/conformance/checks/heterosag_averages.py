@@ -1,7 +1,5 @@
 """Checks of the averages of HeteroSAg, ``heterosag.average`` (spec/heterosag.md, section 7)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -14,26 +12,17 @@ from secagg_spec.conformance.cases import heterosag_oracles as oracles
 from secagg_spec.conformance.cases.heterosag_functions import AVERAGE, Row, row
 from secagg_spec.conformance.cases.heterosag_sessions import bits, wrong_ranges
 from secagg_spec.conformance.cases.requests import place_of, some
-from secagg_spec.conformance.checks.base import (
-    BAD_PARAM,
-    BAD_SHARE,
-    LENGTH,
-    MALFORMED,
-    NONCANONICAL,
-    Caller,
-    CheckFailed,
-    check,
-    fail,
-)
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
 from secagg_spec.conformance.checks.heterosag_levels import BAD_RANGE
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, only_if
 
-BAD_ROW = BAD_PARAM | MALFORMED | LENGTH
-TOO_LARGE = MALFORMED | NONCANONICAL | BAD_SHARE
+BAD_ROW = reject.BAD_PARAM | reject.MALFORMED | reject.LENGTH
+TOO_LARGE = reject.MALFORMED | reject.NONCANONICAL | reject.BAD_SHARE
 """The codes of the table of spec/adapter.md, section 5."""
 
 
-@check("heterosag.average/cell", "HSA-23", operations=(AVERAGE,))
+@check("heterosag.average/cell", "HSA-23")
 def cell(draw: Any, call: Caller) -> None:
     """The average of a single cell is its mean, for every method."""
     chosen = row(draw)
@@ -41,19 +30,19 @@ def cell(draw: Any, call: Caller) -> None:
     _judge(call, single)
 
 
-@check("heterosag.average/mean", "HSA-24", operations=(AVERAGE,))
+@check("heterosag.average/mean", "HSA-24")
 def mean(draw: Any, call: Caller) -> None:
     """The mean is over all survivors: each cell is weighted by its number of survivors."""
     _judge(call, row(draw, "mean"))
 
 
-@check("heterosag.average/median", "HSA-25", operations=(AVERAGE,))
+@check("heterosag.average/median", "HSA-25")
 def median(draw: Any, call: Caller) -> None:
     """The median is per coordinate; for an even number of cells it is the mean of the two middle values."""
     _judge(call, row(draw, "median"))
 
 
-@check("heterosag.average/trimmed", "HSA-26", operations=(AVERAGE,))
+@check("heterosag.average/trimmed", "HSA-26")
 def trimmed(draw: Any, call: Caller) -> None:
     """The trimmed mean leaves out, per coordinate, the b largest and the b smallest values."""
     _judge(call, row(draw, "trimmed", fewest=draw(among((1, 3)))))
@@ -74,7 +63,7 @@ def _judge(call: Caller, chosen: Row) -> None:
             fail(f"element {at} of the {chosen.method} of {len(chosen.sums)} cells is {number!r}; {off}", float(want))
 
 
-@check("heterosag.average/trim", "HSA-26", operations=(AVERAGE,), examples=30)
+@check("heterosag.average/trim", "HSA-26", examples=30)
 def trimmed_away(draw: Any, call: Caller) -> None:
     """A trim that is negative or leaves no cell is refused."""
     chosen = row(draw, "trimmed")
@@ -84,7 +73,7 @@ def trimmed_away(draw: Any, call: Caller) -> None:
     call.refused(AVERAGE, chosen.params(trim=trim), BAD_ROW, f"trim is {trim} and there are {cells} cells")
 
 
-@check("heterosag.average/method", "ADP-39", operations=(AVERAGE,), examples=20)
+@check("heterosag.average/method", "ADP-39", examples=20)
 def method(draw: Any, call: Caller) -> None:
     """A method that is not in the list is refused, and so is a trim for a method that does not trim."""
     chosen = row(draw, draw(among(("mean", "median"))), fewest=3)
@@ -93,7 +82,7 @@ def method(draw: Any, call: Caller) -> None:
     call.refused(AVERAGE, chosen.params(**changed), BAD_ROW, f"{changed} does not go with {chosen.method}")
 
 
-@check("heterosag.average/row", "ADP-39", operations=(AVERAGE,), examples=40)
+@check("heterosag.average/row", "ADP-39", examples=40)
 def bad_row(draw: Any, call: Caller) -> None:
     """A row without cells, a count below 1, or lists of different lengths are refused."""
     params = row(draw, fewest=2).params(trim=0)
@@ -118,7 +107,7 @@ def _wrong_rows(params: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-@check("heterosag.average/lengths", "MOD-07", operations=(AVERAGE,), examples=15)
+@check("heterosag.average/lengths", "MOD-07", examples=15)
 def lengths(draw: Any, call: Caller) -> None:
     """Sums of different lengths are refused."""
     params = row(draw, fewest=2).params()
@@ -128,14 +117,13 @@ def lengths(draw: Any, call: Caller) -> None:
     call.refused(AVERAGE, {**params, "sums": [*sums[:at], other, *sums[at + 1 :]]}, BAD_ROW, why)
 
 
-@check("heterosag.average/sum", "HSA-20", operations=(AVERAGE,), examples=30)
+@check("heterosag.average/sum", "HSA-20", examples=30)
 def too_large(draw: Any, call: Caller) -> None:
     """A sum above |U|(K - 1) is refused."""
     chosen = row(draw)
     at = place_of(draw, chosen.sums)
     most = chosen.counts[at] * (chosen.levels[at] - 1)
-    if most >= 2**32 - 1:
-        return
+    only_if(most < 2**32 - 1)
     wrong = list(chosen.sums[at])
     wrong[place_of(draw, wrong)] = draw(among((most + 1, 2**32 - 1)))
     moved = replace(chosen, sums=(*chosen.sums[:at], tuple(wrong), *chosen.sums[at + 1 :]))
@@ -143,7 +131,7 @@ def too_large(draw: Any, call: Caller) -> None:
     call.refused(AVERAGE, moved.params(), TOO_LARGE, why)
 
 
-@check("heterosag.average/levels", "HSA-10", operations=(AVERAGE,), examples=15)
+@check("heterosag.average/levels", "HSA-10", examples=15)
 def levels(draw: Any, call: Caller) -> None:
     """A cell with fewer than two levels is refused."""
     params = row(draw).params()
@@ -151,10 +139,10 @@ def levels(draw: Any, call: Caller) -> None:
     changed = [*params["levels"]]
     changed[at] = draw(among((1, 0, -1)))
     params["sums"][at] = "00000000" * (len(params["sums"][at]) // 8)
-    call.refused(AVERAGE, {**params, "levels": changed}, BAD_PARAM, f"cell {at} has {changed[at]} levels")
+    call.refused(AVERAGE, {**params, "levels": changed}, reject.BAD_PARAM, f"cell {at} has {changed[at]} levels")
 
 
-@check("heterosag.average/range", "HSA-05", operations=(AVERAGE,), examples=25)
+@check("heterosag.average/range", "HSA-05", examples=25)
 def bad_range(draw: Any, call: Caller) -> None:
     """A range is refused unless it has two finite bounds in ascending order."""
     chosen = row(draw)

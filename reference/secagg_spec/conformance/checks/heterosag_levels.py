@@ -1,7 +1,5 @@
 """Checks of the quantiser of HeteroSAg, ``quantize.levels`` (spec/heterosag.md, section 3)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -16,11 +14,12 @@ from secagg_spec.conformance.cases import heterosag_oracles as oracles
 from secagg_spec.conformance.cases.heterosag_functions import QUANTIZE, Quantised, level_counts, quantised
 from secagg_spec.conformance.cases.heterosag_sessions import RANGES, bits, wrong_ranges
 from secagg_spec.conformance.cases.requests import one_of, place_of, some
-from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, MALFORMED, NOT_FINITE, TOO_FEW, Caller, check, fail
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, check, fail
 from secagg_spec.conformance.sessions.choices import among
 
-OUTSIDE_RANGE = NOT_FINITE | {"bad_param"}
-BAD_RANGE = BAD_PARAM | LENGTH | MALFORMED | TOO_FEW
+OUTSIDE_RANGE = reject.NOT_FINITE | {"bad_param"}
+BAD_RANGE = reject.BAD_PARAM | reject.LENGTH | reject.MALFORMED | reject.TOO_FEW
 """The codes of the table of spec/adapter.md, section 5."""
 
 _MANY = 1600
@@ -36,7 +35,7 @@ def _drawing(caps: Capabilities) -> bool:
     return not _explicit(caps) and bool(level_counts(caps, few=True))
 
 
-@check("quantize.levels/exact", "HSA-08", operations=(QUANTIZE,), applies=_explicit)
+@check("quantize.levels/exact", "HSA-08", applies=_explicit)
 def exact(draw: Any, call: Caller) -> None:
     """A number is quantised to the smallest integer at or above y - u, where u is the given draw."""
     chosen = quantised(draw, call.caps)
@@ -45,7 +44,7 @@ def exact(draw: Any, call: Caller) -> None:
         _one_of(at, got, x, chosen, oracles.carried(x, chosen.levels, chosen.range, u))
 
 
-@check("quantize.levels/neighbours", "HSA-08", operations=(QUANTIZE,))
+@check("quantize.levels/neighbours", "HSA-08")
 def neighbours(draw: Any, call: Caller) -> None:
     """A number is quantised to one of the two integers next to y, whatever is drawn."""
     chosen = quantised(draw, call.caps)
@@ -53,7 +52,7 @@ def neighbours(draw: Any, call: Caller) -> None:
         _one_of(at, got, x, chosen, oracles.beside(x, chosen.levels, chosen.range))
 
 
-@check("quantize.levels/rate", "HSA-08", operations=(QUANTIZE,), applies=_drawing, examples=12)
+@check("quantize.levels/rate", "HSA-08", applies=_drawing, examples=12)
 def rate(draw: Any, call: Caller) -> None:
     """Of many equal numbers, the part that is rounded up is the fractional part of y. Both integers occur."""
     K, range = int(draw(among(level_counts(call.caps, few=True)))), one_of(draw, RANGES)
@@ -69,7 +68,7 @@ def rate(draw: Any, call: Caller) -> None:
         fail(f"{up} of {_MANY} numbers with y = {float(y)} were rounded up; about {wanted:.0f} must be", wanted)
 
 
-@check("quantize.levels/clipped", "HSA-07", operations=(QUANTIZE,), examples=60)
+@check("quantize.levels/clipped", "HSA-07", examples=60)
 def clipped(draw: Any, call: Caller) -> None:
     """With clip, a number outside the range is quantised as its nearest bound, even if it is infinite."""
     chosen = replace(quantised(draw, call.caps), clip=True)
@@ -92,14 +91,14 @@ def _outside(range: Range) -> list[float]:
     return [high, low, *far, math.inf, -math.inf]
 
 
-@check("quantize.levels/outside", "HSA-07", operations=(QUANTIZE,), examples=60)
+@check("quantize.levels/outside", "HSA-07", examples=60)
 def outside(draw: Any, call: Caller) -> None:
     """Without clip, a number outside the range is refused."""
     chosen = replace(quantised(draw, call.caps), clip=False)
     _refused_number(draw, call, chosen, float(draw(among(_outside(chosen.range)))))
 
 
-@check("quantize.levels/not-a-number", "HSA-07", operations=(QUANTIZE,), examples=20)
+@check("quantize.levels/not-a-number", "HSA-07", examples=20)
 def not_a_number(draw: Any, call: Caller) -> None:
     """NaN is refused, with clip and without it."""
     _refused_number(draw, call, quantised(draw, call.caps), math.nan)
@@ -114,7 +113,7 @@ def _refused_number(draw: Any, call: Caller, chosen: Quantised, wrong: float) ->
     _refused(call, replace(chosen, x=numbers), OUTSIDE_RANGE, why)
 
 
-@check("quantize.levels/draw", "HSA-09", operations=(QUANTIZE,), applies=_explicit, examples=25)
+@check("quantize.levels/draw", "HSA-09", applies=_explicit, examples=25)
 def bad_draw(draw: Any, call: Caller) -> None:
     """A draw outside [0, 1) is refused, at any position in the list."""
     chosen = quantised(draw, call.caps)
@@ -124,23 +123,25 @@ def bad_draw(draw: Any, call: Caller) -> None:
     _refused(call, replace(chosen, draws=draws), OUTSIDE_RANGE, f"draw {at} is {float(draws[at])!r}")
 
 
-@check("quantize.levels/draws", "MOD-07", operations=(QUANTIZE,), applies=_explicit, examples=15)
+@check("quantize.levels/draws", "MOD-07", applies=_explicit, examples=15)
 def too_few_draws(draw: Any, call: Caller) -> None:
     """A request is refused unless it has as many draws as numbers."""
     chosen = quantised(draw, call.caps)
     wrong = chosen.draws[:-1] if draw(st.booleans()) else np.append(chosen.draws, 0.5)
-    _refused(call, replace(chosen, draws=wrong), LENGTH, f"{wrong.size} draws are given for {chosen.x.size} numbers")
+    _refused(
+        call, replace(chosen, draws=wrong), reject.LENGTH, f"{wrong.size} draws are given for {chosen.x.size} numbers"
+    )
 
 
-@check("quantize.levels/levels", "HSA-10", operations=(QUANTIZE,), examples=25)
+@check("quantize.levels/levels", "HSA-10", examples=25)
 def bad_levels(draw: Any, call: Caller) -> None:
     """Fewer than 2 levels, or more than 2**31, are refused."""
     chosen = quantised(draw, call.caps)
     K = draw(among((1, 0, -1, -chosen.levels, MAX_LEVELS + 1, 2**32 + chosen.levels, 2**64 + chosen.levels)))
-    _refused(call, chosen, BAD_PARAM, f"there are {K} levels", levels=str(K))
+    _refused(call, chosen, reject.BAD_PARAM, f"there are {K} levels", levels=str(K))
 
 
-@check("quantize.levels/range", "HSA-05", operations=(QUANTIZE,), examples=30)
+@check("quantize.levels/range", "HSA-05", examples=30)
 def bad_range(draw: Any, call: Caller) -> None:
     """A range is refused unless it has two finite bounds in ascending order."""
     chosen = replace(quantised(draw, call.caps), clip=True)

@@ -1,7 +1,5 @@
 """Checks of masked segments: what a user sends, and what the server recovers from it (spec/heterosag.md, 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,8 +11,8 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.cases import heterosag_sessions, strategies
 from secagg_spec.conformance.cases.heterosag_masking import arrival, masked, sender, sent
 from secagg_spec.conformance.cases.requests import one_of, some
-from secagg_spec.conformance.checks.base import TOO_FEW, Caller, CheckFailed, check, fail, same
-from secagg_spec.conformance.checks.crypto import KEY_LENGTH
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, same
 from secagg_spec.conformance.checks.heterosag_steps import (
     BAD_NUMBERS,
     ELSEWHERE,
@@ -23,9 +21,8 @@ from secagg_spec.conformance.checks.heterosag_steps import (
     broken_segments,
     broken_update,
 )
-from secagg_spec.conformance.checks.scripts import OUT_OF_RANGE
 from secagg_spec.conformance.checks.streams import standard
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.conformance.sessions.heterosag_cells import MASK, UNMASK, Masked
 from secagg_spec.errors import ParameterError
 from secagg_spec.protocols.heterosag.plan import Cell, cells_of
@@ -37,20 +34,19 @@ _WRONG_ROUND = (str(2**32), "-1")
 # ------------------------------------------------------------------------------------------------------------- masking
 
 
-@check(f"{MASK}/exact", "HSA-14", "HSA-15", "HSA-12", "MSK-01", "MSK-02", operations=(MASK,), applies=standard)
+@check(f"{MASK}/exact", "HSA-14", "HSA-15", "HSA-12", "MSK-01", "MSK-02", applies=standard)
 def mask(draw: Any, call: Caller) -> None:
     """Each segment has the user's own mask and those with the users of its cell whose shares arrived, and is packed."""
     chosen = masked(draw)
     user, arrived = sender(draw, chosen)
     got, want = segments_of(call, chosen, user, arrived), chosen.segments(user, arrived)
-    if got == want:
-        return
+    only_if(got != want)
     found = unpacked(chosen, user, got)
     same("masked segments", found, unpacked(chosen, user, want))
     fail(f"the segments are packed as {got.hex()}, must be {want.hex()}", want.hex())
 
 
-@check(f"{MASK}/outsiders", "HSA-14", operations=(MASK,), examples=24)
+@check(f"{MASK}/outsiders", "HSA-14", examples=24)
 def outsiders(draw: Any, call: Caller) -> None:
     """A key agreed with a user outside the cell does not change a segment; one agreed with a user inside does."""
     chosen = masked(draw)
@@ -68,7 +64,7 @@ def outsiders(draw: Any, call: Caller) -> None:
             fail(f"segment {cell.segment} has no mask that is shared with user {peer}")
 
 
-@check(f"{MASK}/bound", "HSA-22", operations=(MASK,), examples=40)
+@check(f"{MASK}/bound", "HSA-22", examples=40)
 def bound(draw: Any, call: Caller) -> None:
     """The same keys give other masks under another session, round or parameters."""
     chosen = masked(draw)
@@ -114,7 +110,7 @@ def own_segments(draw: Any, call: Caller) -> None:
     _judge_sums(call, chosen, survivors, chosen.unmask_params(survivors, dropped, segments))
 
 
-@check(f"{MASK}/update", "HSA-13", operations=(MASK,), examples=30)
+@check(f"{MASK}/update", "HSA-13", examples=30)
 def update(draw: Any, call: Caller) -> None:
     """An input with the wrong length or a number not below its cell's K is refused."""
     chosen = masked(draw)
@@ -123,7 +119,7 @@ def update(draw: Any, call: Caller) -> None:
     call.refused(MASK, {**params, "update": changed}, codes, why)
 
 
-@check(f"{MASK}/request", "ADP-38", operations=(MASK,), examples=60)
+@check(f"{MASK}/request", "ADP-38", examples=60)
 def mask_request(draw: Any, call: Caller) -> None:
     """Users, keys, seeds and secrets that the text forbids are refused."""
     chosen = masked(draw)
@@ -143,7 +139,9 @@ def mask_request(draw: Any, call: Caller) -> None:
         **_wrong_keys(params),
     }
     for name in some(draw, wrong):
-        call.refused(MASK, {**params, **wrong[name]}, ELSEWHERE | OUT_OF_RANGE | KEY_LENGTH, f"there is {name}")
+        call.refused(
+            MASK, {**params, **wrong[name]}, ELSEWHERE | reject.OUT_OF_RANGE | reject.KEY_LENGTH, f"there is {name}"
+        )
 
 
 def _wrong_keys(params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -159,7 +157,7 @@ def _wrong_keys(params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-@check(f"{MASK}/parameters", *(f"HSA-0{n}" for n in range(1, 6)), operations=(MASK,), examples=30)
+@check(f"{MASK}/parameters", *(f"HSA-0{n}" for n in range(1, 6)), examples=30)
 def mask_parameters(draw: Any, call: Caller) -> None:
     """Parameters that the text forbids are refused."""
     chosen = masked(draw)
@@ -168,7 +166,7 @@ def mask_parameters(draw: Any, call: Caller) -> None:
         call.refused(MASK, chosen.mask_params(*sender(draw, chosen), **wrong[name]), BAD_NUMBERS, f"there is {name}")
 
 
-@check(f"{MASK}/no-construction", "HSA-06", operations=(MASK,), examples=5)
+@check(f"{MASK}/no-construction", "HSA-06", examples=5)
 def mask_construction(draw: Any, call: Caller) -> None:
     """The matrix perfect is refused for a number of subgroups for which the text has no construction."""
     chosen, wrong = masked(draw), heterosag_sessions.without_construction(draw)
@@ -181,7 +179,7 @@ def mask_construction(draw: Any, call: Caller) -> None:
 # ----------------------------------------------------------------------------------------------------------- unmasking
 
 
-@check(f"{UNMASK}/exact", "HSA-19", "HSA-12", operations=(UNMASK,), applies=standard, examples=60)
+@check(f"{UNMASK}/exact", "HSA-19", "HSA-12", applies=standard, examples=60)
 def unmask(draw: Any, call: Caller) -> None:
     """The results are the sums of the cells with survivors, whichever users dropped out after sharing secrets."""
     chosen = masked(draw, spare=draw(st.integers(0, 1)))
@@ -193,7 +191,7 @@ def unmask(draw: Any, call: Caller) -> None:
     _judge_sums(call, chosen, survivors, shuffled)
 
 
-@check(f"{UNMASK}/packed-form", "HSA-16", operations=(UNMASK,), examples=40)
+@check(f"{UNMASK}/packed-form", "HSA-16", examples=40)
 def packed_form(draw: Any, call: Caller) -> None:
     """Segments are refused if their length is wrong, a number is not below its modulus, or a leftover bit is set."""
     chosen = masked(draw)
@@ -206,7 +204,7 @@ def packed_form(draw: Any, call: Caller) -> None:
     call.refused(UNMASK, params, UNPACKED, f"the segments of user {user} have {name}")
 
 
-@check(f"{UNMASK}/few-of-a-cell", "HSA-17", operations=(UNMASK,), examples=24)
+@check(f"{UNMASK}/few-of-a-cell", "HSA-17", examples=24)
 def few_of_a_cell(draw: Any, call: Caller) -> None:
     """Survivors are refused if some cell has between one and T + 1 of them."""
     chosen = masked(draw)
@@ -215,10 +213,10 @@ def few_of_a_cell(draw: Any, call: Caller) -> None:
     survivors = [user for user in range(p.N) if user in kept or user not in subgroup]
     dropped = [user for user in subgroup if user not in kept]
     params = chosen.unmask_params(survivors, dropped, sent(chosen, survivors, dropped))
-    call.refused(UNMASK, params, TOO_FEW, f"of the survivors {survivors} a cell has {len(kept)}")
+    call.refused(UNMASK, params, reject.TOO_FEW, f"of the survivors {survivors} a cell has {len(kept)}")
 
 
-@check(f"{UNMASK}/impossible-sum", "HSA-20", operations=(UNMASK,), applies=standard, examples=30)
+@check(f"{UNMASK}/impossible-sum", "HSA-20", applies=standard, examples=30)
 def impossible_sum(draw: Any, call: Caller) -> None:
     """A sum that is impossible for the number of users in its cell is refused."""
     chosen = masked(draw, spare=1)
@@ -241,7 +239,7 @@ def impossible_sum(draw: Any, call: Caller) -> None:
     call.refused(UNMASK, params, IMPOSSIBLE, f"{present} users of {cell.levels} levels have the sum {wanted}")
 
 
-@check(f"{UNMASK}/request", "ADP-38", operations=(UNMASK,), examples=60)
+@check(f"{UNMASK}/request", "ADP-38", examples=60)
 def unmask_request(draw: Any, call: Caller) -> None:
     """Survivors, keys, seeds and secrets that the text forbids are refused."""
     chosen = masked(draw, spare=1)
@@ -250,7 +248,9 @@ def unmask_request(draw: Any, call: Caller) -> None:
     params = chosen.unmask_params(survivors, dropped, sent(chosen, survivors, dropped))
     wrong = {**_wrong_lists(params, dropped[0]), **_wrong_secrets(params, dropped[0]), **_wrong_keys(params)}
     for name in some(draw, wrong):
-        call.refused(UNMASK, {**params, **wrong[name]}, ELSEWHERE | OUT_OF_RANGE | KEY_LENGTH, f"there is {name}")
+        call.refused(
+            UNMASK, {**params, **wrong[name]}, ELSEWHERE | reject.OUT_OF_RANGE | reject.KEY_LENGTH, f"there is {name}"
+        )
 
 
 def _wrong_lists(params: Mapping[str, Any], dropped: int) -> dict[str, dict[str, Any]]:

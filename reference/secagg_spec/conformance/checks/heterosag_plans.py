@@ -1,7 +1,5 @@
 """Checks of the plan of HeteroSAg, ``segment.plan`` (spec/heterosag.md, sections 2 and 4)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -21,28 +19,28 @@ _MANY_SUBGROUPS = (6, 7, 8, 9, 10, 12, 15, 16, 25, 26, 27, 28, 32, 33, 37, 57)
 """Numbers of subgroups of each kind: primes, odd and even numbers, and one for each line of the table of factors."""
 
 
-@check("segment.plan/subgroups", "HSA-11", operations=(PLAN,))
+@check("segment.plan/subgroups", "HSA-11")
 def subgroups(draw: Any, call: Caller) -> None:
     """Users are numbered by group. Each group is split into subgroups, where the first ones may have one user more."""
     p = scenes.parameters(draw)
     _same(call, p, "members", oracles.members(p))
 
 
-@check("segment.plan/lengths", "HSA-11", operations=(PLAN,))
+@check("segment.plan/lengths", "HSA-11")
 def lengths(draw: Any, call: Caller) -> None:
     """The elements are split into Z segments, where the first ones may have one element more."""
     p = scenes.parameters(draw)
     _same(call, p, "lengths", oracles.shares(p.d, p.count))
 
 
-@check("segment.plan/matrix", "HSA-11", operations=(PLAN,))
+@check("segment.plan/matrix", "HSA-11")
 def matrix(draw: Any, call: Caller) -> None:
     """The matrix is the text's, for few subgroups in groups of any size."""
     p = scenes.parameters(draw)
     _same(call, p, "matrix", oracles.table(p))
 
 
-@check("segment.plan/many", "HSA-11", operations=(PLAN,), examples=40)
+@check("segment.plan/many", "HSA-11", examples=40)
 def many(draw: Any, call: Caller) -> None:
     """The matrix is the text's for many subgroups too."""
     p = _many(draw)
@@ -59,14 +57,14 @@ def _many(draw: Any) -> Parameters:
     return replace(p, **changed, levels=(2, 6)[: len(parts)])
 
 
-@check("segment.plan/levels", "HSA-12", operations=(PLAN,))
+@check("segment.plan/levels", "HSA-12")
 def levels(draw: Any, call: Caller) -> None:
     """A cell quantises with the levels of the group of its smaller subgroup."""
     p = scenes.parameters(draw)
     _same(call, p, "levels", oracles.levels(p))
 
 
-@check("segment.plan/moduli", "HSA-12", operations=(PLAN,))
+@check("segment.plan/moduli", "HSA-12")
 def moduli(draw: Any, call: Caller) -> None:
     """A cell masks modulo the number of possible values of its sum, up to 2**32."""
     p = scenes.parameters(draw)
@@ -82,7 +80,7 @@ def _same(call: Caller, p: Parameters, name: str, want: Any) -> None:
         fail(f"{name} of {p.count} subgroups, with the matrix {p.matrix}, {where}", want)
 
 
-@check("segment.plan/numbers", "HSA-01", "HSA-02", "HSA-03", "HSA-04", "HSA-05", operations=(PLAN,), examples=150)
+@check("segment.plan/numbers", "HSA-01", "HSA-02", "HSA-03", "HSA-04", "HSA-05", examples=150)
 def numbers(draw: Any, call: Caller) -> None:
     """Numbers of a session that the text forbids are refused."""
     p = scenes.parameters(draw)
@@ -91,7 +89,7 @@ def numbers(draw: Any, call: Caller) -> None:
         call.refused(PLAN, {**members(p), **wrong[name]}, BAD_RANGE, f"there is {name}")
 
 
-@check("segment.plan/no-construction", "HSA-06", operations=(PLAN,), examples=8)
+@check("segment.plan/no-construction", "HSA-06", examples=8)
 def no_construction(draw: Any, call: Caller) -> None:
     """A perfect matrix is refused for a number of subgroups for which there is no construction."""
     params = scenes.without_construction(draw)

@@ -1,7 +1,5 @@
 """Checks of what one user of HeteroSAg answers, ``heterosag.request`` (spec/heterosag.md, sections 6 and 8)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,12 +11,13 @@ from secagg_spec.conformance.cases.heterosag_functions import REQUEST, Asked, as
 from secagg_spec.conformance.cases.heterosag_oracles import members
 from secagg_spec.conformance.cases.heterosag_sessions import wrong_numbers
 from secagg_spec.conformance.cases.requests import some
-from secagg_spec.conformance.checks.base import TOO_FEW, Caller, CheckFailed, check
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
 from secagg_spec.conformance.checks.heterosag_levels import BAD_RANGE
 from secagg_spec.conformance.sessions.choices import among
 
 
-@check("heterosag.request/answered", "HSA-18", "HSA-27", operations=(REQUEST,), examples=25)
+@check("heterosag.request/answered", "HSA-18", "HSA-27", examples=25)
 def answered(draw: Any, call: Caller) -> None:
     """A user answers one request after another while whole subgroups drop out and return."""
     scene = asked(draw)
@@ -32,7 +31,7 @@ def _some_left(subgroups: Sequence[Sequence[int]], rounds: Sequence[Sequence[int
     return len({tuple(users) for users in rounds if users}) < len(subgroups)
 
 
-@check("heterosag.request/enough", "HSA-18", operations=(REQUEST,), examples=25)
+@check("heterosag.request/enough", "HSA-18", examples=25)
 def enough(draw: Any, call: Caller) -> None:
     """A request that leaves a subgroup exactly T + 2 survivors is answered."""
     scene = asked(draw, sizes=_sizes(draw, T := draw(st.integers(1, 2))), T=T)
@@ -45,7 +44,7 @@ def _sizes(draw: Any, T: int) -> list[int]:
     return [T + 2 + draw(st.integers(1, 3)) for _ in range(draw(st.integers(2, 3)))]
 
 
-@check("heterosag.request/few", "HSA-18", operations=(REQUEST,), examples=40)
+@check("heterosag.request/few", "HSA-18", examples=40)
 def few(draw: Any, call: Caller) -> None:
     """A request is refused if it leaves one to T + 1 survivors in a cell, whether the cell is the user's or not."""
     scene = asked(draw)
@@ -59,7 +58,7 @@ def _all_but_few(draw: Any, scene: Asked) -> list[int]:
     return few_of(draw, subgroup, len(subgroup) - left, len(subgroup) - left)
 
 
-@check("heterosag.request/later", "HSA-27", operations=(REQUEST,), examples=40)
+@check("heterosag.request/later", "HSA-27", examples=40)
 def later(draw: Any, call: Caller) -> None:
     """A request is refused if one to T + 1 users of a cell left or returned since an earlier request."""
     scene = asked(draw, sizes=_sizes(draw, T := draw(st.integers(1, 2))), T=T)
@@ -70,7 +69,7 @@ def later(draw: Any, call: Caller) -> None:
     _judge(call, scene.then(rounds[0], *between, rounds[1]))
 
 
-@check("heterosag.request/three", "HSA-27", operations=(REQUEST,), examples=40)
+@check("heterosag.request/three", "HSA-27", examples=40)
 def three(draw: Any, call: Caller) -> None:
     """A request is refused if three rounds together isolate a few users that no two of the rounds isolate."""
     scene, (first, second) = _blocks(draw, 2)
@@ -78,14 +77,14 @@ def three(draw: Any, call: Caller) -> None:
     _judge(call, scene.then(*rounds))
 
 
-@check("heterosag.request/four", "HSA-27", operations=(REQUEST,), examples=30)
+@check("heterosag.request/four", "HSA-27", examples=30)
 def four(draw: Any, call: Caller) -> None:
     """A request is refused if only a few users are in all of four rounds, although no two rounds isolate them."""
     scene, blocks = _blocks(draw, 3)
     _judge(call, scene.then(*_ordered(draw, [(), *blocks])))
 
 
-@check("heterosag.request/both-ways", "HSA-27", operations=(REQUEST,), examples=30)
+@check("heterosag.request/both-ways", "HSA-27", examples=30)
 def both_ways(draw: Any, call: Caller) -> None:
     """A request is refused if one to T + 1 users of a cell leave while others return, however many change in total."""
     T = draw(st.integers(1, 2))
@@ -111,7 +110,7 @@ def _ordered(draw: Any, things: Sequence[Any]) -> list[Any]:
     return [things[at] for at in order]
 
 
-@check("heterosag.request/any", "HSA-18", "HSA-27", operations=(REQUEST,), examples=40)
+@check("heterosag.request/any", "HSA-18", "HSA-27", examples=40)
 def anything(draw: Any, call: Caller) -> None:
     """Of requests in which blocks of users of one subgroup drop out and return, exactly the safe ones are answered."""
     T = draw(st.integers(1, 2))
@@ -123,7 +122,7 @@ def anything(draw: Any, call: Caller) -> None:
     _judge(call, scene.then(*([user for at in dropped for user in blocks[at]] for dropped in rounds)))
 
 
-@check("heterosag.request/no-trace", "ERR-01", "HSA-18", "HSA-27", operations=(REQUEST,), examples=30)
+@check("heterosag.request/no-trace", "ERR-01", "HSA-18", "HSA-27", examples=30)
 def no_trace(draw: Any, call: Caller) -> None:
     """After a refused request, the user answers the requests that are safe without it."""
     scene = asked(draw)
@@ -138,7 +137,7 @@ def _apart(draw: Any) -> Asked:
     return scene.then((), [one], [one, *others[: T + 1]])
 
 
-@check("heterosag.request/numbers", "HSA-01", "HSA-02", "HSA-03", "HSA-04", operations=(REQUEST,), examples=40)
+@check("heterosag.request/numbers", "HSA-01", "HSA-02", "HSA-03", "HSA-04", examples=40)
 def numbers(draw: Any, call: Caller) -> None:
     """Numbers of a session that the text forbids are refused."""
     scene = asked(draw).then(())
@@ -159,8 +158,8 @@ def _judge(call: Caller, scene: Asked) -> None:
 
 def _answered(call: Caller, scene: Asked, at: int, entry: Mapping[str, Any]) -> None:
     if "reject" in entry:
-        reject = _rejection(entry)
-        message = f"request {at} of {scene.requests} was refused as {reject.code}, and it is right: {reject.message}"
+        refusal = _rejection(entry)
+        message = f"request {at} of {scene.requests} was refused as {refusal.code}, and it is right: {refusal.message}"
         raise CheckFailed("rejected_valid", message, {})
     if entry != {}:
         raise CheckFailed("protocol", f"{REQUEST}: the entry of a request that is answered is {{}}, not {entry!r:.80}")
@@ -170,8 +169,8 @@ def _refused(call: Caller, scene: Asked, at: int, entry: Mapping[str, Any]) -> N
     why = f"it leaves fewer than T + 2 users, or with those before it tells about fewer, of {scene.requests}"
     if "reject" not in entry:
         message = f"request {at} was answered although {why}"
-        raise CheckFailed("accepted_invalid", message, {"reject": sorted(TOO_FEW)})
-    call.fits(f"request {at}", _rejection(entry), TOO_FEW, why)
+        raise CheckFailed("accepted_invalid", message, {"reject": sorted(reject.TOO_FEW)})
+    call.fits(f"request {at}", _rejection(entry), reject.TOO_FEW, why)
 
 
 def _rejection(entry: Mapping[str, Any]) -> Answer:

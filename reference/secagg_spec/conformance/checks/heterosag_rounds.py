@@ -1,7 +1,5 @@
 """Checks of whole rounds of HeteroSAg over real numbers (spec/adapter.md, section 4)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,35 +15,24 @@ from secagg_spec.conformance.cases import heterosag_oracles as oracles
 from secagg_spec.conformance.cases import heterosag_rounds, heterosag_sessions, strategies
 from secagg_spec.conformance.cases.heterosag_masking import Reals, dropping, reals
 from secagg_spec.conformance.cases.requests import some
-from secagg_spec.conformance.checks.base import (
-    BAD_PARAM,
-    LENGTH,
-    MALFORMED,
-    NOT_FINITE,
-    OUTSIDE,
-    TOO_FEW,
-    TWICE,
-    Caller,
-    CheckFailed,
-    check,
-    fail,
-)
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
 from secagg_spec.conformance.checks.heterosag_masks import judge_sums
 from secagg_spec.conformance.checks.heterosag_steps import BAD_NUMBERS
 from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.conformance.sessions.heterosag_cells import ROUND
 
 _BEFORE = ROUND_PHASES[:-1]
 
 
-@check(f"{ROUND}/exact", "HSA-19", "HSA-21", "HSA-12", operations=(ROUND,), examples=24)
+@check(f"{ROUND}/exact", "HSA-19", "HSA-21", "HSA-12", examples=24)
 def whole(draw: Any, call: Caller) -> None:
     """The sums are those of the quantised inputs, and the aggregate is computed from them by the requested method."""
     _judge(call, reals(draw))
 
 
-@check(f"{ROUND}/dropouts", "HSA-19", "HSA-21", "SAG-30", operations=(ROUND,), examples=40)
+@check(f"{ROUND}/dropouts", "HSA-19", "HSA-21", "SAG-30", examples=40)
 def dropouts(draw: Any, call: Caller) -> None:
     """A round completes although users and whole subgroups drop out, if enough others are left."""
     scene = reals(draw)
@@ -122,26 +109,28 @@ def _refused(call: Caller, scene: Reals, codes: frozenset[str], why: str, **chan
     call.refused(ROUND, scene.params(**changed), codes, why, call.randomness(ROUND, scene.rand()))
 
 
-@check(f"{ROUND}/few-of-a-cell", "HSA-17", "HSA-21", operations=(ROUND,), examples=24)
+@check(f"{ROUND}/few-of-a-cell", "HSA-17", "HSA-21", examples=24)
 def few_of_a_cell(draw: Any, call: Caller) -> None:
     """A round that leaves one to T + 1 survivors in a cell fails with a rejection."""
     scene = reals(draw)
     p, users = scene.parameters, draw(among(scene.parameters.members))
     left = draw(among((p.T + 1, 1, *range(1, p.T + 1))))
     drop = dropping(draw, p, users[left:], (draw(among(_BEFORE)),))
-    _refused(call, replace(scene, drop=drop), TOO_FEW, f"{left} users of a subgroup survive, and T + 2 is {p.T + 2}")
+    _refused(
+        call, replace(scene, drop=drop), reject.TOO_FEW, f"{left} users of a subgroup survive, and T + 2 is {p.T + 2}"
+    )
 
 
-@check(f"{ROUND}/few-answers", "SAG-30", "HSA-21", operations=(ROUND,), examples=16)
+@check(f"{ROUND}/few-answers", "SAG-30", "HSA-21", examples=16)
 def few_answers(draw: Any, call: Caller) -> None:
     """A round in which fewer than t users answer fails with a rejection."""
     scene = reals(draw)
     p, left = scene.parameters, draw(st.integers(0, scene.parameters.t - 1))
     drop = dropping(draw, p, strategies.shuffled(draw, range(p.N))[left:], ("unmasking",))
-    _refused(call, replace(scene, drop=drop), TOO_FEW, f"{left} users answer and t = {p.t} are needed")
+    _refused(call, replace(scene, drop=drop), reject.TOO_FEW, f"{left} users answer and t = {p.t} are needed")
 
 
-@check(f"{ROUND}/range", "HSA-07", operations=(ROUND,), examples=30)
+@check(f"{ROUND}/range", "HSA-07", examples=30)
 def out_of_range(draw: Any, call: Caller) -> None:
     """An input that is outside the range or not finite is refused if clipping is not requested."""
     scene = reals(draw)
@@ -154,10 +143,10 @@ def out_of_range(draw: Any, call: Caller) -> None:
     x = scene.x.copy()
     x[user, at] = wrong
     why = f"x[{user}][{at}] is {wrong!r}, and the range is {low!r} to {high!r}"
-    _refused(call, replace(scene, x=x), NOT_FINITE | BAD_PARAM, why)
+    _refused(call, replace(scene, x=x), reject.NOT_FINITE | reject.BAD_PARAM, why)
 
 
-@check(f"{ROUND}/clipped", "HSA-07", operations=(ROUND,), examples=24)
+@check(f"{ROUND}/clipped", "HSA-07", examples=24)
 def clipped(draw: Any, call: Caller) -> None:
     """With clipping, a finite input outside the range counts as the nearest end of the range."""
     scene = reals(draw)
@@ -170,15 +159,14 @@ def clipped(draw: Any, call: Caller) -> None:
     far = x.copy()
     far[user, at] = float(np.nextafter(end, math.inf if above else -math.inf))
     rand = call.randomness(ROUND, scene.rand())
-    if call.caps.grade(ROUND) == "none":
-        return
+    only_if(call.caps.grade(ROUND) != "none")
     first = call.result(ROUND, call_with.params(), rand)
     second = call.result(ROUND, replace(scene, x=far).params(clip=True), rand)
     if first.get("sums") != second.get("sums"):
         fail(f"x[{user}][{at}] is clipped to something else than {float(end)!r}", first.get("sums"))
 
 
-@check(f"{ROUND}/method", "ADP-39", operations=(ROUND,), examples=12)
+@check(f"{ROUND}/method", "ADP-39", examples=12)
 def method(draw: Any, call: Caller) -> None:
     """A method that the text does not have is refused, and so is a trim for a method that does not trim."""
     scene = reals(draw)
@@ -190,19 +178,25 @@ def method(draw: Any, call: Caller) -> None:
         {"method": "median", "trim": 1},
     )
     changed = draw(among(wrong))
-    _refused(call, scene, BAD_PARAM | MALFORMED, f"the request has {changed}", **changed)
+    _refused(call, scene, reject.BAD_PARAM | reject.MALFORMED, f"the request has {changed}", **changed)
 
 
-@check(f"{ROUND}/trim", "HSA-26", operations=(ROUND,), examples=16)
+@check(f"{ROUND}/trim", "HSA-26", examples=16)
 def trim(draw: Any, call: Caller) -> None:
     """A trim b is refused if 2b is not below the number of cells with survivors: nothing would be left to average."""
     scene = replace(reals(draw), method="trimmed")
     fewest = min(len(row) for row in scene.rows())
     wrong = draw(among(((fewest + 1) // 2, fewest, -1)))
-    _refused(call, scene, BAD_PARAM | MALFORMED, f"trim is {wrong}, and a segment has {fewest} cells", trim=wrong)
+    _refused(
+        call,
+        scene,
+        reject.BAD_PARAM | reject.MALFORMED,
+        f"trim is {wrong}, and a segment has {fewest} cells",
+        trim=wrong,
+    )
 
 
-@check(f"{ROUND}/drop", "ADP-16", operations=(ROUND,), examples=16)
+@check(f"{ROUND}/drop", "ADP-16", examples=16)
 def drop(draw: Any, call: Caller) -> None:
     """A `drop` that names a user twice or a user outside the roster is refused."""
     scene = reals(draw)
@@ -211,11 +205,11 @@ def drop(draw: Any, call: Caller) -> None:
     twice = draw(st.booleans())
     named = {**scene.drop, first: [0, 0]} if first == second else {**scene.drop, first: [0], second: [0]}
     wrong = named if twice else {**scene.drop, first: [outside]}
-    codes = TWICE if twice else OUTSIDE
+    codes = reject.TWICE if twice else reject.OUTSIDE
     _refused(call, scene, codes, f"drop names {'a user twice' if twice else f'user {outside}'}", drop=wrong)
 
 
-@check(f"{ROUND}/lengths", "MOD-07", operations=(ROUND,), examples=12)
+@check(f"{ROUND}/lengths", "MOD-07", examples=12)
 def lengths(draw: Any, call: Caller) -> None:
     """Inputs are refused unless each of the N users has d numbers."""
     scene = reals(draw)
@@ -223,10 +217,10 @@ def lengths(draw: Any, call: Caller) -> None:
     wrong = draw(
         st.sampled_from(([*rows, rows[0]], rows[:-1], [rows[0][16:], *rows[1:]], [rows[0] + "0" * 16, *rows[1:]]))
     )
-    _refused(call, scene, LENGTH | BAD_PARAM, "there are not d inputs of N users", x=wrong)
+    _refused(call, scene, reject.LENGTH | reject.BAD_PARAM, "there are not d inputs of N users", x=wrong)
 
 
-@check(f"{ROUND}/parameters", *(f"HSA-0{n}" for n in range(1, 6)), operations=(ROUND,), examples=24)
+@check(f"{ROUND}/parameters", *(f"HSA-0{n}" for n in range(1, 6)), examples=24)
 def parameters(draw: Any, call: Caller) -> None:
     """Parameters that the text forbids are refused."""
     scene = reals(draw)

@@ -1,7 +1,5 @@
 """Checks of HeteroSAg's parties: what differs from SecAgg's round, and SecAgg's own rules in this round."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -16,23 +14,12 @@ from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import heterosag_parties, heterosag_rounds, heterosag_sessions, strategies
 from secagg_spec.conformance.cases.heterosag_parties import ROLES, SERVED, USER, numbers
 from secagg_spec.conformance.cases.requests import one_of, some
-from secagg_spec.conformance.checks import playing, secagg
-from secagg_spec.conformance.checks.base import (
-    BAD_PARAM,
-    LENGTH,
-    MALFORMED,
-    NONCANONICAL,
-    OUTSIDE,
-    TOO_FEW,
-    TWICE,
-    Caller,
-    check,
-    fail,
-)
+from secagg_spec.conformance.checks import playing, reject, secagg
+from secagg_spec.conformance.checks.base import Caller, check, fail
 from secagg_spec.conformance.checks.faults import Build, Refusals
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.scripts import Fault
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.conformance.sessions.session import Played, moved
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters
 from secagg_spec.conformance.targets.reference.scripts import Call
@@ -42,10 +29,10 @@ from secagg_spec.protocols.heterosag.plan import Cell, Parameters, cells_of
 from secagg_spec.protocols.heterosag.round import MaskedSegments
 from secagg_spec.protocols.steps import SERVER, Role
 
-BAD_NUMBERS = BAD_PARAM | LENGTH | TOO_FEW
-UNPACKED = MALFORMED | LENGTH | NONCANONICAL
-IMPOSSIBLE = MALFORMED | NONCANONICAL | {"bad_share"}
-ELSEWHERE = MALFORMED | BAD_PARAM | LENGTH | TWICE | TOO_FEW | OUTSIDE
+BAD_NUMBERS = reject.BAD_PARAM | reject.LENGTH | reject.TOO_FEW
+UNPACKED = reject.MALFORMED | reject.LENGTH | reject.NONCANONICAL
+IMPOSSIBLE = reject.MALFORMED | reject.NONCANONICAL | {"bad_share"}
+ELSEWHERE = reject.MALFORMED | reject.BAD_PARAM | reject.LENGTH | reject.TWICE | reject.TOO_FEW | reject.OUTSIDE
 """The codes of the table of spec/adapter.md, section 5: HSA-01 to HSA-06, HSA-16, HSA-20, ADP-38."""
 
 # --------------------------------------------------------------------------------------------------- faults as checks
@@ -55,11 +42,12 @@ def _shared(build: Build) -> Build:
     """Return a fault of SecAgg's round. A party that remembers requests may refuse the step for that reason too."""
 
     @wraps(build)
-    def built(draw: Any, scene: Played) -> Fault | None:
+    def built(draw: Any, scene: Played) -> Fault:
         fault = build(draw, scene)
         looks_back = "masked_input" if scene.party == SERVER else "unmasking"
         remembers = bool(scene.inputs.setups[scene.party]["past"])
-        return None if fault is not None and remembers and fault.call.phase == looks_back else fault
+        only_if(not remembers or fault.call.phase != looks_back)
+        return fault
 
     return built
 
@@ -93,45 +81,43 @@ def _enough(p: Parameters, survivors: Sequence[int]) -> bool:
     return len(survivors) >= p.enough
 
 
-def _thinned(draw: Any, p: Parameters, survivors: Sequence[int], keep: int = SERVER) -> list[int] | None:
-    """Leave a drawn subgroup 1 to T + 1 survivors, including `keep` if it is a member. Return None if impossible."""
+def _thinned(draw: Any, p: Parameters, survivors: Sequence[int], keep: int = SERVER) -> list[int]:
+    """Leave a drawn subgroup 1 to T + 1 survivors, including `keep` if it is a member."""
     found = [set(users) & set(survivors) for users in p.members]
     drawn = sorted(draw(among([sorted(users) for users in found if users])))
     first = [user for user in drawn if user == keep]
     others = [user for user in strategies.shuffled(draw, drawn) if user != keep]
     kept = [*first, *others][: draw(among((p.T + 1, 1, *range(1, p.T + 1))))]
     left = sorted((set(survivors) - set(drawn)) | set(kept))
-    return left if _enough(p, left) else None
+    only_if(_enough(p, left))
+    return left
 
 
 @_user.refuses("few-of-a-cell", "HSA-18")
-def _few_of_a_cell(draw: Any, scene: Played) -> Fault | None:
+def _few_of_a_cell(draw: Any, scene: Played) -> Fault:
     """A request is refused if it leaves one to T + 1 survivors in a cell, however many survive in total."""
     [message] = scene.inbox(3)
     left = _thinned(draw, numbers(scene), message.survivors, scene.party)
-    if left is None:
-        return None
-    return Fault(3, _asked(scene, left), TOO_FEW, f"of the survivors {left} a cell has too few")
+    return Fault(3, _asked(scene, left), reject.TOO_FEW, f"of the survivors {left} a cell has too few")
 
 
-def _one_less(draw: Any, scene: Played, survivors: Sequence[int]) -> list[int] | None:
-    """Remove one survivor so that the rest and earlier requests isolate a few users. Return None if none does."""
+def _one_less(draw: Any, scene: Played, survivors: Sequence[int]) -> list[int]:
+    """Remove one survivor so that the rest and earlier requests isolate a few users."""
     p, past = numbers(scene), scene.inputs.setups[scene.party]["past"]
     spared = [users for users in (set(m) & set(survivors) for m in p.members) if len(users) > p.T + 2]
     candidates = [sorted(set(survivors) - {user}) for users in spared for user in sorted(users) if user != scene.party]
     wrong = [left for left in candidates if _enough(p, left) and not heterosag_rounds.allowed(p, past, left)]
     hidden = [left for left in wrong if heterosag_rounds.allowed(p, past[-1:], left)]
-    return one_of(draw, hidden or wrong) if wrong else None
+    only_if(wrong)
+    return one_of(draw, hidden or wrong)
 
 
 @_user.refuses("another-round", "HSA-27", spare=1)
-def _another_round(draw: Any, scene: Played) -> Fault | None:
+def _another_round(draw: Any, scene: Played) -> Fault:
     """A request is refused if it and an earlier request isolate fewer than T + 2 users of a cell."""
     left = _one_less(draw, scene, scene.inbox(3)[0].survivors)
-    if left is None:
-        return None
     past = scene.inputs.setups[scene.party]["past"]
-    return Fault(3, _asked(scene, left), TOO_FEW, f"{left} survive, and {past} survived before")
+    return Fault(3, _asked(scene, left), reject.TOO_FEW, f"{left} survive, and {past} survived before")
 
 
 # ----------------------------------------------------------------------------------------------------------- the server
@@ -144,7 +130,7 @@ def _segments(draw: Any, scene: Played) -> tuple[int, MaskedSegments]:
 
 
 @_server.refuses("packed-form", "HSA-16", "HSA-15", "ADP-21")
-def _packed_form(draw: Any, scene: Played) -> Fault | None:
+def _packed_form(draw: Any, scene: Played) -> Fault:
     """Segments are refused if their length is wrong, a number is not below its modulus, or a leftover bit is set."""
     place, message = _segments(draw, scene)
     forms = broken_segments(draw, cells_of(numbers(scene), message.sender), message.segments)
@@ -175,37 +161,32 @@ def _with_bits(data: bytes, start: int, stop: int, bits: int) -> bytes:
 
 
 @_server.refuses("few-of-a-cell", "HSA-17")
-def _few_sent(draw: Any, scene: Played) -> Fault | None:
+def _few_sent(draw: Any, scene: Played) -> Fault:
     """The server sends no request if inputs came from one to T + 1 users of a cell, however many came in total."""
     inbox = scene.inbox(2)
     left = _thinned(draw, numbers(scene), [message.sender for message in inbox])
-    if left is None:
-        return None
     kept = Call.of("masked_input", [message for message in inbox if message.sender in left])
-    return Fault(2, kept, TOO_FEW, f"of the users {left} a cell has too few")
+    return Fault(2, kept, reject.TOO_FEW, f"of the users {left} a cell has too few")
 
 
 @_server.refuses("another-round", "HSA-28", spare=1)
-def _sent_in_another_round(draw: Any, scene: Played) -> Fault | None:
+def _sent_in_another_round(draw: Any, scene: Played) -> Fault:
     """The server sends no request if the users with inputs and an earlier request isolate a few users of a cell."""
     inbox = scene.inbox(2)
     left = _one_less(draw, scene, [message.sender for message in inbox])
-    if left is None:
-        return None
     kept = Call.of("masked_input", [message for message in inbox if message.sender in left])
     past = scene.inputs.setups[scene.party]["past"]
-    return Fault(2, kept, TOO_FEW, f"{left} survive, and {past} survived before")
+    return Fault(2, kept, reject.TOO_FEW, f"{left} survive, and {past} survived before")
 
 
-@check(f"{SERVED}/impossible-sum", "HSA-20", "ADP-21", operations=(SERVED,), examples=40)
+@check(f"{SERVED}/impossible-sum", "HSA-20", "ADP-21", examples=40)
 def impossible_sum(draw: Any, caller: Caller) -> None:
     """A sum that is impossible for the number of users is refused, and the survivors of the cell are blamed."""
     scene = heterosag_parties.scene(draw, Role.SERVER, spare=1)
     p, inbox = numbers(scene), scene.inbox(2)
     survivors = {message.sender for message in inbox}
     cells = [cell for cell in p.parts if 0 < len(cell.members & survivors) < len(cell.members)]
-    if not cells:
-        return
+    only_if(cells)
     cell = one_of(draw, cells)
     present = sorted(cell.members & survivors)
     place = draw(among([at for at, message in enumerate(inbox) if message.sender in present]))
@@ -231,7 +212,7 @@ def _beyond(draw: Any, scene: Played, cell: Cell, message: MaskedSegments) -> Ma
 
 
 def _openings(party: str) -> None:
-    @check(f"{party}/parameters", *(f"HSA-0{n}" for n in range(1, 6)), operations=(party,), examples=40)
+    @check(f"{party}/parameters", *(f"HSA-0{n}" for n in range(1, 6)), examples=40)
     def parameters(draw: Any, caller: Caller) -> None:
         """In a script, parameters that the text forbids are refused."""
         params, rand = heterosag_parties.begun(draw, party)
@@ -260,7 +241,7 @@ def _rand(caller: Caller, party: str, rand: dict[str, Any]) -> dict[str, Any] | 
     return caller.randomness(party, rand) if rand else None
 
 
-@check(f"{USER}/update", "HSA-13", operations=(USER,), examples=24)
+@check(f"{USER}/update", "HSA-13", examples=24)
 def update(draw: Any, caller: Caller) -> None:
     """An input with the wrong length or a number not below its cell's K is refused."""
     params, rand = heterosag_parties.begun(draw, USER)
@@ -274,15 +255,15 @@ def broken_update(draw: Any, params: Mapping[str, Any]) -> tuple[str, frozenset[
     right = unpack(params["update"]).astype(np.uint64)
     if draw(st.integers(0, 3)) == 0:
         wrong = one_of(draw, (right[:-1], np.append(right, np.uint64(0)), np.tile(right, 2)))
-        return pack(wrong), LENGTH, f"the update has {wrong.size} elements, and d is {p.d}"
+        return pack(wrong), reject.LENGTH, f"the update has {wrong.size} elements, and d is {p.d}"
     cell = one_of(draw, cells_of(p, params["user"]))
     at = cell.start + draw(st.integers(0, cell.length - 1))
     large = right.copy()
     large[at] = draw(among((cell.levels, cell.ring.modulus - 1, 2**32 - 1)))
-    return pack(large), NONCANONICAL, f"update[{at}] is {large[at]}, and K is {cell.levels}"
+    return pack(large), reject.NONCANONICAL, f"update[{at}] is {large[at]}, and K is {cell.levels}"
 
 
-@check(f"{USER}/past", "ADP-38", operations=(USER,), examples=24)
+@check(f"{USER}/past", "ADP-38", examples=24)
 def past(draw: Any, caller: Caller) -> None:
     """Earlier requests are refused if they lack the user, are unordered, or have too few users of a cell."""
     params, rand = heterosag_parties.begun(draw, USER)

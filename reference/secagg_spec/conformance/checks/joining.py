@@ -4,8 +4,6 @@ What follows from these is derived: the operations of its parties, the reference
 of form, the steps that each party must refuse, right steps, sessions, later rounds, and rounds of mixed parties.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

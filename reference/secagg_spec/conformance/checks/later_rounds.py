@@ -1,7 +1,5 @@
 """Checks of parties that go from round to round of a session (spec/adapter.md, 4; conventions, SES-01)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -12,8 +10,8 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.cases import drawn_rounds, heterosag_rounds
-from secagg_spec.conformance.checks import playing
-from secagg_spec.conformance.checks.base import LAST, LENGTH, Caller, CheckFailed, check
+from secagg_spec.conformance.checks import playing, reject
+from secagg_spec.conformance.checks.base import LAST, Caller, CheckFailed, check
 from secagg_spec.conformance.checks.playing import AGAIN, SESSIONS
 from secagg_spec.conformance.checks.sessions import played
 from secagg_spec.conformance.sessions import mixed
@@ -150,7 +148,7 @@ def _wrong(draw: Any, party: int, rounds: Sequence[SessionInputs]) -> Wrong:
     if party != SERVER and draw(st.integers(0, 3)) == 0:
         setup = {**coming.setups[party], "update": coming.setups[party]["update"] + "00000000"}
         spoiled = replace(coming, setups={**coming.setups, party: setup})
-        return Wrong(spoiled, LENGTH, "the update is one element too long")
+        return Wrong(spoiled, reject.LENGTH, "the update is one element too long")
     if party != SERVER and coming.protocol == "lightsecagg-active" and draw(st.integers(0, 3)) == 0:
         return Wrong(_with_old_key(coming, begun[-1], party), OLD_KEY, "its sealing key is that of the round before")
     number = draw(among((last, max(0, last - 1), begun[0].round)))

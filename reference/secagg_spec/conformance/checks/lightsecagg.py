@@ -1,7 +1,5 @@
 """Checks of LightSecAgg (spec/lightsecagg.md)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -12,153 +10,130 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import requests, strategies
-from secagg_spec.conformance.cases.requests import (
-    VALID,
-    Valid,
-    exchanged_element,
-    inserted,
-    one_of,
-    place_of,
-    too_large,
-    vandermonde,
-)
-from secagg_spec.conformance.checks.base import (
-    BAD_PARAM,
-    BAD_SHARE,
-    LENGTH,
-    MALFORMED,
-    NONCANONICAL,
-    OUTSIDE,
-    TOO_FEW,
-    TWICE,
-    Caller,
-    CheckFailed,
-    check,
-    same,
-)
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, same
 from secagg_spec.conformance.sessions.choices import among
-
-NO_ELEMENTS = BAD_PARAM | LENGTH
-"""The codes for an empty vector: the table of spec/adapter.md, section 5."""
 
 _MASK, _AGGREGATE = "lightsecagg.mask", "lightsecagg.aggregate_shares"
 _RECOVER, _ROUND = "lightsecagg.recover", "lightsecagg.round"
 
 
-@check("lightsecagg.mask/exact", "LSA-02", operations=(_MASK,))
+@check("lightsecagg.mask/exact", "LSA-02")
 def mask(draw: Any, call: Caller) -> None:
     """The masked update is the update plus the mask."""
-    valid = VALID[_MASK](draw, call.caps)
+    valid = requests.VALID[_MASK](draw, call.caps)
     update, drawn = (unpack(valid.params[name]).astype(np.uint64) for name in ("update", "mask"))
     want = PrimeField(valid.params["q"]).add(update, drawn)
     same("masked update", call.vector(_MASK, valid.params, "masked", update.size), want)
 
 
-@check("lightsecagg.mask/length", "LSA-03", operations=(_MASK,), examples=15)
+@check("lightsecagg.mask/length", "LSA-03", examples=15)
 def mask_length(draw: Any, call: Caller) -> None:
     """An update whose length differs from the mask's is refused."""
-    valid = VALID[_MASK](draw, call.caps)
+    valid = requests.VALID[_MASK](draw, call.caps)
     name = draw(among(("update", "mask")))
-    text = one_of(draw, ("", valid.params[name] + "00000000", valid.params[name] * 2))
-    call.refused(_MASK, {**valid.params, name: text}, LENGTH, f"{name} has the wrong length")
+    text = requests.one_of(draw, ("", valid.params[name] + "00000000", valid.params[name] * 2))
+    call.refused(_MASK, {**valid.params, name: text}, reject.LENGTH, f"{name} has the wrong length")
 
 
-@check("lightsecagg.mask/elements", "LSA-03", operations=(_MASK,), examples=15)
+@check("lightsecagg.mask/elements", "LSA-03", examples=15)
 def mask_elements(draw: Any, call: Caller) -> None:
     """An update or a mask with a number that is not below q is refused."""
-    valid = VALID[_MASK](draw, call.caps)
+    valid = requests.VALID[_MASK](draw, call.caps)
     name, q = draw(among(("update", "mask"))), valid.params["q"]
-    values = too_large(draw, unpack(valid.params[name]).astype(np.uint64), q)
+    values = requests.too_large(draw, unpack(valid.params[name]).astype(np.uint64), q)
     call.refused(
-        _MASK, {**valid.params, name: pack(values)}, NONCANONICAL, f"{name} holds a number that is not below q"
+        _MASK, {**valid.params, name: pack(values)}, reject.NONCANONICAL, f"{name} holds a number that is not below q"
     )
 
 
-@check("lightsecagg.mask/empty", "LSA-01", operations=(_MASK,), examples=5)
+@check("lightsecagg.mask/empty", "LSA-01", examples=5)
 def mask_empty(draw: Any, call: Caller) -> None:
     """An empty update with an empty mask is refused."""
-    valid = VALID[_MASK](draw, call.caps)
-    call.refused(_MASK, {**valid.params, "update": "", "mask": ""}, NO_ELEMENTS, "d is 0")
+    valid = requests.VALID[_MASK](draw, call.caps)
+    call.refused(_MASK, {**valid.params, "update": "", "mask": ""}, reject.NO_ELEMENTS, "d is 0")
 
 
-@check("lightsecagg.aggregate_shares/exact", "LSA-08", operations=(_AGGREGATE,))
+@check("lightsecagg.aggregate_shares/exact", "LSA-08")
 def aggregate(draw: Any, call: Caller) -> None:
     """The aggregated share is the sum of the shares of exactly the surviving set."""
-    valid = VALID[_AGGREGATE](draw, call.caps)
+    valid = requests.VALID[_AGGREGATE](draw, call.caps)
     held = {user: unpack(text).astype(np.uint64) for user, text in valid.params["held"]}
     want = PrimeField(valid.params["q"]).sum(np.stack([held[user] for user in valid.params["surviving"]]))
     same("aggregated share", call.vector(_AGGREGATE, valid.params, "share", want.size), want)
 
 
-@check("lightsecagg.aggregate_shares/small-set", "LSA-09", operations=(_AGGREGATE,), examples=25)
+@check("lightsecagg.aggregate_shares/small-set", "LSA-09", examples=25)
 def small_set(draw: Any, call: Caller) -> None:
     """A user refuses a surviving set of fewer than T + 2 users."""
-    valid = VALID[_AGGREGATE](draw, call.caps)
+    valid = requests.VALID[_AGGREGATE](draw, call.caps)
     T = valid.params["T"]
     surviving = sorted(strategies.subset(draw, range(valid.params["N"]), 0, T + 1))
     why = f"{len(surviving)} contributors are fewer than T + 2 = {T + 2}"
-    call.refused(_AGGREGATE, {**valid.params, "surviving": surviving}, TOO_FEW, why)
+    call.refused(_AGGREGATE, {**valid.params, "surviving": surviving}, reject.TOO_FEW, why)
 
 
-@check("lightsecagg.aggregate_shares/twice", "LSA-10", operations=(_AGGREGATE,), examples=15)
+@check("lightsecagg.aggregate_shares/twice", "LSA-10", examples=15)
 def set_twice(draw: Any, call: Caller) -> None:
     """A surviving set that names a user twice is refused."""
-    valid = VALID[_AGGREGATE](draw, call.caps)
+    valid = requests.VALID[_AGGREGATE](draw, call.caps)
     again = draw(among(valid.params["surviving"]))
-    surviving = inserted(draw, strategies.shuffled(draw, valid.params["surviving"]), again)
-    call.refused(_AGGREGATE, {**valid.params, "surviving": surviving}, TWICE, "the set names a user twice")
+    surviving = requests.inserted(draw, strategies.shuffled(draw, valid.params["surviving"]), again)
+    call.refused(_AGGREGATE, {**valid.params, "surviving": surviving}, reject.TWICE, "the set names a user twice")
 
 
-@check("lightsecagg.aggregate_shares/outside", "LSA-10", operations=(_AGGREGATE,), examples=15)
+@check("lightsecagg.aggregate_shares/outside", "LSA-10", examples=15)
 def set_outside(draw: Any, call: Caller) -> None:
     """A surviving set that names a user outside the roster is refused."""
-    valid = VALID[_AGGREGATE](draw, call.caps)
+    valid = requests.VALID[_AGGREGATE](draw, call.caps)
     stranger = draw(among((valid.params["N"], -1, 2**31 - 1)))
-    surviving = inserted(draw, valid.params["surviving"], stranger)
-    call.refused(_AGGREGATE, {**valid.params, "surviving": surviving}, OUTSIDE, f"user {stranger} is not on the roster")
+    surviving = requests.inserted(draw, valid.params["surviving"], stranger)
+    call.refused(
+        _AGGREGATE, {**valid.params, "surviving": surviving}, reject.OUTSIDE, f"user {stranger} is not on the roster"
+    )
 
 
-@check("lightsecagg.aggregate_shares/not-held", "LSA-11", operations=(_AGGREGATE,), examples=15)
+@check("lightsecagg.aggregate_shares/not-held", "LSA-11", examples=15)
 def not_held(draw: Any, call: Caller) -> None:
     """A surviving set that names a user whose share was never received is refused."""
-    valid = VALID[_AGGREGATE](draw, call.caps)
+    valid = requests.VALID[_AGGREGATE](draw, call.caps)
     missing = draw(among(valid.params["surviving"]))
     held = [entry for entry in valid.params["held"] if entry[0] != missing]
-    call.refused(_AGGREGATE, {**valid.params, "held": held}, OUTSIDE, f"the share of user {missing} is not held")
+    call.refused(_AGGREGATE, {**valid.params, "held": held}, reject.OUTSIDE, f"the share of user {missing} is not held")
 
 
-@check("lightsecagg.aggregate_shares/parameters", "LSA-01", operations=(_AGGREGATE,), examples=15)
+@check("lightsecagg.aggregate_shares/parameters", "LSA-01", examples=15)
 def aggregate_parameters(draw: Any, call: Caller) -> None:
     """Parameters that break LSA-01 are refused, for those parameters that the operation has."""
-    valid = VALID[_AGGREGATE](draw, call.caps)
+    valid = requests.VALID[_AGGREGATE](draw, call.caps)
     N, T, q = (valid.params[name] for name in ("N", "T", "q"))
     options = ({"T": 0}, {"T": -1}, {"T": N - 1}, {"N": T + 1}, {"N": q} if q < 2**31 else {"T": N})
     changed = draw(among(options))
-    codes = BAD_PARAM | TOO_FEW | OUTSIDE
+    codes = reject.BAD_PARAM | reject.TOO_FEW | reject.OUTSIDE
     call.refused(_AGGREGATE, {**valid.params, **changed}, codes, f"{changed} breaks a constraint of LSA-01")
 
 
-@check("lightsecagg.aggregate_shares/empty", "LSA-01", operations=(_AGGREGATE,), examples=5)
+@check("lightsecagg.aggregate_shares/empty", "LSA-01", examples=5)
 def empty_shares(draw: Any, call: Caller) -> None:
     """Shares without elements are refused."""
-    valid = VALID[_AGGREGATE](draw, call.caps)
+    valid = requests.VALID[_AGGREGATE](draw, call.caps)
     held = [[user, ""] for user, _ in valid.params["held"]]
-    call.refused(_AGGREGATE, {**valid.params, "held": held}, NO_ELEMENTS, "a share has at least one element")
+    call.refused(_AGGREGATE, {**valid.params, "held": held}, reject.NO_ELEMENTS, "a share has at least one element")
 
 
-@check("lightsecagg.aggregate_shares/held", "ADP-16", operations=(_AGGREGATE,), examples=15)
+@check("lightsecagg.aggregate_shares/held", "ADP-16", examples=15)
 def held_users(draw: Any, call: Caller) -> None:
     """Two shares of the same user are refused, and so is a share of a user outside the roster."""
-    valid = VALID[_AGGREGATE](draw, call.caps)
+    valid = requests.VALID[_AGGREGATE](draw, call.caps)
     held, N = valid.params["held"], valid.params["N"]
     user = draw(among((0, N - 1, N, 2**31 - 1, -1)))
     entry = [user, held[draw(st.integers(0, N - 1))][1]]
     changed = [entry, *held] if draw(st.booleans()) else [*held, entry]
-    codes, what = (TWICE, "twice") if 0 <= user < N else (OUTSIDE, f"and N is {N}")
+    codes, what = (reject.TWICE, "twice") if 0 <= user < N else (reject.OUTSIDE, f"and N is {N}")
     call.refused(_AGGREGATE, {**valid.params, "held": changed}, codes, f"held names user {user} {what}")
 
 
-@check("lightsecagg.recover/exact", "LSA-13", operations=(_RECOVER,), applies=vandermonde)
+@check("lightsecagg.recover/exact", "LSA-13", applies=requests.vandermonde)
 def recover(draw: Any, call: Caller) -> None:
     """Any U or more answers recover the sum of the updates."""
     numbers = strategies.session(draw, call.caps, _RECOVER)
@@ -166,35 +141,35 @@ def recover(draw: Any, call: Caller) -> None:
     same("aggregate", call.vector(_RECOVER, valid.params, "aggregate", numbers["d"]), want)
 
 
-@check("lightsecagg.recover/too-few", "LSA-14", operations=(_RECOVER,), applies=vandermonde, examples=25)
+@check("lightsecagg.recover/too-few", "LSA-14", applies=requests.vandermonde, examples=25)
 def recover_too_few(draw: Any, call: Caller) -> None:
     """Fewer than U answers end the round."""
     numbers = strategies.session(draw, call.caps, _RECOVER)
     answers = draw(st.integers(0, numbers["U"] - 1))
     valid, _ = requests.recovery(draw, numbers, answers)
-    call.refused(_RECOVER, valid.params, TOO_FEW, f"{answers} answers are fewer than U = {numbers['U']}")
+    call.refused(_RECOVER, valid.params, reject.TOO_FEW, f"{answers} answers are fewer than U = {numbers['U']}")
 
 
 def _can_spare(caps: Capabilities) -> bool:
-    return vandermonde(caps) and strategies.possible(caps, _RECOVER, 1)
+    return requests.vandermonde(caps) and strategies.possible(caps, _RECOVER, 1)
 
 
-@check("lightsecagg.recover/bad-share", "LSA-15", operations=(_RECOVER,), applies=_can_spare, examples=25)
+@check("lightsecagg.recover/bad-share", "LSA-15", applies=_can_spare, examples=25)
 def recover_bad_share(draw: Any, call: Caller) -> None:
     """With more than U answers, an altered answer is detected."""
     numbers = strategies.session(draw, call.caps, _RECOVER, 1)
     valid, _ = requests.recovery(draw, numbers, draw(st.integers(numbers["U"] + 1, numbers["N"])))
     shares = list(valid.params["shares"])
-    altered = place_of(draw, shares)
-    shares[altered] = pack(exchanged_element(draw, unpack(shares[altered]).astype(np.uint64), numbers["q"]))
-    call.refused(_RECOVER, {**valid.params, "shares": shares}, BAD_SHARE, "one answer was altered")
+    altered = requests.place_of(draw, shares)
+    shares[altered] = pack(requests.exchanged_element(draw, unpack(shares[altered]).astype(np.uint64), numbers["q"]))
+    call.refused(_RECOVER, {**valid.params, "shares": shares}, reject.BAD_SHARE, "one answer was altered")
 
 
 def _has_outsiders(caps: Capabilities) -> bool:
-    return vandermonde(caps) and strategies.possible(caps, _RECOVER, outsiders=1)
+    return requests.vandermonde(caps) and strategies.possible(caps, _RECOVER, outsiders=1)
 
 
-@check("lightsecagg.recover/outsider", "LSA-16", operations=(_RECOVER,), applies=_has_outsiders, examples=15)
+@check("lightsecagg.recover/outsider", "LSA-16", applies=_has_outsiders, examples=15)
 def recover_outsider(draw: Any, call: Caller) -> None:
     """An answer from outside the surviving set is refused, whether it replaces another answer or is one too many."""
     numbers = strategies.session(draw, call.caps, _RECOVER, outsiders=1)
@@ -206,10 +181,10 @@ def recover_outsider(draw: Any, call: Caller) -> None:
     if kept:
         changed["shares"] = [*shares[:place], *shares[place : place + 1], *shares[place:]]
     why = f"user {outsider} is not in the surviving set"
-    call.refused(_RECOVER, {**valid.params, **changed}, OUTSIDE | BAD_SHARE, why)
+    call.refused(_RECOVER, {**valid.params, **changed}, reject.OUTSIDE | reject.BAD_SHARE, why)
 
 
-@check("lightsecagg.recover/few-contributors", "LSA-07", operations=(_RECOVER,), applies=vandermonde, examples=15)
+@check("lightsecagg.recover/few-contributors", "LSA-07", applies=requests.vandermonde, examples=15)
 def few_contributors(draw: Any, call: Caller) -> None:
     """A surviving set of fewer than max(U, T + 2) users ends the round."""
     numbers = strategies.session(draw, call.caps, _RECOVER)
@@ -224,10 +199,10 @@ def few_contributors(draw: Any, call: Caller) -> None:
         "users": [user for user, _ in answered],
         "shares": [share for _, share in answered],
     }
-    call.refused(_RECOVER, params, TOO_FEW, f"{len(users)} contributors are too few")
+    call.refused(_RECOVER, params, reject.TOO_FEW, f"{len(users)} contributors are too few")
 
 
-@check("lightsecagg.round/sum", "LSA-13", "LSA-06", "LSA-17", operations=(_ROUND,))
+@check("lightsecagg.round/sum", "LSA-13", "LSA-06", "LSA-17")
 def whole_round(draw: Any, call: Caller) -> None:
     """With enough survivors, the round gives the sum over exactly the users that uploaded."""
     _sum(draw, call, *_schedule(draw, call.caps, enough=True))
@@ -237,7 +212,7 @@ def _spares_one(caps: Capabilities) -> bool:
     return strategies.possible(caps, _ROUND, 1)
 
 
-@check("lightsecagg.round/absent-user", "LSA-13", "LSA-06", "LSA-17", operations=(_ROUND,), applies=_spares_one)
+@check("lightsecagg.round/absent-user", "LSA-13", "LSA-06", "LSA-17", applies=_spares_one)
 def absent_user(draw: Any, call: Caller) -> None:
     """If any one user is absent from some phase on, the round gives the sum of the users that uploaded."""
     numbers = strategies.session(draw, call.caps, _ROUND, 1)
@@ -263,20 +238,20 @@ def _sum(draw: Any, call: Caller, numbers: dict[str, int], drop: dict[str, list[
     same("aggregate", got, PrimeField(numbers["q"]).sum(updates[contributors]))
 
 
-@check("lightsecagg.round/too-few", "LSA-17", "LSA-14", operations=(_ROUND,), examples=40)
+@check("lightsecagg.round/too-few", "LSA-17", "LSA-14", examples=40)
 def round_too_few(draw: Any, call: Caller) -> None:
     """With too few survivors, the round fails with a rejection."""
     numbers, drop = _schedule(draw, call.caps, enough=False)
     valid, _ = requests.whole_round(draw, numbers, drop)
     answering = numbers["N"] - sum(len(users) for users in drop.values())
     why = f"{answering} users answer, U = {numbers['U']}, T = {numbers['T']}"
-    call.refused(_ROUND, valid.params, TOO_FEW, why, call.randomness(_ROUND, valid.rand))
+    call.refused(_ROUND, valid.params, reject.TOO_FEW, why, call.randomness(_ROUND, valid.rand))
 
 
-@check("lightsecagg.round/parameters", "LSA-01", operations=(_ROUND,), examples=100)
+@check("lightsecagg.round/parameters", "LSA-01", examples=100)
 def round_parameters(draw: Any, call: Caller) -> None:
     """Parameters that break a constraint are refused."""
-    valid = VALID[_ROUND](draw, call.caps)
+    valid = requests.VALID[_ROUND](draw, call.caps)
     params = valid.params
     options: tuple[dict[str, int], ...] = (
         {"T": 0},
@@ -289,7 +264,7 @@ def round_parameters(draw: Any, call: Caller) -> None:
     changed: dict[str, Any] = draw(among((*options, _small_field(draw, params))))
     sampled = {name: _zeros(texts) for name, texts in valid.rand.items()} if "q" in changed else valid.rand
     why = f"{changed} breaks a constraint of LSA-01"
-    call.refused(_ROUND, {**params, **changed}, BAD_PARAM | LENGTH, why, call.randomness(_ROUND, sampled))
+    call.refused(_ROUND, {**params, **changed}, reject.BAD_PARAM | reject.LENGTH, why, call.randomness(_ROUND, sampled))
 
 
 def _small_field(draw: Any, params: dict[str, Any]) -> dict[str, Any]:
@@ -302,10 +277,10 @@ def _zeros(texts: list[str]) -> list[str]:
     return ["0" * len(text) for text in texts]
 
 
-@check("lightsecagg.round/drop", "ADP-16", operations=(_ROUND,), examples=15)
+@check("lightsecagg.round/drop", "ADP-16", examples=15)
 def round_drop(draw: Any, call: Caller) -> None:
     """Dropouts that name a user twice or a user outside the roster are refused."""
-    valid = VALID[_ROUND](draw, call.caps)
+    valid = requests.VALID[_ROUND](draw, call.caps)
     N = valid.params["N"]
     phases = draw(st.permutations(("share", "upload", "recover")))
     user = draw(among((0, N - 1, N, 2**31 - 1, -1)))
@@ -314,16 +289,16 @@ def round_drop(draw: Any, call: Caller) -> None:
     if known and draw(st.booleans()):
         drop = {phases[0]: [user, user], phases[1]: [], phases[2]: []}
     needed = max(valid.params["U"], valid.params["T"] + 2)
-    few = TOO_FEW if needed == N else frozenset()
-    codes, what = (TWICE | few, "twice") if known else (OUTSIDE, f"and N is {N}")
+    few = reject.TOO_FEW if needed == N else frozenset()
+    codes, what = (reject.TWICE | few, "twice") if known else (reject.OUTSIDE, f"and N is {N}")
     rand = call.randomness(_ROUND, valid.rand)
     call.refused(_ROUND, {**valid.params, "drop": drop}, codes, f"drop names user {user} {what}", rand)
 
 
-@check("lightsecagg.round/phases", "ADP-17", operations=(_ROUND,), examples=10)
+@check("lightsecagg.round/phases", "ADP-17", examples=10)
 def round_phases(draw: Any, call: Caller) -> None:
     """Dropouts with an extra or a missing phase are malformed."""
-    valid = VALID[_ROUND](draw, call.caps)
+    valid = requests.VALID[_ROUND](draw, call.caps)
     drop = dict(valid.params["drop"])
     name = draw(among(("share", "upload", "recover", "done", "Share", "")))
     if name in drop:
@@ -331,24 +306,24 @@ def round_phases(draw: Any, call: Caller) -> None:
     else:
         drop[name] = []
     rand = call.randomness(_ROUND, valid.rand)
-    call.refused(_ROUND, {**valid.params, "drop": drop}, MALFORMED, f"drop has the phases {sorted(drop)}", rand)
+    call.refused(_ROUND, {**valid.params, "drop": drop}, reject.MALFORMED, f"drop has the phases {sorted(drop)}", rand)
 
 
-@check("lightsecagg.round/elements", "LSA-03", operations=(_ROUND,), examples=15)
+@check("lightsecagg.round/elements", "LSA-03", examples=15)
 def round_elements(draw: Any, call: Caller) -> None:
     """An update with a number that is not below q is refused."""
-    valid = VALID[_ROUND](draw, call.caps)
+    valid = requests.VALID[_ROUND](draw, call.caps)
     updates = _altered(draw, valid)
     rand = call.randomness(_ROUND, valid.rand)
     why = "an update holds a number that is not below q"
-    call.refused(_ROUND, {**valid.params, "updates": updates}, NONCANONICAL, why, rand)
+    call.refused(_ROUND, {**valid.params, "updates": updates}, reject.NONCANONICAL, why, rand)
 
 
-def _altered(draw: Any, valid: Valid) -> list[str]:
+def _altered(draw: Any, valid: requests.Valid) -> list[str]:
     updates = list(valid.params["updates"])
     user = draw(st.integers(0, len(updates) - 1))
     values: UintArray = unpack(updates[user]).astype(np.uint64)
-    updates[user] = pack(too_large(draw, values, valid.params["q"]))
+    updates[user] = pack(requests.too_large(draw, values, valid.params["q"]))
     return updates
 
 

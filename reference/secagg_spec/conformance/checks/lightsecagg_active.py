@@ -1,7 +1,5 @@
 """Checks of signatures and of the active profile (spec/conventions.md, section 10; spec/lightsecagg.md, section 9)."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from typing import Any
@@ -15,36 +13,17 @@ from secagg_spec.conformance.cases.lightsecagg_parties import session_id
 from secagg_spec.conformance.cases.requests import inserted
 from secagg_spec.conformance.cases.valid import VALID, signed_bytes
 from secagg_spec.conformance.cases.wrong_signatures import elsewhere, spoiled
-from secagg_spec.conformance.checks import quorums
-from secagg_spec.conformance.checks.base import (
-    BAD_CIPHERTEXT,
-    BAD_PARAM,
-    BAD_SIGNATURE,
-    MALFORMED,
-    OUTSIDE,
-    TOO_FEW,
-    TWICE,
-    Caller,
-    check,
-    fail,
-)
-from secagg_spec.conformance.checks.crypto import (
-    AGAIN,
-    EQUAL_KEYS,
-    KEY_LENGTH,
-    altered,
-    broken_parameters,
-    wrong_keys,
-)
+from secagg_spec.conformance.checks import quorums, reject
+from secagg_spec.conformance.checks.base import Caller, check, fail
+from secagg_spec.conformance.checks.crypto import altered, broken_parameters, wrong_keys
 from secagg_spec.conformance.checks.faults import Refusals
 from secagg_spec.conformance.checks.lightsecagg_scripts import judge
-from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
 from secagg_spec.conformance.checks.quorums import Arrival, Quorum
 from secagg_spec.conformance.checks.scripts import (
     Fault,
     disordered,
 )
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.conformance.sessions.session import exchanged
 from secagg_spec.conformance.targets.reference.messages import named
 from secagg_spec.conformance.targets.reference.scripts import Call
@@ -67,7 +46,7 @@ _NEUTRAL = b"\1" + bytes(63)
 # --------------------------------------------------------------------------------------------------- signatures
 
 
-@check("signature.sign/exact", "SIG-01", operations=(_SIGN,), examples=25)
+@check("signature.sign/exact", "SIG-01", examples=25)
 def sign(draw: Any, call: Caller) -> None:
     """A signature is Ed25519's over exactly the fields of the text."""
     params = VALID[_SIGN](draw, call.caps).params
@@ -80,13 +59,13 @@ def sign(draw: Any, call: Caller) -> None:
         fail(f"the signature is {result.get('signature')}, must be {want}", want)
 
 
-@check("signature.sign/lengths", "SIG-04", operations=(_SIGN,), examples=12)
+@check("signature.sign/lengths", "SIG-04", examples=12)
 def sign_lengths(draw: Any, call: Caller) -> None:
     """Private signing keys and sessions of the wrong length are refused."""
     params = VALID[_SIGN](draw, call.caps).params
     name = draw(among(("private", "session")))
     text = draw(among((params[name] + "00", params[name][2:], "")))
-    call.refused(_SIGN, {**params, name: text}, KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
+    call.refused(_SIGN, {**params, name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
 
 
 def _accepted(call: Caller, params: dict[str, Any]) -> None:
@@ -95,13 +74,13 @@ def _accepted(call: Caller, params: dict[str, Any]) -> None:
         fail(f"the result is {result}, must be empty", {})
 
 
-@check("signature.verify/valid", "SIG-02", operations=(_VERIFY,), examples=20)
+@check("signature.verify/valid", "SIG-02", examples=20)
 def verify(draw: Any, call: Caller) -> None:
     """A right signature is accepted."""
     _accepted(call, VALID[_VERIFY](draw, call.caps).params)
 
 
-@check("signature.verify/altered", "SIG-02", operations=(_VERIFY,), examples=20)
+@check("signature.verify/altered", "SIG-02", examples=20)
 def verify_altered(draw: Any, call: Caller) -> None:
     """A signature that has a flipped bit, is cut or extended, or was made with another key is refused."""
     params = VALID[_VERIFY](draw, call.caps).params
@@ -109,10 +88,10 @@ def verify_altered(draw: Any, call: Caller) -> None:
         changed = {"signature": altered(draw, bytes.fromhex(params["signature"])).hex()}
     else:
         changed = {"public": signatures.verification_key(bytes([draw(st.integers(1, 255))] * 31 + [7])).hex()}
-    call.refused(_VERIFY, {**params, **changed}, BAD_SIGNATURE, f"{next(iter(changed))} was altered")
+    call.refused(_VERIFY, {**params, **changed}, reject.BAD_SIGNATURE, f"{next(iter(changed))} was altered")
 
 
-@check("signature.verify/another-context", "SIG-02", "SIG-01", operations=(_VERIFY,), examples=25)
+@check("signature.verify/another-context", "SIG-02", "SIG-01", examples=25)
 def verify_elsewhere(draw: Any, call: Caller) -> None:
     """A signature over anything else is refused."""
     params = VALID[_VERIFY](draw, call.caps).params
@@ -127,20 +106,20 @@ def verify_elsewhere(draw: Any, call: Caller) -> None:
         "content": [*params["content"], ""],
     }
     name = draw(among(sorted(changes)))
-    call.refused(_VERIFY, {**params, name: changes[name]}, BAD_SIGNATURE, f"it was made for another {name}")
+    call.refused(_VERIFY, {**params, name: changes[name]}, reject.BAD_SIGNATURE, f"it was made for another {name}")
 
 
-@check("signature.verify/S", "SIG-03", operations=(_VERIFY,), examples=12)
+@check("signature.verify/S", "SIG-03", examples=12)
 def verify_large(draw: Any, call: Caller) -> None:
     """A right signature is refused after the order of the base point was added to S."""
     params = VALID[_VERIFY](draw, call.caps).params
     right = bytes.fromhex(params["signature"])
     S = int.from_bytes(right[32:], "little") + _ORDER
     signature = right[:32] + S.to_bytes(32, "little")
-    call.refused(_VERIFY, {**params, "signature": signature.hex()}, BAD_SIGNATURE, "S is not below the order")
+    call.refused(_VERIFY, {**params, "signature": signature.hex()}, reject.BAD_SIGNATURE, "S is not below the order")
 
 
-@check("signature.verify/cofactor", "SIG-03", operations=(_VERIFY,), examples=25)
+@check("signature.verify/cofactor", "SIG-03", examples=25)
 def verify_cofactor(draw: Any, call: Caller) -> None:
     """Under a key of order 8, a signature that holds only with the cofactor is refused; one that holds is accepted."""
     params = {**VALID[_VERIFY](draw, call.caps).params, "public": _ORDER_8, "signature": _NEUTRAL.hex()}
@@ -149,10 +128,10 @@ def verify_cofactor(draw: Any, call: Caller) -> None:
     if k % 8 == 0:
         _accepted(call, params)
     else:
-        call.refused(_VERIFY, params, BAD_SIGNATURE, "[S]B - [k]A is not R; only eight times it is")
+        call.refused(_VERIFY, params, reject.BAD_SIGNATURE, "[S]B - [k]A is not R; only eight times it is")
 
 
-@check("signature.verify/another-encoding", "SIG-03", operations=(_VERIFY,), examples=20)
+@check("signature.verify/another-encoding", "SIG-03", examples=20)
 def verify_encoding(draw: Any, call: Caller) -> None:
     """Under the neutral point, R = 1 and S = 0 are valid.
 
@@ -164,16 +143,16 @@ def verify_encoding(draw: Any, call: Caller) -> None:
     if number == 1:
         _accepted(call, params)
     else:
-        call.refused(_VERIFY, params, BAD_SIGNATURE, "RFC 8032 does not decode the verification key")
+        call.refused(_VERIFY, params, reject.BAD_SIGNATURE, "RFC 8032 does not decode the verification key")
 
 
-@check("signature.verify/lengths", "SIG-04", operations=(_VERIFY,), examples=12)
+@check("signature.verify/lengths", "SIG-04", examples=12)
 def verify_lengths(draw: Any, call: Caller) -> None:
     """Verification keys and sessions of the wrong length are refused."""
     params = VALID[_VERIFY](draw, call.caps).params
     name = draw(among(("public", "session")))
     text = draw(among((params[name] + "00", params[name][2:], "")))
-    call.refused(_VERIFY, {**params, name: text}, KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
+    call.refused(_VERIFY, {**params, name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
 
 
 # ----------------------------------------------------------------------------------------------------- messages
@@ -198,7 +177,7 @@ def _members(message: Message, fields: dict[str, Any]) -> dict[str, Any]:
     return {"session": message.session.hex(), "round": str(message.round), **shown, "fields": fields}
 
 
-@check("message.encode/active", "MSG-01", operations=("message.encode",), applies=_speaks, examples=20)
+@check("message.encode/active", "MSG-01", applies=_speaks, examples=20)
 def encoded(draw: Any, call: Caller) -> None:
     """The bytes of a message of the active profile are its fields in declared order."""
     message, fields = _message(draw)
@@ -208,7 +187,7 @@ def encoded(draw: Any, call: Caller) -> None:
         fail(f"the bytes are {got}, must be {want}", want)
 
 
-@check("message.decode/active", "MSG-01", operations=("message.decode",), applies=_speaks, examples=20)
+@check("message.decode/active", "MSG-01", applies=_speaks, examples=20)
 def decoded(draw: Any, call: Caller) -> None:
     """The bytes of a message of the active profile decode to its fields."""
     message, fields = _message(draw)
@@ -218,14 +197,14 @@ def decoded(draw: Any, call: Caller) -> None:
         fail(f"the message is {got}, must be {want}", want)
 
 
-@check("message.decode/active-broken", "MSG-02", operations=("message.decode",), applies=_speaks, examples=20)
+@check("message.decode/active-broken", "MSG-02", applies=_speaks, examples=20)
 def broken(draw: Any, call: Caller) -> None:
     """Bytes that do not decode to a message of the active profile are refused."""
     message, _ = _message(draw)
     data = encode(message)
     wrong = draw(among((data[:-1], data + b"\0", data[:30], b"\x03\x01" + data[2:])))
     params = {"type": message.TYPE, "bytes": wrong.hex()}
-    call.refused("message.decode", params, ANOTHER_TYPE, "the bytes are no message of this type")
+    call.refused("message.decode", params, reject.ANOTHER_TYPE, "the bytes are no message of this type")
 
 
 # ------------------------------------------------------------------------------------------------ faults of both
@@ -252,19 +231,7 @@ _server.unharmed(examples=20)
 # --------------------------------------------------------------------------------------------------------- a user
 
 
-@check(
-    f"{USER}/exact",
-    "LSA-21",
-    "LSA-26",
-    "LSA-31",
-    "LSA-34",
-    "KEY-08",
-    "KEY-09",
-    "SIG-01",
-    "ADP-20",
-    operations=(USER,),
-    examples=40,
-)
+@check(f"{USER}/exact", "LSA-21", "LSA-26", "LSA-31", "LSA-34", "KEY-08", "KEY-09", "SIG-01", "ADP-20", examples=40)
 def user(draw: Any, call: Caller) -> None:
     """A user's messages are those of the text: what it seals, what it signs, and what it answers."""
     judge(call, _user_session(draw, call.caps))
@@ -279,7 +246,7 @@ def _small_set(draw: Any, scene: ActiveUser) -> Fault:
     """The user does not sign a surviving set of fewer than T + 2 users."""
     others = [user for user in scene.surviving if user != scene.party]
     members = [scene.party, *strategies.subset(draw, others, 0, scene.agreed.numbers["T"])]
-    return Fault(2, _announcing(scene, tuple(sorted(members))), TOO_FEW, f"{len(members)} users survive")
+    return Fault(2, _announcing(scene, tuple(sorted(members))), reject.TOO_FEW, f"{len(members)} users survive")
 
 
 @_user.refuses("set", "LSA-10", "LSA-11")
@@ -290,24 +257,28 @@ def _set(draw: Any, scene: ActiveUser) -> Fault:
     added = draw(among((draw(among(scene.surviving)), N, SERVER, *missing)))
     again = added in scene.surviving
     members = inserted(draw, scene.surviving, added) if again else sorted((*scene.surviving, added))
-    return Fault(2, _announcing(scene, tuple(members)), TWICE if again else OUTSIDE, f"the set names {added} as well")
+    return Fault(
+        2,
+        _announcing(scene, tuple(members)),
+        reject.TWICE if again else reject.OUTSIDE,
+        f"the set names {added} as well",
+    )
 
 
 @_user.refuses("set-order", "LSA-32", "ADP-21")
 def _set_order(draw: Any, scene: ActiveUser) -> Fault:
     """The user does not sign a surviving set that is not in ascending order, and blames the server."""
     members = disordered(draw, scene.surviving)
-    return Fault(2, _announcing(scene, members), MALFORMED, f"the set is {list(members)}", frozenset({SERVER}))
+    return Fault(2, _announcing(scene, members), reject.MALFORMED, f"the set is {list(members)}", frozenset({SERVER}))
 
 
 @_user.refuses("left-out", "LSA-20", spare=1)
-def _left_out(draw: Any, scene: ActiveUser) -> Fault | None:
+def _left_out(draw: Any, scene: ActiveUser) -> Fault:
     """The user does not sign a surviving set without itself."""
     enough = scene.agreed.numbers["T"] + 2
-    if len(scene.received) < enough:
-        return None
+    only_if(len(scene.received) >= enough)
     members = tuple(sorted(strategies.subset(draw, sorted(scene.received), enough)))
-    return Fault(2, _announcing(scene, members), OUTSIDE, f"the set is without user {scene.party}")
+    return Fault(2, _announcing(scene, members), reject.OUTSIDE, f"the set is without user {scene.party}")
 
 
 @_user.refuses("another-set", "LSA-22")
@@ -315,7 +286,9 @@ def _another_set(draw: Any, scene: ActiveUser) -> Fault:
     """A user that signed one set does not sign another, even after it has answered."""
     others = strategies.subset(draw, sorted(scene.received), scene.agreed.numbers["T"] + 1)
     before = draw(among((3, 4)))
-    return Fault(before, _announcing(scene, tuple(sorted([scene.party, *others]))), AGAIN, "a set was signed before")
+    return Fault(
+        before, _announcing(scene, tuple(sorted([scene.party, *others]))), reject.AGAIN, "a set was signed before"
+    )
 
 
 def _not_valid(draw: Any, scene: Party, user: int, right: bytes) -> tuple[bytes, str]:
@@ -393,13 +366,13 @@ def _payload(draw: Any, scene: ActiveUser) -> Fault:
         context = replace(scene.signed.context(MaskShare), parameters=_bound(scene, keys))
         payload = scene.share_from(message.sender, context).payload
     call = exchanged(scene.calls()[1], place, encode(replace(message, payload=payload)))
-    return Fault(1, call, BAD_CIPHERTEXT, "a payload does not open", frozenset({message.sender, SERVER}))
+    return Fault(1, call, reject.BAD_CIPHERTEXT, "a payload does not open", frozenset({message.sender, SERVER}))
 
 
 # ------------------------------------------------------------------------------------------------------ the server
 
 
-@check(f"{SERVED}/exact", "LSA-25", "LSA-30", "LSA-06", "ADP-20", operations=(SERVED,), examples=20)
+@check(f"{SERVED}/exact", "LSA-25", "LSA-30", "LSA-06", "ADP-20", examples=20)
 def server(draw: Any, call: Caller) -> None:
     """The server sends each signer all signers, in ascending order and with their signatures, and returns the sum."""
     judge(call, _server_session(draw, call.caps))
@@ -424,7 +397,7 @@ quorums.refuse_few_signatures(_server, _signatures, "LSA-23", "LSA-30")
 def _whole(refusals: Refusals) -> None:
     operation = refusals.party
 
-    @check(f"{operation}/W", "LSA-19", operations=(operation,), examples=12)
+    @check(f"{operation}/W", "LSA-19", examples=12)
     def threshold(draw: Any, call: Caller) -> None:
         """W is refused if two quorums need not share an honest user, or if N - D users cannot reach W."""
         scene = refusals.session(draw, call.caps)
@@ -432,9 +405,9 @@ def _whole(refusals: Refusals) -> None:
         W = draw(among(((N + T) // 2, N - D + 1, 0)))
         params = {**scene.params(scene.calls()), "W": W}
         rand = _sampled(call, scene)
-        call.refused(operation, params, BAD_PARAM, f"W = {W} breaks LSA-19 with N = {N}, D = {D}, T = {T}", rand)
+        call.refused(operation, params, reject.BAD_PARAM, f"W = {W} breaks LSA-19 with N = {N}, D = {D}, T = {T}", rand)
 
-    @check(f"{operation}/verification", "SIG-04", "SIG-05", "KEY-03", "KEY-04", operations=(operation,), examples=12)
+    @check(f"{operation}/verification", "SIG-04", "SIG-05", "KEY-03", "KEY-04", examples=12)
     def verification(draw: Any, call: Caller) -> None:
         """Verification or sealing keys are refused unless they are N distinct keys of 32 bytes."""
         scene = refusals.session(draw, call.caps)
@@ -448,7 +421,7 @@ def _sampled(call: Caller, scene: Party) -> dict[str, Any] | None:
     return call.randomness(USER, scene.rand()) if scene.rand() else None
 
 
-@check(f"{USER}/keys", "KEY-03", "KEY-04", "SIG-04", operations=(USER,), examples=12)
+@check(f"{USER}/keys", "KEY-03", "KEY-04", "SIG-04", examples=12)
 def user_keys(draw: Any, call: Caller) -> None:
     """Private keys must be 32 bytes long, and public keys 32 bytes long and all different; others are refused."""
     scene = _user_session(draw, call.caps)
@@ -459,7 +432,7 @@ def user_keys(draw: Any, call: Caller) -> None:
     else:
         keys: list[str] = params["roster"]
         params["roster"] = [keys[1] if name == "equal" else keys[0] + "00", *keys[1:]]
-    codes = EQUAL_KEYS if name == "equal" else KEY_LENGTH
+    codes = reject.EQUAL_KEYS if name == "equal" else reject.KEY_LENGTH
     call.refused(USER, params, codes, f"the keys are wrong ({name})", _sampled(call, scene))
 
 

@@ -1,7 +1,5 @@
 """Checks of a party of LightSecAgg, step by step: what it refuses, without any effect (spec/adapter.md, section 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,38 +15,11 @@ from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import lightsecagg_parties, strategies
 from secagg_spec.conformance.cases.lightsecagg_parties import ServerSession, UserSession
 from secagg_spec.conformance.cases.requests import exchanged_element, inserted, too_large, vandermonde
-from secagg_spec.conformance.checks import playing
-from secagg_spec.conformance.checks.base import (
-    BAD_CIPHERTEXT,
-    BAD_SHARE,
-    LENGTH,
-    MALFORMED,
-    NONCANONICAL,
-    OUTSIDE,
-    TOO_FEW,
-    TWICE,
-    Caller,
-    check,
-    fail,
-    same,
-)
-from secagg_spec.conformance.checks.crypto import (
-    AGAIN,
-    EQUAL_KEYS,
-    KEY_LENGTH,
-    WEAK_KEY,
-    altered,
-    broken_parameters,
-    low_order,
-)
+from secagg_spec.conformance.checks import playing, reject
+from secagg_spec.conformance.checks.base import Caller, check, fail, same
+from secagg_spec.conformance.checks.crypto import altered, broken_parameters, low_order
 from secagg_spec.conformance.checks.faults import Refusals
-from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
 from secagg_spec.conformance.checks.scripts import (
-    BAD_VECTOR,
-    NOT_ALLOWED,
-    OUT_OF_RANGE,
-    SECOND,
-    STRANGER,
     Entries,
     Fault,
     _refused,
@@ -60,7 +31,7 @@ from secagg_spec.conformance.checks.scripts import (
     taken,
     with_faults,
 )
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 from secagg_spec.conformance.sessions.session import Session, exchanged
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
@@ -204,34 +175,31 @@ _user.unharmed("ADP-20", examples=40)
 _server.unharmed("ADP-20", examples=40)
 
 
-@check(f"{_USER}/exact", "LSA-02", "LSA-08", "MSG-01", "ADP-20", operations=(_USER,), examples=60)
+@check(f"{_USER}/exact", "LSA-02", "LSA-08", "MSG-01", "ADP-20", examples=60)
 def user(draw: Any, call: Caller) -> None:
     """Over the plain channel, a user's messages are those of the text."""
     judge(call, lightsecagg_parties.user_scene(draw, call.caps))
 
 
-@check(f"{_USER}/sealed", "LSA-18", "SEA-01", "KEY-02", operations=(_USER,), examples=40)
+@check(f"{_USER}/sealed", "LSA-18", "SEA-01", "KEY-02", examples=40)
 def sealed_user(draw: Any, call: Caller) -> None:
     """Over the sealed channel, payloads are sealed for this session, round, sender, receiver and message type."""
     judge(call, lightsecagg_parties.user_scene(draw, call.caps, sealed=True))
 
 
-@check(f"{_USER}/refused-shares", "ERR-01", "LSA-11", operations=(_USER,), examples=25)
+@check(f"{_USER}/refused-shares", "ERR-01", "LSA-11", examples=25)
 def user_forgets(draw: Any, call: Caller) -> None:
     """A share that came only in a refused step is not held: a surviving set with its sender is refused."""
     scene = lightsecagg_parties.user_scene(draw, call.caps)
     N, q = scene.agreed.numbers["N"], scene.agreed.numbers["q"]
-    late = [user for user in range(N) if user not in scene.surviving]
-    if not late:
-        return
-    sender = draw(among(late))
+    sender = any_of(draw, [user for user in range(N) if user not in scene.surviving])
     share = strategies.vector(draw, q, scene.noise.shape[1])
     right = replace(scene, received={user: given for user, given in scene.received.items() if user != sender})
     more = replace(right, received={**right.received, sender: share})
     refused = spoiled(draw, 1, Call("upload"), more.shares(), N)
     members = tuple(sorted((*scene.surviving, sender)))
     why = f"the share of user {sender} came only in a refused step"
-    asked = Fault(2, Call("recover", (encode(scene.announced(members)),)), OUTSIDE, why)
+    asked = Fault(2, Call("recover", (encode(scene.announced(members)),)), reject.OUTSIDE, why)
     judge(call, right, refused, asked)
 
 
@@ -241,9 +209,9 @@ def spoiled(draw: Any, before: int, call: Call, messages: Sequence[Any], N: int)
     inbox = [encode(messages[at]) for at in order]
     chosen = messages[draw(st.integers(0, len(messages) - 1))]
     wrong = {
-        "a sender sent two messages": (encode(chosen), SECOND),
-        "a sender is not on the roster": (encode(replace(chosen, sender=N)), STRANGER),
-        "some bytes are no message": (encode(chosen)[:-1], ANOTHER_TYPE),
+        "a sender sent two messages": (encode(chosen), reject.SECOND),
+        "a sender is not on the roster": (encode(replace(chosen, sender=N)), reject.STRANGER),
+        "some bytes are no message": (encode(chosen)[:-1], reject.ANOTHER_TYPE),
     }
     why = draw(among(sorted(wrong)))
     data, codes = wrong[why]
@@ -258,7 +226,7 @@ def _user_vector(draw: Any, scene: UserSession) -> Fault:
     message = shares[place]
     payload = _wrong_vector(draw, scene.received[message.sender], scene.agreed.numbers["q"])
     data = encode(replace(message, payload=payload))
-    return Fault(1, exchanged(scene.calls()[1], place, data), BAD_VECTOR, "a share is not L elements")
+    return Fault(1, exchanged(scene.calls()[1], place, data), reject.BAD_VECTOR, "a share is not L elements")
 
 
 def _wrong_vector(draw: Any, vector: UintArray, q: int) -> bytes:
@@ -278,7 +246,7 @@ def _user_another_set(draw: Any, scene: UserSession) -> Fault:
     users = tuple(
         sorted({scene.party, *strategies.subset(draw, sorted(scene.received), scene.agreed.numbers["T"] + 1)})
     )
-    return Fault(3, Call("recover", (encode(scene.announced(users)),)), AGAIN, "a share was released before")
+    return Fault(3, Call("recover", (encode(scene.announced(users)),)), reject.AGAIN, "a share was released before")
 
 
 @_user.refuses("small-set", "LSA-09")
@@ -286,7 +254,9 @@ def _user_small_set(draw: Any, scene: UserSession) -> Fault:
     """A surviving set of fewer than T + 2 users is refused."""
     T = scene.agreed.numbers["T"]
     members = tuple(sorted(strategies.subset(draw, scene.surviving, 0, T + 1)))
-    return Fault(2, Call("recover", (encode(scene.announced(members)),)), TOO_FEW, f"{len(members)} users survive")
+    return Fault(
+        2, Call("recover", (encode(scene.announced(members)),)), reject.TOO_FEW, f"{len(members)} users survive"
+    )
 
 
 @_user.refuses("set", "LSA-10", "LSA-11")
@@ -297,7 +267,7 @@ def _user_set(draw: Any, scene: UserSession) -> Fault:
     added = draw(among((draw(among(scene.surviving)), N, SERVER, *missing)))
     again = added in scene.surviving
     users = tuple(inserted(draw, scene.surviving, added) if again else sorted((*scene.surviving, added)))
-    codes = TWICE if again else OUTSIDE
+    codes = reject.TWICE if again else reject.OUTSIDE
     return Fault(2, Call("recover", (encode(scene.announced(users)),)), codes, f"the set names {added} as well")
 
 
@@ -306,7 +276,7 @@ def _user_set_order(draw: Any, scene: UserSession) -> Fault:
     """A surviving set that is not in ascending order is refused, and the server is blamed."""
     users = disordered(draw, scene.surviving)
     call = Call("recover", (encode(scene.announced(users)),))
-    return Fault(2, call, MALFORMED, f"the set is {list(users)}", frozenset({SERVER}))
+    return Fault(2, call, reject.MALFORMED, f"the set is {list(users)}", frozenset({SERVER}))
 
 
 @_user.refuses("payload", "SEA-02", "ADP-21", sealed=True)
@@ -318,10 +288,10 @@ def _user_payload(draw: Any, scene: UserSession) -> Fault:
     swapped = len(shares) > 1 and draw(st.booleans())
     payload = shares[place - 1].payload if swapped else altered(draw, message.payload)
     call = exchanged(scene.calls()[1], place, encode(replace(message, payload=payload)))
-    return Fault(1, call, BAD_CIPHERTEXT, "a payload does not open", frozenset({message.sender, SERVER}))
+    return Fault(1, call, reject.BAD_CIPHERTEXT, "a payload does not open", frozenset({message.sender, SERVER}))
 
 
-@check(f"{_USER}/low-order", "KEY-01", "ERR-01", operations=(_USER,), examples=15)
+@check(f"{_USER}/low-order", "KEY-01", "ERR-01", examples=15)
 def user_weak_key(draw: Any, call: Caller) -> None:
     """If the roster has a public key of low order, the user shares nothing, however often it is asked."""
     scene = lightsecagg_parties.user_scene(draw, call.caps, sealed=True)
@@ -332,10 +302,12 @@ def user_weak_key(draw: Any, call: Caller) -> None:
     params["channel"] = {**params["channel"], "roster": roster}
     entries = ask(call, _USER, params, call.randomness(_USER, scene.rand()))
     for entry in entries:
-        _refused(call, _USER, entry, Fault(0, Call("share"), WEAK_KEY, f"the key of user {weak} is of low order"))
+        _refused(
+            call, _USER, entry, Fault(0, Call("share"), reject.WEAK_KEY, f"the key of user {weak} is of low order")
+        )
 
 
-@check(f"{_USER}/roster", "KEY-03", "KEY-04", "ERR-02", operations=(_USER,), examples=20)
+@check(f"{_USER}/roster", "KEY-03", "KEY-04", "ERR-02", examples=20)
 def user_roster(draw: Any, call: Caller) -> None:
     """A roster is refused if it does not have N keys, if two keys are equal, or if a key has the wrong length."""
     scene = lightsecagg_parties.user_scene(draw, call.caps, sealed=True)
@@ -352,11 +324,11 @@ def user_roster(draw: Any, call: Caller) -> None:
         "private": private[2:] if changed == "private" else private,
         "roster": rosters.get(changed, roster),
     }
-    codes = EQUAL_KEYS if changed == "equal" else KEY_LENGTH
+    codes = reject.EQUAL_KEYS if changed == "equal" else reject.KEY_LENGTH
     call.refused(_USER, params, codes, f"the roster is wrong ({changed})", call.randomness(_USER, scene.rand()))
 
 
-@check(f"{_USER}/update", "LSA-03", operations=(_USER,), examples=15)
+@check(f"{_USER}/update", "LSA-03", examples=15)
 def user_update(draw: Any, call: Caller) -> None:
     """An update with the wrong length or a number not below q is refused."""
     scene = lightsecagg_parties.user_scene(draw, call.caps)
@@ -369,11 +341,11 @@ def user_update(draw: Any, call: Caller) -> None:
     }
     changed = np.array(changes[how], dtype=np.uint64)
     why = "a number of the update is not below q" if how == "element" else f"the update is {how} than d"
-    codes = NONCANONICAL if how == "element" else LENGTH
+    codes = reject.NONCANONICAL if how == "element" else reject.LENGTH
     call.refused(_USER, {**params, "update": pack(changed)}, codes, why, call.randomness(_USER, scene.rand()))
 
 
-@check(f"{_USER}/request", "ERR-02", operations=(_USER,), examples=25)
+@check(f"{_USER}/request", "ERR-02", examples=25)
 def user_request(draw: Any, call: Caller) -> None:
     """A session of the wrong length, a round outside its range, or a user outside the roster is refused."""
     scene = lightsecagg_parties.user_scene(draw, call.caps, sealed=draw(st.booleans()))
@@ -400,28 +372,25 @@ def _not_begun(
 ) -> None:
     """Demand that a script with one of some changes is refused as a whole."""
     changed = draw(among(changes))
-    codes = KEY_LENGTH if "session" in changed else OUT_OF_RANGE
+    codes = reject.KEY_LENGTH if "session" in changed else reject.OUT_OF_RANGE
     call.refused(op, {**params, **changed}, codes, f"the request has {changed}", rand)
 
 
 # ------------------------------------------------------------------------------------------------------ the server
 
 
-@check(f"{_SERVER}/exact", "LSA-05", "LSA-06", "LSA-13", "ADP-20", operations=(_SERVER,), examples=60)
+@check(f"{_SERVER}/exact", "LSA-05", "LSA-06", "LSA-13", "ADP-20", examples=60)
 def server(draw: Any, call: Caller) -> None:
     """The server relays exactly the complete sets of shares, announces who uploaded, and returns the sum."""
     judge(call, lightsecagg_parties.server_scene(draw, call.caps))
 
 
-@check(f"{_SERVER}/refused-updates", "ERR-01", "LSA-06", operations=(_SERVER,), examples=25)
+@check(f"{_SERVER}/refused-updates", "ERR-01", "LSA-06", examples=25)
 def server_forgets(draw: Any, call: Caller) -> None:
     """A masked update that came only in a refused step does not count: its sender does not survive."""
     scene = lightsecagg_parties.server_scene(draw, call.caps)
     numbers, header = scene.agreed.numbers, scene.agreed.header
-    late = [user for user in range(numbers["N"]) if user not in scene.surviving]
-    if not late:
-        return
-    sender = draw(among(late))
+    sender = any_of(draw, [user for user in range(numbers["N"]) if user not in scene.surviving])
     receivers = [user for user in range(numbers["N"]) if user != sender]
     complete = [MaskShare(*header, sender, receiver, b"") for receiver in receivers]
     others = [message for message in scene.shares if message.sender != sender]
@@ -430,7 +399,7 @@ def server_forgets(draw: Any, call: Caller) -> None:
     judge(call, right, spoiled(draw, 1, Call("upload"), [*scene.updates, update], numbers["N"]))
 
 
-@check(f"{_SERVER}/no-sharer", "LSA-40", "LSA-07", operations=(_SERVER,), examples=15)
+@check(f"{_SERVER}/no-sharer", "LSA-40", "LSA-07", examples=15)
 def server_without_sharers(draw: Any, call: Caller) -> None:
     """The server takes its first step without any sharer, relays nothing, and ends the round in the next step."""
     scene = lightsecagg_parties.server_scene(draw, call.caps)
@@ -440,10 +409,10 @@ def server_without_sharers(draw: Any, call: Caller) -> None:
     shared, ended = ask(call, _SERVER, params, None)
     if taken(_SERVER, shared, "share"):
         fail(f"{_SERVER}: the step share relays messages, and there is no sharer")
-    _refused(call, _SERVER, ended, Fault(1, Call("upload"), TOO_FEW, "there is no sharer"))
+    _refused(call, _SERVER, ended, Fault(1, Call("upload"), reject.TOO_FEW, "there is no sharer"))
 
 
-@check(f"{_SERVER}/request", "ERR-02", operations=(_SERVER,), examples=15)
+@check(f"{_SERVER}/request", "ERR-02", examples=15)
 def server_request(draw: Any, call: Caller) -> None:
     """A session of the wrong length or a round outside its range is refused."""
     scene = lightsecagg_parties.server_scene(draw, call.caps)
@@ -467,31 +436,27 @@ def _server_vector(draw: Any, scene: ServerSession) -> Fault:
     }
     changed = changes[how]
     data = encode(replace(message, **{name: changed}))
-    return Fault(at, exchanged(scene.calls()[at], place, data), BAD_VECTOR, f"{name} is no vector of the text")
+    return Fault(at, exchanged(scene.calls()[at], place, data), reject.BAD_VECTOR, f"{name} is no vector of the text")
 
 
 @_server.refuses("non-sharer", "LSA-16", "LSA-05")
-def _server_non_sharer(draw: Any, scene: ServerSession) -> Fault | None:
+def _server_non_sharer(draw: Any, scene: ServerSession) -> Fault:
     """A masked update from a user whose shares did not all arrive is refused."""
     N = scene.agreed.numbers["N"]
     sent = [message.sender for message in scene.shares]
-    incomplete = [user for user in range(N) if sent.count(user) < N - 1]
-    if not incomplete:
-        return None
-    call, stranger = scene.calls()[1], draw(among(incomplete))
+    call, stranger = scene.calls()[1], any_of(draw, [user for user in range(N) if sent.count(user) < N - 1])
     data = encode(replace(scene.updates[0], sender=stranger))
-    return Fault(1, replace(call, inbox=(*call.inbox, data)), NOT_ALLOWED, f"user {stranger} is not a sharer")
+    return Fault(1, replace(call, inbox=(*call.inbox, data)), reject.NOT_ALLOWED, f"user {stranger} is not a sharer")
 
 
 @_server.refuses("non-survivor", "LSA-16")
-def _server_non_survivor(draw: Any, scene: ServerSession) -> Fault | None:
+def _server_non_survivor(draw: Any, scene: ServerSession) -> Fault:
     """An answer from a user outside the surviving set is refused."""
     outside = [user for user in range(scene.agreed.numbers["N"]) if user not in scene.surviving]
-    if not outside or not scene.own_code:
-        return None
+    only_if(outside and scene.own_code)
     call, stranger = scene.calls()[2], draw(among(outside))
     data = encode(replace(scene.answers[0], sender=stranger))
-    return Fault(2, replace(call, inbox=(*call.inbox, data)), NOT_ALLOWED, f"user {stranger} does not survive")
+    return Fault(2, replace(call, inbox=(*call.inbox, data)), reject.NOT_ALLOWED, f"user {stranger} does not survive")
 
 
 @_server.refuses("few-updates", "LSA-07")
@@ -500,17 +465,16 @@ def _server_few_updates(draw: Any, scene: ServerSession) -> Fault:
     numbers = scene.agreed.numbers
     fewer = draw(st.integers(0, max(numbers["U"], numbers["T"] + 2) - 1))
     call = scene.calls()[1]
-    return Fault(1, replace(call, inbox=call.inbox[:fewer]), TOO_FEW, f"{fewer} masked updates are too few")
+    return Fault(1, replace(call, inbox=call.inbox[:fewer]), reject.TOO_FEW, f"{fewer} masked updates are too few")
 
 
 @_server.refuses("few-answers", "LSA-14")
-def _server_few_answers(draw: Any, scene: ServerSession) -> Fault | None:
+def _server_few_answers(draw: Any, scene: ServerSession) -> Fault:
     """With fewer than U answers the step is refused; with U answers it works."""
-    if not scene.own_code:
-        return None
+    only_if(scene.own_code)
     fewer = draw(st.integers(0, scene.agreed.numbers["U"] - 1))
     call = scene.calls()[2]
-    return Fault(2, replace(call, inbox=call.inbox[:fewer]), TOO_FEW, f"{fewer} answers are too few")
+    return Fault(2, replace(call, inbox=call.inbox[:fewer]), reject.TOO_FEW, f"{fewer} answers are too few")
 
 
 @_server.refuses("bad-share", "LSA-15", "ADP-21", applies=_spares_one, spare=1)
@@ -521,7 +485,7 @@ def _server_bad_share(draw: Any, scene: ServerSession) -> Fault:
     share = exchanged_element(draw, message.share, scene.agreed.numbers["q"])
     call = exchanged(scene.calls()[2], place, encode(replace(message, share=share)))
     blamed = frozenset(message.sender for message in scene.answers)
-    return Fault(2, call, BAD_SHARE, "one answer was altered", blamed)
+    return Fault(2, call, reject.BAD_SHARE, "one answer was altered", blamed)
 
 
 for _name in (_USER, _SERVER):

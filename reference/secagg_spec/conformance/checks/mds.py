@@ -1,7 +1,5 @@
 """Checks of the code that shares a mask (spec/conventions.md, section 3)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st
@@ -10,45 +8,26 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.arithmetic.wide import field as field_of
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
-from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.requests import (
-    VALID,
-    encode,
-    exchanged_element,
-    inserted,
-    place_of,
-    shares_length,
-    vandermonde,
-)
-from secagg_spec.conformance.checks.base import (
-    BAD_PARAM,
-    BAD_SHARE,
-    LENGTH,
-    OUTSIDE,
-    TOO_FEW,
-    TWICE,
-    Caller,
-    CheckFailed,
-    check,
-    same,
-)
+from secagg_spec.conformance.cases import requests, strategies
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, same
 from secagg_spec.conformance.sessions.choices import among
 
 _BOTH = ("mds.encode", "mds.decode")
 
 
 def _exact(caps: Capabilities) -> bool:
-    return vandermonde(caps) and caps.grade("mds.encode") == "explicit"
+    return requests.vandermonde(caps) and caps.grade("mds.encode") == "explicit"
 
 
-@check("mds.encode/exact", "MDS-03", "MDS-04", operations=("mds.encode",), wide=True, applies=_exact)
+@check("mds.encode/exact", "MDS-03", "MDS-04", wide=True, applies=_exact)
 def encode_exact(draw: Any, call: Caller) -> None:
     """Each share is the sum of the rows, weighted by the powers of its user's point."""
     code, d = strategies.code(draw, call.caps, "mds.encode"), strategies.length(draw, 1)
     mask = strategies.vector(draw, code["q"], d)
-    noise = strategies.matrix(draw, code["q"], code["T"], shares_length(code, d))
+    noise = strategies.matrix(draw, code["q"], code["T"], requests.shares_length(code, d))
     got = _shares(call, code, mask, {"noise": pack(noise.reshape(-1), code["q"])})
-    for user, want in enumerate(encode(code, mask, noise)):
+    for user, want in enumerate(requests.encode(code, mask, noise)):
         same(f"share of user {user}", got[user], want)
 
 
@@ -67,14 +46,14 @@ def any_shares(draw: Any, call: Caller) -> None:
     same("decoded vector", _decode(call, code, d, users, [shares[user] for user in users]), mask)
 
 
-@check("mds.decode/exact", "MDS-05", operations=("mds.decode",), wide=True, applies=vandermonde)
+@check("mds.decode/exact", "MDS-05", wide=True, applies=requests.vandermonde)
 def decode_exact(draw: Any, call: Caller) -> None:
     """The decoder decodes shares of the text's own code."""
     code, d = strategies.code(draw, call.caps, "mds.decode"), strategies.length(draw, 1)
     mask = strategies.vector(draw, code["q"], d)
-    noise = strategies.matrix(draw, code["q"], code["T"], shares_length(code, d))
+    noise = strategies.matrix(draw, code["q"], code["T"], requests.shares_length(code, d))
     users = strategies.subset(draw, range(code["N"]), code["U"])
-    shares = encode(code, mask, noise)
+    shares = requests.encode(code, mask, noise)
     same("decoded vector", _decode(call, code, d, users, [shares[user] for user in users]), mask)
 
 
@@ -91,32 +70,39 @@ def decode_sum(draw: Any, call: Caller) -> None:
     same("decoded sum", _decode(call, code, d, users, added), field.add(*masks))
 
 
-@check("mds.encode/parameters", "MDS-01", operations=("mds.encode",), wide=True, examples=20)
+@check("mds.encode/parameters", "MDS-01", wide=True, examples=20)
 def encode_parameters(draw: Any, call: Caller) -> None:
     """Parameters that break 1 <= T < U <= N < q are refused."""
-    valid = VALID["mds.encode"](draw, call.caps)
+    valid = requests.VALID["mds.encode"](draw, call.caps)
     changed = _broken(draw, valid.params)
     rand = call.randomness("mds.encode", valid.rand)
     why = f"{changed} breaks 1 <= T < U <= N < q"
-    call.refused("mds.encode", {**valid.params, **changed}, BAD_PARAM | LENGTH, why, rand)
+    call.refused("mds.encode", {**valid.params, **changed}, reject.BAD_PARAM | reject.LENGTH, why, rand)
 
 
-@check("mds.encode/empty", "MDS-01", operations=("mds.encode",), wide=True, examples=5)
+@check("mds.encode/empty", "MDS-01", wide=True, examples=5)
 def encode_empty(draw: Any, call: Caller) -> None:
     """An empty vector is refused."""
-    valid = VALID["mds.encode"](draw, call.caps)
+    valid = requests.VALID["mds.encode"](draw, call.caps)
     rand = call.randomness("mds.encode", {"noise": ""})
-    call.refused("mds.encode", {**valid.params, "mask": ""}, BAD_PARAM | LENGTH, "there is nothing to share", rand)
+    call.refused(
+        "mds.encode", {**valid.params, "mask": ""}, reject.BAD_PARAM | reject.LENGTH, "there is nothing to share", rand
+    )
 
 
-@check("mds.decode/parameters", "MDS-01", operations=("mds.decode",), wide=True, applies=vandermonde, examples=20)
+@check("mds.decode/parameters", "MDS-01", wide=True, applies=requests.vandermonde, examples=20)
 def decode_parameters(draw: Any, call: Caller) -> None:
     """Parameters that break 1 <= T < U <= N < q are refused, and vectors without elements are too."""
-    valid = VALID["mds.decode"](draw, call.caps)
+    valid = requests.VALID["mds.decode"](draw, call.caps)
     empty = {"d": 0, "shares": [""] * len(valid.params["shares"])}
     changed = draw(among((None, None, {"d": 0}, empty))) or _broken(draw, valid.params)
     why = f"{changed} breaks 1 <= T < U <= N < q or d >= 1"
-    call.refused("mds.decode", {**valid.params, **changed}, BAD_PARAM | LENGTH | TOO_FEW | OUTSIDE, why)
+    call.refused(
+        "mds.decode",
+        {**valid.params, **changed},
+        reject.BAD_PARAM | reject.LENGTH | reject.TOO_FEW | reject.OUTSIDE,
+        why,
+    )
 
 
 @check("mds.decode/too-few", "MDS-07", operations=_BOTH, wide=True, applies=_common, examples=25)
@@ -125,7 +111,7 @@ def too_few(draw: Any, call: Caller) -> None:
     code, d, shares = _encoded(draw, call)
     users = strategies.subset(draw, range(code["N"]), 0, code["U"] - 1)
     why = f"{len(users)} shares are fewer than U = {code['U']}"
-    call.refused("mds.decode", _decoding(code, d, users, [shares[user] for user in users]), TOO_FEW, why)
+    call.refused("mds.decode", _decoding(code, d, users, [shares[user] for user in users]), reject.TOO_FEW, why)
 
 
 @check("mds.decode/twice", "MDS-08", operations=_BOTH, wide=True, applies=_common, examples=25)
@@ -134,9 +120,9 @@ def twice(draw: Any, call: Caller) -> None:
     code, d, shares = _encoded(draw, call)
     distinct = strategies.subset(draw, range(code["N"]), code["U"] - 1)
     user = draw(among(distinct))
-    users = inserted(draw, distinct, user)
+    users = requests.inserted(draw, distinct, user)
     params = _decoding(code, d, users, [shares[user] for user in users])
-    call.refused("mds.decode", params, TWICE, f"user {user} appears twice")
+    call.refused("mds.decode", params, reject.TWICE, f"user {user} appears twice")
 
 
 @check("mds.decode/outside", "MDS-08", operations=_BOTH, wide=True, applies=_common, examples=25)
@@ -147,7 +133,7 @@ def outside(draw: Any, call: Caller) -> None:
     stranger = draw(among((code["N"], code["N"] + 5, -1)))
     users[draw(st.integers(0, code["U"] - 1))] = stranger
     params = _decoding(code, d, users, [shares[user % code["N"]] for user in users])
-    call.refused("mds.decode", params, OUTSIDE, f"user {stranger} is not in [0, {code['N']})")
+    call.refused("mds.decode", params, reject.OUTSIDE, f"user {stranger} is not in [0, {code['N']})")
 
 
 @check(
@@ -163,10 +149,10 @@ def extra(draw: Any, call: Caller) -> None:
     code, d, shares = _encoded(draw, call, spare=1)
     users = strategies.subset(draw, range(code["N"]), code["U"] + 1)
     given = [shares[user] for user in users]
-    altered = place_of(draw, users)
-    given[altered] = exchanged_element(draw, given[altered], code["q"])
+    altered = requests.place_of(draw, users)
+    given[altered] = requests.exchanged_element(draw, given[altered], code["q"])
     params = _decoding(code, d, users, given)
-    call.refused("mds.decode", params, BAD_SHARE, f"the share of user {users[altered]} was altered")
+    call.refused("mds.decode", params, reject.BAD_SHARE, f"the share of user {users[altered]} was altered")
 
 
 def _encoded(draw: Any, call: Caller, spare: int = 0) -> tuple[dict[str, int], int, list[UintArray]]:
@@ -177,18 +163,18 @@ def _encoded(draw: Any, call: Caller, spare: int = 0) -> tuple[dict[str, int], i
 
 
 def _noise(draw: Any, code: dict[str, int], d: int) -> dict[str, Any]:
-    return {"noise": pack(strategies.vector(draw, code["q"], code["T"] * shares_length(code, d)), code["q"])}
+    return {"noise": pack(strategies.vector(draw, code["q"], code["T"] * requests.shares_length(code, d)), code["q"])}
 
 
 def _shares(call: Caller, code: dict[str, int], mask: UintArray, rand: dict[str, Any]) -> list[UintArray]:
     grade = call.caps.grade("mds.encode")
     params = {**code, "mask": pack(mask, code["q"])}
     texts = call.result("mds.encode", params, call.randomness("mds.encode", rand)).get("shares")
-    if grade != "explicit" or not vandermonde(call.caps):
+    if grade != "explicit" or not requests.vandermonde(call.caps):
         call.by_relation = True
     if not isinstance(texts, list) or len(texts) != code["N"]:
         raise CheckFailed("wrong_value", f"mds.encode: shares must be a list of N = {code['N']} vectors")
-    length = shares_length(code, mask.size)
+    length = requests.shares_length(code, mask.size)
     return [call.read("mds.encode", text, "shares", length, code["q"]) for text in texts]
 
 

@@ -1,7 +1,5 @@
 """Checks of what a log of many rounds reveals, ``audit.privacy`` (spec/multi-round.md, section 4)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,7 +42,7 @@ class Found:
 # -------------------------------------------------------------------------------------------------- who comes out
 
 
-@check(f"{AUDIT}/first", "MRA-10", operations=(AUDIT,))
+@check(f"{AUDIT}/first", "MRA-10")
 def first(draw: Any, call: Caller) -> None:
     """The audit names exactly the recoverable users, ascending, each with the number of rounds that made it so."""
     log = logs.log(draw)
@@ -54,7 +52,7 @@ def first(draw: Any, call: Caller) -> None:
         fail(f"recoverable users, and after how many rounds, of {log} are {got}, must be {want}", want)
 
 
-@check(f"{AUDIT}/combination", "MRA-11", operations=(AUDIT,))
+@check(f"{AUDIT}/combination", "MRA-11")
 def combination(draw: Any, call: Caller) -> None:
     """The combination for a recoverable user gives exactly that user, and uses no later round than necessary."""
     log = logs.log(draw)
@@ -63,7 +61,7 @@ def combination(draw: Any, call: Caller) -> None:
         judge_combination(log, entry, known)
 
 
-@check(f"{AUDIT}/large-factors", "MRA-10", "MRA-11", operations=(AUDIT,), examples=4)
+@check(f"{AUDIT}/large-factors", "MRA-10", "MRA-11", examples=4)
 def large_factors(draw: Any, call: Caller) -> None:
     """A user that is recoverable only from many rounds has factors that no binary64 number can represent."""
     log, user = logs.growing(draw)
@@ -93,7 +91,7 @@ def judge_combination(log: Log, entry: Recovered, known: Mapping[int, int]) -> N
 # -------------------------------------------------------------------------------------------------------- privacy
 
 
-@check(f"{AUDIT}/strong", "MRA-12", operations=(AUDIT,))
+@check(f"{AUDIT}/strong", "MRA-12")
 def strong(draw: Any, call: Caller) -> None:
     """The strong privacy is the size of the smallest class."""
     log = logs.log(draw)
@@ -102,13 +100,13 @@ def strong(draw: Any, call: Caller) -> None:
         fail(f"the strong privacy of {log} is {got}, must be {want}", want)
 
 
-@check(f"{AUDIT}/weak", "MRA-13", "MRA-14", operations=(AUDIT,))
+@check(f"{AUDIT}/weak", "MRA-13", "MRA-14")
 def weak(draw: Any, call: Caller) -> None:
     """The weak privacy is between the two bounds. For few users they are equal and at least the strong privacy."""
     _judge_weak(call, logs.log(draw))
 
 
-@check(f"{AUDIT}/weak-large", "MRA-13", operations=(AUDIT,), examples=40)
+@check(f"{AUDIT}/weak-large", "MRA-13", examples=40)
 def weak_large(draw: Any, call: Caller) -> None:
     """For many users who come in batches, the weak privacy is between the two bounds."""
     _judge_weak(call, logs.large(draw))
@@ -127,7 +125,7 @@ def _judge_weak(call: Caller, log: Log) -> None:
 # -------------------------------------------------------------------------------------------------------- figures
 
 
-@check(f"{AUDIT}/figures", "MRA-16", operations=(AUDIT,))
+@check(f"{AUDIT}/figures", "MRA-16")
 def figures(draw: Any, call: Caller) -> None:
     """The fairness gap is over all users of the roster, and the cardinality is over all rounds."""
     log = logs.log(draw)
@@ -137,7 +135,7 @@ def figures(draw: Any, call: Caller) -> None:
             fail(f"the {name} of {log} is {got}, must be {want}", [str(want.numerator), str(want.denominator)])
 
 
-@check(f"{AUDIT}/users", "MRA-15", operations=(AUDIT,), examples=60)
+@check(f"{AUDIT}/users", "MRA-15", examples=60)
 def users(draw: Any, call: Caller) -> None:
     """A log is refused if a set names a user twice or a user outside the roster."""
     log = logs.log(draw)

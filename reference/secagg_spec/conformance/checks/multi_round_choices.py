@@ -1,7 +1,5 @@
 """Checks of the choice of users for a round, ``select.batch`` (spec/multi-round.md, section 3)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
@@ -27,24 +25,14 @@ from secagg_spec.conformance.cases.multi_round_functions import (
 )
 from secagg_spec.conformance.cases.multi_round_numbers import BATCH, fit, narrowed
 from secagg_spec.conformance.cases.multi_round_oracles import SEPARATE, STRATEGIES, Numbers
-from secagg_spec.conformance.checks.base import (
-    BAD_PARAM,
-    LENGTH,
-    MALFORMED,
-    OUTSIDE,
-    TWICE,
-    Caller,
-    CheckFailed,
-    Condition,
-    check,
-    fail,
-)
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, Condition, check, fail
 from secagg_spec.conformance.checks.counting import demand_shares
 from secagg_spec.conformance.sessions.choices import among
 
-NUMBERS = BAD_PARAM | MALFORMED
-DRAWS = FREQUENCIES = BAD_PARAM | LENGTH
-USERS = OUTSIDE | TWICE | NUMBERS
+NUMBERS = reject.BAD_PARAM | reject.MALFORMED
+DRAWS = FREQUENCIES = reject.BAD_PARAM | reject.LENGTH
+USERS = reject.OUTSIDE | reject.TWICE | NUMBERS
 """The codes of the table of spec/adapter.md, section 5."""
 
 _WITH_DRAWS = ("random", "uniform", "fair", "partition")
@@ -85,7 +73,7 @@ def _repeatable(caps: Capabilities) -> bool:
 
 
 def _exact(strategy: str) -> None:
-    @check(f"{BATCH}/{strategy}", "MRA-05", operations=(BATCH,), applies=_declares(strategy, _explicit))
+    @check(f"{BATCH}/{strategy}", "MRA-05", applies=_declares(strategy, _explicit))
     def exact(draw: Any, call: Caller) -> None:
         """The choice is the text's for the given draws."""
         made = choice(draw, call.caps, strategy)
@@ -98,7 +86,7 @@ for _strategy in STRATEGIES:
     _exact(_strategy)
 
 
-@check(f"{BATCH}/fits", "MRA-03", "MRA-05", operations=(BATCH,))
+@check(f"{BATCH}/fits", "MRA-03", "MRA-05")
 def fits(draw: Any, call: Caller) -> None:
     """The choice is a set of the family with available users only, and some draws lead to it."""
     made = choice(draw, call.caps)
@@ -110,7 +98,7 @@ def fits(draw: Any, call: Caller) -> None:
         fail(f"{_described(made)} is {got}: {fault}")
 
 
-@check(f"{BATCH}/no-round", "MRA-04", operations=(BATCH,))
+@check(f"{BATCH}/no-round", "MRA-04")
 def no_round(draw: Any, call: Caller) -> None:
     """There is no round if too few users or batches are available. With just enough there is one."""
     made = choice(draw, call.caps, lack=draw(st.integers(1, 2)))
@@ -120,7 +108,7 @@ def no_round(draw: Any, call: Caller) -> None:
         fail(f"{_described(made)} is {got}, although {missing}, so that there is no round")
 
 
-@check(f"{BATCH}/just-enough", "MRA-04", operations=(BATCH,))
+@check(f"{BATCH}/just-enough", "MRA-04")
 def just_enough(draw: Any, call: Caller) -> None:
     """If exactly as many batches are complete as a round needs, these are chosen."""
     made = choice(draw, call.caps)
@@ -135,7 +123,7 @@ def just_enough(draw: Any, call: Caller) -> None:
         fail(f"{_described(just)} is {got}, must be {kept}, all that is there", kept)
 
 
-@check(f"{BATCH}/order", "MRA-06", operations=(BATCH,), applies=_repeatable, examples=60)
+@check(f"{BATCH}/order", "MRA-06", applies=_repeatable, examples=60)
 def order(draw: Any, call: Caller) -> None:
     """The choice does not depend on the order in which the available users are named."""
     made = choice(draw, call.caps)
@@ -145,7 +133,7 @@ def order(draw: Any, call: Caller) -> None:
         fail(f"{_described(made)} is {got}, and {want} when the available users are named in ascending order", want)
 
 
-@check(f"{BATCH}/no-memory", "MRA-06", operations=(BATCH,), applies=_repeatable, examples=40)
+@check(f"{BATCH}/no-memory", "MRA-06", applies=_repeatable, examples=40)
 def no_memory(draw: Any, call: Caller) -> None:
     """A choice is repeated unchanged after another choice was made."""
     made, between = choice(draw, call.caps), choice(draw, call.caps)
@@ -163,7 +151,7 @@ def _often(strategy: str) -> None:
     def applies(caps: Capabilities) -> bool:
         return _drawing(caps) and (not narrowed(caps, BATCH) or bool(few_numbers(caps, strategy, _FEW_SETS)))
 
-    @check(f"{BATCH}/often-{strategy}", "MRA-07", operations=(BATCH,), applies=_declares(strategy, applies), examples=3)
+    @check(f"{BATCH}/often-{strategy}", "MRA-07", applies=_declares(strategy, applies), examples=3)
     def often(draw: Any, call: Caller) -> None:
         """Each set occurs as often as with uniform draws, and as often after each set as after any other.
 
@@ -191,7 +179,7 @@ def _alike(strategy: str) -> None:
     def applies(caps: Capabilities) -> bool:
         return _drawing(caps) and caps.declares(BATCH, p.members() | {"strategy": strategy})
 
-    @check(f"{BATCH}/alike-{strategy}", "MRA-07", operations=(BATCH,), applies=applies, examples=1)
+    @check(f"{BATCH}/alike-{strategy}", "MRA-07", applies=applies, examples=1)
     def alike(draw: Any, call: Caller) -> None:
         """Of many equivalent batches, each occurs as often as any other, and each pair of successive ones too.
 
@@ -234,7 +222,7 @@ def _place(made: Choice, sets: list[list[int]], got: list[int] | None) -> int:
 # --------------------------------------------------------------------------------------------- what is refused
 
 
-@check(f"{BATCH}/draws", "MRA-08", operations=(BATCH,), applies=_explicit, examples=60)
+@check(f"{BATCH}/draws", "MRA-08", applies=_explicit, examples=60)
 def draws(draw: Any, call: Caller) -> None:
     """More or fewer draws than the choice needs are refused, even if there is no round."""
     made = choice(draw, call.caps, lack=draw(among((0, 0, 1))))
@@ -244,7 +232,7 @@ def draws(draw: Any, call: Caller) -> None:
     call.refused(BATCH, made.params(), DRAWS, why, made.rand(wrong))
 
 
-@check(f"{BATCH}/draw-range", "MRA-08", operations=(BATCH,), applies=_has(_WITH_DRAWS, _explicit), examples=60)
+@check(f"{BATCH}/draw-range", "MRA-08", applies=_has(_WITH_DRAWS, _explicit), examples=60)
 def draw_range(draw: Any, call: Caller) -> None:
     """A draw is refused if it is negative or not below the number of items left to draw from."""
     made = choice(draw, call.caps, draw(among(declared_strategies(call.caps, _WITH_DRAWS))))
@@ -268,7 +256,7 @@ def _unfitting(caps: Capabilities) -> list[str]:
     return [name for name in _SIZED if name in listed and fit(caps, BATCH, **_unfit(name))]
 
 
-@check(f"{BATCH}/batch-size", "MRA-09", operations=(BATCH,), applies=lambda caps: bool(_unfitting(caps)), examples=60)
+@check(f"{BATCH}/batch-size", "MRA-09", applies=lambda caps: bool(_unfitting(caps)), examples=60)
 def batch_size(draw: Any, call: Caller) -> None:
     """A strategy is refused for a batch size that it does not support."""
     strategy = draw(among(_unfitting(call.caps)))
@@ -276,7 +264,7 @@ def batch_size(draw: Any, call: Caller) -> None:
     _refused(call, Choice(p, strategy, (0,) * p.N, tuple(range(p.N))), NUMBERS, f"T = {p.T} does not fit {strategy}")
 
 
-@check(f"{BATCH}/frequencies", "MRA-09", operations=(BATCH,), examples=60)
+@check(f"{BATCH}/frequencies", "MRA-09", examples=60)
 def frequencies(draw: Any, call: Caller) -> None:
     """Frequencies are refused if one is missing, extra, or outside its range."""
     made = choice(draw, call.caps)
@@ -293,7 +281,7 @@ def frequencies(draw: Any, call: Caller) -> None:
     call.refused(BATCH, made.params(frequencies=wrong), FREQUENCIES, why, _rand(call, made))
 
 
-@check(f"{BATCH}/available", "MRA-09", operations=(BATCH,), examples=60)
+@check(f"{BATCH}/available", "MRA-09", examples=60)
 def available(draw: Any, call: Caller) -> None:
     """Available users are refused if one is named twice or is outside the roster."""
     made = choice(draw, call.caps)
@@ -304,7 +292,7 @@ def available(draw: Any, call: Caller) -> None:
     call.refused(BATCH, made.params(available=named), USERS, why, _rand(call, made))
 
 
-@check(f"{BATCH}/strategy", "ADP-40", operations=(BATCH,), examples=20)
+@check(f"{BATCH}/strategy", "ADP-40", examples=20)
 def strategy(draw: Any, call: Caller) -> None:
     """A strategy that the text does not have is refused."""
     p = strategy_numbers(draw, call.caps, draw(among(declared_strategies(call.caps))))
@@ -312,7 +300,7 @@ def strategy(draw: Any, call: Caller) -> None:
     _refused(call, Choice(p, name, (0,) * p.N, tuple(range(p.N))), NUMBERS, f"there is no strategy {name!r}")
 
 
-@check(f"{BATCH}/numbers", "MRA-01", operations=(BATCH,), examples=60)
+@check(f"{BATCH}/numbers", "MRA-01", examples=60)
 def wrong_n_k_t(draw: Any, call: Caller) -> None:
     """N, K and T that do not fit together are refused."""
     wrong = wrong_numbers(numbers(draw, call.caps, BATCH))

@@ -1,25 +1,13 @@
 """Checks of the family, of the session id of a round, and of who survives (spec/multi-round.md, sections 2 and 6)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases import multi_round_functions, strategies
 from secagg_spec.conformance.cases import multi_round_oracles as oracles
-from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.lightsecagg_parties import ROUNDS, session_id
-from secagg_spec.conformance.cases.multi_round_functions import (
-    Asked,
-    arrived,
-    asked,
-    colluding,
-    numbers,
-    set_of_family,
-    wrong_colluders,
-    wrong_numbers,
-)
 from secagg_spec.conformance.cases.multi_round_numbers import (
     COLLUDING,
     COMPLETE,
@@ -32,21 +20,13 @@ from secagg_spec.conformance.cases.multi_round_numbers import (
 from secagg_spec.conformance.cases.multi_round_oracles import LISTED, Numbers
 from secagg_spec.conformance.cases.neighbours import one_of
 from secagg_spec.conformance.cases.requests import inserted, some
-from secagg_spec.conformance.checks.base import (
-    BAD_PARAM,
-    LENGTH,
-    OUTSIDE,
-    TOO_FEW,
-    TWICE,
-    Caller,
-    check,
-    fail,
-)
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, check, fail
 from secagg_spec.conformance.checks.multi_round_choices import NUMBERS, USERS
 from secagg_spec.conformance.sessions.choices import among
 
-CHOICE = BAD_PARAM | OUTSIDE | TWICE | TOO_FEW
-HEADER = BAD_PARAM | LENGTH
+CHOICE = reject.BAD_PARAM | reject.OUTSIDE | reject.TWICE | reject.TOO_FEW
+HEADER = reject.BAD_PARAM | reject.LENGTH
 """The codes of the table of spec/adapter.md, section 5."""
 
 _MANY = (
@@ -70,10 +50,10 @@ _SMALL = 120
 # ---------------------------------------------------------------------------------------------------- the family
 
 
-@check(f"{FAMILY}/sets", "MRA-02", operations=(FAMILY,))
+@check(f"{FAMILY}/sets", "MRA-02")
 def sets(draw: Any, call: Caller) -> None:
     """The family has every union of K/T batches exactly once, and no other set."""
-    p = numbers(draw, call.caps, FAMILY)
+    p = multi_round_functions.numbers(draw, call.caps, FAMILY)
     _judge(call, p)
 
 
@@ -83,7 +63,7 @@ def _large(caps: Capabilities) -> list[Numbers]:
     return [p for p in every if caps.declares(FAMILY, p.members())]
 
 
-@check(f"{FAMILY}/many", "MRA-02", operations=(FAMILY,), applies=lambda caps: bool(_large(caps)), examples=25)
+@check(f"{FAMILY}/many", "MRA-02", applies=lambda caps: bool(_large(caps)), examples=25)
 def many(draw: Any, call: Caller) -> None:
     """A family of more than 1,000 sets is counted but not listed."""
     if narrowed(call.caps, FAMILY):
@@ -117,10 +97,10 @@ def _judge_sets(p: Numbers, listed: Any) -> None:
         fail(f"the family for {p} has {len(listed)} sets in the list, must have each of {len(want)} once")
 
 
-@check(f"{FAMILY}/numbers", "MRA-01", operations=(FAMILY,), examples=60)
+@check(f"{FAMILY}/numbers", "MRA-01", examples=60)
 def family_numbers(draw: Any, call: Caller) -> None:
     """N, K and T that do not fit together are refused."""
-    wrong = wrong_numbers(numbers(draw, call.caps, FAMILY))
+    wrong = multi_round_functions.wrong_numbers(multi_round_functions.numbers(draw, call.caps, FAMILY))
     for name in some(draw, wrong):
         call.refused(FAMILY, wrong[name], NUMBERS, f"the numbers are wrong ({name}): {wrong[name]}")
 
@@ -129,15 +109,20 @@ def family_numbers(draw: Any, call: Caller) -> None:
 
 
 def _round(draw: Any, caps: Capabilities) -> tuple[Numbers, bytes, int, list[int]]:
-    p = numbers(draw, caps, SESSION)
-    return p, session_id(draw), draw(among(ROUNDS) | st.integers(0, 2**32 - 1)), set_of_family(draw, p)
+    p = multi_round_functions.numbers(draw, caps, SESSION)
+    return (
+        p,
+        session_id(draw),
+        draw(among(ROUNDS) | st.integers(0, 2**32 - 1)),
+        multi_round_functions.set_of_family(draw, p),
+    )
 
 
 def _params(p: Numbers, session: bytes, round: int, chosen: list[int]) -> dict[str, Any]:
     return {**p.members(), "session": session.hex(), "round": str(round), "chosen": chosen}
 
 
-@check(f"{SESSION}/exact", "MRA-19", operations=(SESSION,))
+@check(f"{SESSION}/exact", "MRA-19")
 def session_exact(draw: Any, call: Caller) -> None:
     """The session id of a round is the hash that the text defines."""
     p, session, round, chosen = _round(draw, call.caps)
@@ -147,7 +132,7 @@ def session_exact(draw: Any, call: Caller) -> None:
         fail(f"the session id of round {round} with {chosen} for {p} is {str(got)[:80]}, must be {want}", want)
 
 
-@check(f"{SESSION}/choice", "MRA-19", operations=(SESSION,), examples=60)
+@check(f"{SESSION}/choice", "MRA-19", examples=60)
 def session_choice(draw: Any, call: Caller) -> None:
     """A choice that is not a set of the family, or not ascending, is refused."""
     p, session, round, chosen = _round(draw, call.caps)
@@ -155,7 +140,7 @@ def session_choice(draw: Any, call: Caller) -> None:
     call.refused(SESSION, _params(p, session, round, wrong), CHOICE, f"the choice {wrong} has {name}, for {p}")
 
 
-@check(f"{SESSION}/bound", "MRA-19", operations=(SESSION,), examples=20)
+@check(f"{SESSION}/bound", "MRA-19", examples=20)
 def session_bound(draw: Any, call: Caller) -> None:
     """A round outside its range or a session id of the wrong length is refused."""
     p, session, round, chosen = _round(draw, call.caps)
@@ -164,10 +149,10 @@ def session_bound(draw: Any, call: Caller) -> None:
     call.refused(SESSION, {**_params(p, session, round, chosen), **wrong}, HEADER, f"there is {wrong}")
 
 
-@check(f"{SESSION}/numbers", "MRA-01", operations=(SESSION,), examples=40)
+@check(f"{SESSION}/numbers", "MRA-01", examples=40)
 def session_numbers(draw: Any, call: Caller) -> None:
     """N, K and T that do not fit together are refused."""
-    wrong = wrong_numbers(numbers(draw, call.caps, SESSION))
+    wrong = multi_round_functions.wrong_numbers(multi_round_functions.numbers(draw, call.caps, SESSION))
     name = draw(among(sorted(wrong)))
     params = {**wrong[name], "session": session_id(draw).hex(), "round": "0"}
     chosen = list(range(max(wrong[name]["K"], 0)))
@@ -204,66 +189,66 @@ def _wrong_choice(draw: Any, p: Numbers, chosen: list[int]) -> tuple[str, list[i
 # ---------------------------------------------------------------------------------------------------- survivors
 
 
-@check(f"{COMPLETE}/exact", "MRA-18", operations=(COMPLETE,))
+@check(f"{COMPLETE}/exact", "MRA-18")
 def complete(draw: Any, call: Caller) -> None:
     """The survivors are the users of those batches whose masked inputs all arrived."""
-    p, c = colluding(draw, call.caps, COMPLETE)
-    here = arrived(draw, p)
+    p, c = multi_round_functions.colluding(draw, call.caps, COMPLETE)
+    here = multi_round_functions.arrived(draw, p)
     got = call.result(COMPLETE, {**p.members(), "c": c, "arrived": here}).get("survivors")
     want = p.users([batch for batch in p.complete(here) if batch < p.per_round])
     if got != want:
         fail(f"of {here}, whose masked inputs came, {str(got)[:80]} survive for {p}, must be {want}", want)
 
 
-@check(f"{COMPLETE}/users", "MRA-18", operations=(COMPLETE,), examples=40)
+@check(f"{COMPLETE}/users", "MRA-18", examples=40)
 def complete_users(draw: Any, call: Caller) -> None:
     """A user that is named twice or is not in the round is refused."""
-    p, c = colluding(draw, call.caps, COMPLETE, spare=draw(st.integers(0, 1)))
-    here = [*arrived(draw, p)] or [0]
+    p, c = multi_round_functions.colluding(draw, call.caps, COMPLETE, spare=draw(st.integers(0, 1)))
+    here = [*multi_round_functions.arrived(draw, p)] or [0]
     wrong = draw(among((draw(among(here)), p.K, -1)))
     named = inserted(draw, here, wrong)
     why = f"masked inputs came of {named}, of {p.K} users of the round"
     call.refused(COMPLETE, {**p.members(), "c": c, "arrived": named}, USERS, why)
 
 
-@check(f"{COMPLETE}/numbers", "MRA-01", "MRA-17", operations=(COMPLETE,), examples=60)
+@check(f"{COMPLETE}/numbers", "MRA-01", "MRA-17", examples=60)
 def complete_numbers(draw: Any, call: Caller) -> None:
     """N, K, T and c that do not fit together are refused."""
-    p, c = colluding(draw, call.caps, COMPLETE)
+    p, c = multi_round_functions.colluding(draw, call.caps, COMPLETE)
     name, wrong = _wrong_session(draw, p, c)
     call.refused(COMPLETE, {**wrong, "arrived": []}, NUMBERS, f"the numbers are wrong ({name}): {wrong}")
 
 
 def _wrong_session(draw: Any, p: Numbers, c: int) -> tuple[str, dict[str, int]]:
     """Draw numbers of a session that do not fit together. Return what is wrong, and the numbers."""
-    wrong = {name: {**changed, "c": c} for name, changed in wrong_numbers(p).items()}
-    wrong |= {name: {**p.members(), **changed} for name, changed in wrong_colluders(p).items()}
-    name = draw(among(sorted(wrong_colluders(p))) | st.sampled_from(sorted(wrong)))
+    wrong = {name: {**changed, "c": c} for name, changed in multi_round_functions.wrong_numbers(p).items()}
+    wrong |= {name: {**p.members(), **changed} for name, changed in multi_round_functions.wrong_colluders(p).items()}
+    name = draw(among(sorted(multi_round_functions.wrong_colluders(p))) | st.sampled_from(sorted(wrong)))
     return name, wrong[name]
 
 
 # ----------------------------------------------------------------------------------------------------- requests
 
 
-@check(f"{REQUEST}/answered", "MRA-20", "MRA-21", operations=(REQUEST,))
+@check(f"{REQUEST}/answered", "MRA-20", "MRA-21")
 def answered(draw: Any, call: Caller) -> None:
     """A user joins a choice that includes it, and answers for survivors that are whole batches of the round."""
-    scene = asked(draw, call.caps, fewest=draw(st.integers(1, 3)))
+    scene = multi_round_functions.asked(draw, call.caps, fewest=draw(st.integers(1, 3)))
     got = call.result(REQUEST, scene.params())
     if got:
         fail(f"the result of {REQUEST} is {str(got)[:80]}, must be {{}}", {})
 
 
-@check(f"{REQUEST}/choice", "MRA-20", operations=(REQUEST,), examples=80)
+@check(f"{REQUEST}/choice", "MRA-20", examples=80)
 def request_choice(draw: Any, call: Caller) -> None:
     """A user refuses a choice that is not a set of the family, or is not ascending."""
-    scene = asked(draw, call.caps)
+    scene = multi_round_functions.asked(draw, call.caps)
     name, wrong = _wrong_choice(draw, scene.numbers, list(scene.chosen))
     why = f"the choice {wrong} has {name}, for {scene.numbers}"
     call.refused(REQUEST, scene.params(chosen=wrong, **_all(scene)), CHOICE, why)
 
 
-def _all(scene: Asked) -> dict[str, Any]:
+def _all(scene: multi_round_functions.Asked) -> dict[str, Any]:
     """Return everybody in the round as survivors, so that nothing else is wrong."""
     return {"survivors": list(range(scene.numbers.K))}
 
@@ -272,27 +257,27 @@ def _outsiders(caps: Capabilities) -> bool:
     return fit(caps, REQUEST, sizes=COLLUDING, spare=1)
 
 
-@check(f"{REQUEST}/without-user", "MRA-20", operations=(REQUEST,), applies=_outsiders, examples=40)
+@check(f"{REQUEST}/without-user", "MRA-20", applies=_outsiders, examples=40)
 def without_user(draw: Any, call: Caller) -> None:
     """A user refuses a choice that does not include it."""
-    scene = asked(draw, call.caps, spare=1)
+    scene = multi_round_functions.asked(draw, call.caps, spare=1)
     others = [user for user in range(scene.numbers.N) if user not in scene.chosen]
     user = draw(among(others))
     why = f"user {user} is not in the choice {list(scene.chosen)}"
     call.refused(REQUEST, scene.params(user=user, **_all(scene)), CHOICE, why)
 
 
-@check(f"{REQUEST}/survivors", "MRA-21", operations=(REQUEST,), examples=100)
+@check(f"{REQUEST}/survivors", "MRA-21", examples=100)
 def request_survivors(draw: Any, call: Caller) -> None:
     """A user refuses survivors that include only a part of a batch, however many they are."""
-    scene = asked(draw, call.caps, fewest=draw(st.integers(1, 3)))
+    scene = multi_round_functions.asked(draw, call.caps, fewest=draw(st.integers(1, 3)))
     p, place = scene.numbers, scene.chosen.index(scene.user)
     name, wrong = _parted(draw, scene, place)
     why = f"the survivors {wrong} have {name}, in batches of {p.T} users of {p.K}"
     call.refused(REQUEST, scene.params(survivors=wrong), CHOICE, why)
 
 
-def _parted(draw: Any, scene: Asked, place: int) -> tuple[str, list[int]]:
+def _parted(draw: Any, scene: multi_round_functions.Asked, place: int) -> tuple[str, list[int]]:
     """Draw survivors that are not a union of batches and include the user and at least T - 1 others."""
     p = scene.numbers
     own = p.users([place // p.T])
@@ -312,10 +297,10 @@ def _parted(draw: Any, scene: Asked, place: int) -> tuple[str, list[int]]:
     return name, wrong[name]
 
 
-@check(f"{REQUEST}/others", "MRA-21", operations=(REQUEST,), examples=40)
+@check(f"{REQUEST}/others", "MRA-21", examples=40)
 def request_others(draw: Any, call: Caller) -> None:
     """A user refuses survivors that are not ascending or do not include it, whether they are whole batches or not."""
-    scene = asked(draw, call.caps, fewest=2)
+    scene = multi_round_functions.asked(draw, call.caps, fewest=2)
     own = scene.chosen.index(scene.user) // scene.numbers.T
     others = scene.numbers.users([batch for batch in range(scene.numbers.per_round) if batch != own])
     wrong = {
@@ -329,10 +314,10 @@ def request_others(draw: Any, call: Caller) -> None:
     call.refused(REQUEST, scene.params(survivors=wrong[name]), CHOICE, why)
 
 
-@check(f"{REQUEST}/numbers", "MRA-01", "MRA-17", operations=(REQUEST,), examples=60)
+@check(f"{REQUEST}/numbers", "MRA-01", "MRA-17", examples=60)
 def request_numbers(draw: Any, call: Caller) -> None:
     """N, K, T and c that do not fit together are refused."""
-    p, c = colluding(draw, call.caps, REQUEST)
+    p, c = multi_round_functions.colluding(draw, call.caps, REQUEST)
     name, wrong = _wrong_session(draw, p, c)
     everybody = list(range(max(wrong["K"], 0)))
     params = {**wrong, "user": 0, "chosen": everybody, "survivors": everybody}

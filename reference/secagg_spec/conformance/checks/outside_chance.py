@@ -7,8 +7,6 @@ The number of draws depends only on the number of cases of the run, so that equa
 drawn, so that a stored failure is judged again with the same number.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A number below 2**k, or an element of the field of p = 2**521 - 1, is split into
 and independent, except for 2**-521 of the draws in the field. `SAMPLED` names the checks of every sampled value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import shake_256

@@ -4,8 +4,6 @@ Each check asks about the least and the greatest secret in a drawn order, and th
 difference between the answers and the false-alarm rate, see `outside.contrast` (CNF-59, CNF-60).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import shake_256
@@ -50,6 +48,7 @@ class Hidden:
     coalition that must learn nothing; without them, relations between bits are not looked for. If they are uniform
     modulo `field`, `numbers` reads them as its elements. After `look` answers there is a first look at differences, for
     rounds that take long. A check with several such looks says in `looks` how many: the stated rate is that of all.
+    `apart` says what a difference tells apart.
     """
 
     operation: str
@@ -61,6 +60,7 @@ class Hidden:
     numbers: Callable[[Sequence[bytes]], Sequence[int]] = lambda parts: []
     look: int = 0
     looks: int = 1
+    apart: str = "the greatest secret from the least"
 
 
 class _Asked:
@@ -131,7 +131,7 @@ def _demand_alike(asked: _Asked, hidden: Hidden, sides: Mapping[bool, Sequence[S
     least = contrast.threshold(n, hidden.looks * sum(statistics for _, statistics in judged))
     for name, (found, _) in zip(hidden.names, judged, strict=True):
         if found.by >= least:
-            what = f"{found.what} tells the greatest secret from the least in {found.by} of {n} answers"
+            what = f"{found.what} tells {hidden.apart} in {found.by} of {n} answers"
             raise asked.leaked(f"{name}: {what}; fewer than {least} are expected", [name])
     return least
 

@@ -6,8 +6,6 @@ others, they and the server can unmask it. If it does not change with its own se
 it comes late.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256

@@ -12,8 +12,6 @@ T + (U - T) known        what the rows are solved from: shares of T users, and t
 With a code other than the text's, the shares of T users stand for its noise: they are uniform too (MDS-10).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice

@@ -4,8 +4,6 @@ The answers at 0 and at the basis vectors give the matrix of the operation. From
 coalition learns from its view (spec/conformance.md, section 5).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -22,19 +20,8 @@ from secagg_spec.conformance.cases import basecagg_functions, strategies
 from secagg_spec.conformance.cases.basecagg_functions import MASK as BUFFERED_MASK
 from secagg_spec.conformance.cases.requests import own_field, shares_length
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
-from secagg_spec.conformance.outside import leaks
+from secagg_spec.conformance.outside import leaks, probing
 from secagg_spec.conformance.outside.leaks import EVERYBODY, Entry, Leak
-from secagg_spec.conformance.outside.probing import (
-    SWEEP,
-    Core,
-    NotAffine,
-    Probed,
-    Span,
-    compare,
-    everything,
-    points,
-    probe,
-)
 from secagg_spec.privacy.verdict import decide
 
 _ENCODE, _SHARE, _MASK, _ROUND = "mds.encode", "shamir.share", "lightsecagg.mask", "lightsecagg.round"
@@ -78,8 +65,8 @@ class Asking:
     call: Caller
     operation: str
     modulus: int
-    core: Core
-    spans: Sequence[Span]
+    core: probing.Core
+    spans: Sequence[probing.Span]
     seed: int
     kept: int = 0
     asked: int = 0
@@ -94,14 +81,14 @@ class Asking:
         self.asked += 1
         return value
 
-    def probed(self) -> Probed:
+    def probed(self) -> probing.Probed:
         """Return the affine map, compared at a few points. Fail if the answers are not affine."""
         try:
-            return probe(self.modulus, self, self.spans, self.seed)
-        except NotAffine as error:
+            return probing.probe(self.modulus, self, self.spans, self.seed)
+        except probing.NotAffine as error:
             fail(f"{self.operation}: {error}")
 
-    def swept(self, found: Probed, sweep: int = SWEEP) -> None:
+    def swept(self, found: probing.Probed, sweep: int = probing.SWEEP) -> None:
         """Fail if the map differs at a point of a sweep (CNF-66)."""
         if any(high - low >= sweep for low, high in self.spans):
             self.call.limits.append(
@@ -109,8 +96,8 @@ class Asking:
                 "values were compared: a leak at a single other value, or in a single round, is out of reach"
             )
         try:
-            compare(found, self, points(self.modulus, self.spans, self.seed, sweep))
-        except NotAffine as error:
+            probing.compare(found, self, probing.points(self.modulus, self.spans, self.seed, sweep))
+        except probing.NotAffine as error:
             fail(f"{self.operation}: {error}")
 
 
@@ -128,7 +115,7 @@ def demand_private(leak: Leak | None) -> None:
         leaked(leak)
 
 
-def entries(found: Probed, names: Sequence[str], holders: Sequence[int | None], secrets: int) -> list[Entry]:
+def entries(found: probing.Probed, names: Sequence[str], holders: Sequence[int | None], secrets: int) -> list[Entry]:
     """Return the outputs of a map as entries of views. Its first inputs are the secrets, and the others are drawn."""
     rows = zip(names, holders, found.matrix, found.constant, strict=True)
     return [Entry(name, holder, row[:secrets], row[secrets:], offset) for name, holder, row, offset in rows]
@@ -186,7 +173,7 @@ def _judge_code(call: Caller, code: dict[str, int], d: int, seed: int) -> None:
             raise CheckFailed("wrong_value", f"{_ENCODE}: there must be {N} shares")
         return call.read_all(_ENCODE, shares, "shares", L, q).reshape(-1).tolist()
 
-    spans = [everything(q)] * (d + T * L)
+    spans = [probing.everything(q)] * (d + T * L)
     asking = Asking(call, _ENCODE, q, core, spans, seed)
     found = asking.probed()
     names = [name for user in range(N) for name in named(f"shares[{user}]", L)]
@@ -199,7 +186,7 @@ def _judge_code(call: Caller, code: dict[str, int], d: int, seed: int) -> None:
     asking.swept(found)
 
 
-def _demand_decodable(code: dict[str, int], found: Probed, d: int, L: int) -> None:
+def _demand_decodable(code: dict[str, int], found: probing.Probed, d: int, L: int) -> None:
     """Fail when some U users cannot decode the vector."""
     field, secrets = PrimeField(code["q"]), np.eye(d, dtype=np.uint64)
     matrix = np.array(found.matrix, dtype=np.uint64)
@@ -227,7 +214,7 @@ def share(draw: Any, call: Caller) -> None:
             raise CheckFailed("wrong_value", f"{_SHARE}: there must be {n} shares")
         return [_element(user, text) for user, text in enumerate(shares)]
 
-    spans = [(0, 2**256 - 1), *[everything(p)] * (t - 1)]
+    spans = [(0, 2**256 - 1), *[probing.everything(p)] * (t - 1)]
     asking = Asking(call, _SHARE, p, core, spans, seed)
     found = asking.probed()
     seen = entries(found, named("shares", n), range(n), 1)
@@ -251,7 +238,7 @@ def _element(user: int, text: Any) -> int:
 def mask(draw: Any, call: Caller) -> None:
     """A masked update reveals nothing about the update if the mask is uniform (by the matrix)."""
     q, d = strategies.modulus(draw, call.caps, _MASK, prime=True), _masked_length(draw)
-    _judge_mask(call, _MASK, {"q": q}, d, everything(q), sweep_seed(draw))
+    _judge_mask(call, _MASK, {"q": q}, d, probing.everything(q), sweep_seed(draw))
 
 
 @check("privacy/basecagg.mask", "BSA-04", operations=(BUFFERED_MASK,), examples=6, grows=True)
@@ -267,14 +254,14 @@ def _masked_length(draw: Any) -> int:
     return int(draw(st.integers(1, 5) | st.just(LONG)))
 
 
-def _judge_mask(call: Caller, operation: str, params: dict[str, Any], d: int, span: Span, seed: int) -> None:
+def _judge_mask(call: Caller, operation: str, params: dict[str, Any], d: int, span: probing.Span, seed: int) -> None:
     q = params["q"]
 
     def core(point: Sequence[int]) -> list[int]:
         given = {**params, "update": pack(vector(point[:d])), "mask": pack(vector(point[d:]))}
         return [int(value) for value in call.vector(operation, given, "masked", d)]
 
-    spans = [span] * d + [everything(q)] * d
+    spans = [span] * d + [probing.everything(q)] * d
     asking = Asking(call, operation, q, core, spans, seed)
     found = asking.probed()
     seen = entries(found, named("masked", d), [EVERYBODY] * d, d)
@@ -316,7 +303,7 @@ def whole_round(draw: Any, call: Caller) -> None:
         return [int(v) for v in call.read(_ROUND, answer.get("aggregate"), "aggregate", d, numbers["q"])]
 
     contributors = [user for user in range(N) if user not in drop["share"] + drop["upload"]]
-    spans = [everything(numbers["q"])] * (N * (2 * d + rows))
+    spans = [probing.everything(numbers["q"])] * (N * (2 * d + rows))
     asking = Asking(call, _ROUND, numbers["q"], core, spans, seed)
     found = asking.probed()
     seen = entries(found, named("aggregate", d), [EVERYBODY] * d, N * d)

@@ -5,8 +5,6 @@ probes how the messages depend on the secrets. For SecAgg, it subtracts the stre
 server asks a user, in one request or in two, the answers must not let it open a single input.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial

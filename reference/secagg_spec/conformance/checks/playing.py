@@ -1,7 +1,5 @@
 """How checks of sessions and of SecAgg's scripts make a party take its steps, and judge its messages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -139,7 +137,7 @@ def right_steps(refusals: Refusals, examples: tuple[int, int, int], *clauses: st
     party, applies = refusals.party, refusals.applies
     name = party.replace("_", "-")
 
-    @check(f"{party}/exact", *clauses, "MSG-01", "ADP-20", operations=(party,), applies=applies, examples=exactly)
+    @check(f"{party}/exact", *clauses, "MSG-01", "ADP-20", applies=applies, examples=exactly)
     def exact(draw: Any, caller: Caller) -> None:
         """The party sends the messages of the text in every state in which it can take a step."""
         refusals.judge(caller, refusals.session(draw, caller.caps))

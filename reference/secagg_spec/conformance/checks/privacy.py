@@ -1,7 +1,5 @@
 """Checks of what shares hide, when sampled values are not given bit for bit (spec/conventions.md, section 3)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any
@@ -47,7 +45,7 @@ def not_given(caps: Capabilities) -> bool:
     return not (vandermonde(caps) and caps.grade(_ENCODE) == "explicit")
 
 
-@check("mds.encode/hides", "MDS-10", operations=(_ENCODE,), applies=not_given, examples=8, wide=True)
+@check("mds.encode/hides", "MDS-10", applies=not_given, examples=8, wide=True)
 def hides(draw: Any, call: Caller) -> None:
     """The noise moves the shares of T users in every direction, and their values occur for another mask too."""
     code, d = strategies.code(draw, call.caps, _ENCODE), strategies.length(draw, 1, 3)
@@ -61,7 +59,7 @@ def hides(draw: Any, call: Caller) -> None:
         _demand_common_values(held, users)
 
 
-@check("mds.encode/coalitions", "MDS-10", operations=(_ENCODE,), applies=not_given, examples=1, wide=True)
+@check("mds.encode/coalitions", "MDS-10", applies=not_given, examples=1, wide=True)
 def coalitions(draw: Any, call: Caller) -> None:
     """For few users and for many, the shares of any T users vary in every direction from column to column."""
     call.by_relation = True

@@ -1,7 +1,5 @@
 """Checks of the quantiser (spec/conventions.md, section 4)."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any
@@ -17,7 +15,8 @@ from secagg_spec.conformance.adapter.capabilities import EVERYTHING, Capabilitie
 from secagg_spec.conformance.adapter.wire import pack, pack_reals, unpack
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import VALID
-from secagg_spec.conformance.checks.base import BAD_PARAM, NOT_FINITE, Caller, check, fail, same
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, check, fail, same
 from secagg_spec.conformance.sessions.choices import among
 
 _QUANTIZE, _DEQUANTIZE = "quantizer.quantize", "quantizer.dequantize"
@@ -37,7 +36,7 @@ def rounded(caps: Capabilities, y: Fraction) -> set[int]:
     return {n for n in (low, low + 1) if policy == "stochastic" or abs(y - n) <= Fraction(1, 2)}
 
 
-@check("quantizer.quantize/exact", "QNT-03", operations=(_QUANTIZE,), wide=True, applies=_stochastic)
+@check("quantizer.quantize/exact", "QNT-03", wide=True, applies=_stochastic)
 def exact(draw: Any, call: Caller) -> None:
     """A number is rounded up exactly when the draw is below its fractional part."""
     numbers, x = _inputs(draw, call)
@@ -46,7 +45,7 @@ def exact(draw: Any, call: Caller) -> None:
     same("quantised values", _quantize(call, numbers, x, draws), want)
 
 
-@check("quantizer.quantize/neighbours", "QNT-02", "QNT-12", operations=(_QUANTIZE,), wide=True)
+@check("quantizer.quantize/neighbours", "QNT-02", "QNT-12", wide=True)
 def neighbours(draw: Any, call: Caller) -> None:
     """The result is one of the two integers next to c x, or by the policy the nearest or the lower."""
     numbers, x = _inputs(draw, call)
@@ -77,9 +76,7 @@ def _beyond(v: int) -> int:
     return v + 1 if v < 2**53 else int(math.nextafter(_binary64(v), math.inf))
 
 
-@check(
-    "quantizer.quantize/signed", "QNT-05", operations=(_QUANTIZE,), wide=True, applies=lambda caps: bool(_powers(caps))
-)
+@check("quantizer.quantize/signed", "QNT-05", wide=True, applies=lambda caps: bool(_powers(caps)))
 def signed(draw: Any, call: Caller) -> None:
     """An integer multiple of 1/c is encoded as its residue modulo q, and negative multiples are too."""
     numbers = _numbers(draw, call)
@@ -91,7 +88,7 @@ def signed(draw: Any, call: Caller) -> None:
     same("residues", _quantize(call, {**numbers, "level": level}, x, draws), want)
 
 
-@check("quantizer.quantize/not-finite", "QNT-01", operations=(_QUANTIZE,), wide=True, examples=15)
+@check("quantizer.quantize/not-finite", "QNT-01", wide=True, examples=15)
 def not_finite(draw: Any, call: Caller) -> None:
     """NaN, infinities, and numbers whose product with c overflows are refused."""
     numbers = _numbers(draw, call)
@@ -99,10 +96,10 @@ def not_finite(draw: Any, call: Caller) -> None:
     bad += [1.7e308] if numbers["level"] > 1 else []
     x = np.zeros(strategies.length(draw, 1, 3))
     x[draw(st.integers(0, x.size - 1))] = draw(among(bad))
-    _refused(call, numbers, x, NOT_FINITE, "a number is not finite, or not once it is scaled")
+    _refused(call, numbers, x, reject.NOT_FINITE, "a number is not finite, or not once it is scaled")
 
 
-@check("quantizer.quantize/range", "QNT-04", operations=(_QUANTIZE,), wide=True, examples=40)
+@check("quantizer.quantize/range", "QNT-04", wide=True, examples=40)
 def too_large(draw: Any, call: Caller) -> None:
     """A number is refused if a sum of total weight W of such numbers could wrap."""
     numbers = _numbers(draw, call)
@@ -113,16 +110,11 @@ def too_large(draw: Any, call: Caller) -> None:
     x[draw(st.integers(0, x.size - 1))] = draw(among((1, -1))) * (beyond + 0.75) / float(numbers["level"])
     x = strategies.taken(call.caps, x, away=True)
     why = f"{beyond} times W = {numbers['weight']} is beyond (q - 1) / 2"
-    _refused(call, numbers, x, NOT_FINITE, why)
+    _refused(call, numbers, x, reject.NOT_FINITE, why)
 
 
 @check(
-    "quantizer.quantize/bound",
-    *("QNT-04", "QNT-05"),
-    operations=(_QUANTIZE,),
-    wide=True,
-    applies=lambda caps: bool(_powers(caps)),
-    examples=1,
+    "quantizer.quantize/bound", *("QNT-04", "QNT-05"), wide=True, applies=lambda caps: bool(_powers(caps)), examples=1
 )
 def bound(draw: Any, call: Caller) -> None:
     """The largest and smallest integers that the total weight allows are encoded. The next ones beyond are refused."""
@@ -140,10 +132,10 @@ def bound(draw: Any, call: Caller) -> None:
             for v in (_beyond(_bound(numbers)), -_beyond(_bound(numbers))):
                 x = strategies.taken(call.caps, np.array([v / level]), away=True)
                 why = f"{int(x[0] * float(level))} times W = {weight} is beyond (q - 1) / 2, and q is {q}"
-                _refused(call, numbers, x, NOT_FINITE, why)
+                _refused(call, numbers, x, reject.NOT_FINITE, why)
 
 
-@check("quantizer.quantize/draw", "QNT-09", operations=(_QUANTIZE,), wide=True, applies=_stochastic, examples=20)
+@check("quantizer.quantize/draw", "QNT-09", wide=True, applies=_stochastic, examples=20)
 def bad_draw(draw: Any, call: Caller) -> None:
     """A draw outside [0, 1) is refused, at any position in the list."""
     valid = VALID[_QUANTIZE](draw, call.caps)
@@ -152,10 +144,10 @@ def bad_draw(draw: Any, call: Caller) -> None:
     at = draw(st.integers(0, draws.size - 1))
     draws[at] = bad
     rand = {"rounding": pack_reals(draws)}
-    call.refused(_QUANTIZE, valid.params, NOT_FINITE, f"draw {at} of {draws.size} is {bad}", rand)
+    call.refused(_QUANTIZE, valid.params, reject.NOT_FINITE, f"draw {at} of {draws.size} is {bad}", rand)
 
 
-@check("quantizer.quantize/finer-draw", "QNT-10", operations=(_QUANTIZE,), wide=True, applies=_stochastic, examples=20)
+@check("quantizer.quantize/finer-draw", "QNT-10", wide=True, applies=_stochastic, examples=20)
 def finer_draw(draw: Any, call: Caller) -> None:
     """A draw that is not a multiple of 2**-53 is refused, at any position in the list."""
     valid = VALID[_QUANTIZE](draw, call.caps)
@@ -163,20 +155,20 @@ def finer_draw(draw: Any, call: Caller) -> None:
     at = draw(st.integers(0, draws.size - 1))
     draws[at] = draw(among((2.0**-54, 0.25 + 2.0**-54, 2.0**-1074, 0.125 + 3 * 2.0**-55)))
     rand = {"rounding": pack_reals(draws)}
-    call.refused(_QUANTIZE, valid.params, NOT_FINITE, f"draw {at} of {draws.size} is {draws[at]!r}", rand)
+    call.refused(_QUANTIZE, valid.params, reject.NOT_FINITE, f"draw {at} of {draws.size} is {draws[at]!r}", rand)
 
 
-@check("quantizer.quantize/level", "QNT-08", operations=(_QUANTIZE,), wide=True, examples=25)
+@check("quantizer.quantize/level", "QNT-08", wide=True, examples=25)
 def bad_level(draw: Any, call: Caller) -> None:
     """A level or a total weight that is not positive is refused."""
     valid = VALID[_QUANTIZE](draw, call.caps)
     level = {"level": draw(among(_bad_levels(call.caps, _QUANTIZE, valid.params["level"])))}
     changed = draw(among((level, level, {"weight": 0}, {"weight": -1})))
     rand = call.randomness(_QUANTIZE, valid.rand)
-    call.refused(_QUANTIZE, {**valid.params, **changed}, BAD_PARAM, f"{changed} is not allowed", rand)
+    call.refused(_QUANTIZE, {**valid.params, **changed}, reject.BAD_PARAM, f"{changed} is not allowed", rand)
 
 
-@check("quantizer.dequantize/signed", "QNT-06", operations=(_DEQUANTIZE,), wide=True)
+@check("quantizer.dequantize/signed", "QNT-06", wide=True)
 def decoder(draw: Any, call: Caller) -> None:
     """Elements up to (q - 1) // 2 decode as positive, larger ones as negative. A policy decides the middle one."""
     q, level = strategies.scale(draw, call.caps, _DEQUANTIZE)
@@ -196,7 +188,7 @@ def decoder(draw: Any, call: Caller) -> None:
         fail(f"element {at}: {int(value[at])} modulo {q} was decoded to {float(got[at])}", float(want[at]))
 
 
-@check("quantizer.dequantize/quotient", "QNT-07", operations=(_DEQUANTIZE,), wide=True)
+@check("quantizer.dequantize/quotient", "QNT-07", wide=True)
 def quotient(draw: Any, call: Caller) -> None:
     """The decoded integer is divided by c and rounded once."""
     q, level = strategies.scale(draw, call.caps, _DEQUANTIZE)
@@ -217,9 +209,7 @@ def _every_quotient(caps: Capabilities) -> bool:
     return free and "binary32" in caps.range(_DEQUANTIZE, "format")
 
 
-@check(
-    "quantizer.dequantize/once", "QNT-07", operations=(_DEQUANTIZE,), wide=True, applies=_every_quotient, examples=40
-)
+@check("quantizer.dequantize/once", "QNT-07", wide=True, applies=_every_quotient, examples=40)
 def rounded_once(draw: Any, call: Caller) -> None:
     """A quotient just next to the midpoint of two binary32 numbers is rounded to the nearer one.
 
@@ -236,12 +226,12 @@ def rounded_once(draw: Any, call: Caller) -> None:
         fail(f"{int(value[0])} / {level} was decoded to {got.tolist()}, must be [{float(want[0])!r}]", float(want[0]))
 
 
-@check("quantizer.dequantize/level", "QNT-08", operations=(_DEQUANTIZE,), wide=True, examples=15)
+@check("quantizer.dequantize/level", "QNT-08", wide=True, examples=15)
 def bad_level_back(draw: Any, call: Caller) -> None:
     """A level that is not positive is refused."""
     valid = VALID[_DEQUANTIZE](draw, call.caps)
     level = draw(among(_bad_levels(call.caps, _DEQUANTIZE, valid.params["level"])))
-    call.refused(_DEQUANTIZE, {**valid.params, "level": level}, BAD_PARAM, f"the level is {level}")
+    call.refused(_DEQUANTIZE, {**valid.params, "level": level}, reject.BAD_PARAM, f"the level is {level}")
 
 
 def _bad_levels(caps: Capabilities, operation: str, level: int) -> tuple[int, ...]:

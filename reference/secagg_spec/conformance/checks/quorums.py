@@ -1,7 +1,5 @@
 """What parties of the active profiles refuse of signatures and of quorums, whatever is signed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.cases.wrong_signatures import cut
-from secagg_spec.conformance.checks.base import BAD_SIGNATURE, MALFORMED, NOT_64_EACH, OUTSIDE, TOO_FEW, TWICE
+from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.faults import Refusals
 from secagg_spec.conformance.checks.scripts import Fault, disordered
 from secagg_spec.conformance.sessions.choices import among
@@ -96,7 +94,7 @@ def refuse_quorums(
         quorum = drawn(draw, session)
         fewer = quorum.enough - 1 if draw(st.booleans()) else draw(st.integers(0, quorum.enough - 1))
         kept = sorted(strategies.subset(draw, quorum.message.signers, fewer, fewer))
-        return quorum.fault(session, kept, TOO_FEW, f"{fewer} users signed", None)
+        return quorum.fault(session, kept, reject.TOO_FEW, f"{fewer} users signed", None)
 
     @refusals.refuses("signer-twice", *signers, "ADP-21")
     def signer_twice(draw: Any, session: Session) -> Fault:
@@ -104,10 +102,10 @@ def refuse_quorums(
         quorum, why = drawn(draw, session), "a signer is named twice"
         users = quorum.message.signers
         if draw(st.booleans()):
-            return quorum.fault(session, sorted((*users, draw(among(users)))), TWICE, why)
+            return quorum.fault(session, sorted((*users, draw(among(users)))), reject.TWICE, why)
         kept = users[: draw(st.integers(1, quorum.enough - 1))]
         listed = [*(kept[0] for _ in range(quorum.enough - len(kept))), *kept]
-        return quorum.fault(session, listed, TWICE | TOO_FEW, why, None)
+        return quorum.fault(session, listed, reject.TWICE | reject.TOO_FEW, why, None)
 
     @refusals.refuses("outside-signer", *signers, "ADP-21", **given)
     def outside_signer(draw: Any, session: Session) -> Fault:
@@ -115,7 +113,7 @@ def refuse_quorums(
         quorum = drawn(draw, session)
         added = draw(among(quorum.outside))
         users = quorum.message.signers[1:] if draw(st.booleans()) else quorum.message.signers
-        codes = OUTSIDE | BAD_SIGNATURE if added == session.size else OUTSIDE
+        codes = reject.OUTSIDE | reject.BAD_SIGNATURE if added == session.size else reject.OUTSIDE
         return quorum.fault(session, sorted((*users, added)), codes, f"user {added} signed")
 
     @refusals.refuses("signer-order", *order, "ADP-21")
@@ -123,7 +121,7 @@ def refuse_quorums(
         """A quorum whose signers are not in ascending order is refused, and the server is blamed."""
         quorum = drawn(draw, session)
         users = disordered(draw, quorum.message.signers)
-        return quorum.fault(session, users, MALFORMED, f"the signers are {list(users)}")
+        return quorum.fault(session, users, reject.MALFORMED, f"the signers are {list(users)}")
 
     @refusals.refuses("wrong-signature", *signature, "ADP-21")
     def wrong_signature(draw: Any, session: Session) -> Fault:
@@ -134,7 +132,7 @@ def refuse_quorums(
         made = [quorum.right(user) for user in users]
         made[place], how = quorum.wrong(draw, users[place])
         why = f"the signature of user {users[place]} is not valid ({how})"
-        return quorum.fault(session, users, BAD_SIGNATURE, why, signatures=made)
+        return quorum.fault(session, users, reject.BAD_SIGNATURE, why, signatures=made)
 
     @refusals.refuses("quorum-on-another-set", *signature, "ADP-21")
     def another_set(draw: Any, session: Session) -> Fault:
@@ -142,7 +140,7 @@ def refuse_quorums(
         quorum = drawn(draw, session)
         users = quorum.message.signers
         made = [quorum.other(user) for user in users]
-        return quorum.fault(session, users, BAD_SIGNATURE, "the signatures are on another set", signatures=made)
+        return quorum.fault(session, users, reject.BAD_SIGNATURE, "the signatures are on another set", signatures=made)
 
     @refusals.refuses("quorum-length", "MSG-02", "SIG-02")
     def quorum_length(draw: Any, session: Session) -> Fault:
@@ -152,7 +150,7 @@ def refuse_quorums(
         *made, last = (quorum.right(user) for user in users)
         made.append(one_of(draw, (last[:-1], b"", last + b"\0", last * 2)))
         why = "the signatures have another length"
-        return quorum.fault(session, users, NOT_64_EACH, why, None, made)
+        return quorum.fault(session, users, reject.NOT_64_EACH, why, None, made)
 
 
 @dataclass(frozen=True)
@@ -185,7 +183,7 @@ def refuse_signatures(refusals: Refusals, drawn: Arriving, name: str, *clauses: 
         if draw(st.integers(0, 3)) == 3:
             signature, how = cut(draw, message.signature), "length"
         call = moved(session.calls()[arrival.at], place, replace(message, signature=signature))
-        codes = NOT_64_EACH if how == "length" else BAD_SIGNATURE
+        codes = reject.NOT_64_EACH if how == "length" else reject.BAD_SIGNATURE
         why = f"the signature of user {message.sender} is not valid ({how})"
         return Fault(arrival.at, call, codes, why, frozenset({message.sender}))
 
@@ -199,4 +197,4 @@ def refuse_few_signatures(refusals: Refusals, drawn: Arriving, *clauses: str) ->
         arrival = drawn(draw, session)
         fewer = arrival.enough - 1 if draw(st.booleans()) else draw(st.integers(0, arrival.enough - 1))
         phase = session.calls()[arrival.at].phase
-        return Fault(arrival.at, Call.of(phase, arrival.messages[:fewer]), TOO_FEW, f"{fewer} users signed")
+        return Fault(arrival.at, Call.of(phase, arrival.messages[:fewer]), reject.TOO_FEW, f"{fewer} users signed")

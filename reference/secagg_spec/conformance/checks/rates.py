@@ -4,8 +4,6 @@ A number with fractional part f is rounded up with probability f. Of n such numb
 compared with n f by Chernoff's bound (`counting`).
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """How one party of a round is asked step by step, and what a fault is, for any protocol (spec/adapter.md, 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,25 +7,10 @@ from typing import Any
 
 from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.checks.base import (
-    REGISTRY,
-    Caller,
-    CheckFailed,
-    fail,
-)
+from secagg_spec.conformance.checks import base
 from secagg_spec.conformance.sessions import broken
 from secagg_spec.conformance.targets.reference.messages import named
 from secagg_spec.conformance.targets.reference.scripts import Call
-
-OUT_OF_TURN = frozenset({"malformed", "wrong_phase"})
-NOTHING_CAME = frozenset({"wrong_phase", "malformed", "below_threshold", "inconsistent_sets"})
-ELSEWHERE = frozenset({"wrong_phase", "malformed"})
-STRANGER = frozenset({"unknown_peer", "inconsistent_sets", "malformed", "wrong_phase"})
-SECOND = frozenset({"replay", "duplicate_id"})
-NOT_ALLOWED = frozenset({"unknown_peer", "inconsistent_sets"})
-OUT_OF_RANGE = frozenset({"bad_param", "out_of_range", "unknown_peer", "malformed"})
-BAD_VECTOR = frozenset({"malformed", "noncanonical", "out_of_range", "length_mismatch"})
-"""The codes that each kind of broken rule accepts: the table of spec/adapter.md, section 5."""
 
 
 class Entry(dict[str, Any]):
@@ -55,12 +38,12 @@ class Fault:
     blamed: frozenset[int] | None = None
 
 
-def ask(call: Caller, op: str, params: dict[str, Any], rand: dict[str, Any] | None) -> Entries:
+def ask(call: base.Caller, op: str, params: dict[str, Any], rand: dict[str, Any] | None) -> Entries:
     """Run a script and return its entries, one for each step (ADP-20)."""
     entries = call.result(op, params, rand).get("steps")
     count = len(params["steps"])
     if not isinstance(entries, list) or len(entries) != count or not all(isinstance(e, dict) for e in entries):
-        raise CheckFailed("wrong_value", f"{op}: steps must be a list of {count} entries, one for each step")
+        raise base.CheckFailed("wrong_value", f"{op}: steps must be a list of {count} entries, one for each step")
     return [Entry(entry, at) for at, entry in enumerate(entries)]
 
 
@@ -69,7 +52,7 @@ def at_step(step: int | None) -> Iterator[None]:
     """Record in any failure the number of the wrong step in the last script or session."""
     try:
         yield
-    except CheckFailed as failed:
+    except base.CheckFailed as failed:
         failed.step = failed.step if step is None else step
         raise
 
@@ -83,12 +66,14 @@ def taken(op: str, entry: Mapping[str, Any], phase: str) -> list[str]:
     """Return the outbox, in a fixed order, of a step that the party must have taken."""
     with at_step(_number(entry)):
         if "reject" in entry:
-            reject = _rejection(op, entry)
-            message = f"{op}: the step {phase} was refused as {reject.code}, and it is right: {reject.message}"
-            raise CheckFailed("rejected_valid", message, {"outbox": "…"})
+            refusal = _rejection(op, entry)
+            message = f"{op}: the step {phase} was refused as {refusal.code}, and it is right: {refusal.message}"
+            raise base.CheckFailed("rejected_valid", message, {"outbox": "…"})
         outbox = entry.get("outbox")
         if not isinstance(outbox, list) or not all(isinstance(text, str) for text in outbox):
-            raise CheckFailed("protocol", f"{op}: the entry of the step {phase} has neither a reject nor an outbox")
+            raise base.CheckFailed(
+                "protocol", f"{op}: the entry of the step {phase} has neither a reject nor an outbox"
+            )
         return sorted(outbox)
 
 
@@ -96,30 +81,30 @@ def _rejection(op: str, entry: Mapping[str, Any]) -> Answer:
     body = entry["reject"]
     code = body.get("code") if isinstance(body, dict) else None
     if not isinstance(code, str):
-        raise CheckFailed("protocol", f"{op}: a refused step has a reject with a code; this one is {body!r:.80}")
+        raise base.CheckFailed("protocol", f"{op}: a refused step has a reject with a code; this one is {body!r:.80}")
     return Answer("reject", code=code, message=str(body.get("message", "")))
 
 
-def _refused(call: Caller, op: str, entry: Mapping[str, Any], fault: Fault) -> None:
+def _refused(call: base.Caller, op: str, entry: Mapping[str, Any], fault: Fault) -> None:
     with at_step(_number(entry)):
         _demand_refused(call, op, entry, fault)
 
 
-def _demand_refused(call: Caller, op: str, entry: Mapping[str, Any], fault: Fault) -> None:
+def _demand_refused(call: base.Caller, op: str, entry: Mapping[str, Any], fault: Fault) -> None:
     codes = fault.codes | broken.expected(*_opened(call)).codes(fault.call.inbox)
     expected = {"reject": sorted(codes)}
     if "reject" not in entry:
         message = f"{op} took the step {fault.call.phase} although {fault.why}"
-        raise CheckFailed("accepted_invalid", message, expected)
+        raise base.CheckFailed("accepted_invalid", message, expected)
     call.fits(f"{op}: the step {fault.call.phase}", _rejection(op, entry), codes, fault.why)
     if fault.blamed is not None:
         blamed = entry["reject"].get("blamed")
         want = [named(party) for party in sorted(fault.blamed)]
         if not isinstance(blamed, list) or sorted(map(str, blamed)) != sorted(map(str, want)):
-            fail(f"{op}: {fault.why}; blamed is {blamed}, must be {want} in any order", {"blamed": want})
+            base.fail(f"{op}: {fault.why}; blamed is {blamed}, must be {want} in any order", {"blamed": want})
 
 
-def _opened(call: Caller) -> tuple[str, Mapping[str, Any]]:
+def _opened(call: base.Caller) -> tuple[str, Mapping[str, Any]]:
     """Return the party that was asked last, and the script or session that opened it."""
     later: dict[str, Any] = {}
     for request in (exchange.request for exchange in reversed(call.transcript)):
@@ -145,8 +130,8 @@ def right_step(op: str) -> Iterator[None]:
     """Name the clauses of a party's right steps in a failure of a right step that comes before any fault."""
     try:
         yield
-    except CheckFailed as failed:
-        named = next((REGISTRY[id] for id in (f"{op}/exact", f"{op}/script") if id in REGISTRY), None)
+    except base.CheckFailed as failed:
+        named = next((base.REGISTRY[id] for id in (f"{op}/exact", f"{op}/script") if id in base.REGISTRY), None)
         failed.clauses = named.clauses if named else ()
         raise
 
@@ -160,7 +145,7 @@ def compare_prefix(
         compare_entries(op, [step for step, _ in steps[:first]], entries[:first], want[:first])
 
 
-def drop_faults(call: Caller, op: str, entries: Entries, faults: Sequence[Fault | None]) -> Entries:
+def drop_faults(call: base.Caller, op: str, entries: Entries, faults: Sequence[Fault | None]) -> Entries:
     """Judge the steps that must be refused, and return the entries of the others."""
     for entry, fault in zip(entries, faults, strict=True):
         if fault is not None:
@@ -176,9 +161,9 @@ def compare_entries(op: str, calls: Sequence[Call], got: Entries, want: Sequence
         with at_step(_number(mine)):
             if outbox != sorted(right["outbox"]):
                 what = f"{op}: the step {step.phase} sends {len(outbox)} messages that are not the right ones"
-                fail(what, dict(right))
+                base.fail(what, dict(right))
             if mine.get("aggregate") != right.get("aggregate"):
-                fail(f"{op}: aggregate is {mine.get('aggregate')}, must be {right.get('aggregate')}", dict(right))
+                base.fail(f"{op}: aggregate is {mine.get('aggregate')}, must be {right.get('aggregate')}", dict(right))
 
 
 def disordered(draw: Any, users: Sequence[int]) -> tuple[int, ...]:

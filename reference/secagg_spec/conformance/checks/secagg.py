@@ -1,7 +1,5 @@
 """Checks of SecAgg and SecAgg+: what a user and the server refuse, without any effect (spec/secagg.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,27 +13,14 @@ from secagg_spec.conformance.cases import drawn_rounds, secagg_active_parties, s
 from secagg_spec.conformance.cases.lightsecagg_parties import key_of
 from secagg_spec.conformance.cases.requests import one_of, some
 from secagg_spec.conformance.cases.secagg_active_parties import signed
-from secagg_spec.conformance.checks import playing
-from secagg_spec.conformance.checks.base import (
-    BAD_CIPHERTEXT,
-    BAD_PARAM,
-    BAD_SHARE,
-    BAD_SIGNATURE,
-    LENGTH,
-    MALFORMED,
-    NONCANONICAL,
-    OUTSIDE,
-    TOO_FEW,
-    TWICE,
-    Caller,
-    check,
-)
-from secagg_spec.conformance.checks.crypto import AGAIN, WEAK_KEY, altered, low_order
+from secagg_spec.conformance.checks import playing, reject
+from secagg_spec.conformance.checks.base import Caller, check
+from secagg_spec.conformance.checks.crypto import altered, low_order
 from secagg_spec.conformance.checks.faults import Refusals, senders
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
-from secagg_spec.conformance.checks.scripts import BAD_VECTOR, NOT_ALLOWED, Fault
+from secagg_spec.conformance.checks.scripts import Fault
 from secagg_spec.conformance.sessions import broken
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 from secagg_spec.conformance.sessions.session import Played, moved, with_more, without
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto.keys import public_key
@@ -56,8 +41,6 @@ ORDER = frozenset({"bad_param", "out_of_range", "duplicate_id", "unknown_peer", 
 """The codes that each kind of broken rule accepts: the table of spec/adapter.md, section 5."""
 
 THE_SERVER = frozenset({SERVER})
-NOT_THESE = frozenset({"inconsistent_sets", "unknown_peer"})
-IN_ORDER = frozenset({"inconsistent_sets"})
 
 _ROLES = {USER: Role.USER, SERVED: Role.SERVER}
 
@@ -105,12 +88,12 @@ def _keys_twice(draw: Any, scene: Played) -> Fault:
     keys = list(_keys(scene).items())
     user, _ = draw(among(keys))
     twice = sorted([*keys, (user, _fresh_keys(draw))], key=lambda entry: entry[0])
-    return Fault(1, _sent_keys(scene, twice), TWICE, f"user {user} is named twice", THE_SERVER)
+    return Fault(1, _sent_keys(scene, twice), reject.TWICE, f"user {user} is named twice", THE_SERVER)
 
 
 def _unsigned(scene: Played) -> frozenset[str]:
     """Return the codes with which keys are also refused that nobody can have signed as they are."""
-    return BAD_SIGNATURE if scene.inputs.protocol == secagg_active_parties.PROTOCOL else frozenset()
+    return reject.BAD_SIGNATURE if scene.inputs.protocol == secagg_active_parties.PROTOCOL else frozenset()
 
 
 def _fresh_keys(draw: Any) -> list[bytes]:
@@ -125,7 +108,7 @@ def _stranger_keys(draw: Any, scene: Played) -> Fault:
     others = set(scene.inputs.users) - graph.neighbours(scene.party)
     user = draw(among([*sorted(others, key=lambda user: (user == scene.party, user)), scene.size]))
     keys = sorted([*_keys(scene).items(), (user, _fresh_keys(draw))])
-    codes = OUTSIDE | TWICE | (_unsigned(scene) if user == scene.size else frozenset())
+    codes = reject.OUTSIDE | reject.TWICE | (_unsigned(scene) if user == scene.size else frozenset())
     return Fault(1, _sent_keys(scene, keys), codes, f"user {user} is no neighbour", THE_SERVER)
 
 
@@ -140,7 +123,7 @@ def _equal_keys(draw: Any, scene: Played) -> Fault:
     owner, keys[user][which] = one_of(draw, others)
     blamed = frozenset({user, owner, SERVER}) - {scene.party}
     return Fault(
-        1, _sent_keys(scene, list(keys.items())), TWICE, f"a key of user {user} is another one as well", blamed
+        1, _sent_keys(scene, list(keys.items())), reject.TWICE, f"a key of user {user} is another one as well", blamed
     )
 
 
@@ -150,7 +133,9 @@ def _few_keys(draw: Any, scene: Played) -> Fault:
     keys, t = _keys(scene), scene.inputs.numbers["t"]
     chosen = sorted(strategies.subset(draw, sorted(keys), 0, t - 2))
     chosen = sorted(keys)[: t - 2] if draw(st.booleans()) else chosen
-    return Fault(1, _sent_keys(scene, [(user, keys[user]) for user in chosen]), TOO_FEW, f"{len(chosen)} keys came")
+    return Fault(
+        1, _sent_keys(scene, [(user, keys[user]) for user in chosen]), reject.TOO_FEW, f"{len(chosen)} keys came"
+    )
 
 
 @_user.refuses("weak-key", "SAG-09", "KEY-01")
@@ -160,7 +145,9 @@ def _weak_key(draw: Any, scene: Played) -> Fault:
     user, which = draw(among(sorted(keys))), draw(st.integers(0, 1))
     keys[user][which] = low_order(draw)
     blamed = frozenset({user, SERVER})
-    return Fault(1, _sent_keys(scene, list(keys.items())), WEAK_KEY, f"a key of user {user} is of low order", blamed)
+    return Fault(
+        1, _sent_keys(scene, list(keys.items())), reject.WEAK_KEY, f"a key of user {user} is of low order", blamed
+    )
 
 
 @_user.refuses("key-lengths", "MSG-02", "SAG-33")
@@ -171,7 +158,7 @@ def _key_lengths(draw: Any, scene: Played) -> Fault:
     keys = getattr(message, name)
     wrong = draw(among((keys[:-1], keys + b"\0", keys[:-32], keys + bytes(range(32)))))
     call = Call.of("share_keys", (replace(message, **{name: wrong}),))
-    return Fault(1, call, LENGTH | _unsigned(scene), f"{name} has {len(wrong)} bytes")
+    return Fault(1, call, reject.LENGTH | _unsigned(scene), f"{name} has {len(wrong)} bytes")
 
 
 @_user.refuses("descending", "SAG-32", "ADP-29")
@@ -180,10 +167,10 @@ def _descending(draw: Any, scene: Played) -> Fault:
     why, keys = "the users do not ascend", list(_keys(scene).items())
     if draw(st.booleans()) or len(keys) < 2:
         request = _request(scene)
-        return Fault(3, _asked(scene, request.survivors[::-1], request.dropped), MALFORMED, why, THE_SERVER)
+        return Fault(3, _asked(scene, request.survivors[::-1], request.dropped), reject.MALFORMED, why, THE_SERVER)
     first = draw(st.integers(0, len(keys) - 2))
     keys[first], keys[first + 1] = keys[first + 1], keys[first]
-    return Fault(1, _sent_keys(scene, keys), MALFORMED, why, THE_SERVER)
+    return Fault(1, _sent_keys(scene, keys), reject.MALFORMED, why, THE_SERVER)
 
 
 # ------------------------------------------------------------------------------------------- a user: the shares
@@ -209,7 +196,7 @@ def _payload(draw: Any, scene: Played) -> Fault:
         elsewhere = replace(lane, context=replace(lane.context, round=lane.context.round ^ 1))
         payload = elsewhere.seal(secret, lane.open(secret, message.payload))
     call = moved(scene.calls()[2], place, replace(message, payload=payload))
-    return Fault(2, call, BAD_CIPHERTEXT, "a payload does not open", frozenset({message.sender, SERVER}))
+    return Fault(2, call, reject.BAD_CIPHERTEXT, "a payload does not open", frozenset({message.sender, SERVER}))
 
 
 @_user.refuses("plaintext", "MSG-02", "SAG-33")
@@ -223,7 +210,7 @@ def _plaintext(draw: Any, scene: Played) -> Fault:
     large, size = b"\xff" * (ELEMENT_BYTES - 1) + b"\1", ELEMENT_BYTES
     forms = (plaintext[:-1], plaintext + b"\0", plaintext[:size], large + plaintext[size:], plaintext[:size] + large)
     changed = replace(message, payload=lane.seal(secret, draw(among(forms))))
-    return Fault(2, moved(scene.calls()[2], place, changed), BAD_VECTOR, "the plaintext is not two elements")
+    return Fault(2, moved(scene.calls()[2], place, changed), reject.BAD_VECTOR, "the plaintext is not two elements")
 
 
 @_user.refuses("few-shares", "SAG-13")
@@ -231,7 +218,7 @@ def _few_shares(draw: Any, scene: Played) -> Fault:
     """With the shares of fewer than t - 1 neighbours, the user sends no masked input."""
     call, t = scene.calls()[2], scene.inputs.numbers["t"]
     fewer = t - 2 if draw(st.booleans()) else draw(st.integers(0, t - 2))
-    return Fault(2, replace(call, inbox=call.inbox[:fewer]), TOO_FEW, f"the shares of {fewer} neighbours came")
+    return Fault(2, replace(call, inbox=call.inbox[:fewer]), reject.TOO_FEW, f"the shares of {fewer} neighbours came")
 
 
 # ------------------------------------------------------------------------------------------ a user: the request
@@ -270,7 +257,9 @@ def _named_twice(draw: Any, scene: Played) -> Fault:
     chosen = dropped if dropped and draw(st.booleans()) else survivors
     user = draw(among(chosen))
     chosen.append(user)
-    return Fault(3, _asked(scene, sorted(survivors), sorted(dropped)), TWICE, f"user {user} is named twice", THE_SERVER)
+    return Fault(
+        3, _asked(scene, sorted(survivors), sorted(dropped)), reject.TWICE, f"user {user} is named twice", THE_SERVER
+    )
 
 
 @_user.refuses("request-outside", "SAG-19")
@@ -279,29 +268,29 @@ def _named_outside(draw: Any, scene: Played) -> Fault:
     request, outsider = _request(scene), draw(among((scene.size, 2**31 - 1, SERVER)))
     survivors, dropped = [*request.survivors], [*request.dropped]
     one_of(draw, (survivors, dropped)).append(outsider)
-    return Fault(3, _asked(scene, survivors, dropped), OUTSIDE, f"{outsider} is not on the roster", THE_SERVER)
+    return Fault(3, _asked(scene, survivors, dropped), reject.OUTSIDE, f"{outsider} is not on the roster", THE_SERVER)
 
 
 @_user.refuses("request-both", "SAG-20")
-def _named_in_both(draw: Any, scene: Played) -> Fault | None:
+def _named_in_both(draw: Any, scene: Played) -> Fault:
     """A request that names a user as both survivor and dropped is refused: both of its secrets would be released."""
     request = _request(scene)
     user = draw(among((*request.survivors, *request.dropped)))
     survivors, dropped = sorted({*request.survivors, user}), sorted({*request.dropped, user})
-    if not _still_enough(scene, survivors):
-        return None
-    return Fault(3, _asked(scene, survivors, dropped), TWICE, f"user {user} is in both sets", THE_SERVER)
+    only_if(_still_enough(scene, survivors))
+    return Fault(3, _asked(scene, survivors, dropped), reject.TWICE, f"user {user} is in both sets", THE_SERVER)
 
 
 @_user.refuses("request-without", "SAG-21", spare=1)
-def _named_without(draw: Any, scene: Played) -> Fault | None:
+def _named_without(draw: Any, scene: Played) -> Fault:
     """A request in which the user itself is not a survivor is refused, whether it is named as dropped or not at all."""
     request = _request(scene)
     survivors = [user for user in request.survivors if user != scene.party]
-    if not _still_enough(scene, survivors):
-        return None
+    only_if(_still_enough(scene, survivors))
     dropped = sorted([*request.dropped, scene.party]) if draw(st.integers(0, 3)) else request.dropped
-    return Fault(3, _asked(scene, survivors, dropped), OUTSIDE, f"user {scene.party} is not a survivor", THE_SERVER)
+    return Fault(
+        3, _asked(scene, survivors, dropped), reject.OUTSIDE, f"user {scene.party} is not a survivor", THE_SERVER
+    )
 
 
 @_user.refuses("few-survivors", "SAG-22")
@@ -316,64 +305,57 @@ def _few_survivors(draw: Any, scene: Played) -> Fault:
     while _still_enough(scene, survivors):
         dropped.append(leaving.pop(0))
         survivors.remove(dropped[-1])
-    return Fault(3, _asked(scene, survivors, sorted(dropped)), TOO_FEW, f"{len(survivors)} users survive")
+    return Fault(3, _asked(scene, survivors, sorted(dropped)), reject.TOO_FEW, f"{len(survivors)} users survive")
 
 
 @_user.refuses("request-unnamed", "SAG-23", spare=1)
-def _unnamed(draw: Any, scene: Played) -> Fault | None:
+def _unnamed(draw: Any, scene: Played) -> Fault:
     """A request that leaves out a user whose shares the party holds is refused."""
     request, held = _request(scene), set(scene.state(2).held) - {scene.party}
     user = draw(among(sorted(held)))
     survivors, dropped = ([other for other in users if other != user] for users in (request.survivors, request.dropped))
-    if not _still_enough(scene, survivors):
-        return None
+    only_if(_still_enough(scene, survivors))
     why = f"shares of user {user} are held, and it is not named"
-    return Fault(3, _asked(scene, survivors, dropped), OUTSIDE, why, THE_SERVER)
+    return Fault(3, _asked(scene, survivors, dropped), reject.OUTSIDE, why, THE_SERVER)
 
 
 @_user.refuses("request-unheld", "SAG-23", spare=1)
-def _unheld(draw: Any, scene: Played) -> Fault | None:
+def _unheld(draw: Any, scene: Played) -> Fault:
     """A request that names a neighbour whose shares the party does not hold is refused."""
     request, state = _request(scene), scene.state(2)
-    missing = state.round.graph.neighbours(scene.party) - set(state.held)
-    if not missing:
-        return None
-    user = draw(among(sorted(missing)))
+    user = any_of(draw, sorted(state.round.graph.neighbours(scene.party) - set(state.held)))
     survivors, dropped = list(request.survivors), list(request.dropped)
     one_of(draw, (dropped, survivors)).append(user)
-    if not _still_enough(scene, survivors):
-        return None
+    only_if(_still_enough(scene, survivors))
     why = f"shares of user {user} are not held"
-    return Fault(3, _asked(scene, sorted(survivors), sorted(dropped)), OUTSIDE, why, THE_SERVER)
+    return Fault(3, _asked(scene, sorted(survivors), sorted(dropped)), reject.OUTSIDE, why, THE_SERVER)
 
 
 @_user.refuses("another-request", "SAG-25", "SAG-20", spare=1)
-def _another_request(draw: Any, scene: Played) -> Fault | None:
+def _another_request(draw: Any, scene: Played) -> Fault:
     """A user that answered one request refuses another one, in which a survivor is named as dropped."""
     request = _request(scene)
     others = [user for user in request.survivors if user != scene.party]
     user = draw(among(others))
     survivors = [other for other in request.survivors if other != user]
-    if not _still_enough(scene, survivors):
-        return None
-    return Fault(4, _asked(scene, survivors, sorted([*request.dropped, user])), AGAIN, "a request was answered before")
+    only_if(_still_enough(scene, survivors))
+    return Fault(
+        4, _asked(scene, survivors, sorted([*request.dropped, user])), reject.AGAIN, "a request was answered before"
+    )
 
 
 # --------------------------------------------------------------------------------------------------- the server
 
 
 @_server.refuses("share-for-a-stranger", "SAG-31", "ADP-29", sparse=True, shared=False)
-def _share_for_stranger(draw: Any, scene: Played) -> Fault | None:
+def _share_for_stranger(draw: Any, scene: Played) -> Fault:
     """A share for a user that is not its sender's neighbour is malformed, and the sender is blamed."""
     state, inbox = scene.state(0), scene.inbox(1)
     message = one_of(draw, [message for message in inbox if isinstance(message, SecretShares)])
-    strangers = set(state.keys) - state.round.graph.holders(message.sender)
-    if not strangers:
-        return None
-    receiver = draw(among(sorted(strangers)))
+    receiver = any_of(draw, sorted(set(state.keys) - state.round.graph.holders(message.sender)))
     call = with_more(scene.calls()[1], replace(message, receiver=receiver))
     why = f"user {receiver} is no neighbour of user {message.sender}"
-    return Fault(1, call, MALFORMED, why, frozenset({message.sender}))
+    return Fault(1, call, reject.MALFORMED, why, frozenset({message.sender}))
 
 
 @_server.refuses("lengths", "SAG-33", "ADP-29")
@@ -387,7 +369,7 @@ def _lengths(draw: Any, scene: Played) -> Fault:
     data = getattr(message, name)
     wrong = signed(scene.inputs, replace(message, **{name: draw(among((data[:-1], data + b"\0", b"")))}))
     why = f"{name} is not 32 bytes long"
-    return Fault(at, moved(scene.calls()[at], place, wrong), LENGTH, why, frozenset({message.sender}))
+    return Fault(at, moved(scene.calls()[at], place, wrong), reject.LENGTH, why, frozenset({message.sender}))
 
 
 @_server.refuses("weak-key", "SAG-34", "KEY-01", "ADP-29")
@@ -397,7 +379,7 @@ def _weak_advertised(draw: Any, scene: Played) -> Fault:
     message, name = scene.inbox(0)[place], draw(among(("sealing", "masking")))
     wrong = signed(scene.inputs, replace(message, **{name: low_order(draw)}))
     why = f"a key of user {message.sender} is of low order"
-    return Fault(0, moved(scene.calls()[0], place, wrong), WEAK_KEY, why, frozenset({message.sender}))
+    return Fault(0, moved(scene.calls()[0], place, wrong), reject.WEAK_KEY, why, frozenset({message.sender}))
 
 
 @_server.refuses("equal-keys", "SAG-35", "ADP-29")
@@ -411,7 +393,7 @@ def _equal_advertised(draw: Any, scene: Played) -> Fault:
         twin = "masking" if name == "sealing" else "sealing"
     wrong = signed(scene.inputs, replace(inbox[place], **{name: getattr(inbox[other], twin)}))
     blamed = frozenset({inbox[place].sender, inbox[other].sender})
-    return Fault(0, moved(scene.calls()[0], place, wrong), TWICE, f"users {sorted(blamed)} have one key", blamed)
+    return Fault(0, moved(scene.calls()[0], place, wrong), reject.TWICE, f"users {sorted(blamed)} have one key", blamed)
 
 
 @_server.refuses("other-neighbours", "SAG-37", "ADP-29")
@@ -423,7 +405,7 @@ def _other_neighbours(draw: Any, scene: Played) -> Fault:
     more = tuple(sorted({*right, draw(among([u for u in (*scene.inputs.users, scene.size) if u not in right]))}))
     wrong = replace(message, neighbours=one_of(draw, ((*right[:at], *right[at + 1 :]), more, ())))
     why = f"the input of user {message.sender} names other neighbours"
-    return Fault(2, moved(scene.calls()[2], place, wrong), NOT_THESE, why, frozenset({message.sender}))
+    return Fault(2, moved(scene.calls()[2], place, wrong), reject.NOT_ALLOWED, why, frozenset({message.sender}))
 
 
 @check(f"{SERVED}/graph", "SAG-03", "SAG-05", "SAG-18", operations=SESSIONS, applies=playing.plays(SERVED), examples=60)
@@ -435,7 +417,7 @@ def graph(draw: Any, call: Caller) -> None:
     inbox = [AdvertisedKeys(*header, user, SERVER, key_of(user, 1), key_of(user, 2)) for user in drawn]
     step, scene = Call.of("advertise_keys", inbox), Played(inputs, SERVER, inputs.network())
     if "reject" in scene.entries([step])[0]:
-        playing.judge(call, scene, Fault(0, step, TOO_FEW, "too few users are left"), calls=())
+        playing.judge(call, scene, Fault(0, step, reject.TOO_FEW, "too few users are left"), calls=())
     else:
         playing.judge(call, scene, calls=[step])
 
@@ -478,11 +460,11 @@ def _last(scene: Played) -> int:
 def _only(scene: Played, at: int, senders: Sequence[int], why: str) -> Fault:
     event = scene.events()[at]
     inbox = [message for message in event.received if message.sender in senders]
-    return Fault(at, Call.of(event.step.phase, inbox), TOO_FEW, why)
+    return Fault(at, Call.of(event.step.phase, inbox), reject.TOO_FEW, why)
 
 
 @_server.refuses("few-holders", "SAG-18", sparse=True, shared=False, spare=1)
-def _few_holders(draw: Any, scene: Played) -> Fault | None:
+def _few_holders(draw: Any, scene: Played) -> Fault:
     """The server requests no sum if some user's secrets have fewer than t holders left, even with many users."""
     state, t = scene.state(1), scene.inputs.numbers["t"]
     owner = draw(among(state.sharers))
@@ -490,8 +472,7 @@ def _few_holders(draw: Any, scene: Played) -> Fault | None:
     senders = {message.sender for message in scene.inbox(2)}
     leaving = [user for user in strategies.shuffled(draw, holders) if user in senders]
     kept = senders - set(leaving[t - 1 :])
-    if len(kept) < scene.enough:
-        return None
+    only_if(len(kept) >= scene.enough)
     return _only(scene, 2, sorted(kept), f"user {owner} has {t - 1} holders left")
 
 
@@ -508,15 +489,12 @@ def _few_answers(draw: Any, scene: Played) -> Fault:
 
 
 @_server.refuses("outsider", "SAG-16", "MSG-03", spare=1)
-def _outsider(draw: Any, scene: Played) -> Fault | None:
+def _outsider(draw: Any, scene: Played) -> Fault:
     """The server refuses an input from a user that shared no secrets and an answer from one that sent no input."""
     at = draw(among((2, *range(3, len(scene.inboxes)))))
-    outside = sorted(set(scene.inputs.users) - senders(scene, at))
-    if not outside:
-        return None
-    user = draw(among(outside))
+    user = any_of(draw, sorted(set(scene.inputs.users) - senders(scene, at)))
     message = replace(one_of(draw, scene.inbox(at)), sender=user)
-    codes = NOT_ALLOWED | broken.by_header(message, scene.party)
+    codes = reject.NOT_ALLOWED | broken.by_header(message, scene.party)
     return Fault(at, with_more(scene.calls()[at], message), codes, f"user {user} is outside")
 
 
@@ -531,19 +509,18 @@ def wrong_input(draw: Any, scene: Played) -> Fault:
     wrong: dict[str, Any] = {"longer": [*masked, 0], "shorter": masked[:-1], "large": [*masked[:-1], R]}
     how = draw(among(sorted(wrong) if R < 2**32 else ["longer", "shorter"]))
     changed = replace(message, masked=np.array(wrong[how], np.uint64))
-    return Fault(2, moved(scene.calls()[2], place, changed), BAD_VECTOR, f"a masked input is {how}")
+    return Fault(2, moved(scene.calls()[2], place, changed), reject.BAD_VECTOR, f"a masked input is {how}")
 
 
 @_server.refuses("neighbour-order", "SAG-76", "ADP-29")
-def _neighbour_order(draw: Any, scene: Played) -> Fault | None:
+def _neighbour_order(draw: Any, scene: Played) -> Fault:
     """A masked input that names the right neighbours in the wrong order is refused, and its sender is blamed."""
     place = draw(st.integers(0, len(scene.inbox(2)) - 1))
     message = scene.inbox(2)[place]
-    if len(message.neighbours) < 2:
-        return None
+    only_if(len(message.neighbours) >= 2)
     wrong = replace(message, neighbours=message.neighbours[::-1])
     why = f"the neighbours of user {message.sender} are not in ascending order"
-    return Fault(2, moved(scene.calls()[2], place, wrong), IN_ORDER, why, frozenset({message.sender}))
+    return Fault(2, moved(scene.calls()[2], place, wrong), reject.NOT_ASCENDING, why, frozenset({message.sender}))
 
 
 @_server.refuses("answer-order", "SAG-77", "ADP-29")
@@ -555,7 +532,7 @@ def _answer_order(draw: Any, scene: Played) -> Fault:
     shares = [message.seed_shares[at : at + ELEMENT_BYTES] for at in range(0, len(message.seed_shares), ELEMENT_BYTES)]
     wrong = replace(message, survivors=message.survivors[::-1], seed_shares=b"".join(shares[::-1]))
     why = f"the survivors of the answer of user {message.sender} are not in ascending order"
-    return Fault(last, moved(scene.calls()[last], place, wrong), MALFORMED, why, frozenset({message.sender}))
+    return Fault(last, moved(scene.calls()[last], place, wrong), reject.MALFORMED, why, frozenset({message.sender}))
 
 
 @_server.refuses("answer", "SAG-26", "ADP-29")
@@ -568,7 +545,9 @@ def _answer(draw: Any, scene: Played) -> Fault:
     assert isinstance(message, UnmaskShares)
     changed = replace(message, **_wrong_lists(draw, scene, message))
     call = moved(scene.calls()[last], place, changed)
-    return Fault(last, call, MALFORMED, "an answer does not hold what was asked for", frozenset({message.sender}))
+    return Fault(
+        last, call, reject.MALFORMED, "an answer does not hold what was asked for", frozenset({message.sender})
+    )
 
 
 def _wrong_lists(draw: Any, scene: Played, message: UnmaskShares) -> dict[str, Any]:
@@ -609,7 +588,7 @@ def _altered_share(draw: Any, scene: Played) -> Fault:
     data[at * ELEMENT_BYTES + draw(among((0, 20, 31)))] ^= 1
     inbox[place] = replace(message, **{shares: bytes(data)})
     blamed = frozenset({getattr(message, users)[at], *(message.sender for message in inbox)})
-    return Fault(last, Call.of("unmasking", inbox), BAD_SHARE, "a share is not the right one", blamed)
+    return Fault(last, Call.of("unmasking", inbox), reject.BAD_SHARE, "a share is not the right one", blamed)
 
 
 @check(f"{SERVED}/uncommitted", "SAG-28", "ADP-29", operations=SESSIONS, applies=playing.plays(SERVED), examples=24)
@@ -640,7 +619,7 @@ def uncommitted(draw: Any, call: Caller, scene: Played) -> None:
     answers = [scene.inbox(last)[at] for at in strategies.subset(draw, range(len(scene.inbox(last))), t, t)]
     blamed = frozenset({message.sender, *(answer.sender for answer in answers)})
     why = f"user {message.sender} has another {name} than its secret has"
-    fault = Fault(last, Call.of("unmasking", answers), BAD_SHARE, why, blamed)
+    fault = Fault(last, Call.of("unmasking", answers), reject.BAD_SHARE, why, blamed)
     playing.judge(call, scene, fault, calls=calls[:last])
 
 
@@ -655,7 +634,9 @@ def _parameters(party: str) -> None:
         wrong = _wrong_numbers(dict(inputs.numbers))
         for name in some(draw, wrong):
             params = {"handle": "h", **inputs.opening(_any(party)), "numbers": {**inputs.numbers, **wrong[name]}}
-            call.refused(NEW, params, BAD_PARAM, f"the parameters break a rule ({name})", inputs.rand(_any(party)))
+            call.refused(
+                NEW, params, reject.BAD_PARAM, f"the parameters break a rule ({name})", inputs.rand(_any(party))
+            )
 
     @check(f"{party}/order", "SAG-04", operations=SESSIONS, applies=playing.plays(party), examples=16)
     def order(draw: Any, call: Caller) -> None:
@@ -708,8 +689,8 @@ def update(draw: Any, call: Caller) -> None:
     params, R = {"handle": "h", **inputs.opening(0)}, int(inputs.numbers["R"])
     text = params["setup"]["update"]
     large = min(R, 2**32 - 1).to_bytes(4, "little").hex()
-    forms = [(text + "00000000", LENGTH), (text[:-8], LENGTH)]
-    forms += [(text[:-8] + large, NONCANONICAL)] if R < 2**32 else []
+    forms = [(text + "00000000", reject.LENGTH), (text[:-8], reject.LENGTH)]
+    forms += [(text[:-8] + large, reject.NONCANONICAL)] if R < 2**32 else []
     params["setup"]["update"], codes = one_of(draw, forms)
     call.refused(NEW, params, codes, "the update is not one", inputs.rand(0))
 
@@ -720,7 +701,13 @@ def user(draw: Any, call: Caller) -> None:
     inputs = drawn_rounds.secagg(draw)
     params = {"handle": "h", **inputs.opening(0)}
     params["setup"]["user"] = draw(among((inputs.numbers["N"], 2**31 - 1)))
-    call.refused(NEW, params, BAD_PARAM | OUTSIDE | MALFORMED, "the user is not on the roster", inputs.rand(0))
+    call.refused(
+        NEW,
+        params,
+        reject.BAD_PARAM | reject.OUTSIDE | reject.MALFORMED,
+        "the user is not on the roster",
+        inputs.rand(0),
+    )
 
 
 for _party in (_user, _server):
@@ -740,7 +727,6 @@ def _script(refusals: Refusals) -> None:
         f"{party}/script",
         *clauses,
         *("ADP-20", "ADP-21"),
-        operations=(party,),
         applies=lambda caps: draws_nothing or caps.grade(party) == "explicit",
         examples=24,
     )

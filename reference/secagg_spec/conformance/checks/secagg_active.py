@@ -1,7 +1,5 @@
 """Checks of SecAgg's active profile: signed keys and a signed surviving set (spec/secagg.md, section 10)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,22 +11,15 @@ from secagg_spec.conformance.cases import drawn_rounds, strategies
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.cases.secagg_active_parties import Signing
 from secagg_spec.conformance.cases.wrong_signatures import elsewhere, spoiled
-from secagg_spec.conformance.checks import playing, quorums, secagg
-from secagg_spec.conformance.checks.base import (
-    BAD_CIPHERTEXT,
-    BAD_PARAM,
-    BAD_SIGNATURE,
-    NOT_64_EACH,
-    Caller,
-    check,
-)
-from secagg_spec.conformance.checks.crypto import KEY_LENGTH, wrong_keys
+from secagg_spec.conformance.checks import playing, quorums, reject, secagg
+from secagg_spec.conformance.checks.base import Caller, check
+from secagg_spec.conformance.checks.crypto import wrong_keys
 from secagg_spec.conformance.checks.faults import DERIVED, Refusals
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.quorums import Arrival, Quorum
-from secagg_spec.conformance.checks.scripts import NOT_ALLOWED, Fault
+from secagg_spec.conformance.checks.scripts import Fault
 from secagg_spec.conformance.checks.secagg import THE_SERVER
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.conformance.sessions.session import Played, moved
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto.keys import public_key
@@ -133,7 +124,7 @@ def _wrong_signed_keys(draw: Any, scene: Played) -> Fault:
     together = message.signatures[: 64 * place] + wrong + message.signatures[64 * place + 64 :]
     call = moved(scene.calls()[1], 0, replace(message, signatures=together))
     why = f"a signature on the keys of user {message.users[place]} is not valid ({how})"
-    return Fault(1, call, BAD_SIGNATURE, why, THE_SERVER)
+    return Fault(1, call, reject.BAD_SIGNATURE, why, THE_SERVER)
 
 
 @_user.refuses("other-keys", "SAG-53", "ADP-21")
@@ -145,7 +136,7 @@ def _other_signed_keys(draw: Any, scene: Played) -> Fault:
     own = public_key(bytes([draw(st.integers(1, 255))] * 32))
     changed = replace(message, **{name: keys[: 32 * place] + own + keys[32 * place + 32 :]})
     why = f"the {name} key of user {message.users[place]} is another one than it signed"
-    return Fault(1, moved(scene.calls()[1], 0, changed), BAD_SIGNATURE, why, THE_SERVER)
+    return Fault(1, moved(scene.calls()[1], 0, changed), reject.BAD_SIGNATURE, why, THE_SERVER)
 
 
 @_user.refuses("key-signature-length", "MSG-02", "SIG-02")
@@ -155,7 +146,7 @@ def _key_signature_length(draw: Any, scene: Played) -> Fault:
     data = message.signatures
     wrong = draw(among((data[:-1], data + b"\0", data[:-64], data * 2, b"")))
     call = moved(scene.calls()[1], 0, replace(message, signatures=wrong))
-    return Fault(1, call, NOT_64_EACH, f"there are {len(wrong)} bytes of signatures")
+    return Fault(1, call, reject.NOT_64_EACH, f"there are {len(wrong)} bytes of signatures")
 
 
 @_user.refuses("unbound-payload", "SEA-02", "SAG-67", "SAG-65", "ADP-21")
@@ -173,7 +164,7 @@ def _unbound_payload(draw: Any, scene: Played) -> Fault:
     how = draw(among(sorted(contexts)))
     payload = replace(lane, context=contexts[how]).seal(secret, lane.open(secret, message.payload))
     call = moved(scene.calls()[2], place, replace(message, payload=payload))
-    return Fault(2, call, BAD_CIPHERTEXT, f"a payload is sealed {how}", frozenset({message.sender, SERVER}))
+    return Fault(2, call, reject.BAD_CIPHERTEXT, f"a payload is sealed {how}", frozenset({message.sender, SERVER}))
 
 
 def _quorum(draw: Any, scene: Played) -> Quorum:
@@ -231,23 +222,20 @@ quorums.refuse_signatures(_server, _signatures, "wrong-signature", "SAG-57", "SA
 quorums.refuse_few_signatures(_server, _signatures, "SAG-58", "SAG-66")
 
 
-@check(
-    f"{SERVED}/unsigned-answer", "SAG-64", "ERR-01", operations=(SERVED,), applies=playing.explicit(SERVED), examples=24
-)
+@check(f"{SERVED}/unsigned-answer", "SAG-64", "ERR-01", applies=playing.explicit(SERVED), examples=24)
 def unsigned_answer(draw: Any, call: Caller) -> None:
     """An answer of a survivor that did not sign is refused, and the answers of the signers are enough."""
     scene = drawn_rounds.active_scene(draw, Role.SERVER, spare=1)
     *before, signing, answering = scene.calls()
     t, inbox = scene.inputs.numbers["t"], scene.inbox(4)
-    if len(inbox) <= t:
-        return
+    only_if(len(inbox) > t)
     kept = strategies.subset(draw, range(len(inbox)), t, len(inbox) - 1)
     signers = {inbox[at].sender for at in kept}
     signed = [message for message in scene.inbox(3) if message.sender in signers]
     answers = [inbox[at] for at in kept]
     late = one_of(draw, [message for message in inbox if message.sender not in signers])
     calls = [*before, Call.of(signing.phase, signed), Call.of(answering.phase, answers)]
-    fault = Fault(4, Call.of(answering.phase, [*answers, late]), NOT_ALLOWED, f"user {late.sender} did not sign")
+    fault = Fault(4, Call.of(answering.phase, [*answers, late]), reject.NOT_ALLOWED, f"user {late.sender} did not sign")
     playing.judge_script(call, scene, fault, calls=calls)
 
 
@@ -286,7 +274,7 @@ def _whole(operation: str) -> None:
         wrong += [{"k": k} for k in (2, N - 2) if 2 <= k < N - 1 and k * N % 2 == 0]
         changed = draw(among(range(len(wrong))))
         params["numbers"] = {**numbers, **wrong[changed]}
-        call.refused(NEW, params, BAD_PARAM, f"the parameters break a rule ({wrong[changed]})", rand)
+        call.refused(NEW, params, reject.BAD_PARAM, f"the parameters break a rule ({wrong[changed]})", rand)
 
     @check(f"{operation}/verification", "SIG-04", "SIG-05", operations=SESSIONS, applies=applies, examples=12)
     def verification(draw: Any, call: Caller) -> None:
@@ -309,4 +297,4 @@ def signing_key(draw: Any, call: Caller) -> None:
     params = {"handle": "h", **inputs.opening(0)}
     key = params["setup"]["signing"]
     params["setup"]["signing"] = draw(among((key[2:], key + "00", "")))
-    call.refused(NEW, params, KEY_LENGTH, "the signing key is not 32 bytes long", inputs.rand(0))
+    call.refused(NEW, params, reject.KEY_LENGTH, "the signing key is not 32 bytes long", inputs.rand(0))

@@ -1,7 +1,5 @@
 """Checks of a round of SecAgg over reals, ``secagg.average`` (spec/adapter.md, section 4; spec/secagg.md)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -17,37 +15,25 @@ from secagg_spec.conformance.cases.neighbour_rounds import EARLY, LATE, Average,
 from secagg_spec.conformance.cases.neighbours import AVERAGE, RECOVERY, SUM, UNMASKING, Scale
 from secagg_spec.conformance.cases.requests import place_of
 from secagg_spec.conformance.cases.valid import VALID
-from secagg_spec.conformance.checks.base import (
-    BAD_PARAM,
-    BAD_SHARE,
-    LENGTH,
-    MALFORMED,
-    NOT_FINITE,
-    OUTSIDE,
-    TOO_FEW,
-    TWICE,
-    Caller,
-    CheckFailed,
-    check,
-    fail,
-)
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
 from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
 from secagg_spec.conformance.sessions.choices import among
 
-_FORBIDDEN = BAD_PARAM | TOO_FEW | LENGTH
+_FORBIDDEN = reject.BAD_PARAM | reject.TOO_FEW | reject.LENGTH
 
 
 def _spares(caps: Capabilities) -> bool:
     return bool(neighbours.rosters(caps, AVERAGE, 1))
 
 
-@check("secagg.average/mean", "ADP-30", "SAG-29", "SAG-12", operations=(AVERAGE,), examples=25)
+@check("secagg.average/mean", "ADP-30", "SAG-29", "SAG-12", examples=25)
 def mean(draw: Any, call: Caller) -> None:
     """A round without dropouts gives the weighted average over all users."""
     _judge(call, average(draw, call.caps))
 
 
-@check("secagg.average/light-weights", "ADP-30", operations=(AVERAGE,), examples=20)
+@check("secagg.average/light-weights", "ADP-30", examples=20)
 def light(draw: Any, call: Caller) -> None:
     """When all weights are 1, the average is as exact as the quantiser allows, however large `max_weight` is."""
     roster = neighbours.roster(draw, call.caps, AVERAGE)
@@ -57,19 +43,19 @@ def light(draw: Any, call: Caller) -> None:
     _judge(call, replace(scene, weights=(1,) * roster.N))
 
 
-@check("secagg.average/late-dropouts", "SAG-29", "SAG-30", operations=(AVERAGE,), applies=_spares, examples=25)
+@check("secagg.average/late-dropouts", "SAG-29", "SAG-30", applies=_spares, examples=25)
 def late(draw: Any, call: Caller) -> None:
     """A round completes when users drop out before their masked input or their answer and enough others are left."""
     _judge(call, _with_dropouts(draw, call.caps, LATE))
 
 
-@check("secagg.average/advertise-dropouts", "SAG-30", "SAG-05", operations=(AVERAGE,), applies=_spares, examples=25)
+@check("secagg.average/advertise-dropouts", "SAG-30", "SAG-05", applies=_spares, examples=25)
 def advertise(draw: Any, call: Caller) -> None:
     """A round completes when users drop out before they advertise keys and enough others are left."""
     _judge(call, _with_dropouts(draw, call.caps, EARLY[:1]))
 
 
-@check("secagg.average/share-dropouts", "SAG-30", "SAG-11", operations=(AVERAGE,), applies=_spares, examples=25)
+@check("secagg.average/share-dropouts", "SAG-30", "SAG-11", applies=_spares, examples=25)
 def share(draw: Any, call: Caller) -> None:
     """A round completes when users drop out before they share their secrets and enough others are left."""
     _judge(call, _with_dropouts(draw, call.caps, EARLY[1:]))
@@ -104,16 +90,16 @@ def _compare(call: Caller, scene: Average, result: Any) -> None:
             fail(f"element {at} of the average is {number!r}; {off}", exact)
 
 
-@check("secagg.average/too-few", "SAG-18", "SAG-27", "SAG-30", operations=(AVERAGE,), examples=25)
+@check("secagg.average/too-few", "SAG-18", "SAG-27", "SAG-30", examples=25)
 def too_few(draw: Any, call: Caller) -> None:
     """A round that loses so many users in one phase that fewer than t are left fails with a rejection."""
     scene = average(draw, call.caps)
     left = draw(st.integers(0, scene.roster.t - 1))
     scene = dropping(draw, scene, scene.roster.N - left, (draw(among(ROUND_PHASES)),))
-    _refused(call, scene, TOO_FEW, f"{left} users are left and t = {scene.roster.t} are needed")
+    _refused(call, scene, reject.TOO_FEW, f"{left} users are left and t = {scene.roster.t} are needed")
 
 
-@check("secagg.average/too-few-at-last", "SAG-27", "SAG-30", operations=(AVERAGE,), applies=_spares, examples=20)
+@check("secagg.average/too-few-at-last", "SAG-27", "SAG-30", applies=_spares, examples=20)
 def too_few_at_last(draw: Any, call: Caller) -> None:
     """A round that survived early dropouts fails with a rejection if fewer than t users answer."""
     scene = average(draw, call.caps, neighbours.roster(draw, call.caps, AVERAGE, 1))
@@ -122,11 +108,14 @@ def too_few_at_last(draw: Any, call: Caller) -> None:
     early, left = draw(st.integers(1, scene.roster.spare)), draw(st.integers(0, t - 1))
     dropouts = {draw(among(EARLY)): sorted(users[:early]), "unmasking": sorted(users[early : N - left])}
     _refused(
-        call, replace(scene, drop={**scene.drop, **dropouts}), TOO_FEW, f"{left} users answer and t = {t} are needed"
+        call,
+        replace(scene, drop={**scene.drop, **dropouts}),
+        reject.TOO_FEW,
+        f"{left} users answer and t = {t} are needed",
     )
 
 
-@check("secagg.average/out-of-range", "ADP-31", "ERR-02", operations=(AVERAGE,), examples=20)
+@check("secagg.average/out-of-range", "ADP-31", "ERR-02", examples=20)
 def out_of_range(draw: Any, call: Caller) -> None:
     """An input beyond `clip` is refused, not clipped."""
     scene = average(draw, call.caps)
@@ -134,7 +123,7 @@ def out_of_range(draw: Any, call: Caller) -> None:
     _refused_input(draw, call, scene, draw(among((beyond, -beyond))))
 
 
-@check("secagg.average/not-finite", "QNT-01", "ADP-31", operations=(AVERAGE,), examples=15)
+@check("secagg.average/not-finite", "QNT-01", "ADP-31", examples=15)
 def not_finite(draw: Any, call: Caller) -> None:
     """NaN and infinities are refused."""
     scene = average(draw, call.caps)
@@ -146,7 +135,7 @@ def _refused_input(draw: Any, call: Caller, scene: Average, value: float) -> Non
     user, at = (draw(st.integers(0, size - 1)) for size in x.shape)
     x[user, at] = value
     why = f"element {at} of user {user} is {value!r}, and clip is {scene.scale.clip}"
-    _refused(call, replace(scene, x=x), NOT_FINITE | BAD_PARAM, why)
+    _refused(call, replace(scene, x=x), reject.NOT_FINITE | reject.BAD_PARAM, why)
 
 
 def _wrapping(caps: Capabilities, N: int) -> list[Scale]:
@@ -159,7 +148,7 @@ def _overflows(caps: Capabilities) -> bool:
     return any(_wrapping(caps, roster.N) for roster in neighbours.rosters(caps, AVERAGE))
 
 
-@check("secagg.average/wrap", "QNT-04", "ERR-02", operations=(AVERAGE,), applies=_overflows, examples=25)
+@check("secagg.average/wrap", "QNT-04", "ERR-02", applies=_overflows, examples=25)
 def wrap(draw: Any, call: Caller) -> None:
     """If the sum of the inputs could wrap, the round is refused or its average is still right."""
     known = neighbours.rosters(call.caps, AVERAGE)
@@ -177,10 +166,10 @@ def wrap(draw: Any, call: Caller) -> None:
     elif answer.kind == "error":
         raise CheckFailed("error", f"{AVERAGE} broke ({why}): {answer.message}", "a reject, or the right average")
     elif answer.kind == "reject":
-        call.fits(AVERAGE, answer, NOT_FINITE | BAD_PARAM, why)
+        call.fits(AVERAGE, answer, reject.NOT_FINITE | reject.BAD_PARAM, why)
 
 
-@check("secagg.average/weights", "ADP-32", operations=(AVERAGE,), examples=20)
+@check("secagg.average/weights", "ADP-32", examples=20)
 def bad_weight(draw: Any, call: Caller) -> None:
     """A weight that is not positive or is above `max_weight` is refused."""
     scene = average(draw, call.caps)
@@ -188,7 +177,7 @@ def bad_weight(draw: Any, call: Caller) -> None:
     at, wrong = place_of(draw, weights), draw(among((most + 1, 2 * most + 5, 0, -1)))
     weights[at] = wrong
     why = f"the weight of user {at} is {wrong}, and max_weight is {most}"
-    _refused(call, replace(scene, weights=tuple(weights)), NOT_FINITE | BAD_PARAM, why)
+    _refused(call, replace(scene, weights=tuple(weights)), reject.NOT_FINITE | reject.BAD_PARAM, why)
 
 
 def _scale(check_name: str, clause: str, member: str, wrong: tuple[int, ...]) -> None:
@@ -199,7 +188,7 @@ def _scale(check_name: str, clause: str, member: str, wrong: tuple[int, ...]) ->
         scene = replace(scene, x=np.zeros_like(scene.x))
         params = scene.params(**{member: draw(among(wrong))})
         rand = call.randomness(AVERAGE, scene.rand())
-        call.refused(AVERAGE, params, BAD_PARAM, f"{member} is {params[member]}", rand)
+        call.refused(AVERAGE, params, reject.BAD_PARAM, f"{member} is {params[member]}", rand)
 
 
 _scale("level", "QNT-08", "level", (0, -1))
@@ -208,7 +197,7 @@ _scale("max-weight", "ADP-33", "max_weight", (0, -1))
 _scale("modulus", "SAG-01", "R", (0, -1, 1, 2**32 + 1))
 
 
-@check("secagg.average/lengths", "SAG-14", operations=(AVERAGE,), examples=20)
+@check("secagg.average/lengths", "SAG-14", examples=20)
 def bad_lengths(draw: Any, call: Caller) -> None:
     """Inputs of different lengths are refused, and so are other numbers of inputs or weights than N."""
     scene = average(draw, call.caps)
@@ -230,14 +219,16 @@ def bad_lengths(draw: Any, call: Caller) -> None:
     if "x" in changed:
         rand = {"rounding": ["00" * (len(row) // 2) for row in changed["x"]]}
     why = f"{sorted(changed)[0]} has another length than the text demands"
-    call.refused(AVERAGE, scene.params(**changed), LENGTH | BAD_PARAM, why, call.randomness(AVERAGE, rand))
+    call.refused(
+        AVERAGE, scene.params(**changed), reject.LENGTH | reject.BAD_PARAM, why, call.randomness(AVERAGE, rand)
+    )
 
 
 def _refused(call: Caller, scene: Average, codes: frozenset[str], why: str) -> None:
     call.refused(AVERAGE, scene.params(), codes, why, call.randomness(AVERAGE, scene.rand()))
 
 
-@check("secagg.recovery/altered-share", "SAG-28", operations=(RECOVERY,), examples=25)
+@check("secagg.recovery/altered-share", "SAG-28", examples=25)
 def altered_share(draw: Any, call: Caller) -> None:
     """If one share is altered on its way to the server, the round fails with `bad_share` or its average is right."""
     scene, share = altered(draw, call.caps)
@@ -247,16 +238,16 @@ def altered_share(draw: Any, call: Caller) -> None:
     if answer.kind == "result":
         _compare(call, scene, answer.value)
     elif answer.kind == "reject":
-        call.fits(RECOVERY, answer, BAD_SHARE, why)
+        call.fits(RECOVERY, answer, reject.BAD_SHARE, why)
     else:
-        raise CheckFailed("error", f"{RECOVERY} broke ({why}): {answer.message}", {"reject": sorted(BAD_SHARE)})
+        raise CheckFailed("error", f"{RECOVERY} broke ({why}): {answer.message}", {"reject": sorted(reject.BAD_SHARE)})
 
 
 # ----------------------------------------------------------------------------------------- several operations
 
 
 def _threshold(operation: str) -> None:
-    @check(f"{operation}/threshold", "SAG-02", operations=(operation,), examples=20)
+    @check(f"{operation}/threshold", "SAG-02", examples=20)
     def threshold(draw: Any, call: Caller) -> None:
         """A threshold outside SAG-02 is refused."""
         valid = VALID[operation](draw, call.caps)
@@ -267,7 +258,7 @@ def _threshold(operation: str) -> None:
 
 
 def _degree(operation: str) -> None:
-    @check(f"{operation}/degree", "SAG-01", operations=(operation,), examples=20)
+    @check(f"{operation}/degree", "SAG-01", examples=20)
     def degree(draw: Any, call: Caller) -> None:
         """A number of neighbours for which no graph exists is refused."""
         valid = VALID[operation](draw, call.caps)
@@ -280,7 +271,7 @@ def _degree(operation: str) -> None:
 
 
 def _drop(operation: str) -> None:
-    @check(f"{operation}/drop", "ADP-16", operations=(operation,), examples=15)
+    @check(f"{operation}/drop", "ADP-16", examples=15)
     def drop(draw: Any, call: Caller) -> None:
         """Dropouts that name a user twice or a user outside the roster are refused."""
         valid = VALID[operation](draw, call.caps)
@@ -288,14 +279,14 @@ def _drop(operation: str) -> None:
         user = draw(among((N, 2**31 - 1, -1, 0, N - 1)))
         known = 0 <= user < N
         wrong = {phase: [] for phase in phases} | {phases[0]: [user], phases[1]: [user] if known else []}
-        codes = TWICE | TOO_FEW | OUTSIDE if known else OUTSIDE
+        codes = reject.TWICE | reject.TOO_FEW | reject.OUTSIDE if known else reject.OUTSIDE
         what = "twice" if known else f"and N is {N}"
         rand = call.randomness(operation, valid.rand)
         call.refused(operation, {**valid.params, "drop": wrong}, codes, f"drop names user {user} {what}", rand)
 
 
 def _phases(operation: str) -> None:
-    @check(f"{operation}/phases", "ADP-17", operations=(operation,), examples=10)
+    @check(f"{operation}/phases", "ADP-17", examples=10)
     def phases(draw: Any, call: Caller) -> None:
         """Dropouts with an extra or a missing phase are malformed."""
         valid = VALID[operation](draw, call.caps)
@@ -307,7 +298,7 @@ def _phases(operation: str) -> None:
             wrong[name] = []
         rand = call.randomness(operation, valid.rand)
         why = f"drop has the phases {sorted(wrong)}"
-        call.refused(operation, {**valid.params, "drop": wrong}, MALFORMED, why, rand)
+        call.refused(operation, {**valid.params, "drop": wrong}, reject.MALFORMED, why, rand)
 
 
 for _name in (AVERAGE, UNMASKING):

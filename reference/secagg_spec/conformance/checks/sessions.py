@@ -1,7 +1,5 @@
 """Checks of sessions: handles, forms, and whole rounds in which the adapter plays some parties (spec/adapter.md, 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -10,17 +8,8 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import drawn_rounds, strategies
 from secagg_spec.conformance.cases.requests import vandermonde
-from secagg_spec.conformance.checks import playing
-from secagg_spec.conformance.checks.base import (
-    BAD_RANDOMNESS,
-    LAST,
-    LENGTH,
-    MALFORMED,
-    Caller,
-    CheckFailed,
-    check,
-    fail,
-)
+from secagg_spec.conformance.checks import playing, reject
+from secagg_spec.conformance.checks.base import LAST, Caller, CheckFailed, check, fail
 from secagg_spec.conformance.checks.playing import AGAIN, FREE, NEW, SESSIONS, STEP
 from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, REMEMBERED, WITHOUT_ROUNDS
 from secagg_spec.conformance.sessions import mixed
@@ -161,7 +150,7 @@ def no_session(draw: Any, call: Caller) -> None:
         call.result(FREE, {"handle": handle})
     elif how == "refused":
         short = {"handle": handle, **params, "session": params["session"][2:]}
-        call.refused(NEW, short, LENGTH | {"bad_param"}, "the session is 15 bytes long", rand)
+        call.refused(NEW, short, reject.LENGTH | {"bad_param"}, "the session is 15 bytes long", rand)
     if free:
         call.refused(FREE, {"handle": handle}, NO_SESSION, f"no session has this handle ({how})")
     else:
@@ -216,7 +205,7 @@ def members(draw: Any, call: Caller) -> None:
         name = draw(among(sorted(holder)))
         del holder[name]
         why = f"{part or 'params'} lack {name!r}"
-    call.refused(NEW, params, MALFORMED, why, rand)
+    call.refused(NEW, params, reject.MALFORMED, why, rand)
 
 
 _WRONG: tuple[Any, ...] = (None, True, [None], 1.5)
@@ -232,7 +221,7 @@ def types(draw: Any, call: Caller) -> None:
     holder: dict[str, Any] = (params[part] if part else params) or params
     name = draw(among(sorted(holder)))
     holder[name] = draw(among(_WRONG))
-    codes = MALFORMED if name not in ("protocol", "role") else NO_SUCH
+    codes = reject.MALFORMED if name not in ("protocol", "role") else NO_SUCH
     call.refused(NEW, params, codes, f"{name} is {holder[name]!r}", rand)
 
 
@@ -245,7 +234,7 @@ def step_types(draw: Any, call: Caller) -> None:
     wrong = draw(among(({"inbox": ["0g"]}, {"inbox": "00"}, {"inbox": [7]}, {"phase": 7}, {"zq": 1}, {})))
     faulty = {**step, **wrong} if wrong else {name: step[name] for name in ("handle", "phase")}
     _open(call, handle, params, rand)
-    call.refused(STEP, faulty, MALFORMED, f"the step has {wrong or 'no inbox'}")
+    call.refused(STEP, faulty, reject.MALFORMED, f"the step has {wrong or 'no inbox'}")
     call.result(FREE, {"handle": handle})
 
 
@@ -286,7 +275,7 @@ def randomness(draw: Any, call: Caller) -> None:
     """Sampled values are refused if a name is missing or extra, or a value has the wrong length."""
     _, _, params, rand = _opening(draw, call)
     rand, why = _spoiled(draw, rand)
-    call.refused(NEW, {"handle": _handle(draw), **params}, BAD_RANDOMNESS, why, rand)
+    call.refused(NEW, {"handle": _handle(draw), **params}, reject.BAD_RANDOMNESS, why, rand)
 
 
 def _spoiled(draw: Any, rand: dict[str, Any]) -> tuple[dict[str, Any], str]:
@@ -372,7 +361,7 @@ def again_members(draw: Any, call: Caller) -> None:
         del holder[name]
         why = f"{part or 'params'} lack {name!r}"
     _open(call, handle, params, rand)
-    call.refused(AGAIN, wrong, MALFORMED, why, values)
+    call.refused(AGAIN, wrong, reject.MALFORMED, why, values)
     call.result(AGAIN, right, values)
     call.result(FREE, {"handle": handle})
 
@@ -388,7 +377,7 @@ def again_types(draw: Any, call: Caller) -> None:
     name = draw(among(sorted(holder)))
     holder[name] = draw(among(_WRONG))
     _open(call, handle, params, rand)
-    call.refused(AGAIN, wrong, MALFORMED, f"{name} is {holder[name]!r}", values)
+    call.refused(AGAIN, wrong, reject.MALFORMED, f"{name} is {holder[name]!r}", values)
     call.result(AGAIN, right, values)
     call.result(FREE, {"handle": handle})
 
@@ -400,6 +389,6 @@ def again_randomness(draw: Any, call: Caller) -> None:
     handle = _handle(draw)
     wrong, why = _spoiled(draw, values)
     _open(call, handle, params, rand)
-    call.refused(AGAIN, {"handle": handle, **later}, BAD_RANDOMNESS, why, wrong)
+    call.refused(AGAIN, {"handle": handle, **later}, reject.BAD_RANDOMNESS, why, wrong)
     call.result(AGAIN, {"handle": handle, **later}, values)
     call.result(FREE, {"handle": handle})

@@ -1,7 +1,5 @@
 """Checks of secret sharing (spec/conventions.md, section 11)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,28 +13,15 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import inserted, own_field, place_of
 from secagg_spec.conformance.cases.valid import VALID, coefficients, random_coefficients, random_secret, secret
-from secagg_spec.conformance.checks.base import (
-    BAD_PARAM,
-    BAD_RANDOMNESS,
-    BAD_SHARE,
-    LENGTH,
-    NONCANONICAL,
-    OUTSIDE,
-    TOO_FEW,
-    TWICE,
-    Caller,
-    CheckFailed,
-    check,
-    fail,
-)
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
 
 _SHARE, _BACK = "shamir.share", "shamir.reconstruct"
 _BOTH = (_SHARE, _BACK)
 _WIDTH = shamir.ELEMENT_BYTES
-SECRET_LENGTH = LENGTH | {"bad_param"}
-ALTERED = BAD_SHARE | NONCANONICAL | LENGTH | OUTSIDE | TWICE
+ALTERED = reject.BAD_SHARE | reject.NONCANONICAL | reject.LENGTH | reject.OUTSIDE | reject.TWICE
 """Codes for a share with a flipped bit: it may be malformed, or look like the share of another user."""
 _HALVES = 48
 """How many sharings of one secret are drawn when a check judges the randomness of the implementation.
@@ -123,7 +108,7 @@ def _recovered(call: Caller, params: dict[str, Any], want: bytes, what: str) -> 
 # ----------------------------------------------------------------------------------------------------- right results
 
 
-@check("shamir.share/exact", "SHM-04", "SHM-05", operations=(_SHARE,), applies=_exact)
+@check("shamir.share/exact", "SHM-04", "SHM-05", applies=_exact)
 def share_exact(draw: Any, call: Caller) -> None:
     """Each share is the value of the polynomial at its user's point."""
     valid = VALID[_SHARE](draw, call.caps)
@@ -137,7 +122,7 @@ def share_exact(draw: Any, call: Caller) -> None:
             fail(f"the share of user {user} is {mine}, must be {shamir.element_bytes(want).hex()}")
 
 
-@check("shamir.reconstruct/exact", "SHM-05", "SHM-08", operations=(_BACK,), applies=own_field)
+@check("shamir.reconstruct/exact", "SHM-05", "SHM-08", applies=own_field)
 def reconstruct_exact(draw: Any, call: Caller) -> None:
     """Shares in the text's own field reconstruct the secret."""
     params = VALID[_BACK](draw, call.caps).params
@@ -159,7 +144,7 @@ def any_shares(draw: Any, call: Caller) -> None:
 # ------------------------------------------------------------------------------------------------- what is refused
 
 
-@check("shamir.share/numbers", "SHM-01", operations=(_SHARE,), examples=20)
+@check("shamir.share/numbers", "SHM-01", examples=20)
 def share_numbers(draw: Any, call: Caller) -> None:
     """A threshold below 2 or above n is refused. More holders than the text allows are refused."""
     valid = VALID[_SHARE](draw, call.caps)
@@ -170,39 +155,39 @@ def share_numbers(draw: Any, call: Caller) -> None:
     count = max(changed.get("t", valid.params["t"]) - 1, 0)
     rand = call.randomness(_SHARE, {"coefficients": bytes(_WIDTH * (count - 1)).hex() + "01" * _WIDTH if count else ""})
     why = f"{changed} breaks 2 <= t <= n <= 2**16"
-    call.refused(_SHARE, {**valid.params, **changed}, BAD_PARAM, why, rand)
+    call.refused(_SHARE, {**valid.params, **changed}, reject.BAD_PARAM, why, rand)
 
 
-@check("shamir.reconstruct/numbers", "SHM-01", operations=(_BACK,), applies=_has_shares(), examples=15)
+@check("shamir.reconstruct/numbers", "SHM-01", applies=_has_shares(), examples=15)
 def reconstruct_numbers(draw: Any, call: Caller) -> None:
     """A threshold below 2, or above the largest number of holders, is refused."""
     t = draw(among((1, 0, -1, *((2**16 + 1,) if own_field(call.caps) else ()))))
     params = _shared(draw, call)
     users = range(len(params.shares))
-    codes = BAD_PARAM | TOO_FEW if t > 1 else BAD_PARAM
+    codes = reject.BAD_PARAM | reject.TOO_FEW if t > 1 else reject.BAD_PARAM
     call.refused(_BACK, {**params.params(users), "t": t}, codes, f"t = {t} is not in [2, 2**16]")
 
 
-@check("shamir.reconstruct/too-few", "SHM-09", operations=(_BACK,), applies=_has_shares(), examples=25)
+@check("shamir.reconstruct/too-few", "SHM-09", applies=_has_shares(), examples=25)
 def too_few(draw: Any, call: Caller) -> None:
     """Fewer than t shares are refused; in each case t - 1 are tried first, since few code bases stumble over those."""
     sharing = _shared(draw, call)
     for size in (sharing.t - 1, draw(st.integers(0, sharing.t - 1))):
         users = strategies.subset(draw, range(len(sharing.shares)), size, size)
-        call.refused(_BACK, sharing.params(users), TOO_FEW, f"{size} shares are fewer than t = {sharing.t}")
+        call.refused(_BACK, sharing.params(users), reject.TOO_FEW, f"{size} shares are fewer than t = {sharing.t}")
 
 
-@check("shamir.reconstruct/twice", "SHM-02", operations=(_BACK,), applies=_has_shares(), examples=25)
+@check("shamir.reconstruct/twice", "SHM-02", applies=_has_shares(), examples=25)
 def twice(draw: Any, call: Caller) -> None:
     """A user who appears twice is refused, whether there are enough other users or not."""
     sharing = _shared(draw, call)
     size = draw(among((sharing.t - 1, sharing.t)))
     distinct = strategies.subset(draw, range(len(sharing.shares)), size, size)
     user = draw(among(distinct))
-    call.refused(_BACK, sharing.params(inserted(draw, distinct, user)), TWICE, f"user {user} appears twice")
+    call.refused(_BACK, sharing.params(inserted(draw, distinct, user)), reject.TWICE, f"user {user} appears twice")
 
 
-@check("shamir.reconstruct/outside", "SHM-02", operations=(_BACK,), applies=_has_shares(), examples=10)
+@check("shamir.reconstruct/outside", "SHM-02", applies=_has_shares(), examples=10)
 def outside(draw: Any, call: Caller) -> None:
     """A user below 0 is refused: the point of user -1 is 0, where the secret is."""
     sharing = _shared(draw, call)
@@ -212,10 +197,10 @@ def outside(draw: Any, call: Caller) -> None:
     params["users"][at] = draw(among((-1, -2)))
     if params["users"][at] == -1 and own_field(call.caps):
         params["shares"][at] = (sharing.secret + bytes(_WIDTH - len(sharing.secret))).hex()
-    call.refused(_BACK, params, OUTSIDE, f"there is no user {params['users'][at]}")
+    call.refused(_BACK, params, reject.OUTSIDE, f"there is no user {params['users'][at]}")
 
 
-@check("shamir.reconstruct/extra", "SHM-10", operations=(_BACK,), applies=_has_shares(1), examples=30)
+@check("shamir.reconstruct/extra", "SHM-10", applies=_has_shares(1), examples=30)
 def extra(draw: Any, call: Caller) -> None:
     """With more than t shares, a share of another secret is detected."""
     sharing = _shared(draw, call, spare=1)
@@ -236,7 +221,7 @@ def extra(draw: Any, call: Caller) -> None:
         sampled = draw_coefficients(SeededSource(added.to_bytes(_WIDTH, "little"), "other"), sharing.t - 1)
         another = _by_adapter(call, {"t": sharing.t, "n": n}, other, sampled)
         params["shares"][at] = another.shares[users[at]]
-    call.refused(_BACK, params, BAD_SHARE, f"the share of user {users[at]} is not that of this secret")
+    call.refused(_BACK, params, reject.BAD_SHARE, f"the share of user {users[at]} is not that of this secret")
 
 
 def _flipped(text: str, byte: int, bit: int) -> str:
@@ -246,17 +231,17 @@ def _flipped(text: str, byte: int, bit: int) -> str:
     return data.hex()
 
 
-@check("shamir.reconstruct/too-large", "SHM-11", operations=(_BACK,), applies=own_field, examples=20)
+@check("shamir.reconstruct/too-large", "SHM-11", applies=own_field, examples=20)
 def too_large(draw: Any, call: Caller) -> None:
     """Shares that reconstruct to a number longer than 32 bytes are refused."""
     params = VALID[_BACK](draw, call.caps).params
     added = draw(among((2**256, 2**256 + 1, 2**520, shamir.PRIME - 2**256)) | st.integers(2**256, 2**520))
     moved = [(_number(text) + added) % shamir.PRIME for text in params["shares"]]
     texts = [shamir.element_bytes(value).hex() for value in moved]
-    call.refused(_BACK, {**params, "shares": texts}, BAD_SHARE, "the number at 0 has more than 32 bytes")
+    call.refused(_BACK, {**params, "shares": texts}, reject.BAD_SHARE, "the number at 0 has more than 32 bytes")
 
 
-@check("shamir.share/secret-length", "SHM-03", operations=(_SHARE,), applies=own_field, examples=10)
+@check("shamir.share/secret-length", "SHM-03", applies=own_field, examples=10)
 def secret_length(draw: Any, call: Caller) -> None:
     """A secret that is not 32 bytes long is refused."""
     valid = VALID[_SHARE](draw, call.caps)
@@ -264,10 +249,10 @@ def secret_length(draw: Any, call: Caller) -> None:
     wrong = draw(among((text[:-2], text + "00", "", text + text)))
     rand = call.randomness(_SHARE, valid.rand)
     why = f"the secret has {len(wrong) // 2} bytes"
-    call.refused(_SHARE, {**valid.params, "secret": wrong}, SECRET_LENGTH, why, rand)
+    call.refused(_SHARE, {**valid.params, "secret": wrong}, reject.KEY_LENGTH, why, rand)
 
 
-@check("shamir.share/coefficients", "SHM-06", operations=(_SHARE,), applies=_exact, examples=20)
+@check("shamir.share/coefficients", "SHM-06", applies=_exact, examples=20)
 def share_coefficients(draw: Any, call: Caller) -> None:
     """Coefficients are refused unless there are t - 1 of them, each of 66 bytes and below p."""
     valid = VALID[_SHARE](draw, call.caps)
@@ -283,11 +268,11 @@ def share_coefficients(draw: Any, call: Caller) -> None:
         "there is a byte too many": whole + "00",
     }
     why = draw(among(list(wrong)))
-    codes = NONCANONICAL if wrong[why] == exchanged else BAD_RANDOMNESS
+    codes = reject.NONCANONICAL if wrong[why] == exchanged else reject.BAD_RANDOMNESS
     call.refused(_SHARE, valid.params, codes, f"coefficients: {why}", {"coefficients": wrong[why]})
 
 
-@check("shamir.reconstruct/elements", "SHM-06", operations=(_BACK,), applies=own_field, examples=25)
+@check("shamir.reconstruct/elements", "SHM-06", applies=own_field, examples=25)
 def elements(draw: Any, call: Caller) -> None:
     """A share that is not below p, or not 66 bytes long, is refused even when it is right modulo p."""
     params = VALID[_BACK](draw, call.caps).params
@@ -295,19 +280,21 @@ def elements(draw: Any, call: Caller) -> None:
     text = params["shares"][at]
     congruent = (_number(text) + shamir.PRIME * draw(among((1, 2, 127)))).to_bytes(_WIDTH, "little").hex()
     wrong = draw(among((congruent, "ff" * _WIDTH, text + "00", text[:-2], "")))
-    codes = NONCANONICAL if len(wrong) == 2 * _WIDTH else LENGTH
+    codes = reject.NONCANONICAL if len(wrong) == 2 * _WIDTH else reject.LENGTH
     shares = [*params["shares"][:at], wrong, *params["shares"][at + 1 :]]
     call.refused(_BACK, {**params, "shares": shares}, codes, f"shares[{at}] = {wrong or 'nothing'} is no share")
 
 
-@check("shamir.reconstruct/lengths", "MOD-07", operations=(_BACK,), applies=_has_shares(), examples=10)
+@check("shamir.reconstruct/lengths", "MOD-07", applies=_has_shares(), examples=10)
 def lengths(draw: Any, call: Caller) -> None:
     """A request is refused unless it holds exactly one share for each user."""
     sharing = _shared(draw, call)
     params = sharing.params(range(len(sharing.shares)))
     shorter = draw(st.booleans())
     shares = params["shares"][:-1] if shorter else [*params["shares"], params["shares"][0]]
-    call.refused(_BACK, {**params, "shares": shares}, LENGTH, f"{len(shares)} shares of {len(params['users'])} users")
+    call.refused(
+        _BACK, {**params, "shares": shares}, reject.LENGTH, f"{len(shares)} shares of {len(params['users'])} users"
+    )
 
 
 def _cut(text: str) -> list[str]:
@@ -322,7 +309,7 @@ def not_exact(caps: Capabilities) -> bool:
     return not _exact(caps)
 
 
-@check("shamir.share/hides", "SHM-07", "SHM-12", operations=(_SHARE,), applies=not_exact, examples=3)
+@check("shamir.share/hides", "SHM-07", "SHM-12", applies=not_exact, examples=3)
 def hides(draw: Any, call: Caller) -> None:
     """No share contains the secret. Every share changes from one sharing to the next and covers the whole field."""
     numbers = strategies.sharing(draw, call.caps, _SHARE)

@@ -1,7 +1,5 @@
 """Checks at the sizes of real models: vectors of a million elements, and as many users as are declared (CNF-85)."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -56,7 +54,7 @@ def _seed(draw: Any) -> int:
 def _pairs(operation: str, clause: str, first: str, second: str, result: str, exact: str) -> None:
     prime = operation == "lightsecagg.mask"
 
-    @check(f"{operation}/size", clause, operations=(operation,), examples=1, wide=operation.startswith(WIDE))
+    @check(f"{operation}/size", clause, examples=1, wide=operation.startswith(WIDE))
     def size(draw: Any, call: Caller) -> None:
         """A million elements give what each of them gives, and ten thousand modulo a number above 2**32."""
         q, seed = max(strategies.Space(call.caps, (operation,)).moduli(prime=prime)), _seed(draw)
@@ -75,13 +73,7 @@ _pairs("field.multiply", "MOD-03", "a", "b", "value", "multiply")
 _pairs("lightsecagg.mask", "LSA-02", "update", "mask", "masked", "add")
 
 
-@check(
-    "quantizer.quantize/size",
-    "QNT-02",
-    operations=("quantizer.quantize",),
-    applies=lambda caps: bool(roundable(caps)),
-    examples=1,
-)
+@check("quantizer.quantize/size", "QNT-02", applies=lambda caps: bool(roundable(caps)), examples=1)
 def quantize(draw: Any, call: Caller) -> None:
     """A million numbers are each quantised to an integer next to it."""
     scale, seed = roundable(call.caps)[0], _seed(draw)
@@ -125,7 +117,7 @@ def code(draw: Any, call: Caller) -> None:
     _grown(call, _SHORT, ask)
 
 
-@check("secagg.sum/size", "ADP-41", operations=(SUM,), examples=1)
+@check("secagg.sum/size", "ADP-41", examples=1)
 def total(draw: Any, call: Caller) -> None:
     """The sum of updates of 100,000 elements is right, and so is that of as many users as are declared, up to 1,000."""
     seed, R = _seed(draw), max(sum_moduli(call.caps, SUM))

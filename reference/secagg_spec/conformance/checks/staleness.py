@@ -1,7 +1,5 @@
 """Checks of the weight of a late update (spec/fedbuff.md, section 2)."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping
@@ -15,7 +13,8 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import staleness as scenes
 from secagg_spec.conformance.cases.staleness import DRAWS, WEIGHT, Late
-from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, NOT_FINITE, Caller, CheckFailed, check, fail
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
 from secagg_spec.conformance.sessions.choices import among
 
 
@@ -37,7 +36,7 @@ def _described(late: Late) -> str:
     return f"the weight of a {function.kind} function with {rate}, level {late.level}, staleness {late.tau}"
 
 
-@check("staleness.weight/exact", "STL-04", "STL-06", operations=(WEIGHT,), applies=_explicit)
+@check("staleness.weight/exact", "STL-04", "STL-06", applies=_explicit)
 def exact(draw: Any, call: Caller) -> None:
     """A weight is rounded up exactly when the draw is below the exact fractional part, which no binary64 number is."""
     late = scenes.late(draw, call.caps)
@@ -46,7 +45,7 @@ def exact(draw: Any, call: Caller) -> None:
         fail(f"{_described(late)} at the draw {late.draw!r} is {got}, must be {want}", str(want))
 
 
-@check("staleness.weight/neighbours", "STL-04", "STL-05", operations=(WEIGHT,))
+@check("staleness.weight/neighbours", "STL-04", "STL-05")
 def neighbours(draw: Any, call: Caller) -> None:
     """The weight is one of the two integers next to c_g s(tau), or c_g s(tau) itself when it is an integer."""
     late = scenes.late(draw, call.caps)
@@ -55,7 +54,7 @@ def neighbours(draw: Any, call: Caller) -> None:
         fail(f"{_described(late)} is {got}", [str(weight) for weight in allowed])
 
 
-@check("staleness.weight/non-increasing", "STL-04", operations=(WEIGHT,), applies=_explicit, examples=40)
+@check("staleness.weight/non-increasing", "STL-04", applies=_explicit, examples=40)
 def non_increasing(draw: Any, call: Caller) -> None:
     """For a fixed draw, a later update never weighs more. An update that is not late has weight c_g."""
     first = scenes.late(draw, call.caps)
@@ -66,7 +65,7 @@ def non_increasing(draw: Any, call: Caller) -> None:
         fail(f"{_described(first)} and at staleness {taus} is {weights}")
 
 
-@check("staleness.weight/fraction", "STL-01", operations=(WEIGHT,), examples=25)
+@check("staleness.weight/fraction", "STL-01", examples=25)
 def fractions(draw: Any, call: Caller) -> None:
     """An exponent or a slope that is out of range or not in lowest terms is refused."""
     late = scenes.late(draw, call.caps)
@@ -77,7 +76,7 @@ def fractions(draw: Any, call: Caller) -> None:
     _refused(call, late, {"kind": kind, "numerator": p, "denominator": r, "start": 0}, f"{p}/{r} is not allowed")
 
 
-@check("staleness.weight/numbers", "STL-02", operations=(WEIGHT,), examples=25)
+@check("staleness.weight/numbers", "STL-02", examples=25)
 def numbers(draw: Any, call: Caller) -> None:
     """A level, a staleness or a start out of range is refused."""
     late = scenes.late(draw, call.caps)
@@ -88,7 +87,7 @@ def numbers(draw: Any, call: Caller) -> None:
     _refused(call, late, {**changed, **hinge}, f"{changed} is not allowed")
 
 
-@check("staleness.weight/unused", "STL-03", operations=(WEIGHT,), examples=25)
+@check("staleness.weight/unused", "STL-03", examples=25)
 def unused(draw: Any, call: Caller) -> None:
     """An unknown kind is refused, and so are numbers that the kind does not have."""
     late = scenes.late(draw, call.caps)
@@ -103,24 +102,24 @@ def unused(draw: Any, call: Caller) -> None:
     _refused(call, late, changed, f"{changed} is no staleness function")
 
 
-@check("staleness.weight/draw", "STL-07", operations=(WEIGHT,), applies=_explicit, examples=20)
+@check("staleness.weight/draw", "STL-07", applies=_explicit, examples=20)
 def draws(draw: Any, call: Caller) -> None:
     """A draw that is not a multiple of 2**-53 in [0, 1) is refused."""
     late = scenes.late(draw, call.caps)
     bad = draw(among((1.0, -1 / DRAWS, 2.0, math.nan, 0.5 / DRAWS, 2.0**-60, math.inf)))
     rand = {"rounding": pack_reals(np.array([bad]))}
-    call.refused(WEIGHT, late.params(), NOT_FINITE, f"the draw is {bad!r}", rand)
+    call.refused(WEIGHT, late.params(), reject.NOT_FINITE, f"the draw is {bad!r}", rand)
 
 
-@check("staleness.weight/draws", "MOD-07", operations=(WEIGHT,), applies=_explicit, examples=10)
+@check("staleness.weight/draws", "MOD-07", applies=_explicit, examples=10)
 def one_draw(draw: Any, call: Caller) -> None:
     """A request is refused unless it has exactly one draw."""
     late = scenes.late(draw, call.caps)
     count = draw(among((0, 2, 3)))
     rand = {"rounding": pack_reals(np.full(count, late.draw))}
-    call.refused(WEIGHT, late.params(), LENGTH, f"there are {count} draws for one weight", rand)
+    call.refused(WEIGHT, late.params(), reject.LENGTH, f"there are {count} draws for one weight", rand)
 
 
 def _refused(call: Caller, late: Late, changed: Mapping[str, Any], why: str) -> None:
     rand = call.randomness(WEIGHT, late.rand)
-    call.refused(WEIGHT, late.params(**changed), BAD_PARAM, why, rand)
+    call.refused(WEIGHT, late.params(**changed), reject.BAD_PARAM, why, rand)

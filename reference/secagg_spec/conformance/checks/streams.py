@@ -1,7 +1,5 @@
 """Checks of any generator, by relations between streams (spec/conventions.md, section 8)."""
 
-from __future__ import annotations
-
 import math
 from hashlib import sha256, shake_256
 from itertools import pairwise
@@ -15,7 +13,8 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.generators import expanded, fitted
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.valid import VALID, key
-from secagg_spec.conformance.checks.base import LENGTH, Caller, CheckFailed, check, fail, same
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, same
 from secagg_spec.conformance.checks.counting import demand_shares
 from secagg_spec.conformance.sessions.choices import among
 
@@ -57,7 +56,7 @@ def _telling(q: int) -> int:
 # ---------------------------------------------------------------------------------------------- one key, one stream
 
 
-@check("prg.expand/again", "PRG-06", operations=(_EXPAND,), examples=20, wide=True)
+@check("prg.expand/again", "PRG-06", examples=20, wide=True)
 def again(draw: Any, call: Caller) -> None:
     """A key gives the same stream when asked again, after a stream of another key."""
     params = VALID[_EXPAND](draw, call.caps).params
@@ -68,7 +67,7 @@ def again(draw: Any, call: Caller) -> None:
     same("the stream of one key, asked for twice", stream(call, q, first, n), before)
 
 
-@check("prg.expand/distinct", "PRG-05", operations=(_EXPAND,), examples=60, wide=True)
+@check("prg.expand/distinct", "PRG-05", examples=60, wide=True)
 def distinct(draw: Any, call: Caller) -> None:
     """Different keys give different streams, even when the keys are similar."""
     q = draw(among(sorted(strategies.moduli(call.caps.range(_EXPAND, "q"), prime=False))[-3:]))
@@ -110,7 +109,7 @@ _HOW = {
 }
 
 
-@check("prg.expand/other-length", "PRG-02", operations=(_EXPAND,), applies=other, examples=20, wide=True)
+@check("prg.expand/other-length", "PRG-02", applies=other, examples=20, wide=True)
 def other_length(draw: Any, call: Caller) -> None:
     """A key of another length is either refused or expanded."""
     params = VALID[_EXPAND](draw, call.caps).params
@@ -120,7 +119,7 @@ def other_length(draw: Any, call: Caller) -> None:
     if answer.kind == "error":
         raise CheckFailed("error", f"a key of {len(text) // 2} bytes broke {_EXPAND}: {answer.message}")
     if answer.kind == "reject":
-        call.fits(_EXPAND, answer, LENGTH | {"bad_param"}, f"the key has {len(text) // 2} bytes")
+        call.fits(_EXPAND, answer, reject.LENGTH | {"bad_param"}, f"the key has {len(text) // 2} bytes")
 
 
 # ------------------------------------------------------------------------------------------------- uniform residues
@@ -136,7 +135,7 @@ def _many(caps: Capabilities) -> list[int]:
     return biased + [q for q in strategies.moduli(allowed, prime=False) if q > _SMALL]
 
 
-@check("prg.expand/residues", "PRG-04", operations=(_EXPAND,), applies=lambda caps: bool(_few(caps)), examples=20)
+@check("prg.expand/residues", "PRG-04", applies=lambda caps: bool(_few(caps)), examples=20)
 def residues(draw: Any, call: Caller) -> None:
     """Modulo a small number, each residue occurs, and about equally often."""
     q, drawn = draw(among(_few(call.caps))), _random_key(draw)
@@ -150,14 +149,7 @@ def _enough(q: int) -> int:
     return math.ceil((_MISSING_BITS * math.log(2) + math.log(q)) / -math.log1p(-1 / q))
 
 
-@check(
-    "prg.expand/intervals",
-    "PRG-04",
-    operations=(_EXPAND,),
-    applies=lambda caps: bool(_many(caps)),
-    examples=20,
-    wide=True,
-)
+@check("prg.expand/intervals", "PRG-04", applies=lambda caps: bool(_many(caps)), examples=20, wide=True)
 def intervals(draw: Any, call: Caller) -> None:
     """Modulo a large number, each eighth of the residues and each remainder modulo 8 is as frequent as it should be."""
     allowed = _many(call.caps)

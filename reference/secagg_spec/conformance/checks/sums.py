@@ -1,7 +1,5 @@
 """Checks of sums of integers by any protocol, and of what each party sees (spec/adapter.md, section 4)."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -19,18 +17,8 @@ from secagg_spec.conformance.cases import neighbours, sums
 from secagg_spec.conformance.cases.neighbours import COALITION, MOST_SUMMED, SUM, VIEW, bounds, sum_moduli, sum_rosters
 from secagg_spec.conformance.cases.requests import place_of
 from secagg_spec.conformance.cases.sums import Sum
-from secagg_spec.conformance.checks.base import (
-    BAD_PARAM,
-    LENGTH,
-    NONCANONICAL,
-    OUTSIDE,
-    TOO_FEW,
-    TWICE,
-    Caller,
-    CheckFailed,
-    check,
-    fail,
-)
+from secagg_spec.conformance.checks import reject
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
 from secagg_spec.conformance.checks.outside_hiding import Hidden, demand_hidden
 from secagg_spec.conformance.checks.outside_probes import leaked
 from secagg_spec.conformance.outside.leaks import Leak, details
@@ -38,7 +26,7 @@ from secagg_spec.conformance.sdk.secagg_adapter import SUM_PHASES, Reject, eleme
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.privacy.howell import Row, RowModule
 
-_WRONG = BAD_PARAM | TOO_FEW | LENGTH | NONCANONICAL | OUTSIDE | TWICE
+_WRONG = reject.BAD_PARAM | reject.TOO_FEW | reject.LENGTH | reject.NONCANONICAL | reject.OUTSIDE | reject.TWICE
 _BITS = 60
 """No false alarm but with a probability of 2**-60: so many more rounds are played than there are unknowns."""
 _COLUMNS = 200
@@ -55,7 +43,7 @@ def _spares(caps: Capabilities) -> bool:
     return bool(sum_rosters(caps, SUM, 1))
 
 
-@check("secagg.sum/exact", "ADP-41", operations=(SUM,), examples=40)
+@check("secagg.sum/exact", "ADP-41", examples=40)
 def exact(draw: Any, call: Caller) -> None:
     """A round without dropouts gives the sum over all users."""
     judge_sum(call, sums.drawn(draw, call.caps))
@@ -88,21 +76,21 @@ def judge_sum(call: Caller, given: Sum) -> None:
 def _elements(R: int, text: Any, what: str) -> list[int]:
     try:
         return unpack(text, element_bytes(R))
-    except Reject as reject:
-        raise CheckFailed("protocol", f"{what}: {reject}") from None
+    except Reject as refusal:
+        raise CheckFailed("protocol", f"{what}: {refusal}") from None
 
 
-@check("secagg.sum/too-few", "ADP-45", operations=(SUM,), examples=25)
+@check("secagg.sum/too-few", "ADP-45", examples=25)
 def too_few(draw: Any, call: Caller) -> None:
     """A round in which fewer than t users are left fails with a rejection."""
     given = sums.drawn(draw, call.caps)
     left = draw(st.integers(0, given.t - 1))
     given = sums.dropping(draw, given, given.N - left, (draw(among(SUM_PHASES)),))
     are = counted(left, "user is", "users are")
-    call.refused(SUM, given.params(), TOO_FEW, f"{are} left and t = {given.t} are needed")
+    call.refused(SUM, given.params(), reject.TOO_FEW, f"{are} left and t = {given.t} are needed")
 
 
-@check("secagg.sum/wrong", "ADP-42", operations=(SUM,), examples=10)
+@check("secagg.sum/wrong", "ADP-42", examples=10)
 def wrong(draw: Any, call: Caller) -> None:
     """A modulus, a number of users or a threshold that the text forbids is refused, and so are wrong updates."""
     given = sums.drawn(draw, call.caps)
@@ -136,7 +124,7 @@ def _played(call: Caller) -> Iterator[int]:
         yield number
 
 
-@check("secagg.sum/rounds", "ADP-41", "ADP-03", operations=(SUM,), examples=1)
+@check("secagg.sum/rounds", "ADP-41", "ADP-03", examples=1)
 def rounds(draw: Any, call: Caller) -> None:
     """In hundreds of rounds of one process each sum is right."""
     (N, t), moduli = min(sum_rosters(call.caps, SUM)), sum_moduli(call.caps, SUM)
@@ -152,7 +140,7 @@ def rounds(draw: Any, call: Caller) -> None:
     call.transcript.clear()
 
 
-@check("secagg.view/viewer", "ADP-42", operations=(VIEW,), examples=10)
+@check("secagg.view/viewer", "ADP-42", examples=10)
 def viewer(draw: Any, call: Caller) -> None:
     """A viewer that is not in the round, or drops out of it, is refused."""
     given, gone = sums.drawn(draw, call.caps, VIEW), draw(st.booleans())
@@ -312,7 +300,9 @@ def _contrast(watching: _Watching, seed: int, looks: int) -> None:
         return [*(part[:size].ljust(size, b"\0") for part, size in zip(parts, sizes, strict=False)), shape]
 
     shown = [*names, "the lengths of all parts"]
-    demand_hidden(watching.call, Hidden(VIEW, len(given.updates[0]), shown, seen, (), look=_LOOK, looks=looks), seed)
+    apart = f"the upload of user {first} from that of user {second}"
+    hidden = Hidden(VIEW, len(given.updates[0]), shown, seen, (), look=_LOOK, looks=looks, apart=apart)
+    demand_hidden(watching.call, hidden, seed)
 
 
 @check("privacy/secagg.view/rounds", "ADP-46", operations=(VIEW,), examples=1)
@@ -347,7 +337,7 @@ def reused(draw: Any, call: Caller) -> None:
 # ----------------------------------------------------------------------------------------- what a coalition sees
 
 
-@check("secagg.coalition/viewers", "ADP-47", operations=(COALITION,), examples=10)
+@check("secagg.coalition/viewers", "ADP-47", examples=10)
 def viewers(draw: Any, call: Caller) -> None:
     """A coalition that is empty, too large, out of order, or not in the round is refused, and so is a wrong T."""
     given, T, joined = sums.together(draw, call.caps)

@@ -6,8 +6,6 @@ adapter protocol can show a mutant, the mutant names the test that kills it (`Mu
 `conformance.mutation.pytest_plugin` runs pytest on it.
 """
 
-from __future__ import annotations
-
 import difflib
 import tomllib
 from collections.abc import Iterator

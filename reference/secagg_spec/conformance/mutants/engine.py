@@ -18,8 +18,6 @@ one thread nest; another thread waits until they are undone. A forked process ke
 forked. Values that the library computed from a function at import stay unchanged.
 """
 
-from __future__ import annotations
-
 import ast
 import difflib
 import enum

@@ -1,7 +1,5 @@
 """How mutants are classified: the part of the text that each breaks, its effect, and the origin of the idea."""
 
-from __future__ import annotations
-
 PROTOCOLS = {
     **dict.fromkeys(
         ("MOD", "MDS", "QNT", "MSG", "RND", "ERR", "PRG", "KEY", "SEA", "SHM", "SIG", "MSK", "SES"),

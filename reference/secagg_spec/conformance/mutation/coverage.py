@@ -4,8 +4,6 @@ The count is a lower bound. `kills` stores a few vectors or cases for each mutan
 within the declaration and the run uses it. Other cases of the run may kill further mutants.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

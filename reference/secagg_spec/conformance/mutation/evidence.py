@@ -4,8 +4,6 @@ A mutant is tried with the vectors that are meant to kill it, and with some of t
 profiled run of each vector shows which functions it calls.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import json

@@ -3,8 +3,6 @@
 `evidence` creates the table and verifies its evidence; `coverage` uses it to say what a run would notice.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

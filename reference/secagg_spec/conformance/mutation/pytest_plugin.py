@@ -3,8 +3,6 @@
 The test that kills the mutant must then fail (exit status 1). The run stops at the first failure without shrinking it.
 """
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from typing import Any
 

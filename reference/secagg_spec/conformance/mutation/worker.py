@@ -6,8 +6,6 @@ the process loads the module of each test before it forks. With ``--bare`` it lo
 third-party libraries: then modules that call the function while they are imported see the mutant too.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import os

@@ -14,8 +14,6 @@ occurs in n       (1 - k/q)^n
 Source: spec/conformance.md, section 5.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from fractions import Fraction

@@ -13,8 +13,6 @@ at most 2^(m + 1 - K).
 Source: spec/conformance.md, section 5.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ Draws are uniform, so a coalition learns the functionals wA and nothing else, bo
 (docs/explanation/privacy-verdicts.md). A list of allowed functionals says what the coalition may learn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice

@@ -4,8 +4,6 @@
 of secret sharing has 521 bits; therefore numbers are Python integers, and fewer points are compared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -4,8 +4,6 @@ If an implementation truncates a seed to the 32 bits that many generators take, 
 that agree in these bits show it at once. Other truncations need many draws (`chance`).
 """
 
-from __future__ import annotations
-
 from hashlib import sha256
 from itertools import chain
 

@@ -22,8 +22,6 @@ direction.
 Source: spec/conformance.md, CNF-65.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -6,8 +6,6 @@ updates of all users (the secrets) and the random draws of all users.
 Source: spec/lightsecagg.md, LSA-02, LSA-08; `secagg_spec.privacy.lightsecagg` does the same for the reference alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias

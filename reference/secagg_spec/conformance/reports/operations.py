@@ -15,7 +15,7 @@ from typing import Any
 
 from secagg_spec import resources
 from secagg_spec.conformance.adapter import declared
-from secagg_spec.conformance.adapter.capabilities import ranged
+from secagg_spec.conformance.adapter.capabilities import ranged, rawable
 from secagg_spec.conformance.adapter.codes import ALL_CODES
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.sdk.secagg_adapter import (
@@ -165,13 +165,19 @@ def _request(operation: str) -> Schema:
         found["anyOf"] = list(_parties(operation.partition(".")[2]))
     elif operation in DRAWING:
         found["properties"]["rand"] = _rand(operation, drawn) if drawn else _object(seed=_ref("seed"))
+    if rawable(operation):
+        found["properties"]["raw"] = {"const": True}
     return found
 
 
 def _result(operation: str) -> Schema:
     if operation == "session.step":
         return _ref("outbox")
-    return _object(**{name: _schema(_written(operation, type)) for name, type in RESULTS[operation].items()})
+    found = _object(**{name: _schema(_written(operation, type)) for name, type in RESULTS[operation].items()})
+    raw = {name: _schema(type.replace("vector", "[decimal]")) for name, type in rawable(operation).items()}
+    if raw:
+        found["properties"]["raw"] = {"type": "object", "properties": raw, "additionalProperties": False}
+    return found
 
 
 def _answer() -> Schema:
@@ -212,9 +218,10 @@ def _named(when: str) -> list[str]:
 def document() -> Schema:
     """Return the file: a JSON Schema of one request, with a definition for each form, request, result, and the answer.
 
-    `operations` says of each operation, by name: the parameters that may have a range, the words of the text for what
-    it takes, draws and returns, and the clauses that the checks which call it decide. `refusals` has, for each kind of
-    broken rule, its clauses and the codes that fit; where a rule has a qualifier, `when` says it.
+    `operations` says of each operation, by name: the parameters that may have a range, the members of its result that
+    may be given raw, the words of the text for what it takes, draws and returns, and the clauses that the checks which
+    call it decide. `refusals` has, for each kind of broken rule, its clauses and the codes that fit; where a rule has a
+    qualifier, `when` says it.
     """
     words = _described()
     requests = {f"{name}.request": _request(name) for name in OPERATIONS}
@@ -222,6 +229,7 @@ def document() -> Schema:
     about = {
         name: {
             "ranged": list(ranged(name)),
+            "raw": list(rawable(name)),
             "says": dict(words[name]),
             "clauses": _clauses(name),
         }

@@ -15,6 +15,7 @@ from secagg_spec import __version__, system
 from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities
 from secagg_spec.conformance.adapter.plain import KEPT, MESSAGE, Room, clip, counted, fit_for_json, pasted, shown
 from secagg_spec.conformance.adapter.wire import RawLine, Request, quoted, unpack
+from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.mutation.coverage import Reach
 from secagg_spec.conformance.reports.findings import Finding, findings
 from secagg_spec.conformance.running import chart, suite
@@ -150,10 +151,14 @@ def _counted(number: int, one: str, many: str = "") -> str:
 
 
 def clause_cells(report: TargetReport) -> dict[str, str]:
-    """Return the mark of each clause: the worst of its checks, followed by "+" if one of them is composed."""
+    """Return the mark of each clause: the worst of its checks, followed by "+" if one of them is composed.
+
+    A failure counts for the clauses that it breaks, where it names them.
+    """
     checks: dict[str, list[Judged]] = {}
     for judged in report.judged:
-        for clause in judged.outcome.check.clauses:
+        failure = judged.outcome.failure
+        for clause in (failure.clauses if failure else ()) or judged.outcome.check.clauses:
             checks.setdefault(clause, []).append(judged)
     return {clause: _cell(report, found) for clause, found in checks.items()}
 
@@ -235,8 +240,8 @@ def summary(report: TargetReport) -> str:
     cases = sum(judged.outcome.cases for judged in report.judged)
     power = f"\n  mutation score: with what it declares, {report.power}" if report.power else ""
     left_out = "".join(f"\n  not judged: {shown(one)}" for one in (report.caps.left_out if report.caps else ()))
-    made = [name for name in report.caps.operations if report.caps.composed(name)] if report.caps else []
-    whose = "what passes or fails there may be the adapter's own; let it return the library's raw value to judge that"
+    made = _unprobed(report, report.caps.operations) if report.caps else []
+    whose = "what passes or fails there may be the adapter's own; let it give raw values to judge that"
     composed = f"\n  composed by the adapter: {listed(made)}; {whose}" if made else ""
     return f"{report.name} ({report.title}): {', '.join(parts)}; {counted(cases, 'case')}{left_out}{composed}{power}"
 
@@ -406,16 +411,35 @@ def _finding(report: TargetReport, finding: Finding) -> str:
     lines += [f"         why expected:  {reason}" for reason in reasons]
     bugs = dict.fromkeys(bug for check, failed, _ in alike if failed for bug in suspicions(check.id, failed))
     lines += [f"         suggests:      {bug}" for bug in list(bugs)[:_BUGS_TOLD]]
-    made = [name for name in outcome.check.operations if report.caps and report.caps.composed(name)]
-    if made:
-        whose = f"the adapter composes {listed(made)}: call the library alone with these values to find out"
-        lines.append(f"         whose fault:   {whose}")
+    whose = _whose(report, outcome.check, failure)
+    lines += [f"         whose fault:   {whose}"] if whose else []
     if outcome.check.id in report.repros:
         lines.append(f"         replay:        {report.replay(outcome.check.id)}")
     if others:
         said = f"the same in {counted(len(others), 'further check')}: "
         lines.append(f"         {said}{listed([one.outcome.check.id for one in others], _CHECKS_TOLD)}")
     return "\n".join(lines)
+
+
+def _unprobed(report: TargetReport, operations: Iterable[str]) -> list[str]:
+    """Return the operations that the adapter composes without giving raw values."""
+    caps = report.caps
+    return [name for name in operations if caps and caps.composed(name) and not caps.raw(name)]
+
+
+def _whose(report: TargetReport, check: Check, failure: Failure) -> str:
+    """Return whether a failure of composed operations is the implementation's; empty if none is composed (CNF-92)."""
+    made = _unprobed(report, check.operations)
+    if made:
+        return f"the adapter composes {listed(made)}: call the library alone with these values to find out"
+    if check.id.endswith("/raw"):
+        own = {"ADP-55", "ADP-56"}.isdisjoint(failure.clauses)
+        return "the implementation's: the adapter repairs it" if own else "the adapter's: its raw value is not one"
+    probed = [name for name in check.operations if report.caps and report.caps.raw(name)]
+    passed = {one.outcome.check.id for one in report.judged if one.outcome.verdict == "pass"}
+    if not probed or not passed.issuperset(f"{name}/raw" for name in probed):
+        return ""
+    return f"the implementation's: of {listed(probed)} the adapter repairs nothing"
 
 
 def asked_and_answered(failure: Failure) -> tuple[list[Any], list[Any]]:

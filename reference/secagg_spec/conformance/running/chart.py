@@ -1,7 +1,5 @@
 """Show a failing case as a chart of messages: each party's input, its answer, and the step at fault."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The default time limits of a run."""
 
-from __future__ import annotations
-
 from secagg_spec.conformance.adapter.connection import START_SECONDS
 
 SECONDS = 10.0

@@ -1,7 +1,5 @@
 """How the values of a case are drawn: the same ones everywhere for a seed, and sessions that checks of a run share."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress

@@ -8,8 +8,6 @@ message = "lightsecagg.mask gave"     # optional: the beginning of the message
 reason = "the released function checks nothing"
 """
 
-from __future__ import annotations
-
 import fnmatch
 import tomllib
 from collections.abc import Mapping, Sequence

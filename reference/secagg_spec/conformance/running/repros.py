@@ -1,7 +1,5 @@
 """Stored failures: write, read, refuse and replay a failing case."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -23,17 +23,7 @@ from secagg_spec.conformance.adapter.generators import NoStream
 from secagg_spec.conformance.adapter.plain import KEPT, MESSAGE, Room, clip
 from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, RawLine, Request
 from secagg_spec.conformance.cases.strategies import refuse_impossible
-from secagg_spec.conformance.checks import REGISTRY, Check
-from secagg_spec.conformance.checks.base import (
-    LAST,
-    NO_CASE,
-    NOT_EXPRESSIBLE,
-    Caller,
-    CheckFailed,
-    Declined,
-    Exchange,
-    NotExpressible,
-)
+from secagg_spec.conformance.checks import REGISTRY, Check, base
 from secagg_spec.conformance.outside import chance
 from secagg_spec.conformance.running import chart, suite
 from secagg_spec.conformance.running.drawing import Drawing, same_cases_everywhere
@@ -55,7 +45,7 @@ class Failure:
 
     verdict: str
     message: str
-    transcript: tuple[Exchange, ...]
+    transcript: tuple[base.Exchange, ...]
     expected: object = None
     repeats: bool | None = None
     """Whether it recurred in a fresh process; None if that was not tried, as where the adapter draws by itself."""
@@ -204,9 +194,9 @@ class _Run:
 
 
 @cache
-def _of_kind(verdict: str) -> type[CheckFailed]:
+def _of_kind(verdict: str) -> type[base.CheckFailed]:
     """Return an exception class for each verdict, because Hypothesis shrinks each class separately."""
-    return type("CheckFailed", (CheckFailed,), {})
+    return type("CheckFailed", (base.CheckFailed,), {})
 
 
 class _Enough(BaseException):
@@ -306,9 +296,9 @@ def run_check(connection: Connection, caps: Capabilities, check: Check, settings
         return _not_run(check, f"{settings.spent} its cases were through", met.cases)
     failure = bounded(_with_others(_confirmed(connection, caps, met), met))
     if not met.asked or (met.without_stream == met.cases and failure is None):
-        return Outcome(check, "unsupported", note=NO_CASE)
+        return Outcome(check, "unsupported", note=base.NO_CASE)
     if met.inexpressible == met.cases and failure is None:
-        return Outcome(check, "unsupported", note=NOT_EXPRESSIBLE, inexpressible=met.inexpressible)
+        return Outcome(check, "unsupported", note=base.NOT_EXPRESSIBLE, inexpressible=met.inexpressible)
     if check.fixed and met.declined:
         return Outcome(check, "unsupported", note=suite.OUTSIDE)
     return Outcome(
@@ -350,7 +340,7 @@ def _search(
 ) -> None:
     """Let Hypothesis draw cases and shrink the first failure; `met.last` is then the smallest one."""
     if check.fixed:
-        with suppress(CheckFailed, _Enough):
+        with suppress(base.CheckFailed, _Enough):
             _case(connection, caps, check, settings, met, Drawing(_draw_nothing))
         return
     phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
@@ -396,7 +386,7 @@ def _draw_cases(
     try:
         with same_cases_everywhere():
             chosen(given)()
-    except (CheckFailed, _Enough):
+    except (base.CheckFailed, _Enough):
         pass
     except (Flaky, BaseExceptionGroup) as group:
         if met.last is None and met.unusable is None and not (met.cut or met.short):
@@ -423,19 +413,19 @@ def _case(
         raise _Enough
     met.cases += 1
     until = min(settings.deadline, settings.shares.get(check.id, math.inf))
-    caller = Caller(connection, caps, cases=settings.cases, shuffles=not check.fixed, until=until)
+    caller = base.Caller(connection, caps, cases=settings.cases, shuffles=not check.fixed, until=until)
     try:
         check.judge(drawing, caller)
-    except NotExpressible:
+    except base.NotExpressible:
         met.inexpressible += 1
         return
-    except Declined:
+    except base.Declined:
         met.declined = True
         return
     except NoStream:
         met.without_stream += 1
         return
-    except CheckFailed as failed:
+    except base.CheckFailed as failed:
         _note(connection, met, failed, _failure(failed, caller, drawing.draws))
         settings.found(check, _failure(failed, caller, drawing.draws))
         met.choices = drawing.choices
@@ -453,7 +443,7 @@ def _case(
         met.limits |= dict.fromkeys(caller.limits)
 
 
-def _note(connection: Connection, met: _Run, failed: CheckFailed, failure: Failure) -> None:
+def _note(connection: Connection, met: _Run, failed: base.CheckFailed, failure: Failure) -> None:
     """Record a failure in `met`."""
     met.first_failure = met.first_failure or met.cases
     met.most_asked = min(met.most_asked, met.asked + _MOST_SHRINKING)
@@ -465,7 +455,7 @@ def _note(connection: Connection, met: _Run, failed: CheckFailed, failure: Failu
     connection.expect_hang(failed.verdict == "timeout")
 
 
-def _failure(failed: CheckFailed, caller: Caller, draws: list[object]) -> Failure:
+def _failure(failed: base.CheckFailed, caller: base.Caller, draws: list[object]) -> Failure:
     return Failure(
         failed.verdict,
         str(failed),
@@ -477,20 +467,20 @@ def _failure(failed: CheckFailed, caller: Caller, draws: list[object]) -> Failur
     )
 
 
-def _place(step: int | None, transcript: Sequence[Exchange]) -> chart.Place | None:
+def _place(step: int | None, transcript: Sequence[base.Exchange]) -> chart.Place | None:
     """Return the place in the transcript of a step that a check found at fault."""
     exchanges = [
         (None if isinstance(e.request, RawLine) else vars(e.request), e.answer and e.answer.as_json())
         for e in transcript
     ]
-    return None if step is None or not exchanges else chart.place(exchanges, None if step == LAST else step)
+    return None if step is None or not exchanges else chart.place(exchanges, None if step == base.LAST else step)
 
 
 def bounded(failure: Failure | None) -> Failure | None:
     """Return a failure with the adapter's text cut to the limits of a report; the last answer has priority (CNF-71)."""
     if failure is None:
         return None
-    room, kept = Room(KEPT), list[Exchange]()
+    room, kept = Room(KEPT), list[base.Exchange]()
     for exchange in reversed(failure.transcript):
         said = exchange.answer
         fit = said and replace(

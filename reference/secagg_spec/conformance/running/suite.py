@@ -1,7 +1,5 @@
 """The checks of a run: each test vector as a check, and the checks that draw cases."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache

@@ -15,6 +15,7 @@ A handler receives the members of ``params`` by name and, if its operation takes
 which an adapter that draws itself (the grade ``none``) may leave out.
 Their form has already been checked: types, hex digits, decimal digits. The implementation must refuse the rest.
 The handler returns the members of ``result`` or raises `Reject`; any other exception becomes an ``error``.
+If it repairs what the implementation gives, it returns `repaired` of both, and its operation is declared with ``raw``.
 Text that the implementation prints goes to standard error.
 
 Source: spec/adapter.md.
@@ -224,6 +225,33 @@ class Unsupported(Exception):
     """These parameters are outside the adapter's declaration."""
 
 
+class _Repaired(str):
+    """The text of a value that an adapter repaired; `raw` is what the implementation gave."""
+
+    __slots__ = ("raw",)
+    raw: Any
+
+
+def repaired(answer: str, raw: Sequence[int] | bytes) -> str:
+    """Return a vector or bytes as hex digits, for a result, together with what the implementation gave for it.
+
+    `answer` is the value after the adapter reduced it, cut it or filled it up; `raw` are the numbers, or the bytes,
+    before. They may be of any size and number, and may not need a repair.
+    """
+    text = _Repaired(answer)
+    text.raw = raw.hex() if isinstance(raw, bytes) else [str(int(number)) for number in raw]
+    return text
+
+
+def _raw(name: str, value: Any) -> Any:
+    """Return what the implementation gave for a member of a result."""
+    if isinstance(value, list):
+        return [_raw(name, entry) for entry in value]
+    if not isinstance(value, _Repaired):
+        raise TypeError(f"{name} is declared as raw: return repaired(...) of its answer and of what was repaired")
+    return value.raw
+
+
 class Adapter:
     """The operations of one implementation, and the loop that answers requests.
 
@@ -261,7 +289,8 @@ class Adapter:
     def operation(self, name: str, **declaration: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare an operation; `declaration` may hold ``ranges``, ``parameter_sets``, ``randomness``, ``composed``.
 
-        The declaration of ``session.new`` has ``parties``, a list of names from `PARTIES`.
+        It may hold ``raw``: the members of the result that the handler makes by `repaired`. The declaration of
+        ``session.new`` has ``parties``, a list of names from `PARTIES`.
         """
         if name not in OPERATIONS:
             raise ValueError(f"{name!r} is not an operation of the adapter protocol: {', '.join(OPERATIONS)}")
@@ -293,7 +322,12 @@ class Adapter:
             return self.hello
         if request["op"] not in self._handlers:
             raise Unsupported
+        listed = self.hello["operations"][request["op"]].get("raw", [])
+        if "raw" in request and (request["raw"] is not True or not listed):
+            raise Reject("malformed", "raw is true, where the operation declares raw values")
         result = dict(self._handlers[request["op"]](**self._arguments(request["op"], request)))
+        if "raw" in request:
+            result["raw"] = {name: _raw(name, result[name]) for name in listed}
         self._note_sessions(request["op"], request["params"])
         return result
 
@@ -366,7 +400,7 @@ def is_request(value: Any) -> bool:
 
 def check_members(request: dict[str, Any]) -> None:
     """Refuse a request with unknown or missing members, besides ``id``, or with members of the wrong type."""
-    unknown = sorted(set(request) - {"id", "op", "params", "rand"})
+    unknown = sorted(set(request) - {"id", "op", "params", "rand", "raw"})
     if unknown:
         raise Reject("malformed", f"a request has no member {unknown[0]!r}")
     if not isinstance(request.get("op"), str):

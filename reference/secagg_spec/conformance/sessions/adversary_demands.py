@@ -1,7 +1,5 @@
 """The requirements on an adapter's party in a round in which the network is the adversary."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from secagg_spec.conformance.adapter.codes import ALL_CODES, reject_code

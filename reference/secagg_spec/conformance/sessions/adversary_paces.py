@@ -1,7 +1,5 @@
 """How the honest parties of a round proceed: who takes which row of the table next, and on which letters."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

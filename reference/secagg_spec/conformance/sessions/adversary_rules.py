@@ -4,8 +4,6 @@ A rule looks at the reference's parties and their messages, never at an adapter'
 values, the rule looks at the round that runs alongside.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType

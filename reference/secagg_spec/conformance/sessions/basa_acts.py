@@ -3,8 +3,6 @@
 Nothing is drawn here, so mutants start quickly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache

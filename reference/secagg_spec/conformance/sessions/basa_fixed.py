@@ -1,7 +1,5 @@
 """Fully fixed sessions of BASA: the acts are given, and all bytes come from one function."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Epochs of BASA, their uploads and boxes, in the form of requests; nothing is drawn here."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

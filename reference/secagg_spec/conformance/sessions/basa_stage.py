@@ -5,8 +5,6 @@ the authority settled as accepted, with the weights that their users announced. 
 the keys of each epoch and, if the reference plays the authority and can open boxes, all seeds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

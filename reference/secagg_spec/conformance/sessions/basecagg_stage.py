@@ -5,8 +5,6 @@ that the reference played can therefore be replayed by other implementations, wh
 that an adapter plays has a shadow, as in `mixed`, and the first difference is located in the same way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field

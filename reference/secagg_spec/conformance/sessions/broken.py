@@ -5,8 +5,6 @@ message that the network made is also tested with the honest ones, and with a ma
 earlier, it is tested in that earlier state. An unaltered message may break a rule too, if its sender was misled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,9 +1,7 @@
-"""What is made once for many cases: strategies that draw one of some options, and sessions that cases share.
+"""What a case is drawn from: strategies made once that draw one of some options, and sessions that cases share.
 
 Hypothesis takes more time to make such a strategy than to draw from it, and a session takes a whole round.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
@@ -29,6 +27,23 @@ def among(options: Iterable[X]) -> st.SearchStrategy[X]:
         return _kept(given, tuple(map(type, given)))
     except TypeError:
         return st.sampled_from(given)
+
+
+class NoCase(Exception):
+    """The drawn session does not allow what the check is about, so there is nothing to ask."""
+
+
+def only_if(holds: object) -> None:
+    """End a case in which something does not hold."""
+    if not holds:
+        raise NoCase
+
+
+def any_of(draw: Any, options: Iterable[X]) -> X:
+    """Draw one of some options; without one, the case ends."""
+    given = tuple(options)
+    only_if(given)
+    return draw(among(given))  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=_KEPT)

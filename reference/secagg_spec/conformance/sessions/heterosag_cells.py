@@ -1,7 +1,5 @@
 """Masked segments of HeteroSAg, in the form of requests; nothing is drawn here."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The numbers of a session of HeteroSAg in the form of a request (spec/adapter.md, section 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The inputs of every party of one round before it begins, in the form of requests (spec/adapter.md, 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """One party in a session: the steps that it is asked to take, what arrives in each, and the reference in its place."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

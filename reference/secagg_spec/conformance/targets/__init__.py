@@ -1,7 +1,5 @@
 """The implementations that the kit knows: the reference, the Node twin, and released software behind adapters."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Callable

@@ -5,8 +5,6 @@ reached. This module registers bare packages instead, so the released files insi
 Imports that a round does not need are replaced by placeholders that do nothing.
 """
 
-from __future__ import annotations
-
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping

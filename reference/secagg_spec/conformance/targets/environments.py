@@ -3,8 +3,6 @@
 They are in ``.secagg-spec/`` of the current folder, or in the folder that the variable SECAGG_SPEC_HOME names.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

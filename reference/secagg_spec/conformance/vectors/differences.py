@@ -1,7 +1,5 @@
 """Where the member of an answer first differs from that of a vector, in words."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from numpy.typing import NDArray

@@ -6,8 +6,6 @@ The entry of a step that is taken equals the answer's. The entry of a refused st
 parties to blame if a clause names them: ``{"reject": ["bad_share"], "blamed": [0, 1, 2, 3]}``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

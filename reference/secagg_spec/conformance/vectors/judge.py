@@ -1,7 +1,5 @@
 """Runs vectors against an adapter. The outcomes are fixed, so that no oracle is needed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The files in ``spec/vectors``: how they are written, read and refused, and the index of their ids."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

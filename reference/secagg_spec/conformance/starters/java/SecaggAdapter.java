@@ -576,7 +576,7 @@ public class SecaggAdapter {
             int length = java.lang.reflect.Array.getLength(value);
             ByteBuffer bytes = ByteBuffer.allocate(8 * length).order(ByteOrder.LITTLE_ENDIAN);
             if (value instanceof long[] vector) {
-                Arrays.stream(vector).forEach(element -> bytes.putInt((int) element));
+                Arrays.stream(vector).forEach(element -> bytes.putInt(element(element)));
             } else if (value instanceof double[] reals) {
                 Arrays.stream(reals).forEach(bytes::putDouble);
             } else if (value instanceof float[] reals) {
@@ -587,6 +587,13 @@ public class SecaggAdapter {
                 throw new IllegalArgumentException(value.getClass() + " has no form in a result");
             }
             return Arrays.copyOf(bytes.array(), bytes.position());
+        }
+
+        private static int element(long value) {
+            if (value < 0 || value > 0xffffffffL) {
+                throw new IllegalArgumentException("an element of a result is " + value + ", not from 0 to 2^32 - 1");
+            }
+            return (int) value;
         }
 
         private static void quote(String text, StringBuilder out) {

@@ -16,6 +16,8 @@ mds.encode             mask_encoding, of the mask as it is; with ``--lcc``, LCC_
 mds.decode             LCC_decoding_with_points at the points of mask_encoding; with ``--lcc``, LCC_decoding (composed)
 =====================  =============================================================================================
 
+Sums, products and shares of masks are given raw as well: the adapter only writes them.
+
 The modulus is ``prime_number: 2 ** 15 - 19`` from the examples of the release. The release documents no numbers of
 users. Up to 12 are declared, whose powers fit into 64 bits; with ``--large``, 24 to 40 with a threshold of at least 12.
 With ``--lcc``, only the code is declared.
@@ -32,7 +34,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 import numpy as np
 from released import VERSION, load, packed, seed
-from secagg_adapter import Adapter, Reject, pack, unpack
+from secagg_adapter import Adapter, Reject, pack, repaired, unpack
 
 PRIME = 2**15 - 19
 released = load("fedml/core/mpc/secagg.py")
@@ -55,7 +57,8 @@ def echo(data: Any) -> dict[str, Any]:
 def add(q: str, a: str, b: str) -> dict[str, Any]:
     """aggregate_models_in_finite."""
     models = [{"layer": np.array(unpack(text), dtype="int64")} for text in (a, b)]
-    return {"value": packed(released.aggregate_models_in_finite(models, int(q))["layer"])}
+    given = released.aggregate_models_in_finite(models, int(q))["layer"]
+    return {"value": repaired(packed(given), given)}
 
 
 def multiply(q: str, a: str, b: str) -> dict[str, Any]:
@@ -63,7 +66,8 @@ def multiply(q: str, a: str, b: str) -> dict[str, Any]:
     left, right = (np.array(unpack(text), dtype="int64") for text in (a, b))
     if len(left) != len(right):
         raise Reject("length_mismatch", f"{len(left)} and {len(right)} elements")
-    return {"value": packed(released.PI(pair, int(q)) for pair in zip(left, right, strict=True))}
+    given = [released.PI(pair, int(q)) for pair in zip(left, right, strict=True)]
+    return {"value": repaired(packed(given), given)}
 
 
 def share(t: int, n: int, secret: str, rand: dict[str, Any]) -> dict[str, Any]:
@@ -88,7 +92,7 @@ def encode(q: str, N: int, U: int, T: int, mask: str, rand: dict[str, Any]) -> d
     column = np.array(unpack(mask), dtype="int64").reshape(-1, 1)
     made = released.LCC_encoding(column, N, U - T, T, int(q)) if LCC else None
     rows = released.mask_encoding(len(column), N, U, T, int(q), column) if made is None else made
-    return {"shares": [packed(row) for row in rows]}
+    return {"shares": [repaired(packed(row), row.ravel()) for row in rows]}
 
 
 def decode(q: str, N: int, U: int, T: int, d: int, users: list[int], shares: list[str]) -> dict[str, Any]:
@@ -108,11 +112,11 @@ if not LCC:
     adapter.operation("shamir.reconstruct", ranges={"t": HOLDERS["t"]}, composed=True)(reconstruct)
 if not LARGE:
     CODE = {**DOCUMENTED, "ranges": {**DOCUMENTED["ranges"], "N": {"max": 12}}}
-    adapter.operation("mds.encode", **CODE)(encode)
+    adapter.operation("mds.encode", **CODE, raw=["shares"])(encode)
     adapter.operation("mds.decode", **CODE)(decode)
 if not (LARGE or LCC):
-    adapter.operation("field.add", **DOCUMENTED)(add)
-    adapter.operation("field.multiply", **DOCUMENTED)(multiply)
+    adapter.operation("field.add", **DOCUMENTED, raw=["value"])(add)
+    adapter.operation("field.multiply", **DOCUMENTED, raw=["value"])(multiply)
 
 
 if __name__ == "__main__":

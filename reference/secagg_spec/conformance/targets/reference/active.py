@@ -1,7 +1,5 @@
 """Signatures and scripts of the active profile (spec/conventions.md, section 10; spec/lightsecagg.md, section 9)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The adapter of the reference: every operation of the adapter protocol, implemented by the reference's functions."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack

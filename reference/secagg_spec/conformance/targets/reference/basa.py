@@ -1,7 +1,5 @@
 """BASA, one function at a time, by the reference (spec/basa.md, sections 4 and 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any

@@ -4,8 +4,6 @@ As in BASecAgg, a party takes its steps as often as its state allows, and its sa
 its next update ready when it asks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

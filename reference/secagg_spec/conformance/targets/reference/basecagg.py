@@ -1,7 +1,5 @@
 """BASecAgg, one function at a time, by the reference (spec/basecagg.md, sections 5 and 6)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ A party takes its steps as often as its state allows. Its sampled values therefo
 them in order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType, ModuleType

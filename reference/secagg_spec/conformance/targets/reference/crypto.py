@@ -1,7 +1,5 @@
 """Operations of the generator, of keys and of sealing, by the reference (spec/conventions.md, sections 8 and 9)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

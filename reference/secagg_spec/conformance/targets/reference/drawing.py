@@ -3,8 +3,6 @@
 `reference.build` draws nothing. The draws here are correct; a mutant replaces a draw where it is called.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from itertools import count

@@ -1,7 +1,5 @@
 """HeteroSAg, one function at a time, by the reference (spec/heterosag.md, sections 3, 4, 7 and 8)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """HeteroSAg's round by the reference: masking and unmasking of segments, and a whole round over real numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise

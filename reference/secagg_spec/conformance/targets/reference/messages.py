@@ -1,7 +1,5 @@
 """Messages in the form of requests, by the codec of the reference (spec/conventions.md, section 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

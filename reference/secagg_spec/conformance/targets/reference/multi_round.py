@@ -1,7 +1,5 @@
 """Multi-RoundSecAgg, one function at a time, by the reference (spec/multi-round.md, sections 2 to 4 and 6)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType

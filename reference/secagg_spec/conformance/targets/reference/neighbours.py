@@ -3,8 +3,6 @@
 The keys, seeds and polynomials of these rounds are drawn from a fixed seed, since no result depends on them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction

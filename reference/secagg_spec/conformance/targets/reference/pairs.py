@@ -1,7 +1,5 @@
 """Operations on pairs of users whose keys are drawn here, by the reference (spec/conventions.md, section 9)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ The helper for adapters has already checked the form of every member. If a membe
 go through `formed` first.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

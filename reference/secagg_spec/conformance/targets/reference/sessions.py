@@ -15,29 +15,12 @@ from typing import Any
 from secagg_spec.arithmetic import shamir
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, Reject
-from secagg_spec.conformance.targets.reference import basecagg_scripts, readers
-from secagg_spec.conformance.targets.reference.active import (
-    active_end,
-    active_parameters,
-    keys_of,
-    public_keys,
-    public_roster,
-)
+from secagg_spec.conformance.targets.reference import active, basecagg_scripts, readers, scripts
 from secagg_spec.conformance.targets.reference.basa_scripts import Positioned
 from secagg_spec.conformance.targets.reference.basecagg_scripts import Stamped
 from secagg_spec.conformance.targets.reference.crypto import session_parameters
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters
 from secagg_spec.conformance.targets.reference.heterosag_round import read_past
-from secagg_spec.conformance.targets.reference.scripts import (
-    Call,
-    End,
-    Party,
-    entries_of,
-    read_calls,
-    read_channel,
-    read_sampled,
-    server_end,
-)
 from secagg_spec.crypto.prg import check_key
 from secagg_spec.errors import LengthMismatch
 from secagg_spec.protocols.heterosag import round as heterosag
@@ -63,7 +46,7 @@ class Protocol:
     starts: Mapping[Role, Callable[..., Any]]
     later: Mapping[Role, Callable[..., Any]]
     sampled: Callable[[Any, Mapping[str, Any]], Randomness]
-    end: End
+    end: scripts.End
 
     @property
     def table(self) -> Table:
@@ -85,7 +68,7 @@ class Protocol:
 
 
 @dataclass(eq=False)
-class Member(Party):
+class Member(scripts.Party):
     """A party that can continue in further rounds of its session, with the same parameters."""
 
     protocol: Protocol
@@ -103,7 +86,7 @@ class Member(Party):
 
 
 def _light_user(parameters: Any, session: bytes, round: int, user: Any, channel: Any, update: Any) -> Any:
-    shown = read_channel(parameters, session.hex(), str(round), channel)
+    shown = scripts.read_channel(parameters, session.hex(), str(round), channel)
     return lightsecagg.user_start(parameters, session, round, user, readers.vector("update", update), shown)
 
 
@@ -112,29 +95,29 @@ def _light_server(parameters: Any, session: bytes, round: int) -> Any:
 
 
 def _light_user_again(state: Any, round: int, channel: Any, update: Any) -> Any:
-    shown = read_channel(state.parameters, state.session.hex(), str(round), channel)
+    shown = scripts.read_channel(state.parameters, state.session.hex(), str(round), channel)
     return lightsecagg.user_again(state, round, readers.vector("update", update), shown)
 
 
 def _active_user(
     parameters: Any, session: bytes, round: int, user: Any, update: Any, verification: Any, **keys: Any
 ) -> Any:
-    private, public = keys_of(**keys, verification=verification)
+    private, public = active.keys_of(**keys, verification=verification)
     vector = readers.vector("update", update)
     return lightsecagg_active.user_start(parameters, session, round, user, vector, private, public)
 
 
 def _active_server(parameters: Any, session: bytes, round: int, roster: Any, verification: Any) -> Any:
-    return lightsecagg_active.server_start(parameters, session, round, public_keys(roster, verification))
+    return lightsecagg_active.server_start(parameters, session, round, active.public_keys(roster, verification))
 
 
 def _active_user_again(state: Any, round: int, update: Any, verification: Any, **keys: Any) -> Any:
-    private, public = keys_of(**keys, verification=verification)
+    private, public = active.keys_of(**keys, verification=verification)
     return lightsecagg_active.user_again(state, round, readers.vector("update", update), private, public)
 
 
 def _active_server_again(state: Any, round: int, roster: Any, verification: Any) -> Any:
-    return lightsecagg_active.server_again(state, round, public_keys(roster, verification))
+    return lightsecagg_active.server_again(state, round, active.public_keys(roster, verification))
 
 
 # --------------------------------------------------------------------------------------------------------- SecAgg
@@ -177,13 +160,13 @@ def _signed_user(
 
 
 def _signed_start(agreed: Any, user: int, signing: Any, verification: Any, update: UintArray) -> Any:
-    private, roster = readers.octets("signing", signing), public_roster("verification", verification)
+    private, roster = readers.octets("signing", signing), active.public_roster("verification", verification)
     return secagg_active.user_start(agreed, user, update, private, roster)
 
 
 def _signed_server(parameters: Any, session: bytes, round: int, verification: Any) -> Any:
     agreed = secagg_active.agreed(parameters, session, round)
-    return secagg_active.server_start(agreed, public_roster("verification", verification))
+    return secagg_active.server_start(agreed, active.public_roster("verification", verification))
 
 
 def _signed_user_again(state: Any, round: int, signing: Any, verification: Any, update: Any) -> Any:
@@ -194,7 +177,7 @@ def _signed_user_again(state: Any, round: int, signing: Any, verification: Any, 
 
 def _signed_server_again(state: Any, round: int, verification: Any) -> Any:
     later: Any = secagg_active.server_again(state, round).base.round
-    return secagg_active.server_start(later, public_roster("verification", verification))
+    return secagg_active.server_start(later, active.public_roster("verification", verification))
 
 
 def _secagg_sampled(parameters: Any, rand: Mapping[str, Any]) -> Randomness:
@@ -240,16 +223,16 @@ PROTOCOLS: dict[str, Protocol | Stamped | Positioned] = {
         session_parameters,
         {Role.USER: _light_user, Role.SERVER: _light_server},
         {Role.USER: _light_user_again, Role.SERVER: lightsecagg.server_again},
-        read_sampled,
-        server_end,
+        scripts.read_sampled,
+        scripts.server_end,
     ),
     "lightsecagg-active": Protocol(
         lightsecagg_active,
-        active_parameters,
+        active.active_parameters,
         {Role.USER: _active_user, Role.SERVER: _active_server},
         {Role.USER: _active_user_again, Role.SERVER: _active_server_again},
-        read_sampled,
-        active_end,
+        scripts.read_sampled,
+        active.active_end,
     ),
     "secagg": Protocol(
         secagg,
@@ -257,7 +240,7 @@ PROTOCOLS: dict[str, Protocol | Stamped | Positioned] = {
         {Role.USER: _secagg_user, Role.SERVER: _secagg_server},
         {Role.USER: _secagg_user_again, Role.SERVER: _secagg_server_again},
         _secagg_sampled,
-        server_end,
+        scripts.server_end,
     ),
     "secagg-active": Protocol(
         secagg_active,
@@ -265,7 +248,7 @@ PROTOCOLS: dict[str, Protocol | Stamped | Positioned] = {
         {Role.USER: _signed_user, Role.SERVER: _signed_server},
         {Role.USER: _signed_user_again, Role.SERVER: _signed_server_again},
         _secagg_sampled,
-        active_end,
+        active.active_end,
     ),
     "basecagg": basecagg_scripts.SEMI_HONEST,
     "basecagg-active": basecagg_scripts.ACTIVE,
@@ -276,7 +259,7 @@ PROTOCOLS: dict[str, Protocol | Stamped | Positioned] = {
         {Role.USER: _heterosag_user, Role.SERVER: _heterosag_server},
         {Role.USER: _heterosag_user_again, Role.SERVER: _heterosag_server_again},
         _secagg_sampled,
-        server_end,
+        scripts.server_end,
     ),
 }
 assert set(PROTOCOLS) == set(NUMBERS)
@@ -289,7 +272,7 @@ assert set(PROTOCOLS) == set(NUMBERS)
 class Sessions:
     """The open sessions, by handle."""
 
-    open: dict[str, Party] = field(default_factory=dict)
+    open: dict[str, scripts.Party] = field(default_factory=dict)
 
     def new(
         self, handle: Any, protocol: Any, role: Any, numbers: Any, session: Any, round: Any, setup: Any, rand: Any
@@ -309,7 +292,7 @@ class Sessions:
         phases = [step.phase for step in party.table if step.role is party.role]
         if phase not in phases:
             raise Reject("bad_param", f"phase is {phase!r}; it must be one of {', '.join(phases)}")
-        return party.take(Call(phase, tuple(readers.octets("inbox", text) for text in inbox)))
+        return party.take(scripts.Call(phase, tuple(readers.octets("inbox", text) for text in inbox)))
 
     def again(self, handle: Any, round: Any, setup: Any, rand: Any) -> dict[str, Any]:
         """Let the party of a session continue in another round (ADP-51, SES-01)."""
@@ -324,7 +307,7 @@ class Sessions:
         del self.open[handle]
         return {}
 
-    def _found(self, handle: str) -> Party:
+    def _found(self, handle: str) -> scripts.Party:
         if handle not in self.open:
             raise Reject("bad_param", f"no session {handle!r} is open")
         return self.open[handle]
@@ -350,7 +333,7 @@ def _script(party: str, session: Any, round: Any, steps: Any, rand: Any = None, 
     setup = {name: given.pop(name) for name in PARTIES[party][0]}
     agreed = (readers.octets("session", session), readers.u32("round", round))
     opened = PROTOCOLS[protocol].open(Role(role), given, *agreed, setup, rand)
-    return {"steps": entries_of(opened, read_calls(opened.table, opened.role, steps))}
+    return {"steps": scripts.entries_of(opened, scripts.read_calls(opened.table, opened.role, steps))}
 
 
 def handler(party: str) -> Callable[..., dict[str, Any]]:

@@ -1,7 +1,5 @@
 """Operations of secret sharing, by the reference (spec/conventions.md, section 11)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

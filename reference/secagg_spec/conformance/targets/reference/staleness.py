@@ -1,7 +1,5 @@
 """The weight of a late update, by the reference (spec/fedbuff.md, section 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

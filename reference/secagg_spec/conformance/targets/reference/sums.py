@@ -1,7 +1,5 @@
 """Sums of integers by SecAgg on the complete graph, and what each party sees of them (spec/adapter.md, section 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The reference's arithmetic with moduli above 2**32, as an adapter that tests the kit (spec/adapter.md, section 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from hashlib import shake_256
 from typing import Any

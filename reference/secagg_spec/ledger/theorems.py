@@ -1,0 +1,79 @@
+"""The theorems that a prover checks, as its answers and their table have them.
+
+Source: spec/ledger.md, section 6 (CLM-17, CLM-18); proofs/formal/theorems.toml and statements.txt.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from secagg_spec import resources
+from secagg_spec.ledger.errors import BrokenFile
+
+FOLDER = "formal"
+_HEAD = re.compile(r"^([A-Z]\w*\.\w+)(?= =|\s*:)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """A theorem: what it says in words, the clauses it carries, and what the prover prints.
+
+    `statement` is what the prover prints of the theorem, and `definitions` what it prints of each definition that the
+    theorem rests on, by its name. `idealises` says what the theorem takes as ideal, and `unsaid` what it does not say.
+    """
+
+    name: str
+    says: str
+    clauses: tuple[str, ...]
+    idealises: str
+    unsaid: tuple[str, ...]
+    statement: str
+    definitions: Mapping[str, str]
+
+
+def load(proofs: Path | None = None) -> Mapping[str, Theorem]:
+    """Return the theorems by their names, such as ``Quorum.quorum``, in the order of their table.
+
+    Parameters
+    ----------
+    proofs : Path, optional
+        Folder of the proofs; without ``formal/theorems.toml`` in it there are no theorems. ``proofs`` by default.
+
+    Raises
+    ------
+    BrokenFile
+        ``statements.txt`` lacks a theorem or a definition that the table names.
+    """
+    folder = (proofs or resources.root("proofs")) / FOLDER
+    if not (folder / "theorems.toml").is_file():
+        return {}
+    table = tomllib.loads((folder / "theorems.toml").read_text(encoding="utf-8"))
+    shown = printed((folder / "statements.txt").read_text(encoding="utf-8"))
+    found = {}
+    for entry in table["theorem"]:
+        name = f"{entry['file']}.{entry['name']}"
+        for one in (name, *entry.get("definitions", ())):
+            if one not in shown:
+                raise BrokenFile(f"statements.txt: {one} is not there, and theorems.toml names it")
+        found[name] = Theorem(
+            name=name,
+            says=entry["says"],
+            clauses=tuple(entry.get("clauses", ())),
+            idealises=table["idealises"][entry["idealises"]],
+            unsaid=(*((entry["unsaid"],) if "unsaid" in entry else ()), table["unsaid"][entry["idealises"]]),
+            statement=shown[name],
+            definitions={one: shown[one] for one in entry.get("definitions", ())},
+        )
+    return found
+
+
+def printed(text: str) -> Mapping[str, str]:
+    """Return what the prover printed of each name, without its lines on implicit arguments."""
+    heads = list(_HEAD.finditer(text))
+    ends = [*(head.start() for head in heads[1:]), len(text)]
+    parts = (text[head.start() : end].partition("\nArguments ")[0] for head, end in zip(heads, ends, strict=True))
+    return {head[1]: part.strip() for head, part in zip(heads, parts, strict=True)}
