@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import re
+from pathlib import Path
 from typing import Any, Literal
 
 from mkdocs.plugins import CombinedEvent, event_priority  # type: ignore[import-not-found, unused-ignore]
@@ -19,6 +20,7 @@ _UNSEARCHED = re.compile(r'<details class="mkdocstrings-source">.*?</details>|</
 _SEARCH = 'class="md-search" data-md-component="search" role="dialog"'
 _CODE = re.compile(r"(<pre[^>]*>(?:<span></span>)?)<code>")
 _EMPTY = re.compile(r"<th(?: style=[^>]*)?></th>")
+_ROOT = Path(__file__).resolve().parents[1]
 _whole: dict[str, str] = {}
 
 
@@ -39,6 +41,15 @@ def on_startup(*, command: Literal["build", "gh-deploy", "serve"], **_: Any) -> 
     """Collect no garbage in a process that ends with the build."""
     if command != "serve":
         gc.disable()
+
+
+def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
+    """Let a page lead to the file that it was copied from, if the project has an address; made pages lead nowhere."""
+    name = page.file.src_uri
+    found = (path for path in (f"docs/{name}", name, name[:-3].upper() + ".md") if (_ROOT / path).is_file())
+    source = next(found, None)
+    page.edit_url = f"{config.repo_url.rstrip('/')}/{config.edit_uri}{source}" if config.repo_url and source else None
+    return markdown
 
 
 on_page_context = CombinedEvent(_before_search, _after_search)

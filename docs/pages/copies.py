@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from docs.pages import trust
+from docs.pages import frameworks, trust
 from docs.pages.common import CLAUSE_LINE, ROOT, TOP_PAGES, heading, mention, names, relative, site_path, write
 from docs.pages.mutants import mutation, power
 from docs.pages.threats import threat_models
@@ -71,7 +71,8 @@ def write_copies(out: Path) -> None:
             text.replace("<!-- decisions -->", decisions())
             .replace("<!-- power -->", power())
             .replace("<!-- promises -->", trust.promises())
-            .replace("<!-- mutation -->", mutation()),
+            .replace("<!-- mutation -->", mutation())
+            .replace("<!-- frameworks -->", frameworks.overview()),
         )
     shutil.copytree(ROOT / "docs" / "assets", out / "assets", dirs_exist_ok=True)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from docs.pages import versions
+from docs.pages import frameworks, versions
 from docs.pages.common import (
     REQUIREMENTS,
     ROOT,
@@ -160,8 +160,18 @@ def _requirement(clause: str, sentence: str, page: str, tables: Mapping[str, Tab
     return [
         f"### {clause}\n",
         f"{sentence} {_in_the_text(clause, REQUIREMENTS)}\n",
-        f"Decided by [{counts}](requirements/{page}#{clause.lower()}).\n",
+        f"Decided by [{counts}](requirements/{page}#{clause.lower()}). {who_fails(clause, REQUIREMENTS)}\n",
     ]
+
+
+def who_fails(clause: str, page: str) -> str:
+    """Return a sentence that says which frameworks fail a clause, each with a link to its finding."""
+    found = frameworks.failing().get(clause, {})
+    names = (
+        f"[{frameworks.words()[name]['name']}]({relative(frameworks.page(name), page)}#{one.anchor})"
+        for name, one in found.items()
+    )
+    return f"Failed by {', '.join(names)}." if found else ""
 
 
 def _withdrawn(book: History) -> Iterator[str]:
@@ -184,6 +194,8 @@ def _details(title: str, here: Mapping[str, str], tables: Mapping[str, Table]) -
     for clause, sentence in here.items():
         yield f"## {clause}\n"
         yield f"{sentence} {_in_the_text(clause, f'{FOLDER}/page.md')}\n"
+        if failed := who_fails(clause, f"{FOLDER}/page.md"):
+            yield f"{failed}\n"
         yield from _entries(clause, tables)
 
 

@@ -8,24 +8,15 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from docs.pages.common import RELEASED, ROOT, SiteError, count, escaped, mention, relative, write
-from docs.pages.markup import stacked
-from secagg_spec.conformance.adapter.plain import clip
-from secagg_spec.conformance.adapter.wire import RawLine, Request
+from docs.pages.common import RELEASED, ROOT, SiteError, escaped, mention, relative, write
+from docs.pages.frameworks import KINDS, framework, kind, page
+from docs.pages.markup import link, stacked
 from secagg_spec.conformance.reports import published, results
-from secagg_spec.conformance.reports.report import LEGEND, MARKS, describe
+from secagg_spec.conformance.reports.report import LEGEND, MARKS
 from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.errors import UsageError
 from secagg_spec.resources import clauses
 
-KINDS = {
-    "taken": ("takes what it must refuse", "an input or a message is taken that has to be refused"),
-    "wrong": ("gives a wrong value", "a value is wrong"),
-    "leaked": ("tells a secret", "somebody learns what has to stay secret"),
-    "broken": ("breaks", "the software breaks off where it has to refuse, or to go on"),
-}
-"""The kinds of failures, each as the heading of a column and in a sentence."""
-_VERDICTS = {"accepted_invalid": "taken", "wrong_value": "wrong", "leaked": "leaked"}
 SUMS = ("lightsecagg.round/sum", "secagg.average/mean", "secagg.sum/exact")
 """The checks whether a whole round gives the right sum."""
 AT = "@"
@@ -47,8 +38,6 @@ def write_released(out: Path) -> None:
         raise SiteError(str(error)) from None
     now = {name: result for name, result in known.items() if AT not in name}
     lines = [_released_head(now), _summary(now), *_matrix(now), *_releases(known), *_others(others)]
-    for result in now.values():
-        lines += _released(result)
     write(out / RELEASED, "\n".join(lines))
 
 
@@ -65,7 +54,7 @@ def _releases(known: Mapping[str, Mapping[str, Any]]) -> list[str]:
         lines += [
             f"## {name}, release by release {{ #{name}-releases }}\n",
             (
-                f"The adapter of [{name}](#{name}) also judged other releases; the columns have their versions and "
+                f"The adapter of {_linked([name])[0]} also judged other releases; the columns have their versions and "
                 "days. A finding is there at the latest since the first release that shows it, and a later one that "
                 "passes no longer has it.\n"
             ),
@@ -96,7 +85,7 @@ def _others(entries: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
     if not entries:
         return [*lines, "There is none yet.\n"]
-    heads = ["implementation", "kit", "text", "checks", "passed", *(head for head, _ in KINDS.values()), "report"]
+    heads = ["implementation", "kit", "text", "checks", "passed", *(head for _, head, _ in KINDS.values()), "report"]
     rows = [f"| {' | '.join(_entry(entry))} |" for entry in entries]
     table = [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads), *rows]
     return [*lines, '<div class="wide-matrix" markdown>\n', *table, "\n</div>\n"]
@@ -108,7 +97,7 @@ def _entry(entry: Mapping[str, Any]) -> Iterator[str]:
     yield f"`{entry['text'][:12]}`"
     kinds = Counter[str]()
     for verdict, number in entry["verdicts"].items():
-        kinds[_VERDICTS.get(verdict, "" if verdict == "pass" else "broken")] += number
+        kinds[kind({"verdict": verdict, "failure": verdict != "pass"})] += number
     yield from (str(kinds.total()), *(str(kinds[one]) for one in ("", *KINDS)))
     yield f'<a href="{escape(entry["url"])}">report</a> `{entry["sha256"]}`'
 
@@ -129,7 +118,7 @@ def in_words(known: Mapping[str, Mapping[str, Any]]) -> str:
     checks = [check for result in known.values() for check in result["checks"]]
     kinds = Counter(_kinds(checks))
     clean = [name for name, result in known.items() if not any(_kinds(result["checks"]))]
-    shown = [f"in {kinds[one]} {words}" for one, (_, words) in KINDS.items() if kinds[one]]
+    shown = [f"in {kinds[one]} {words}" for one, (*_, words) in KINDS.items() if kinds[one]]
     return (
         f"**How do real frameworks fare?** {_listed(_frameworks(known))} were asked in {len(known)} configurations. "
         f"{_passing(clean)} Of {len(checks)} checks "
@@ -149,7 +138,7 @@ def _sums(known: Mapping[str, Mapping[str, Any]]) -> str:
     return (
         f"Of these configurations {len(right) + len(wrong)} run whole rounds: the check of their sum passes with "
         f"{_listed(_linked(right)) or 'none'}, and fails with {_listed(_linked(wrong)) or 'none'}. "
-        "What else goes wrong stands below, for each."
+        "What else goes wrong, and what to do, stands on the page of each."
     )
 
 
@@ -164,16 +153,11 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def _linked(names: Iterable[str]) -> Sequence[str]:
-    return [f"[{name}](#{name})" for name in names]
+    return [f"[{name}]({relative(page(framework(name)), RELEASED)})" for name in names]
 
 
 def _kinds(checks: Iterable[Mapping[str, Any]]) -> Sequence[str]:
     return [kind(check) for check in checks]
-
-
-def kind(check: Mapping[str, Any]) -> str:
-    """Return what kind of failure a check found, nothing where it passed."""
-    return _VERDICTS.get(check["verdict"], "broken") if check["failure"] else ""
 
 
 def sums_right(result: Mapping[str, Any]) -> bool | None:
@@ -189,7 +173,7 @@ def asks_for_secrets(result: Mapping[str, Any]) -> bool:
 
 def _summary(known: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the table of targets by kinds of failures."""
-    heads = ["checks", "passed", *(head for head, _ in KINDS.values()), "sum of a round"]
+    heads = ["checks", "passed", *(head for _, head, _ in KINDS.values()), "sum of a round"]
     rows = "\n".join(_summary_row(name, result, heads) for name, result in known.items())
     return f'<div class="target-list">\n{stacked(("configuration", *heads), rows)}\n</div>\n'
 
@@ -202,7 +186,8 @@ def _summary_row(name: str, result: Mapping[str, Any], heads: Sequence[str]) -> 
         counts["leaked"] = "not asked"
     shown = (str(len(result["checks"])), str(kinds[""]), *counts.values(), sums)
     cells = (f'<td data-of="{head}">{cell}</td>' for head, cell in zip(heads, shown, strict=True))
-    about = f'<a href="#{name}">{name}</a><span class="place">{escape(TARGETS[name].about)}</span>'
+    named = link(page(framework(name)), RELEASED, name)
+    about = f'{named}<span class="place">{escape(TARGETS[name].about)}</span>'
     return f'<tr><th scope="row">{about}</th>{"".join(cells)}</tr>'
 
 
@@ -213,7 +198,7 @@ def _matrix(known: Mapping[str, Mapping[str, Any]]) -> list[str]:
         "## Clauses\n",
         f"{LEGEND.replace('   ', '; ')}\n",
         '<div class="wide-matrix" markdown>\n',
-        "| clause | " + " | ".join(f"[{name}](#{name})" for name in known) + " |",
+        "| clause | " + " | ".join(_linked(known)) + " |",
         "| --- |" + " :-: |" * len(known),
         *(
             f"| {mention(clause, RELEASED)} | "
@@ -228,47 +213,3 @@ def _matrix(known: Mapping[str, Mapping[str, Any]]) -> list[str]:
 def _mark(words: str) -> str:
     plain = words.removesuffix(" (composed)")
     return MARKS[plain] + ("+" if plain != words else "")
-
-
-def _released(result: Mapping[str, Any]) -> list[str]:
-    """Return the section of one target: what it declares, and what it fails."""
-    about, checks = result["implementation"], result["checks"]
-    failed = [check for check in checks if check["failure"]]
-    operations = [
-        f"`{name}`" + ("+" if declared.get("composed") else "") for name, declared in about["operations"].items()
-    ]
-    policy = [f"`{name}` is `{value}`" for name, value in about["policy"].items()]
-    return [
-        f"## {result['target']} {{ #{result['target']} }}\n",
-        (
-            f"{escaped(TARGETS[result['target']].about)}. Of the {len(checks)} checks and test vectors that fit what "
-            f"its adapter declares, {len(checks) - len(failed)} pass.\n"
-        ),
-        f"- version: {escaped(about['version'])}, released on {result['released']}",
-        f"- declares: {', '.join(operations)}" + (f"; {', '.join(policy)}" if policy else ""),
-        "",
-        f'??? note "{count(failed, "finding")}"',
-        *(f"    {line}".rstrip() for check in failed for line in _finding(check)),
-        "",
-    ]
-
-
-def _finding(check: Mapping[str, Any]) -> list[str]:
-    """Return one failure: its check and clauses, what happens in the smallest case, and why."""
-    failure, known = check["failure"], clauses()
-    case = describe(_request(failure["requests"][-1])) if failure["requests"] else ""
-    return [
-        "",
-        f"`{check['check']}`: {check['verdict']}",
-        "",
-        *(f"- {mention(clause, RELEASED)}: {known[clause]}" for clause in check["clauses"]),
-        f"- what happens: {escaped(clip(failure['message'], 300))}",
-        *([f"- smallest case: ``{case}``"] if case else []),
-        f"- why: {escaped(check['expected_failure'])}",
-    ]
-
-
-def _request(stored: Mapping[str, Any] | str) -> Request:
-    if isinstance(stored, str):
-        return RawLine(data=stored.encode())
-    return Request(stored["op"], stored["params"], stored.get("rand"))
