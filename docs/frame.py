@@ -16,7 +16,18 @@ from typing import Any, Literal
 
 from mkdocs.plugins import CombinedEvent, event_priority  # type: ignore[import-not-found, unused-ignore]
 
-_UNSEARCHED = re.compile(r'<details class="mkdocstrings-source">.*?</details>|</?span[^>]*>', re.DOTALL)
+_UNSEARCHED = re.compile(
+    r'<details class="(?:mkdocstrings-source|example code|decided)">.*?</details>|<(pre|script|svg)\b.*?</\1>'
+    r'|<a class="headerlink".*?</a>|<p>Decided by.*?</p>|</?(?!h[1-6]\b|p\b)[a-z][^>]*>',
+    re.DOTALL,
+)
+"""What is no text to search: sources and pictures, and all tags but those of headings and paragraphs."""
+_LEFT_OUT = ("reference/requirements/", "reference/mutants/", "reference/api/", "reference/proofs/", "changelog")
+"""Pages that no search leads to. A clause is found on the page of its protocol and among the requirements."""
+_BEGUN = ("reference/proofs/", "reference/api/", "reference/mutants", "reference/errata", "decisions/")
+"""Pages of which the search reads what stands above the first section; what follows is found elsewhere."""
+_FIRST = ("frameworks/", "tutorials/", "explanation/questions")
+"""Pages that come first where others fit as well."""
 _SEARCH = 'class="md-search" data-md-component="search" role="dialog"'
 _CODE = re.compile(r"(<pre[^>]*>(?:<span></span>)?)<code>")
 _EMPTY = re.compile(r"<th(?: style=[^>]*)?></th>")
@@ -27,7 +38,13 @@ _whole: dict[str, str] = {}
 @event_priority(100)  # type: ignore[untyped-decorator, unused-ignore]
 def _before_search(context: Any, /, page: Any, **_: Any) -> Any:
     _whole[page.url] = page.content
-    page.content = _UNSEARCHED.sub("", page.content)
+    name = page.file.src_uri
+    if name.startswith(_LEFT_OUT) and not name.endswith("/index.md"):
+        page.meta["search"] = {"exclude": True}
+    elif name.startswith(_FIRST):
+        page.meta["search"] = {"boost": 2}
+    read = page.content.partition("<h2")[0] if name.startswith(_BEGUN) else page.content
+    page.content = " ".join(_UNSEARCHED.sub(" ", read).split())
     return context
 
 
