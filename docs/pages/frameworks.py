@@ -189,7 +189,6 @@ def _page(name: str) -> Iterator[str]:
     yield f"---\ntitle: Is {said['name']} safe?\n---\n"
     yield f"# Is {said['name']}'s secure aggregation safe?\n"
     yield f"**{_one_line(said['answer'])}**\n"
-    yield from _counts(name)
     yield "## What to do\n"
     for row in said["advice"]:
         links = [*dict.fromkeys(anchors[check] for check in row["checks"])]
@@ -203,6 +202,8 @@ def _page(name: str) -> Iterator[str]:
         for one in here:
             yield from _finding(one, name)
     yield from _passes(name)
+    yield "## What was judged\n"
+    yield from _counts(name)
 
 
 def _counts(name: str) -> Iterator[str]:

@@ -1,0 +1,119 @@
+"""The pages of the frameworks: each finding once, at its own address, and no word that the results do not bear out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docs.pages import frameworks
+from docs.pages.common import ROOT, SiteError, escaped
+
+from secagg_spec.conformance.reports import results
+
+STORED = results.load(ROOT / "docs" / "results")
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """The page of each framework."""
+    out = tmp_path_factory.mktemp("pages")
+    frameworks.write_frameworks(out)
+    return {name: (out / frameworks.page(name)).read_text(encoding="utf-8") for name in frameworks.words()}
+
+
+def failures(name: str) -> list[Mapping[str, Any]]:
+    """All that fails with a framework, in any configuration and release."""
+    mine = (result for target, result in STORED.items() if re.split("[-@]", target)[0] == name)
+    return [check for result in mine for check in result["checks"] if check["failure"]]
+
+
+@pytest.mark.parametrize("name", frameworks.words())
+def test_each_failure_stands_once_with_its_reason_clauses_and_releases(name: str, pages: Mapping[str, str]) -> None:
+    page = pages[name]
+    anchors = re.findall(r"^### .* \{ #(\S+) \}$", page, re.MULTILINE)
+    assert len(set(anchors)) == len(anchors)
+    sections = re.split(r"^### ", page, flags=re.MULTILINE)[1:]
+    verdicts = {(frameworks.kind(check), check["expected_failure"]) for check in failures(name)}
+    assert len(sections) == len(verdicts)
+    for check in failures(name):
+        here = [section for section in sections if f"`{check['check']}`" in section.split("- In: ")[0]]
+        assert any(all(clause in section for clause in check["clauses"]) for section in here)
+    for result in STORED.values():
+        if re.split("[-@]", result["target"])[0] == name and any(check["failure"] for check in result["checks"]):
+            assert f"{result['implementation']['version']} ({result['released']})" in page
+    assert not re.search(r"/(?:home|root|tmp|work|usr)/", page)
+
+
+@pytest.mark.parametrize("name", frameworks.words())
+def test_gravest_findings_come_first_and_advice_covers_all_of_them(name: str, pages: Mapping[str, str]) -> None:
+    headings = [heading for heading, *_ in frameworks.KINDS.values()]
+    found = [line[3:] for line in pages[name].splitlines() if line.startswith("## ")]
+    assert [one for one in headings if one in found] == [one for one in found if one in headings]
+    advised = {check for row in frameworks.words()[name]["advice"] for check in row["checks"]}
+    grave = {check["check"] for check in failures(name) if frameworks.kind(check) in ("leaked", "wrong")}
+    assert grave <= advised
+    assert pages[name].index("## What to do") < min(pages[name].index(f"## {one}") for one in headings if one in found)
+
+
+@pytest.mark.parametrize("name", frameworks.words())
+def test_what_gives_data_away_and_is_not_public_is_summarised(name: str, pages: Mapping[str, str]) -> None:
+    """SECURITY.md promises this, and that the page says whether a finding is public."""
+    public = {check for row in frameworks.words()[name].get("public", ()) for check in row["checks"]}
+    for section in re.split(r"^### ", pages[name], flags=re.MULTILINE)[1:]:
+        assert "- Its maintainers: " in section
+    for check in failures(name):
+        message = escaped(check["failure"]["message"][:60])
+        held = check["verdict"] == "leaked" and check["check"] not in public
+        assert not held or message not in pages[name]
+
+
+def test_each_clause_leads_to_who_fails_it() -> None:
+    table = frameworks.failing()
+    failed = {clause for name in frameworks.words() for check in failures(name) for clause in check["clauses"]}
+    assert set(table) == failed
+    for clause, found in table.items():
+        assert {name for name in frameworks.words() if any(clause in one["clauses"] for one in failures(name))} == set(
+            found
+        )
+
+
+def _changed(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    said = deepcopy(dict(frameworks.words()))
+    if change == "unknown framework":
+        said["pysyft"] = {"name": "PySyft", "answer": "", "advice": []}
+    elif change == "a framework less":
+        del said["flower"]
+    else:
+        said["flower"]["advice"][0]["checks"] = ["secagg.sum/exact"]
+    monkeypatch.setattr(frameworks, "words", lambda: said)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("unknown framework", "differ in pysyft"),
+        ("a framework less", "differ in flower"),
+        ("advice on what passes", r"names the check secagg\.sum/exact, which does not fail with flower"),
+    ],
+)
+def test_words_that_the_results_do_not_bear_out_are_refused(
+    change: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _changed(monkeypatch, change)
+    with pytest.raises(SiteError, match=message):
+        frameworks.write_frameworks(tmp_path)
+
+
+@pytest.mark.slow
+def test_the_search_is_small_and_leads_to_pages_first(site: Path) -> None:
+    index = site / "search" / "search_index.json"
+    entries = json.loads(index.read_text(encoding="utf-8"))["docs"]
+    assert index.stat().st_size <= 1_500_000
+    assert not [one["location"] for one in entries if one["location"].startswith("reference/api/secagg_spec")]
+    [flower] = [one for one in entries if one["location"] == "frameworks/flower/"]
+    assert (flower["title"], flower["boost"]) == ("Is Flower safe?", 2)
