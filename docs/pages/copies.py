@@ -15,6 +15,8 @@ from docs.pages.mutants import mutation, power
 from docs.pages.threats import threat_models
 
 _LINK = re.compile(r"\[([^\[\]]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
+_PROMPTED = re.compile(r"^( *)```text\n\1\$ ", re.MULTILINE)
+"""A block that begins with a prompt: its prompts and what is printed are marked, so that nobody copies them."""
 _LITERAL = re.compile(
     r"^(?P<fence>```+|~~~+).*?^(?P=fence)|^\$\$.*?\$\$|^#+ .*?$|`[^`\n]*(?:\n[^`\n]+)?`"
     r"|!?\[[^\]\n]*\](?:\([^)\n]*\))?|<[^>\n]+>",
@@ -25,6 +27,7 @@ _LITERAL = re.compile(
 
 def convert(text: str, source: str, page: str) -> str:
     """Return the text of a page as it stands on the site."""
+    text = _PROMPTED.sub(r"\1```console\n\1$ ", text)
     text = _LINK.sub(lambda link: _moved(link, source, page), text)
     text = _between_literals(text, lambda part: names().sub(lambda hit: mention(hit.group(), page), part))
     return CLAUSE_LINE.sub(r"- [](){ #\1 tabindex=-1 aria-hidden=true }[\1](#\1){ .clause } ", text)

@@ -1,44 +1,44 @@
-"""The README says of its picture what the kit finds."""
+"""The screen that the README shows says what is stored of the frameworks."""
 
 from __future__ import annotations
 
-import json
-import re
-import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from secagg_spec.conformance import api
+from secagg_spec.commands.demo import SLOW, TARGETS
+from secagg_spec.conformance.reports import results
+from secagg_spec.conformance.reports.brief import KINDS, WORST
 
 ROOT = Path(__file__).parents[2]
-REFERENCE = [sys.executable, "-m", "secagg_spec.conformance.targets.reference"]
-PICTURE = " ".join((ROOT / "README.md").read_text(encoding="utf-8").partition("![")[2].partition("](")[0].split())
+SCREEN = (ROOT / "README.md").read_text(encoding="utf-8").split("```text\n")[1].split("```")[0].splitlines()
+STORED = results.load(ROOT / "docs" / "results")
+COLUMNS = ("leak", "sum", "input", "crash", "other")
 
 
-def shown(words: str) -> list[int]:
-    """The numbers in the words under the picture."""
-    found = re.search(words.replace("#", r"(\d+)"), PICTURE)
-    assert found, words
-    return [int(number) for number in found.groups()]
+@pytest.mark.parametrize("target", [name for name in TARGETS if name in STORED])
+def test_a_row_counts_what_is_stored(target: str) -> None:
+    about = STORED[target]["implementation"]
+    [row] = [line for line in SCREEN if line.startswith(f"{about['name']} {about['version']} ") and "%" not in line]
+    *_, passed, failed, _, leak, wrong, taken, crash, other = row.split()
+    asked = [one for one in STORED[target]["checks"] if not any(part in one["check"] for part in SLOW)]
+    kinds = Counter(KINDS.get(one["verdict"], "other") for one in asked if one["failure"])
+    assert [leak, wrong, taken, crash, other] == [str(kinds[kind] or "-") for kind in COLUMNS]
+    assert [int(passed), int(failed)] == [len(asked) - kinds.total(), kinds.total()]
 
 
-@pytest.mark.slow
-def test_the_reference_passes_as_much_as_the_readme_says() -> None:
-    report = api.judge(REFERENCE, cases=1, pattern="mds.")
-    verdicts = [str(one.outcome.verdict) for one in report.judged]
-    assert [verdicts.count("pass")] == shown("pass all # checks and vectors")
-    assert set(verdicts) == {"pass", "unsupported"}
-
-
-def test_fedml_passes_and_fails_as_much_as_the_readme_says() -> None:
-    stored = json.loads((ROOT / "docs" / "results" / "fedml.json").read_text(encoding="utf-8"))
-    judged = [one for one in stored["checks"] if "mds." in one["check"]]
-    passed = sum(one["verdict"] == "pass" for one in judged)
-    failed = [one for one in judged if one["verdict"] not in ("pass", "unsupported")]
-    assert [passed, len(failed)] == shown("passes # checks and fails #")
-    assert all(one["expected_failure"] for one in failed)
-    ((q, got),) = re.findall(r"gravest failure: with q = (\d+), .* decode to (\d+) where 0 was shared", PICTURE)
-    (gravest,) = [one["failure"] for one in failed if one["verdict"] == "wrong_value"]
-    assert gravest["message"].endswith(f"got {got}, must be 0")
-    assert f'"q": "{q}"' in json.dumps(gravest)
+def test_the_worst_findings_are_stored_under_their_clauses() -> None:
+    worst = SCREEN[SCREEN.index(f"The worst {WORST} findings") + 1 :]
+    assert len(worst) == WORST
+    for line in worst:
+        kind, _, rest = line.partition("  ")
+        who, _, why = rest.rpartition("  ")[0].strip().partition(": ")
+        found = [
+            one
+            for result in STORED.values()
+            if f"{result['implementation']['name']} {result['implementation']['version']}" == who
+            for one in result["checks"]
+            if one["failure"] and one["expected_failure"].startswith(why)
+        ]
+        assert (kind, line.split()[-1]) in {(KINDS[one["verdict"]], one["clauses"][0]) for one in found}

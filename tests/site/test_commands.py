@@ -27,12 +27,17 @@ INSTEAD: Mapping[str, str] = MappingProxyType(
         "conform --html report.html --junit report.xml -- node adapter.js": (
             f"conform -k {SMALL} --html report.html --junit report.xml -- node adapter.js"
         ),
+        "conform --brief --html report.html -- node adapter.js": (
+            f"conform --brief -k {SMALL} --html report.html -- node adapter.js"
+        ),
         "conform --jobs 2 --fuzz 2000 -k LSA-09 -- ./adapter": f"conform --jobs 2 --fuzz 20 -k {SMALL} -- ./adapter",
         "conform -- ./adapter": f"conform -k {SMALL} -- ./adapter",
         "round --server ./a --user ./b": "round -p lightsecagg --rounds 1 --server ./a --user ./b",
         "claims --verify": "claims --verify --paper multi-round --verdict refuted",
         "vectors -- ./adapter": "vectors -k LSA-02 -- ./adapter",
-        "replay repro/adapter-….jsonl -- ./adapter": "replay repro/adapter-lightsecagg-mask-exact.jsonl -- ./adapter",
+        "replay repro/adapter-….jsonl -- node adapter.js": (
+            "replay repro/adapter-lightsecagg-mask-exact.jsonl -- node adapter.js"
+        ),
         "replay repro/adapter-adversary-secagg-user.jsonl -- ./adapter": (
             "replay repro/adapter-lightsecagg-mask-exact.jsonl -- ./adapter"
         ),
