@@ -24,9 +24,6 @@ from secagg_spec.resources import PAGES
 
 _CLAUSE = re.compile(r"- \[\]\(\)\{ #([A-Z]+-\d\d)[^}]*\}")
 _ITEM = re.compile(r"(?:-|(\d+)\.) ")
-_PHASES = "| phase | role |"
-_SESSION = "4. **the log**"
-"""Where the picture of the messages stands: below the table of phases, or below the steps of a session."""
 
 
 def write(out: Path) -> None:
@@ -35,7 +32,7 @@ def write(out: Path) -> None:
     for name in PAGES:
         page = out / "spec" / name
         text = Text(page.read_text(encoding="utf-8"), name)
-        for addition in (_edition, _figure, _pictures, _differences, _excerpts, _promises):
+        for addition in (_pictures, _figure, _edition, _differences, _excerpts, _promises):
             addition(text)
         _decided(text, tables)
         _errata(text, found)
@@ -109,22 +106,24 @@ class Text:
 # What is added.
 
 
+def _opening(text: Text) -> int:
+    """Return the line of what a page begins with: of a protocol, what it does."""
+    return 2 if text.name in first_figures.FIGURES else 0
+
+
 def _edition(text: Text) -> None:
-    text.add(0, versions.edition(versions.book(), history.text(), f"spec/{text.name}").splitlines())
+    text.add(_opening(text), versions.edition(versions.book(), history.text(), f"spec/{text.name}").splitlines())
 
 
 def _figure(text: Text) -> None:
     if figure := first_figures.FIGURES.get(text.name):
-        text.add(0, figure.block(f"spec/{text.name}"))
+        text.add(_opening(text), figure.block(f"spec/{text.name}"))
 
 
 def _pictures(text: Text) -> None:
     pictures = flows(text.name)
-    found = text.starting(_PHASES) or text.starting(_SESSION)
-    if pictures and found:
-        text.add(found[0], pictures.splitlines(), inside=False)
-    elif pictures:
-        raise SiteError(f"spec/{text.name} has no place for the picture of its messages")
+    if pictures:
+        text.add(_opening(text), pictures.splitlines(), inside=False)
 
 
 def _differences(text: Text) -> None:
