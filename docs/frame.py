@@ -65,7 +65,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
     name = page.file.src_uri
     found = (path for path in (f"docs/{name}", name, name[:-3].upper() + ".md") if (_ROOT / path).is_file())
     source = next(found, None)
-    page.edit_url = f"{config.repo_url.rstrip('/')}/{config.edit_uri}{source}" if config.repo_url and source else None
+    page.edit_url = f"{config.repo_url.rstrip('/')}/edit/main/{source}" if config.repo_url and source else None
     return markdown
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -117,3 +118,22 @@ def test_the_search_is_small_and_leads_to_pages_first(site: Path) -> None:
     assert not [one["location"] for one in entries if one["location"].startswith("reference/api/secagg_spec")]
     [flower] = [one for one in entries if one["location"] == "frameworks/flower/"]
     assert (flower["title"], flower["boost"]) == ("Is Flower safe?", 2)
+
+
+@pytest.mark.parametrize(
+    ("page", "source"),
+    [
+        ("index.md", "docs/index.md"),
+        ("spec/secagg.md", "spec/secagg.md"),
+        ("changelog.md", "CHANGELOG.md"),
+        ("reference/errata.md", None),
+    ],
+)
+@pytest.mark.parametrize("address", ["", "https://example.org/x/"])
+def test_a_page_leads_to_its_source_where_the_project_has_an_address(
+    page: str, source: str | None, address: str
+) -> None:
+    frame = pytest.importorskip("docs.frame")
+    shown = SimpleNamespace(file=SimpleNamespace(src_uri=page), edit_url="before")
+    assert frame.on_page_markdown("text", page=shown, config=SimpleNamespace(repo_url=address)) == "text"
+    assert shown.edit_url == (f"https://example.org/x/edit/main/{source}" if address and source else None)
