@@ -281,7 +281,7 @@ def endurance() -> Sheet:
         "How many users may go: they go in an order that is bad for the protocol where the order matters (the smallest "
         "group first in HeteroSAg, one of each batch in Multi-RoundSecAgg, a fixed one on the graph of SecAgg+). "
         "Where fewer can go than the parameters say, those that go leave a group too small, or break up batches. "
-        "In BASA those that go time out with their keys. Users that are always together cannot be told apart by any "
+        "In BASA those that go time out with their keys. Users that are always together cannot be distinguished by any "
         "number of such sums; where this is 1, it depends on who is chosen whether "
         f"[models come out of many sums]({relative('explanation/reconstruction.md', PAGE)})."
     )
