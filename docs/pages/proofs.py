@@ -21,6 +21,9 @@ TESTS = ROOT / "tests" / "proofs" / "test_proofs.py"
 _CODE = re.compile(r"`([^`\n]+)`")
 _STEP = re.compile(r"\n(?=\([a-z]\) |- )")
 
+_SIGNS = (("&gt;=", "≥"), ("&lt;=", "≤"), ("!=", "≠"), (" * ", " · "))
+"""Signs as they are typed, escaped for HTML, and as they are read."""
+
 
 def write_proofs(out: Path) -> None:
     """Write a page for each proof, and their list."""
@@ -66,7 +69,7 @@ def _text(proof: Proof, book: Ledger) -> str:
     """Return the page of a proof."""
     page = _page(proof)
     title, *steps = _parts(proof)
-    source = (ROOT / "proofs" / f"{proof.name}.py").read_text(encoding="utf-8")
+    source = _program((ROOT / "proofs" / f"{proof.name}.py").read_text(encoding="utf-8"))
     paragraphs = "\n".join(f"<p>{prose(step, page)}</p>" for step in steps)
     return (
         f"---\ntitle: {proof.name}\n---\n[Proofs](index.md)\n\n# `{proof.name}`\n\n"
@@ -77,13 +80,37 @@ def _text(proof: Proof, book: Ledger) -> str:
     )
 
 
+def _mathematics(html: str) -> str:
+    """Return prose with its signs, powers and indices as mathematics has them; links are left alone."""
+    parts = re.split(r"(<[^>]+>)", html)
+    return "".join(part if number & 1 else _signs(part) for number, part in enumerate(parts))
+
+
+def _signs(text: str) -> str:
+    for plain_form, sign in _SIGNS:
+        text = text.replace(plain_form, sign)
+    text = re.sub(r"\b([0-9]+|[A-Za-z])(?:\*\*|\^)(\w+|\([^()]*\))", _power, text)
+    return re.sub(r"\b([A-Za-z])_([A-Za-z0-9]+)\b", r"<var>\1</var><sub>\2</sub>", text)
+
+
+def _power(found: re.Match[str]) -> str:
+    base, exponent = found.groups()
+    return f"{base}<sup>{exponent.removeprefix('(').removesuffix(')')}</sup>"
+
+
 def prose(text: str, page: str) -> str:
     """Return a paragraph of a docstring as HTML: code between backticks, and links; nothing else is markup."""
     parts = _CODE.split(" ".join(text.split()))
     return "".join(
-        f"<code>{escape(part, quote=False)}</code>" if number & 1 else plain(part, page)
+        f"<code>{escape(part, quote=False)}</code>" if number & 1 else _mathematics(plain(part, page))
         for number, part in enumerate(parts)
     )
+
+
+def _program(source: str) -> str:
+    """Return a program without its docstring, which stands above it on the page."""
+    statement = ast.parse(source).body[0]
+    return "".join(source.splitlines(keepends=True)[statement.end_lineno or 0 :]).lstrip("\n")
 
 
 def _decides(proof: Proof, book: Ledger) -> str:
