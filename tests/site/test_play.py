@@ -1,0 +1,257 @@
+"""The page on which a round is played: its modules are whole, and its verdicts are those of `secagg_spec.privacy`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import combinations_with_replacement, product
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from docs.pages import play
+from tests.site.shell import ROOT, run
+
+from secagg_spec.arithmetic.levels import Range
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.privacy import heterosag, lightsecagg, secagg
+from secagg_spec.privacy.echelon import reduced_basis
+from secagg_spec.privacy.verdict import Verdict
+from secagg_spec.protocols.heterosag.plan import Parameters as HeteroSAg
+from secagg_spec.protocols.lightsecagg.round import Parameters as LightSecAgg
+from secagg_spec.protocols.secagg.round import Parameters as SecAgg
+
+FATES = ("stays", "before", "late", "after")
+USER = [(fate, colludes) for fate in FATES for colludes in (False, True)]
+Q = 97
+
+
+class Choice(NamedTuple):
+    """What a visitor chose: what happens to each user, who colludes, and whom a lying server names to whom."""
+
+    fate: tuple[str, ...]
+    colluders: tuple[int, ...]
+    server: bool = True
+    told: tuple[tuple[int, tuple[int, ...]], ...] | None = None
+
+    def users(self, *fates: str) -> tuple[int, ...]:
+        return tuple(user for user, fate in enumerate(self.fate) if fate in fates)
+
+    def data(self) -> dict[str, Any]:
+        return {**self._asdict(), "told": None if self.told is None else dict(self.told)}
+
+
+class Expected(NamedTuple):
+    """What the project's own procedure says: a verdict for each part, who refuses, and whether there is no sum."""
+
+    verdicts: tuple[Verdict, ...]
+    refused: tuple[int, ...]
+    stopped: bool
+
+
+# ------------------------------------------------------------------------------ the games, and what is right for them
+
+
+class Light:
+    protocol = "lightsecagg"
+
+    def __init__(self, N: int) -> None:
+        self.parameters = p = LightSecAgg(q=Q, N=N, D=N - 3, U=3, T=1, d=2)
+        self.numbers = {"q": Q, "N": N, "D": N - 3, "U": 3, "T": 1, "d": 2}
+        self.inputs = [[11 * i + 5, 7 * i + 2] for i in range(N)]
+        self.column = lightsecagg.Column(p, p.code, (0, 1))
+
+    def expected(self, choice: Choice) -> Expected:
+        survivors, present = choice.users("stays", "after"), choice.users("stays")
+        asked = dict.fromkeys(present if len(survivors) >= 3 else (), survivors)
+        asked = asked if choice.told is None else dict(choice.told)
+        answered = {j: chosen for j, chosen in asked.items() if len(chosen) >= self.parameters.T + 2}
+        if choice.server:
+            happened = lightsecagg.Situation(survivors, choice.users("stays", "late", "after"), answered)
+        else:
+            happened = lightsecagg.Situation(survivors, (), {})
+        verdict = self.column.view(choice.colluders, happened).decide()
+        return Expected((verdict,), tuple(sorted(set(asked) - set(answered))), len(survivors) < 3 or len(present) < 3)
+
+
+class Masked:
+    protocol = "secagg"
+
+    def __init__(self, N: int) -> None:
+        self.parameters = SecAgg(R=Q, N=N, D=N - 3, T=1, t=3, k=N - 1, d=1)
+        self.numbers: dict[str, Any] = {"R": Q, "N": N, "D": N - 3, "T": 1, "t": 3, "k": N - 1, "d": 1}
+        self.inputs = [[11 * i + 5] for i in range(N)]
+        self.graph, self.everyone = self.parameters.graph(), tuple(range(N))
+        self.requests = secagg.Requests(self.parameters)
+        self.elements = [secagg.Element(PrimeField(Q), self.graph, 3, self.everyone)]
+
+    def answer(self, user: int, chosen: tuple[int, ...]) -> secagg.Answer | None:
+        return self.requests.answer(user, chosen)
+
+    def goes_on(self, survivors: tuple[int, ...]) -> bool:
+        return secagg.goes_on(self.parameters, self.graph, self.everyone, survivors)
+
+    def expected(self, choice: Choice) -> Expected:
+        survivors, present = choice.users("stays", "after"), choice.users("stays")
+        stopped = not self.goes_on(survivors)
+        asked = dict.fromkeys(() if stopped else present, survivors) if choice.told is None else dict(choice.told)
+        given = {user: self.answer(user, chosen) for user, chosen in asked.items()}
+        answers = {user: answer for user, answer in given.items() if answer is not None}
+        seen = (choice.users("stays", "late", "after"), answers) if choice.server else ((), {})
+        happened = secagg.Situation(self.everyone, survivors, *seen)
+        verdicts = tuple(element.view(choice.colluders, happened).decide() for element in self.elements)
+        refused = tuple(sorted(set(given) - set(answers)))
+        return Expected(verdicts, refused, stopped or len(present) < self.parameters.t)
+
+
+class Cells(Masked):
+    protocol = "heterosag"
+
+    def __init__(self) -> None:
+        numbers = {"N": 6, "D": 1, "T": 1, "t": 3, "d": 2, "matrix": "cyclic"}
+        groups = {"sizes": [3, 3], "subgroups": [1, 1], "levels": [3, 5]}
+        self.numbers = {**numbers, **groups, "range": [0, 1]}
+        self.inputs = [[i % 3, i % 3 + (i > 2)] for i in range(6)]
+        self.parameters = p = HeteroSAg(**numbers, **{k: tuple(v) for k, v in groups.items()}, range=Range(0, 1))  # type: ignore[assignment]
+        self.graph, self.everyone = p.graph(), tuple(range(6))
+        plan = heterosag.Plan(p)  # type: ignore[arg-type]
+        self.elements = [element for cell in p.parts for element in plan.elements((cell,), self.everyone)]  # type: ignore[attr-defined]
+
+    def answer(self, user: int, chosen: tuple[int, ...]) -> secagg.Answer | None:
+        wrong = user not in chosen or len(chosen) < 3 or not self.goes_on(chosen)
+        return None if wrong else secagg.honest_answer(self.graph, user, chosen, set(self.everyone) - set(chosen))
+
+    def goes_on(self, survivors: tuple[int, ...]) -> bool:
+        return len(survivors) >= 3 and heterosag.CELLS.admits(self.parameters, survivors)  # type: ignore[arg-type]
+
+
+def chosen(users: Sequence[tuple[str, bool]], server: bool = True) -> Choice:
+    colluders = tuple(at for at, (_, colludes) in enumerate(users) if colludes)
+    return Choice(tuple(fate for fate, _ in users), colluders, server)
+
+
+def lies(N: int) -> Iterator[Choice]:
+    """All ways to tell honest users of at most two that one user of two has dropped, or that it has not."""
+    everyone = tuple(range(N))
+    for colluders in ((), (0,), (1,), (N - 1,), (1, 2)):
+        honest = [user for user in everyone if user not in colluders]
+        for target in (0, N - 1):
+            without = tuple(user for user in everyone if user != target)
+            for said in product((everyone, without), repeat=len(honest)):
+                yield Choice(("stays",) * N, colluders, told=tuple(zip(honest, said, strict=True)))
+
+
+GAMES: Mapping[str, tuple[Any, Sequence[Choice]]] = {
+    "lightsecagg, 3 users": (Light(3), [chosen(users) for users in product(USER, repeat=3)]),
+    "lightsecagg, 4 users": (Light(4), [chosen(users) for users in combinations_with_replacement(USER, 4)]),
+    "lightsecagg, lies": (Light(4), list(lies(4))),
+    "secagg, 3 users": (Masked(3), [chosen(users) for users in product(USER, repeat=3)]),
+    "secagg, 4 users": (Masked(4), [chosen(users) for users in combinations_with_replacement(USER, 4)]),
+    "secagg, lies": (Masked(4), list(lies(4))),
+    "secagg, lies to 5": (Masked(5), list(lies(5))),
+    "heterosag, 3 of 6 users": (
+        Cells(),
+        [chosen((*users, *[("stays", False)] * 3)) for users in combinations_with_replacement(USER, 3)],
+    ),
+    "heterosag, lies": (Cells(), list(lies(6))),
+    "users alone": (Masked(3), [chosen(users, server=False) for users in combinations_with_replacement(USER, 3)]),
+    "users alone, lightsecagg": (Light(3), [chosen(u, server=False) for u in combinations_with_replacement(USER, 3)]),
+}
+
+
+@cache
+def scripts() -> Mapping[str, str]:
+    """The scripts of the page, without the last one, which draws."""
+    texts = {name: ROOT / "docs" / "assets" / name for name in play.SCRIPTS[:-1]}
+    return {name: play.bundle() if name in play.DATA else path.read_text("utf-8") for name, path in texts.items()}
+
+
+def played(games: Sequence[str], scripts: Mapping[str, str]) -> Iterator[tuple[str, Choice, dict[str, Any]]]:
+    """Play games as the page does, and yield each choice and what came of it."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    asked = [
+        {"protocol": g.protocol, "numbers": g.numbers, "inputs": g.inputs, "choices": [c.data() for c in choices]}
+        for g, choices in (GAMES[name] for name in games)
+    ]
+    text = json.dumps({"scripts": list(scripts.values()), "games": asked})
+    done = run(node, str(ROOT / "tests" / "site" / "play.js"), input=text)
+    assert done.returncode == 0, done.stderr
+    for name, answers in zip(games, json.loads(done.stdout), strict=True):
+        yield from ((name, choice, answer) for choice, answer in zip(GAMES[name][1], answers, strict=True))
+
+
+@cache
+def expected(name: str, choice: Choice) -> Expected:
+    found: Expected = GAMES[name][0].expected(choice)
+    return found
+
+
+def same(known: Mapping[str, Any], verdict: Verdict) -> bool:
+    """Whether a basis of the page spans what a verdict says is learned."""
+    names = [f"x_{user}[{element}]" for user, element in known["names"]]
+    got = [one["row"] for one in known["basis"]]
+    assert {name for row in verdict.excess for name, entry in zip(verdict.secrets, row, strict=True) if entry} <= {*names}
+    place = {name: at for at, name in enumerate(verdict.secrets)}
+    rows = [[int(row[place[name]]) if name in place else 0 for name in names] for row in verdict.excess]
+    matrix = np.array(rows, dtype=np.uint64).reshape(len(rows), len(names))
+    return reduced_basis(PrimeField(known["R"]), matrix).tolist() == got
+
+
+def differences(games: Sequence[str], scripts: Mapping[str, str]) -> Iterator[tuple[str, Choice]]:
+    """Yield the choices after which the page says something else than the project's own procedure."""
+    for name, choice, answer in played(games, scripts):
+        right = expected(name, choice)
+        agrees = all(same(known, verdict) for known, verdict in zip(answer["known"], right.verdicts, strict=True))
+        stopped = choice.told is not None or (answer["stop"] is not None) == right.stopped
+        if not (agrees and stopped and tuple(answer["refused"]) == right.refused):
+            yield name, choice
+
+
+# -------------------------------------------------------------------------------------------------------- the tests
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_the_page_says_what_the_procedure_says(name: str) -> None:
+    assert list(differences([name], scripts())) == []
+
+
+PLANTED = {
+    "a colluder's shares are not seen": ("if (colluders.includes(j) && !", "if (false && !", "lightsecagg, 3 users"),
+    "one masked update is not seen": ('if (curious) see(i, "its masked', 'if (curious && i) see(i, "its masked', "lightsecagg, 3 users"),
+    "answers are not seen": ("else if (curious &&", "else if (false &&", "lightsecagg, lies"),
+    "late inputs are not seen": ('user] !== "before") : []', 'user] === "stays") : []', "secagg, 3 users"),
+    "a share in an answer is missed": ("answer[list].forEach((owner, at) =>", "answer[list].forEach((owner, at) => at &&", "secagg, 3 users"),
+    "a colluder's shares of seeds are missed": ('see(owner, "seed", holder, seed)', "void seed", "secagg, lies to 5"),
+    "one share less is enough": ("if (held.size < t)", "if (held.size < t - 1)", "secagg, lies"),
+    "a recovered key gives no masks": ('for (const peer of key ? users', "for (const peer of false ? users", "secagg, 3 users"),
+    "a known stream stays unknown": ("known: words.has(name)", "known: false", "heterosag, lies"),
+    "elimination stops early": ("for (const row of [...left, ...done])", "for (const row of left)", "secagg, 4 users"),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_an_error_in_the_page_is_found(name: str) -> None:
+    before, after, game = PLANTED[name]
+    text = scripts()["play-round.js"]
+    assert text.count(before) == 1, "the error is planted in one place"
+    assert any(differences([game], {**scripts(), "play-round.js": text.replace(before, after)}))
+
+
+def test_what_is_learned_has_its_true_value() -> None:
+    for name, choice, answer in played(list(GAMES), scripts()):
+        inputs = GAMES[name][0].inputs
+        for known in answer["known"]:
+            x = [inputs[user][element] for user, element in known["names"]]
+            for one in known["basis"]:
+                total = sum(factor * value for factor, value in zip(one["row"], x, strict=True))
+                assert (total - one["value"]) % known["R"] == 0, (name, choice)
+
+
+def test_the_first_round_is_put_into_words() -> None:
+    (*_, answer), *_ = ((c, a) for _, c, a in played(["secagg, 4 users"], scripts()) if c == Choice(("stays", "stays", "stays", "before"), ()))
+    assert answer["verdict"] == "The server learned the sum of users 0, 1 and 2 and nothing else."
+    assert (answer["items"], answer["more"]) == ([["the sum of users 0, 1 and 2", 48]], False)
