@@ -168,20 +168,23 @@ def scripts() -> Mapping[str, str]:
     return {name: play.bundle() if name in play.DATA else path.read_text("utf-8") for name, path in texts.items()}
 
 
-def played(games: Sequence[str], scripts: Mapping[str, str]) -> Iterator[tuple[str, Choice, dict[str, Any]]]:
-    """Play games as the page does, and yield each choice and what came of it."""
+def played(name: str, scripts: Sequence[str]) -> Sequence[tuple[Choice, dict[str, Any]]]:
+    """Return each choice of a game, and what came of it when it was played as the page does."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed")
-    asked = [
-        {"protocol": g.protocol, "numbers": g.numbers, "inputs": g.inputs, "choices": [c.data() for c in choices]}
-        for g, choices in (GAMES[name] for name in games)
-    ]
-    text = json.dumps({"scripts": list(scripts.values()), "games": asked})
+    game, choices = GAMES[name]
+    asked = {"protocol": game.protocol, "numbers": game.numbers, "inputs": game.inputs}
+    text = json.dumps({"scripts": scripts, **asked, "choices": [choice.data() for choice in choices]})
     done = run(node, str(ROOT / "tests" / "site" / "play.js"), input=text)
     assert done.returncode == 0, done.stderr
-    for name, answers in zip(games, json.loads(done.stdout), strict=True):
-        yield from ((name, choice, answer) for choice, answer in zip(GAMES[name][1], answers, strict=True))
+    return tuple(zip(choices, json.loads(done.stdout), strict=True))
+
+
+@cache
+def right(name: str) -> Sequence[tuple[Choice, dict[str, Any]]]:
+    """Return the same with the scripts as they are."""
+    return played(name, tuple(scripts().values()))
 
 
 @cache
@@ -201,14 +204,14 @@ def same(known: Mapping[str, Any], verdict: Verdict) -> bool:
     return reduced_basis(PrimeField(known["R"]), matrix).tolist() == got
 
 
-def differences(games: Sequence[str], scripts: Mapping[str, str]) -> Iterator[tuple[str, Choice]]:
+def differences(name: str, answers: Sequence[tuple[Choice, dict[str, Any]]]) -> Iterator[Choice]:
     """Yield the choices after which the page says something else than the project's own procedure."""
-    for name, choice, answer in played(games, scripts):
-        right = expected(name, choice)
-        agrees = all(same(known, verdict) for known, verdict in zip(answer["known"], right.verdicts, strict=True))
-        stopped = choice.told is not None or (answer["stop"] is not None) == right.stopped
-        if not (agrees and stopped and tuple(answer["refused"]) == right.refused):
-            yield name, choice
+    for choice, answer in answers:
+        wanted = expected(name, choice)
+        agrees = all(same(known, verdict) for known, verdict in zip(answer["known"], wanted.verdicts, strict=True))
+        stopped = choice.told is not None or (answer["stop"] is not None) == wanted.stopped
+        if not (agrees and stopped and tuple(answer["refused"]) == wanted.refused):
+            yield choice
 
 
 # -------------------------------------------------------------------------------------------------------- the tests
@@ -216,21 +219,33 @@ def differences(games: Sequence[str], scripts: Mapping[str, str]) -> Iterator[tu
 
 @pytest.mark.parametrize("name", GAMES)
 def test_the_page_says_what_the_procedure_says(name: str) -> None:
-    assert list(differences([name], scripts())) == []
+    assert list(differences(name, right(name))) == []
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_what_is_learned_has_its_true_value(name: str) -> None:
+    inputs = GAMES[name][0].inputs
+    for choice, answer in right(name):
+        for known in answer["known"]:
+            x = [inputs[user][element] for user, element in known["names"]]
+            for one in known["basis"]:
+                total = sum(factor * value for factor, value in zip(one["row"], x, strict=True))
+                assert (total - one["value"]) % known["R"] == 0, choice
 
 
 PLANTED = {
-    "a colluder's shares are not seen": ("if (colluders.includes(j) && !", "if (false && !", "lightsecagg, 3 users"),
-    "one masked update is not seen": ('if (curious) see(i, "its masked', 'if (curious && i) see(i, "its masked', "lightsecagg, 3 users"),
+    "shares of a colluder are not seen": ("if (colluders.includes(j) && !", "if (false && !", "lightsecagg, 3 users"),
+    "a masked update is not seen": ('if (curious) see(i, "its m', 'if (curious && i) see(i, "its m', "lightsecagg, 3 users"),
     "answers are not seen": ("else if (curious &&", "else if (false &&", "lightsecagg, lies"),
-    "late inputs are not seen": ('user] !== "before") : []', 'user] === "stays") : []', "secagg, 3 users"),
-    "a share in an answer is missed": ("answer[list].forEach((owner, at) =>", "answer[list].forEach((owner, at) => at &&", "secagg, 3 users"),
-    "a colluder's shares of seeds are missed": ('see(owner, "seed", holder, seed)', "void seed", "secagg, lies to 5"),
-    "one share less is enough": ("if (held.size < t)", "if (held.size < t - 1)", "secagg, lies"),
-    "a recovered key gives no masks": ('for (const peer of key ? users', "for (const peer of false ? users", "secagg, 3 users"),
+    "late inputs are not seen": ('user] !== "before") : []', 'user] === "stays") : []', "secagg, 4 users"),
+    "a share in an answer is not seen": ("((owner, at) => see(", "((owner, at) => at && see(", "secagg, 3 users"),
+    "seeds of colluders are not shared": ('see(owner, "seed", holder, seed)', "void seed", "secagg, lies to 5"),
+    "one share more is needed": ("if (held.size < t)", "if (held.size <= t)", "secagg, lies"),
+    "a recovered key gives no masks": ("of key ? users", "of false ? users", "secagg, 4 users"),
     "a known stream stays unknown": ("known: words.has(name)", "known: false", "heterosag, lies"),
-    "elimination stops early": ("for (const row of [...left, ...done])", "for (const row of left)", "secagg, 4 users"),
+    "elimination stops early": ("of [...left, ...done])", "of done)", "secagg, 3 users"),
 }
+"""What is planted: the text that is replaced, that which replaces it, and the game that finds it."""
 
 
 @pytest.mark.parametrize("name", PLANTED)
@@ -238,20 +253,31 @@ def test_an_error_in_the_page_is_found(name: str) -> None:
     before, after, game = PLANTED[name]
     text = scripts()["play-round.js"]
     assert text.count(before) == 1, "the error is planted in one place"
-    assert any(differences([game], {**scripts(), "play-round.js": text.replace(before, after)}))
+    planted = {**scripts(), "play-round.js": text.replace(before, after)}
+    assert any(differences(game, played(game, tuple(planted.values()))))
 
 
-def test_what_is_learned_has_its_true_value() -> None:
-    for name, choice, answer in played(list(GAMES), scripts()):
-        inputs = GAMES[name][0].inputs
-        for known in answer["known"]:
-            x = [inputs[user][element] for user, element in known["names"]]
-            for one in known["basis"]:
-                total = sum(factor * value for factor, value in zip(one["row"], x, strict=True))
-                assert (total - one["value"]) % known["R"] == 0, (name, choice)
+WORDS = {
+    ("secagg, 4 users", Choice(("stays", "stays", "stays", "before"), ())): (
+        "The server learned the sum of users 0, 1 and 2 and nothing else.",
+        [["the sum of users 0, 1 and 2", 48]],
+        [],
+    ),
+    ("secagg, 3 users", Choice(("stays", "after", "stays"), (2,))): (
+        "The server with user 2 learned nothing about the values of the other users.",
+        [],
+        [],
+    ),
+    ("secagg, 3 users", Choice(("stays",) * 3, (0, 2))): (
+        "The server with users 0 and 2 learned the value of user 1 and nothing else.",
+        [["the value of user 1", 16]],
+        [1],
+    ),
+    ("users alone", Choice(("stays",) * 3, (), False)): ("Nobody looks at what was sent.", [], []),
+}
 
 
-def test_the_first_round_is_put_into_words() -> None:
-    (*_, answer), *_ = ((c, a) for _, c, a in played(["secagg, 4 users"], scripts()) if c == Choice(("stays", "stays", "stays", "before"), ()))
-    assert answer["verdict"] == "The server learned the sum of users 0, 1 and 2 and nothing else."
-    assert (answer["items"], answer["more"]) == ([["the sum of users 0, 1 and 2", 48]], False)
+def test_a_verdict_is_put_into_words() -> None:
+    for (name, choice), words in WORDS.items():
+        answer = dict(right(name))[choice]
+        assert (answer["verdict"], answer["items"], answer["exposed"]) == words
