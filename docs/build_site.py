@@ -34,6 +34,7 @@ from docs.pages import (
     katex,
     mutants,
     papers,
+    play,
     proofs,
     requirements,
     targets,
@@ -61,6 +62,7 @@ WRITERS = (
     command_line.write_command_line,
     formats.write_formats,
     watch.write,
+    play.write,
     additions.write,
 )
 ALONE = (comparison.write_comparison,)

@@ -26,7 +26,7 @@ globalThis.playRound = (() => {
     heterosag: {
       title: "HeteroSAg",
       numbers: {
-        N: 8, D: 2, T: 1, t: 4, d: 2, sizes: [4, 4], subgroups: [1, 1], levels: [10, 25], range: [0, 1], matrix: "cyclic",
+        N: 8, D: 2, T: 1, t: 5, d: 2, sizes: [4, 4], subgroups: [1, 1], levels: [10, 25], range: [0, 1], matrix: "cyclic",
       },
       inputs: [[3, 9], [7, 1], [2, 5], [8, 4], [6, 20], [0, 13], [4, 24], [9, 11]],
     },
