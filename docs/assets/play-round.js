@@ -359,6 +359,12 @@ globalThis.playRound = (() => {
     return capital(server ? `the server${users && ` with ${users}`}` : users);
   }
 
+  /** The name of a cell. */
+  function place({ segment, members }) {
+    const users = [...members];
+    return `segment ${segment} (users ${users[0]} to ${users.at(-1)})`;
+  }
+
   const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
 
   /**
@@ -370,8 +376,7 @@ globalThis.playRound = (() => {
     if (!whose) return { verdict: "Nobody looks at what was sent.", items: [], exposed: [], more: false };
     const parts = known.map((part, at) => ({ part, list: found(part), length: game.parts[at].length }));
     const exposed = [...new Set(parts.flatMap(({ list }) => list.filter(({ users }) => users?.length === 1).flatMap(({ users }) => users)))];
-    const place = ({ segment, members }) => (parts.length > 1 ? ` in segment ${segment} (users ${members[0]} to ${members.at(-1)})` : "");
-    const told = parts.map(({ part, list, length }) => worded(part, list, length).map(([name, value]) => [name + place(part), value]));
+    const told = parts.map(({ part, list, length }) => worded(part, list, length).map(([name, value]) => [parts.length > 1 ? `${name} in ${place(part)}` : name, value]));
     const more = exposed.length > 0 || told.some((list) => list.length > 1);
     const items = told.flat();
     const others = choice.colluders.length ? "the other users" : "the users";
@@ -380,5 +385,5 @@ globalThis.playRound = (() => {
     return { verdict: `${whose} learned ${what}.`, items, exposed, more };
   }
 
-  return { PROTOCOLS, open, say, who, listed };
+  return { PROTOCOLS, open, say, who, listed, capital, place };
 })();

@@ -1,7 +1,7 @@
 // The page "Play a round": users around a server, what happens to them, and what a coalition knows then.
 (() => {
   const root = document.getElementById("play");
-  const { PROTOCOLS, open, say, who, listed } = globalThis.playRound ?? {};
+  const { PROTOCOLS, open, say, who, listed, capital, place } = globalThis.playRound ?? {};
   if (!root || !open) return;
 
   const ACTIONS = {
@@ -16,6 +16,7 @@
     late: ["too late", "uploads too late"],
     after: ["silent", "drops out after its upload"],
   };
+  const HINT = "Each user shows its number and its value. Dashed users drop out or are late.";
   const games = new Map();
   const state = {};
 
@@ -29,10 +30,10 @@
   const upTo = (count) => Array.from({ length: count }, (_, at) => at);
   const value = (numbers) => (numbers.length > 1 ? `(${numbers.join(", ")})` : String(numbers[0]));
 
-  function begin(protocol) {
+  function begin(protocol, gone) {
     if (!games.has(protocol)) games.set(protocol, open(protocol));
     const game = games.get(protocol);
-    const fate = upTo(game.numbers.N).map((user) => (user === 2 ? "before" : "stays"));
+    const fate = upTo(game.numbers.N).map((user) => (user === gone ? "before" : "stays"));
     Object.assign(state, { game, fate, colluders: new Set(), server: true, lies: false, target: 0, told: [], at: 0 });
   }
 
@@ -64,6 +65,7 @@
   const again = make("button", { type: "button" }, "Start again");
   const actions = make("fieldset", { class: "play-actions" }, make("legend", {}, "A click on a user makes it"));
   const ring = make("div", { class: "play-ring", role: "group", "aria-label": "Users and the server" });
+  const hint = make("p", { class: "play-hint" });
   const verdict = make("div", { class: "play-verdict", "aria-live": "polite", "aria-atomic": "true" });
   const lies = make("input", { type: "checkbox" });
   const target = make("select", {});
@@ -80,7 +82,7 @@
     const details = make("details", {}, make("summary", {}, "What they saw"), seen);
     root.setAttribute("role", "region");
     root.setAttribute("aria-label", "A round to play");
-    root.append(make("div", { class: "play-choices" }, make("label", {}, "Protocol", choose), again), actions, ring, verdict, make("div", { class: "play-lie" }, lie, table), details);
+    root.append(make("div", { class: "play-choices" }, make("label", {}, "Protocol", choose), again), actions, ring, hint, verdict, make("div", { class: "play-lie" }, lie, table), details);
     choose.addEventListener("change", () => start(choose.value));
     again.addEventListener("click", () => start(choose.value));
     lies.addEventListener("change", () => change(() => ((state.lies = lies.checked), split())));
@@ -90,8 +92,8 @@
     document.getElementById("play-static").hidden = true;
   }
 
-  function start(protocol) {
-    begin(protocol);
+  function start(protocol, gone) {
+    begin(protocol, gone);
     lies.checked = false;
     const N = state.fate.length;
     const dots = upTo(N).map((user) => {
@@ -106,6 +108,8 @@
     server.addEventListener("click", () => change(() => (state.server = !state.server)));
     ring.replaceChildren(...dots, server);
     target.replaceChildren(...upTo(N).map((user) => make("option", { value: user }, `user ${user}`)));
+    const cells = state.game.parts.map(place);
+    hint.textContent = cells.length > 1 ? `${HINT} The cells: ${cells.join("; ")}.` : HINT;
     change(() => {});
   }
 
@@ -146,9 +150,11 @@
     ring.querySelectorAll(".play-user").forEach((dot, user) => {
       const fate = state.fate[user];
       const colludes = state.colluders.has(user);
-      const words = [FATES[fate][0], colludes ? "colludes" : "", exposed.includes(user) ? "exposed" : ""].filter(Boolean);
+      const words = [FATES[fate][0], colludes && "colludes", exposed.includes(user) && "exposed"].filter(Boolean);
       const input = value(state.game.inputs[user]);
-      dot.className = ["play-user", fate, ...words].join(" ").replace("too late", "");
+      dot.className = `play-user ${fate}`;
+      dot.classList.toggle("colludes", colludes);
+      dot.classList.toggle("exposed", exposed.includes(user));
       dot.replaceChildren(make("b", {}, String(user)), make("span", {}, input), make("small", {}, words.join(", ")));
       const also = `${colludes ? "; colludes" : ""}${exposed.includes(user) ? "; its value is exposed" : ""}`;
       dot.setAttribute("aria-label", `User ${user}, whose value is ${input}: ${FATES[fate][1]}${also}`);
@@ -172,7 +178,10 @@
 
   function notes({ colluders }, { stop, refusals }) {
     const { T } = state.game.numbers;
-    const found = Object.entries(refusals).map(([user, why]) => `User ${user} refuses to answer: ${why}.`);
+    const found = [...new Set(Object.values(refusals))].map((why) => {
+      const users = Object.keys(refusals).filter((user) => refusals[user] === why);
+      return `${capital(listed(users))} ${users.length > 1 ? "refuse" : "refuses"} to answer: ${why}.`;
+    });
     if (stop) found.push(`The round ends without a sum: ${stop}.`);
     if (colluders.length > T) found.push(`${colluders.length} users collude. The text promises privacy against T = ${T} here.`);
     if (state.lies) found.push("The promise of this profile is for a server that follows the protocol; this one does not.");
@@ -195,9 +204,9 @@
     const caption = make("caption", {}, "Who hears that whom survives");
     // The table is changed in place where it can be, so that the focus stays.
     const old = table.querySelectorAll("input");
-    const fresh = make("table", {}, caption, make("thead", {}, head), make("tbody", {}, ...rows));
+    const fresh = make("table", { class: "play-table" }, caption, make("thead", {}, head), make("tbody", {}, ...rows));
     const boxes = [...fresh.querySelectorAll("input")];
-    if (old.length === boxes.length && boxes.every((one, at) => one.ariaLabel === old[at].ariaLabel)) {
+    if (old.length === boxes.length && boxes.every((one, at) => one.getAttribute("aria-label") === old[at].getAttribute("aria-label"))) {
       boxes.forEach((one, at) => (old[at].checked = one.checked));
     } else table.replaceChildren(said, fresh);
   }
@@ -210,5 +219,5 @@
   }
 
   frame();
-  start("secagg");
+  start("secagg", 2);
 })();

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from docs.pages.common import PACKAGE, SiteError
 
+PAGE = "tutorials/play-a-round.md"
 DATA = "assets/play-modules.js"
 MODULES = PACKAGE / "conformance" / "targets" / "node"
 ROOTS = ("lightsecagg", "secagg", "heterosag")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from docs.pages import play
+from tests.site.browser import Browser, served
 from tests.site.shell import ROOT, run
 
 from secagg_spec.arithmetic.levels import Range
@@ -197,7 +199,9 @@ def same(known: Mapping[str, Any], verdict: Verdict) -> bool:
     """Whether a basis of the page spans what a verdict says is learned."""
     names = [f"x_{user}[{element}]" for user, element in known["names"]]
     got = [one["row"] for one in known["basis"]]
-    assert {name for row in verdict.excess for name, entry in zip(verdict.secrets, row, strict=True) if entry} <= {*names}
+    assert {name for row in verdict.excess for name, entry in zip(verdict.secrets, row, strict=True) if entry} <= {
+        *names
+    }
     place = {name: at for at, name in enumerate(verdict.secrets)}
     rows = [[int(row[place[name]]) if name in place else 0 for name in names] for row in verdict.excess]
     matrix = np.array(rows, dtype=np.uint64).reshape(len(rows), len(names))
@@ -235,7 +239,11 @@ def test_what_is_learned_has_its_true_value(name: str) -> None:
 
 PLANTED = {
     "shares of a colluder are not seen": ("if (colluders.includes(j) && !", "if (false && !", "lightsecagg, 3 users"),
-    "a masked update is not seen": ('if (curious) see(i, "its m', 'if (curious && i) see(i, "its m', "lightsecagg, 3 users"),
+    "a masked update is not seen": (
+        'if (curious) see(i, "its m',
+        'if (curious && i) see(i, "its m',
+        "lightsecagg, 3 users",
+    ),
     "answers are not seen": ("else if (curious &&", "else if (false &&", "lightsecagg, lies"),
     "late inputs are not seen": ('user] !== "before") : []', 'user] === "stays") : []', "secagg, 4 users"),
     "a share in an answer is not seen": ("((owner, at) => see(", "((owner, at) => at && see(", "secagg, 3 users"),
@@ -281,3 +289,97 @@ def test_a_verdict_is_put_into_words() -> None:
     for (name, choice), words in WORDS.items():
         answer = dict(right(name))[choice]
         assert (answer["verdict"], answer["items"], answer["exposed"]) == words
+
+
+# ------------------------------------------------------------------------------------------------- in a browser
+
+HEAD = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Play</title><link rel="icon" href="data:,">'
+CONTRAST = (ROOT / "tests" / "site" / "contrast.js").read_text(encoding="utf-8").strip()
+SAID = "document.querySelector('#play .play-said').textContent"
+KEYS = {"ArrowRight": 39, "ArrowLeft": 37, "Enter": 13}
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the page, with what it loads; of the frame of the site there is only the body."""
+    out = tmp_path_factory.mktemp("play")
+    shutil.copytree(ROOT / "docs" / "assets", out / "assets", ignore=shutil.ignore_patterns("experiments"))
+    play.write(out)
+    text = (ROOT / "docs" / play.PAGE).read_text(encoding="utf-8")
+    body = text[text.index("<link") : text.rindex("</script>") + len("</script>")]
+    folder = (out / play.PAGE).with_suffix("")
+    folder.mkdir(parents=True)
+    (folder / "index.html").write_text(f"{HEAD}</head><body>{body}</body></html>", encoding="utf-8")
+    with served(out) as url:
+        yield f"{url}/{play.PAGE.removesuffix('.md')}/"
+
+
+def test_the_page_loads_the_scripts_in_their_order() -> None:
+    text = (ROOT / "docs" / play.PAGE).read_text(encoding="utf-8")
+    assert re.findall(r'src="../../assets/([^"]+)"', text) == list(play.SCRIPTS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
+def test_the_page_is_played_by_clicks_and_keys(page: str, window: Browser, width: int, scheme: str) -> None:
+    window.show(width, 900, scheme)
+    window.open(page)
+    first = "The server learned the sum of users 0, 1, 3 and 4 and nothing else."
+    assert window.run(SAID) == first
+    static = window.run("document.getElementById('play-static').textContent").replace("\n", " ")
+    assert first.removesuffix(" and nothing else.") in static
+    window.run("document.querySelectorAll('#play .play-user')[1].focus()")
+    for key in ("ArrowRight", "Enter"):
+        window.press(key, KEYS[key])
+    assert window.run(SAID) == "The server learned the sum of users 0, 1, 2, 3 and 4 and nothing else."
+    assert window.run("document.activeElement.ariaLabel") == "User 2, whose value is 21: stays to the end"
+    window.run("document.querySelector('#play [value=collude]').click()")
+    for key in ("ArrowLeft", "Enter"):
+        window.press(key, KEYS[key])
+    assert window.run(SAID) == "The server with user 1 learned the sum of users 0, 2, 3 and 4 and nothing else."
+    window.run("document.querySelector('#play .play-lie input').click()")
+    assert window.run(SAID) == "The server with user 1 learned more than a sum."
+    assert window.run("document.querySelector('#play .play-verdict li').textContent") == "the value of user 0: 12"
+    window.run("document.querySelector('#play .play-server').click()")
+    assert window.run(SAID) == "User 1 learned nothing about the values of the other users."
+    assert window.run(f"({CONTRAST})('#play *')") == []
+    assert window.run("document.documentElement.scrollWidth") <= width
+
+
+TRIED = {
+    (
+        "secagg",
+        "collude",
+        (1,),
+        False,
+    ): "The server with user 1 learned the sum of users 0, 2, 3 and 4 and nothing else.",
+    ("secagg", "collude", (1, 2, 3), False): "More: the value of user 0: 12; the value of user 4: 5",
+    ("secagg", "collude", (1,), True): "More: the value of user 0: 12; the sum of users 2, 3 and 4: 33",
+    ("lightsecagg", "collude", (1,), True): "More: the value of user 0: (12, 4); the sum of users 2, 3 and 4: (33, 18)",
+    ("lightsecagg", "collude", (1, 2), False): "More: a combination of the numbers of user 0: x0[0] + ",
+    ("lightsecagg", "before", (0, 1, 2), False): "The server learned nothing about the values of the users.",
+    ("heterosag", "collude", (1,), True): "Safe",
+    ("heterosag", "collude", (1, 2), True): "More: the value of user 0 in segment 0 (users 0 to 7): 3; ",
+}
+TRY = """((protocol, action, users, lies) => {
+  const list = document.querySelector("#play select");
+  list.value = protocol;
+  list.dispatchEvent(new Event("change"));
+  document.querySelector(`#play [value=${action}]`).click();
+  for (const user of users) document.querySelectorAll("#play .play-user")[user].click();
+  if (lies) document.querySelector("#play .play-lie input").click();
+  const said = document.querySelector("#play .play-said").textContent;
+  const items = [...document.querySelectorAll("#play .play-verdict li")].map((item) => item.textContent);
+  return [said, `More: ${items.join("; ")}`, document.querySelectorAll("#play .exposed").length];
+})"""
+
+
+@pytest.mark.slow
+def test_what_the_page_says_to_try_comes_out_as_it_says(page: str, window: Browser) -> None:
+    window.show(390, 900, "dark")
+    window.open(page)
+    for tried, expected in TRIED.items():
+        said, items, exposed = window.run(f"{TRY}(...{json.dumps(tried)})")
+        found = items if said.endswith(" learned more than a sum.") else said
+        assert found.startswith(expected) if expected != "Safe" else exposed == 0, (tried, said, items)
+        assert window.run("document.documentElement.scrollWidth") <= 390
