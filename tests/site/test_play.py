@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from itertools import combinations_with_replacement, product
 from typing import Any, NamedTuple
 
@@ -85,7 +85,7 @@ class Masked:
         self.parameters = SecAgg(R=Q, N=N, D=N - 3, T=1, t=3, k=N - 1, d=1)
         self.numbers: dict[str, Any] = {"R": Q, "N": N, "D": N - 3, "T": 1, "t": 3, "k": N - 1, "d": 1}
         self.inputs = [[11 * i + 5] for i in range(N)]
-        self.graph, self.everyone = self.parameters.graph(), tuple(range(N))
+        self.graph, self.everyone, self.t = self.parameters.graph(), tuple(range(N)), 3
         self.requests = secagg.Requests(self.parameters)
         self.elements = [secagg.Element(PrimeField(Q), self.graph, 3, self.everyone)]
 
@@ -105,28 +105,28 @@ class Masked:
         happened = secagg.Situation(self.everyone, survivors, *seen)
         verdicts = tuple(element.view(choice.colluders, happened).decide() for element in self.elements)
         refused = tuple(sorted(set(given) - set(answers)))
-        return Expected(verdicts, refused, stopped or len(present) < self.parameters.t)
+        return Expected(verdicts, refused, stopped or len(present) < self.t)
 
 
 class Cells(Masked):
     protocol = "heterosag"
 
     def __init__(self) -> None:
-        numbers = {"N": 6, "D": 1, "T": 1, "t": 3, "d": 2, "matrix": "cyclic"}
-        groups = {"sizes": [3, 3], "subgroups": [1, 1], "levels": [3, 5]}
+        numbers: dict[str, Any] = {"N": 6, "D": 1, "T": 1, "t": 3, "d": 2, "matrix": "cyclic"}
+        groups = {"sizes": (3, 3), "subgroups": (1, 1), "levels": (3, 5)}
         self.numbers = {**numbers, **groups, "range": [0, 1]}
         self.inputs = [[i % 3, i % 3 + (i > 2)] for i in range(6)]
-        self.parameters = p = HeteroSAg(**numbers, **{k: tuple(v) for k, v in groups.items()}, range=Range(0, 1))  # type: ignore[assignment]
-        self.graph, self.everyone = p.graph(), tuple(range(6))
-        plan = heterosag.Plan(p)  # type: ignore[arg-type]
-        self.elements = [element for cell in p.parts for element in plan.elements((cell,), self.everyone)]  # type: ignore[attr-defined]
+        self.cells = HeteroSAg(**numbers, **groups, range=Range(0, 1))
+        self.graph, self.everyone, self.t = self.cells.graph(), tuple(range(6)), 3
+        plan = heterosag.Plan(self.cells)
+        self.elements = [element for cell in self.cells.parts for element in plan.elements((cell,), self.everyone)]
 
     def answer(self, user: int, chosen: tuple[int, ...]) -> secagg.Answer | None:
         wrong = user not in chosen or len(chosen) < 3 or not self.goes_on(chosen)
         return None if wrong else secagg.honest_answer(self.graph, user, chosen, set(self.everyone) - set(chosen))
 
     def goes_on(self, survivors: tuple[int, ...]) -> bool:
-        return len(survivors) >= 3 and heterosag.CELLS.admits(self.parameters, survivors)  # type: ignore[arg-type]
+        return len(survivors) >= self.cells.enough and heterosag.CELLS.admits(self.cells, survivors)
 
 
 def chosen(users: Sequence[tuple[str, bool]], server: bool = True) -> Choice:
@@ -145,22 +145,28 @@ def lies(N: int) -> Iterator[Choice]:
                 yield Choice(("stays",) * N, colluders, told=tuple(zip(honest, said, strict=True)))
 
 
-GAMES: Mapping[str, tuple[Any, Sequence[Choice]]] = {
-    "lightsecagg, 3 users": (Light(3), [chosen(users) for users in product(USER, repeat=3)]),
-    "lightsecagg, 4 users": (Light(4), [chosen(users) for users in combinations_with_replacement(USER, 4)]),
-    "lightsecagg, lies": (Light(4), list(lies(4))),
-    "secagg, 3 users": (Masked(3), [chosen(users) for users in product(USER, repeat=3)]),
-    "secagg, 4 users": (Masked(4), [chosen(users) for users in combinations_with_replacement(USER, 4)]),
-    "secagg, lies": (Masked(4), list(lies(4))),
-    "secagg, lies to 5": (Masked(5), list(lies(5))),
+GAMES: Mapping[str, tuple[Callable[[], Light | Masked], Sequence[Choice]]] = {
+    "lightsecagg, 3 users": (partial(Light, 3), [chosen(users) for users in product(USER, repeat=3)]),
+    "lightsecagg, 4 users": (partial(Light, 4), [chosen(users) for users in combinations_with_replacement(USER, 4)]),
+    "lightsecagg, lies": (partial(Light, 4), list(lies(4))),
+    "lightsecagg, users alone": (partial(Light, 3), [chosen(users, False) for users in product(USER, repeat=3)]),
+    "secagg, 3 users": (partial(Masked, 3), [chosen(users) for users in product(USER, repeat=3)]),
+    "secagg, 4 users": (partial(Masked, 4), [chosen(users) for users in combinations_with_replacement(USER, 4)]),
+    "secagg, lies": (partial(Masked, 4), list(lies(4))),
+    "secagg, lies to 5": (partial(Masked, 5), list(lies(5))),
+    "secagg, users alone": (partial(Masked, 3), [chosen(u, False) for u in combinations_with_replacement(USER, 3)]),
     "heterosag, 3 of 6 users": (
-        Cells(),
+        Cells,
         [chosen((*users, *[("stays", False)] * 3)) for users in combinations_with_replacement(USER, 3)],
     ),
-    "heterosag, lies": (Cells(), list(lies(6))),
-    "users alone": (Masked(3), [chosen(users, server=False) for users in combinations_with_replacement(USER, 3)]),
-    "users alone, lightsecagg": (Light(3), [chosen(u, server=False) for u in combinations_with_replacement(USER, 3)]),
+    "heterosag, lies": (Cells, list(lies(6))),
 }
+"""All choices of 3 users; those of 4 users, or of 3 in a subgroup, up to exchanges of users; and lies."""
+
+
+@cache
+def game(name: str) -> Light | Masked:
+    return GAMES[name][0]()
 
 
 @cache
@@ -175,8 +181,8 @@ def played(name: str, scripts: Sequence[str]) -> Sequence[tuple[Choice, dict[str
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed")
-    game, choices = GAMES[name]
-    asked = {"protocol": game.protocol, "numbers": game.numbers, "inputs": game.inputs}
+    this, choices = game(name), GAMES[name][1]
+    asked = {"protocol": this.protocol, "numbers": this.numbers, "inputs": this.inputs}
     text = json.dumps({"scripts": scripts, **asked, "choices": [choice.data() for choice in choices]})
     done = run(node, str(ROOT / "tests" / "site" / "play.js"), input=text)
     assert done.returncode == 0, done.stderr
@@ -191,8 +197,7 @@ def right(name: str) -> Sequence[tuple[Choice, dict[str, Any]]]:
 
 @cache
 def expected(name: str, choice: Choice) -> Expected:
-    found: Expected = GAMES[name][0].expected(choice)
-    return found
+    return game(name).expected(choice)
 
 
 def same(known: Mapping[str, Any], verdict: Verdict) -> bool:
@@ -228,7 +233,7 @@ def test_the_page_says_what_the_procedure_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", GAMES)
 def test_what_is_learned_has_its_true_value(name: str) -> None:
-    inputs = GAMES[name][0].inputs
+    inputs = game(name).inputs
     for choice, answer in right(name):
         for known in answer["known"]:
             x = [inputs[user][element] for user, element in known["names"]]
@@ -258,11 +263,11 @@ PLANTED = {
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_an_error_in_the_page_is_found(name: str) -> None:
-    before, after, game = PLANTED[name]
+    before, after, where = PLANTED[name]
     text = scripts()["play-round.js"]
     assert text.count(before) == 1, "the error is planted in one place"
     planted = {**scripts(), "play-round.js": text.replace(before, after)}
-    assert any(differences(game, played(game, tuple(planted.values()))))
+    assert any(differences(where, played(where, tuple(planted.values()))))
 
 
 WORDS = {
@@ -281,7 +286,7 @@ WORDS = {
         [["the value of user 1", 16]],
         [1],
     ),
-    ("users alone", Choice(("stays",) * 3, (), False)): ("Nobody looks at what was sent.", [], []),
+    ("secagg, users alone", Choice(("stays",) * 3, (), False)): ("Nobody looks at what was sent.", [], []),
 }
 
 
