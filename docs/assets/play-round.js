@@ -124,13 +124,15 @@ globalThis.playRound = (() => {
       const zero = users.map(() => ({ x: vector(d), mask: vector(d), noise: vector(size) }));
       const flat = ({ seen }) => seen.flatMap((one) => one.numbers);
       const outcome = run(drawn, choice);
-      const columns = users.flatMap((user) => Object.entries(drawn[user]).flatMap(([name, given]) => [...given].map((value, element) => {
+      const columnsOf = (user, name, given) => [...given].map((value, element) => {
         const values = zero.map((one, at) => (at === user ? { ...one, [name]: vector(given.length, element) } : one));
         const known = choice.colluders.includes(user);
         return { user, element, secret: name === "x", known, value, entries: flat(run(values, choice)) };
-      })));
+      });
+      const columns = users.flatMap((user) => Object.entries(drawn[user]).flatMap((named) => columnsOf(user, ...named)));
       const rows = flat(outcome).map((value, at) => ({ value, entries: columns.map(({ entries }) => entries[at]) }));
-      return { ...outcome, sums: outcome.sum ? [outcome.sum] : null, known: [knowledge({ R: q, members: users }, columns, rows)] };
+      const known = [knowledge({ R: q, members: users }, columns, rows)];
+      return { ...outcome, sums: outcome.sum ? [outcome.sum] : null, known };
     }
 
     return { parts: [{ members: users, start: 0, length: d, R: q }], play };
@@ -163,7 +165,8 @@ globalThis.playRound = (() => {
 
     // Up to the shares, all rounds are alike: nobody drops out before.
     let server = { state: stateOf(parties.newServer(given)), outbox: [] };
-    let states = users.map((user) => stateOf(parties.newUser({ ...given, user, update: Uint32Array.from(inputs[user]) }, drawn[user])));
+    const newUser = (user, update) => parties.newUser({ ...given, user, update: Uint32Array.from(update) }, drawn[user]);
+    let states = users.map((user) => stateOf(newUser(user, inputs[user])));
     const shared = server.state;
     for (const phase of ["advertise_keys", "share_keys"]) {
       const done = users.map((user) => take(userSteps, states[user], phase, mail(server.outbox, user)));
@@ -193,7 +196,9 @@ globalThis.playRound = (() => {
       const [seen, refusals, shares] = [[], {}, []];
       const see = (owner, kind, holder, bytes) => shares.push({ owner, kind, holder, bytes });
       const uploaded = users.filter((user) => fate[user] !== "before");
-      for (const user of uploaded) if (curious) seen.push({ from: user, what: "its masked input", numbers: [...read(uploads[user])] });
+      for (const user of curious ? uploaded : []) {
+        seen.push({ from: user, what: "its masked input", numbers: [...read(uploads[user])] });
+      }
       for (const holder of colluders) {
         for (const [owner, { key, seed }] of uploads[holder].state.held) {
           see(owner, "key", holder, key);
@@ -224,17 +229,21 @@ globalThis.playRound = (() => {
     }
 
     function show(answer, see, seen) {
+      const told = [];
       for (const [list, kind] of [["survivors", "seed"], ["dropped", "key"]]) {
-        answer[list].forEach((owner, at) => see(owner, kind, answer.sender, answer[`${kind}_shares`].subarray(ELEMENT * at, ELEMENT * (at + 1))));
+        const owners = [...answer[list]];
+        const piece = (at) => answer[`${kind}_shares`].subarray(ELEMENT * at, ELEMENT * (at + 1));
+        owners.forEach((owner, at) => see(owner, kind, answer.sender, piece(at)));
+        if (owners.length) told.push(`its shares of the ${kind}s of ${listed(owners)}`);
       }
-      const parts = [["seeds", answer.survivors], ["keys", answer.dropped]].filter(([, list]) => list.length);
-      seen.push({ from: answer.sender, what: parts.map(([kind, list]) => `its shares of the ${kind} of ${[...list].join(", ")}`).join("; ") });
+      seen.push({ from: answer.sender, what: told.join("; ") });
     }
 
     /** The secret of a user that shares give, or that is a colluder's own; null where it stays hidden. */
     function secretOf(owner, kind, { colluders }, shares) {
       if (colluders.includes(owner)) return kind === "key" ? drawn[owner].masking_key : drawn[owner].self_seed;
-      const held = new Map(shares.filter((one) => one.owner === owner && one.kind === kind).map(({ holder, bytes }) => [holder, bytes]));
+      const own = shares.filter((one) => one.owner === owner && one.kind === kind);
+      const held = new Map(own.map(({ holder, bytes }) => [holder, bytes]));
       if (held.size < t) return null;
       return recover(t, [...held.keys()], [...held.values()].map((bytes) => readElement(bytes, "a share")));
     }
@@ -259,14 +268,18 @@ globalThis.playRound = (() => {
       return shared.parts.map((part) => {
         const members = [...part.members];
         const inPart = rows.filter((user) => part.members.has(user));
-        const names = [...new Set(inPart.flatMap((user) => [...streams[user]].filter(([, on]) => on[part.start] !== 0).map(([name]) => name)))];
+        const on = (user, name) => (streams[user].get(name) ?? [])[part.start] ?? 0;
+        const names = [...new Set(inPart.flatMap((user) => [...streams[user].keys()].filter((name) => on(user, name))))];
         const columns = [
-          ...members.map((user) => ({ user, element: part.start, secret: true, known: choice.colluders.includes(user), value: inputs[user][part.start] })),
+          ...members.map((user) => {
+            const [known, value] = [choice.colluders.includes(user), inputs[user][part.start]];
+            return { user, element: part.start, secret: true, known, value };
+          }),
           ...names.map((name) => ({ secret: false, known: words.has(name), value: words.get(name) })),
         ];
         const seen = inPart.map((user) => ({
           value: read(uploads[user])[part.start],
-          entries: [...members.map((one) => Number(one === user)), ...names.map((name) => (streams[user].get(name) ?? [])[part.start] ?? 0)],
+          entries: [...members.map((one) => Number(one === user)), ...names.map((name) => on(user, name))],
         }));
         return knowledge(part, columns, seen);
       });
@@ -303,8 +316,9 @@ globalThis.playRound = (() => {
     })));
     const single = sums.slice(0, names.length);
     const combinations = users.flatMap((user) => ofOne(R, names, rows, user).map((row) => ({ users: [user], row })));
+    const others = rows.map((row) => ({ row: row.slice(0, -1) }));
     const chosen = [];
-    for (const one of [...single, ...combinations, ...sums.slice(names.length), ...rows.map((row) => ({ row: row.slice(0, -1) }))]) {
+    for (const one of [...single, ...combinations, ...sums.slice(names.length), ...others]) {
       if (chosen.length === rows.length) break;
       const value = combined(R, rows, one.row);
       const list = [...chosen.map(({ row }) => row), one.row];
@@ -343,7 +357,8 @@ globalThis.playRound = (() => {
     const words = new Map();
     for (const { users, element, row, value } of known) {
       const whose = users && `${users.length > 1 ? "the sum" : "the value"} of ${listed(users)}`;
-      const name = element === undefined ? `${users ? `a combination of the numbers of ${listed(users)}: ` : ""}${written(names, row)}` : whose;
+      const mixed = `${users ? `a combination of the numbers of ${listed(users)}: ` : ""}${written(names, row)}`;
+      const name = element === undefined ? mixed : whose;
       words.set(name, [...(words.get(name) ?? []), [element, value]]);
     }
     return [...words].map(([name, values]) => {
@@ -375,13 +390,17 @@ globalThis.playRound = (() => {
     const whose = who(choice);
     if (!whose) return { verdict: "Nobody looks at what was sent.", items: [], exposed: [], more: false };
     const parts = known.map((part, at) => ({ part, list: found(part), length: game.parts[at].length }));
-    const exposed = [...new Set(parts.flatMap(({ list }) => list.filter(({ users }) => users?.length === 1).flatMap(({ users }) => users)))];
-    const told = parts.map(({ part, list, length }) => worded(part, list, length).map(([name, value]) => [parts.length > 1 ? `${name} in ${place(part)}` : name, value]));
+    const single = parts.flatMap(({ list }) => list.filter(({ users }) => users?.length === 1));
+    const exposed = [...new Set(single.flatMap(({ users }) => users))];
+    const named = (name, part) => (parts.length > 1 ? `${name} in ${place(part)}` : name);
+    const told = parts.map(({ part, list, length }) => worded(part, list, length).map(([name, value]) => [named(name, part), value]));
     const more = exposed.length > 0 || told.some((list) => list.length > 1);
     const items = told.flat();
     const others = choice.colluders.length ? "the other users" : "the users";
-    const one = items.length === 1 ? items[0][0] : more ? "more than a sum" : `${items.length} sums, one in each cell,`;
-    const what = items.length ? `${one}${more && items.length > 1 ? "" : " and nothing else"}` : `nothing about the values of ${others}`;
+    const what = items.length === 0 ? `nothing about the values of ${others}`
+      : items.length === 1 ? `${items[0][0]} and nothing else`
+      : more ? "more than a sum"
+      : `${items.length} sums, one in each cell, and nothing else`;
     return { verdict: `${whose} learned ${what}.`, items, exposed, more };
   }
 

@@ -82,7 +82,8 @@
     const details = make("details", {}, make("summary", {}, "What they saw"), seen);
     root.setAttribute("role", "region");
     root.setAttribute("aria-label", "A round to play");
-    root.append(make("div", { class: "play-choices" }, make("label", {}, "Protocol", choose), again), actions, ring, hint, verdict, make("div", { class: "play-lie" }, lie, table), details);
+    const choices = make("div", { class: "play-choices" }, make("label", {}, "Protocol", choose), again);
+    root.append(choices, actions, ring, hint, verdict, make("div", { class: "play-lie" }, lie, table), details);
     choose.addEventListener("change", () => start(choose.value));
     again.addEventListener("click", () => start(choose.value));
     lies.addEventListener("change", () => change(() => ((state.lies = lies.checked), split())));
@@ -161,7 +162,8 @@
     });
     const server = ring.querySelector(".play-server");
     server.setAttribute("aria-pressed", String(state.server));
-    server.replaceChildren(make("b", {}, "server"), make("small", {}, state.server ? (state.lies ? "looks and lies" : "looks") : "looks away"));
+    const acts = state.server ? (state.lies ? "looks and lies" : "looks") : state.lies ? "lies" : "looks away";
+    server.replaceChildren(make("b", {}, "server"), make("small", {}, acts));
     server.setAttribute("aria-label", `The server looks at what it gets${state.lies ? ", and lies" : ""}`);
     roam();
   }
@@ -176,12 +178,13 @@
     );
   }
 
-  function notes({ colluders }, { stop, refusals }) {
+  function notes({ colluders, server }, { stop, refusals, sums }) {
     const { T } = state.game.numbers;
     const found = [...new Set(Object.values(refusals))].map((why) => {
       const users = Object.keys(refusals).filter((user) => refusals[user] === why);
       return `${capital(listed(users))} ${users.length > 1 ? "refuse" : "refuses"} to answer: ${why}.`;
     });
+    if (sums && server) found.push(`The round itself gave the server ${sums.map((sum) => value([...sum])).join(", ")}.`);
     if (stop) found.push(`The round ends without a sum: ${stop}.`);
     if (colluders.length > T) found.push(`${colluders.length} users collude. The text promises privacy against T = ${T} here.`);
     if (state.lies) found.push("The promise of this profile is for a server that follows the protocol; this one does not.");
@@ -199,14 +202,16 @@
     target.value = String(state.target);
     const all = upTo(state.fate.length);
     const head = make("tr", {}, make("th", { scope: "col" }, "hears"), ...all.map((user) => make("th", { scope: "col" }, String(user))));
-    const rows = asked().map((user) => make("tr", {}, make("th", { scope: "row" }, `user ${user}`), ...all.map((other) => make("td", {}, box(user, other)))));
+    const cells = (user) => all.map((other) => make("td", {}, box(user, other)));
+    const rows = asked().map((user) => make("tr", {}, make("th", { scope: "row" }, `user ${user}`), ...cells(user)));
     const said = make("label", {}, "Half of the users hear that this one has dropped out:", target);
     const caption = make("caption", {}, "Who hears that whom survives");
     // The table is changed in place where it can be, so that the focus stays.
     const old = table.querySelectorAll("input");
     const fresh = make("table", { class: "play-table" }, caption, make("thead", {}, head), make("tbody", {}, ...rows));
     const boxes = [...fresh.querySelectorAll("input")];
-    if (old.length === boxes.length && boxes.every((one, at) => one.getAttribute("aria-label") === old[at].getAttribute("aria-label"))) {
+    const label = (one) => one.getAttribute("aria-label");
+    if (old.length === boxes.length && boxes.every((one, at) => label(one) === label(old[at]))) {
       boxes.forEach((one, at) => (old[at].checked = one.checked));
     } else table.replaceChildren(said, fresh);
   }

@@ -8,6 +8,7 @@ const game = open(protocol, numbers, inputs);
 const answers = choices.map((choice) => {
   const outcome = game.play(choice);
   const { known, stop, refusals } = outcome;
-  return { known, stop, refused: Object.keys(refusals).map(Number), ...say(game, choice, outcome) };
+  const sums = (outcome.sums ?? []).map((sum) => [...sum]);
+  return { known, stop, sums, refused: Object.keys(refusals).map(Number), ...say(game, choice, outcome) };
 });
 process.stdout.write(JSON.stringify(answers));
