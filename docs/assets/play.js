@@ -27,6 +27,7 @@
     return element;
   }
 
+  const unseen = (text) => make("span", { class: "play-unseen" }, text);
   const upTo = (count) => Array.from({ length: count }, (_, at) => at);
   const value = (numbers) => (numbers.length > 1 ? `(${numbers.join(", ")})` : String(numbers[0]));
 
@@ -156,15 +157,16 @@
       dot.className = `play-user ${fate}`;
       dot.classList.toggle("colludes", colludes);
       dot.classList.toggle("exposed", exposed.includes(user));
-      dot.replaceChildren(make("b", {}, String(user)), make("span", {}, input), make("small", {}, words.join(", ")));
       const also = `${colludes ? "; colludes" : ""}${exposed.includes(user) ? "; its value is exposed" : ""}`;
-      dot.setAttribute("aria-label", `User ${user}, whose value is ${input}: ${FATES[fate][1]}${also}`);
+      dot.replaceChildren(
+        ...[unseen("User "), make("b", {}, String(user)), unseen(", whose value is "), make("span", {}, input)],
+        ...[make("small", { "aria-hidden": "true" }, words.join(", ")), unseen(`: ${FATES[fate][1]}${also}`)],
+      );
     });
     const server = ring.querySelector(".play-server");
     server.setAttribute("aria-pressed", String(state.server));
     const acts = state.server ? (state.lies ? "looks and lies" : "looks") : state.lies ? "lies" : "looks away";
-    server.replaceChildren(make("b", {}, "server"), make("small", {}, acts));
-    server.setAttribute("aria-label", `The server looks at what it gets${state.lies ? ", and lies" : ""}`);
+    server.replaceChildren(make("b", {}, "server "), make("small", {}, acts));
     roam();
   }
 

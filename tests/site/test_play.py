@@ -340,7 +340,7 @@ def test_the_page_is_played_by_clicks_and_keys(page: str, window: Browser, width
     for key in ("ArrowRight", "Enter"):
         window.press(key, KEYS[key])
     assert window.run(SAID) == "The server learned the sum of users 0, 1, 2, 3 and 4 and nothing else."
-    assert window.run("document.activeElement.ariaLabel") == "User 2, whose value is 21: stays to the end"
+    assert window.run("document.activeElement.textContent") == "User 2, whose value is 21: stays to the end"
     window.run("document.querySelector('#play [value=collude]').click()")
     for key in ("ArrowLeft", "Enter"):
         window.press(key, KEYS[key])
