@@ -8,7 +8,7 @@
     before: "drop out before its upload",
     late: "upload too late",
     after: "drop out after its upload",
-    collude: "work with the server",
+    collude: "share all that it has (collude)",
   };
   const FATES = {
     stays: ["", "stays to the end"],
@@ -160,7 +160,8 @@
       const also = `${colludes ? "; colludes" : ""}${exposed.includes(user) ? "; its value is exposed" : ""}`;
       dot.replaceChildren(
         ...[unseen("User "), make("b", {}, String(user)), unseen(", whose value is "), make("span", {}, input)],
-        ...[make("small", { "aria-hidden": "true" }, words.join(", ")), unseen(`: ${FATES[fate][1]}${also}`)],
+        ...words.map((word) => make("small", { "aria-hidden": "true" }, word)),
+        unseen(`: ${FATES[fate][1]}${also}`),
       );
     });
     const server = ring.querySelector(".play-server");
