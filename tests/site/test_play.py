@@ -8,11 +8,13 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import combinations_with_replacement, product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from docs.pages import play
+from docs.pages.common import SiteError
 from tests.site.browser import Browser, served
 from tests.site.shell import ROOT, run
 
@@ -325,6 +327,14 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_the_page_loads_the_scripts_in_their_order() -> None:
     text = (ROOT / "docs" / play.PAGE).read_text(encoding="utf-8")
     assert re.findall(r'src="../../assets/([^"]+)"', text) == list(play.SCRIPTS)
+
+
+def test_a_module_that_needs_more_of_node_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in play.ROOTS:
+        (tmp_path / f"{name}.js").write_text("require('node:fs');", encoding="utf-8")
+    monkeypatch.setattr(play, "MODULES", tmp_path)
+    with pytest.raises(SiteError, match="heterosag.js needs node:fs"):
+        play.bundle()
 
 
 @pytest.mark.slow
