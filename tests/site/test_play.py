@@ -333,7 +333,7 @@ def test_a_module_that_needs_more_of_node_is_refused(tmp_path: Path, monkeypatch
     for name in play.ROOTS:
         (tmp_path / f"{name}.js").write_text("require('node:fs');", encoding="utf-8")
     monkeypatch.setattr(play, "MODULES", tmp_path)
-    with pytest.raises(SiteError, match="heterosag.js needs node:fs"):
+    with pytest.raises(SiteError, match=r"heterosag\.js needs node:fs"):
         play.bundle()
 
 
