@@ -35,6 +35,7 @@ from docs.pages import (
     katex,
     mutants,
     papers,
+    play,
     proofs,
     requirements,
     targets,
@@ -63,6 +64,7 @@ WRITERS = (
     command_line.write_command_line,
     formats.write_formats,
     watch.write,
+    play.write,
     additions.write,
 )
 ALONE = (comparison.write_comparison,)

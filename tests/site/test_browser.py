@@ -43,6 +43,7 @@ LARGEST = 500_000
 MAIN = (
     "",
     "tutorials/watch-a-round/",
+    "tutorials/play-a-round/",
     "how-to/choose-parameters/",
     "spec/lightsecagg/",
     "reference/errata/",

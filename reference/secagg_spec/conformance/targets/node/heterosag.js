@@ -340,4 +340,4 @@ const operations = {
   },
 };
 
-module.exports = { NUMBERS, newUser, newServer, operations };
+module.exports = { NUMBERS, agreement, newUser, newServer, operations };
