@@ -41,9 +41,6 @@ _BYTES = 32
 _WRONG_ROUND = (str(2**32), "-1")
 
 
-# ------------------------------------------------------------------------------------------------------------- masking
-
-
 @check("basa.mask/exact", "BAA-26", "BAA-03", applies=standard)
 def mask(draw: Any, call: Caller) -> None:
     """The masked update adds its own mask and the masks to later positions, and subtracts those of accepted ones."""
@@ -204,9 +201,6 @@ def masked_update(call: Caller, chosen: Buffer, k: int) -> UintArray:
     """Return the masked update of a position."""
     p = chosen.parameters
     return call.read(MASK, call.result(MASK, chosen.mask_params(k)).get("masked"), "masked", p.d, p.R)
-
-
-# --------------------------------------------------------------------------------------------------------------- boxes
 
 
 def _explicit(caps: Capabilities) -> bool:
@@ -431,9 +425,6 @@ def _bytes(text: Any, what: str) -> bytes:
         raise CheckFailed("protocol", f"{what} is not a string of hex digits: {text!r}") from None
 
 
-# ------------------------------------------------------------------------------------------------------------ recovery
-
-
 @check("basa.recover/exact", "BAA-41", "BAA-43", applies=standard)
 def recover(draw: Any, call: Caller) -> None:
     """Recovery subtracts exactly each accepted position's own mask and its masks to positions not accepted."""
@@ -545,9 +536,6 @@ def count(draw: Any, call: Caller) -> None:
     chosen = scenes.buffer(draw, p, accepted=accepted)
     params = chosen.recover_params(list(chosen.updates.values()))
     call.refused(RECOVER, params, ELSEWHERE, f"{size} positions are accepted; T is {p.T}, K is {p.K}, {p.timeouts}")
-
-
-# ------------------------------------------------------------------------------------------------------------- numbers
 
 
 def _numbers(operation: str) -> None:

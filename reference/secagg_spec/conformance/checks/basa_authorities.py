@@ -38,9 +38,6 @@ def _outsiders(part: Part, moment: Moment) -> list[int]:
     return [user for user in part.signers() if user not in moment.holders | {moment.user}]
 
 
-# ------------------------------------------------------------------------------------------------------ assignments
-
-
 @_party.refuses("open-again", "BAA-07")
 def _open_again(draw: Any, part: Part) -> Fault:
     """An epoch is not opened while another is open."""
@@ -115,9 +112,6 @@ def reassigned(draw: Any, caller: Caller) -> None:
     playing.judge_script(caller, part, fault, calls=longer)
 
 
-# ------------------------------------------------------------------------------------------------------------- keys
-
-
 @_party.refuses("another-user", "BAA-11")
 def _another_user(draw: Any, part: Part) -> Fault:
     """The key of a position is given only to the user it is assigned to."""
@@ -148,9 +142,6 @@ def _second_key(draw: Any, part: Part) -> Fault:
     position, user = draw(among(given))
     step = _step("issue", part.cast.key_request(user, moment.epoch, position))
     return Fault(at, step, reject.AGAIN, f"user {user} got the key of position {position}")
-
-
-# ------------------------------------------------------------------------------------------------------- settlements
 
 
 @_party.refuses("settle-unkeyed", "BAA-14")
@@ -243,9 +234,6 @@ def _numbers(draw: Any, part: Part) -> Fault:
     return Fault(at, _step("settle", wrong[why]), codes, why, THE_SERVER)
 
 
-# ----------------------------------------------------------------------------------------------------- ends of epochs
-
-
 def last_seat(draw: Any) -> Director:
     """Draw a session in which T + 2 updates, one fewer than K, are accepted and one position is left."""
     chosen = basa_sessions.numbers(draw, void=False, spares=(1, 2))
@@ -334,9 +322,6 @@ def _after_the_end(draw: Any, part: Part, at: int, moment: Moment) -> Fault:
     ]
     step = one_of(draw, steps)
     return Fault(at, step, reject.NOT_NOW | reject.ELSEWHERE, f"the epoch {moment.epoch} has ended")
-
-
-# ---------------------------------------------------------------------------------------------------- whole requests
 
 
 @check(f"{KEYS}/sampled", "RND-04", applies=explicit(KEYS), examples=12)

@@ -23,9 +23,6 @@ NOBODY = reject.OUTSIDE | reject.BAD_PARAM | reject.NOT_NOW | reject.MALFORMED
 _MEMBERS = ("round", "positions", "users", "weights", "sum")
 
 
-# ------------------------------------------------------------------------------------------------------ right sessions
-
-
 @check(f"{EPOCHS}/sums", *("BAA-16", "BAA-17", "BAA-19", "BAA-23", "BAA-40", "BAA-41", "BAA-45"), examples=80)
 def sums(draw: Any, call: Caller) -> None:
     """Each epoch that closes gives the sum of exactly its accepted updates, whichever users come or time out."""
@@ -73,9 +70,6 @@ def _weights(call: Caller, made: Session, what: str, mine: Mapping[str, Any], ri
     if len(weights) != len(allowed) or any(w not in choices for w, choices in zip(weights, allowed, strict=True)):
         fail(f"{what}.weights is {weights}, must be one of each of {allowed}", allowed)
     return weights
-
-
-# ------------------------------------------------------------------------------------------------------------ refusals
 
 
 Wrong = tuple[dict[str, Any], frozenset[str], str]
@@ -170,9 +164,6 @@ def _nobody(draw: Any, drawn: Plan) -> Wrong:
     """An event of a user outside the roster is refused."""
     stranger = draw(among((drawn.parameters.N, -1, 2**31 - 1)))
     return _event(draw, stranger, drawn.epoch.number), NOBODY, f"user {stranger} is not on the roster"
-
-
-# ------------------------------------------------------------------------------------------------------ whole requests
 
 
 _FORMS: tuple[Any, ...] = (

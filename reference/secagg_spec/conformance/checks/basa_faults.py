@@ -23,9 +23,6 @@ from secagg_spec.protocols.steps import AUTHORITY, SERVER
 THE_SERVER, THE_AUTHORITY = frozenset({SERVER}), frozenset({AUTHORITY})
 
 
-# --------------------------------------------------------------------------------------------------- faults as checks
-
-
 def explicit(op: str) -> Callable[[Capabilities], bool]:
     """Return the condition that the entries of a script are determined bit for bit."""
     return lambda caps: caps.grade(op) == "explicit"
@@ -52,9 +49,6 @@ def flipped(draw: Any, data: bytes) -> bytes:
     return data[:at] + bytes([data[at] ^ (1 << bit)]) + data[at + 1 :]
 
 
-# ----------------------------------------------------------------------------------------------- faults of all parties
-
-
 def _another_epoch(draw: Any, part: Part) -> Fault:
     """A message of an epoch other than the open one is refused."""
     free = (EpochKeys, PositionRequest, PositionOffer)
@@ -67,9 +61,6 @@ def _another_epoch(draw: Any, part: Part) -> Fault:
 
 for _party in PARTIES:
     _refusals(_party).refuses("another-epoch", "MSG-03")(_another_epoch)
-
-
-# -------------------------------------------------------------------------------------------------- whole requests
 
 
 def _requests(party: str) -> None:

@@ -46,9 +46,6 @@ def _fresh(part: Part, moment: Moment) -> list[int]:
     return [user for user in part.signers() if user not in moment.holders | {moment.user}]
 
 
-# -------------------------------------------------------------------------------------------------------- new epochs
-
-
 @_party.refuses("open-again", "BAA-50")
 def _open_again(draw: Any, part: Part) -> Fault:
     """The keys of a new epoch are refused while the server has an epoch."""
@@ -92,9 +89,6 @@ def _keys_form(draw: Any, part: Part) -> Fault:
     return Fault(at, step, reject.BAD_FORM, "a key is missing, or more", THE_AUTHORITY)
 
 
-# ------------------------------------------------------------------------------------------------------------ offers
-
-
 @_party.refuses("offer-out-of-turn", "BAA-36")
 def _offer_out_of_turn(draw: Any, part: Part) -> Fault:
     """A position is offered only within an epoch, and to one user at a time."""
@@ -135,9 +129,6 @@ def _stamp(draw: Any, part: Part) -> Fault:
     step = _step("offer", part.cast.request(user, stamp))
     why = f"the stamp is {stamp}, the epoch {moment.epoch}, and tau_max {most}"
     return Fault(at, step, reject.UNFIT, why, frozenset({user}))
-
-
-# ----------------------------------------------------------------------------------------------------------- uploads
 
 
 def _serving(draw: Any, part: Part) -> tuple[int, Moment, PositionUpload]:
@@ -261,9 +252,6 @@ def _expire(draw: Any, part: Part) -> Fault:
     return Fault(at, Call("expire"), reject.NOT_NOW, f"the server is {part.moments[at].phase}")
 
 
-# ------------------------------------------------------------------------------------------------------- settlements
-
-
 @_party.refuses("settle-out-of-turn", "BAA-40")
 def _settle_out_of_turn(draw: Any, part: Part) -> Fault:
     """The authority's outcome is refused unless a position is waiting to be settled."""
@@ -298,9 +286,6 @@ def _settle_another(draw: Any, part: Part) -> Fault:
     return Fault(
         at, replaced(part, at, position=position), reject.NOT_NOW | reject.BAD_FORM, f"position {position} is not open"
     )
-
-
-# ------------------------------------------------------------------------------------------------------ ends of epochs
 
 
 @_party.refuses("end-out-of-turn", "BAA-45")
@@ -393,9 +378,6 @@ def _spoilt(draw: Any) -> _Spoiling:
     director.tamper = tamper
     director.play(drawn.acts)
     return director
-
-
-# ---------------------------------------------------------------------------------------------------- mixed sessions
 
 
 @check(

@@ -27,9 +27,6 @@ _party = REFUSALS[USER]
 playing.right_steps(_party, (40, 24, 12), "BAA-23", "BAA-26", "BAA-33", "BAA-34")
 
 
-# ------------------------------------------------------------------------------------------------------------- states
-
-
 _ALLOWED = {"fetch": ("asked",), "upload": ("fetched",)}
 
 
@@ -49,9 +46,6 @@ def _second_upload(draw: Any, part: Part) -> Fault:
     """An update is uploaded once: the same key does not lead to a second upload."""
     at = any_of(draw, part.taking("upload"))
     return Fault(at + 1, part.calls()[at], reject.NOT_NOW, "the update was uploaded")
-
-
-# ------------------------------------------------------------------------------------------------------------- offers
 
 
 def _offered(draw: Any, part: Part) -> tuple[int, PositionOffer]:
@@ -118,9 +112,6 @@ def _offer_form(draw: Any, part: Part) -> Fault:
     why = draw(among(sorted(wrong)))
     codes = reject.BAD_FORM | (reject.BAD_SIGNATURE if "63" in why else frozenset())
     return Fault(at, replaced(part, at, **wrong[why]), codes, why, THE_SERVER)
-
-
-# --------------------------------------------------------------------------------------------------------------- keys
 
 
 def _keyed(draw: Any, part: Part, after: int = 0) -> tuple[int, PositionKey]:
@@ -194,9 +185,6 @@ def _key_form(draw: Any, part: Part) -> Fault:
     why = draw(among(sorted(wrong)))
     codes = reject.BAD_FORM | {"unknown_peer", "duplicate_id"} | (reject.UNFIT if "P" in why else frozenset())
     return Fault(at, replaced(part, at, **wrong[why]), codes, why, THE_AUTHORITY)
-
-
-# -------------------------------------------------------------------------------------------------------------- boxes
 
 
 @_party.refuses("sender-of-a-box", "BAA-32", "ADP-21", session=basa_sessions.settled)
@@ -283,9 +271,6 @@ def exchanged_boxes(draw: Any, caller: Caller) -> None:
     codes = reject.BAD_SIGNATURE if len(chosen) == len(boxes) else reject.BAD_FORM
     fault = Fault(place, step, codes, "the boxes are not those that the authority names", THE_SERVER)
     playing.judge_script(caller, part, fault, calls=longer)
-
-
-# ----------------------------------------------------------------------------------------------------- whole requests
 
 
 @check(f"{USER}/updates", "BAA-24", applies=explicit(USER), examples=16)

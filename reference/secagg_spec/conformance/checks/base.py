@@ -141,12 +141,7 @@ class Caller:
         raise CheckFailed("rejected_valid", message, "a result", LAST)
 
     def vector(
-        self,
-        op: str,
-        params: Mapping[str, Any],
-        member: str,
-        size: int,
-        rand: Mapping[str, Any] | None = None,
+        self, op: str, params: Mapping[str, Any], member: str, size: int, rand: Mapping[str, Any] | None = None
     ) -> UintArray:
         """Send a valid request and return one member, a vector of `size` elements modulo ``params["q"]``."""
         return self.read(op, self.result(op, params, rand).get(member), member, size, int(params["q"]))
@@ -175,12 +170,7 @@ class Caller:
         return self._unpack(op, self.result(op, params).get(member), member, lambda text: unpack(text, dtype))
 
     def refused(
-        self,
-        op: str,
-        params: Mapping[str, Any],
-        codes: frozenset[str],
-        why: str,
-        rand: Mapping[str, Any] | None = None,
+        self, op: str, params: Mapping[str, Any], codes: frozenset[str], why: str, rand: Mapping[str, Any] | None = None
     ) -> None:
         """Send a request that the text forbids; a rejection with a fitting code passes.
 

@@ -25,9 +25,6 @@ from secagg_spec.conformance.sessions.choices import among
 _CHAIN = ("mds.encode", COMBINE, RECOVER)
 
 
-# ------------------------------------------------------------------------------------------------------------ encoding
-
-
 def _stochastic(caps: Capabilities) -> bool:
     return caps.policy("quantizer.rounding") == "stochastic" and caps.grade(ENCODE) == "explicit"
 
@@ -125,9 +122,6 @@ def _not_encoded(call: Caller, chosen: Levels, x: RealArray, codes: frozenset[st
     call.refused(ENCODE, params, codes, why, rand)
 
 
-# ------------------------------------------------------------------------------------------------------------- masking
-
-
 @check("basecagg.mask/exact", "BSA-04")
 def mask(draw: Any, call: Caller) -> None:
     """The masked update is the update plus the mask, even for an update at the end of its budget."""
@@ -188,19 +182,10 @@ def mask_levels(draw: Any, call: Caller) -> None:
 
 
 def _not_masked(
-    call: Caller,
-    chosen: Levels,
-    update: UintArray,
-    drawn: UintArray,
-    codes: frozenset[str],
-    why: str,
-    **changed: Any,
+    call: Caller, chosen: Levels, update: UintArray, drawn: UintArray, codes: frozenset[str], why: str, **changed: Any
 ) -> None:
     params = chosen.params("q", "K", "c_g", **{"update": pack(update), "mask": pack(drawn), **changed})
     call.refused(MASK, params, codes, why)
-
-
-# ------------------------------------------------------------------------------------------------------------- buffers
 
 
 @check("basecagg.combine/exact", "BSA-27")
@@ -411,9 +396,6 @@ def empty_shares(draw: Any, call: Caller) -> None:
 
 def _refused(call: Caller, buffer: Buffer, codes: frozenset[str], why: str) -> None:
     call.refused(COMBINE, buffer.params(), codes, why)
-
-
-# ------------------------------------------------------------------------------------------------------------ recovery
 
 
 @check("basecagg.recover/exact", "BSA-29", "BSA-33", applies=requests.vandermonde)

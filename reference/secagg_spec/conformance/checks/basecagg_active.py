@@ -48,9 +48,6 @@ playing.right_steps(_user, (30, 20, 12), "BSA-38", "BSA-43", "BSA-45", "BSA-47")
 playing.right_steps(_server, (24, 16, 12), "BSA-42", "BSA-46")
 
 
-# ---------------------------------------------------------------------------------------------------- wrong signatures
-
-
 def _wrong(draw: Any, scene: Played, user: int, round: int, entries: basecagg_parties.Entries) -> tuple[bytes, str]:
     """Draw a signature that is not the user's on a buffer, and what is wrong with it."""
     signing, right = (
@@ -81,9 +78,6 @@ def _another(draw: Any, entries: basecagg_parties.Entries) -> basecagg_parties.E
     entry[at] += 1
     others = [*entries[:place], *entries[place + 1 :]]
     return sorted([*(other for other in others if other[0] != entry[0]), (entry[0], entry[1], entry[2])])
-
-
-# ------------------------------------------------------------------------------------------------------------- a user
 
 
 def _signed(draw: Any, scene: Played) -> tuple[int, Any, basecagg_parties.Entries]:
@@ -189,9 +183,6 @@ def _plaintext(draw: Any, scene: Played) -> Fault:
     return Fault(at, call, reject.BAD_VECTOR, "a share is not L elements")
 
 
-# --------------------------------------------------------------------------------------------------------- the server
-
-
 def _confirming(draw: Any, scene: Played) -> tuple[int, list[Any], basecagg_parties.Entries]:
     """Draw a step in which signatures arrive. Return its number, the messages, and the entries of the buffer."""
     at = int(draw(among([at for at, (phase, _) in enumerate(scene.inboxes) if phase == "confirm"])))
@@ -252,9 +243,6 @@ def _early_answer(draw: Any, scene: Played) -> Fault:
     at, _, _ = _confirming(draw, scene)
     answers = scene.calls()[next(later for later in buffers(scene) if later > at)]
     return Fault(at, answers, LATE | reject.NOT_ALLOWED, "the buffer is not confirmed")
-
-
-# ----------------------------------------------------------------------------------------------------- whole requests
 
 
 def _whole(party: str) -> None:

@@ -22,9 +22,6 @@ NOBODY = reject.OUTSIDE | reject.BAD_PARAM | NOT_NOW
 _MEMBERS = ("round", "users", "stamps", "weights", "sum")
 
 
-# ------------------------------------------------------------------------------------------------------ right sessions
-
-
 @check(f"{ROUNDS}/sums", *("BSA-11", "BSA-18", "BSA-19", "BSA-29", "BSA-34", "STL-05", "STL-06"), examples=60)
 def sums(draw: Any, call: Caller) -> None:
     """Whatever the order of arrivals, each buffer holds the accepted updates and is recovered with their weights."""
@@ -76,9 +73,6 @@ def _words(what: str, mine: Mapping[str, Any], name: str) -> list[int]:
         return [int(value) for value in unpack(mine[name])]
     except ValueError as error:
         raise CheckFailed("protocol", f"{what}.{name} is not a vector: {error}") from None
-
-
-# ------------------------------------------------------------------------------------------------------------ refusals
 
 
 Wrong = tuple[dict[str, Any], frozenset[str], str]
@@ -183,9 +177,6 @@ def _nobody(draw: Any, drawn: Plan) -> Wrong:
     stranger = draw(among((drawn.numbers["N"], -1, 2**31 - 1)))
     kind = draw(among(("start", "upload", "abandon")))
     return {"event": kind, "user": stranger}, NOBODY, f"user {stranger} is not on the roster"
-
-
-# ------------------------------------------------------------------------------------------------------ whole requests
 
 
 _FORMS: tuple[Any, ...] = (

@@ -70,9 +70,6 @@ def sealed(draw: Any, caller: Caller) -> None:
     playing.judge_script(caller, user_scene(draw, channel="sealed"))
 
 
-# ---------------------------------------------------------------------------------------------------- drawn places
-
-
 def _places(scene: Played) -> list[tuple[int, int]]:
     """Return the messages that arrive, each as the number of its step and its place in the inbox."""
     return [(at, place) for at, event in enumerate(scene.events()) for place in range(len(event.received))]
@@ -92,9 +89,6 @@ def _arriving(draw: Any, scene: Played, *phases: str) -> tuple[int, int, Any]:
 def _moments(scene: Played, holds: Callable[[Any], bool]) -> list[int]:
     """Return the numbers of the steps before which the state satisfies `holds`. The last number stands for the end."""
     return [at for at, state in enumerate(scene.bases) if holds(state)]
-
-
-# ----------------------------------------------------------------------------------------- a user: its own update
 
 
 _ALLOWED = {"request": ("idle", "asked"), "share": ("asked",), "upload": ("training",), "abandon": ("training",)}
@@ -133,9 +127,6 @@ def _stale_stamp(draw: Any, scene: Played) -> Fault:
         f"the stamp {stale} is not new",
         THE_SERVER,
     )
-
-
-# ------------------------------------------------------------------------------------ a user: the shares of others
 
 
 @_user.refuses("old-share", "BSA-09", "BSA-10", "ADP-21")
@@ -181,9 +172,6 @@ def _payload(draw: Any, scene: Played) -> Fault:
     return Fault(
         at, exchanged(scene.calls()[at], place, encode(moved)), reject.BAD_CIPHERTEXT, "a payload does not open", blamed
     )
-
-
-# ---------------------------------------------------------------------------------------------- a user: the buffer
 
 
 def buffers(scene: Played) -> list[int]:
@@ -386,9 +374,6 @@ def _second_answer(draw: Any, scene: Played) -> Fault:
     return Fault(draw(among(moments)), step, codes, "an update was answered for before")
 
 
-# ------------------------------------------------------------------------------------------- the server: requests
-
-
 def _asks(scene: Played, user: int, round: int) -> Call:
     return Call.of("request", (ModelRequest(scene.inputs.session, round, user, SERVER),))
 
@@ -438,9 +423,6 @@ def _later_round(draw: Any, scene: Played) -> Fault:
 def _eligible(state: Any, user: int) -> bool:
     """Return whether the server would give a user a stamp."""
     return user not in state.buffer and not _has_stamp(state, user)
-
-
-# --------------------------------------------------------------------------------------------- the server: shares
 
 
 def _batch(scene: Played, user: int, stamp: int) -> list[StampedShare]:
@@ -501,9 +483,6 @@ def _relayed_again(draw: Any, scene: Played) -> Fault:
     user = draw(among([user for user, record in sorted(records.items()) if record.relayed]))
     step = Call.of("share", _batch(scene, user, records[user].stamp))
     return Fault(at, step, REPLAY, f"the shares of user {user} were relayed", frozenset({user}))
-
-
-# -------------------------------------------------------------------------------------------- the server: updates
 
 
 def _uploads(scene: Played, user: int, stamp: int) -> Call:
@@ -615,9 +594,6 @@ def _server_vector(draw: Any, scene: Played) -> Fault:
     return Fault(at, exchanged(scene.calls()[at], place, data), reject.BAD_VECTOR, f"{name} is no vector of the text")
 
 
-# ------------------------------------------------------------------------------------ the server: buffers, answers
-
-
 @_server.refuses("close-early", "BSA-20")
 def _close_early(draw: Any, scene: Played) -> Fault:
     """A buffer with fewer than K updates is not closed. A buffer that was announced is not closed again."""
@@ -661,9 +637,6 @@ def _other_answer(draw: Any, scene: Played) -> Fault:
     moments = _moments(scene, lambda state: not state.entries)
     codes = reject.AGAIN | reject.OUT_OF_TURN | (reject.NOT_ALLOWED if "W" in scene.inputs.numbers else frozenset())
     return Fault(draw(among(moments)), Call.of("recover", inbox), codes, "no buffer was announced")
-
-
-# ------------------------------------------------------------------------------------------------- whole requests
 
 
 def _requests(party: str) -> None:
@@ -784,9 +757,6 @@ def nothing_left(draw: Any, caller: Caller) -> None:
 
 playing.right_steps(_user, (50, 30, 16), "BSA-04", "BSA-08", "BSA-10", "BSA-27")
 playing.right_steps(_server, (50, 30, 16), "BSA-11", "BSA-13", "BSA-18", "BSA-19", "BSA-29", "BSA-34")
-
-
-# --------------------------------------------------------------------------------------------------- mixed sessions
 
 
 def _mixed(protocol: str, *clauses: str) -> None:

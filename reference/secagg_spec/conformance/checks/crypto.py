@@ -57,9 +57,6 @@ def _wrong_length(draw: Any, data: str) -> str:
     return one_of(draw, (data[:-2], data + "00", "", data[:32], data + data))
 
 
-# ------------------------------------------------------------------------------------------------- the generator
-
-
 @check("prg.expand/exact", "PRG-01", "RND-02", applies=standard)
 def expand(draw: Any, call: Caller) -> None:
     """The elements of a key are the little-endian words of its key stream, without the rejected words."""
@@ -168,9 +165,6 @@ def expand_long(draw: Any, call: Caller) -> None:
         fail(f"of {n // size} pieces of {size} elements modulo {q}, {n // size - len(pieces)} come again")
 
 
-# ---------------------------------------------------------------------------------------------------------- keys
-
-
 @check("key.agree/exact", "KEY-02", "KEY-10", examples=40)
 def agree(draw: Any, call: Caller) -> None:
     """Both sides of two key pairs compute the same X25519 shared secret."""
@@ -226,9 +220,6 @@ def derive_lengths(draw: Any, call: Caller) -> None:
     name = draw(among(("sender_key", "receiver_key", "session", "secret")))
     text = params[name] + "00" if name in ("session", "secret") else _wrong_length(draw, params[name])
     call.refused("key.derive", {**params, name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
-
-
-# ------------------------------------------------------------------------------------------------------- sealing
 
 
 @check("seal.close/exact", "SEA-01", "SEA-08", "KEY-02", "KEY-07", "LSA-18")

@@ -31,9 +31,6 @@ from secagg_spec.protocols.heterosag.round import pack_segments, unpack_segments
 _WRONG_ROUND = (str(2**32), "-1")
 
 
-# ------------------------------------------------------------------------------------------------------------- masking
-
-
 @check(f"{MASK}/exact", "HSA-14", "HSA-15", "HSA-12", "MSK-01", "MSK-02", applies=standard)
 def mask(draw: Any, call: Caller) -> None:
     """Each segment has the user's own mask and those with the users of its cell whose shares arrived, and is packed."""
@@ -176,9 +173,6 @@ def mask_construction(draw: Any, call: Caller) -> None:
     call.refused(MASK, params, BAD_NUMBERS, f"there is no perfect matrix of {wrong['subgroups']} subgroups")
 
 
-# ----------------------------------------------------------------------------------------------------------- unmasking
-
-
 @check(f"{UNMASK}/exact", "HSA-19", "HSA-12", applies=standard, examples=60)
 def unmask(draw: Any, call: Caller) -> None:
     """The results are the sums of the cells with survivors, whichever users dropped out after sharing secrets."""
@@ -285,9 +279,6 @@ def _wrong_secrets(params: Mapping[str, Any], dropped: int) -> dict[str, dict[st
         "a short secret": {"secrets": [[*first[:2], first[2][2:]], *secrets[1:]]},
         "a long secret": {"secrets": [[*first[:2], first[2] + "00"], *secrets[1:]]},
     }
-
-
-# -------------------------------------------------------------------------------------------------------------- helpers
 
 
 def segments_of(call: Caller, chosen: Masked, user: int, arrived: Sequence[int]) -> bytes:

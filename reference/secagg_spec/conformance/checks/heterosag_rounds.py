@@ -102,9 +102,6 @@ def _aggregate(scene: Reals, sums: Sequence[UintArray]) -> list[Fraction]:
     return found
 
 
-# ------------------------------------------------------------------------------------------------------------- refusals
-
-
 def _refused(call: Caller, scene: Reals, codes: frozenset[str], why: str, **changed: Any) -> None:
     call.refused(ROUND, scene.params(**changed), codes, why, call.randomness(ROUND, scene.rand()))
 

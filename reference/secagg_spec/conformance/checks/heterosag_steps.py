@@ -35,8 +35,6 @@ IMPOSSIBLE = reject.MALFORMED | reject.NONCANONICAL | {"bad_share"}
 ELSEWHERE = reject.MALFORMED | reject.BAD_PARAM | reject.LENGTH | reject.TWICE | reject.TOO_FEW | reject.OUTSIDE
 """The codes of the table of spec/adapter.md, section 5: HSA-01 to HSA-06, HSA-16, HSA-20, ADP-38."""
 
-# --------------------------------------------------------------------------------------------------- faults as checks
-
 
 def _shared(build: Build) -> Build:
     """Return a fault of SecAgg's round. A party that remembers requests may refuse the step for that reason too."""
@@ -64,9 +62,6 @@ def _refusals(party: str) -> Refusals:
 
 
 _user, _server = map(_refusals, ROLES)
-
-
-# ---------------------------------------------------------------------------------------------------- a user's request
 
 
 def _asked(scene: Played, survivors: Sequence[int]) -> Any:
@@ -118,9 +113,6 @@ def _another_round(draw: Any, scene: Played) -> Fault:
     left = _one_less(draw, scene, scene.inbox(3)[0].survivors)
     past = scene.inputs.setups[scene.party]["past"]
     return Fault(3, _asked(scene, left), reject.TOO_FEW, f"{left} survive, and {past} survived before")
-
-
-# ----------------------------------------------------------------------------------------------------------- the server
 
 
 def _segments(draw: Any, scene: Played) -> tuple[int, MaskedSegments]:
@@ -208,9 +200,6 @@ def _beyond(draw: Any, scene: Played, cell: Cell, message: MaskedSegments) -> Ma
     return replace(message, segments=heterosag.pack_segments(own, masked))
 
 
-# ------------------------------------------------------------------------------------------------------- whole requests
-
-
 def _openings(party: str) -> None:
     @check(f"{party}/parameters", *(f"HSA-0{n}" for n in range(1, 6)), examples=40)
     def parameters(draw: Any, caller: Caller) -> None:
@@ -288,9 +277,6 @@ for _party in ROLES:
 _COUNTS = (20, 24, 12)
 playing.right_steps(_user, _COUNTS, "HSA-11", "HSA-12", "HSA-14", "HSA-15", "HSA-22", "HSA-27", "SAG-10", "SAG-24")
 playing.right_steps(_server, _COUNTS, "HSA-16", "HSA-19", "HSA-21", "SAG-05", "SAG-11", "SAG-17")
-
-
-# -------------------------------------------------------------------------------------------------------------- message
 
 
 @check("message.encode/masked-segments", "MSG-01", operations=("message.encode", "message.decode", SERVED), examples=12)

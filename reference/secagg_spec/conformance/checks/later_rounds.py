@@ -111,9 +111,6 @@ class Visitor(Remote):
             raise CheckFailed("wrong_value", message, {}, LAST)
 
 
-# ---------------------------------------------------------------------------------------------------------- drawn
-
-
 def _visits(draw: Any, protocol: str, party: int | None) -> tuple[int, list[Visit]]:
     """Draw a party (the server or a user, unless `party` names it) and two or three rounds of its session."""
     first = drawn_rounds.inputs(draw, protocol)
@@ -162,9 +159,6 @@ def _with_old_key(coming: SessionInputs, before: SessionInputs, party: int) -> S
     roster[party] = old["roster"][party]
     setup = {**new, "private": old["private"], "roster": roster}
     return replace(coming, setups={**coming.setups, party: setup})
-
-
-# ---------------------------------------------------------------------------------------------------------- played
 
 
 def _rounds(call: Caller, party: int, visits: Sequence[Visit]) -> None:

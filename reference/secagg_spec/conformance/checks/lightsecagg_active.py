@@ -19,10 +19,7 @@ from secagg_spec.conformance.checks.crypto import altered, broken_parameters, wr
 from secagg_spec.conformance.checks.faults import Refusals
 from secagg_spec.conformance.checks.lightsecagg_scripts import judge
 from secagg_spec.conformance.checks.quorums import Arrival, Quorum
-from secagg_spec.conformance.checks.scripts import (
-    Fault,
-    disordered,
-)
+from secagg_spec.conformance.checks.scripts import Fault, disordered
 from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.conformance.sessions.session import exchanged
 from secagg_spec.conformance.targets.reference.messages import named
@@ -41,9 +38,6 @@ _P25519 = 2**255 - 19
 _ORDER_8 = "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"
 _NEUTRAL = b"\1" + bytes(63)
 """R is the neutral point and S is 0. With the cofactor, this signature is valid for all data under a low-order key."""
-
-
-# --------------------------------------------------------------------------------------------------- signatures
 
 
 @check("signature.sign/exact", "SIG-01", examples=25)
@@ -155,9 +149,6 @@ def verify_lengths(draw: Any, call: Caller) -> None:
     call.refused(_VERIFY, {**params, name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
 
 
-# ----------------------------------------------------------------------------------------------------- messages
-
-
 def _speaks(caps: Capabilities) -> bool:
     return caps.offers(USER) or caps.offers(SERVED)
 
@@ -207,8 +198,6 @@ def broken(draw: Any, call: Caller) -> None:
     call.refused("message.decode", params, reject.ANOTHER_TYPE, "the bytes are no message of this type")
 
 
-# ------------------------------------------------------------------------------------------------ faults of both
-
 Party = ActiveUser | ActiveServer
 
 
@@ -226,9 +215,6 @@ _user.derive(step_again=("LSA-04", "LSA-12", "LSA-22"), no_message=("LSA-09", "L
 _server.derive(sender=("LSA-16",))
 _user.unharmed(examples=20)
 _server.unharmed(examples=20)
-
-
-# --------------------------------------------------------------------------------------------------------- a user
 
 
 @check(f"{USER}/exact", "LSA-21", "LSA-26", "LSA-31", "LSA-34", "KEY-08", "KEY-09", "SIG-01", "ADP-20", examples=40)
@@ -369,9 +355,6 @@ def _payload(draw: Any, scene: ActiveUser) -> Fault:
     return Fault(1, call, reject.BAD_CIPHERTEXT, "a payload does not open", frozenset({message.sender, SERVER}))
 
 
-# ------------------------------------------------------------------------------------------------------ the server
-
-
 @check(f"{SERVED}/exact", "LSA-25", "LSA-30", "LSA-06", "ADP-20", examples=20)
 def server(draw: Any, call: Caller) -> None:
     """The server sends each signer all signers, in ascending order and with their signatures, and returns the sum."""
@@ -389,9 +372,6 @@ def _signatures(draw: Any, scene: ActiveServer) -> Arrival:
 
 quorums.refuse_signatures(_server, _signatures, "wrong-signature", "LSA-24", "LSA-34")
 quorums.refuse_few_signatures(_server, _signatures, "LSA-23", "LSA-30")
-
-
-# -------------------------------------------------------------------------------------------------- whole requests
 
 
 def _whole(refusals: Refusals) -> None:

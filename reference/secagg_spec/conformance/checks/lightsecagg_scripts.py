@@ -43,17 +43,11 @@ from secagg_spec.protocols.steps import SERVER
 _USER, _SERVER = "lightsecagg.user", "lightsecagg.server"
 
 
-# ------------------------------------------------------------------------------------------------- asking, reading
-
-
 def take_prefix(op: str, calls: Sequence[Call], entries: Entries) -> None:
     """Demand that the first steps, which are right, were taken, when their messages cannot be compared."""
     with right_step(op):
         for step, entry in zip(calls, entries, strict=False):
             taken(op, entry, step.phase)
-
-
-# ---------------------------------------------------------------------------------------------------------- a user
 
 
 def judge(call: Caller, scene: Session, *faults: Fault) -> None:
@@ -374,9 +368,6 @@ def _not_begun(
     changed = draw(among(changes))
     codes = reject.KEY_LENGTH if "session" in changed else reject.OUT_OF_RANGE
     call.refused(op, {**params, **changed}, codes, f"the request has {changed}", rand)
-
-
-# ------------------------------------------------------------------------------------------------------ the server
 
 
 @check(f"{_SERVER}/exact", "LSA-05", "LSA-06", "LSA-13", "ADP-20", examples=60)

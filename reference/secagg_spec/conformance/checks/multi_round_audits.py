@@ -39,9 +39,6 @@ class Found:
     cardinality: Fraction
 
 
-# -------------------------------------------------------------------------------------------------- who comes out
-
-
 @check(f"{AUDIT}/first", "MRA-10")
 def first(draw: Any, call: Caller) -> None:
     """The audit names exactly the recoverable users, ascending, each with the number of rounds that made it so."""
@@ -88,9 +85,6 @@ def judge_combination(log: Log, entry: Recovered, known: Mapping[int, int]) -> N
         fail(f"{which} is {list(map(str, total))}, must be 1 for the user, and 0 for all others")
 
 
-# -------------------------------------------------------------------------------------------------------- privacy
-
-
 @check(f"{AUDIT}/strong", "MRA-12")
 def strong(draw: Any, call: Caller) -> None:
     """The strong privacy is the size of the smallest class."""
@@ -122,9 +116,6 @@ def _judge_weak(call: Caller, log: Log) -> None:
         fail(f"the weak privacy of {log}, which has few users, is said to be from {low} to {high}", [want, want])
 
 
-# -------------------------------------------------------------------------------------------------------- figures
-
-
 @check(f"{AUDIT}/figures", "MRA-16")
 def figures(draw: Any, call: Caller) -> None:
     """The fairness gap is over all users of the roster, and the cardinality is over all rounds."""
@@ -150,9 +141,6 @@ def users(draw: Any, call: Caller) -> None:
         rounds = inserted(draw, log.rounds, (stranger,))
         why = f"a round names user {stranger}, of {log.N} users"
     call.refused(AUDIT, log.params(rounds=[list(members) for members in rounds]), USERS, why)
-
-
-# --------------------------------------------------------------------------------------------------------- reading
 
 
 def _found(call: Caller, log: Log) -> Found:

@@ -69,9 +69,6 @@ def _repeatable(caps: Capabilities) -> bool:
     return caps.grade(BATCH) != "none"
 
 
-# ------------------------------------------------------------------------------------------------ who is chosen
-
-
 def _exact(strategy: str) -> None:
     @check(f"{BATCH}/{strategy}", "MRA-05", applies=_declares(strategy, _explicit))
     def exact(draw: Any, call: Caller) -> None:
@@ -144,9 +141,6 @@ def no_memory(draw: Any, call: Caller) -> None:
         fail(f"{_described(made)} is {first}, and {again} after another choice", first)
 
 
-# -------------------------------------------------------------------------------------------------- own draws
-
-
 def _often(strategy: str) -> None:
     def applies(caps: Capabilities) -> bool:
         return _drawing(caps) and (not narrowed(caps, BATCH) or bool(few_numbers(caps, strategy, _FEW_SETS)))
@@ -217,9 +211,6 @@ def _place(made: Choice, sets: list[list[int]], got: list[int] | None) -> int:
     if got not in sets:
         fail(f"{_described(made)} is {got}, must be one of {sets}", sets)
     return sets.index(got)
-
-
-# --------------------------------------------------------------------------------------------- what is refused
 
 
 @check(f"{BATCH}/draws", "MRA-08", applies=_explicit, examples=60)
@@ -320,9 +311,6 @@ def _refused(call: Caller, made: Choice, codes: frozenset[str], why: str) -> Non
     """Demand a refusal, with draws that would be right if the broken rule did not exist."""
     draws = (0,) * len(oracles.bounds(*made.rest))
     call.refused(BATCH, made.params(), codes, why, _rand(call, Choice(*made.rest, draws)))
-
-
-# ------------------------------------------------------------------------------------------------------- asking
 
 
 def _rand(call: Caller, made: Choice, seed: int = 1) -> dict[str, Any] | None:

@@ -47,9 +47,6 @@ _SMALL = 120
 """The most batches of several users."""
 
 
-# ---------------------------------------------------------------------------------------------------- the family
-
-
 @check(f"{FAMILY}/sets", "MRA-02")
 def sets(draw: Any, call: Caller) -> None:
     """The family has every union of K/T batches exactly once, and no other set."""
@@ -103,9 +100,6 @@ def family_numbers(draw: Any, call: Caller) -> None:
     wrong = multi_round_functions.wrong_numbers(multi_round_functions.numbers(draw, call.caps, FAMILY))
     for name in some(draw, wrong):
         call.refused(FAMILY, wrong[name], NUMBERS, f"the numbers are wrong ({name}): {wrong[name]}")
-
-
-# ------------------------------------------------------------------------------------------- the session of a round
 
 
 def _round(draw: Any, caps: Capabilities) -> tuple[Numbers, bytes, int, list[int]]:
@@ -186,9 +180,6 @@ def _wrong_choice(draw: Any, p: Numbers, chosen: list[int]) -> tuple[str, list[i
     return name, wrong[name]
 
 
-# ---------------------------------------------------------------------------------------------------- survivors
-
-
 @check(f"{COMPLETE}/exact", "MRA-18")
 def complete(draw: Any, call: Caller) -> None:
     """The survivors are the users of those batches whose masked inputs all arrived."""
@@ -225,9 +216,6 @@ def _wrong_session(draw: Any, p: Numbers, c: int) -> tuple[str, dict[str, int]]:
     wrong |= {name: {**p.members(), **changed} for name, changed in multi_round_functions.wrong_colluders(p).items()}
     name = draw(among(sorted(multi_round_functions.wrong_colluders(p))) | st.sampled_from(sorted(wrong)))
     return name, wrong[name]
-
-
-# ----------------------------------------------------------------------------------------------------- requests
 
 
 @check(f"{REQUEST}/answered", "MRA-20", "MRA-21")

@@ -73,9 +73,6 @@ def own_draws(operation: str) -> Callable[[Capabilities], bool]:
     return lambda caps: caps.grade(operation) != "explicit"
 
 
-# ---------------------------------------------------------------------------------------------------- equal draws
-
-
 def demand_distinct(call: Caller, drawing: Drawing, n: int, *, seeded: bool) -> None:
     """Fail when two draws are equal: draws of similar seeds, or any of n others."""
     call.by_relation = True
@@ -385,15 +382,7 @@ def _masker(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
     return lambda rand: str(_masked_zeros(call, scene, rand).tolist())
 
 
-distinct(
-    _LIGHT,
-    "LSA-02",
-    what="mask",
-    applies=own_draws(_LIGHT),
-    build=_masker,
-    learned=_DIFFERENCE,
-    each=_SOME,
-)
+distinct(_LIGHT, "LSA-02", what="mask", applies=own_draws(_LIGHT), build=_masker, learned=_DIFFERENCE, each=_SOME)
 
 
 def _advertiser(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
@@ -417,9 +406,6 @@ distinct(
     learned="whoever tries the seeds learns the private keys, and all masks made of them",
     each=_FEW,
 )
-
-
-# --------------------------------------------------------------------------------------- each element by itself
 
 
 _WIDEST = 70
@@ -497,9 +483,6 @@ def stream_elements(draw: Any, call: Caller) -> None:
         return expanded(call, q, seeds.numbered(f"elements {first}", number), n)
 
     demand_spread(call, _EXPAND, q, cases_of_run, elements, "streams")
-
-
-# --------------------------------------------------------------------------------------------------- missing residues
 
 
 @lru_cache(maxsize=64)

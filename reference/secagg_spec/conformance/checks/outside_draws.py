@@ -42,9 +42,6 @@ _DIGITS = 60
 """Digits of four bits that are compared: those of 30 bytes at either end of a field element."""
 
 
-# --------------------------------------------------------------------------------------------------------- secrets
-
-
 def _rand(call: Caller, operation: str, at: int) -> dict[str, str] | None:
     return {"seed": seeds.numbered(f"{operation} draws", at).hex()} if call.caps.grade(operation) == "seeded" else None
 
@@ -173,9 +170,6 @@ _secrets("secagg-active", lambda draw: drawn_rounds.active_round(draw, _SIMPLE))
 _secrets("heterosag", lambda draw: heterosag_rounds.inputs(draw, heterosag_rounds.parameters(draw, spare=1), []))
 
 
-# ------------------------------------------------------------------------------------------------------------ BASA
-
-
 def _visit() -> Director:
     """Return a session in which user 0 came first, so that no message to it depends on its draws."""
     return basa_fixed.played(lambda name, size: shake_256(name.encode()).digest(size), basa_fixed.NUMBERS, 9, _FIRST)
@@ -235,8 +229,6 @@ for _operation, _clause, _what, _build, _learned in (
         each=4,
     )
 
-
-# -------------------------------------------------------------------------------------- what looks at each value
 
 _CODED = "privacy/{0}/uniform"
 _KEPT = {

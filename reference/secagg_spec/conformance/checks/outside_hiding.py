@@ -184,9 +184,6 @@ def _contrast(
     check(f"privacy/{operation}/contrast", *clauses, operations=(operation,), applies=applies, examples=1)(judge)
 
 
-# ---------------------------------------------------------------------------------------------------------- payloads
-
-
 def _payload(draw: Any, call: Caller) -> Iterator[Hidden]:
     def seen(coins: Sequence[bool], seed: int) -> list[bytes]:
         params = {"plaintext": _packed(coins), "sender": 0, "receiver": 1, "alter": None}
@@ -214,9 +211,6 @@ _contrast(
     build=_payload,
     doc="Payloads of two plaintexts of the same length look alike. No bits of a payload sum to bits of the plaintext.",
 )
-
-
-# ------------------------------------------------------------------------------------------------------------ shares
 
 
 def _sharing(draw: Any, call: Caller) -> Iterator[Hidden]:
@@ -284,9 +278,6 @@ _contrast(
     build=_code,
     doc="Shares of two vectors look alike. No bits of the shares of T users sum to elements of a vector.",
 )
-
-
-# ------------------------------------------------------------------------------------------------------ masked updates
 
 
 def _masked(draw: Any, call: Caller) -> Iterator[Hidden]:

@@ -77,9 +77,6 @@ def demand_hidden(operation: str, user: int, hiding: Sequence[int], own: bool, T
         raise CheckFailed("leaked", message, details)
 
 
-# ---------------------------------------------------------------------------------------------------------------- BASA
-
-
 @check("privacy/basa.mask", "BAA-26", operations=(POSITION,), examples=12, grows=True)
 def position(draw: Any, call: Caller) -> None:
     """Each element of a masked update, and each combination, changes with the own seed and each position's seed."""
@@ -195,9 +192,6 @@ def _exchanged(chosen: Buffer, i: int, j: int, number: int) -> Buffer:
 
 def _other(seed: bytes, number: int) -> bytes:
     return sha256(seed + number.to_bytes(4, "little")).digest()
-
-
-# ----------------------------------------------------------------------------------------------------------- HeteroSAg
 
 
 @check("privacy/heterosag.mask", "HSA-14", operations=(SEGMENTS,), examples=8, grows=True)

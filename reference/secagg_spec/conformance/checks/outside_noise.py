@@ -64,9 +64,6 @@ Dealt = Callable[[Caller, Mapping[str, int], int], Rows]
 """Lets an implementation deal once with these numbers and the seed of this number. Returns what must be uniform."""
 
 
-# ------------------------------------------------------------------------------------------------------ what is counted
-
-
 def pairs(names: Sequence[str], streams: UintArray) -> Iterator[Pair]:
     """Yield the pairs of elements that must be independent, from streams of the shape (deals, rows, columns)."""
     for row, name in enumerate(names):
@@ -106,9 +103,6 @@ def _demand_shares(what: str, q: int, values: Any, together: int) -> None:
     demand_shares(
         counts, np.diff(ends) / q, f"{what} is in part {{}} of {_CELLS} parts of [0, q), which", together=together
     )
-
-
-# ------------------------------------------------------------------------------------------------------ what is dealt
 
 
 def _demand(call: Caller, what: str, numbers: Mapping[str, int], moduli: Sequence[int], dealt: Dealt) -> None:
@@ -180,8 +174,6 @@ def encoding(draw: Any, call: Caller) -> None:
     numbers = _numbers(call.caps, _ENCODE)
     _demand(call, _ENCODE, numbers, _moduli(call.caps, _ENCODE, numbers["N"]), _encoded)
 
-
-# ----------------------------------------------------------------------------------------------------------- parties
 
 _SESSION = bytes(16)
 _PLAIN = {"channel": "plain"}

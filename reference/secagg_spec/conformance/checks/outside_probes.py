@@ -127,23 +127,12 @@ def say_sampled(call: Caller, users: Sequence[int], seen: Sequence[Entry], most:
         call.limits.append(f"where there are too many coalitions of up to {most} users, drawn ones were decided")
 
 
-# ------------------------------------------------------------------------------------------------------------- codes
-
-
 def _whole_matrix(caps: Capabilities) -> bool:
     """Return whether a code is declared whose noise is given and whose whole matrix can be asked for."""
     return explicit(_ENCODE)(caps) and strategies.Space(caps, (_ENCODE,), whole=True).possible()
 
 
-@check(
-    "privacy/mds.encode",
-    "MDS-10",
-    "MDS-05",
-    operations=(_ENCODE,),
-    applies=_whole_matrix,
-    examples=6,
-    grows=True,
-)
+@check("privacy/mds.encode", "MDS-10", "MDS-05", operations=(_ENCODE,), applies=_whole_matrix, examples=6, grows=True)
 def encode(draw: Any, call: Caller) -> None:
     """No T users learn anything about a vector from their shares, and any U users learn all of it (by the matrix)."""
     code = strategies.code(draw, call.caps, _ENCODE, whole=True)
@@ -231,9 +220,6 @@ def _element(user: int, text: Any) -> int:
         raise CheckFailed("wrong_value", f"{_SHARE}: shares[{user}] is no number of the field: {error}") from None
 
 
-# ------------------------------------------------------------------------------------------------------------- masks
-
-
 @check("privacy/lightsecagg.mask", "LSA-02", operations=(_MASK,), examples=6, grows=True)
 def mask(draw: Any, call: Caller) -> None:
     """A masked update reveals nothing about the update if the mask is uniform (by the matrix)."""
@@ -268,9 +254,6 @@ def _judge_mask(call: Caller, operation: str, params: dict[str, Any], d: int, sp
     leak = leaks.find(q, seen, named("update", d), server=True)
     demand_private(leak)
     asking.swept(found)
-
-
-# ------------------------------------------------------------------------------------------------------ whole rounds
 
 
 def few_users(caps: Capabilities, operation: str, most: int = _FEW_USERS) -> Capabilities:

@@ -84,9 +84,6 @@ def sized(operation: str, values: UintArray, size: int, q: int, what: str) -> li
     return [int(value) for value in values]
 
 
-# --------------------------------------------------------------------------------------------------------- LightSecAgg
-
-
 def _light(caps: Capabilities) -> bool:
     return vandermonde(caps) and explicit(_LIGHT)(caps) and strategies.possible(few_users(caps, _LIGHT), _LIGHT)
 
@@ -112,13 +109,7 @@ def light_user(draw: Any, call: Caller) -> None:
 
 
 @check(
-    "privacy/lightsecagg.user/edges",
-    "LSA-02",
-    "MDS-10",
-    "LSA-08",
-    operations=(_LIGHT,),
-    applies=_fewest,
-    examples=1,
+    "privacy/lightsecagg.user/edges", "LSA-02", "MDS-10", "LSA-08", operations=(_LIGHT,), applies=_fewest, examples=1
 )
 def light_edges(draw: Any, call: Caller) -> None:
     """At the edges (smallest q, N = q - 1, largest T, most coalitions), the server and T users learn only the sum."""
@@ -245,13 +236,7 @@ def light_elements(draw: Any, call: Caller) -> None:
 
 
 @check(
-    "privacy/lightsecagg.user/once",
-    "LSA-12",
-    "LSA-09",
-    operations=(_LIGHT,),
-    applies=_light,
-    examples=8,
-    grows=True,
+    "privacy/lightsecagg.user/once", "LSA-12", "LSA-09", operations=(_LIGHT,), applies=_light, examples=8, grows=True
 )
 def light_once(draw: Any, call: Caller) -> None:
     """A user does not answer two requests whose answers differ by the share of a single user's mask."""
@@ -287,9 +272,6 @@ def _answer(entry: Mapping[str, Any]) -> UintArray | None:
         return None
     messages = sent(_LIGHT, entry, "recover")
     return np.asarray(only(_LIGHT, messages, AggregatedShare, "what recover sends").share) if messages else None
-
-
-# ------------------------------------------------------------------------------------------------------------- SecAgg
 
 
 @check(

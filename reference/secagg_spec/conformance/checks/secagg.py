@@ -60,9 +60,6 @@ _user.derive(step_again=("SAG-15", "SAG-25"), no_message=("SAG-36",))
 _server.derive(sender=("SAG-16",))
 
 
-# --------------------------------------------------------------------------------------------- a user: the keys
-
-
 def _keys(scene: Played) -> dict[int, list[bytes]]:
     """Return the public keys that a user receives: for each neighbour a sealing key and a masking key."""
     [message] = scene.inbox(1)
@@ -173,9 +170,6 @@ def _descending(draw: Any, scene: Played) -> Fault:
     return Fault(1, _sent_keys(scene, keys), reject.MALFORMED, why, THE_SERVER)
 
 
-# ------------------------------------------------------------------------------------------- a user: the shares
-
-
 def lane_of(scene: Played, message: Message) -> tuple[Lane, bytes]:
     """Return the two inputs with which a neighbour's payload is sealed: the lane and the shared secret."""
     state = scene.state(1)
@@ -219,9 +213,6 @@ def _few_shares(draw: Any, scene: Played) -> Fault:
     call, t = scene.calls()[2], scene.inputs.numbers["t"]
     fewer = t - 2 if draw(st.booleans()) else draw(st.integers(0, t - 2))
     return Fault(2, replace(call, inbox=call.inbox[:fewer]), reject.TOO_FEW, f"the shares of {fewer} neighbours came")
-
-
-# ------------------------------------------------------------------------------------------ a user: the request
 
 
 def _asked(scene: Played, survivors: Sequence[int], dropped: Sequence[int]) -> Call:
@@ -342,9 +333,6 @@ def _another_request(draw: Any, scene: Played) -> Fault:
     return Fault(
         4, _asked(scene, survivors, sorted([*request.dropped, user])), reject.AGAIN, "a request was answered before"
     )
-
-
-# --------------------------------------------------------------------------------------------------- the server
 
 
 @_server.refuses("share-for-a-stranger", "SAG-31", "ADP-29", sparse=True, shared=False)
@@ -623,9 +611,6 @@ def uncommitted(draw: Any, call: Caller, scene: Played) -> None:
     playing.judge(call, scene, fault, calls=calls[:last])
 
 
-# ------------------------------------------------------------------------------------------------ whole requests
-
-
 def _parameters(party: str) -> None:
     @check(f"{party}/parameters", "SAG-01", "SAG-02", operations=SESSIONS, applies=playing.plays(party), examples=40)
     def parameters(draw: Any, call: Caller) -> None:
@@ -713,9 +698,6 @@ def user(draw: Any, call: Caller) -> None:
 for _party in (_user, _server):
     _parameters(_party.party)
     _party.unharmed(examples=30)
-
-
-# --------------------------------------------------------------------------------------------------------- scripts
 
 
 def _script(refusals: Refusals) -> None:

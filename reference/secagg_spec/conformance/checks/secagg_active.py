@@ -63,9 +63,6 @@ playing.right_steps(_user, (24, 16, 12), "SAG-51", "SAG-56", "SAG-60", "SAG-65",
 playing.right_steps(_server, (24, 16, 12), "SAG-59", "SAG-64", "SAG-66", "SAG-67")
 
 
-# ---------------------------------------------------------------------------------------------------- wrong signatures
-
-
 def _contexts(scene: Played, right: Context) -> dict[str, Context]:
     """Return other contexts of a signature, by what is wrong with them."""
     numbers = {name: int(value) for name, value in scene.inputs.numbers.items() if name != "t"}
@@ -109,9 +106,6 @@ def _other_keys(keys: Keys) -> Keys:
     """Return the keys of another attempt, for which the last user drew a new sealing key."""
     last = max(keys)
     return {**keys, last: replace(keys[last], sealing=public_key(bytes([7]) * 32))}
-
-
-# ------------------------------------------------------------------------------------------------------------- a user
 
 
 @_user.refuses("wrong-signed-keys", "SAG-53", "SAG-51", "ADP-21")
@@ -195,9 +189,6 @@ quorums.refuse_quorums(
 )
 
 
-# --------------------------------------------------------------------------------------------------------- the server
-
-
 def _keys(draw: Any, scene: Played) -> Arrival:
     """Return the keys that arrive at the server."""
 
@@ -249,9 +240,6 @@ def partial(draw: Any, call: Caller) -> None:
 def uncommitted(draw: Any, call: Caller) -> None:
     """A seed that breaks its commitment is refused."""
     secagg.uncommitted(draw, call, drawn_rounds.active_scene(draw, Role.SERVER, spare=1))
-
-
-# ----------------------------------------------------------------------------------------------------- whole requests
 
 
 def _whole(operation: str) -> None:

@@ -243,9 +243,6 @@ def altered_share(draw: Any, call: Caller) -> None:
         raise CheckFailed("error", f"{RECOVERY} broke ({why}): {answer.message}", {"reject": sorted(reject.BAD_SHARE)})
 
 
-# ----------------------------------------------------------------------------------------- several operations
-
-
 def _threshold(operation: str) -> None:
     @check(f"{operation}/threshold", "SAG-02", examples=20)
     def threshold(draw: Any, call: Caller) -> None:

@@ -28,9 +28,6 @@ _KEPT = 256
 _PROTOCOLS = tuple(NUMBERS)
 
 
-# ------------------------------------------------------------------------------------------------- whole rounds
-
-
 def played(caps: Capabilities, protocol: str) -> list[Role]:
     """Return the roles that an adapter can play next to the reference's parties."""
     own_code = protocol.startswith("lightsecagg") and not vandermonde(caps)
@@ -73,9 +70,6 @@ mixed_rounds(
 )
 mixed_rounds("secagg-active", "SAG-51", "SAG-56", "SAG-59", "SAG-60", "SAG-65", "SAG-66", "SAG-67", "ADP-24")
 mixed_rounds("heterosag", "HSA-14", "HSA-15", "HSA-19", "HSA-21", "HSA-22", "HSA-27", "ADP-24")
-
-
-# ------------------------------------------------------------------------------------------------------- handles
 
 
 def _any(caps: Capabilities) -> bool:
@@ -188,9 +182,6 @@ def many(draw: Any, call: Caller) -> None:
         call.result(FREE, {"handle": handle})
 
 
-# --------------------------------------------------------------------------------------------------------- forms
-
-
 @check(f"{NEW}/members", "ADP-05", "ADP-26", operations=SESSIONS, applies=_any, examples=30)
 def members(draw: Any, call: Caller) -> None:
     """Params, numbers or a setup with an extra or a missing member are rejected as malformed."""
@@ -293,9 +284,6 @@ def _spoiled(draw: Any, rand: dict[str, Any]) -> tuple[dict[str, Any], str]:
     return rand, f"rand has {name!r} {how}" if rand else "rand is missing"
 
 
-# --------------------------------------------------------------------------------------------------- later rounds
-
-
 def _later(draw: Any, call: Caller) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Draw the two parts of the request that opens a party, and of the request that takes it to the next round."""
     inputs, party, params, rand = _opening(draw, call, _going_on)
@@ -324,11 +312,7 @@ def again_no_session(draw: Any, call: Caller) -> None:
 
 
 @check(
-    f"{AGAIN}/unsupported",
-    "ADP-52",
-    operations=_ROUNDS,
-    applies=lambda caps: bool(_without_rounds(caps)),
-    examples=12,
+    f"{AGAIN}/unsupported", "ADP-52", operations=_ROUNDS, applies=lambda caps: bool(_without_rounds(caps)), examples=12
 )
 def again_unsupported(draw: Any, call: Caller) -> None:
     """A party of a protocol whose sessions have only one round cannot go on to another."""

@@ -105,9 +105,6 @@ def _recovered(call: Caller, params: dict[str, Any], want: bytes, what: str) -> 
         fail(f"the secret from {what} is {got}, must be {want.hex()}", want.hex())
 
 
-# ----------------------------------------------------------------------------------------------------- right results
-
-
 @check("shamir.share/exact", "SHM-04", "SHM-05", applies=_exact)
 def share_exact(draw: Any, call: Caller) -> None:
     """Each share is the value of the polynomial at its user's point."""
@@ -139,9 +136,6 @@ def any_shares(draw: Any, call: Caller) -> None:
     sharing = _by_adapter(call, numbers, given, sampled)
     for users in sets:
         _recovered(call, sharing.params(users), given, f"the shares of users {users}")
-
-
-# ------------------------------------------------------------------------------------------------- what is refused
 
 
 @check("shamir.share/numbers", "SHM-01", examples=20)
@@ -299,9 +293,6 @@ def lengths(draw: Any, call: Caller) -> None:
 
 def _cut(text: str) -> list[str]:
     return [text[at : at + 2 * _WIDTH] for at in range(0, len(text), 2 * _WIDTH)]
-
-
-# -------------------------------------------------------------------------------------------------- what is hidden
 
 
 def not_exact(caps: Capabilities) -> bool:

@@ -53,9 +53,6 @@ def _telling(q: int) -> int:
     return math.ceil(_EQUAL_BITS / math.log2(q))
 
 
-# ---------------------------------------------------------------------------------------------- one key, one stream
-
-
 @check("prg.expand/again", "PRG-06", examples=20, wide=True)
 def again(draw: Any, call: Caller) -> None:
     """A key gives the same stream when asked again, after a stream of another key."""
@@ -120,9 +117,6 @@ def other_length(draw: Any, call: Caller) -> None:
         raise CheckFailed("error", f"a key of {len(text) // 2} bytes broke {_EXPAND}: {answer.message}")
     if answer.kind == "reject":
         call.fits(_EXPAND, answer, reject.LENGTH | {"bad_param"}, f"the key has {len(text) // 2} bytes")
-
-
-# ------------------------------------------------------------------------------------------------- uniform residues
 
 
 def _few(caps: Capabilities) -> list[int]:

@@ -153,9 +153,6 @@ def viewer(draw: Any, call: Caller) -> None:
     call.refused(VIEW, given.params(viewer=who), _WRONG, why)
 
 
-# ------------------------------------------------------------------------------------------------ what a party sees
-
-
 @dataclass(frozen=True)
 class _Watching:
     """Rounds that a party sees, or a coalition of up to T users; each update of a round may be another one."""
@@ -332,9 +329,6 @@ def reused(draw: Any, call: Caller) -> None:
                 raise CheckFailed("leaked", message, details(what, [one, two]))
     call.transcript.clear()
     call.limits.append("of masks, those that come again in one process within these rounds are seen")
-
-
-# ----------------------------------------------------------------------------------------- what a coalition sees
 
 
 @check("secagg.coalition/viewers", "ADP-47", examples=10)
