@@ -242,9 +242,8 @@ def seal_weak(draw: Any, call: Caller) -> None:
     """Sealing to a public key of low order is refused."""
     chosen = scenes.box(draw)
     rand = call.randomness(SEAL, {"box_key": chosen.box_key.hex()})
-    call.refused(
-        SEAL, chosen.seal_params(public=low_order(draw).hex()), reject.WEAK_KEY, "the secret is all zero", rand
-    )
+    why = "the secret is all zero"
+    call.refused(SEAL, chosen.seal_params(public=low_order(draw).hex()), reject.WEAK_KEY, why, rand)
 
 
 @check("basa.open/exact", "BAA-05", "BAA-04")

@@ -283,9 +283,8 @@ def _settle_another(draw: Any, part: Part) -> Fault:
     at = draw(among(part.taking("settle")))
     [message] = part.inbox(at)
     position = draw(among([p for p in range(part.cast.positions) if p != message.position]))
-    return Fault(
-        at, replaced(part, at, position=position), reject.NOT_NOW | reject.BAD_FORM, f"position {position} is not open"
-    )
+    why = f"position {position} is not open"
+    return Fault(at, replaced(part, at, position=position), reject.NOT_NOW | reject.BAD_FORM, why)
 
 
 @_party.refuses("end-out-of-turn", "BAA-45")
@@ -322,9 +321,8 @@ def _released_the_other(draw: Any, part: Part) -> Fault:
     accepted = {position for position, _ in part.moments[at].accepted}
     wrong = draw(among(range(part.cast.positions)))
     keys = part.cast.release(message.round, accepted ^ {wrong}).keys
-    return Fault(
-        at, replaced(part, at, keys=keys), reject.BAD_FORM, f"the other key of position {wrong} came", THE_AUTHORITY
-    )
+    why = f"the other key of position {wrong} came"
+    return Fault(at, replaced(part, at, keys=keys), reject.BAD_FORM, why, THE_AUTHORITY)
 
 
 @check(f"{SERVED}/unopened", "BAA-42", "BAA-45", "ADP-21", applies=explicit(SERVED), examples=16)

@@ -93,9 +93,8 @@ def _spent_epoch(draw: Any, part: Part) -> Fault:
     """An offer of the epoch in which the user last uploaded is refused, whatever update the user has now."""
     at = part.when(lambda moment: moment.phase == "asked" and moment.used > 0)[0]
     [offer] = part.inbox(part.taking("fetch")[0])
-    return Fault(
-        at, Call.of("fetch", (offer,)), reject.AGAIN | reject.UNFIT, f"the user uploaded in epoch {offer.round}"
-    )
+    why = f"the user uploaded in epoch {offer.round}"
+    return Fault(at, Call.of("fetch", (offer,)), reject.AGAIN | reject.UNFIT, why)
 
 
 @_party.refuses("offer-form", "BAA-51", "ADP-21")
@@ -160,9 +159,8 @@ def _number(draw: Any, part: Part) -> Fault:
     """An offer with more or fewer boxes than the authority names is refused, and the server is blamed."""
     at, key = _keyed(draw, part, 1)
     less = {"positions": key.positions[:-1], "senders": key.senders[:-1], "hashes": key.hashes[:-32]}
-    return Fault(
-        at, replaced(part, at, **less), reject.BAD_FORM, "there is a box more than the authority names", THE_SERVER
-    )
+    why = "there is a box more than the authority names"
+    return Fault(at, replaced(part, at, **less), reject.BAD_FORM, why, THE_SERVER)
 
 
 @_party.refuses("key-form", "BAA-51", "ADP-21", session=basa_sessions.settled)

@@ -149,9 +149,8 @@ def mask_length(draw: Any, call: Caller) -> None:
     chosen, update, drawn = scenes.masked(draw, call.caps)
     kept = draw(st.integers(0, update.size - 1))
     other = requests.one_of(draw, (update[:kept], np.append(update, np.uint64(0)), np.tile(update, 2)))
-    _not_masked(
-        call, chosen, other, drawn, reject.LENGTH, f"the update has {other.size} elements, the mask {drawn.size}"
-    )
+    why = f"the update has {other.size} elements, the mask {drawn.size}"
+    _not_masked(call, chosen, other, drawn, reject.LENGTH, why)
 
 
 @check("basecagg.mask/elements", "BSA-05", examples=15)
@@ -161,9 +160,8 @@ def mask_elements(draw: Any, call: Caller) -> None:
     pair = {"update": update, "mask": drawn}
     name = draw(among(("update", "mask")))
     pair[name] = requests.too_large(draw, pair[name], chosen.q)
-    _not_masked(
-        call, chosen, pair["update"], pair["mask"], reject.NONCANONICAL, f"{name} holds a number that is not below q"
-    )
+    why = f"{name} holds a number that is not below q"
+    _not_masked(call, chosen, pair["update"], pair["mask"], reject.NONCANONICAL, why)
 
 
 @check("basecagg.mask/empty", "BSA-01", examples=5)
@@ -206,11 +204,9 @@ def fewer(draw: Any, call: Caller) -> None:
     _refused(call, replace(buffer, entries=buffer.entries[:kept]), reject.ANOTHER_COUNT, why)
 
 
-def _has_room(caps: Capabilities) -> bool:
-    return strategies.possible(caps, COMBINE, outsiders=1)
-
-
-@check("basecagg.combine/more", "BSA-21", applies=_has_room, examples=15)
+@check(
+    "basecagg.combine/more", "BSA-21", applies=lambda caps: strategies.possible(caps, COMBINE, outsiders=1), examples=15
+)
 def more(draw: Any, call: Caller) -> None:
     """A buffer with more than K entries is refused."""
     buffer = scenes.offered(draw, call.caps, spare=1)

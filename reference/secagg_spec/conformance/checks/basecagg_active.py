@@ -118,12 +118,8 @@ def _quorum_again(draw: Any, scene: Played) -> Fault:
     """A quorum that was answered is refused, also while the user has signed another buffer since."""
     at, _, _ = _signed(draw, scene)
     before = draw(st.integers(at + 1, len(scene.inboxes)))
-    return Fault(
-        before,
-        scene.calls()[at],
-        reject.AGAIN | reject.OUT_OF_TURN | reject.BAD_SIGNATURE,
-        "the quorum was answered before",
-    )
+    why = "the quorum was answered before"
+    return Fault(before, scene.calls()[at], reject.AGAIN | reject.OUT_OF_TURN | reject.BAD_SIGNATURE, why)
 
 
 @_user.refuses("quorum-of-another-round", "BSA-43", "MSG-03")
@@ -141,9 +137,8 @@ def _early_quorum(draw: Any, scene: Played) -> Fault:
     """A quorum on a buffer that the user has not signed yet is refused."""
     at, message, _ = _signed(draw, scene)
     signed = next(at for at in buffers(scene) if scene.inbox(at)[0].round == message.round)
-    return Fault(
-        draw(st.integers(0, signed)), scene.calls()[at], LATE | reject.BAD_SIGNATURE, "the buffer was not signed"
-    )
+    why = "the buffer was not signed"
+    return Fault(draw(st.integers(0, signed)), scene.calls()[at], LATE | reject.BAD_SIGNATURE, why)
 
 
 @_user.refuses("replaced-buffer", "BSA-43", least=2, examples=16)

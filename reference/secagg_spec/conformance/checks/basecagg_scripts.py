@@ -102,9 +102,8 @@ def _out_of_turn(draw: Any, scene: Played) -> Fault:
     phase = draw(among([phase for phase, states in _ALLOWED.items() if state.phase not in states]))
     newer = scene.inputs.round if state.stamp is None else state.stamp + 1
     step = Call.of(phase, (basecagg_parties.stamp(scene, newer),) if phase == "share" else ())
-    return Fault(
-        at, step, reject.AGAIN | reject.OUT_OF_TURN, f"the user is {state.phase}, which does not allow {phase}"
-    )
+    why = f"the user is {state.phase}, which does not allow {phase}"
+    return Fault(at, step, reject.AGAIN | reject.OUT_OF_TURN, why)
 
 
 @_user.refuses("second-upload", "BSA-07")
@@ -120,13 +119,8 @@ def _stale_stamp(draw: Any, scene: Played) -> Fault:
     """A stamp that is not newer than the user's last one is refused, and the server is blamed."""
     at = any_of(draw, _moments(scene, lambda state: state.phase == "asked" and state.stamp is not None))
     stale = max(0, scene.bases[at].stamp - draw(among((0, 1, 255))))
-    return Fault(
-        at,
-        Call.of("share", (basecagg_parties.stamp(scene, stale),)),
-        REPLAY,
-        f"the stamp {stale} is not new",
-        THE_SERVER,
-    )
+    why = f"the stamp {stale} is not new"
+    return Fault(at, Call.of("share", (basecagg_parties.stamp(scene, stale),)), REPLAY, why, THE_SERVER)
 
 
 @_user.refuses("old-share", "BSA-09", "BSA-10", "ADP-21")
@@ -169,9 +163,8 @@ def _payload(draw: Any, scene: Played) -> Fault:
         other = share(draw, scene.inputs, scene.party, message.sender, message.round ^ 1)
         moved = replace(message, payload=other.payload)
     blamed = frozenset({message.sender, SERVER})
-    return Fault(
-        at, exchanged(scene.calls()[at], place, encode(moved)), reject.BAD_CIPHERTEXT, "a payload does not open", blamed
-    )
+    why = "a payload does not open"
+    return Fault(at, exchanged(scene.calls()[at], place, encode(moved)), reject.BAD_CIPHERTEXT, why, blamed)
 
 
 def buffers(scene: Played) -> list[int]:
@@ -631,9 +624,8 @@ def _other_answer(draw: Any, scene: Played) -> Fault:
     if draw(st.booleans()):
         place = draw(st.integers(0, len(inbox) - 1))
         moved = replace(inbox[place], round=inbox[place].round ^ 1)
-        return Fault(
-            at, exchanged(scene.calls()[at], place, encode(moved)), reject.ELSEWHERE, "an answer is for another round"
-        )
+        why = "an answer is for another round"
+        return Fault(at, exchanged(scene.calls()[at], place, encode(moved)), reject.ELSEWHERE, why)
     moments = _moments(scene, lambda state: not state.entries)
     codes = reject.AGAIN | reject.OUT_OF_TURN | (reject.NOT_ALLOWED if "W" in scene.inputs.numbers else frozenset())
     return Fault(draw(among(moments)), Call.of("recover", inbox), codes, "no buffer was announced")
@@ -646,9 +638,8 @@ def _requests(party: str) -> None:
         params, rand = begun(draw, party)
         wrong = basecagg_sessions.wrong_numbers(params)
         for name in some(draw, wrong):
-            caller.refused(
-                party, {**params, **wrong[name]}, reject.BAD_PARAM, f"the parameters break a rule ({name})", rand
-            )
+            why = f"the parameters break a rule ({name})"
+            caller.refused(party, {**params, **wrong[name]}, reject.BAD_PARAM, why, rand)
 
     @check(f"{party}/request", "ERR-02", applies=explicit(party), examples=12)
     def request(draw: Any, caller: Caller) -> None:

@@ -364,9 +364,8 @@ def open_elsewhere(draw: Any, call: Caller) -> None:
     if changed != params[number]:
         payloads[f"{number} ({changed})"] = _sealed_for(params, {number: changed})
     for name, payload in payloads.items():
-        call.refused(
-            _OPEN, {**params, "payload": payload.hex()}, reject.BAD_CIPHERTEXT, f"it was sealed for another {name}"
-        )
+        why = f"it was sealed for another {name}"
+        call.refused(_OPEN, {**params, "payload": payload.hex()}, reject.BAD_CIPHERTEXT, why)
 
 
 def _secret(params: dict[str, Any]) -> bytes:
@@ -473,9 +472,8 @@ def _rosters(operation: str) -> None:
         params = VALID[operation](draw, call.caps).params
         one, other = strategies.subset(draw, range(params["N"]), 2, 2)
         roster = _with_key(params["roster"], one, params["roster"][other])
-        call.refused(
-            operation, {**params, "roster": roster}, reject.EQUAL_KEYS, f"users {one} and {other} have one key"
-        )
+        why = f"users {one} and {other} have one key"
+        call.refused(operation, {**params, "roster": roster}, reject.EQUAL_KEYS, why)
 
     @check(f"{operation}/key-lengths", "KEY-03", examples=20)
     def key_lengths(draw: Any, call: Caller) -> None:
@@ -512,9 +510,8 @@ def broken_parameters(operation: str) -> None:
         )
         changed = draw(among(options))
         rand = call.randomness(operation, valid.rand)
-        call.refused(
-            operation, {**params, **changed}, reject.BAD_PARAM, f"{changed} breaks a constraint of LSA-01", rand
-        )
+        why = f"{changed} breaks a constraint of LSA-01"
+        call.refused(operation, {**params, **changed}, reject.BAD_PARAM, why, rand)
 
 
 for _name in (_CLOSE, _OPEN):

@@ -362,9 +362,8 @@ def _early(draw: Any, session: Session) -> Fault:
     """A step is refused if an earlier step was not taken."""
     calls = session.calls()
     at = draw(st.integers(1, len(calls) - 1))
-    return Fault(
-        draw(st.integers(0, at - 1)), calls[at], reject.OUT_OF_TURN, f"the step {calls[at].phase} comes too early"
-    )
+    why = f"the step {calls[at].phase} comes too early"
+    return Fault(draw(st.integers(0, at - 1)), calls[at], reject.OUT_OF_TURN, why)
 
 
 @_derived("step-again", "MSG-04")

@@ -136,9 +136,8 @@ def mask_request(draw: Any, call: Caller) -> None:
         **_wrong_keys(params),
     }
     for name in some(draw, wrong):
-        call.refused(
-            MASK, {**params, **wrong[name]}, ELSEWHERE | reject.OUT_OF_RANGE | reject.KEY_LENGTH, f"there is {name}"
-        )
+        why = f"there is {name}"
+        call.refused(MASK, {**params, **wrong[name]}, ELSEWHERE | reject.OUT_OF_RANGE | reject.KEY_LENGTH, why)
 
 
 def _wrong_keys(params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -242,9 +241,8 @@ def unmask_request(draw: Any, call: Caller) -> None:
     params = chosen.unmask_params(survivors, dropped, sent(chosen, survivors, dropped))
     wrong = {**_wrong_lists(params, dropped[0]), **_wrong_secrets(params, dropped[0]), **_wrong_keys(params)}
     for name in some(draw, wrong):
-        call.refused(
-            UNMASK, {**params, **wrong[name]}, ELSEWHERE | reject.OUT_OF_RANGE | reject.KEY_LENGTH, f"there is {name}"
-        )
+        why = f"there is {name}"
+        call.refused(UNMASK, {**params, **wrong[name]}, ELSEWHERE | reject.OUT_OF_RANGE | reject.KEY_LENGTH, why)
 
 
 def _wrong_lists(params: Mapping[str, Any], dropped: int) -> dict[str, dict[str, Any]]:

@@ -113,9 +113,8 @@ def few_of_a_cell(draw: Any, call: Caller) -> None:
     p, users = scene.parameters, draw(among(scene.parameters.members))
     left = draw(among((p.T + 1, 1, *range(1, p.T + 1))))
     drop = dropping(draw, p, users[left:], (draw(among(_BEFORE)),))
-    _refused(
-        call, replace(scene, drop=drop), reject.TOO_FEW, f"{left} users of a subgroup survive, and T + 2 is {p.T + 2}"
-    )
+    why = f"{left} users of a subgroup survive, and T + 2 is {p.T + 2}"
+    _refused(call, replace(scene, drop=drop), reject.TOO_FEW, why)
 
 
 @check(f"{ROUND}/few-answers", "SAG-30", "HSA-21", examples=16)
@@ -184,13 +183,8 @@ def trim(draw: Any, call: Caller) -> None:
     scene = replace(reals(draw), method="trimmed")
     fewest = min(len(row) for row in scene.rows())
     wrong = draw(among(((fewest + 1) // 2, fewest, -1)))
-    _refused(
-        call,
-        scene,
-        reject.BAD_PARAM | reject.MALFORMED,
-        f"trim is {wrong}, and a segment has {fewest} cells",
-        trim=wrong,
-    )
+    why = f"trim is {wrong}, and a segment has {fewest} cells"
+    _refused(call, scene, reject.BAD_PARAM | reject.MALFORMED, why, trim=wrong)
 
 
 @check(f"{ROUND}/drop", "ADP-16", examples=16)

@@ -42,9 +42,8 @@ def mask_elements(draw: Any, call: Caller) -> None:
     valid = requests.VALID[_MASK](draw, call.caps)
     name, q = draw(among(("update", "mask"))), valid.params["q"]
     values = requests.too_large(draw, unpack(valid.params[name]).astype(np.uint64), q)
-    call.refused(
-        _MASK, {**valid.params, name: pack(values)}, reject.NONCANONICAL, f"{name} holds a number that is not below q"
-    )
+    why = f"{name} holds a number that is not below q"
+    call.refused(_MASK, {**valid.params, name: pack(values)}, reject.NONCANONICAL, why)
 
 
 @check("lightsecagg.mask/empty", "LSA-01", examples=5)
@@ -88,9 +87,8 @@ def set_outside(draw: Any, call: Caller) -> None:
     valid = requests.VALID[_AGGREGATE](draw, call.caps)
     stranger = draw(among((valid.params["N"], -1, 2**31 - 1)))
     surviving = requests.inserted(draw, valid.params["surviving"], stranger)
-    call.refused(
-        _AGGREGATE, {**valid.params, "surviving": surviving}, reject.OUTSIDE, f"user {stranger} is not on the roster"
-    )
+    why = f"user {stranger} is not on the roster"
+    call.refused(_AGGREGATE, {**valid.params, "surviving": surviving}, reject.OUTSIDE, why)
 
 
 @check("lightsecagg.aggregate_shares/not-held", "LSA-11", examples=15)

@@ -243,12 +243,8 @@ def _set(draw: Any, scene: ActiveUser) -> Fault:
     added = draw(among((draw(among(scene.surviving)), N, SERVER, *missing)))
     again = added in scene.surviving
     members = inserted(draw, scene.surviving, added) if again else sorted((*scene.surviving, added))
-    return Fault(
-        2,
-        _announcing(scene, tuple(members)),
-        reject.TWICE if again else reject.OUTSIDE,
-        f"the set names {added} as well",
-    )
+    why = f"the set names {added} as well"
+    return Fault(2, _announcing(scene, tuple(members)), reject.TWICE if again else reject.OUTSIDE, why)
 
 
 @_user.refuses("set-order", "LSA-32", "ADP-21")
@@ -272,9 +268,8 @@ def _another_set(draw: Any, scene: ActiveUser) -> Fault:
     """A user that signed one set does not sign another, even after it has answered."""
     others = strategies.subset(draw, sorted(scene.received), scene.agreed.numbers["T"] + 1)
     before = draw(among((3, 4)))
-    return Fault(
-        before, _announcing(scene, tuple(sorted([scene.party, *others]))), reject.AGAIN, "a set was signed before"
-    )
+    why = "a set was signed before"
+    return Fault(before, _announcing(scene, tuple(sorted([scene.party, *others]))), reject.AGAIN, why)
 
 
 def _not_valid(draw: Any, scene: Party, user: int, right: bytes) -> tuple[bytes, str]:

@@ -248,9 +248,8 @@ def _user_small_set(draw: Any, scene: UserSession) -> Fault:
     """A surviving set of fewer than T + 2 users is refused."""
     T = scene.agreed.numbers["T"]
     members = tuple(sorted(strategies.subset(draw, scene.surviving, 0, T + 1)))
-    return Fault(
-        2, Call("recover", (encode(scene.announced(members)),)), reject.TOO_FEW, f"{len(members)} users survive"
-    )
+    why = f"{len(members)} users survive"
+    return Fault(2, Call("recover", (encode(scene.announced(members)),)), reject.TOO_FEW, why)
 
 
 @_user.refuses("set", "LSA-10", "LSA-11")

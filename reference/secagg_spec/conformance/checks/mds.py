@@ -85,9 +85,8 @@ def encode_empty(draw: Any, call: Caller) -> None:
     """An empty vector is refused."""
     valid = requests.VALID["mds.encode"](draw, call.caps)
     rand = call.randomness("mds.encode", {"noise": ""})
-    call.refused(
-        "mds.encode", {**valid.params, "mask": ""}, reject.BAD_PARAM | reject.LENGTH, "there is nothing to share", rand
-    )
+    why = "there is nothing to share"
+    call.refused("mds.encode", {**valid.params, "mask": ""}, reject.BAD_PARAM | reject.LENGTH, why, rand)
 
 
 @check("mds.decode/parameters", "MDS-01", wide=True, applies=requests.vandermonde, examples=20)

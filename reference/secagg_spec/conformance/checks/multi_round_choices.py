@@ -322,9 +322,8 @@ def _chosen(call: Caller, made: Choice, seed: int = 1) -> list[int] | None:
     got = call.result(BATCH, made.params(), _rand(call, made, seed))
     users: Any = got.get("chosen", "missing")
     if users is not None and not _ascends(users):
-        raise CheckFailed(
-            "protocol", f"{BATCH}: chosen is {str(users)[:80]}, no list of users, ascending, and not null"
-        )
+        message = f"{BATCH}: chosen is {str(users)[:80]}, no list of users, ascending, and not null"
+        raise CheckFailed("protocol", message)
     return None if users is None else list(users)
 
 

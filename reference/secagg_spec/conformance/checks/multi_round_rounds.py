@@ -241,11 +241,9 @@ def _all(scene: multi_round_functions.Asked) -> dict[str, Any]:
     return {"survivors": list(range(scene.numbers.K))}
 
 
-def _outsiders(caps: Capabilities) -> bool:
-    return fit(caps, REQUEST, sizes=COLLUDING, spare=1)
-
-
-@check(f"{REQUEST}/without-user", "MRA-20", applies=_outsiders, examples=40)
+@check(
+    f"{REQUEST}/without-user", "MRA-20", applies=lambda caps: fit(caps, REQUEST, sizes=COLLUDING, spare=1), examples=40
+)
 def without_user(draw: Any, call: Caller) -> None:
     """A user refuses a choice that does not include it."""
     scene = multi_round_functions.asked(draw, call.caps, spare=1)

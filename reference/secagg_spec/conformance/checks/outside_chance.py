@@ -240,10 +240,6 @@ distinct(
 )
 
 
-def _rounds(caps: Capabilities) -> bool:
-    return own_draws(_QUANTIZE)(caps) and caps.policy("quantizer.rounding") == "stochastic" and bool(roundable(caps))
-
-
 def roundable(caps: Capabilities) -> list[dict[str, int]]:
     """Return numbers with which 0 and 1 can be quantised. Those with a power of two as level come first."""
     space = strategies.Space(caps, (_QUANTIZE,))
@@ -267,7 +263,9 @@ distinct(
     _QUANTIZE,
     "QNT-03",
     what="roundings of 100 numbers midway between two integers",
-    applies=_rounds,
+    applies=lambda caps: (
+        own_draws(_QUANTIZE)(caps) and caps.policy("quantizer.rounding") == "stochastic" and bool(roundable(caps))
+    ),
     build=_quantiser,
     learned="roundings repeat, so that errors of an average do not cancel; an implementation that rounds to the "
     "nearest, or down, declares the policy quantizer.rounding",

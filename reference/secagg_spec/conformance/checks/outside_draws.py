@@ -102,9 +102,8 @@ def coefficients(draw: Any, call: Caller) -> None:
         try:
             values = {user + 1: shamir.element_from_bytes("share", bytes.fromhex(shares[user])) for user in range(t)}  # type: ignore[index]
         except (TypeError, ValueError, IndexError) as error:
-            raise CheckFailed(
-                "wrong_value", f"{_SHARE}: the shares are not {n} numbers of the field: {error}"
-            ) from None
+            message = f"{_SHARE}: the shares are not {n} numbers of the field: {error}"
+            raise CheckFailed("wrong_value", message) from None
         dealt.append(_ends("the coefficient", polynomial(values)[1:]))
     demand_digits(call, _SHARE, dealt)
 

@@ -100,9 +100,8 @@ def _demand_shares(what: str, q: int, values: Any, together: int) -> None:
         return
     ends = np.array([-(-at * q // _CELLS) for at in range(_CELLS + 1)])
     counts = np.bincount(values * _CELLS // q, minlength=_CELLS)
-    demand_shares(
-        counts, np.diff(ends) / q, f"{what} is in part {{}} of {_CELLS} parts of [0, q), which", together=together
-    )
+    why = f"{what} is in part {{}} of {_CELLS} parts of [0, q), which"
+    demand_shares(counts, np.diff(ends) / q, why, together=together)
 
 
 def _demand(call: Caller, what: str, numbers: Mapping[str, int], moduli: Sequence[int], dealt: Dealt) -> None:

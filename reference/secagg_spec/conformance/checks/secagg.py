@@ -119,9 +119,8 @@ def _equal_keys(draw: Any, scene: Played) -> Fault:
     others += [(peer, key) for peer, pair in keys.items() for at, key in enumerate(pair) if (peer, at) != (user, which)]
     owner, keys[user][which] = one_of(draw, others)
     blamed = frozenset({user, owner, SERVER}) - {scene.party}
-    return Fault(
-        1, _sent_keys(scene, list(keys.items())), reject.TWICE, f"a key of user {user} is another one as well", blamed
-    )
+    why = f"a key of user {user} is another one as well"
+    return Fault(1, _sent_keys(scene, list(keys.items())), reject.TWICE, why, blamed)
 
 
 @_user.refuses("few-keys", "SAG-08")
@@ -130,9 +129,8 @@ def _few_keys(draw: Any, scene: Played) -> Fault:
     keys, t = _keys(scene), scene.inputs.numbers["t"]
     chosen = sorted(strategies.subset(draw, sorted(keys), 0, t - 2))
     chosen = sorted(keys)[: t - 2] if draw(st.booleans()) else chosen
-    return Fault(
-        1, _sent_keys(scene, [(user, keys[user]) for user in chosen]), reject.TOO_FEW, f"{len(chosen)} keys came"
-    )
+    why = f"{len(chosen)} keys came"
+    return Fault(1, _sent_keys(scene, [(user, keys[user]) for user in chosen]), reject.TOO_FEW, why)
 
 
 @_user.refuses("weak-key", "SAG-09", "KEY-01")
@@ -142,9 +140,8 @@ def _weak_key(draw: Any, scene: Played) -> Fault:
     user, which = draw(among(sorted(keys))), draw(st.integers(0, 1))
     keys[user][which] = low_order(draw)
     blamed = frozenset({user, SERVER})
-    return Fault(
-        1, _sent_keys(scene, list(keys.items())), reject.WEAK_KEY, f"a key of user {user} is of low order", blamed
-    )
+    why = f"a key of user {user} is of low order"
+    return Fault(1, _sent_keys(scene, list(keys.items())), reject.WEAK_KEY, why, blamed)
 
 
 @_user.refuses("key-lengths", "MSG-02", "SAG-33")
@@ -248,9 +245,8 @@ def _named_twice(draw: Any, scene: Played) -> Fault:
     chosen = dropped if dropped and draw(st.booleans()) else survivors
     user = draw(among(chosen))
     chosen.append(user)
-    return Fault(
-        3, _asked(scene, sorted(survivors), sorted(dropped)), reject.TWICE, f"user {user} is named twice", THE_SERVER
-    )
+    why = f"user {user} is named twice"
+    return Fault(3, _asked(scene, sorted(survivors), sorted(dropped)), reject.TWICE, why, THE_SERVER)
 
 
 @_user.refuses("request-outside", "SAG-19")
@@ -279,9 +275,8 @@ def _named_without(draw: Any, scene: Played) -> Fault:
     survivors = [user for user in request.survivors if user != scene.party]
     only_if(_still_enough(scene, survivors))
     dropped = sorted([*request.dropped, scene.party]) if draw(st.integers(0, 3)) else request.dropped
-    return Fault(
-        3, _asked(scene, survivors, dropped), reject.OUTSIDE, f"user {scene.party} is not a survivor", THE_SERVER
-    )
+    why = f"user {scene.party} is not a survivor"
+    return Fault(3, _asked(scene, survivors, dropped), reject.OUTSIDE, why, THE_SERVER)
 
 
 @_user.refuses("few-survivors", "SAG-22")
@@ -330,9 +325,8 @@ def _another_request(draw: Any, scene: Played) -> Fault:
     user = draw(among(others))
     survivors = [other for other in request.survivors if other != user]
     only_if(_still_enough(scene, survivors))
-    return Fault(
-        4, _asked(scene, survivors, sorted([*request.dropped, user])), reject.AGAIN, "a request was answered before"
-    )
+    why = "a request was answered before"
+    return Fault(4, _asked(scene, survivors, sorted([*request.dropped, user])), reject.AGAIN, why)
 
 
 @_server.refuses("share-for-a-stranger", "SAG-31", "ADP-29", sparse=True, shared=False)
@@ -533,9 +527,8 @@ def _answer(draw: Any, scene: Played) -> Fault:
     assert isinstance(message, UnmaskShares)
     changed = replace(message, **_wrong_lists(draw, scene, message))
     call = moved(scene.calls()[last], place, changed)
-    return Fault(
-        last, call, reject.MALFORMED, "an answer does not hold what was asked for", frozenset({message.sender})
-    )
+    why = "an answer does not hold what was asked for"
+    return Fault(last, call, reject.MALFORMED, why, frozenset({message.sender}))
 
 
 def _wrong_lists(draw: Any, scene: Played, message: UnmaskShares) -> dict[str, Any]:
@@ -619,9 +612,8 @@ def _parameters(party: str) -> None:
         wrong = _wrong_numbers(dict(inputs.numbers))
         for name in some(draw, wrong):
             params = {"handle": "h", **inputs.opening(_any(party)), "numbers": {**inputs.numbers, **wrong[name]}}
-            call.refused(
-                NEW, params, reject.BAD_PARAM, f"the parameters break a rule ({name})", inputs.rand(_any(party))
-            )
+            why = f"the parameters break a rule ({name})"
+            call.refused(NEW, params, reject.BAD_PARAM, why, inputs.rand(_any(party)))
 
     @check(f"{party}/order", "SAG-04", operations=SESSIONS, applies=playing.plays(party), examples=16)
     def order(draw: Any, call: Caller) -> None:
@@ -686,13 +678,8 @@ def user(draw: Any, call: Caller) -> None:
     inputs = drawn_rounds.secagg(draw)
     params = {"handle": "h", **inputs.opening(0)}
     params["setup"]["user"] = draw(among((inputs.numbers["N"], 2**31 - 1)))
-    call.refused(
-        NEW,
-        params,
-        reject.BAD_PARAM | reject.OUTSIDE | reject.MALFORMED,
-        "the user is not on the roster",
-        inputs.rand(0),
-    )
+    why = "the user is not on the roster"
+    call.refused(NEW, params, reject.BAD_PARAM | reject.OUTSIDE | reject.MALFORMED, why, inputs.rand(0))
 
 
 for _party in (_user, _server):

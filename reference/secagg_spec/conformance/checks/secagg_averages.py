@@ -107,12 +107,8 @@ def too_few_at_last(draw: Any, call: Caller) -> None:
     users = draw(st.permutations(range(N)))
     early, left = draw(st.integers(1, scene.roster.spare)), draw(st.integers(0, t - 1))
     dropouts = {draw(among(EARLY)): sorted(users[:early]), "unmasking": sorted(users[early : N - left])}
-    _refused(
-        call,
-        replace(scene, drop={**scene.drop, **dropouts}),
-        reject.TOO_FEW,
-        f"{left} users answer and t = {t} are needed",
-    )
+    why = f"{left} users answer and t = {t} are needed"
+    _refused(call, replace(scene, drop={**scene.drop, **dropouts}), reject.TOO_FEW, why)
 
 
 @check("secagg.average/out-of-range", "ADP-31", "ERR-02", examples=20)

@@ -49,9 +49,8 @@ def twice(draw: Any, call: Caller) -> None:
     request = scene.right()
     name = "dropped" if request["dropped"] and draw(st.booleans()) else "survivors"
     user = draw(among(request[name]))
-    _refused(
-        call, scene, {**request, name: inserted(draw, request[name], user)}, reject.TWICE, f"{name} names {user} twice"
-    )
+    why = f"{name} names {user} twice"
+    _refused(call, scene, {**request, name: inserted(draw, request[name], user)}, reject.TWICE, why)
 
 
 @check("secagg.unmasking/outside", "SAG-19", examples=20)

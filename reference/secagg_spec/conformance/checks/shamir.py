@@ -286,9 +286,8 @@ def lengths(draw: Any, call: Caller) -> None:
     params = sharing.params(range(len(sharing.shares)))
     shorter = draw(st.booleans())
     shares = params["shares"][:-1] if shorter else [*params["shares"], params["shares"][0]]
-    call.refused(
-        _BACK, {**params, "shares": shares}, reject.LENGTH, f"{len(shares)} shares of {len(params['users'])} users"
-    )
+    why = f"{len(shares)} shares of {len(params['users'])} users"
+    call.refused(_BACK, {**params, "shares": shares}, reject.LENGTH, why)
 
 
 def _cut(text: str) -> list[str]:

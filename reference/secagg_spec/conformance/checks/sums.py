@@ -117,9 +117,8 @@ def _played(call: Caller) -> Iterator[int]:
     end = min(call.until, time.monotonic() + _SECONDS)
     for number in range(_ROUNDS):
         if number > 1 and time.monotonic() > end:
-            call.limits.append(
-                f"only {number} rounds of {_ROUNDS} were played in one process, because more take too long"
-            )
+            why = f"only {number} rounds of {_ROUNDS} were played in one process, because more take too long"
+            call.limits.append(why)
             return
         yield number
 
