@@ -165,6 +165,15 @@ class Caller:
         rows = [self.read(op, text, f"{member}[{at}]", size, q) for at, text in enumerate(texts)]
         return np.array(rows, dtype=ring(q).dtype).reshape(len(texts), size)
 
+    def listed(
+        self, op: str, params: Mapping[str, Any], member: str, count: int, rand: Mapping[str, Any] | None = None
+    ) -> list[Any]:
+        """Send a valid request and return one member, a list of `count` entries."""
+        entries = self.result(op, params, rand).get(member)
+        if not isinstance(entries, list) or len(entries) != count:
+            raise CheckFailed("wrong_value", f"{op}: {member} must be a list of {count} entries")
+        return entries
+
     def reals(self, op: str, params: Mapping[str, Any], member: str, dtype: str) -> NDArray[Any]:
         """Send a valid request and return one member, a vector of floating-point numbers."""
         return self._unpack(op, self.result(op, params).get(member), member, lambda text: unpack(text, dtype))
@@ -334,8 +343,8 @@ def check(
     grows: bool = False,
     wide: bool = False,
 ) -> Callable[[Judge], Judge]:
-    """Register a function as a check. By default it needs the operation with which its id begins, if it is one."""
-    head = id.partition("/")[0]
+    """Register a function as a check. By default it needs the operation that its id names first, if it is one."""
+    head = id.removeprefix("privacy/").partition("/")[0]
     needs = ((head,) if head in OPERATIONS else ()) if operations is None else operations
 
     def register(judge: Judge) -> Judge:

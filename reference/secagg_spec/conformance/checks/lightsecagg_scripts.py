@@ -1,6 +1,6 @@
 """Checks of a party of LightSecAgg, step by step: what it refuses, without any effect (spec/adapter.md, section 4)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,18 +22,18 @@ from secagg_spec.conformance.checks.faults import Refusals
 from secagg_spec.conformance.checks.scripts import (
     Entries,
     Fault,
-    _refused,
     ask,
     compare_entries,
+    demand_refused,
     disordered,
     drop_faults,
     right_step,
+    sent,
     taken,
     with_faults,
 )
 from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 from secagg_spec.conformance.sessions.session import Session, exchanged
-from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols.codec import Message, encode, vector_bytes, vector_from_bytes
@@ -72,35 +72,28 @@ def judge(call: Caller, scene: Session, *faults: Fault) -> None:
 def _relate(call: Caller, scene: UserSession, calls: list[Call], entries: Entries) -> None:
     """Check relations between the messages of a user that draws its own mask and noise."""
     op = scene.operation
-    sent = {step.phase: _messages(op, entry, step.phase) for step, entry in zip(calls, entries, strict=True)}
-    if "confirm" in sent:
+    messages = {step.phase: sent(op, entry, step.phase) for step, entry in zip(calls, entries, strict=True)}
+    if "confirm" in messages:
         at = [step.phase for step in calls].index("confirm")
         compare_entries(op, calls[at : at + 1], entries[at : at + 1], scene.entries(calls)[at : at + 1])
-    shares = _own_shares(scene, sent.get("share", []))
+    shares = _own_shares(scene, messages.get("share", []))
     if not shares:
         return
     decoded = _decoded(call.caps, scene, shares)
-    if "upload" in sent:
-        masked = _single(scene, sent["upload"], MaskedUpdate).masked
+    if "upload" in messages:
+        masked = _single(scene, messages["upload"], MaskedUpdate).masked
         field = scene.agreed.parameters.field
         if masked.shape != scene.update.shape:
             fail(f"{op}: masked has {masked.size} elements, must have {scene.update.size}")
         if decoded is not None:
             same("masked update", masked, field.add(scene.update, decoded[0]))
-    if "recover" in sent and decoded is not None:
-        share = _single(scene, sent["recover"], AggregatedShare).share
+    if "recover" in messages and decoded is not None:
+        share = _single(scene, messages["recover"], AggregatedShare).share
         others = [scene.received[user] for user in scene.surviving if user != scene.party]
         want = scene.agreed.parameters.field.sum(np.stack([*others, decoded[1]]))
         if share.shape != want.shape:
             fail(f"{op}: share has {share.size} elements, must have {want.size}")
         same("aggregated share", share, want)
-
-
-def _messages(op: str, entry: Mapping[str, Any], phase: str) -> list[Any]:
-    try:
-        return [parse(bytes.fromhex(text)) for text in taken(op, entry, phase)]
-    except (ValueError, ProtocolError) as error:
-        fail(f"{op}: the step {phase} sends something that is no message: {error}")
 
 
 def _own_shares(scene: UserSession, sent: Sequence[Message]) -> dict[int, UintArray]:
@@ -294,10 +287,9 @@ def user_weak_key(draw: Any, call: Caller) -> None:
     roster[weak] = low_order(draw).hex()
     params["channel"] = {**params["channel"], "roster": roster}
     entries = ask(call, _USER, params, call.randomness(_USER, scene.rand()))
+    fault = Fault(0, Call("share"), reject.WEAK_KEY, f"the key of user {weak} is of low order")
     for entry in entries:
-        _refused(
-            call, _USER, entry, Fault(0, Call("share"), reject.WEAK_KEY, f"the key of user {weak} is of low order")
-        )
+        demand_refused(call, _USER, entry, fault)
 
 
 @check(f"{_USER}/roster", "KEY-03", "KEY-04", "ERR-02", examples=20)
@@ -399,7 +391,7 @@ def server_without_sharers(draw: Any, call: Caller) -> None:
     shared, ended = ask(call, _SERVER, params, None)
     if taken(_SERVER, shared, "share"):
         fail(f"{_SERVER}: the step share relays messages, and there is no sharer")
-    _refused(call, _SERVER, ended, Fault(1, Call("upload"), reject.TOO_FEW, "there is no sharer"))
+    demand_refused(call, _SERVER, ended, Fault(1, Call("upload"), reject.TOO_FEW, "there is no sharer"))
 
 
 @check(f"{_SERVER}/request", "ERR-02", examples=15)

@@ -6,6 +6,7 @@ and independent, except for 2**-521 of the draws in the field. `SAMPLED` names t
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import shake_256
 from typing import Any
 
@@ -19,15 +20,13 @@ from secagg_spec.conformance.checks import outside_chance
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
 from secagg_spec.conformance.checks.outside_noise import demand_uniform
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS, Through, failed
-from secagg_spec.conformance.checks.scripts import ask, taken
+from secagg_spec.conformance.checks.scripts import ask, sent
 from secagg_spec.conformance.outside import seeds
 from secagg_spec.conformance.sessions import basa_fixed, mixed
 from secagg_spec.conformance.sessions.basa_acts import Act, Director, part_of
 from secagg_spec.conformance.sessions.inputs import SessionInputs
-from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.crypto.keys import public_key
 from secagg_spec.crypto.prg import KEY_BYTES
-from secagg_spec.errors import ProtocolError
 from secagg_spec.protocols.steps import AUTHORITY
 
 _QUANTIZE, _SHARE = "quantizer.quantize", "shamir.share"
@@ -88,7 +87,7 @@ def _own_polynomials(caps: Capabilities) -> bool:
     return own_field(caps) and outside_chance.own_draws(_SHARE)(caps)
 
 
-@check(f"privacy/{_SHARE}/uniform", "SHM-07", operations=(_SHARE,), applies=_own_polynomials, examples=1)
+@check(f"privacy/{_SHARE}/uniform", "SHM-07", applies=_own_polynomials, examples=1)
 def coefficients(draw: Any, call: Caller) -> None:
     """The coefficients that an implementation draws are uniform over the field, each alone and with any other one."""
     call.by_relation = True
@@ -174,10 +173,10 @@ def _visit() -> Director:
     return basa_fixed.played(lambda name, size: shake_256(name.encode()).digest(size), basa_fixed.NUMBERS, 9, _FIRST)
 
 
-def _first_sent(party: int, phase: str, member: str) -> Callable[[Caller], Callable[[Mapping[str, Any] | None], str]]:
+def _first_sent(party: int, phase: str, member: str) -> outside_chance.Build:
     """Return a function that runs a party's script and shows 32 bytes or elements of a message it sends in a phase."""
 
-    def build(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+    def build(call: Caller) -> outside_chance.Text:
         part = part_of(_visit(), party)
         steps, operation = part.calls(), part.inputs.named(part.party)
         place = [step.phase for step in steps].index(phase)
@@ -185,9 +184,9 @@ def _first_sent(party: int, phase: str, member: str) -> Callable[[Caller], Calla
         def text(rand: Mapping[str, Any] | None) -> str:
             entries = ask(call, operation, part.params(steps), dict(rand) if rand else None)
             try:
-                [message] = [parse(bytes.fromhex(one)) for one in taken(operation, entries[place], phase)]
+                [message] = sent(operation, entries[place], phase)
                 return str(list(getattr(message, member)[:KEY_BYTES]))
-            except (AttributeError, ValueError, ProtocolError) as error:
+            except (AttributeError, ValueError) as error:
                 raise CheckFailed("wrong_value", f"{operation}: {phase} sends no such message: {error}") from None
 
         return text
@@ -195,38 +194,20 @@ def _first_sent(party: int, phase: str, member: str) -> Callable[[Caller], Calla
     return build
 
 
-def _box(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+_of_basa = partial(outside_chance.distinct, each=4)
+_of_basa("basa.user", "BAA-26", what="mask", learned="the server learns the difference of two updates")(
+    _first_sent(0, "upload", "masked")
+)
+_of_basa("basa.authority", "BAA-07", what="public keys of a position", learned="keys of an epoch open another")(
+    _first_sent(AUTHORITY, "open", "keys")
+)
+
+
+@_of_basa("basa.seal", "BAA-04", what="box of one seed", learned="the server alone learns that two seeds are equal")
+def _box(call: Caller) -> outside_chance.Text:
     about = {"session": bytes(16).hex(), "round": "1", "sender": 0, "from": 0, "to": 1, "purpose": "pair-box"}
     params = {**basa_fixed.NUMBERS, **about, "public": public_key(bytes([1] * 32)).hex(), "seed": bytes(32).hex()}
     return lambda rand: str(call.result("basa.seal", params, rand).get("box"))
-
-
-for _operation, _clause, _what, _build, _learned in (
-    (
-        "basa.user",
-        "BAA-26",
-        "mask",
-        _first_sent(0, "upload", "masked"),
-        "the server learns the difference of two updates",
-    ),
-    (
-        "basa.authority",
-        "BAA-07",
-        "public keys of a position",
-        _first_sent(AUTHORITY, "open", "keys"),
-        "keys of an epoch open another",
-    ),
-    ("basa.seal", "BAA-04", "box of one seed", _box, "the server alone learns that two seeds are equal"),
-):
-    outside_chance.distinct(
-        _operation,
-        _clause,
-        what=_what,
-        applies=outside_chance.own_draws(_operation),
-        build=_build,
-        learned=_learned,
-        each=4,
-    )
 
 
 _CODED = "privacy/{0}/uniform"
