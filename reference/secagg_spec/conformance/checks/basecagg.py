@@ -427,13 +427,10 @@ def own_shares(draw: Any, call: Caller) -> None:
 def _own_shares(call: Caller, numbers: dict[str, int], mask: UintArray, noise: UintArray) -> list[UintArray]:
     """Return the shares of a mask as the adapter encodes it."""
     params = {**{name: numbers[name] for name in ("q", "N", "U", "T")}, "mask": pack(mask)}
-    texts = call.result("mds.encode", params, call.randomness("mds.encode", {"noise": pack(noise)})).get("shares")
-    if not isinstance(texts, list) or len(texts) != numbers["N"]:
-        raise CheckFailed("wrong_value", f"mds.encode: shares must be a list of N = {numbers['N']} vectors")
-    return [
-        call.read("mds.encode", text, "shares", requests.shares_length(numbers, mask.size), numbers["q"])
-        for text in texts
-    ]
+    rand = call.randomness("mds.encode", {"noise": pack(noise)})
+    texts = call.listed("mds.encode", params, "shares", numbers["N"], rand)
+    length = requests.shares_length(numbers, mask.size)
+    return [call.read("mds.encode", text, "shares", length, numbers["q"]) for text in texts]
 
 
 def _recovered(call: Caller, chosen: Recovery) -> None:

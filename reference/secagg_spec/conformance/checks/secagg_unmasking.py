@@ -27,7 +27,7 @@ def _spares(caps: Capabilities) -> bool:
 def shares(draw: Any, call: Caller) -> None:
     """The answer holds exactly the survivors' seed shares and the dropped users' key shares that the user holds."""
     scene = unmasking(draw, call.caps)
-    (entry,) = _entries(call, scene, scene.right())
+    (entry,) = entries_of(call, scene, scene.right())
     _released(call, entry, scene)
 
 
@@ -37,7 +37,7 @@ def again(draw: Any, call: Caller) -> None:
     scene = unmasking(draw, call.caps)
     other = [user for user in scene.survivors if user != scene.user]
     moved = _moved(scene, draw(among(other))) if draw(st.booleans()) else scene.right()
-    first, second = _entries(call, scene, scene.right(), moved)
+    first, second = entries_of(call, scene, scene.right(), moved)
     _released(call, first, scene)
     _demand(call, second, reject.AGAIN | reject.TOO_FEW, "a request was answered before")
 
@@ -116,7 +116,7 @@ def no_trace(draw: Any, call: Caller) -> None:
     """After a refused request, the right request is answered as if it were the first."""
     scene = unmasking(draw, call.caps)
     wrong = {"survivors": [scene.user], "dropped": [user for user in scene.sharers if user != scene.user]}
-    first, second = _entries(call, scene, wrong, scene.right())
+    first, second = entries_of(call, scene, wrong, scene.right())
     _demand(call, first, reject.TOO_FEW, f"1 user survives and t = {scene.roster.t} are needed")
     _released(call, second, scene)
 
@@ -139,8 +139,8 @@ def _moved(scene: Unmasking, user: int) -> dict[str, list[int]]:
     }
 
 
-def _entries(call: Caller, scene: Unmasking, *requests: dict[str, list[int]]) -> list[Mapping[str, Any]]:
-    """Send the requests, and return one entry for each."""
+def entries_of(call: Caller, scene: Unmasking, *requests: dict[str, list[int]]) -> list[Mapping[str, Any]]:
+    """Send requests to the party of a scene, and return one entry for each."""
     answers = call.result(UNMASKING, scene.params(*requests)).get("answers")
     if not isinstance(answers, list) or len(answers) != len(requests) or not all(isinstance(e, dict) for e in answers):
         raise CheckFailed("protocol", f"{UNMASKING}: answers must be a list of {len(requests)} objects")
@@ -167,10 +167,10 @@ def _named(released: Mapping[str, Any]) -> str:
 
 def _refused(call: Caller, scene: Unmasking, request: dict[str, list[int]], codes: frozenset[str], why: str) -> None:
     """Demand that a wrong request is refused where the right one is answered: a user that refuses all fails."""
-    (entry,) = _entries(call, scene, scene.right())
+    (entry,) = entries_of(call, scene, scene.right())
     if "reject" in entry:
         _released(call, entry, scene)
-    (entry,) = _entries(call, scene, request)
+    (entry,) = entries_of(call, scene, request)
     _demand(call, entry, codes, why)
 
 

@@ -204,7 +204,7 @@ def _watching(draw: Any, call: Caller) -> _Watching:
     return _Watching(call, Sum(R, N, t, ((0, 0),) * N, drop), (draw(among(("server", 0))),))
 
 
-@check("privacy/secagg.view", "ADP-43", operations=(VIEW,), examples=4)
+@check("privacy/secagg.view", "ADP-43", examples=4)
 def view(draw: Any, call: Caller) -> None:
     """No combination of what a party sees is a combination of updates, but for sums and its own update."""
     _unrelated(_watching(draw, call), draw(st.integers(0, 2**32 - 1)))
@@ -260,7 +260,7 @@ def _relations(R: int, rows: Sequence[Sequence[int]]) -> Sequence[Row]:
     return RowModule(R, later + len(columns), differences).vanishing(later)
 
 
-@check("privacy/secagg.view/contrast", "ADP-43", operations=(VIEW,), examples=1)
+@check("privacy/secagg.view/contrast", "ADP-43", examples=1)
 def contrast(draw: Any, call: Caller) -> None:
     """What the server sees, and a user, looks alike, whichever users a sum comes from; at the ends of the moduli."""
     drawn, seed = _watching(draw, call), draw(st.integers(0, 2**32 - 1))
@@ -301,7 +301,7 @@ def _contrast(watching: _Watching, seed: int, looks: int) -> None:
     demand_hidden(watching.call, hidden, seed)
 
 
-@check("privacy/secagg.view/rounds", "ADP-46", operations=(VIEW,), examples=1)
+@check("privacy/secagg.view/rounds", "ADP-46", examples=1)
 def reused(draw: Any, call: Caller) -> None:
     """In hundreds of rounds of one process, no two vectors that come to the server have the same mask."""
     R, seed = max(sum_moduli(call.caps, VIEW)), draw(st.integers(0, 2**32 - 1))
@@ -355,9 +355,7 @@ def viewers(draw: Any, call: Caller) -> None:
     call.each_refused(draw, COALITION, wrong, _WRONG)
 
 
-@check(
-    "privacy/secagg.coalition", "ADP-48", operations=(COALITION,), applies=lambda caps: any(_joined(caps)), examples=1
-)
+@check("privacy/secagg.coalition", "ADP-48", applies=lambda caps: any(_joined(caps)), examples=1)
 def coalition(draw: Any, call: Caller) -> None:
     """No combination of what the server and some users see is one of updates, but for sums and their own updates.
 
