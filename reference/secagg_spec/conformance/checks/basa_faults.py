@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import basa_sessions
 from secagg_spec.conformance.cases.basa_parties import PARTIES, PARTS, begun
-from secagg_spec.conformance.cases.requests import one_of, some
 from secagg_spec.conformance.checks import playing, reject
 from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.faults import IN_ANY_ORDER, Refusals
@@ -64,29 +63,8 @@ for _party in PARTIES:
 
 
 def _requests(party: str) -> None:
-    @check(f"{party}/parameters", "BAA-01", "BAA-02", applies=explicit(party), examples=40)
-    def parameters(draw: Any, caller: Caller) -> None:
-        """Parameters that the text forbids are refused."""
-        params, rand = begun(draw, party)
-        wrong = basa_sessions.wrong_numbers(params)
-        codes = reject.BAD_PARAM | {"below_threshold", "inconsistent_sets"}
-        for name in some(draw, wrong):
-            caller.refused(party, {**params, **wrong[name]}, codes, f"the parameters break a rule ({name})", rand)
-
-    @check(f"{party}/request", "ERR-02", applies=explicit(party), examples=12)
-    def request(draw: Any, caller: Caller) -> None:
-        """A session of the wrong length, a round outside its range, or a user outside the roster is refused."""
-        params, rand = begun(draw, party)
-        changes: list[dict[str, Any]] = [
-            {"session": params["session"][2:]},
-            {"session": params["session"] + "00"},
-            {"round": str(2**32)},
-            {"round": "-1"},
-        ]
-        changes += [{"user": params["N"]}, {"user": -1}] if "user" in params else []
-        changed = one_of(draw, changes)
-        codes = reject.KEY_LENGTH if "session" in changed else reject.OUT_OF_RANGE
-        caller.refused(party, {**params, **changed}, codes, f"the request has {changed}", rand)
+    codes = reject.BAD_PARAM | {"below_threshold", "inconsistent_sets"}
+    playing.wrong_openings(party, ("BAA-01", "BAA-02"), explicit(party), begun, basa_sessions.wrong_numbers, codes)
 
     @check(f"{party}/keys", "SIG-04", "SIG-05", applies=explicit(party), examples=16)
     def keys(draw: Any, caller: Caller) -> None:

@@ -21,7 +21,6 @@ from secagg_spec.conformance.sessions.basa_cast import Cast
 from secagg_spec.conformance.sessions.basa_stage import PositionStage
 from secagg_spec.conformance.sessions.basecagg_stage import staleness_of
 from secagg_spec.conformance.sessions.choices import among, any_of, only_if
-from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.basa.messages import PositionUpload
 from secagg_spec.protocols.codec import Message
@@ -392,7 +391,5 @@ def mixed_session(draw: Any, caller: Caller) -> None:
     chosen = [role for role in roles if draw(st.booleans())] or [one_of(draw, roles)]
     users = strategies.subset(draw, stage.inputs.users, 1, 3) if Role.USER in chosen else []
     others = [party for party, role in ((SERVER, Role.SERVER), (AUTHORITY, Role.AUTHORITY)) if role in chosen]
-    try:
+    with playing.as_failure():
         PositionStage.played(stage.inputs, dict.fromkeys([*others, *users], playing.player(caller)), stage.turns)
-    except Difference as difference:
-        raise playing.failed(difference) from None

@@ -1,6 +1,7 @@
 """Checks of BASecAgg, one function at a time (spec/basecagg.md, sections 5 and 6)."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -434,20 +435,25 @@ def _own_shares(call: Caller, numbers: dict[str, int], mask: UintArray, noise: U
 
 
 def _recovered(call: Caller, chosen: Recovery) -> None:
+    field, d = PrimeField(chosen.numbers["q"]), chosen.numbers["d"]
+    demand_average(call, RECOVER, chosen.params(), field, d, chosen.sum, chosen.c_l * sum(chosen.weights))
+
+
+def demand_average(
+    call: Caller, op: str, params: Mapping[str, Any], ring: Ring, d: int, want: UintArray, divisor: int
+) -> None:
     """Demand the sum and the average of a recovery. A policy decides the sign of the middle element."""
-    q, d = chosen.numbers["q"], chosen.numbers["d"]
-    result = call.result(RECOVER, chosen.params())
-    same("weighted sum", call.read(RECOVER, result.get("sum"), "sum", d, q), chosen.sum)
+    result = call.result(op, params)
+    same("weighted sum", call.read(op, result.get("sum"), "sum", d, ring.modulus), want)
     try:
-        got = unpack(result.get("average"), "<f8")
+        got: RealArray = unpack(result.get("average"), "<f8")
     except ValueError as error:
-        raise CheckFailed("protocol", f"{RECOVER}: average is not a vector: {error}") from None
+        raise CheckFailed("protocol", f"{op}: average is not a vector: {error}") from None
     if got.size != d:
-        raise CheckFailed("wrong_value", f"{RECOVER}: average has {got.size} numbers; it must have {d}")
-    divisor = chosen.c_l * sum(chosen.weights)
-    signed = PrimeField(q).decode_signed(chosen.sum)
+        raise CheckFailed("wrong_value", f"{op}: average has {got.size} numbers; it must have {d}")
+    signed = ring.decode_signed(want)
     if call.caps.policy("quantizer.middle") == "negative":
-        got, signed = got[chosen.sum != half(q)], signed[chosen.sum != half(q)]
+        got, signed = got[want != half(ring.modulus)], signed[want != half(ring.modulus)]
     same(f"average, of {signed.tolist()} over {divisor}", got, signed / np.float64(divisor))
 
 

@@ -21,7 +21,7 @@ from secagg_spec.conformance.cases.basecagg_parties import (
     share,
     user_scene,
 )
-from secagg_spec.conformance.cases.requests import exchanged_element, one_of, some, too_large
+from secagg_spec.conformance.cases.requests import exchanged_element, one_of, too_large
 from secagg_spec.conformance.checks import playing, reject
 from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.crypto import altered
@@ -31,7 +31,6 @@ from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults, taken
 from secagg_spec.conformance.sessions.basecagg_stage import Stage, answering
 from secagg_spec.conformance.sessions.choices import among, any_of, only_if
-from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.conformance.sessions.session import Played, exchanged
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.basecagg.round import BufferedSet, ModelRequest, StampedShare, StampedUpdate
@@ -631,34 +630,8 @@ def _other_answer(draw: Any, scene: Played) -> Fault:
     return Fault(draw(among(moments)), Call.of("recover", inbox), codes, "no buffer was announced")
 
 
-def _requests(party: str) -> None:
-    @check(f"{party}/parameters", "BSA-01", "BSA-02", applies=explicit(party), examples=40)
-    def parameters(draw: Any, caller: Caller) -> None:
-        """Parameters that the text forbids are refused."""
-        params, rand = begun(draw, party)
-        wrong = basecagg_sessions.wrong_numbers(params)
-        for name in some(draw, wrong):
-            why = f"the parameters break a rule ({name})"
-            caller.refused(party, {**params, **wrong[name]}, reject.BAD_PARAM, why, rand)
-
-    @check(f"{party}/request", "ERR-02", applies=explicit(party), examples=12)
-    def request(draw: Any, caller: Caller) -> None:
-        """A session of the wrong length, a round outside its range, or a user outside the roster is refused."""
-        params, rand = begun(draw, party)
-        changes: list[dict[str, Any]] = [
-            {"session": params["session"][2:]},
-            {"session": params["session"] + "00"},
-            {"round": str(2**32)},
-            {"round": "-1"},
-        ]
-        changes += [{"user": params["N"]}, {"user": -1}] if "user" in params else []
-        changed = one_of(draw, changes)
-        codes = reject.KEY_LENGTH if "session" in changed else reject.OUT_OF_RANGE
-        caller.refused(party, {**params, **changed}, codes, f"the request has {changed}", rand)
-
-
 for _name in SCENES:
-    _requests(_name)
+    playing.wrong_openings(_name, ("BSA-01", "BSA-02"), explicit(_name), begun, basecagg_sessions.wrong_numbers)
 
 
 @check(f"{USER}/updates", "BSA-05", "RND-04", applies=explicit(USER), examples=20)
@@ -751,8 +724,6 @@ playing.right_steps(_server, (50, 30, 16), "BSA-11", "BSA-13", "BSA-18", "BSA-19
 
 
 def _mixed(protocol: str, *clauses: str) -> None:
-    active = protocol != "basecagg"
-
     @check(
         f"{NEW}/{protocol}-mixed",
         *clauses,
@@ -763,15 +734,11 @@ def _mixed(protocol: str, *clauses: str) -> None:
     )
     def mixed_session(draw: Any, caller: Caller) -> None:
         """In a session with late updates whose other parties are the reference's, each step is the right one."""
-        played = basecagg_sessions.played(draw, active=active)
-        roles = playing.parties(caller.caps, protocol)
-        users = strategies.subset(draw, played.inputs.users, 1, 3) if Role.USER in roles else []
-        server = [SERVER] if Role.SERVER in roles and (not users or draw(st.booleans())) else []
+        played = basecagg_sessions.played(draw, active=protocol != "basecagg")
+        chosen = playing.drawn_parties(draw, played.inputs.users, playing.parties(caller.caps, protocol))
         dealt_out = basecagg_sessions.trimmed(draw, played)
-        try:
-            Stage.played(dealt_out, dict.fromkeys([*server, *users], playing.player(caller)), played.turns)
-        except Difference as difference:
-            raise playing.failed(difference) from None
+        with playing.as_failure():
+            Stage.played(dealt_out, dict.fromkeys(chosen, playing.player(caller)), played.turns)
 
 
 _mixed("basecagg", *(f"BSA-{number:02}" for number in (4, 11, 13, 18, 19, 23, 27, 29, 34)))

@@ -19,7 +19,7 @@ from secagg_spec.conformance.cases.requests import own_field
 from secagg_spec.conformance.checks import outside_chance
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
 from secagg_spec.conformance.checks.outside_noise import demand_uniform
-from secagg_spec.conformance.checks.playing import NEW, SESSIONS, Through, failed
+from secagg_spec.conformance.checks.playing import NEW, SESSIONS, Through, as_failure
 from secagg_spec.conformance.checks.scripts import ask, sent
 from secagg_spec.conformance.outside import seeds
 from secagg_spec.conformance.sessions import basa_fixed, mixed
@@ -136,11 +136,9 @@ def _secrets(protocol: str, deal_of: Callable[[Any], SessionInputs]) -> None:
         deal, rows = deal_of(draw), []
         call.by_relation = True
         for at in range(_DEALS):
-            try:
-                player = Numbered(Through(call), call.caps, at)
+            player = Numbered(Through(call), call.caps, at)
+            with as_failure():
                 network = mixed.play(replace(deal, session=seeds.numbered(party, at)[:16]), {0: player})
-            except mixed.Difference as difference:
-                raise failed(difference) from None
             answers = [event for event in network.transcript if event.step.phase == "masked_input"]
             states = {event.party: event.state.state for event in answers if event.party in deal.users[1:]}
             shares = {user: getattr(state, "base", state).held[0] for user, state in states.items()}
