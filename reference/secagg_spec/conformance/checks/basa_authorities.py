@@ -9,10 +9,11 @@ from secagg_spec.conformance.cases import basa_sessions, strategies
 from secagg_spec.conformance.cases.basa_parties import KEYS, PARTS, begun
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.checks import playing, reject
-from secagg_spec.conformance.checks.basa_faults import THE_SERVER, explicit, flipped
+from secagg_spec.conformance.checks.basa_faults import THE_SERVER, explicit
 from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.faults import REFUSALS
 from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults
+from secagg_spec.conformance.checks.streams import flipped
 from secagg_spec.conformance.sessions.basa_acts import Director, Moment, Part, positions
 from secagg_spec.conformance.sessions.choices import among, any_of
 from secagg_spec.conformance.targets.reference.scripts import Call

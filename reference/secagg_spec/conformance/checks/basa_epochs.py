@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import basa_functions as scenes
 from secagg_spec.conformance.cases.basa_schedules import EPOCHS, Opened, Plan, Session, plan, session, valid
@@ -29,14 +28,11 @@ def sums(draw: Any, call: Caller) -> None:
     made = valid(draw)
     got = call.result(EPOCHS, made.params, call.randomness(EPOCHS, made.rand)).get("epochs")
     wanted = made.plan.epochs
-    if not isinstance(got, list) or len(got) != len(wanted) or not all(_is_epoch(epoch) for epoch in got):
+    known = isinstance(got, list) and all(isinstance(epoch, dict) and set(_MEMBERS) <= set(epoch) for epoch in got)
+    if not known or len(got) != len(wanted):
         fail(f"epochs must be a list of {len(wanted)} objects with {', '.join(_MEMBERS)}")
     for number, (mine, right) in enumerate(zip(got, wanted, strict=True)):
         _judge(call, made, f"{EPOCHS}: epochs[{number}]", mine, right)
-
-
-def _is_epoch(epoch: object) -> bool:
-    return isinstance(epoch, dict) and set(_MEMBERS) <= set(epoch)
 
 
 def _judge(call: Caller, made: Session, what: str, mine: Mapping[str, Any], right: Opened) -> None:
@@ -226,17 +222,13 @@ def updates(draw: Any, call: Caller) -> None:
     call.refused(EPOCHS, params, UPDATE, f"updates[{at}] is no update", call.randomness(EPOCHS, made.rand))
 
 
-def _given(caps: Capabilities) -> bool:
-    return caps.grade(EPOCHS) == "explicit"
-
-
 @check(f"{EPOCHS}/too-little", "RND-04", examples=16)
 def too_little(draw: Any, call: Caller) -> None:
     """A schedule that needs more updates or sampled values than it is given is refused."""
     made = valid(draw, 1)
     params, rand = dict(made.params), dict(made.rand)
     least = made.plan.used - 1
-    name = draw(among(("updates", "roundings") if _given(call.caps) else ("updates",)))
+    name = draw(among(("updates", "roundings") if call.caps.grade(EPOCHS) == "explicit" else ("updates",)))
     if name == "updates":
         params["updates"] = params["updates"][:least]
     else:

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import strategies as st
-
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import basa_sessions
 from secagg_spec.conformance.cases.basa_parties import PARTIES, PARTS, begun
@@ -40,12 +38,6 @@ def replaced(part: Part, at: int, **changes: Any) -> Call:
     """Return a step with some fields of its message changed."""
     [message] = part.inbox(at)
     return Call.of(part.events()[at].step.phase, (replace(message, **changes),))
-
-
-def flipped(draw: Any, data: bytes) -> bytes:
-    """Draw bytes with one bit flipped."""
-    at, bit = draw(st.integers(0, len(data) - 1)), draw(st.integers(0, 7))
-    return data[:at] + bytes([data[at] ^ (1 << bit)]) + data[at + 1 :]
 
 
 def _another_epoch(draw: Any, part: Part) -> Fault:

@@ -11,11 +11,12 @@ from secagg_spec.conformance.cases import basa_sessions, strategies
 from secagg_spec.conformance.cases.basa_parties import PARTS, SERVED
 from secagg_spec.conformance.cases.requests import one_of, too_large
 from secagg_spec.conformance.checks import playing, reject
-from secagg_spec.conformance.checks.basa_faults import THE_AUTHORITY, explicit, flipped, replaced
+from secagg_spec.conformance.checks.basa_faults import THE_AUTHORITY, explicit, replaced
 from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.faults import REFUSALS
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.scripts import Fault
+from secagg_spec.conformance.checks.streams import flipped
 from secagg_spec.conformance.sessions.basa_acts import Director, Moment, Part, part_of, positions
 from secagg_spec.conformance.sessions.basa_cast import Cast
 from secagg_spec.conformance.sessions.basa_stage import PositionStage

@@ -12,11 +12,12 @@ from secagg_spec.conformance.cases import basa_sessions, strategies
 from secagg_spec.conformance.cases.basa_parties import PARTS, USER, begun
 from secagg_spec.conformance.cases.requests import one_of, too_large
 from secagg_spec.conformance.checks import playing, reject
-from secagg_spec.conformance.checks.basa_faults import THE_AUTHORITY, THE_SERVER, explicit, flipped, replaced
+from secagg_spec.conformance.checks.basa_faults import THE_AUTHORITY, THE_SERVER, explicit, replaced
 from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.faults import REFUSALS
 from secagg_spec.conformance.checks.lightsecagg_scripts import take_prefix
 from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults, taken
+from secagg_spec.conformance.checks.streams import flipped
 from secagg_spec.conformance.sessions.basa_acts import Part, budget
 from secagg_spec.conformance.sessions.basa_cast import BOX
 from secagg_spec.conformance.sessions.choices import among, any_of, only_if
@@ -63,15 +64,11 @@ def _unsigned(draw: Any, part: Part) -> Fault:
         "signature": {"signature": flipped(draw, offer.signature)},
         "keys": {"keys": flipped(draw, offer.keys)},
         "another epoch": {"signature": cast.epoch_keys(offer.round, offer.keys, signed=other).signature},
-        "a user": {"signature": _signed_by_a_user(part, offer)},
+        "a user": {"signature": cast.signature(part.party, offer.round, (0, 0, 0), offer.keys)},
     }
     why = draw(among(sorted(wrong)))
     step = replaced(part, at, **wrong[why])
     return Fault(at, step, reject.BAD_SIGNATURE, f"the keys are not signed for the epoch ({why})", THE_SERVER)
-
-
-def _signed_by_a_user(part: Part, offer: PositionOffer) -> bytes:
-    return part.cast.signature(part.party, offer.round, (0, 0, 0), offer.keys)
 
 
 @_party.refuses("stale", "BAA-28", "ADP-21")

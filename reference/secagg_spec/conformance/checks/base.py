@@ -254,16 +254,13 @@ class Caller:
 def _shuffled(params: dict[str, Any]) -> dict[str, Any]:
     """Return a request with its inboxes in another order, always the same one for the same messages (CNF-61)."""
     if isinstance(params.get("inbox"), list):
-        return type(params)({**params, "inbox": _arrived(params["inbox"])})
+        together = sha256(" ".join(sorted(map(str, params["inbox"]))).encode()).digest()
+        place = [(sha256(together + str(message).encode()).digest(), message) for message in params["inbox"]]
+        return type(params)({**params, "inbox": [message for _, message in sorted(place, key=lambda pair: pair[0])]})
     if isinstance(params.get("steps"), list):
         steps = [_shuffled(step) if isinstance(step, dict) else step for step in params["steps"]]
         return type(params)({**params, "steps": steps})
     return params
-
-
-def _arrived(inbox: list[Any]) -> list[Any]:
-    together = sha256(" ".join(sorted(map(str, inbox))).encode()).digest()
-    return sorted(inbox, key=lambda message: sha256(together + str(message).encode()).digest())
 
 
 Judge = Callable[[Any, Caller], None]
@@ -355,6 +352,13 @@ def check(
         return judge
 
     return register
+
+
+def suits(*operations: str, spare: int = 0, outsiders: int = 0, own_code: bool = False) -> Condition:
+    """Return the condition that numbers are declared that suit all operations, and the code of the text if wanted."""
+    return lambda caps: (
+        not (own_code and caps.policy("mds.code") != "vandermonde") and possible(caps, operations, spare, outsiders)
+    )
 
 
 def judge_again(chosen: Check, draw: Any, call: Caller, **changes: Any) -> None:

@@ -18,7 +18,7 @@ from secagg_spec.conformance.cases import basecagg_functions as scenes
 from secagg_spec.conformance.cases import requests, strategies
 from secagg_spec.conformance.cases.basecagg_functions import COMBINE, ENCODE, MASK, RECOVER, Levels
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, same
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, same, suits
 from secagg_spec.conformance.checks.quantizer import rounded
 from secagg_spec.conformance.sessions.basecagg_buffers import Buffer, Recovery, half, weighted
 from secagg_spec.conformance.sessions.choices import among
@@ -205,9 +205,7 @@ def fewer(draw: Any, call: Caller) -> None:
     _refused(call, replace(buffer, entries=buffer.entries[:kept]), reject.ANOTHER_COUNT, why)
 
 
-@check(
-    "basecagg.combine/more", "BSA-21", applies=lambda caps: strategies.possible(caps, COMBINE, outsiders=1), examples=15
-)
+@check("basecagg.combine/more", "BSA-21", applies=suits(COMBINE, outsiders=1), examples=15)
 def more(draw: Any, call: Caller) -> None:
     """A buffer with more than K entries is refused."""
     buffer = scenes.offered(draw, call.caps, spare=1)
@@ -401,11 +399,7 @@ def recover(draw: Any, call: Caller) -> None:
     _recovered(call, scenes.recovery(draw, strategies.session(draw, call.caps, RECOVER)))
 
 
-def _chain(caps: Capabilities) -> bool:
-    return strategies.possible(caps, _CHAIN)
-
-
-@check("basecagg/own-shares", "BSA-27", "BSA-29", "BSA-33", operations=_CHAIN, applies=_chain)
+@check("basecagg/own-shares", "BSA-27", "BSA-29", "BSA-33", operations=_CHAIN, applies=suits(*_CHAIN))
 def own_shares(draw: Any, call: Caller) -> None:
     """Shares of the adapter's own code, each times its weight, recover the weighted sum of the updates."""
     numbers = strategies.session(draw, call.caps, _CHAIN)
@@ -466,11 +460,7 @@ def recover_too_few(draw: Any, call: Caller) -> None:
     call.refused(RECOVER, chosen.params(), reject.TOO_FEW, f"{answers} answers are fewer than U = {numbers['U']}")
 
 
-def _can_spare(caps: Capabilities) -> bool:
-    return requests.vandermonde(caps) and strategies.possible(caps, RECOVER, 1)
-
-
-@check("basecagg.recover/bad-share", "BSA-31", applies=_can_spare, examples=25)
+@check("basecagg.recover/bad-share", "BSA-31", applies=suits(RECOVER, spare=1, own_code=True), examples=25)
 def recover_bad_share(draw: Any, call: Caller) -> None:
     """With more than U answers, an altered answer is detected."""
     numbers = strategies.session(draw, call.caps, RECOVER, 1)

@@ -7,7 +7,6 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.staleness import admissible_weights, realised_weight
-from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import basecagg_sessions, strategies
 from secagg_spec.conformance.cases.basecagg_schedules import ROUNDS, Buffer, Plan, Session, plan, session, valid
@@ -28,14 +27,11 @@ def sums(draw: Any, call: Caller) -> None:
     drawn = valid(draw, call.caps)
     got = call.result(ROUNDS, drawn.params, call.randomness(ROUNDS, drawn.rand)).get("buffers")
     wanted = drawn.plan.buffers
-    if not isinstance(got, list) or len(got) != len(wanted) or not all(_is_buffer(buffer) for buffer in got):
+    known = isinstance(got, list) and all(isinstance(buffer, dict) and set(_MEMBERS) <= set(buffer) for buffer in got)
+    if not known or len(got) != len(wanted):
         fail(f"buffers must be a list of {len(wanted)} objects with {', '.join(_MEMBERS)}")
     for number, (mine, right) in enumerate(zip(got, wanted, strict=True)):
         _judge(call, drawn, number, mine, right)
-
-
-def _is_buffer(buffer: object) -> bool:
-    return isinstance(buffer, dict) and set(_MEMBERS) <= set(buffer)
 
 
 def _judge(call: Caller, drawn: Session, number: int, mine: Mapping[str, Any], right: Buffer) -> None:
@@ -156,11 +152,8 @@ def _few(draw: Any, drawn: Plan) -> Wrong:
     """Recovery is refused with fewer than U answers."""
     drawn.fill()
     users = strategies.subset(draw, drawn.users, 0, drawn.numbers["U"] - 1)
-    return (
-        {"event": "recover", "users": users},
-        reject.TOO_FEW,
-        f"{len(users)} users answer, and U is {drawn.numbers['U']}",
-    )
+    why = f"{len(users)} users answer, and U is {drawn.numbers['U']}"
+    return {"event": "recover", "users": users}, reject.TOO_FEW, why
 
 
 @_refusal("answers-twice", "BSA-28")
@@ -236,16 +229,13 @@ def updates(draw: Any, call: Caller) -> None:
     call.refused(ROUNDS, {**made.params, "updates": rows}, codes, f"updates[{at}] is no update", rand)
 
 
-def _given(caps: Capabilities) -> bool:
-    return caps.grade(ROUNDS) == "explicit"
-
-
 @check(f"{ROUNDS}/too-little", "RND-04", examples=16)
 def too_little(draw: Any, call: Caller) -> None:
     """A schedule that needs more updates or sampled values than it is given is refused."""
     made = valid(draw, call.caps, 1)
     params, rand = dict(made.params), dict(made.rand)
-    name = draw(among(("updates", "masks", "roundings") if _given(call.caps) else ("updates",)))
+    given = call.caps.grade(ROUNDS) == "explicit"
+    name = draw(among(("updates", "masks", "roundings") if given else ("updates",)))
     least = {"updates": made.plan.taken, "roundings": len(made.plan.buffers)}
     starts = sum(event["event"] == "start" for event in made.plan.events)
     holder = params if name == "updates" else rand

@@ -69,17 +69,10 @@ def sealed(draw: Any, caller: Caller) -> None:
     playing.judge_script(caller, user_scene(draw, channel="sealed"))
 
 
-def _places(scene: Played) -> list[tuple[int, int]]:
-    """Return the messages that arrive, each as the number of its step and its place in the inbox."""
-    return [(at, place) for at, event in enumerate(scene.events()) for place in range(len(event.received))]
-
-
 def _arriving(draw: Any, scene: Played, *phases: str) -> tuple[int, int, Any]:
-    """Draw a message that arrives in one of `phases`.
-
-    Return its step's number, its place in the inbox, and the message.
-    """
-    found = [(at, place) for at, place in _places(scene) if not phases or scene.events()[at].step.phase in phases]
+    """Draw a message that arrives in one of `phases`. Return its step's number, its place in the inbox, and itself."""
+    steps = [(at, inbox) for at, (phase, inbox) in enumerate(scene.inboxes) if not phases or phase in phases]
+    found = [(at, place) for at, inbox in steps for place in range(len(inbox))]
     only_if(found)
     at, place = one_of(draw, found)
     return at, place, scene.inbox(at)[place]
@@ -404,17 +397,10 @@ def _later_round(draw: Any, scene: Played) -> Fault:
     """A user that claims to know a later round is given no stamp, and is blamed."""
     at = draw(st.integers(0, len(scene.events())))
     state = scene.bases[at]
-    user, later = (
-        any_of(draw, [user for user in scene.inputs.users if _eligible(state, user)]),
-        state.round + draw(among((1, 2))),
-    )
+    served = [user for user in scene.inputs.users if user not in state.buffer and not _has_stamp(state, user)]
+    user, later = any_of(draw, served), state.round + draw(among((1, 2)))
     why = f"user {user} knows of round {later}, and the server is in {state.round}"
     return Fault(at, _asks(scene, user, later), LATE, why, frozenset({user}))
-
-
-def _eligible(state: Any, user: int) -> bool:
-    """Return whether the server would give a user a stamp."""
-    return user not in state.buffer and not _has_stamp(state, user)
 
 
 def _batch(scene: Played, user: int, stamp: int) -> list[StampedShare]:

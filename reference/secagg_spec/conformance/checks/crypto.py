@@ -13,7 +13,7 @@ from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.cases.valid import VALID, channel, key
 from secagg_spec.conformance.checks import pairs, reject
 from secagg_spec.conformance.checks.base import Caller, check, fail, same
-from secagg_spec.conformance.checks.streams import standard, stream
+from secagg_spec.conformance.checks.streams import flipped, standard, stream
 from secagg_spec.conformance.sdk.secagg_adapter import element_bytes
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto import keys, prg, sealing
@@ -75,9 +75,7 @@ def any_stream(draw: Any, call: Caller) -> None:
 
 
 def _has_default(caps: Capabilities) -> bool:
-    return (
-        caps.offers(_EXPAND) and standard(caps) and _PRIME in strategies.moduli(caps.range(_EXPAND, "q"), prime=False)
-    )
+    return standard(caps) and _PRIME in strategies.moduli(caps.range(_EXPAND, "q"), prime=False)
 
 
 @check("prg.expand/rejection", "PRG-01", "RND-02", applies=_has_default, examples=1)
@@ -99,9 +97,7 @@ def searched_key(word: int) -> bytes:
 def _edges(caps: Capabilities) -> list[tuple[int, int]]:
     """Return each declared modulus with a searched word at its limit, as pairs."""
     allowed = caps.range(_EXPAND, "q")
-    known = {q for word in SEARCHED for q in (word, 2**31 - 1, 2**32 - 1, 3)} | set(
-        strategies.moduli(allowed, prime=False)
-    )
+    known = {*SEARCHED, 2**31 - 1, 2**32 - 1, 3, *strategies.moduli(allowed, prime=False)}
     words = [(q, word) for q in sorted(known) if q in allowed for word in (limit(q), limit(q) - 1)]
     return [(q, word) for q, word in words if word in SEARCHED]
 
@@ -119,18 +115,15 @@ def _expanded(call: Caller, params: dict[str, Any]) -> None:
     same(_EXPAND, call.vector(_EXPAND, params, "value", params["n"]), want)
 
 
-def _wasteful(draw: Any, caps: Capabilities) -> int:
-    """Draw a modulus, mostly one of the two that reject the most words."""
-    allowed = strategies.moduli(caps.range(_EXPAND, "q"), prime=False)
-    by_rejections = sorted(allowed, key=lambda q: 2**32 // q * q)
-    return int(draw(among(by_rejections[:2]) | st.sampled_from(allowed)))
-
-
 @check("prg.expand/prefix", "PRG-03", examples=40, wide=True)
 def prefix(draw: Any, call: Caller) -> None:
     """A shorter output is a prefix of a longer output of the same key."""
-    params = {**VALID[_EXPAND](draw, call.caps).params, "q": _wasteful(draw, call.caps)}
-    n = params["n"]
+    params, allowed = (
+        VALID[_EXPAND](draw, call.caps).params,
+        strategies.moduli(call.caps.range(_EXPAND, "q"), prime=False),
+    )
+    wasteful = sorted(allowed, key=limit)[:2]
+    n, params["q"] = params["n"], int(draw(among(wasteful) | st.sampled_from(allowed)))
     shorter = granted(call.caps, draw(st.integers(0, n)))
     long = call.vector(_EXPAND, params, "value", n)
     short = call.vector(_EXPAND, {**params, "n": shorter}, "value", shorter)
@@ -322,8 +315,7 @@ def altered(draw: Any, payload: bytes) -> bytes:
     """Draw a payload that has one bit flipped, is cut, or is extended."""
     how = draw(among(("bit", "cut", "tag", "longer")))
     if how == "bit":
-        at, bit = draw(st.integers(0, len(payload) - 1)), draw(st.integers(0, 7))
-        return payload[:at] + bytes([payload[at] ^ 1 << bit]) + payload[at + 1 :]
+        return flipped(draw, payload)
     if how == "longer":
         return payload + bytes(draw(st.integers(1, 17)))
     return payload[: draw(st.integers(0, len(payload) - 1)) if how == "cut" else -1]
@@ -356,13 +348,13 @@ def open_elsewhere(draw: Any, call: Caller) -> None:
     number, step = draw(among(("q", "N", "D", "U", "T", "d"))), draw(among((1, -1)))
     protocol, prime = draw(among(_PROTOCOLS)), draw(among(strategies.PRIMES))
     changed = prime if number == "q" else params[number] + (step if params[number] else 1)
-    context = replace(channel(params, bytes(32)).context, protocol=protocol)
-    payloads = {
-        kind: _sealed_otherwise(params, kind),
-        f"protocol ({protocol})": _seal(context, params, params["sender"], params["receiver"]),
-    }
+    right, ends = channel(params, bytes(32)).context, (params["sender"], params["receiver"])
+    other = _seal(replace(right, protocol=protocol), params, *ends)
+    payloads = {kind: _sealed_otherwise(params, kind), f"protocol ({protocol})": other}
     if changed != params[number]:
-        payloads[f"{number} ({changed})"] = _sealed_for(params, {number: changed})
+        numbers = {name: params[name] for name in ("q", "N", "D", "U", "T", "d")} | {number: changed}
+        context = replace(right, parameters=keys.hash_parameters(numbers))
+        payloads[f"{number} ({changed})"] = _seal(context, params, *ends)
     for name, payload in payloads.items():
         why = f"it was sealed for another {name}"
         call.refused(_OPEN, {**params, "payload": payload.hex()}, reject.BAD_CIPHERTEXT, why)
@@ -371,13 +363,6 @@ def open_elsewhere(draw: Any, call: Caller) -> None:
 def _secret(params: dict[str, Any]) -> bytes:
     """Return the secret that both ends share. With it the receiver can seal payloads that nobody else could."""
     return keys.agree(bytes.fromhex(params["private"]), bytes.fromhex(params["roster"][params["sender"]]))
-
-
-def _sealed_for(params: dict[str, Any], changed: dict[str, int]) -> bytes:
-    """Return a payload sealed under changed parameters, whether or not the text allows them."""
-    numbers = {name: params[name] for name in ("q", "N", "D", "U", "T", "d")}
-    context = replace(channel(params, bytes(32)).context, parameters=keys.hash_parameters({**numbers, **changed}))
-    return _seal(context, params, params["sender"], params["receiver"])
 
 
 def _sealed_otherwise(params: dict[str, Any], name: str) -> bytes:

@@ -11,7 +11,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import requests, strategies
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, same
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, same, suits
 from secagg_spec.conformance.sessions.choices import among
 
 _MASK, _AGGREGATE = "lightsecagg.mask", "lightsecagg.aggregate_shares"
@@ -148,11 +148,7 @@ def recover_too_few(draw: Any, call: Caller) -> None:
     call.refused(_RECOVER, valid.params, reject.TOO_FEW, f"{answers} answers are fewer than U = {numbers['U']}")
 
 
-def _can_spare(caps: Capabilities) -> bool:
-    return requests.vandermonde(caps) and strategies.possible(caps, _RECOVER, 1)
-
-
-@check("lightsecagg.recover/bad-share", "LSA-15", applies=_can_spare, examples=25)
+@check("lightsecagg.recover/bad-share", "LSA-15", applies=suits(_RECOVER, spare=1, own_code=True), examples=25)
 def recover_bad_share(draw: Any, call: Caller) -> None:
     """With more than U answers, an altered answer is detected."""
     numbers = strategies.session(draw, call.caps, _RECOVER, 1)
@@ -163,11 +159,7 @@ def recover_bad_share(draw: Any, call: Caller) -> None:
     call.refused(_RECOVER, {**valid.params, "shares": shares}, reject.BAD_SHARE, "one answer was altered")
 
 
-def _has_outsiders(caps: Capabilities) -> bool:
-    return requests.vandermonde(caps) and strategies.possible(caps, _RECOVER, outsiders=1)
-
-
-@check("lightsecagg.recover/outsider", "LSA-16", applies=_has_outsiders, examples=15)
+@check("lightsecagg.recover/outsider", "LSA-16", applies=suits(_RECOVER, outsiders=1, own_code=True), examples=15)
 def recover_outsider(draw: Any, call: Caller) -> None:
     """An answer from outside the surviving set is refused, whether it replaces another answer or is one too many."""
     numbers = strategies.session(draw, call.caps, _RECOVER, outsiders=1)
@@ -206,11 +198,7 @@ def whole_round(draw: Any, call: Caller) -> None:
     _sum(draw, call, *_schedule(draw, call.caps, enough=True))
 
 
-def _spares_one(caps: Capabilities) -> bool:
-    return strategies.possible(caps, _ROUND, 1)
-
-
-@check("lightsecagg.round/absent-user", "LSA-13", "LSA-06", "LSA-17", applies=_spares_one)
+@check("lightsecagg.round/absent-user", "LSA-13", "LSA-06", "LSA-17", applies=suits(_ROUND, spare=1))
 def absent_user(draw: Any, call: Caller) -> None:
     """If any one user is absent from some phase on, the round gives the sum of the users that uploaded."""
     numbers = strategies.session(draw, call.caps, _ROUND, 1)

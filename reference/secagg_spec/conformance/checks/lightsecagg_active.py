@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.cases import lightsecagg_active_parties, strategies
+from secagg_spec.conformance.cases import lightsecagg_active_parties as parties
+from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.lightsecagg_active_parties import SERVED, USER, ActiveServer, ActiveUser
 from secagg_spec.conformance.cases.lightsecagg_parties import session_id
 from secagg_spec.conformance.cases.requests import inserted
@@ -201,16 +202,8 @@ def broken(draw: Any, call: Caller) -> None:
 Party = ActiveUser | ActiveServer
 
 
-def _user_session(draw: Any, caps: Capabilities, *, spare: int = 0) -> ActiveUser:
-    return lightsecagg_active_parties.user_scene(draw, caps, spare)
-
-
-def _server_session(draw: Any, caps: Capabilities) -> ActiveServer:
-    return lightsecagg_active_parties.server_scene(draw, caps)
-
-
-_user = Refusals(USER, _user_session, judge, (USER,), optional=("spare",))
-_server = Refusals(SERVED, _server_session, judge, (SERVED,))
+_user = Refusals(USER, parties.user_scene, judge, (USER,), optional=("spare",))
+_server = Refusals(SERVED, parties.server_scene, judge, (SERVED,))
 _user.derive(step_again=("LSA-04", "LSA-12", "LSA-22"), no_message=("LSA-09", "LSA-29"))
 _server.derive(sender=("LSA-16",))
 _user.unharmed(examples=20)
@@ -220,7 +213,7 @@ _server.unharmed(examples=20)
 @check(f"{USER}/exact", "LSA-21", "LSA-26", "LSA-31", "LSA-34", "KEY-08", "KEY-09", "SIG-01", "ADP-20", examples=40)
 def user(draw: Any, call: Caller) -> None:
     """A user's messages are those of the text: what it seals, what it signs, and what it answers."""
-    judge(call, _user_session(draw, call.caps))
+    judge(call, parties.user_scene(draw, call.caps))
 
 
 def _announcing(scene: ActiveUser, members: tuple[int, ...]) -> Call:
@@ -353,7 +346,7 @@ def _payload(draw: Any, scene: ActiveUser) -> Fault:
 @check(f"{SERVED}/exact", "LSA-25", "LSA-30", "LSA-06", "ADP-20", examples=20)
 def server(draw: Any, call: Caller) -> None:
     """The server sends each signer all signers, in ascending order and with their signatures, and returns the sum."""
-    judge(call, _server_session(draw, call.caps))
+    judge(call, parties.server_scene(draw, call.caps))
 
 
 def _signatures(draw: Any, scene: ActiveServer) -> Arrival:
@@ -399,7 +392,7 @@ def _sampled(call: Caller, scene: Party) -> dict[str, Any] | None:
 @check(f"{USER}/keys", "KEY-03", "KEY-04", "SIG-04", examples=12)
 def user_keys(draw: Any, call: Caller) -> None:
     """Private keys must be 32 bytes long, and public keys 32 bytes long and all different; others are refused."""
-    scene = _user_session(draw, call.caps)
+    scene = parties.user_scene(draw, call.caps)
     params = scene.params([])
     name = draw(among(("private", "signing", "equal", "roster")))
     if name in ("private", "signing"):

@@ -16,7 +16,7 @@ from secagg_spec.conformance.cases import lightsecagg_parties, strategies
 from secagg_spec.conformance.cases.lightsecagg_parties import ServerSession, UserSession
 from secagg_spec.conformance.cases.requests import exchanged_element, inserted, too_large, vandermonde
 from secagg_spec.conformance.checks import playing, reject
-from secagg_spec.conformance.checks.base import Caller, check, fail, same
+from secagg_spec.conformance.checks.base import Caller, check, fail, same, suits
 from secagg_spec.conformance.checks.crypto import altered, broken_parameters, low_order
 from secagg_spec.conformance.checks.faults import Refusals
 from secagg_spec.conformance.checks.scripts import (
@@ -142,19 +142,11 @@ def _single(scene: UserSession, sent: Sequence[Any], kind: type[Any]) -> Any:
     return sent[0]
 
 
-def _user_session(draw: Any, caps: Capabilities, *, sealed: bool = False) -> UserSession:
-    return lightsecagg_parties.user_scene(draw, caps, sealed=sealed)
-
-
-def _spares_one(caps: Capabilities) -> bool:
-    return vandermonde(caps) and strategies.possible(caps, _SERVER, 1)
-
-
 def _server_session(draw: Any, caps: Capabilities, *, spare: int = 0) -> ServerSession:
     return lightsecagg_parties.server_scene(draw, caps, spare)
 
 
-_user = Refusals(_USER, _user_session, judge, (_USER,), examples=30)
+_user = Refusals(_USER, lightsecagg_parties.user_scene, judge, (_USER,), examples=30)
 _server = Refusals(_SERVER, _server_session, judge, (_SERVER,), examples=30)
 _user.derive(step_again=("LSA-04", "LSA-12"), no_message=("LSA-09",))
 _server.derive()
@@ -459,7 +451,7 @@ def _server_few_answers(draw: Any, scene: ServerSession) -> Fault:
     return Fault(2, replace(call, inbox=call.inbox[:fewer]), reject.TOO_FEW, f"{fewer} answers are too few")
 
 
-@_server.refuses("bad-share", "LSA-15", "ADP-21", applies=_spares_one, spare=1)
+@_server.refuses("bad-share", "LSA-15", "ADP-21", applies=suits(_SERVER, spare=1, own_code=True), spare=1)
 def _server_bad_share(draw: Any, scene: ServerSession) -> Fault:
     """More than U answers that do not lie on one codeword are refused, and all who answered are blamed."""
     place = draw(st.integers(0, len(scene.answers) - 1))

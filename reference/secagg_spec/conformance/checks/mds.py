@@ -11,7 +11,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import requests, strategies
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, check, same
+from secagg_spec.conformance.checks.base import Caller, check, same, suits
 from secagg_spec.conformance.sessions.choices import among
 
 _BOTH = ("mds.encode", "mds.decode")
@@ -32,16 +32,11 @@ def encode_exact(draw: Any, call: Caller) -> None:
         same(f"share of user {user}", got[user], want)
 
 
-def _common(caps: Capabilities) -> bool:
-    """Return whether the encoder and the decoder declare some parameters in common."""
-    return strategies.possible(caps, _BOTH)
-
-
-_chained = partial(check, operations=_BOTH, wide=True, applies=_common, examples=25)
+_chained = partial(check, operations=_BOTH, wide=True, applies=suits(*_BOTH))
 """Registers a check of shares that the adapter encodes itself."""
 
 
-@check("mds/any-shares", "MDS-05", operations=_BOTH, wide=True, applies=_common)
+@_chained("mds/any-shares", "MDS-05")
 def any_shares(draw: Any, call: Caller) -> None:
     """Any U or more shares decode to the vector."""
     code, d = strategies.code(draw, call.caps, _BOTH), strategies.length(draw, 1)
@@ -62,7 +57,7 @@ def decode_exact(draw: Any, call: Caller) -> None:
     same("decoded vector", _decode(call, code, d, users, [shares[user] for user in users]), mask)
 
 
-@check("mds/sum", "MDS-06", operations=_BOTH, wide=True, applies=_common)
+@_chained("mds/sum", "MDS-06")
 def decode_sum(draw: Any, call: Caller) -> None:
     """The sums of the shares of two vectors decode to the sum of the vectors."""
     code, d = strategies.code(draw, call.caps, _BOTH), strategies.length(draw, 1)
@@ -105,7 +100,7 @@ def decode_parameters(draw: Any, call: Caller) -> None:
     call.refused("mds.decode", {**valid.params, **changed}, codes, why)
 
 
-@_chained("mds.decode/too-few", "MDS-07")
+@_chained("mds.decode/too-few", "MDS-07", examples=25)
 def too_few(draw: Any, call: Caller) -> None:
     """Fewer than U shares are refused."""
     code, d, shares = _encoded(draw, call)
@@ -114,7 +109,7 @@ def too_few(draw: Any, call: Caller) -> None:
     call.refused("mds.decode", _decoding(code, d, users, [shares[user] for user in users]), reject.TOO_FEW, why)
 
 
-@_chained("mds.decode/twice", "MDS-08")
+@_chained("mds.decode/twice", "MDS-08", examples=25)
 def twice(draw: Any, call: Caller) -> None:
     """A list of users with a duplicate is refused."""
     code, d, shares = _encoded(draw, call)
@@ -125,7 +120,7 @@ def twice(draw: Any, call: Caller) -> None:
     call.refused("mds.decode", params, reject.TWICE, f"user {user} appears twice")
 
 
-@_chained("mds.decode/outside", "MDS-08")
+@_chained("mds.decode/outside", "MDS-08", examples=25)
 def outside(draw: Any, call: Caller) -> None:
     """A user outside [0, N) is refused."""
     code, d, shares = _encoded(draw, call)
@@ -136,7 +131,7 @@ def outside(draw: Any, call: Caller) -> None:
     call.refused("mds.decode", params, reject.OUTSIDE, f"user {stranger} is not in [0, {code['N']})")
 
 
-@_chained("mds.decode/extra", "MDS-09", applies=lambda caps: strategies.possible(caps, _BOTH, 1))
+@_chained("mds.decode/extra", "MDS-09", applies=suits(*_BOTH, spare=1), examples=25)
 def extra(draw: Any, call: Caller) -> None:
     """With more than U shares, an altered share is detected."""
     code, d, shares = _encoded(draw, call, spare=1)

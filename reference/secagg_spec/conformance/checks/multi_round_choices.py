@@ -321,15 +321,11 @@ def _chosen(call: Caller, made: Choice, seed: int = 1) -> list[int] | None:
     """Ask for a choice."""
     got = call.result(BATCH, made.params(), _rand(call, made, seed))
     users: Any = got.get("chosen", "missing")
-    if users is not None and not _ascends(users):
+    listed = isinstance(users, list) and all(type(user) is int for user in users)
+    if users is not None and not (listed and all(a < b for a, b in pairwise(users))):
         message = f"{BATCH}: chosen is {str(users)[:80]}, no list of users, ascending, and not null"
         raise CheckFailed("protocol", message)
     return None if users is None else list(users)
-
-
-def _ascends(users: Any) -> bool:
-    listed = isinstance(users, list) and all(type(user) is int for user in users)
-    return listed and all(a < b for a, b in pairwise(users))
 
 
 def _described(made: Choice) -> str:

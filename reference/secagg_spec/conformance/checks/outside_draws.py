@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic import shamir
-from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import drawn_rounds, heterosag_rounds, strategies
 from secagg_spec.conformance.cases.requests import own_field
 from secagg_spec.conformance.checks import outside_chance
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
+from secagg_spec.conformance.checks.outside_chance import own_draws
 from secagg_spec.conformance.checks.outside_noise import demand_uniform
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS, Through, as_failure
 from secagg_spec.conformance.checks.scripts import ask, sent
@@ -83,11 +83,9 @@ def demand_digits(call: Caller, what: str, dealt: Sequence[Mapping[str, Sequence
     demand_uniform(call, what, 16, names, np.array([[one[name] for name in names] for one in dealt], dtype=np.uint64))
 
 
-def _own_polynomials(caps: Capabilities) -> bool:
-    return own_field(caps) and outside_chance.own_draws(_SHARE)(caps)
-
-
-@check(f"privacy/{_SHARE}/uniform", "SHM-07", applies=_own_polynomials, examples=1)
+@check(
+    f"privacy/{_SHARE}/uniform", "SHM-07", applies=lambda caps: own_field(caps) and own_draws(_SHARE)(caps), examples=1
+)
 def coefficients(draw: Any, call: Caller) -> None:
     """The coefficients that an implementation draws are uniform over the field, each alone and with any other one."""
     call.by_relation = True
@@ -123,14 +121,9 @@ def _secrets(protocol: str, deal_of: Callable[[Any], SessionInputs]) -> None:
     """Register the check of what a user of SecAgg's round draws, as the holders of its shares see it."""
     party = f"{protocol}.user"
 
-    @check(
-        f"privacy/{NEW}/{party}",
-        "SHM-07",
-        "SHM-12",
-        operations=SESSIONS,
-        applies=lambda caps: party in caps.parties and outside_chance.own_draws(NEW)(caps),
-        examples=1,
-    )
+    about: Any = {"applies": lambda caps: party in caps.parties and own_draws(NEW)(caps), "examples": 1}
+
+    @check(f"privacy/{NEW}/{party}", "SHM-07", "SHM-12", operations=SESSIONS, **about)
     def judge(draw: Any, call: Caller) -> None:
         """The self seeds, masking keys and coefficients that a user draws are uniform, as its neighbours see them."""
         deal, rows = deal_of(draw), []
@@ -143,12 +136,11 @@ def _secrets(protocol: str, deal_of: Callable[[Any], SessionInputs]) -> None:
             states = {event.party: event.state.state for event in answers if event.party in deal.users[1:]}
             shares = {user: getattr(state, "base", state).held[0] for user, state in states.items()}
             held = dict(list(shares.items())[: deal.numbers["t"]])
-            key, seed = (
-                polynomial({user + 1: getattr(share, kind) for user, share in held.items()}) for kind in ("key", "seed")
-            )
+            values = ({user + 1: getattr(share, kind) for user, share in held.items()} for kind in ("key", "seed"))
+            key, seed = map(polynomial, values)
             own = {
-                "the digits of the masking key": _digits(key[0], 8),
-                "the digits of the self seed": _digits(seed[0], 8),
+                f"the digits of the {what}": _digits(one[0], 8)
+                for what, one in (("masking key", key), ("self seed", seed))
             }
             rows.append({**own, **_ends("key coefficient", key[1:]), **_ends("seed coefficient", seed[1:])})
         demand_digits(call, party, rows)
@@ -157,11 +149,7 @@ def _secrets(protocol: str, deal_of: Callable[[Any], SessionInputs]) -> None:
 _SIMPLE = {"R": "8", "N": 4, "D": 1, "T": 1, "t": 3, "k": 3, "d": 1}
 
 
-def _simple(draw: Any) -> SessionInputs:
-    return drawn_rounds.secagg_round(draw, _SIMPLE)
-
-
-_secrets("secagg", _simple)
+_secrets("secagg", lambda draw: drawn_rounds.secagg_round(draw, _SIMPLE))
 _secrets("secagg-active", lambda draw: drawn_rounds.active_round(draw, _SIMPLE))
 _secrets("heterosag", lambda draw: heterosag_rounds.inputs(draw, heterosag_rounds.parameters(draw, spare=1), []))
 

@@ -250,11 +250,11 @@ def secret_length(draw: Any, call: Caller) -> None:
 def share_coefficients(draw: Any, call: Caller) -> None:
     """Coefficients are refused unless there are t - 1 of them, each of 66 bytes and below p."""
     valid = VALID[_SHARE](draw, call.caps)
-    texts = _cut(valid.rand["coefficients"])
+    whole = valid.rand["coefficients"]
+    texts = [whole[at : at + 2 * _WIDTH] for at in range(0, len(whole), 2 * _WIDTH)]
     at = place_of(draw, texts)
     large = draw(among((shamir.PRIME, shamir.PRIME + 1, 2**528 - 1, shamir.PRIME + _number(texts[at]))))
     exchanged = "".join([*texts[:at], large.to_bytes(_WIDTH, "little").hex(), *texts[at + 1 :]])
-    whole = "".join(texts)
     wrong = {
         "one of them is p or more": exchanged,
         "one is missing": whole[: -2 * _WIDTH],
@@ -288,10 +288,6 @@ def lengths(draw: Any, call: Caller) -> None:
     shares = params["shares"][:-1] if shorter else [*params["shares"], params["shares"][0]]
     why = f"{len(shares)} shares of {len(params['users'])} users"
     call.refused(_BACK, {**params, "shares": shares}, reject.LENGTH, why)
-
-
-def _cut(text: str) -> list[str]:
-    return [text[at : at + 2 * _WIDTH] for at in range(0, len(text), 2 * _WIDTH)]
 
 
 def not_exact(caps: Capabilities) -> bool:

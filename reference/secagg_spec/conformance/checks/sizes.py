@@ -96,7 +96,7 @@ def quantize(draw: Any, call: Caller) -> None:
 _BOTH = ("mds.encode", "mds.decode")
 
 
-@check("mds/size", "MDS-05", operations=_BOTH, applies=lambda caps: strategies.possible(caps, _BOTH), examples=1)
+@check("mds/size", "MDS-05", operations=_BOTH, applies=suits(*_BOTH), examples=1)
 def code(draw: Any, call: Caller) -> None:
     """Any U shares of a vector of 100,000 elements decode to it."""
     numbers, seed = strategies.code(draw, call.caps, _BOTH), _seed(draw)

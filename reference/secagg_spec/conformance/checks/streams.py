@@ -89,11 +89,12 @@ def _alike(draw: Any, size: int) -> tuple[bytes, bytes, str]:
     else:
         second = shake_256(_random_key(draw)).digest(size) if kind == "fresh" else first
     if second == first:
-        kind, second = "bit", _flipped(draw, first)
+        kind, second = "bit", flipped(draw, first)
     return first, second, _HOW[kind]
 
 
-def _flipped(draw: Any, data: bytes) -> bytes:
+def flipped(draw: Any, data: bytes) -> bytes:
+    """Draw bytes with one bit flipped."""
     at, bit = draw(st.integers(0, len(data) - 1)), draw(st.integers(0, 7))
     return data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
 
