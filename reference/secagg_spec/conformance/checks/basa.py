@@ -13,9 +13,9 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import basa_functions as scenes
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.requests import one_of, place_of, some
+from secagg_spec.conformance.cases.requests import one_of, place_of
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, same
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, equal, fail, same
 from secagg_spec.conformance.checks.basecagg import demand_average
 from secagg_spec.conformance.checks.crypto import altered, low_order
 from secagg_spec.conformance.checks.streams import standard
@@ -154,9 +154,7 @@ def mask_request(draw: Any, call: Caller) -> None:
     """Positions, weights and seeds that the text forbids are refused."""
     chosen = scenes.buffer(draw, scenes.parameters(draw))
     k = chosen.accepted[draw(st.integers(1, len(chosen.accepted) - 1))]
-    wrong = _wrong_uploads(chosen, k)
-    for name in some(draw, wrong):
-        call.refused(MASK, chosen.mask_params(k, **wrong[name]), ELSEWHERE, f"there is {name}")
+    call.some_refused(draw, MASK, chosen.mask_params(k), _wrong_uploads(chosen, k), ELSEWHERE)
 
 
 def _wrong_uploads(chosen: Buffer, k: int) -> dict[str, dict[str, Any]]:
@@ -202,9 +200,7 @@ def _explicit(caps: Capabilities) -> bool:
 def seal(draw: Any, call: Caller) -> None:
     """A box is the sender's public key and the sealed seed, bound to everything that the text lists."""
     chosen = scenes.box(draw)
-    got, want = _sealed(call, chosen), chosen.sealed()
-    if got != want:
-        fail(f"the box is {got.hex()}, must be {want.hex()}", want.hex())
+    equal("the box is", _sealed(call, chosen).hex(), chosen.sealed().hex())
 
 
 @check("basa.seal/opens", "BAA-04", "BAA-05")
@@ -316,8 +312,7 @@ def seal_request(draw: Any, call: Caller) -> None:
     params = chosen.seal_params()
     wrong = {**_wrong_boxes(chosen), **_lengths(params, "public"), **_lengths(params, "seed")}
     rand = call.randomness(SEAL, {"box_key": chosen.box_key.hex()})
-    for name in some(draw, wrong):
-        call.refused(SEAL, {**params, **wrong[name]}, ELSEWHERE, f"there is {name}", rand)
+    call.some_refused(draw, SEAL, params, wrong, ELSEWHERE, rand)
 
 
 @check("basa.seal/box-key", "RND-04", applies=_explicit, examples=10)
@@ -334,8 +329,7 @@ def open_request(draw: Any, call: Caller) -> None:
     chosen = scenes.box(draw)
     params = chosen.open_params(chosen.sealed())
     wrong = {**_wrong_boxes(chosen), **_lengths(params, "private")}
-    for name in some(draw, wrong):
-        call.refused(OPEN, {**params, **wrong[name]}, ELSEWHERE | reject.BAD_CIPHERTEXT, f"there is {name}")
+    call.some_refused(draw, OPEN, params, wrong, ELSEWHERE | reject.BAD_CIPHERTEXT)
 
 
 def _wrong_boxes(chosen: Box) -> dict[str, dict[str, Any]]:
@@ -382,8 +376,7 @@ def _sealed(call: Caller, chosen: Box, seed: int = 1) -> bytes:
 def _opened(call: Caller, chosen: Box, sealed: bytes) -> None:
     """Demand that a box opens to its seed."""
     got = _bytes(call.result(OPEN, chosen.open_params(sealed)).get("seed"), f"{OPEN}: seed")
-    if got != chosen.seed:
-        fail(f"the seed is {got.hex()}, must be {chosen.seed.hex()}", chosen.seed.hex())
+    equal("the seed is", got.hex(), chosen.seed.hex())
 
 
 def _bytes(text: Any, what: str) -> bytes:
@@ -428,8 +421,7 @@ def recover_request(draw: Any, call: Caller) -> None:
     """Positions, weights, vectors and seeds that the text forbids are refused."""
     chosen, params = scenes.recovery(draw)
     wrong = {**_wrong_lists(chosen, params), **_wrong_skips(chosen, params)}
-    for name in some(draw, wrong):
-        call.refused(RECOVER, {**params, **wrong[name]}, ELSEWHERE, f"there is {name}")
+    call.some_refused(draw, RECOVER, params, wrong, ELSEWHERE)
 
 
 def _wrong_lists(chosen: Buffer, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -494,11 +486,9 @@ def _numbers(operation: str) -> None:
     def numbers(draw: Any, call: Caller) -> None:
         """Numbers of a session that the text forbids are refused."""
         p = scenes.parameters(draw)
-        wrong = scenes.wrong_numbers(p)
         params, rand = _request(draw, operation, p)
-        given = call.randomness(operation, rand)
-        for name in some(draw, wrong):
-            call.refused(operation, {**params, **wrong[name]}, ELSEWHERE, f"there is a rule broken ({name})", given)
+        given, why = call.randomness(operation, rand), "there is a rule broken ({})"
+        call.some_refused(draw, operation, params, scenes.wrong_numbers(p), ELSEWHERE, given, why)
 
 
 def _request(draw: Any, operation: str, p: Parameters) -> tuple[dict[str, Any], dict[str, Any]]:

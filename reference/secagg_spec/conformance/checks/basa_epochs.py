@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.adapter.wire import pack, unpack
+from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import basa_functions as scenes
 from secagg_spec.conformance.cases.basa_schedules import EPOCHS, Opened, Plan, Session, plan, session, valid
-from secagg_spec.conformance.cases.requests import some
 from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.basa import ELSEWHERE, UPDATE
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, same
+from secagg_spec.conformance.checks.base import Caller, check, equal, fail, same
 from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.protocols.basa.cores import SETTLE
 
@@ -43,8 +42,7 @@ def _judge(call: Caller, made: Session, what: str, mine: Mapping[str, Any], righ
         "users": [user for _, user, _, _ in right.uploads],
     }
     for name, value in wanted.items():
-        if mine[name] != value:
-            fail(f"{what}.{name} is {mine[name]!r}, must be {value!r}", value)
+        equal(f"{what}.{name} is", mine[name], value)
     weights = _weights(call, made, what, mine, right)
     if not right.closed:
         if mine["sum"] is not None:
@@ -57,10 +55,7 @@ def _judge(call: Caller, made: Session, what: str, mine: Mapping[str, Any], righ
 
 
 def _weights(call: Caller, made: Session, what: str, mine: Mapping[str, Any], right: Opened) -> list[int]:
-    try:
-        weights = [int(value) for value in unpack(mine["weights"])]
-    except ValueError as error:
-        raise CheckFailed("protocol", f"{what}.weights is not a vector: {error}") from None
+    weights = call.unpacked(what, mine["weights"], "weights").tolist()
     drawn = call.caps.grade(EPOCHS) == "explicit"
     allowed = [made.weights(upload, right.number, drawn=drawn) for upload in right.uploads]
     if len(weights) != len(allowed) or any(w not in choices for w, choices in zip(weights, allowed, strict=True)):
@@ -241,10 +236,8 @@ def too_little(draw: Any, call: Caller) -> None:
 def numbers(draw: Any, call: Caller) -> None:
     """Numbers of a session that the text forbids are refused."""
     made = valid(draw, 1)
-    wrong = scenes.wrong_numbers(made.plan.parameters)
-    rand = call.randomness(EPOCHS, made.rand)
-    for name in some(draw, wrong):
-        call.refused(EPOCHS, {**made.params, **wrong[name]}, ELSEWHERE, f"there is a rule broken ({name})", rand)
+    wrong, rand = scenes.wrong_numbers(made.plan.parameters), call.randomness(EPOCHS, made.rand)
+    call.some_refused(draw, EPOCHS, made.params, wrong, ELSEWHERE, rand, "there is a rule broken ({})")
 
 
 @check(f"{EPOCHS}/bound", "ERR-02", examples=10)

@@ -28,6 +28,7 @@ from secagg_spec.conformance.adapter.codes import INEXPRESSIBLE
 from secagg_spec.conformance.adapter.connection import Connection
 from secagg_spec.conformance.adapter.plain import differing
 from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, RawLine, Request, elements, unpack
+from secagg_spec.conformance.cases.requests import some
 from secagg_spec.conformance.cases.strategies import decimal, possible
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.sessions.choices import NoCase
@@ -176,7 +177,25 @@ class Caller:
 
     def reals(self, op: str, params: Mapping[str, Any], member: str, dtype: str) -> NDArray[Any]:
         """Send a valid request and return one member, a vector of floating-point numbers."""
-        return self._unpack(op, self.result(op, params).get(member), member, lambda text: unpack(text, dtype))
+        return self.unpacked(op, self.result(op, params).get(member), member, dtype)
+
+    def unpacked(self, op: str, text: Any, member: str, dtype: str = "<u4") -> NDArray[Any]:
+        """Return a vector of numbers from a result. Fail if it is not one."""
+        return self._unpack(op, text, member, lambda text: unpack(text, dtype))
+
+    def some_refused(
+        self,
+        draw: Any,
+        op: str,
+        params: Mapping[str, Any],
+        wrong: Mapping[str, Mapping[str, Any]],
+        codes: frozenset[str],
+        rand: Mapping[str, Any] | None = None,
+        why: str = "there is {}",
+    ) -> None:
+        """Send a request with one or several drawn changes of a table, one change at a time."""
+        for name in some(draw, wrong):
+            self.refused(op, {**params, **wrong[name]}, codes, why.format(name), rand)
 
     def refused(
         self, op: str, params: Mapping[str, Any], codes: frozenset[str], why: str, rand: Mapping[str, Any] | None = None
@@ -377,6 +396,12 @@ def same(what: str, got: UintArray | RealArray, want: UintArray | RealArray) -> 
         at = int(differs[0])
         message = f"{what}: first difference at element {at}: got {got[at]}, must be {want[at]}"
         raise CheckFailed("wrong_value", message, want.tolist() if want.dtype != object else [*map(str, want)])
+
+
+def equal(what: str, got: object, want: object) -> None:
+    """Fail when a value is not the right one; `what` ends with the verb."""
+    if got != want:
+        fail(f"{what} {got}, must be {want}", want)
 
 
 def fail(message: str, expected: Any = None) -> NoReturn:

@@ -439,10 +439,7 @@ def demand_average(
     """Demand the sum and the average of a recovery. A policy decides the sign of the middle element."""
     result = call.result(op, params)
     same("weighted sum", call.read(op, result.get("sum"), "sum", d, ring.modulus), want)
-    try:
-        got: RealArray = unpack(result.get("average"), "<f8")
-    except ValueError as error:
-        raise CheckFailed("protocol", f"{op}: average is not a vector: {error}") from None
+    got = call.unpacked(op, result.get("average"), "average", "<f8")
     if got.size != d:
         raise CheckFailed("wrong_value", f"{op}: average has {got.size} numbers; it must have {d}")
     signed = ring.decode_signed(want)

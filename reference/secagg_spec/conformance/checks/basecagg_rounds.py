@@ -7,12 +7,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.staleness import admissible_weights, realised_weight
-from secagg_spec.conformance.adapter.wire import pack, unpack
+from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import basecagg_sessions, strategies
 from secagg_spec.conformance.cases.basecagg_schedules import ROUNDS, Buffer, Plan, Session, plan, session, valid
-from secagg_spec.conformance.cases.requests import some, too_large
+from secagg_spec.conformance.cases.requests import too_large
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, same
+from secagg_spec.conformance.checks.base import Caller, check, equal, fail, same
 from secagg_spec.conformance.sessions.basecagg_stage import staleness_of, weighted_sum
 from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 
@@ -38,13 +38,10 @@ def _judge(call: Caller, drawn: Session, number: int, mine: Mapping[str, Any], r
     """Compare a buffer. Weights that an implementation draws itself must be among the admissible ones."""
     what = f"{ROUNDS}: buffers[{number}]"
     users, stamps = [user for user, _, _ in right.entries], [stamp for _, stamp, _ in right.entries]
-    if mine["round"] != str(right.round):
-        fail(f"{what}.round is {mine['round']!r}, must be {str(right.round)!r}", str(right.round))
-    if mine["users"] != users:
-        fail(f"{what}.users is {mine['users']}, must be {users}", users)
-    if _words(what, mine, "stamps") != stamps:
-        fail(f"{what}.stamps is {_words(what, mine, 'stamps')}, must be {stamps}", stamps)
-    weights = _words(what, mine, "weights")
+    equal(f"{what}.round is", mine["round"], str(right.round))
+    equal(f"{what}.users is", mine["users"], users)
+    found, weights = (call.unpacked(what, mine[name], name).tolist() for name in ("stamps", "weights"))
+    equal(f"{what}.stamps is", found, stamps)
     _judge_weights(call, drawn, number, right, weights)
     q, d = int(drawn.params["q"]), int(drawn.params["d"])
     total = weighted_sum(q, weights, [drawn.updates[update] for _, _, update in right.entries])
@@ -62,13 +59,6 @@ def _judge_weights(call: Caller, drawn: Session, number: int, right: Buffer, wei
             got = weights[at] if at < len(weights) else "missing"
             choices = " or ".join(map(str, allowed))
             fail(f"{ROUNDS}: buffers[{number}]: the weight of user {user} is {got}, must be {choices}", choices)
-
-
-def _words(what: str, mine: Mapping[str, Any], name: str) -> list[int]:
-    try:
-        return [int(value) for value in unpack(mine[name])]
-    except ValueError as error:
-        raise CheckFailed("protocol", f"{what}.{name} is not a vector: {error}") from None
 
 
 Wrong = tuple[dict[str, Any], frozenset[str], str]
@@ -248,11 +238,8 @@ def too_little(draw: Any, call: Caller) -> None:
 def parameters(draw: Any, call: Caller) -> None:
     """Parameters that the text forbids are refused."""
     made = valid(draw, call.caps, 1)
-    wrong = basecagg_sessions.wrong_numbers(made.params)
-    rand = call.randomness(ROUNDS, made.rand)
-    for name in some(draw, wrong):
-        why = f"the parameters break a rule ({name})"
-        call.refused(ROUNDS, {**made.params, **wrong[name]}, reject.BAD_PARAM, why, rand)
+    wrong, rand = basecagg_sessions.wrong_numbers(made.params), call.randomness(ROUNDS, made.rand)
+    call.some_refused(draw, ROUNDS, made.params, wrong, reject.BAD_PARAM, rand, "the parameters break a rule ({})")
 
 
 @check(f"{ROUNDS}/round", "ERR-02", examples=6)

@@ -12,7 +12,7 @@ from secagg_spec.conformance.cases import lightsecagg_parties, strategies
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.cases.valid import VALID, channel, key
 from secagg_spec.conformance.checks import pairs, reject
-from secagg_spec.conformance.checks.base import Caller, check, fail, same
+from secagg_spec.conformance.checks.base import Caller, check, equal, fail, same
 from secagg_spec.conformance.checks.streams import flipped, standard, stream
 from secagg_spec.conformance.sdk.secagg_adapter import element_bytes
 from secagg_spec.conformance.sessions.choices import among
@@ -166,8 +166,7 @@ def agree(draw: Any, call: Caller) -> None:
     want = keys.agree(privates[0], publics[1]).hex()
     for own, other in ((0, 1), (1, 0)):
         got = call.result("key.agree", {"private": privates[own].hex(), "public": publics[other].hex()}).get("secret")
-        if got != want:
-            fail(f"the secret is {got}, must be {want}", want)
+        equal("the secret is", got, want)
 
 
 @check("key.agree/low-order", "KEY-01", examples=30)
@@ -193,8 +192,7 @@ def derive(draw: Any, call: Caller) -> None:
     binding, derived = _derived(params)
     result = call.result("key.derive", params)
     for name, want in (("binding", binding.hex()), ("key", derived.hex())):
-        if result.get(name) != want:
-            fail(f"the {name} is {result.get(name)}, must be {want}", want)
+        equal(f"the {name} is", result.get(name), want)
 
 
 def _derived(params: dict[str, Any]) -> tuple[bytes, bytes]:
@@ -223,8 +221,7 @@ def close(draw: Any, call: Caller) -> None:
     plaintexts = [(receiver, bytes.fromhex(text)) for receiver, text in params["plaintexts"]]
     want = [own.close(params["sender"], receiver, plaintext).hex() for receiver, plaintext in plaintexts]
     got = call.result(_CLOSE, params).get("payloads")
-    if got != want:
-        fail(f"the payloads are {got}, must be {want}", want)
+    equal("the payloads are", got, want)
 
 
 def _ends(params: dict[str, Any], sender: int, own: int) -> tuple[dict[str, Any], SealedChannel]:
@@ -287,8 +284,7 @@ def open_payload(draw: Any, call: Caller) -> None:
     own = channel(params, bytes.fromhex(params["private"]))
     want = own.open(params["sender"], params["receiver"], bytes.fromhex(params["payload"])).hex()
     got = call.result(_OPEN, params).get("plaintext")
-    if got != want:
-        fail(f"the plaintext is {got}, must be {want}", want)
+    equal("the plaintext is", got, want)
 
 
 @check("seal.open/altered", "SEA-02", examples=50)

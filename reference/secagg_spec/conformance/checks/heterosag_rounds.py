@@ -10,13 +10,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance.adapter.wire import pack_reals, unpack
+from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import heterosag_oracles as oracles
 from secagg_spec.conformance.cases import heterosag_rounds, heterosag_sessions, strategies
 from secagg_spec.conformance.cases.heterosag_masking import Reals, dropping, reals
 from secagg_spec.conformance.cases.requests import some
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
+from secagg_spec.conformance.checks.base import Caller, check, equal, fail
 from secagg_spec.conformance.checks.heterosag_masks import judge_sums
 from secagg_spec.conformance.checks.heterosag_steps import BAD_NUMBERS
 from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
@@ -52,14 +52,13 @@ def _trimmed(draw: Any, scene: Reals) -> Reals:
 
 def _judge(call: Caller, scene: Reals) -> None:
     result = call.result(ROUND, scene.params(), call.randomness(ROUND, scene.rand()))
-    if result.get("contributors") != scene.contributors:
-        fail(f"contributors are {result.get('contributors')}, must be {scene.contributors}", scene.contributors)
+    equal("contributors are", result.get("contributors"), scene.contributors)
     if call.caps.grade(ROUND) == "explicit":
         judge_sums(call, ROUND, result.get("sums"), scene.sums())
         sums = scene.sums()
     else:
         sums = between(call, scene, result.get("sums"))
-    _judge_aggregate(scene, sums, result.get("aggregate"))
+    _judge_aggregate(call, scene, sums, result.get("aggregate"))
 
 
 def between(call: Caller, scene: Reals, got: Any) -> list[UintArray]:
@@ -74,12 +73,9 @@ def between(call: Caller, scene: Reals, got: Any) -> list[UintArray]:
     return found
 
 
-def _judge_aggregate(scene: Reals, sums: Sequence[UintArray], text: Any) -> None:
+def _judge_aggregate(call: Caller, scene: Reals, sums: Sequence[UintArray], text: Any) -> None:
     """Fail when the aggregate does not follow from these sums (HSA-23 to HSA-26)."""
-    try:
-        got = unpack(text, "<f8").tolist()
-    except ValueError as error:
-        raise CheckFailed("protocol", f"{ROUND}: aggregate is not a vector: {error}") from None
+    got = call.unpacked(ROUND, text, "aggregate", "<f8").tolist()
     slack = oracles.tolerance(scene.parameters.range)
     wanted = _aggregate(scene, sums)
     if len(got) != len(wanted):

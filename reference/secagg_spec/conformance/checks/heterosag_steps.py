@@ -15,10 +15,10 @@ from secagg_spec.conformance.cases import heterosag_parties, heterosag_rounds, h
 from secagg_spec.conformance.cases.heterosag_parties import ROLES, SERVED, USER, numbers
 from secagg_spec.conformance.cases.requests import one_of, some
 from secagg_spec.conformance.checks import playing, reject, secagg
-from secagg_spec.conformance.checks.base import Caller, check, fail
+from secagg_spec.conformance.checks.base import Caller, check, equal
 from secagg_spec.conformance.checks.faults import Build, Refusals
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
-from secagg_spec.conformance.checks.scripts import Fault
+from secagg_spec.conformance.checks.scripts import Fault, placed
 from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.conformance.sessions.session import Played, moved
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters
@@ -117,8 +117,7 @@ def _another_round(draw: Any, scene: Played) -> Fault:
 
 def _segments(draw: Any, scene: Played) -> tuple[int, MaskedSegments]:
     """Draw masked segments that arrive. Return their place and the message."""
-    place = draw(st.integers(0, len(scene.inbox(2)) - 1))
-    return place, scene.inbox(2)[place]
+    return placed(draw, scene.inbox(2))
 
 
 @_server.refuses("packed-form", "HSA-16", "HSA-15", "ADP-21")
@@ -288,8 +287,5 @@ def message(draw: Any, caller: Caller) -> None:
     fields = {"neighbours": list(sent.neighbours), "segments": sent.segments.hex()}
     written = {"type": MaskedSegments.TYPE, "bytes": encode(sent).hex()}
     encoded = caller.result("message.encode", {"type": MaskedSegments.TYPE, **head, "fields": fields}).get("bytes")
-    if encoded != written["bytes"]:
-        fail(f"the bytes are {encoded}, must be {written['bytes']}", written["bytes"])
-    decoded = dict(caller.result("message.decode", written))
-    if decoded != {**head, "fields": fields}:
-        fail(f"the message is {decoded}, must be { ({**head, 'fields': fields}) }", fields)
+    equal("the bytes are", encoded, written["bytes"])
+    equal("the message is", dict(caller.result("message.decode", written)), {**head, "fields": fields})

@@ -11,7 +11,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import requests, strategies
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, same, suits
+from secagg_spec.conformance.checks.base import Caller, check, equal, same, suits
 from secagg_spec.conformance.sessions.choices import among
 
 _MASK, _AGGREGATE = "lightsecagg.mask", "lightsecagg.aggregate_shares"
@@ -217,9 +217,7 @@ def _sum(draw: Any, call: Caller, numbers: dict[str, int], drop: dict[str, list[
     valid, updates = requests.whole_round(draw, numbers, drop)
     result = call.result(_ROUND, valid.params, call.randomness(_ROUND, valid.rand))
     contributors = [user for user in range(numbers["N"]) if user not in drop["share"] + drop["upload"]]
-    if result.get("contributors") != contributors:
-        got = result.get("contributors")
-        raise CheckFailed("wrong_value", f"contributors are {got}, must be {contributors}", contributors)
+    equal("contributors are", result.get("contributors"), contributors)
     got = call.read(_ROUND, result.get("aggregate"), "aggregate", numbers["d"], numbers["q"])
     same("aggregate", got, PrimeField(numbers["q"]).sum(updates[contributors]))
 

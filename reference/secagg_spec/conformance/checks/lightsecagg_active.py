@@ -15,12 +15,12 @@ from secagg_spec.conformance.cases.requests import inserted
 from secagg_spec.conformance.cases.valid import VALID, signed_bytes
 from secagg_spec.conformance.cases.wrong_signatures import elsewhere, spoiled
 from secagg_spec.conformance.checks import quorums, reject
-from secagg_spec.conformance.checks.base import Caller, check, fail
+from secagg_spec.conformance.checks.base import Caller, check, equal, fail
 from secagg_spec.conformance.checks.crypto import altered, broken_parameters, wrong_keys
 from secagg_spec.conformance.checks.faults import Refusals
 from secagg_spec.conformance.checks.lightsecagg_scripts import judge
 from secagg_spec.conformance.checks.quorums import Arrival, Quorum
-from secagg_spec.conformance.checks.scripts import Fault, disordered
+from secagg_spec.conformance.checks.scripts import Fault, disordered, placed
 from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.conformance.sessions.session import exchanged
 from secagg_spec.conformance.targets.reference.messages import named
@@ -47,11 +47,9 @@ def sign(draw: Any, call: Caller) -> None:
     params = VALID[_SIGN](draw, call.caps).params
     data = signed_bytes(params)
     result = call.result(_SIGN, params)
-    if result.get("signed") != data.hex():
-        fail(f"the signed bytes are {result.get('signed')}, must be {data.hex()}", data.hex())
+    equal("the signed bytes are", result.get("signed"), data.hex())
     want = signatures.sign(bytes.fromhex(params["private"]), data).hex()
-    if result.get("signature") != want:
-        fail(f"the signature is {result.get('signature')}, must be {want}", want)
+    equal("the signature is", result.get("signature"), want)
 
 
 @check("signature.sign/lengths", "SIG-04", examples=12)
@@ -175,8 +173,7 @@ def encoded(draw: Any, call: Caller) -> None:
     message, fields = _message(draw)
     got = call.result("message.encode", {"type": message.TYPE, **_members(message, fields)}).get("bytes")
     want = encode(message).hex()
-    if got != want:
-        fail(f"the bytes are {got}, must be {want}", want)
+    equal("the bytes are", got, want)
 
 
 @check("message.decode/active", "MSG-01", applies=_speaks, examples=20)
@@ -185,8 +182,7 @@ def decoded(draw: Any, call: Caller) -> None:
     message, fields = _message(draw)
     got = dict(call.result("message.decode", {"type": message.TYPE, "bytes": encode(message).hex()}))
     want = _members(message, fields)
-    if got != want:
-        fail(f"the message is {got}, must be {want}", want)
+    equal("the message is", got, want)
 
 
 @check("message.decode/active-broken", "MSG-02", applies=_speaks, examples=20)
@@ -327,8 +323,7 @@ def _payload(draw: Any, scene: ActiveUser) -> Fault:
     Its sender and the server are blamed.
     """
     shares = scene.shares()
-    place = draw(st.integers(0, len(shares) - 1))
-    message = shares[place]
+    place, message = placed(draw, shares)
     how = draw(among(("altered", "profile", "attempt")))
     if how == "altered":
         payload = altered(draw, message.payload)

@@ -27,6 +27,7 @@ from secagg_spec.conformance.checks.scripts import (
     demand_refused,
     disordered,
     drop_faults,
+    placed,
     right_step,
     sent,
     taken,
@@ -201,8 +202,7 @@ def spoiled(draw: Any, before: int, call: Call, messages: Sequence[Any], N: int)
 def _user_vector(draw: Any, scene: UserSession) -> Fault:
     """A share with the wrong length or a number not below q is refused."""
     shares = scene.shares()
-    place = draw(st.integers(0, len(shares) - 1))
-    message = shares[place]
+    place, message = placed(draw, shares)
     payload = _wrong_vector(draw, scene.received[message.sender], scene.agreed.numbers["q"])
     data = encode(replace(message, payload=payload))
     return Fault(1, exchanged(scene.calls()[1], place, data), reject.BAD_VECTOR, "a share is not L elements")
@@ -261,8 +261,7 @@ def _user_set_order(draw: Any, scene: UserSession) -> Fault:
 def _user_payload(draw: Any, scene: UserSession) -> Fault:
     """A payload that does not open is refused, and its sender and the server are blamed."""
     shares = scene.shares()
-    place = draw(st.integers(0, len(shares) - 1))
-    message = shares[place]
+    place, message = placed(draw, shares)
     swapped = len(shares) > 1 and draw(st.booleans())
     payload = shares[place - 1].payload if swapped else altered(draw, message.payload)
     call = exchanged(scene.calls()[1], place, encode(replace(message, payload=payload)))
@@ -398,8 +397,7 @@ def server_request(draw: Any, call: Caller) -> None:
 def _server_vector(draw: Any, scene: ServerSession) -> Fault:
     """A vector with the wrong length or a number not below q is refused."""
     at = draw(st.integers(1, len(scene.inboxes) - 1))
-    place = draw(st.integers(0, len(scene.inbox(at)) - 1))
-    message = scene.inbox(at)[place]
+    place, message = placed(draw, scene.inbox(at))
     name = "masked" if at == 1 else "share"
     vector, q = getattr(message, name), scene.agreed.numbers["q"]
     how = draw(among(("element", "shorter", "longer")))
@@ -454,8 +452,7 @@ def _server_few_answers(draw: Any, scene: ServerSession) -> Fault:
 @_server.refuses("bad-share", "LSA-15", "ADP-21", applies=suits(_SERVER, spare=1, own_code=True), spare=1)
 def _server_bad_share(draw: Any, scene: ServerSession) -> Fault:
     """More than U answers that do not lie on one codeword are refused, and all who answered are blamed."""
-    place = draw(st.integers(0, len(scene.answers) - 1))
-    message = scene.answers[place]
+    place, message = placed(draw, scene.answers)
     share = exchanged_element(draw, message.share, scene.agreed.numbers["q"])
     call = exchanged(scene.calls()[2], place, encode(replace(message, share=share)))
     blamed = frozenset(message.sender for message in scene.answers)

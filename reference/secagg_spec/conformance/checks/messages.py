@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.cases import valid
 from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, check, fail
+from secagg_spec.conformance.checks.base import Caller, check, equal
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.protocols.codec import encode
 
@@ -21,8 +21,7 @@ def encoded(draw: Any, call: Caller) -> None:
     message = valid.message(draw)
     want = encode(message).hex()
     got = call.result(_ENCODE, valid.message_params(message)).get("bytes")
-    if got != want:
-        fail(f"the bytes are {got}, must be {want}", want)
+    equal("the bytes are", got, want)
 
 
 @check("message.encode/fields", "MSG-01", examples=20)
@@ -47,8 +46,7 @@ def decoded(draw: Any, call: Caller) -> None:
     want = {name: value for name, value in valid.message_params(message).items() if name in _NAMES}
     result = call.result(_DECODE, {"type": message.TYPE, "bytes": encode(message).hex()})
     got = {name: result.get(name) for name in _NAMES}
-    if got != want:
-        fail(f"the message is {got}, must be {want}", want)
+    equal("the message is", got, want)
 
 
 @check("message.decode/cut", "MSG-02", examples=50)

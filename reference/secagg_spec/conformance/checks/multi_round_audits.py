@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.cases import multi_round_logs as logs
 from secagg_spec.conformance.cases.multi_round_logs import AUDIT, FEW_USERS, Log
 from secagg_spec.conformance.cases.requests import inserted
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, equal, fail
 from secagg_spec.conformance.checks.multi_round_choices import USERS
 from secagg_spec.conformance.sessions.choices import among
 
@@ -45,8 +45,7 @@ def first(draw: Any, call: Caller) -> None:
     log = logs.log(draw)
     got = [(entry.user, entry.rounds) for entry in _found(call, log).recoverable]
     want = sorted(log.recoverable().items())
-    if got != want:
-        fail(f"recoverable users, and after how many rounds, of {log} are {got}, must be {want}", want)
+    equal(f"recoverable users, and after how many rounds, of {log} are", got, want)
 
 
 @check(f"{AUDIT}/combination", "MRA-11")
@@ -90,8 +89,7 @@ def strong(draw: Any, call: Caller) -> None:
     """The strong privacy is the size of the smallest class."""
     log = logs.log(draw)
     got, want = _found(call, log).strong, log.strong()
-    if got != want:
-        fail(f"the strong privacy of {log} is {got}, must be {want}", want)
+    equal(f"the strong privacy of {log} is", got, want)
 
 
 @check(f"{AUDIT}/weak", "MRA-13", "MRA-14")

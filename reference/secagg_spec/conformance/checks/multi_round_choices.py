@@ -26,7 +26,7 @@ from secagg_spec.conformance.cases.multi_round_functions import (
 from secagg_spec.conformance.cases.multi_round_numbers import BATCH, fit, narrowed
 from secagg_spec.conformance.cases.multi_round_oracles import SEPARATE, STRATEGIES, Numbers
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, Condition, check, fail
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, Condition, check, equal, fail
 from secagg_spec.conformance.checks.counting import demand_shares
 from secagg_spec.conformance.sessions.choices import among
 
@@ -75,8 +75,7 @@ def _exact(strategy: str) -> None:
         """The choice is the text's for the given draws."""
         made = choice(draw, call.caps, strategy)
         got, want = _chosen(call, made), made.users()
-        if got != want:
-            fail(f"{_described(made)} with the draws {list(made.draws)} is {got}, must be {want}", want)
+        equal(f"{_described(made)} with the draws {list(made.draws)} is", got, want)
 
 
 for _strategy in STRATEGIES:

@@ -11,7 +11,7 @@ from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.cases.wrong_signatures import cut
 from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.faults import Refusals
-from secagg_spec.conformance.checks.scripts import Fault, disordered
+from secagg_spec.conformance.checks.scripts import Fault, disordered, placed
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.session import Session, moved
 from secagg_spec.conformance.targets.reference.scripts import Call
@@ -177,8 +177,7 @@ def refuse_signatures(refusals: Refusals, drawn: Arriving, name: str, *clauses: 
     def wrong(draw: Any, session: Session) -> Fault:
         """A signature that is invalid or not 64 bytes long is refused, and its sender is blamed."""
         arrival = drawn(draw, session)
-        place = draw(st.integers(0, len(arrival.messages) - 1))
-        message = arrival.messages[place]
+        place, message = placed(draw, arrival.messages)
         signature, how = arrival.wrong(draw, message)
         if draw(st.integers(0, 3)) == 3:
             signature, how = cut(draw, message.signature), "length"

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.cases import strategies
@@ -12,6 +14,8 @@ from secagg_spec.conformance.sessions import broken
 from secagg_spec.conformance.targets.reference.messages import named, parse
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.errors import ProtocolError
+
+X = TypeVar("X")
 
 
 class Entry(dict[str, Any]):
@@ -62,7 +66,7 @@ def taken(op: str, entry: Mapping[str, Any], phase: str) -> list[str]:
     """Return the outbox, in a fixed order, of a step that the party must have taken."""
     with at_step(getattr(entry, "step", None)):
         if "reject" in entry:
-            refusal = _rejection(op, entry)
+            refusal = rejection(op, entry)
             message = f"{op}: the step {phase} was refused as {refusal.code}, and it is right: {refusal.message}"
             raise base.CheckFailed("rejected_valid", message, {"outbox": "…"})
         outbox = entry.get("outbox")
@@ -80,12 +84,18 @@ def sent(op: str, entry: Mapping[str, Any], phase: str) -> list[Any]:
         base.fail(f"{op}: the step {phase} sends something that is no message: {error}")
 
 
-def _rejection(op: str, entry: Mapping[str, Any]) -> Answer:
+def rejection(op: str, entry: Mapping[str, Any]) -> Answer:
+    """Return the rejection in an entry of a result."""
     body = entry["reject"]
-    code = body.get("code") if isinstance(body, dict) else None
-    if not isinstance(code, str):
-        raise base.CheckFailed("protocol", f"{op}: a refused step has a reject with a code; this one is {body!r:.80}")
-    return Answer("reject", code=code, message=str(body.get("message", "")))
+    if not isinstance(body, dict) or not isinstance(body.get("code"), str):
+        raise base.CheckFailed("protocol", f"{op}: what is refused has a reject with a code; this one is {body!r:.80}")
+    return Answer("reject", code=body["code"], message=str(body.get("message", "")))
+
+
+def placed(draw: Any, messages: Sequence[X]) -> tuple[int, X]:
+    """Draw one of some messages. Return its place and the message."""
+    place = int(draw(st.integers(0, len(messages) - 1)))
+    return place, messages[place]
 
 
 def demand_refused(call: base.Caller, op: str, entry: Entry, fault: Fault) -> None:
@@ -96,7 +106,7 @@ def demand_refused(call: base.Caller, op: str, entry: Entry, fault: Fault) -> No
         if "reject" not in entry:
             message = f"{op} took the step {fault.call.phase} although {fault.why}"
             raise base.CheckFailed("accepted_invalid", message, expected)
-        call.fits(f"{op}: the step {fault.call.phase}", _rejection(op, entry), codes, fault.why)
+        call.fits(f"{op}: the step {fault.call.phase}", rejection(op, entry), codes, fault.why)
         if fault.blamed is not None:
             blamed = entry["reject"].get("blamed")
             want = [named(party) for party in sorted(fault.blamed)]

@@ -18,7 +18,7 @@ from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.crypto import altered, low_order
 from secagg_spec.conformance.checks.faults import Refusals, senders
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
-from secagg_spec.conformance.checks.scripts import Fault
+from secagg_spec.conformance.checks.scripts import Fault, placed
 from secagg_spec.conformance.sessions import broken
 from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 from secagg_spec.conformance.sessions.session import Played, moved, with_more, without
@@ -179,8 +179,7 @@ def lane_of(scene: Played, message: Message) -> tuple[Lane, bytes]:
 def _payload(draw: Any, scene: Played) -> Fault:
     """A payload that was altered or sealed for another round does not open. Its sender and the server are blamed."""
     inbox = scene.inbox(2)
-    place = draw(st.integers(0, len(inbox) - 1))
-    message = inbox[place]
+    place, message = placed(draw, inbox)
     lane, secret = lane_of(scene, message)
     payload = altered(draw, message.payload)
     if draw(st.booleans()):
@@ -194,8 +193,7 @@ def _payload(draw: Any, scene: Played) -> Fault:
 def _plaintext(draw: Any, scene: Played) -> Fault:
     """A plaintext that is not two elements is refused: cut, extended, or with a number that is too large."""
     inbox = scene.inbox(2)
-    place = draw(st.integers(0, len(inbox) - 1))
-    message = inbox[place]
+    place, message = placed(draw, inbox)
     lane, secret = lane_of(scene, message)
     plaintext = lane.open(secret, message.payload)
     large, size = b"\xff" * (ELEMENT_BYTES - 1) + b"\1", ELEMENT_BYTES
@@ -381,8 +379,7 @@ def _equal_advertised(draw: Any, scene: Played) -> Fault:
 @_server.refuses("other-neighbours", "SAG-37", "ADP-29")
 def _other_neighbours(draw: Any, scene: Played) -> Fault:
     """A masked input is refused unless the neighbours it names are its sender's neighbours among the sharers."""
-    place = draw(st.integers(0, len(scene.inbox(2)) - 1))
-    message = scene.inbox(2)[place]
+    place, message = placed(draw, scene.inbox(2))
     right, at = message.neighbours, draw(st.integers(0, len(message.neighbours) - 1))
     more = tuple(sorted({*right, draw(among([u for u in (*scene.inputs.users, scene.size) if u not in right]))}))
     wrong = replace(message, neighbours=one_of(draw, ((*right[:at], *right[at + 1 :]), more, ())))
@@ -484,8 +481,7 @@ def _outsider(draw: Any, scene: Played) -> Fault:
 def wrong_input(draw: Any, scene: Played) -> Fault:
     """A masked input with the wrong length or a number not below R is refused, and its sender is blamed."""
     inbox, R = scene.inbox(2), int(scene.inputs.numbers["R"])
-    place = draw(st.integers(0, len(inbox) - 1))
-    message = inbox[place]
+    place, message = placed(draw, inbox)
     assert isinstance(message, MaskedInput)
     masked = message.masked
     wrong: dict[str, Any] = {"longer": [*masked, 0], "shorter": masked[:-1], "large": [*masked[:-1], R]}
@@ -497,8 +493,7 @@ def wrong_input(draw: Any, scene: Played) -> Fault:
 @_server.refuses("neighbour-order", "SAG-76", "ADP-29")
 def _neighbour_order(draw: Any, scene: Played) -> Fault:
     """A masked input that names the right neighbours in the wrong order is refused, and its sender is blamed."""
-    place = draw(st.integers(0, len(scene.inbox(2)) - 1))
-    message = scene.inbox(2)[place]
+    place, message = placed(draw, scene.inbox(2))
     only_if(len(message.neighbours) >= 2)
     wrong = replace(message, neighbours=message.neighbours[::-1])
     why = f"the neighbours of user {message.sender} are not in ascending order"
@@ -509,8 +504,7 @@ def _neighbour_order(draw: Any, scene: Played) -> Fault:
 def _answer_order(draw: Any, scene: Played) -> Fault:
     """An answer that names the right users in the wrong order is malformed, and its sender is blamed."""
     last = _last(scene)
-    place = draw(st.integers(0, len(scene.inbox(last)) - 1))
-    message = scene.inbox(last)[place]
+    place, message = placed(draw, scene.inbox(last))
     shares = [message.seed_shares[at : at + ELEMENT_BYTES] for at in range(0, len(message.seed_shares), ELEMENT_BYTES)]
     wrong = replace(message, survivors=message.survivors[::-1], seed_shares=b"".join(shares[::-1]))
     why = f"the survivors of the answer of user {message.sender} are not in ascending order"
@@ -522,8 +516,7 @@ def _answer(draw: Any, scene: Played) -> Fault:
     """An answer that does not hold exactly the requested shares is malformed, and its sender is blamed."""
     last = _last(scene)
     inbox = scene.inbox(last)
-    place = draw(st.integers(0, len(inbox) - 1))
-    message = inbox[place]
+    place, message = placed(draw, inbox)
     assert isinstance(message, UnmaskShares)
     changed = replace(message, **_wrong_lists(draw, scene, message))
     call = moved(scene.calls()[last], place, changed)

@@ -17,7 +17,7 @@ from secagg_spec.conformance.checks.crypto import wrong_keys
 from secagg_spec.conformance.checks.faults import DERIVED, Refusals
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.quorums import Arrival, Quorum
-from secagg_spec.conformance.checks.scripts import Fault
+from secagg_spec.conformance.checks.scripts import Fault, placed
 from secagg_spec.conformance.checks.secagg import THE_SERVER
 from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.conformance.sessions.session import Played, moved
@@ -146,8 +146,7 @@ def _key_signature_length(draw: Any, scene: Played) -> Fault:
 @_user.refuses("unbound-payload", "SEA-02", "SAG-67", "SAG-65", "ADP-21")
 def _unbound_payload(draw: Any, scene: Played) -> Fault:
     """A payload sealed without the keys of the attempt, with others, or for the other profile does not open."""
-    place = draw(st.integers(0, len(scene.inbox(2)) - 1))
-    message = scene.inbox(2)[place]
+    place, message = placed(draw, scene.inbox(2))
     lane, secret = secagg.lane_of(scene, message)
     state = scene.state(1)
     contexts = {

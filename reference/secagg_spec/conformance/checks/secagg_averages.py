@@ -9,14 +9,14 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.adapter.wire import pack_reals, unpack
+from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import neighbours
 from secagg_spec.conformance.cases.neighbour_rounds import EARLY, LATE, Average, altered, average, dropping
 from secagg_spec.conformance.cases.neighbours import AVERAGE, RECOVERY, SUM, UNMASKING, Scale
 from secagg_spec.conformance.cases.requests import place_of
 from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, equal, fail
 from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
 from secagg_spec.conformance.sessions.choices import among
 
@@ -73,13 +73,8 @@ def _judge(call: Caller, scene: Average) -> None:
 
 
 def _compare(call: Caller, scene: Average, result: Any) -> None:
-    if result.get("contributors") != scene.contributors:
-        got, want = result.get("contributors"), scene.contributors
-        raise CheckFailed("wrong_value", f"contributors are {got}, must be {want}", want)
-    try:
-        numbers = unpack(result.get("average"), "<f8").tolist()
-    except ValueError as error:
-        raise CheckFailed("protocol", f"{AVERAGE}: average is not a vector: {error}") from None
+    equal("contributors are", result.get("contributors"), scene.contributors)
+    numbers = call.unpacked(AVERAGE, result.get("average"), "average", "<f8").tolist()
     if len(numbers) != scene.x.shape[1]:
         fail(f"the average has {len(numbers)} elements; it must have {scene.x.shape[1]}")
     bound = scene.bound(neighbours.exact_weights(call.caps))

@@ -6,13 +6,13 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.cases import neighbours
 from secagg_spec.conformance.cases.neighbour_rounds import EARLY, Unmasking, unmasking
 from secagg_spec.conformance.cases.neighbours import UNMASKING
 from secagg_spec.conformance.cases.requests import inserted
 from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
+from secagg_spec.conformance.checks.scripts import rejection
 from secagg_spec.conformance.sessions.choices import among, only_if
 
 _SETS = frozenset({"inconsistent_sets", "unknown_peer", "duplicate_id"})
@@ -151,7 +151,7 @@ def _released(call: Caller, entry: Mapping[str, Any], scene: Unmasking) -> None:
     """Demand that the right request was answered with the shares of exactly its users."""
     wanted = scene.wanted(call.caps)
     if "reject" in entry:
-        refusal = _rejection(entry)
+        refusal = rejection(UNMASKING, entry)
         message = f"the right request was refused as {refusal.code}, so that refusals say nothing: {refusal.message}"
         raise CheckFailed("rejected_valid", message, wanted)
     came = {name: entry.get(name) for name in wanted}
@@ -180,11 +180,4 @@ def _demand(call: Caller, entry: Mapping[str, Any], codes: frozenset[str], why: 
         released = {name: entry.get(name) for name in ("seeds", "keys")}
         message = f"the user released shares, {released}, although {why}"
         raise CheckFailed("accepted_invalid", message, {"reject": sorted(codes)})
-    call.fits("the request", _rejection(entry), codes, why)
-
-
-def _rejection(entry: Mapping[str, Any]) -> Answer:
-    body = entry["reject"]
-    if not isinstance(body, dict) or not isinstance(body.get("code"), str):
-        raise CheckFailed("protocol", f"{UNMASKING}: a refused request has a reject with a code, not {body!r:.80}")
-    return Answer("reject", code=body["code"], message=str(body.get("message", "")))
+    call.fits("the request", rejection(UNMASKING, entry), codes, why)

@@ -14,7 +14,7 @@ from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import inserted, own_field, place_of
 from secagg_spec.conformance.cases.valid import VALID, coefficients, random_coefficients, random_secret, secret
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, equal, fail
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
 
@@ -79,14 +79,12 @@ def _by_adapter(
     seed = int.from_bytes(sha256(data).digest()[:8], "little") if seed is None else seed
     rand = call.randomness(_SHARE, {"coefficients": data.hex()}, seed)
     call.by_relation |= not own_field(call.caps)
-    shares = call.result(_SHARE, {**numbers, "secret": given.hex()}, rand).get("shares")
-    return Sharing(numbers["t"], given, _read(call, shares, numbers["n"]))
+    return Sharing(numbers["t"], given, _shares(call, {**numbers, "secret": given.hex()}, rand))
 
 
-def _read(call: Caller, shares: Any, n: int) -> list[str]:
-    """Return the shares of a result. Fail when the result is not a list of n shares."""
-    if not isinstance(shares, list) or len(shares) != n:
-        raise CheckFailed("wrong_value", f"{_SHARE}: shares must be a list of n = {n} shares")
+def _shares(call: Caller, params: dict[str, Any], rand: dict[str, Any] | None) -> list[str]:
+    """Let the adapter share a secret. Fail when the result is not a list of n shares."""
+    shares = call.listed(_SHARE, params, "shares", params["n"], rand)
     for user, text in enumerate(shares):
         if not isinstance(text, str) or not re.fullmatch("([0-9a-f]{2})+", text):
             raise CheckFailed("protocol", f"{_SHARE}: shares[{user}] is not a string of lowercase hex digits")
@@ -100,9 +98,7 @@ def _number(text: str) -> int:
 
 
 def _recovered(call: Caller, params: dict[str, Any], want: bytes, what: str) -> None:
-    got = call.result(_BACK, params).get("secret")
-    if got != want.hex():
-        fail(f"the secret from {what} is {got}, must be {want.hex()}", want.hex())
+    equal(f"the secret from {what} is", call.result(_BACK, params).get("secret"), want.hex())
 
 
 @check("shamir.share/exact", "SHM-04", "SHM-05", applies=_exact)
@@ -112,11 +108,10 @@ def share_exact(draw: Any, call: Caller) -> None:
     data = bytes.fromhex(valid.rand["coefficients"])
     sampled = [int.from_bytes(data[at : at + _WIDTH], "little") for at in range(0, len(data), _WIDTH)]
     n = valid.params["n"]
-    got = _read(call, call.result(_SHARE, valid.params, valid.rand).get("shares"), n)
+    got = _shares(call, valid.params, valid.rand)
     values = shamir.share(bytes.fromhex(valid.params["secret"]), sampled, range(n))
     for user, (mine, want) in enumerate(zip(got, values, strict=True)):
-        if mine != shamir.element_bytes(want).hex():
-            fail(f"the share of user {user} is {mine}, must be {shamir.element_bytes(want).hex()}")
+        equal(f"the share of user {user} is", mine, shamir.element_bytes(want).hex())
 
 
 @check("shamir.reconstruct/exact", "SHM-05", "SHM-08", applies=own_field)

@@ -18,7 +18,7 @@ from secagg_spec.conformance.cases.neighbours import COALITION, MOST_SUMMED, SUM
 from secagg_spec.conformance.cases.requests import place_of
 from secagg_spec.conformance.cases.sums import Sum
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, equal, fail
 from secagg_spec.conformance.checks.outside_hiding import Hidden, demand_hidden
 from secagg_spec.conformance.checks.outside_probes import leaked
 from secagg_spec.conformance.outside.leaks import Leak, details
@@ -65,9 +65,7 @@ def judge_sum(call: Caller, given: Sum) -> None:
     """Ask for a round that must succeed, and compare its sum."""
     call.by_relation = True
     result = call.result(SUM, given.params())
-    if result.get("contributors") != given.contributors:
-        got, want = result.get("contributors"), given.contributors
-        raise CheckFailed("wrong_value", f"contributors are {got}, must be {want}", want)
+    equal("contributors are", result.get("contributors"), given.contributors)
     got = _elements(given.R, result.get("sum"), "sum")
     if got != given.total:
         fail(f"the sum modulo {given.R} is {got}, must be {given.total}", [str(value) for value in given.total])
