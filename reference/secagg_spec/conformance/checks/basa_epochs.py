@@ -25,11 +25,10 @@ _MEMBERS = ("round", "positions", "users", "weights", "sum")
 def sums(draw: Any, call: Caller) -> None:
     """Each epoch that closes gives the sum of exactly its accepted updates, whichever users come or time out."""
     made = valid(draw)
-    got = call.result(EPOCHS, made.params, call.randomness(EPOCHS, made.rand)).get("epochs")
-    wanted = made.plan.epochs
-    known = isinstance(got, list) and all(isinstance(epoch, dict) and set(_MEMBERS) <= set(epoch) for epoch in got)
-    if not known or len(got) != len(wanted):
-        fail(f"epochs must be a list of {len(wanted)} objects with {', '.join(_MEMBERS)}")
+    rand, wanted = call.randomness(EPOCHS, made.rand), made.plan.epochs
+    got = call.listed(EPOCHS, made.params, "epochs", len(wanted), rand)
+    if not all(isinstance(epoch, dict) and set(_MEMBERS) <= set(epoch) for epoch in got):
+        fail(f"epochs must be a list of objects with {', '.join(_MEMBERS)}")
     for number, (mine, right) in enumerate(zip(got, wanted, strict=True)):
         _judge(call, made, f"{EPOCHS}: epochs[{number}]", mine, right)
 
@@ -55,7 +54,7 @@ def _judge(call: Caller, made: Session, what: str, mine: Mapping[str, Any], righ
 
 
 def _weights(call: Caller, made: Session, what: str, mine: Mapping[str, Any], right: Opened) -> list[int]:
-    weights = call.unpacked(what, mine["weights"], "weights").tolist()
+    weights: list[int] = call.unpacked(what, mine["weights"], "weights").tolist()
     drawn = call.caps.grade(EPOCHS) == "explicit"
     allowed = [made.weights(upload, right.number, drawn=drawn) for upload in right.uploads]
     if len(weights) != len(allowed) or any(w not in choices for w, choices in zip(weights, allowed, strict=True)):

@@ -28,6 +28,7 @@ from secagg_spec.conformance.adapter.codes import INEXPRESSIBLE
 from secagg_spec.conformance.adapter.connection import Connection
 from secagg_spec.conformance.adapter.plain import differing
 from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, RawLine, Request, elements, unpack
+from secagg_spec.conformance.cases import valid
 from secagg_spec.conformance.cases.requests import some
 from secagg_spec.conformance.cases.strategies import decimal, possible
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
@@ -369,6 +370,29 @@ def check(
         judged = _with_streams(judge, wide)
         REGISTRY[id] = Check(id, clauses, needs, judged, applies, text, examples, grows=grows, wide=wide)
         return judge
+
+    return register
+
+
+Params = dict[str, Any]
+Change = tuple[Mapping[str, Any], frozenset[str], str]
+"""Changed members of a right request, the codes that fit its refusal, and why it is forbidden."""
+
+
+def refuses(
+    operation: str, name: str, *clauses: str, examples: int | None = 15, **options: Any
+) -> Callable[[Callable[[Any, Params], Change]], Callable[[Any, Params], Change]]:
+    """Register as a check that a valid request of an operation is refused with what a function changes in it."""
+
+    def register(build: Callable[[Any, Params], Change]) -> Callable[[Any, Params], Change]:
+        def judge(draw: Any, call: Caller) -> None:
+            made = valid.VALID[operation](draw, call.caps)
+            changed, codes, why = build(draw, made.params)
+            call.refused(operation, {**made.params, **changed}, codes, why, call.randomness(operation, made.rand))
+
+        judge.__doc__ = build.__doc__
+        check(f"{operation}/{name}", *clauses, examples=examples, **options)(judge)
+        return build
 
     return register
 

@@ -25,11 +25,10 @@ _MEMBERS = ("round", "users", "stamps", "weights", "sum")
 def sums(draw: Any, call: Caller) -> None:
     """Whatever the order of arrivals, each buffer holds the accepted updates and is recovered with their weights."""
     drawn = valid(draw, call.caps)
-    got = call.result(ROUNDS, drawn.params, call.randomness(ROUNDS, drawn.rand)).get("buffers")
-    wanted = drawn.plan.buffers
-    known = isinstance(got, list) and all(isinstance(buffer, dict) and set(_MEMBERS) <= set(buffer) for buffer in got)
-    if not known or len(got) != len(wanted):
-        fail(f"buffers must be a list of {len(wanted)} objects with {', '.join(_MEMBERS)}")
+    rand, wanted = call.randomness(ROUNDS, drawn.rand), drawn.plan.buffers
+    got = call.listed(ROUNDS, drawn.params, "buffers", len(wanted), rand)
+    if not all(isinstance(buffer, dict) and set(_MEMBERS) <= set(buffer) for buffer in got):
+        fail(f"buffers must be a list of objects with {', '.join(_MEMBERS)}")
     for number, (mine, right) in enumerate(zip(got, wanted, strict=True)):
         _judge(call, drawn, number, mine, right)
 

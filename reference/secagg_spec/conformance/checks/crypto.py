@@ -12,7 +12,7 @@ from secagg_spec.conformance.cases import lightsecagg_parties, strategies
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.cases.valid import VALID, channel, key
 from secagg_spec.conformance.checks import pairs, reject
-from secagg_spec.conformance.checks.base import Caller, check, equal, fail, same
+from secagg_spec.conformance.checks.base import Caller, Change, Params, check, equal, fail, refuses, same
 from secagg_spec.conformance.checks.streams import flipped, standard, stream
 from secagg_spec.conformance.sdk.secagg_adapter import element_bytes
 from secagg_spec.conformance.sessions.choices import among
@@ -131,12 +131,11 @@ def prefix(draw: Any, call: Caller) -> None:
     same(f"{shorter} of {n} elements", short, long[:shorter])
 
 
-@check("prg.expand/key-length", "PRG-02", applies=standard, examples=15)
-def expand_length(draw: Any, call: Caller) -> None:
+@refuses(_EXPAND, "key-length", "PRG-02", applies=standard)
+def expand_length(draw: Any, params: Params) -> Change:
     """A key that is not 32 bytes long is refused."""
-    params = VALID[_EXPAND](draw, call.caps).params
     text = _wrong_length(draw, params["key"])
-    call.refused(_EXPAND, {**params, "key": text}, reject.KEY_LENGTH, f"the key has {len(text) // 2} bytes")
+    return {"key": text}, reject.KEY_LENGTH, f"the key has {len(text) // 2} bytes"
 
 
 LONG = 2**18 + 40
@@ -176,13 +175,12 @@ def agree_weak(draw: Any, call: Caller) -> None:
     call.refused("key.agree", {"private": key(draw).hex(), "public": public}, reject.WEAK_KEY, "the secret is all zero")
 
 
-@check("key.agree/lengths", "KEY-03", examples=15)
-def agree_lengths(draw: Any, call: Caller) -> None:
+@refuses("key.agree", "lengths", "KEY-03")
+def agree_lengths(draw: Any, params: Params) -> Change:
     """Keys that are not 32 bytes long are refused."""
-    params = VALID["key.agree"](draw, call.caps).params
     name = draw(among(("private", "public")))
     text = _wrong_length(draw, params[name])
-    call.refused("key.agree", {**params, name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
+    return {name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes"
 
 
 @check("key.derive/exact", "KEY-02")
@@ -204,13 +202,12 @@ def _derived(params: dict[str, Any]) -> tuple[bytes, bytes]:
     return binding, keys.derive(bytes.fromhex(params["secret"]), session, binding)
 
 
-@check("key.derive/lengths", "KEY-03", examples=15)
-def derive_lengths(draw: Any, call: Caller) -> None:
+@refuses("key.derive", "lengths", "KEY-03")
+def derive_lengths(draw: Any, params: Params) -> Change:
     """Secrets, sessions and keys of the wrong length are refused."""
-    params = VALID["key.derive"](draw, call.caps).params
     name = draw(among(("sender_key", "receiver_key", "session", "secret")))
     text = params[name] + "00" if name in ("session", "secret") else _wrong_length(draw, params[name])
-    call.refused("key.derive", {**params, name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
+    return {name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes"
 
 
 @check("seal.close/exact", "SEA-01", "SEA-08", "KEY-02", "KEY-07", "LSA-18")
@@ -259,22 +256,20 @@ def open_long(draw: Any, call: Caller) -> None:
             fail(f"the payload of a plaintext of {size} bytes does not open to it")
 
 
-@check("seal.close/twice", "SEA-03", examples=20)
-def close_twice(draw: Any, call: Caller) -> None:
+@refuses(_CLOSE, "twice", "SEA-03", examples=20)
+def close_twice(draw: Any, params: Params) -> Change:
     """A channel refuses to seal a second payload for the same receiver."""
-    params = VALID[_CLOSE](draw, call.caps).params
     receiver, plaintext = draw(among(params["plaintexts"]))
     plaintexts = [*params["plaintexts"], [receiver, plaintext + "00"]]
-    call.refused(_CLOSE, {**params, "plaintexts": plaintexts}, reject.AGAIN, f"user {receiver} gets a second payload")
+    return {"plaintexts": plaintexts}, reject.AGAIN, f"user {receiver} gets a second payload"
 
 
-@check("seal.close/low-order", "KEY-01", examples=20)
-def close_weak(draw: Any, call: Caller) -> None:
+@refuses(_CLOSE, "low-order", "KEY-01", examples=20)
+def close_weak(draw: Any, params: Params) -> Change:
     """Sealing for a user is refused when its public key gives an all-zero secret."""
-    params = VALID[_CLOSE](draw, call.caps).params
     receiver = params["plaintexts"][-1][0]
     roster = _with_key(params["roster"], receiver, low_order(draw).hex())
-    call.refused(_CLOSE, {**params, "roster": roster}, reject.WEAK_KEY, f"the secret with user {receiver} is all zero")
+    return {"roster": roster}, reject.WEAK_KEY, f"the secret with user {receiver} is all zero"
 
 
 @check("seal.open/exact", "SEA-01", "KEY-02", "LSA-18")
@@ -287,12 +282,11 @@ def open_payload(draw: Any, call: Caller) -> None:
     equal("the plaintext is", got, want)
 
 
-@check("seal.open/altered", "SEA-02", examples=50)
-def open_altered(draw: Any, call: Caller) -> None:
+@refuses(_OPEN, "altered", "SEA-02", examples=50)
+def open_altered(draw: Any, params: Params) -> Change:
     """A payload that was altered, cut or extended does not open."""
-    params = VALID[_OPEN](draw, call.caps).params
     payload = altered(draw, bytes.fromhex(params["payload"]))
-    call.refused(_OPEN, {**params, "payload": payload.hex()}, reject.BAD_CIPHERTEXT, "the payload was altered")
+    return {"payload": payload.hex()}, reject.BAD_CIPHERTEXT, "the payload was altered"
 
 
 def wrong_keys(draw: Any, right: list[str]) -> tuple[list[str], frozenset[str], str]:
@@ -317,10 +311,9 @@ def altered(draw: Any, payload: bytes) -> bytes:
     return payload[: draw(st.integers(0, len(payload) - 1)) if how == "cut" else -1]
 
 
-@check("seal.open/another-nonce", "SEA-09", examples=20)
-def open_nonce(draw: Any, call: Caller) -> None:
+@refuses(_OPEN, "another-nonce", "SEA-09", examples=20)
+def open_nonce(draw: Any, params: Params) -> Change:
     """A payload does not open if it was sealed under a nonce other than the one that its plaintext gives."""
-    params = VALID[_OPEN](draw, call.caps).params
     own = channel(params, bytes.fromhex(params["private"]))
     way = own._lane(params["sender"], params["receiver"])
     cipher, associated = way._cipher(_secret(params))
@@ -328,8 +321,7 @@ def open_nonce(draw: Any, call: Caller) -> None:
     other = way._nonce(_secret(params), associated, b"a shard")
     nonce = draw(among((bytes(12), other, right[:-1] + bytes([right[-1] ^ 1]))))
     payload = nonce + cipher.encrypt(nonce, plaintext, associated)
-    why = "its nonce is not the one of its plaintext"
-    call.refused(_OPEN, {**params, "payload": payload.hex()}, reject.BAD_CIPHERTEXT, why)
+    return {"payload": payload.hex()}, reject.BAD_CIPHERTEXT, "its nonce is not the one of its plaintext"
 
 
 _KINDS = ("session", "round", "type", "receiver", "roster", "reversed", "sender")
@@ -387,36 +379,33 @@ def _seal(
     return sealing.Lane(context, sender, receiver, *public).seal(secret or _secret(params), b"a share")
 
 
-@check("seal.open/low-order", "KEY-01", examples=20)
-def open_weak(draw: Any, call: Caller) -> None:
+@refuses(_OPEN, "low-order", "KEY-01", examples=20)
+def open_weak(draw: Any, params: Params) -> Change:
     """Opening is refused if the sender's public key gives an all-zero secret, even for a payload sealed under it."""
-    params = VALID[_OPEN](draw, call.caps).params
     sender, receiver = params["sender"], params["receiver"]
     roster = _with_key(params["roster"], sender, low_order(draw).hex())
     params = {**params, "roster": roster}
     if draw(st.booleans()):
         context = channel(params, bytes(32)).context
         params["payload"] = _seal(context, params, sender, receiver, bytes(32)).hex()
-    call.refused(_OPEN, params, reject.WEAK_KEY, f"the secret with user {sender} is all zero")
+    return params, reject.WEAK_KEY, f"the secret with user {sender} is all zero"
 
 
-@check("seal.open/users", "SEA-04", examples=15)
-def open_users(draw: Any, call: Caller) -> None:
+@refuses(_OPEN, "users", "SEA-04")
+def open_users(draw: Any, params: Params) -> Change:
     """A payload from a user to itself is refused. A payload from or to a user outside the roster is refused."""
-    params = VALID[_OPEN](draw, call.caps).params
     name = draw(among(("sender", "receiver")))
     other = params["receiver" if name == "sender" else "sender"]
     user = draw(among((other, *_outsiders(params["N"]))))
     params = {**params, name: user}
     if user == other:
         params["payload"] = _seal(channel(params, bytes(32)).context, params, user, user).hex()
-    call.refused(_OPEN, params, reject.PEER, f"the sender is {params['sender']} and the receiver {params['receiver']}")
+    return params, reject.PEER, f"the sender is {params['sender']} and the receiver {params['receiver']}"
 
 
-@check("seal.close/users", "SEA-04", examples=15)
-def close_users(draw: Any, call: Caller) -> None:
+@refuses(_CLOSE, "users", "SEA-04")
+def close_users(draw: Any, params: Params) -> Change:
     """Sealing from a user to itself is refused, and so is sealing from or to a user outside the roster."""
-    params = VALID[_CLOSE](draw, call.caps).params
     N, sender = params["N"], params["sender"]
     receiver, text = params["plaintexts"][-1]
     changes: list[dict[str, Any]] = [
@@ -424,7 +413,7 @@ def close_users(draw: Any, call: Caller) -> None:
     ]
     changes += [{"sender": user} for user in (receiver, *_outsiders(N))]
     changed = draw(among(changes))
-    call.refused(_CLOSE, {**params, **changed}, reject.PEER, f"{changed} has not two different users of the roster")
+    return changed, reject.PEER, f"{changed} has not two different users of the roster"
 
 
 def _outsiders(N: int) -> tuple[int, ...]:
@@ -432,14 +421,13 @@ def _outsiders(N: int) -> tuple[int, ...]:
 
 
 def _fields_of_context(operation: str) -> None:
-    @check(f"{operation}/session-and-round", "KEY-02", examples=15)
-    def session_and_round(draw: Any, call: Caller) -> None:
+    @refuses(operation, "session-and-round", "KEY-02")
+    def session_and_round(draw: Any, params: Params) -> Change:
         """A session that is not 16 bytes long is refused. A round that does not fit its field is refused."""
-        params = VALID[operation](draw, call.caps).params
         session = params["session"]
         changes = [{"session": text} for text in (session[:-2], session + "00", "", session + session)]
         changed = draw(among([*changes, *({"round": str(n)} for n in (2**32, 2**32 + 1, 2**64, -1))]))
-        call.refused(operation, {**params, **changed}, reject.FIELD, f"{changed} does not fit its field")
+        return changed, reject.FIELD, f"{changed} does not fit its field"
 
 
 def _with_key(roster: list[str], user: int, text: str) -> list[str]:
@@ -447,19 +435,16 @@ def _with_key(roster: list[str], user: int, text: str) -> list[str]:
 
 
 def _rosters(operation: str) -> None:
-    @check(f"{operation}/equal-keys", "KEY-04", examples=15)
-    def equal_keys(draw: Any, call: Caller) -> None:
+    @refuses(operation, "equal-keys", "KEY-04")
+    def equal_keys(draw: Any, params: Params) -> Change:
         """A roster in which two users have the same public key is refused."""
-        params = VALID[operation](draw, call.caps).params
         one, other = strategies.subset(draw, range(params["N"]), 2, 2)
         roster = _with_key(params["roster"], one, params["roster"][other])
-        why = f"users {one} and {other} have one key"
-        call.refused(operation, {**params, "roster": roster}, reject.EQUAL_KEYS, why)
+        return {"roster": roster}, reject.EQUAL_KEYS, f"users {one} and {other} have one key"
 
-    @check(f"{operation}/key-lengths", "KEY-03", examples=20)
-    def key_lengths(draw: Any, call: Caller) -> None:
+    @refuses(operation, "key-lengths", "KEY-03", examples=20)
+    def key_lengths(draw: Any, params: Params) -> Change:
         """A key that is not 32 bytes long is refused. A roster that does not have N keys is refused."""
-        params = VALID[operation](draw, call.caps).params
         roster, private = list(params["roster"]), params["private"]
         changed = draw(among(("private", "public", "shorter", "longer")))
         if changed == "private":
@@ -470,7 +455,7 @@ def _rosters(operation: str) -> None:
         else:
             roster = roster[:-1] if changed == "shorter" else [*roster, "07" * 32]
         params = {**params, "private": private, "roster": roster}
-        call.refused(operation, params, reject.KEY_LENGTH, f"the length is wrong ({changed})")
+        return params, reject.KEY_LENGTH, f"the length is wrong ({changed})"
 
 
 def broken_parameters(operation: str) -> None:

@@ -15,7 +15,7 @@ from secagg_spec.conformance.cases.requests import inserted
 from secagg_spec.conformance.cases.valid import VALID, signed_bytes
 from secagg_spec.conformance.cases.wrong_signatures import elsewhere, spoiled
 from secagg_spec.conformance.checks import quorums, reject
-from secagg_spec.conformance.checks.base import Caller, check, equal, fail
+from secagg_spec.conformance.checks.base import Caller, Change, Params, check, equal, fail, refuses
 from secagg_spec.conformance.checks.crypto import altered, broken_parameters, wrong_keys
 from secagg_spec.conformance.checks.faults import Refusals
 from secagg_spec.conformance.checks.lightsecagg_scripts import judge
@@ -52,13 +52,12 @@ def sign(draw: Any, call: Caller) -> None:
     equal("the signature is", result.get("signature"), want)
 
 
-@check("signature.sign/lengths", "SIG-04", examples=12)
-def sign_lengths(draw: Any, call: Caller) -> None:
+@refuses(_SIGN, "lengths", "SIG-04", examples=12)
+def sign_lengths(draw: Any, params: Params) -> Change:
     """Private signing keys and sessions of the wrong length are refused."""
-    params = VALID[_SIGN](draw, call.caps).params
     name = draw(among(("private", "session")))
     text = draw(among((params[name] + "00", params[name][2:], "")))
-    call.refused(_SIGN, {**params, name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
+    return {name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes"
 
 
 def _accepted(call: Caller, params: dict[str, Any]) -> None:
@@ -73,21 +72,19 @@ def verify(draw: Any, call: Caller) -> None:
     _accepted(call, VALID[_VERIFY](draw, call.caps).params)
 
 
-@check("signature.verify/altered", "SIG-02", examples=20)
-def verify_altered(draw: Any, call: Caller) -> None:
+@refuses(_VERIFY, "altered", "SIG-02", examples=20)
+def verify_altered(draw: Any, params: Params) -> Change:
     """A signature that has a flipped bit, is cut or extended, or was made with another key is refused."""
-    params = VALID[_VERIFY](draw, call.caps).params
     if draw(st.booleans()):
         changed = {"signature": altered(draw, bytes.fromhex(params["signature"])).hex()}
     else:
         changed = {"public": signatures.verification_key(bytes([draw(st.integers(1, 255))] * 31 + [7])).hex()}
-    call.refused(_VERIFY, {**params, **changed}, reject.BAD_SIGNATURE, f"{next(iter(changed))} was altered")
+    return changed, reject.BAD_SIGNATURE, f"{next(iter(changed))} was altered"
 
 
-@check("signature.verify/another-context", "SIG-02", "SIG-01", examples=25)
-def verify_elsewhere(draw: Any, call: Caller) -> None:
+@refuses(_VERIFY, "another-context", "SIG-02", "SIG-01", examples=25)
+def verify_elsewhere(draw: Any, params: Params) -> Change:
     """A signature over anything else is refused."""
-    params = VALID[_VERIFY](draw, call.caps).params
     changes: dict[str, Any] = {
         "protocol": params["protocol"] + "x",
         "parameters": [*params["parameters"][:-1], ["w", "0"]],
@@ -99,17 +96,16 @@ def verify_elsewhere(draw: Any, call: Caller) -> None:
         "content": [*params["content"], ""],
     }
     name = draw(among(sorted(changes)))
-    call.refused(_VERIFY, {**params, name: changes[name]}, reject.BAD_SIGNATURE, f"it was made for another {name}")
+    return {name: changes[name]}, reject.BAD_SIGNATURE, f"it was made for another {name}"
 
 
-@check("signature.verify/S", "SIG-03", examples=12)
-def verify_large(draw: Any, call: Caller) -> None:
+@refuses(_VERIFY, "S", "SIG-03", examples=12)
+def verify_large(draw: Any, params: Params) -> Change:
     """A right signature is refused after the order of the base point was added to S."""
-    params = VALID[_VERIFY](draw, call.caps).params
     right = bytes.fromhex(params["signature"])
     S = int.from_bytes(right[32:], "little") + _ORDER
     signature = right[:32] + S.to_bytes(32, "little")
-    call.refused(_VERIFY, {**params, "signature": signature.hex()}, reject.BAD_SIGNATURE, "S is not below the order")
+    return {"signature": signature.hex()}, reject.BAD_SIGNATURE, "S is not below the order"
 
 
 @check("signature.verify/cofactor", "SIG-03", examples=25)
@@ -139,13 +135,12 @@ def verify_encoding(draw: Any, call: Caller) -> None:
         call.refused(_VERIFY, params, reject.BAD_SIGNATURE, "RFC 8032 does not decode the verification key")
 
 
-@check("signature.verify/lengths", "SIG-04", examples=12)
-def verify_lengths(draw: Any, call: Caller) -> None:
+@refuses(_VERIFY, "lengths", "SIG-04", examples=12)
+def verify_lengths(draw: Any, params: Params) -> Change:
     """Verification keys and sessions of the wrong length are refused."""
-    params = VALID[_VERIFY](draw, call.caps).params
     name = draw(among(("public", "session")))
     text = draw(among((params[name] + "00", params[name][2:], "")))
-    call.refused(_VERIFY, {**params, name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
+    return {name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes"
 
 
 def _speaks(caps: Capabilities) -> bool:

@@ -11,7 +11,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import requests, strategies
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, check, same, suits
+from secagg_spec.conformance.checks.base import Caller, Change, Params, check, refuses, same, suits
 from secagg_spec.conformance.sessions.choices import among
 
 _BOTH = ("mds.encode", "mds.decode")
@@ -70,14 +70,11 @@ def decode_sum(draw: Any, call: Caller) -> None:
     same("decoded sum", _decode(call, code, d, users, added), field.add(*masks))
 
 
-@check("mds.encode/parameters", "MDS-01", wide=True, examples=20)
-def encode_parameters(draw: Any, call: Caller) -> None:
+@refuses("mds.encode", "parameters", "MDS-01", wide=True, examples=20)
+def encode_parameters(draw: Any, params: Params) -> Change:
     """Parameters that break 1 <= T < U <= N < q are refused."""
-    valid = requests.VALID["mds.encode"](draw, call.caps)
-    changed = _broken(draw, valid.params)
-    rand = call.randomness("mds.encode", valid.rand)
-    why = f"{changed} breaks 1 <= T < U <= N < q"
-    call.refused("mds.encode", {**valid.params, **changed}, reject.BAD_PARAM | reject.LENGTH, why, rand)
+    changed = _broken(draw, params)
+    return changed, reject.BAD_PARAM | reject.LENGTH, f"{changed} breaks 1 <= T < U <= N < q"
 
 
 @check("mds.encode/empty", "MDS-01", wide=True, examples=5)
@@ -89,15 +86,14 @@ def encode_empty(draw: Any, call: Caller) -> None:
     call.refused("mds.encode", {**valid.params, "mask": ""}, reject.BAD_PARAM | reject.LENGTH, why, rand)
 
 
-@check("mds.decode/parameters", "MDS-01", wide=True, applies=requests.vandermonde, examples=20)
-def decode_parameters(draw: Any, call: Caller) -> None:
+@refuses("mds.decode", "parameters", "MDS-01", wide=True, applies=requests.vandermonde, examples=20)
+def decode_parameters(draw: Any, params: Params) -> Change:
     """Parameters that break 1 <= T < U <= N < q are refused, and vectors without elements are too."""
-    valid = requests.VALID["mds.decode"](draw, call.caps)
-    empty = {"d": 0, "shares": [""] * len(valid.params["shares"])}
-    changed = draw(among((None, None, {"d": 0}, empty))) or _broken(draw, valid.params)
+    empty = {"d": 0, "shares": [""] * len(params["shares"])}
+    changed = draw(among((None, None, {"d": 0}, empty))) or _broken(draw, params)
     why = f"{changed} breaks 1 <= T < U <= N < q or d >= 1"
     codes = reject.BAD_PARAM | reject.LENGTH | reject.TOO_FEW | reject.OUTSIDE
-    call.refused("mds.decode", {**valid.params, **changed}, codes, why)
+    return changed, codes, why
 
 
 @_chained("mds.decode/too-few", "MDS-07", examples=25)

@@ -69,25 +69,22 @@ def player(call: Caller) -> Player:
 
 def asked(call: Caller, inputs: SessionInputs, party: int, steps: Sequence[Call]) -> Entries:
     """Let a party take steps in its own session, and return one entry for each step, as a script does."""
-    with mixed.opened(player(call), inputs, party) as remote:
-        return [_entry(remote.step(step.phase, step.inbox), at) for at, step in enumerate(steps)]
-
-
-def _entry(answer: Answer, step: int) -> Entry:
-    return Entry(answer.value if answer.kind == "result" else answer.as_json(), step)
+    with as_failure(), mixed.opened(player(call), inputs, party) as remote:
+        answers = [remote.step(step.phase, step.inbox) for step in steps]
+    shown = (answer.value if answer.kind == "result" else answer.as_json() for answer in answers)
+    return [Entry(body, at) for at, body in enumerate(shown)]
 
 
 def judge(call: Caller, scene: Played, *faults: Fault, calls: Sequence[Call] | None = None) -> None:
     """Let a party take right and faulty steps. The right ones must come out as they do without the faulty ones."""
     right, wanted = scene.calls() if calls is None else calls, scene.entries(calls)
     steps = with_faults(right, faults)
-    with as_failure():
-        entries = asked(call, scene.inputs, scene.party, [step for step, _ in steps])
-        first = next((at for at, (_, fault) in enumerate(steps) if fault is not None), 0)
-        with right_step(scene.inputs.named(scene.party)):
-            _compare(scene, right[:first], entries[:first], wanted[:first])
-        kept = drop_faults(call, STEP, entries, [fault for _, fault in steps])
-        _compare(scene, right, kept, wanted)
+    entries = asked(call, scene.inputs, scene.party, [step for step, _ in steps])
+    first = next((at for at, (_, fault) in enumerate(steps) if fault is not None), 0)
+    with right_step(scene.inputs.named(scene.party)):
+        _compare(scene, right[:first], entries[:first], wanted[:first])
+    kept = drop_faults(call, STEP, entries, [fault for _, fault in steps])
+    _compare(scene, right, kept, wanted)
 
 
 def _compare(scene: Played, calls: Sequence[Call], entries: Entries, right: Sequence[Mapping[str, Any]]) -> None:
@@ -115,11 +112,16 @@ def as_failure() -> Iterator[None]:
     try:
         yield
     except Difference as difference:
-        message = str(difference)
-        if difference.dropouts is not None:
-            before = [(user, phase) for phase, users in difference.dropouts.items() for user in sorted(users)]
-            message += f"; dropped out: {', '.join(f'user {u} before {phase}' for u, phase in before) or 'nobody'}"
-        raise CheckFailed(difference.verdict, message, step=LAST) from None
+        raise failed(difference) from None
+
+
+def failed(difference: Difference) -> CheckFailed:
+    """Return a difference as the failure of a check."""
+    message = str(difference)
+    if difference.dropouts is not None:
+        before = [(user, phase) for phase, users in difference.dropouts.items() for user in sorted(users)]
+        message += f"; dropped out: {', '.join(f'user {u} before {phase}' for u, phase in before) or 'nobody'}"
+    return CheckFailed(difference.verdict, message, step=LAST)
 
 
 def parties(caps: Capabilities, protocol: str) -> list[Role]:

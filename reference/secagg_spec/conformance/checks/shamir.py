@@ -14,7 +14,7 @@ from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import inserted, own_field, place_of
 from secagg_spec.conformance.cases.valid import VALID, coefficients, random_coefficients, random_secret, secret
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, equal, fail
+from secagg_spec.conformance.checks.base import Caller, Change, CheckFailed, Params, check, equal, fail, refuses
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
 
@@ -220,25 +220,21 @@ def _flipped(text: str, byte: int, bit: int) -> str:
     return data.hex()
 
 
-@check("shamir.reconstruct/too-large", "SHM-11", applies=own_field, examples=20)
-def too_large(draw: Any, call: Caller) -> None:
+@refuses(_BACK, "too-large", "SHM-11", applies=own_field, examples=20)
+def too_large(draw: Any, params: Params) -> Change:
     """Shares that reconstruct to a number longer than 32 bytes are refused."""
-    params = VALID[_BACK](draw, call.caps).params
     added = draw(among((2**256, 2**256 + 1, 2**520, shamir.PRIME - 2**256)) | st.integers(2**256, 2**520))
     moved = [(_number(text) + added) % shamir.PRIME for text in params["shares"]]
     texts = [shamir.element_bytes(value).hex() for value in moved]
-    call.refused(_BACK, {**params, "shares": texts}, reject.BAD_SHARE, "the number at 0 has more than 32 bytes")
+    return {"shares": texts}, reject.BAD_SHARE, "the number at 0 has more than 32 bytes"
 
 
-@check("shamir.share/secret-length", "SHM-03", applies=own_field, examples=10)
-def secret_length(draw: Any, call: Caller) -> None:
+@refuses(_SHARE, "secret-length", "SHM-03", applies=own_field, examples=10)
+def secret_length(draw: Any, params: Params) -> Change:
     """A secret that is not 32 bytes long is refused."""
-    valid = VALID[_SHARE](draw, call.caps)
-    text = valid.params["secret"]
+    text = params["secret"]
     wrong = draw(among((text[:-2], text + "00", "", text + text)))
-    rand = call.randomness(_SHARE, valid.rand)
-    why = f"the secret has {len(wrong) // 2} bytes"
-    call.refused(_SHARE, {**valid.params, "secret": wrong}, reject.KEY_LENGTH, why, rand)
+    return {"secret": wrong}, reject.KEY_LENGTH, f"the secret has {len(wrong) // 2} bytes"
 
 
 @check("shamir.share/coefficients", "SHM-06", applies=_exact, examples=20)
@@ -261,17 +257,16 @@ def share_coefficients(draw: Any, call: Caller) -> None:
     call.refused(_SHARE, valid.params, codes, f"coefficients: {why}", {"coefficients": wrong[why]})
 
 
-@check("shamir.reconstruct/elements", "SHM-06", applies=own_field, examples=25)
-def elements(draw: Any, call: Caller) -> None:
+@refuses(_BACK, "elements", "SHM-06", applies=own_field, examples=25)
+def elements(draw: Any, params: Params) -> Change:
     """A share that is not below p, or not 66 bytes long, is refused even when it is right modulo p."""
-    params = VALID[_BACK](draw, call.caps).params
     at = place_of(draw, params["shares"])
     text = params["shares"][at]
     congruent = (_number(text) + shamir.PRIME * draw(among((1, 2, 127)))).to_bytes(_WIDTH, "little").hex()
     wrong = draw(among((congruent, "ff" * _WIDTH, text + "00", text[:-2], "")))
     codes = reject.NONCANONICAL if len(wrong) == 2 * _WIDTH else reject.LENGTH
     shares = [*params["shares"][:at], wrong, *params["shares"][at + 1 :]]
-    call.refused(_BACK, {**params, "shares": shares}, codes, f"shares[{at}] = {wrong or 'nothing'} is no share")
+    return {"shares": shares}, codes, f"shares[{at}] = {wrong or 'nothing'} is no share"
 
 
 @check("shamir.reconstruct/lengths", "MOD-07", applies=_has_shares(), examples=10)
