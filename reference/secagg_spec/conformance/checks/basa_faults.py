@@ -11,7 +11,7 @@ from secagg_spec.conformance.checks import playing, reject
 from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.faults import IN_ANY_ORDER, Refusals
 from secagg_spec.conformance.checks.scripts import Fault
-from secagg_spec.conformance.sessions.basa_acts import Part
+from secagg_spec.conformance.sessions.basa_acts import Moment, Part
 from secagg_spec.conformance.sessions.choices import among, any_of
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.basa.messages import EpochKeys, PositionOffer, PositionRequest
@@ -32,6 +32,19 @@ def _refusals(party: str) -> Refusals:
     made = Refusals(party, part, playing.judge_script, (party,), explicit(party))
     made.derive(*IN_ANY_ORDER, no_message=("MSG-03",))
     return made
+
+
+def when(draw: Any, part: Part, holds: Callable[[Moment], bool]) -> tuple[int, Moment]:
+    """Draw a moment that satisfies `holds`, if there is one. Return the number of its step and the moment."""
+    at = int(any_of(draw, part.when(holds)))
+    return at, part.moments[at]
+
+
+def arriving(draw: Any, part: Part, phase: str) -> tuple[int, Any]:
+    """Draw a step of a phase in which one message arrives. Return the number of the step and the message."""
+    at = int(draw(among(part.taking(phase))))
+    [message] = part.inbox(at)
+    return at, message
 
 
 def replaced(part: Part, at: int, **changes: Any) -> Call:

@@ -12,7 +12,7 @@ from secagg_spec.conformance.cases import basa_sessions, strategies
 from secagg_spec.conformance.cases.basa_parties import PARTS, USER, begun
 from secagg_spec.conformance.cases.requests import one_of, too_large
 from secagg_spec.conformance.checks import playing, reject
-from secagg_spec.conformance.checks.basa_faults import THE_AUTHORITY, THE_SERVER, explicit, replaced
+from secagg_spec.conformance.checks.basa_faults import THE_AUTHORITY, THE_SERVER, arriving, explicit, replaced
 from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.faults import REFUSALS
 from secagg_spec.conformance.checks.lightsecagg_scripts import take_prefix
@@ -49,16 +49,10 @@ def _second_upload(draw: Any, part: Part) -> Fault:
     return Fault(at + 1, part.calls()[at], reject.NOT_NOW, "the update was uploaded")
 
 
-def _offered(draw: Any, part: Part) -> tuple[int, PositionOffer]:
-    """Draw an offer that arrives. Return the number of its step and the offer."""
-    at = draw(among(part.taking("fetch")))
-    return at, part.inbox(at)[0]
-
-
 @_party.refuses("unsigned-keys", "BAA-29", "ADP-21")
 def _unsigned(draw: Any, part: Part) -> Fault:
     """Keys that the authority did not sign for their epoch are refused, and the server is blamed."""
-    at, offer = _offered(draw, part)
+    at, offer = arriving(draw, part, "fetch")
     cast, other = part.cast, offer.round ^ 1
     wrong: dict[str, dict[str, Any]] = {
         "signature": {"signature": flipped(draw, offer.signature)},
@@ -74,7 +68,7 @@ def _unsigned(draw: Any, part: Part) -> Fault:
 @_party.refuses("stale", "BAA-28", "ADP-21")
 def _stale(draw: Any, part: Part) -> Fault:
     """An offer of an epoch before the user's stamp, or with a staleness above tau_max, is refused."""
-    at, offer = _offered(draw, part)
+    at, offer = arriving(draw, part, "fetch")
     stamp = int(unpack(part.inputs.setups[part.party]["stamps"])[part.moments[at].used])
     most = part.inputs.numbers["tau_max"]
     wrong = [epoch for epoch in (stamp - 1, stamp + most + 1, stamp + most + 2) if 0 <= epoch < 2**32]
@@ -97,7 +91,7 @@ def _spent_epoch(draw: Any, part: Part) -> Fault:
 @_party.refuses("offer-form", "BAA-51", "ADP-21")
 def _offer_form(draw: Any, part: Part) -> Fault:
     """Keys, signatures and boxes of the wrong length are refused, and so is a position that does not exist."""
-    at, offer = _offered(draw, part)
+    at, offer = arriving(draw, part, "fetch")
     short = part.cast.epoch_keys(offer.round, offer.keys[32:])
     wrong: dict[str, dict[str, Any]] = {
         "the position is P": {"position": part.cast.positions},
