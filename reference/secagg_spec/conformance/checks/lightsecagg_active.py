@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
@@ -13,13 +14,13 @@ from secagg_spec.conformance.cases.lightsecagg_active_parties import SERVED, USE
 from secagg_spec.conformance.cases.lightsecagg_parties import session_id
 from secagg_spec.conformance.cases.requests import inserted
 from secagg_spec.conformance.cases.valid import VALID, signed_bytes
-from secagg_spec.conformance.cases.wrong_signatures import elsewhere, spoiled
+from secagg_spec.conformance.cases.wrong_signatures import elsewhere
 from secagg_spec.conformance.checks import quorums, reject
 from secagg_spec.conformance.checks.base import Caller, Change, Params, check, equal, fail, refuses
 from secagg_spec.conformance.checks.crypto import altered, broken_parameters, wrong_keys
 from secagg_spec.conformance.checks.faults import Refusals
 from secagg_spec.conformance.checks.lightsecagg_scripts import judge
-from secagg_spec.conformance.checks.quorums import Arrival, Quorum
+from secagg_spec.conformance.checks.quorums import Arrival, Quorum, forged
 from secagg_spec.conformance.checks.scripts import Fault, disordered, placed
 from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.conformance.sessions.session import exchanged
@@ -256,7 +257,7 @@ def _another_set(draw: Any, scene: ActiveUser) -> Fault:
     return Fault(before, _announcing(scene, tuple(sorted([scene.party, *others]))), reject.AGAIN, why)
 
 
-def _not_valid(draw: Any, scene: Party, user: int, right: bytes) -> tuple[bytes, str]:
+def _not_valid(draw: Any, scene: Party, user: int) -> tuple[bytes, str]:
     """Draw 64 bytes that are not a user's signature on the surviving set, and what is wrong with them."""
     members, signed = tuple(scene.surviving), scene.signed
     numbers = {name: n for name, n in scene.agreed.numbers.items() if name != "W"}
@@ -265,14 +266,11 @@ def _not_valid(draw: Any, scene: Party, user: int, right: bytes) -> tuple[bytes,
     contexts["W"] = replace(context, parameters=_bound(scene, signed.roster.sealing.hash, without="W"))
     contexts["no keys"] = replace(context, parameters=_bound(scene, None))
     contexts["keys"] = replace(context, parameters=_bound(scene, _fresh(signed.roster.sealing).hash))
-    how = draw(among(("bytes", "set", "signer", *sorted(contexts))))
-    if how == "bytes":
-        return spoiled(draw, right), how
-    if how == "set":
-        return signed.signature(user, members[:-1] if len(members) > 1 else (*members, user + 1)), how
-    if how == "signer":
-        return signed.signature((user + 1) % len(signed.keys), members), how
-    return signed.signature(user, members, contexts[how]), how
+    others = {
+        "set": lambda: signed.signature(user, members[:-1] if len(members) > 1 else (*members, user + 1)),
+        "signer": lambda: signed.signature((user + 1) % len(signed.keys), members),
+    }
+    return forged(draw, partial(signed.signature, user, members), others, contexts)
 
 
 def _bound(scene: Party, keys: bytes | None, without: str = "") -> bytes:
@@ -297,7 +295,7 @@ def _quorum(draw: Any, scene: ActiveUser) -> Quorum:
         outside,
         lambda user: signed.signature(min(user, scene.size - 1), members),
         lambda user: signed.signature(user, other),
-        lambda draw, user: _not_valid(draw, scene, user, signed.signature(user, members)),
+        lambda draw, user: _not_valid(draw, scene, user),
     )
 
 
@@ -317,17 +315,15 @@ def _payload(draw: Any, scene: ActiveUser) -> Fault:
 
     Its sender and the server are blamed.
     """
-    shares = scene.shares()
-    place, message = placed(draw, shares)
+    place, message = placed(draw, scene.shares())
     how = draw(among(("altered", "profile", "attempt")))
     if how == "altered":
         payload = altered(draw, message.payload)
-    elif how == "profile":
-        context = sealing_context(scene.agreed.parameters, *scene.agreed.header)
-        payload = scene.share_from(message.sender, context).payload
     else:
-        keys = draw(among((None, _fresh(scene.signed.roster.sealing).hash)))
-        context = replace(scene.signed.context(MaskShare), parameters=_bound(scene, keys))
+        context = sealing_context(scene.agreed.parameters, *scene.agreed.header)
+        if how == "attempt":
+            keys = draw(among((None, _fresh(scene.signed.roster.sealing).hash)))
+            context = replace(scene.signed.context(MaskShare), parameters=_bound(scene, keys))
         payload = scene.share_from(message.sender, context).payload
     call = exchanged(scene.calls()[1], place, encode(replace(message, payload=payload)))
     return Fault(1, call, reject.BAD_CIPHERTEXT, "a payload does not open", frozenset({message.sender, SERVER}))
@@ -343,7 +339,7 @@ def _signatures(draw: Any, scene: ActiveServer) -> Arrival:
     """Return the signatures that arrive at the server."""
 
     def wrong(draw: Any, message: SignedSet) -> tuple[bytes, str]:
-        return _not_valid(draw, scene, message.sender, message.signature)
+        return _not_valid(draw, scene, message.sender)
 
     return Arrival(2, scene.inbox(2), scene.agreed.numbers["W"], wrong)
 

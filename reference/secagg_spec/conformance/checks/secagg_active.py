@@ -1,5 +1,6 @@
 """Checks of SecAgg's active profile: signed keys and a signed surviving set (spec/secagg.md, section 10)."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,13 +11,13 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import drawn_rounds, strategies
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.cases.secagg_active_parties import Signing
-from secagg_spec.conformance.cases.wrong_signatures import elsewhere, spoiled
+from secagg_spec.conformance.cases.wrong_signatures import elsewhere
 from secagg_spec.conformance.checks import playing, quorums, reject, secagg
 from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.crypto import wrong_keys
 from secagg_spec.conformance.checks.faults import DERIVED, Refusals
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
-from secagg_spec.conformance.checks.quorums import Arrival, Quorum
+from secagg_spec.conformance.checks.quorums import Arrival, Quorum, forged
 from secagg_spec.conformance.checks.scripts import Fault, placed
 from secagg_spec.conformance.checks.secagg import THE_SERVER
 from secagg_spec.conformance.sessions.choices import among, only_if
@@ -73,14 +74,11 @@ def _wrong_on_keys(draw: Any, scene: Played, user: int, pair: KeyPair) -> tuple[
     """Draw a signature that is not the user's on its keys, and what is wrong with it."""
     signing = Signing(scene.inputs)
     contexts = _contexts(scene, signing.round.context(SignedKeys))
-    how = draw(among(("bytes", "order", "signer", *sorted(contexts))))
-    if how == "bytes":
-        return spoiled(draw, signing.of_keys(user, pair)), how
-    if how == "order":
-        return signing.of_keys(user, KeyPair(pair.masking, pair.sealing)), how
-    if how == "signer":
-        return signing.of_keys((user + 1) % scene.size, pair), how
-    return signing.of_keys(user, pair, contexts[how]), how
+    others = {
+        "order": lambda: signing.of_keys(user, KeyPair(pair.masking, pair.sealing)),
+        "signer": lambda: signing.of_keys((user + 1) % scene.size, pair),
+    }
+    return forged(draw, functools.partial(signing.of_keys, user, pair), others, contexts)
 
 
 Keys = Mapping[int, KeyPair]
@@ -92,14 +90,11 @@ def _wrong_on_set(draw: Any, scene: Played, keys: Keys, user: int, members: Sequ
     contexts = _contexts(scene, signing.round.attempt(keys, SignedSurvivors))
     contexts["no keys"] = signing.round.context(SignedSurvivors)
     contexts["keys"] = signing.round.attempt(_other_keys(keys), SignedSurvivors)
-    how = draw(among(("bytes", "set", "signer", *sorted(contexts))))
-    if how == "bytes":
-        return spoiled(draw, signing.of_set(keys, user, right)), how
-    if how == "set":
-        return signing.of_set(keys, user, right[:-1]), how
-    if how == "signer":
-        return signing.of_set(keys, (user + 1) % scene.size, right), how
-    return signing.of_set(keys, user, right, contexts[how]), how
+    others = {
+        "set": lambda: signing.of_set(keys, user, right[:-1]),
+        "signer": lambda: signing.of_set(keys, (user + 1) % scene.size, right),
+    }
+    return forged(draw, functools.partial(signing.of_set, keys, user, right), others, contexts)
 
 
 def _other_keys(keys: Keys) -> Keys:
