@@ -274,13 +274,16 @@ class Caller:
 def _shuffled(params: dict[str, Any]) -> dict[str, Any]:
     """Return a request with its inboxes in another order, always the same one for the same messages (CNF-61)."""
     if isinstance(params.get("inbox"), list):
-        together = sha256(" ".join(sorted(map(str, params["inbox"]))).encode()).digest()
-        place = [(sha256(together + str(message).encode()).digest(), message) for message in params["inbox"]]
-        return type(params)({**params, "inbox": [message for _, message in sorted(place, key=lambda pair: pair[0])]})
+        return type(params)({**params, "inbox": _arrived(params["inbox"])})
     if isinstance(params.get("steps"), list):
         steps = [_shuffled(step) if isinstance(step, dict) else step for step in params["steps"]]
         return type(params)({**params, "steps": steps})
     return params
+
+
+def _arrived(inbox: list[Any]) -> list[Any]:
+    together = sha256(" ".join(sorted(map(str, inbox))).encode()).digest()
+    return sorted(inbox, key=lambda message: sha256(together + str(message).encode()).digest())
 
 
 Judge = Callable[[Any, Caller], None]
