@@ -57,7 +57,6 @@ _WIDE, _LONG = 2**32, 5
 """Modulus and length at which streams of different keys cannot be confused."""
 _FEWEST = 4
 """The most users of a three-column round that is probed."""
-_of_light = partial(check, grows=True)
 _of_secagg = partial(check, operations=SESSIONS, applies=playing.plays(_SECAGG), grows=True)
 
 
@@ -79,7 +78,7 @@ def _light(caps: Capabilities) -> bool:
     return vandermonde(caps) and explicit(_LIGHT)(caps) and strategies.possible(few_users(caps, _LIGHT), _LIGHT)
 
 
-@_of_light(f"privacy/{_LIGHT}", "LSA-02", "MDS-10", "LSA-08", applies=_light, examples=4)
+@check(f"privacy/{_LIGHT}", "LSA-02", "MDS-10", "LSA-08", applies=_light, examples=4, grows=True)
 def light_user(draw: Any, call: Caller) -> None:
     """From a round with one played user, the server and T users learn the sum and nothing else (by the matrix)."""
     caps = few_users(call.caps, _LIGHT)
@@ -169,7 +168,7 @@ def _demand_only_the_sum(played: LightRound) -> None:
         leaked(leak)
 
 
-@_of_light(f"privacy/{_LIGHT}/elements", "LSA-02", "MDS-10", applies=own_draws(_LIGHT), examples=6)
+@check(f"privacy/{_LIGHT}/elements", "LSA-02", "MDS-10", applies=own_draws(_LIGHT), examples=6, grows=True)
 def light_elements(draw: Any, call: Caller) -> None:
     """A user's mask and the shares that T users get of it vary: each element, and each combination of elements."""
     numbers = strategies.session(draw, call.caps, _LIGHT)
@@ -196,7 +195,7 @@ def light_elements(draw: Any, call: Caller) -> None:
     demand_spread(call, _LIGHT, q, parts, elements, f"the mask and the shares of {leaks.named(users)}")
 
 
-@_of_light(f"privacy/{_LIGHT}/once", "LSA-12", "LSA-09", applies=_light, examples=8)
+@check(f"privacy/{_LIGHT}/once", "LSA-12", "LSA-09", applies=_light, examples=8, grows=True)
 def light_once(draw: Any, call: Caller) -> None:
     """A user does not answer two requests whose answers differ by the share of a single user's mask."""
     scene = user_scene(draw, few_users(call.caps, _LIGHT))
