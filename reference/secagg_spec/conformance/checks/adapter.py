@@ -143,7 +143,10 @@ def _members(operation: str) -> None:
 def _outside(operation: str) -> None:
     needed, wide = _BESIDE.get(operation, (operation,)), operation.startswith(WIDE)
 
-    @check(f"{operation}/outside-range", "ADP-06", operations=needed, applies=_narrow(operation, needed), wide=wide)
+    def narrow(caps: Capabilities) -> bool:
+        return bool(_outside_moduli(caps, operation)) and strategies.possible(_moved_outside(caps, operation), needed)
+
+    @check(f"{operation}/outside-range", "ADP-06", operations=needed, applies=narrow, wide=wide)
     def outside(draw: Any, call: Caller) -> None:
         """If the adapter gives a result for a modulus outside its declared ones, the result is right."""
         call.caps = _moved_outside(call.caps, operation)
@@ -191,13 +194,6 @@ def _outside_moduli(caps: Capabilities, operation: str) -> list[int]:
     """Return moduli that are not declared: listed primes that are large enough for a small N."""
     declared = caps.range(operation, "q")
     return [q for q in strategies.PRIMES if q not in declared and q > 2 * strategies.LARGE]
-
-
-def _narrow(operation: str, needed: tuple[str, ...]) -> Any:
-    def narrow(caps: Capabilities) -> bool:
-        return bool(_outside_moduli(caps, operation)) and strategies.possible(_moved_outside(caps, operation), needed)
-
-    return narrow
 
 
 def _moved_outside(caps: Capabilities, operation: str) -> Capabilities:

@@ -2,19 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
-from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.adapter.wire import pack, unpack
+from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import basa_functions as scenes
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.requests import one_of, place_of, some
+from secagg_spec.conformance.cases.requests import one_of, place_of
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, same
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, equal, fail, same
+from secagg_spec.conformance.checks.basecagg import demand_average
 from secagg_spec.conformance.checks.crypto import altered, low_order
 from secagg_spec.conformance.checks.streams import standard
 from secagg_spec.conformance.sessions.basa_positions import MASK, OPEN, RECOVER, SEAL, Box, Buffer, digest, epoch_of
@@ -24,24 +26,13 @@ from secagg_spec.crypto.boxes import PAIR, SELF, Address
 from secagg_spec.errors import DecryptionFailed
 from secagg_spec.protocols.basa.cores import SETTLE, VOID, Parameters
 
-BAD_NUMBERS = reject.BAD_PARAM | reject.TOO_FEW
 UPDATE = reject.LENGTH | reject.NONCANONICAL | reject.BAD_PARAM
-ELSEWHERE = (
-    reject.MALFORMED
-    | reject.BAD_PARAM
-    | reject.LENGTH
-    | reject.TWICE
-    | reject.TOO_FEW
-    | reject.OUTSIDE
-    | reject.NONCANONICAL
-)
+ELSEWHERE = reject.MALFORMED | reject.BAD_PARAM | reject.LENGTH | reject.TWICE | reject.TOO_FEW | reject.OUTSIDE
+ELSEWHERE |= reject.NONCANONICAL
 """The codes for wrong numbers, updates and requests: the table of spec/adapter.md, section 5."""
 
 _BYTES = 32
 _WRONG_ROUND = (str(2**32), "-1")
-
-
-# ------------------------------------------------------------------------------------------------------------- masking
 
 
 @check("basa.mask/exact", "BAA-26", "BAA-03", applies=standard)
@@ -68,7 +59,8 @@ def bound(draw: Any, call: Caller) -> None:
     p = replace(scenes.parameters(draw), R=2**32, d=8)
     chosen = scenes.buffer(draw, p)
     k = chosen.accepted[0]
-    others = {name: other for name, other in scenes.others(p).items() if _same_shape(p, other)}
+    shape = attrgetter("R", "d", "positions", "timeouts")
+    others = {name: other for name, other in scenes.others(p).items() if shape(other) == shape(p)}
     name = draw(among(("session", "epoch", *sorted(others))))
     moved = _elsewhere(chosen, name, others)
     call.by_relation |= not standard(call.caps)
@@ -77,10 +69,6 @@ def bound(draw: Any, call: Caller) -> None:
     second = masked_update(call, weighed, k)
     if np.array_equal(p.ring.subtract(first, _weighted(chosen, k)), second):
         fail(f"the masks are the same under another {name}")
-
-
-def _same_shape(p: Parameters, other: Parameters) -> bool:
-    return (p.R, p.d, p.positions, p.timeouts) == (other.R, other.d, other.positions, other.timeouts)
 
 
 def _elsewhere(chosen: Buffer, name: str, others: Mapping[str, Parameters]) -> Buffer:
@@ -166,9 +154,7 @@ def mask_request(draw: Any, call: Caller) -> None:
     """Positions, weights and seeds that the text forbids are refused."""
     chosen = scenes.buffer(draw, scenes.parameters(draw))
     k = chosen.accepted[draw(st.integers(1, len(chosen.accepted) - 1))]
-    wrong = _wrong_uploads(chosen, k)
-    for name in some(draw, wrong):
-        call.refused(MASK, chosen.mask_params(k, **wrong[name]), ELSEWHERE, f"there is {name}")
+    call.some_refused(draw, MASK, chosen.mask_params(k), _wrong_uploads(chosen, k), ELSEWHERE)
 
 
 def _wrong_uploads(chosen: Buffer, k: int) -> dict[str, dict[str, Any]]:
@@ -206,9 +192,6 @@ def masked_update(call: Caller, chosen: Buffer, k: int) -> UintArray:
     return call.read(MASK, call.result(MASK, chosen.mask_params(k)).get("masked"), "masked", p.d, p.R)
 
 
-# --------------------------------------------------------------------------------------------------------------- boxes
-
-
 def _explicit(caps: Capabilities) -> bool:
     return caps.grade(SEAL) == "explicit"
 
@@ -217,9 +200,7 @@ def _explicit(caps: Capabilities) -> bool:
 def seal(draw: Any, call: Caller) -> None:
     """A box is the sender's public key and the sealed seed, bound to everything that the text lists."""
     chosen = scenes.box(draw)
-    got, want = _sealed(call, chosen), chosen.sealed()
-    if got != want:
-        fail(f"the box is {got.hex()}, must be {want.hex()}", want.hex())
+    equal("the box is", _sealed(call, chosen).hex(), chosen.sealed().hex())
 
 
 @check("basa.seal/opens", "BAA-04", "BAA-05")
@@ -248,9 +229,8 @@ def seal_weak(draw: Any, call: Caller) -> None:
     """Sealing to a public key of low order is refused."""
     chosen = scenes.box(draw)
     rand = call.randomness(SEAL, {"box_key": chosen.box_key.hex()})
-    call.refused(
-        SEAL, chosen.seal_params(public=low_order(draw).hex()), reject.WEAK_KEY, "the secret is all zero", rand
-    )
+    why = "the secret is all zero"
+    call.refused(SEAL, chosen.seal_params(public=low_order(draw).hex()), reject.WEAK_KEY, why, rand)
 
 
 @check("basa.open/exact", "BAA-05", "BAA-04")
@@ -280,17 +260,13 @@ def open_weak(draw: Any, call: Caller) -> None:
 def open_elsewhere(draw: Any, call: Caller) -> None:
     """A box does not open if any field of its binding differs from what the receiver expects."""
     chosen = scenes.box(draw)
-    places = _other_places(draw, chosen)
-    others = scenes.others(chosen.parameters)
-    kinds = [*sorted(places), "session", "parameters", "key"]
-    kind = draw(among(kinds))
-    number = draw(among(sorted(others)))
-    made = {
-        "parameters": lambda: _for_other(chosen, others[number]),
-        "session": lambda: _for_session(chosen),
-        "key": lambda: _to_other_key(chosen),
-    }
-    box = made[kind]() if kind in made else _for_place(chosen, places[kind])
+    places, others = _other_places(draw, chosen), scenes.others(chosen.parameters)
+    kind = draw(among([*sorted(places), "session", "parameters", "key"]))
+    number, epoch = draw(among(sorted(others))), chosen.address.epoch
+    places["session"] = {"epoch": replace(epoch, session=bytes([epoch.session[0] ^ 1]) + epoch.session[1:])}
+    places["parameters"] = {"epoch": epoch_of(others[number], epoch.session, epoch.number)}
+    other_key = replace(chosen, private=chosen.box_key, box_key=chosen.private)
+    box = other_key.sealed() if kind == "key" else _for_place(chosen, places[kind])
     what = f"parameters ({number})" if kind == "parameters" else kind
     call.refused(OPEN, chosen.open_params(box), reject.BAD_CIPHERTEXT, f"it was sealed for another {what}")
 
@@ -319,21 +295,6 @@ def _for_place(chosen: Box, changed: Mapping[str, Any]) -> bytes:
     return chosen.sealed(other)
 
 
-def _for_session(chosen: Box) -> bytes:
-    epoch = chosen.address.epoch
-    moved = replace(epoch, session=bytes([epoch.session[0] ^ 1]) + epoch.session[1:])
-    return _for_place(chosen, {"epoch": moved})
-
-
-def _for_other(chosen: Box, other: Parameters) -> bytes:
-    epoch = chosen.address.epoch
-    return _for_place(chosen, {"epoch": epoch_of(other, epoch.session, epoch.number)})
-
-
-def _to_other_key(chosen: Box) -> bytes:
-    return replace(chosen, private=chosen.box_key, box_key=chosen.private).sealed()
-
-
 @check("basa.open/another-encryption", "BAA-05", examples=10)
 def open_encryption(draw: Any, call: Caller) -> None:
     """A box sealed under the parameters of the other encryption does not open."""
@@ -351,8 +312,7 @@ def seal_request(draw: Any, call: Caller) -> None:
     params = chosen.seal_params()
     wrong = {**_wrong_boxes(chosen), **_lengths(params, "public"), **_lengths(params, "seed")}
     rand = call.randomness(SEAL, {"box_key": chosen.box_key.hex()})
-    for name in some(draw, wrong):
-        call.refused(SEAL, {**params, **wrong[name]}, ELSEWHERE, f"there is {name}", rand)
+    call.some_refused(draw, SEAL, params, wrong, ELSEWHERE, rand)
 
 
 @check("basa.seal/box-key", "RND-04", applies=_explicit, examples=10)
@@ -360,8 +320,7 @@ def seal_box_key(draw: Any, call: Caller) -> None:
     """A sampled key that is not 32 bytes long is refused."""
     chosen = scenes.box(draw)
     wrong = draw(among((chosen.box_key[:-1], chosen.box_key + b"\0", b"")))
-    codes = ELSEWHERE
-    call.refused(SEAL, chosen.seal_params(), codes, f"box_key has {len(wrong)} bytes", {"box_key": wrong.hex()})
+    call.refused(SEAL, chosen.seal_params(), ELSEWHERE, f"box_key has {len(wrong)} bytes", {"box_key": wrong.hex()})
 
 
 @check("basa.open/request", "ADP-37", examples=60)
@@ -370,21 +329,18 @@ def open_request(draw: Any, call: Caller) -> None:
     chosen = scenes.box(draw)
     params = chosen.open_params(chosen.sealed())
     wrong = {**_wrong_boxes(chosen), **_lengths(params, "private")}
-    for name in some(draw, wrong):
-        call.refused(OPEN, {**params, **wrong[name]}, ELSEWHERE | reject.BAD_CIPHERTEXT, f"there is {name}")
+    call.some_refused(draw, OPEN, params, wrong, ELSEWHERE | reject.BAD_CIPHERTEXT)
 
 
 def _wrong_boxes(chosen: Box) -> dict[str, dict[str, Any]]:
     """Return forbidden changes of a request, by name."""
     a, p = chosen.address, chosen.parameters
     session = a.epoch.session.hex()
-    others = {"settle": SELF if a.purpose == PAIR else PAIR, "void": SELF}
+    own, others = a.purpose == SELF, {"settle": SELF if a.purpose == PAIR else PAIR, "void": SELF}
     return {
-        "a position after the last": {"to": p.positions, "from": p.positions if a.purpose == SELF else a.source},
-        "a negative position": {"from": -1, "to": -1 if a.purpose == SELF else a.target},
-        "no ascent of the positions": {"from": a.target + 1}
-        if a.purpose == SELF
-        else {"from": a.target, "to": a.source},
+        "a position after the last": {"to": p.positions, "from": p.positions if own else a.source},
+        "a negative position": {"from": -1, "to": -1 if own else a.target},
+        "no ascent of the positions": {"from": a.target + 1} if own else {"from": a.target, "to": a.source},
         "one position of two, or two of one": {"from": a.target} if a.purpose == PAIR else {"to": a.target + 1},
         "another purpose": {"purpose": others[p.timeouts]},
         "an unknown purpose": {"purpose": "pair"},
@@ -420,8 +376,7 @@ def _sealed(call: Caller, chosen: Box, seed: int = 1) -> bytes:
 def _opened(call: Caller, chosen: Box, sealed: bytes) -> None:
     """Demand that a box opens to its seed."""
     got = _bytes(call.result(OPEN, chosen.open_params(sealed)).get("seed"), f"{OPEN}: seed")
-    if got != chosen.seed:
-        fail(f"the seed is {got.hex()}, must be {chosen.seed.hex()}", chosen.seed.hex())
+    equal("the seed is", got.hex(), chosen.seed.hex())
 
 
 def _bytes(text: Any, what: str) -> bytes:
@@ -429,9 +384,6 @@ def _bytes(text: Any, what: str) -> bytes:
         return bytes.fromhex(text)
     except (TypeError, ValueError):
         raise CheckFailed("protocol", f"{what} is not a string of hex digits: {text!r}") from None
-
-
-# ------------------------------------------------------------------------------------------------------------ recovery
 
 
 @check("basa.recover/exact", "BAA-41", "BAA-43", applies=standard)
@@ -459,26 +411,9 @@ def own_masks(draw: Any, call: Caller) -> None:
 
 
 def _recovered(call: Caller, chosen: Buffer, params: Mapping[str, Any]) -> None:
-    """Demand the sum and the average of a recovery. A policy decides the sign of the middle element."""
-    p, want = chosen.parameters, chosen.sum()
-    result = call.result(RECOVER, params)
-    same("weighted sum", call.read(RECOVER, result.get("sum"), "sum", p.d, p.R), want)
-    got = _averages(result.get("average"), p.d)
+    p = chosen.parameters
     divisor = p.c_l * sum(chosen.weights[k] for k in chosen.accepted)
-    signed = p.ring.decode_signed(want)
-    if call.caps.policy("quantizer.middle") == "negative":
-        got, signed = got[want != scenes.half(p.R)], signed[want != scenes.half(p.R)]
-    same(f"average, of {signed.tolist()} over {divisor}", got, signed / np.float64(divisor))
-
-
-def _averages(text: Any, size: int) -> RealArray:
-    try:
-        got: RealArray = unpack(text, "<f8")
-    except ValueError as error:
-        raise CheckFailed("protocol", f"{RECOVER}: average is not a vector: {error}") from None
-    if got.size != size:
-        raise CheckFailed("wrong_value", f"{RECOVER}: average has {got.size} numbers; it must have {size}")
-    return got
+    demand_average(call, RECOVER, params, p.ring, p.d, chosen.sum(), divisor)
 
 
 @check("basa.recover/request", "ADP-37", examples=100)
@@ -486,8 +421,7 @@ def recover_request(draw: Any, call: Caller) -> None:
     """Positions, weights, vectors and seeds that the text forbids are refused."""
     chosen, params = scenes.recovery(draw)
     wrong = {**_wrong_lists(chosen, params), **_wrong_skips(chosen, params)}
-    for name in some(draw, wrong):
-        call.refused(RECOVER, {**params, **wrong[name]}, ELSEWHERE, f"there is {name}")
+    call.some_refused(draw, RECOVER, params, wrong, ELSEWHERE)
 
 
 def _wrong_lists(chosen: Buffer, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -547,19 +481,14 @@ def count(draw: Any, call: Caller) -> None:
     call.refused(RECOVER, params, ELSEWHERE, f"{size} positions are accepted; T is {p.T}, K is {p.K}, {p.timeouts}")
 
 
-# ------------------------------------------------------------------------------------------------------------- numbers
-
-
 def _numbers(operation: str) -> None:
     @check(f"{operation}/numbers", "BAA-01", "BAA-02", "STL-01", examples=60)
     def numbers(draw: Any, call: Caller) -> None:
         """Numbers of a session that the text forbids are refused."""
         p = scenes.parameters(draw)
-        wrong = scenes.wrong_numbers(p)
         params, rand = _request(draw, operation, p)
-        given = call.randomness(operation, rand)
-        for name in some(draw, wrong):
-            call.refused(operation, {**params, **wrong[name]}, ELSEWHERE, f"there is a rule broken ({name})", given)
+        given, why = call.randomness(operation, rand), "there is a rule broken ({})"
+        call.some_refused(draw, operation, params, scenes.wrong_numbers(p), ELSEWHERE, given, why)
 
 
 def _request(draw: Any, operation: str, p: Parameters) -> tuple[dict[str, Any], dict[str, Any]]:

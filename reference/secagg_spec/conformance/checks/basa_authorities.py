@@ -9,10 +9,11 @@ from secagg_spec.conformance.cases import basa_sessions, strategies
 from secagg_spec.conformance.cases.basa_parties import KEYS, PARTS, begun
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.checks import playing, reject
-from secagg_spec.conformance.checks.basa_faults import THE_SERVER, explicit, flipped
+from secagg_spec.conformance.checks.basa_faults import THE_SERVER, explicit, when
 from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.faults import REFUSALS
 from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults
+from secagg_spec.conformance.checks.streams import flipped
 from secagg_spec.conformance.sessions.basa_acts import Director, Moment, Part, positions
 from secagg_spec.conformance.sessions.choices import among, any_of
 from secagg_spec.conformance.targets.reference.scripts import Call
@@ -38,9 +39,6 @@ def _outsiders(part: Part, moment: Moment) -> list[int]:
     return [user for user in part.signers() if user not in moment.holders | {moment.user}]
 
 
-# ------------------------------------------------------------------------------------------------------ assignments
-
-
 @_party.refuses("open-again", "BAA-07")
 def _open_again(draw: Any, part: Part) -> Fault:
     """An epoch is not opened while another is open."""
@@ -51,8 +49,7 @@ def _open_again(draw: Any, part: Part) -> Fault:
 @_party.refuses("other-position", "BAA-09")
 def _other_position(draw: Any, part: Part) -> Fault:
     """Only the first unused position, or the one that is assigned and not keyed, can be assigned."""
-    at = draw(among(part.when(lambda moment: _filling(part, moment))))
-    moment = part.moments[at]
+    at, moment = when(draw, part, lambda moment: _filling(part, moment))
     wrong = draw(among([p for p in range(part.cast.positions) if p != moment.position]))
     user = draw(among(_outsiders(part, moment) or part.signers()))
     step = _step("assign", part.cast.assignment(user, moment.epoch, wrong))
@@ -62,8 +59,7 @@ def _other_position(draw: Any, part: Part) -> Fault:
 @_party.refuses("while-keyed", "BAA-09")
 def _while_keyed(draw: Any, part: Part) -> Fault:
     """While a position is keyed and not settled, no position is assigned, neither this one nor the next."""
-    at = draw(among(part.when(lambda moment: moment.phase == "keyed")))
-    moment = part.moments[at]
+    at, moment = when(draw, part, lambda moment: moment.phase == "keyed")
     position = draw(among((moment.position, min(moment.position + 1, part.cast.positions - 1))))
     user = draw(among([*_outsiders(part, moment), moment.user]))
     step = _step("assign", part.cast.assignment(user, moment.epoch, position))
@@ -74,8 +70,7 @@ def _while_keyed(draw: Any, part: Part) -> Fault:
 def _full(draw: Any, part: Part) -> Fault:
     """Once K positions are accepted, no further position is assigned."""
     K, P = part.inputs.numbers["K"], part.cast.positions
-    at = any_of(draw, part.when(lambda m: m.phase == "filling" and len(m.accepted) == K and m.position < P))
-    moment = part.moments[at]
+    at, moment = when(draw, part, lambda m: m.phase == "filling" and len(m.accepted) == K and m.position < P)
     user = draw(among(_outsiders(part, moment) or part.signers()))
     step = _step("assign", part.cast.assignment(user, moment.epoch, moment.position))
     return Fault(at, step, reject.NOT_NOW | reject.AGAIN, f"{K} positions are accepted")
@@ -84,8 +79,7 @@ def _full(draw: Any, part: Part) -> Fault:
 @_party.refuses("outsider", "BAA-10", "ADP-21")
 def _outsider(draw: Any, part: Part) -> Fault:
     """A position is not assigned to a user outside the roster, and the server is blamed."""
-    at = draw(among(part.when(lambda moment: _filling(part, moment))))
-    moment = part.moments[at]
+    at, moment = when(draw, part, lambda moment: _filling(part, moment))
     user = draw(among((part.size, 2**31, SERVER)))
     step = _step("assign", part.cast.assignment(user, moment.epoch, moment.position))
     return Fault(at, step, reject.OUTSIDER, f"user {user} is not on the roster", THE_SERVER)
@@ -94,8 +88,7 @@ def _outsider(draw: Any, part: Part) -> Fault:
 @_party.refuses("holder", "BAA-10")
 def _holder(draw: Any, part: Part) -> Fault:
     """A position is not assigned to a user that already holds a key of the epoch."""
-    at = draw(among(part.when(lambda moment: _filling(part, moment) and bool(moment.holders))))
-    moment = part.moments[at]
+    at, moment = when(draw, part, lambda moment: _filling(part, moment) and bool(moment.holders))
     user = draw(among(sorted(moment.holders)))
     step = _step("assign", part.cast.assignment(user, moment.epoch, moment.position))
     return Fault(at, step, reject.AGAIN, f"user {user} holds a key of the epoch")
@@ -115,14 +108,10 @@ def reassigned(draw: Any, caller: Caller) -> None:
     playing.judge_script(caller, part, fault, calls=longer)
 
 
-# ------------------------------------------------------------------------------------------------------------- keys
-
-
 @_party.refuses("another-user", "BAA-11")
 def _another_user(draw: Any, part: Part) -> Fault:
     """The key of a position is given only to the user it is assigned to."""
-    at = any_of(draw, part.when(lambda m: m.phase in ("filling", "assigned", "keyed") and bool(_outsiders(part, m))))
-    moment = part.moments[at]
+    at, moment = when(draw, part, lambda m: m.phase in ("filling", "assigned", "keyed") and bool(_outsiders(part, m)))
     user, last = draw(among(_outsiders(part, moment))), part.cast.positions - 1
     position = min(draw(st.integers(0, moment.position)), last)
     step = _step("issue", part.cast.key_request(user, moment.epoch, position))
@@ -132,8 +121,7 @@ def _another_user(draw: Any, part: Part) -> Fault:
 @_party.refuses("another-position", "BAA-11")
 def _another_position(draw: Any, part: Part) -> Fault:
     """A user with an assigned position does not get the key of another position."""
-    at = draw(among(part.when(lambda moment: moment.phase == "assigned")))
-    moment = part.moments[at]
+    at, moment = when(draw, part, lambda moment: moment.phase == "assigned")
     wrong = draw(among([p for p in range(part.cast.positions) if p != moment.position]))
     step = _step("issue", part.cast.key_request(moment.user, moment.epoch, wrong))
     return Fault(at, step, reject.NOT_NOW, f"position {wrong} is not assigned to user {moment.user}")
@@ -142,22 +130,17 @@ def _another_position(draw: Any, part: Part) -> Fault:
 @_party.refuses("second-key", "BAA-12")
 def _second_key(draw: Any, part: Part) -> Fault:
     """A key is given only once, even after its position is settled."""
-    at = draw(among(part.when(lambda m: m.phase == "keyed" or (m.phase != "closed" and bool(m.holders)))))
-    moment = part.moments[at]
+    at, moment = when(draw, part, lambda m: m.phase == "keyed" or (m.phase != "closed" and bool(m.holders)))
     given = [*moment.accepted, *moment.skipped, *([(moment.position, moment.user)] if moment.phase == "keyed" else [])]
     position, user = draw(among(given))
     step = _step("issue", part.cast.key_request(user, moment.epoch, position))
     return Fault(at, step, reject.AGAIN, f"user {user} got the key of position {position}")
 
 
-# ------------------------------------------------------------------------------------------------------- settlements
-
-
 @_party.refuses("settle-unkeyed", "BAA-14")
 def _settle_unkeyed(draw: Any, part: Part) -> Fault:
     """A position that is not keyed is not accepted, whatever its user signed."""
-    at = draw(among(part.when(lambda m: m.phase == "assigned" or _filling(part, m))))
-    moment = part.moments[at]
+    at, moment = when(draw, part, lambda m: m.phase == "assigned" or _filling(part, m))
     user = moment.user if moment.phase == "assigned" else draw(among(part.signers()))
     step = _step("settle", part.cast.settled(part.made(user, moment)))
     return Fault(at, step, reject.NOT_NOW, f"position {moment.position} is not keyed")
@@ -166,8 +149,8 @@ def _settle_unkeyed(draw: Any, part: Part) -> Fault:
 @_party.refuses("unsigned", "BAA-14", "ADP-21")
 def _unsigned(draw: Any, part: Part) -> Fault:
     """A position is accepted only if its user signed the position, the stamp, the weight and all hashes."""
-    at = draw(among(part.when(lambda moment: moment.phase == "keyed")))
-    moment, cast = part.moments[at], part.cast
+    at, moment = when(draw, part, lambda moment: moment.phase == "keyed")
+    cast = part.cast
     right = cast.settled(part.made(moment.user, moment))
     others = [user for user in part.signers() if user != moment.user]
     upload = (moment.position, right.stamp, right.weight)
@@ -191,8 +174,8 @@ def _unsigned(draw: Any, part: Part) -> Fault:
 @_party.refuses("hashes", "BAA-14", "ADP-21")
 def _hashes(draw: Any, part: Part) -> Fault:
     """A position is not accepted without one hash per box, even if its user signed the hashes that are there."""
-    at = draw(among(part.when(lambda moment: moment.phase == "keyed")))
-    moment, cast = part.moments[at], part.cast
+    at, moment = when(draw, part, lambda moment: moment.phase == "keyed")
+    cast = part.cast
     upload = part.made(moment.user, moment)
     right = cast.hashes(upload.boxes)
     wrong = draw(among([hashes for hashes in (right[32:], right + bytes(32), right[1:]) if hashes != right]))
@@ -204,8 +187,8 @@ def _hashes(draw: Any, part: Part) -> Fault:
 @_party.refuses("settled", "BAA-15")
 def _settled(draw: Any, part: Part) -> Fault:
     """A settled position is not settled again, either as accepted or as skipped."""
-    at = draw(among(part.when(lambda m: m.phase != "closed" and bool(m.holders))))
-    moment, cast = part.moments[at], part.cast
+    at, moment = when(draw, part, lambda m: m.phase != "closed" and bool(m.holders))
+    cast = part.cast
     position, user = draw(among([*moment.accepted, *moment.skipped]))
     message = cast.settled(part.made(user, replace(moment, position=position)))
     if draw(st.booleans()):
@@ -216,8 +199,7 @@ def _settled(draw: Any, part: Part) -> Fault:
 @_party.refuses("late-acceptance", "BAA-15", "BAA-16", void=False, spares=(1, 2))
 def _late_acceptance(draw: Any, part: Part) -> Fault:
     """A skipped position is not accepted when its upload arrives late."""
-    at = any_of(draw, part.when(lambda m: m.phase != "closed" and bool(m.skipped)))
-    moment = part.moments[at]
+    at, moment = when(draw, part, lambda m: m.phase != "closed" and bool(m.skipped))
     position, user = draw(among(moment.skipped))
     message = part.cast.settled(part.made(user, replace(moment, position=position)))
     return Fault(at, _step("settle", message), reject.NOT_NOW, f"position {position} was skipped")
@@ -226,8 +208,8 @@ def _late_acceptance(draw: Any, part: Part) -> Fault:
 @_party.refuses("numbers", "BAA-51", "ADP-21")
 def _numbers(draw: Any, part: Part) -> Fault:
     """Numbers outside their range are refused, and so is an expired offer that has hashes or a stamp."""
-    at = draw(among(part.when(lambda moment: moment.phase == "keyed")))
-    moment, cast = part.moments[at], part.cast
+    at, moment = when(draw, part, lambda moment: moment.phase == "keyed")
+    cast = part.cast
     right, expired = cast.settled(part.made(moment.user, moment)), cast.expired(moment.epoch, moment.position)
     wrong = {
         "accepted is 2": replace(right, accepted=2),
@@ -241,9 +223,6 @@ def _numbers(draw: Any, part: Part) -> Fault:
     why = draw(among(sorted(wrong)))
     codes = reject.BAD_FORM | (reject.BAD_SIGNATURE if "63" in why else reject.NOT_NOW if "P" in why else frozenset())
     return Fault(at, _step("settle", wrong[why]), codes, why, THE_SERVER)
-
-
-# ----------------------------------------------------------------------------------------------------- ends of epochs
 
 
 def last_seat(draw: Any) -> Director:
@@ -334,9 +313,6 @@ def _after_the_end(draw: Any, part: Part, at: int, moment: Moment) -> Fault:
     ]
     step = one_of(draw, steps)
     return Fault(at, step, reject.NOT_NOW | reject.ELSEWHERE, f"the epoch {moment.epoch} has ended")
-
-
-# ---------------------------------------------------------------------------------------------------- whole requests
 
 
 @check(f"{KEYS}/sampled", "RND-04", applies=explicit(KEYS), examples=12)

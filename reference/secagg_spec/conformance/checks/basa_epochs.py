@@ -6,14 +6,12 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.adapter.wire import pack, unpack
+from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import basa_functions as scenes
 from secagg_spec.conformance.cases.basa_schedules import EPOCHS, Opened, Plan, Session, plan, session, valid
-from secagg_spec.conformance.cases.requests import some
 from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.basa import ELSEWHERE, UPDATE
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, same
+from secagg_spec.conformance.checks.base import Caller, check, equal, fail, same
 from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.protocols.basa.cores import SETTLE
 
@@ -23,23 +21,16 @@ NOBODY = reject.OUTSIDE | reject.BAD_PARAM | reject.NOT_NOW | reject.MALFORMED
 _MEMBERS = ("round", "positions", "users", "weights", "sum")
 
 
-# ------------------------------------------------------------------------------------------------------ right sessions
-
-
 @check(f"{EPOCHS}/sums", *("BAA-16", "BAA-17", "BAA-19", "BAA-23", "BAA-40", "BAA-41", "BAA-45"), examples=80)
 def sums(draw: Any, call: Caller) -> None:
     """Each epoch that closes gives the sum of exactly its accepted updates, whichever users come or time out."""
     made = valid(draw)
-    got = call.result(EPOCHS, made.params, call.randomness(EPOCHS, made.rand)).get("epochs")
-    wanted = made.plan.epochs
-    if not isinstance(got, list) or len(got) != len(wanted) or not all(_is_epoch(epoch) for epoch in got):
-        fail(f"epochs must be a list of {len(wanted)} objects with {', '.join(_MEMBERS)}")
+    rand, wanted = call.randomness(EPOCHS, made.rand), made.plan.epochs
+    got = call.listed(EPOCHS, made.params, "epochs", len(wanted), rand)
+    if not all(isinstance(epoch, dict) and set(_MEMBERS) <= set(epoch) for epoch in got):
+        fail(f"epochs must be a list of objects with {', '.join(_MEMBERS)}")
     for number, (mine, right) in enumerate(zip(got, wanted, strict=True)):
         _judge(call, made, f"{EPOCHS}: epochs[{number}]", mine, right)
-
-
-def _is_epoch(epoch: object) -> bool:
-    return isinstance(epoch, dict) and set(_MEMBERS) <= set(epoch)
 
 
 def _judge(call: Caller, made: Session, what: str, mine: Mapping[str, Any], right: Opened) -> None:
@@ -50,8 +41,7 @@ def _judge(call: Caller, made: Session, what: str, mine: Mapping[str, Any], righ
         "users": [user for _, user, _, _ in right.uploads],
     }
     for name, value in wanted.items():
-        if mine[name] != value:
-            fail(f"{what}.{name} is {mine[name]!r}, must be {value!r}", value)
+        equal(f"{what}.{name} is", mine[name], value)
     weights = _weights(call, made, what, mine, right)
     if not right.closed:
         if mine["sum"] is not None:
@@ -64,18 +54,12 @@ def _judge(call: Caller, made: Session, what: str, mine: Mapping[str, Any], righ
 
 
 def _weights(call: Caller, made: Session, what: str, mine: Mapping[str, Any], right: Opened) -> list[int]:
-    try:
-        weights = [int(value) for value in unpack(mine["weights"])]
-    except ValueError as error:
-        raise CheckFailed("protocol", f"{what}.weights is not a vector: {error}") from None
+    weights: list[int] = call.unpacked(what, mine["weights"], "weights").tolist()
     drawn = call.caps.grade(EPOCHS) == "explicit"
     allowed = [made.weights(upload, right.number, drawn=drawn) for upload in right.uploads]
     if len(weights) != len(allowed) or any(w not in choices for w, choices in zip(weights, allowed, strict=True)):
         fail(f"{what}.weights is {weights}, must be one of each of {allowed}", allowed)
     return weights
-
-
-# ------------------------------------------------------------------------------------------------------------ refusals
 
 
 Wrong = tuple[dict[str, Any], frozenset[str], str]
@@ -172,9 +156,6 @@ def _nobody(draw: Any, drawn: Plan) -> Wrong:
     return _event(draw, stranger, drawn.epoch.number), NOBODY, f"user {stranger} is not on the roster"
 
 
-# ------------------------------------------------------------------------------------------------------ whole requests
-
-
 _FORMS: tuple[Any, ...] = (
     {"event": "start", "user": 0, "stamp": "0"},
     {"event": "upload", "user": 0},
@@ -235,17 +216,13 @@ def updates(draw: Any, call: Caller) -> None:
     call.refused(EPOCHS, params, UPDATE, f"updates[{at}] is no update", call.randomness(EPOCHS, made.rand))
 
 
-def _given(caps: Capabilities) -> bool:
-    return caps.grade(EPOCHS) == "explicit"
-
-
 @check(f"{EPOCHS}/too-little", "RND-04", examples=16)
 def too_little(draw: Any, call: Caller) -> None:
     """A schedule that needs more updates or sampled values than it is given is refused."""
     made = valid(draw, 1)
     params, rand = dict(made.params), dict(made.rand)
     least = made.plan.used - 1
-    name = draw(among(("updates", "roundings") if _given(call.caps) else ("updates",)))
+    name = draw(among(("updates", "roundings") if call.caps.grade(EPOCHS) == "explicit" else ("updates",)))
     if name == "updates":
         params["updates"] = params["updates"][:least]
     else:
@@ -258,10 +235,8 @@ def too_little(draw: Any, call: Caller) -> None:
 def numbers(draw: Any, call: Caller) -> None:
     """Numbers of a session that the text forbids are refused."""
     made = valid(draw, 1)
-    wrong = scenes.wrong_numbers(made.plan.parameters)
-    rand = call.randomness(EPOCHS, made.rand)
-    for name in some(draw, wrong):
-        call.refused(EPOCHS, {**made.params, **wrong[name]}, ELSEWHERE, f"there is a rule broken ({name})", rand)
+    wrong, rand = scenes.wrong_numbers(made.plan.parameters), call.randomness(EPOCHS, made.rand)
+    call.some_refused(draw, EPOCHS, made.params, wrong, ELSEWHERE, rand, "there is a rule broken ({})")
 
 
 @check(f"{EPOCHS}/bound", "ERR-02", examples=10)

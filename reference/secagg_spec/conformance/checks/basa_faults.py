@@ -4,26 +4,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import strategies as st
-
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import basa_sessions
 from secagg_spec.conformance.cases.basa_parties import PARTIES, PARTS, begun
-from secagg_spec.conformance.cases.requests import one_of, some
 from secagg_spec.conformance.checks import playing, reject
 from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.faults import IN_ANY_ORDER, Refusals
 from secagg_spec.conformance.checks.scripts import Fault
-from secagg_spec.conformance.sessions.basa_acts import Part
+from secagg_spec.conformance.sessions.basa_acts import Moment, Part
 from secagg_spec.conformance.sessions.choices import among, any_of
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.basa.messages import EpochKeys, PositionOffer, PositionRequest
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
 THE_SERVER, THE_AUTHORITY = frozenset({SERVER}), frozenset({AUTHORITY})
-
-
-# --------------------------------------------------------------------------------------------------- faults as checks
 
 
 def explicit(op: str) -> Callable[[Capabilities], bool]:
@@ -40,19 +34,23 @@ def _refusals(party: str) -> Refusals:
     return made
 
 
+def when(draw: Any, part: Part, holds: Callable[[Moment], bool]) -> tuple[int, Moment]:
+    """Draw a moment that satisfies `holds`, if there is one. Return the number of its step and the moment."""
+    at = int(any_of(draw, part.when(holds)))
+    return at, part.moments[at]
+
+
+def arriving(draw: Any, part: Part, phase: str) -> tuple[int, Any]:
+    """Draw a step of a phase in which one message arrives. Return the number of the step and the message."""
+    at = int(draw(among(part.taking(phase))))
+    [message] = part.inbox(at)
+    return at, message
+
+
 def replaced(part: Part, at: int, **changes: Any) -> Call:
     """Return a step with some fields of its message changed."""
     [message] = part.inbox(at)
     return Call.of(part.events()[at].step.phase, (replace(message, **changes),))
-
-
-def flipped(draw: Any, data: bytes) -> bytes:
-    """Draw bytes with one bit flipped."""
-    at, bit = draw(st.integers(0, len(data) - 1)), draw(st.integers(0, 7))
-    return data[:at] + bytes([data[at] ^ (1 << bit)]) + data[at + 1 :]
-
-
-# ----------------------------------------------------------------------------------------------- faults of all parties
 
 
 def _another_epoch(draw: Any, part: Part) -> Fault:
@@ -69,33 +67,9 @@ for _party in PARTIES:
     _refusals(_party).refuses("another-epoch", "MSG-03")(_another_epoch)
 
 
-# -------------------------------------------------------------------------------------------------- whole requests
-
-
 def _requests(party: str) -> None:
-    @check(f"{party}/parameters", "BAA-01", "BAA-02", applies=explicit(party), examples=40)
-    def parameters(draw: Any, caller: Caller) -> None:
-        """Parameters that the text forbids are refused."""
-        params, rand = begun(draw, party)
-        wrong = basa_sessions.wrong_numbers(params)
-        codes = reject.BAD_PARAM | {"below_threshold", "inconsistent_sets"}
-        for name in some(draw, wrong):
-            caller.refused(party, {**params, **wrong[name]}, codes, f"the parameters break a rule ({name})", rand)
-
-    @check(f"{party}/request", "ERR-02", applies=explicit(party), examples=12)
-    def request(draw: Any, caller: Caller) -> None:
-        """A session of the wrong length, a round outside its range, or a user outside the roster is refused."""
-        params, rand = begun(draw, party)
-        changes: list[dict[str, Any]] = [
-            {"session": params["session"][2:]},
-            {"session": params["session"] + "00"},
-            {"round": str(2**32)},
-            {"round": "-1"},
-        ]
-        changes += [{"user": params["N"]}, {"user": -1}] if "user" in params else []
-        changed = one_of(draw, changes)
-        codes = reject.KEY_LENGTH if "session" in changed else reject.OUT_OF_RANGE
-        caller.refused(party, {**params, **changed}, codes, f"the request has {changed}", rand)
+    codes = reject.BAD_PARAM | {"below_threshold", "inconsistent_sets"}
+    playing.wrong_openings(party, ("BAA-01", "BAA-02"), explicit(party), begun, basa_sessions.wrong_numbers, codes)
 
     @check(f"{party}/keys", "SIG-04", "SIG-05", applies=explicit(party), examples=16)
     def keys(draw: Any, caller: Caller) -> None:

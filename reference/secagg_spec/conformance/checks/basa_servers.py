@@ -11,17 +11,17 @@ from secagg_spec.conformance.cases import basa_sessions, strategies
 from secagg_spec.conformance.cases.basa_parties import PARTS, SERVED
 from secagg_spec.conformance.cases.requests import one_of, too_large
 from secagg_spec.conformance.checks import playing, reject
-from secagg_spec.conformance.checks.basa_faults import THE_AUTHORITY, explicit, flipped, replaced
+from secagg_spec.conformance.checks.basa_faults import THE_AUTHORITY, arriving, explicit, replaced, when
 from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.faults import REFUSALS
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.scripts import Fault
+from secagg_spec.conformance.checks.streams import flipped
 from secagg_spec.conformance.sessions.basa_acts import Director, Moment, Part, part_of, positions
 from secagg_spec.conformance.sessions.basa_cast import Cast
 from secagg_spec.conformance.sessions.basa_stage import PositionStage
 from secagg_spec.conformance.sessions.basecagg_stage import staleness_of
-from secagg_spec.conformance.sessions.choices import among, any_of, only_if
-from secagg_spec.conformance.sessions.mixed import Difference
+from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.basa.messages import PositionUpload
 from secagg_spec.protocols.codec import Message
@@ -46,9 +46,6 @@ def _fresh(part: Part, moment: Moment) -> list[int]:
     return [user for user in part.signers() if user not in moment.holders | {moment.user}]
 
 
-# -------------------------------------------------------------------------------------------------------- new epochs
-
-
 @_party.refuses("open-again", "BAA-50")
 def _open_again(draw: Any, part: Part) -> Fault:
     """The keys of a new epoch are refused while the server has an epoch."""
@@ -70,8 +67,7 @@ def _old_epoch(draw: Any, part: Part) -> Fault:
 @_party.refuses("unsigned-keys", "BAA-29", "ADP-21")
 def _unsigned_keys(draw: Any, part: Part) -> Fault:
     """Keys that the authority did not sign for their epoch are refused, and the authority is blamed."""
-    at = draw(among(part.taking("open")))
-    [message] = part.inbox(at)
+    at, message = arriving(draw, part, "open")
     other = part.cast.epoch_keys(message.round, message.keys, signed=message.round ^ 1)
     wrong: list[dict[str, Any]] = [
         {"signature": flipped(draw, message.signature)},
@@ -85,21 +81,16 @@ def _unsigned_keys(draw: Any, part: Part) -> Fault:
 @_party.refuses("keys-form", "BAA-51", "ADP-21")
 def _keys_form(draw: Any, part: Part) -> Fault:
     """Keys and signatures of the wrong length are refused, even if they are signed."""
-    at = draw(among(part.taking("open")))
-    [message] = part.inbox(at)
+    at, message = arriving(draw, part, "open")
     shown = draw(among((message.keys[32:], message.keys + message.keys[:32], message.keys[1:])))
     step = _step("open", part.cast.epoch_keys(message.round, shown))
     return Fault(at, step, reject.BAD_FORM, "a key is missing, or more", THE_AUTHORITY)
 
 
-# ------------------------------------------------------------------------------------------------------------ offers
-
-
 @_party.refuses("offer-out-of-turn", "BAA-36")
 def _offer_out_of_turn(draw: Any, part: Part) -> Fault:
     """A position is offered only within an epoch, and to one user at a time."""
-    at = draw(among(part.when(lambda moment: moment.phase != "filling")))
-    moment = part.moments[at]
+    at, moment = when(draw, part, lambda moment: moment.phase != "filling")
     user = draw(among(_fresh(part, moment) or part.signers()))
     step = _step("offer", part.cast.request(user, max(moment.epoch, 0)))
     return Fault(at, step, reject.NOT_NOW, f"the server is {moment.phase}")
@@ -108,8 +99,7 @@ def _offer_out_of_turn(draw: Any, part: Part) -> Fault:
 @_party.refuses("served-before", "BAA-36")
 def _served_before(draw: Any, part: Part) -> Fault:
     """A user whose update was accepted or whose position was skipped in the epoch is offered no other position."""
-    at = draw(among(part.when(lambda m: _offering(part, m) and bool(m.holders))))
-    moment = part.moments[at]
+    at, moment = when(draw, part, lambda m: _offering(part, m) and bool(m.holders))
     user = draw(among(sorted(moment.holders)))
     step = _step("offer", part.cast.request(user, moment.epoch))
     return Fault(at, step, reject.NOT_NOW, f"user {user} had a position of the epoch")
@@ -118,8 +108,7 @@ def _served_before(draw: Any, part: Part) -> Fault:
 @_party.refuses("no-room", "BAA-36")
 def _no_room(draw: Any, part: Part) -> Fault:
     """No position is offered once K updates are accepted or no position is left."""
-    at = any_of(draw, part.when(lambda m: m.phase == "filling" and not _offering(part, m) and bool(_fresh(part, m))))
-    moment = part.moments[at]
+    at, moment = when(draw, part, lambda m: m.phase == "filling" and not _offering(part, m) and bool(_fresh(part, m)))
     user = draw(among(_fresh(part, moment)))
     step = _step("offer", part.cast.request(user, moment.epoch))
     return Fault(at, step, reject.NOT_NOW, "the buffer is full, or no position is left")
@@ -128,8 +117,8 @@ def _no_room(draw: Any, part: Part) -> Fault:
 @_party.refuses("stamp", "BAA-49", "ADP-21")
 def _stamp(draw: Any, part: Part) -> Fault:
     """A request with a stamp after the epoch or a staleness above tau_max is refused, and its sender is blamed."""
-    at = any_of(draw, part.when(lambda m: _offering(part, m) and bool(_fresh(part, m))))
-    moment, most = part.moments[at], part.inputs.numbers["tau_max"]
+    at, moment = when(draw, part, lambda m: _offering(part, m) and bool(_fresh(part, m)))
+    most = part.inputs.numbers["tau_max"]
     user = draw(among(_fresh(part, moment)))
     stamp = draw(among([s for s in (moment.epoch + 1, moment.epoch - most - 1) if 0 <= s < 2**32]))
     step = _step("offer", part.cast.request(user, stamp))
@@ -137,13 +126,9 @@ def _stamp(draw: Any, part: Part) -> Fault:
     return Fault(at, step, reject.UNFIT, why, frozenset({user}))
 
 
-# ----------------------------------------------------------------------------------------------------------- uploads
-
-
 def _serving(draw: Any, part: Part) -> tuple[int, Moment, PositionUpload]:
     """Draw a moment at which a user is being served, and a right upload by that user."""
-    at = draw(among(part.when(lambda moment: moment.phase == "serving")))
-    moment = part.moments[at]
+    at, moment = when(draw, part, lambda moment: moment.phase == "serving")
     return at, moment, part.made(moment.user, moment)
 
 
@@ -169,8 +154,7 @@ def _another_position(draw: Any, part: Part) -> Fault:
 @_party.refuses("upload-out-of-turn", "BAA-37")
 def _upload_out_of_turn(draw: Any, part: Part) -> Fault:
     """An upload is refused when no user is being served: before the offer, after the upload, or a second time."""
-    at = draw(among(part.when(lambda m: m.phase not in ("serving", "idle"))))
-    moment = part.moments[at]
+    at, moment = when(draw, part, lambda m: m.phase not in ("serving", "idle"))
     known = part.uploads(moment)
     user = moment.user if moment.user >= 0 else draw(among(part.signers()))
     place = replace(moment, position=min(moment.position, part.cast.positions - 1))
@@ -261,14 +245,10 @@ def _expire(draw: Any, part: Part) -> Fault:
     return Fault(at, Call("expire"), reject.NOT_NOW, f"the server is {part.moments[at].phase}")
 
 
-# ------------------------------------------------------------------------------------------------------- settlements
-
-
 @_party.refuses("settle-out-of-turn", "BAA-40")
 def _settle_out_of_turn(draw: Any, part: Part) -> Fault:
     """The authority's outcome is refused unless a position is waiting to be settled."""
-    at = draw(among(part.when(lambda moment: moment.phase not in ("settling", "idle"))))
-    moment = part.moments[at]
+    at, moment = when(draw, part, lambda moment: moment.phase not in ("settling", "idle"))
     state = part.cast.state(moment.epoch, min(moment.position, part.cast.positions - 1), draw(st.integers(0, 2)))
     return Fault(at, _step("settle", state), reject.NOT_NOW, f"the server is {moment.phase}")
 
@@ -292,22 +272,16 @@ def not_accepted(draw: Any, caller: Caller) -> None:
 @_party.refuses("settle-another", "BAA-40")
 def _settle_another(draw: Any, part: Part) -> Fault:
     """The outcome of a position other than the open one is refused."""
-    at = draw(among(part.taking("settle")))
-    [message] = part.inbox(at)
+    at, message = arriving(draw, part, "settle")
     position = draw(among([p for p in range(part.cast.positions) if p != message.position]))
-    return Fault(
-        at, replaced(part, at, position=position), reject.NOT_NOW | reject.BAD_FORM, f"position {position} is not open"
-    )
-
-
-# ------------------------------------------------------------------------------------------------------ ends of epochs
+    why = f"position {position} is not open"
+    return Fault(at, replaced(part, at, position=position), reject.NOT_NOW | reject.BAD_FORM, why)
 
 
 @_party.refuses("end-out-of-turn", "BAA-45")
 def _end_out_of_turn(draw: Any, part: Part) -> Fault:
     """An epoch is closed only while no position is open, recovered only once closed, and given up only if it exists."""
-    at = draw(among(part.when(lambda moment: moment.epoch >= part.inputs.round)))
-    moment = part.moments[at]
+    at, moment = when(draw, part, lambda moment: moment.epoch >= part.inputs.round)
     steps = {
         "close": (Call("close"), "filling"),
         "recover": (_step("recover", part.cast.release(moment.epoch, [p for p, _ in moment.accepted])), "closing"),
@@ -321,8 +295,7 @@ def _end_out_of_turn(draw: Any, part: Part) -> Fault:
 @_party.refuses("release-form", "BAA-51", "BAA-30", "ADP-21")
 def _release_form(draw: Any, part: Part) -> Fault:
     """Released keys are refused if they have the wrong length or do not match their public keys."""
-    at = draw(among(part.taking("recover")))
-    [message] = part.inbox(at)
+    at, message = arriving(draw, part, "recover")
     keys = message.keys
     wrong = [keys + bytes(32), *([keys[32:], keys[1:], keys[32:] + keys[:32], b""] if keys else [])]
     step = replaced(part, at, keys=one_of(draw, wrong))
@@ -332,14 +305,12 @@ def _release_form(draw: Any, part: Part) -> Fault:
 @_party.refuses("released-the-other", "BAA-30", "ADP-21", void=False)
 def _released_the_other(draw: Any, part: Part) -> Fault:
     """A released key is refused if it is the pair key of an accepted position or the self key of another one."""
-    at = draw(among(part.taking("recover")))
-    [message] = part.inbox(at)
+    at, message = arriving(draw, part, "recover")
     accepted = {position for position, _ in part.moments[at].accepted}
     wrong = draw(among(range(part.cast.positions)))
     keys = part.cast.release(message.round, accepted ^ {wrong}).keys
-    return Fault(
-        at, replaced(part, at, keys=keys), reject.BAD_FORM, f"the other key of position {wrong} came", THE_AUTHORITY
-    )
+    why = f"the other key of position {wrong} came"
+    return Fault(at, replaced(part, at, keys=keys), reject.BAD_FORM, why, THE_AUTHORITY)
 
 
 @check(f"{SERVED}/unopened", "BAA-42", "BAA-45", "ADP-21", applies=explicit(SERVED), examples=16)
@@ -395,9 +366,6 @@ def _spoilt(draw: Any) -> _Spoiling:
     return director
 
 
-# ---------------------------------------------------------------------------------------------------- mixed sessions
-
-
 @check(
     f"{NEW}/basa-mixed",
     *("BAA-08", "BAA-13", "BAA-20", "BAA-23", "BAA-26", "BAA-33", "BAA-34", "BAA-35", "BAA-41", "ADP-24"),
@@ -412,7 +380,5 @@ def mixed_session(draw: Any, caller: Caller) -> None:
     chosen = [role for role in roles if draw(st.booleans())] or [one_of(draw, roles)]
     users = strategies.subset(draw, stage.inputs.users, 1, 3) if Role.USER in chosen else []
     others = [party for party, role in ((SERVER, Role.SERVER), (AUTHORITY, Role.AUTHORITY)) if role in chosen]
-    try:
+    with playing.as_failure():
         PositionStage.played(stage.inputs, dict.fromkeys([*others, *users], playing.player(caller)), stage.turns)
-    except Difference as difference:
-        raise playing.failed(difference) from None

@@ -12,11 +12,12 @@ from secagg_spec.conformance.cases import basa_sessions, strategies
 from secagg_spec.conformance.cases.basa_parties import PARTS, USER, begun
 from secagg_spec.conformance.cases.requests import one_of, too_large
 from secagg_spec.conformance.checks import playing, reject
-from secagg_spec.conformance.checks.basa_faults import THE_AUTHORITY, THE_SERVER, explicit, flipped, replaced
+from secagg_spec.conformance.checks.basa_faults import THE_AUTHORITY, THE_SERVER, arriving, explicit, replaced
 from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.faults import REFUSALS
 from secagg_spec.conformance.checks.lightsecagg_scripts import take_prefix
 from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults, taken
+from secagg_spec.conformance.checks.streams import flipped
 from secagg_spec.conformance.sessions.basa_acts import Part, budget
 from secagg_spec.conformance.sessions.basa_cast import BOX
 from secagg_spec.conformance.sessions.choices import among, any_of, only_if
@@ -25,9 +26,6 @@ from secagg_spec.protocols.basa.messages import PositionKey, PositionOffer
 
 _party = REFUSALS[USER]
 playing.right_steps(_party, (40, 24, 12), "BAA-23", "BAA-26", "BAA-33", "BAA-34")
-
-
-# ------------------------------------------------------------------------------------------------------------- states
 
 
 _ALLOWED = {"fetch": ("asked",), "upload": ("fetched",)}
@@ -51,39 +49,26 @@ def _second_upload(draw: Any, part: Part) -> Fault:
     return Fault(at + 1, part.calls()[at], reject.NOT_NOW, "the update was uploaded")
 
 
-# ------------------------------------------------------------------------------------------------------------- offers
-
-
-def _offered(draw: Any, part: Part) -> tuple[int, PositionOffer]:
-    """Draw an offer that arrives. Return the number of its step and the offer."""
-    at = draw(among(part.taking("fetch")))
-    return at, part.inbox(at)[0]
-
-
 @_party.refuses("unsigned-keys", "BAA-29", "ADP-21")
 def _unsigned(draw: Any, part: Part) -> Fault:
     """Keys that the authority did not sign for their epoch are refused, and the server is blamed."""
-    at, offer = _offered(draw, part)
+    at, offer = arriving(draw, part, "fetch")
     cast, other = part.cast, offer.round ^ 1
     wrong: dict[str, dict[str, Any]] = {
         "signature": {"signature": flipped(draw, offer.signature)},
         "keys": {"keys": flipped(draw, offer.keys)},
         "another epoch": {"signature": cast.epoch_keys(offer.round, offer.keys, signed=other).signature},
-        "a user": {"signature": _signed_by_a_user(part, offer)},
+        "a user": {"signature": cast.signature(part.party, offer.round, (0, 0, 0), offer.keys)},
     }
     why = draw(among(sorted(wrong)))
     step = replaced(part, at, **wrong[why])
     return Fault(at, step, reject.BAD_SIGNATURE, f"the keys are not signed for the epoch ({why})", THE_SERVER)
 
 
-def _signed_by_a_user(part: Part, offer: PositionOffer) -> bytes:
-    return part.cast.signature(part.party, offer.round, (0, 0, 0), offer.keys)
-
-
 @_party.refuses("stale", "BAA-28", "ADP-21")
 def _stale(draw: Any, part: Part) -> Fault:
     """An offer of an epoch before the user's stamp, or with a staleness above tau_max, is refused."""
-    at, offer = _offered(draw, part)
+    at, offer = arriving(draw, part, "fetch")
     stamp = int(unpack(part.inputs.setups[part.party]["stamps"])[part.moments[at].used])
     most = part.inputs.numbers["tau_max"]
     wrong = [epoch for epoch in (stamp - 1, stamp + most + 1, stamp + most + 2) if 0 <= epoch < 2**32]
@@ -99,15 +84,14 @@ def _spent_epoch(draw: Any, part: Part) -> Fault:
     """An offer of the epoch in which the user last uploaded is refused, whatever update the user has now."""
     at = part.when(lambda moment: moment.phase == "asked" and moment.used > 0)[0]
     [offer] = part.inbox(part.taking("fetch")[0])
-    return Fault(
-        at, Call.of("fetch", (offer,)), reject.AGAIN | reject.UNFIT, f"the user uploaded in epoch {offer.round}"
-    )
+    why = f"the user uploaded in epoch {offer.round}"
+    return Fault(at, Call.of("fetch", (offer,)), reject.AGAIN | reject.UNFIT, why)
 
 
 @_party.refuses("offer-form", "BAA-51", "ADP-21")
 def _offer_form(draw: Any, part: Part) -> Fault:
     """Keys, signatures and boxes of the wrong length are refused, and so is a position that does not exist."""
-    at, offer = _offered(draw, part)
+    at, offer = arriving(draw, part, "fetch")
     short = part.cast.epoch_keys(offer.round, offer.keys[32:])
     wrong: dict[str, dict[str, Any]] = {
         "the position is P": {"position": part.cast.positions},
@@ -118,9 +102,6 @@ def _offer_form(draw: Any, part: Part) -> Fault:
     why = draw(among(sorted(wrong)))
     codes = reject.BAD_FORM | (reject.BAD_SIGNATURE if "63" in why else frozenset())
     return Fault(at, replaced(part, at, **wrong[why]), codes, why, THE_SERVER)
-
-
-# --------------------------------------------------------------------------------------------------------------- keys
 
 
 def _keyed(draw: Any, part: Part, after: int = 0) -> tuple[int, PositionKey]:
@@ -169,9 +150,8 @@ def _number(draw: Any, part: Part) -> Fault:
     """An offer with more or fewer boxes than the authority names is refused, and the server is blamed."""
     at, key = _keyed(draw, part, 1)
     less = {"positions": key.positions[:-1], "senders": key.senders[:-1], "hashes": key.hashes[:-32]}
-    return Fault(
-        at, replaced(part, at, **less), reject.BAD_FORM, "there is a box more than the authority names", THE_SERVER
-    )
+    why = "there is a box more than the authority names"
+    return Fault(at, replaced(part, at, **less), reject.BAD_FORM, why, THE_SERVER)
 
 
 @_party.refuses("key-form", "BAA-51", "ADP-21", session=basa_sessions.settled)
@@ -194,9 +174,6 @@ def _key_form(draw: Any, part: Part) -> Fault:
     why = draw(among(sorted(wrong)))
     codes = reject.BAD_FORM | {"unknown_peer", "duplicate_id"} | (reject.UNFIT if "P" in why else frozenset())
     return Fault(at, replaced(part, at, **wrong[why]), codes, why, THE_AUTHORITY)
-
-
-# -------------------------------------------------------------------------------------------------------------- boxes
 
 
 @_party.refuses("sender-of-a-box", "BAA-32", "ADP-21", session=basa_sessions.settled)
@@ -283,9 +260,6 @@ def exchanged_boxes(draw: Any, caller: Caller) -> None:
     codes = reject.BAD_SIGNATURE if len(chosen) == len(boxes) else reject.BAD_FORM
     fault = Fault(place, step, codes, "the boxes are not those that the authority names", THE_SERVER)
     playing.judge_script(caller, part, fault, calls=longer)
-
-
-# ----------------------------------------------------------------------------------------------------- whole requests
 
 
 @check(f"{USER}/updates", "BAA-24", applies=explicit(USER), examples=16)

@@ -28,6 +28,8 @@ from secagg_spec.conformance.adapter.codes import INEXPRESSIBLE
 from secagg_spec.conformance.adapter.connection import Connection
 from secagg_spec.conformance.adapter.plain import differing
 from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, RawLine, Request, elements, unpack
+from secagg_spec.conformance.cases import valid
+from secagg_spec.conformance.cases.requests import some
 from secagg_spec.conformance.cases.strategies import decimal, possible
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.sessions.choices import NoCase
@@ -141,12 +143,7 @@ class Caller:
         raise CheckFailed("rejected_valid", message, "a result", LAST)
 
     def vector(
-        self,
-        op: str,
-        params: Mapping[str, Any],
-        member: str,
-        size: int,
-        rand: Mapping[str, Any] | None = None,
+        self, op: str, params: Mapping[str, Any], member: str, size: int, rand: Mapping[str, Any] | None = None
     ) -> UintArray:
         """Send a valid request and return one member, a vector of `size` elements modulo ``params["q"]``."""
         return self.read(op, self.result(op, params, rand).get(member), member, size, int(params["q"]))
@@ -170,17 +167,39 @@ class Caller:
         rows = [self.read(op, text, f"{member}[{at}]", size, q) for at, text in enumerate(texts)]
         return np.array(rows, dtype=ring(q).dtype).reshape(len(texts), size)
 
+    def listed(
+        self, op: str, params: Mapping[str, Any], member: str, count: int, rand: Mapping[str, Any] | None = None
+    ) -> list[Any]:
+        """Send a valid request and return one member, a list of `count` entries."""
+        entries = self.result(op, params, rand).get(member)
+        if not isinstance(entries, list) or len(entries) != count:
+            raise CheckFailed("wrong_value", f"{op}: {member} must be a list of {count} entries")
+        return entries
+
     def reals(self, op: str, params: Mapping[str, Any], member: str, dtype: str) -> NDArray[Any]:
         """Send a valid request and return one member, a vector of floating-point numbers."""
-        return self._unpack(op, self.result(op, params).get(member), member, lambda text: unpack(text, dtype))
+        return self.unpacked(op, self.result(op, params).get(member), member, dtype)
 
-    def refused(
+    def unpacked(self, op: str, text: Any, member: str, dtype: str = "<u4") -> NDArray[Any]:
+        """Return a vector of numbers from a result. Fail if it is not one."""
+        return self._unpack(op, text, member, lambda text: unpack(text, dtype))
+
+    def some_refused(
         self,
+        draw: Any,
         op: str,
         params: Mapping[str, Any],
+        wrong: Mapping[str, Mapping[str, Any]],
         codes: frozenset[str],
-        why: str,
         rand: Mapping[str, Any] | None = None,
+        why: str = "there is {}",
+    ) -> None:
+        """Send a request with one or several drawn changes of a table, one change at a time."""
+        for name in some(draw, wrong):
+            self.refused(op, {**params, **wrong[name]}, codes, why.format(name), rand)
+
+    def refused(
+        self, op: str, params: Mapping[str, Any], codes: frozenset[str], why: str, rand: Mapping[str, Any] | None = None
     ) -> None:
         """Send a request that the text forbids; a rejection with a fitting code passes.
 
@@ -344,8 +363,8 @@ def check(
     grows: bool = False,
     wide: bool = False,
 ) -> Callable[[Judge], Judge]:
-    """Register a function as a check. By default it needs the operation with which its id begins, if it is one."""
-    head = id.partition("/")[0]
+    """Register a function as a check. By default it needs the operation that its id names first, if it is one."""
+    head = id.removeprefix("privacy/").partition("/")[0]
     needs = ((head,) if head in OPERATIONS else ()) if operations is None else operations
 
     def register(judge: Judge) -> Judge:
@@ -356,6 +375,36 @@ def check(
         return judge
 
     return register
+
+
+Params = dict[str, Any]
+Change = tuple[Mapping[str, Any], frozenset[str], str]
+"""Changed members of a right request, the codes that fit its refusal, and why it is forbidden."""
+
+
+def refuses(
+    operation: str, name: str, *clauses: str, examples: int | None = 15, **options: Any
+) -> Callable[[Callable[[Any, Params], Change]], Callable[[Any, Params], Change]]:
+    """Register as a check that a valid request of an operation is refused with what a function changes in it."""
+
+    def register(build: Callable[[Any, Params], Change]) -> Callable[[Any, Params], Change]:
+        def judge(draw: Any, call: Caller) -> None:
+            made = valid.VALID[operation](draw, call.caps)
+            changed, codes, why = build(draw, made.params)
+            call.refused(operation, {**made.params, **changed}, codes, why, call.randomness(operation, made.rand))
+
+        judge.__doc__ = build.__doc__
+        check(f"{operation}/{name}", *clauses, examples=examples, **options)(judge)
+        return build
+
+    return register
+
+
+def suits(*operations: str, spare: int = 0, outsiders: int = 0, own_code: bool = False) -> Condition:
+    """Return the condition that numbers are declared that suit all operations, and the code of the text if wanted."""
+    return lambda caps: (
+        not (own_code and caps.policy("mds.code") != "vandermonde") and possible(caps, operations, spare, outsiders)
+    )
 
 
 def judge_again(chosen: Check, draw: Any, call: Caller, **changes: Any) -> None:
@@ -374,6 +423,12 @@ def same(what: str, got: UintArray | RealArray, want: UintArray | RealArray) -> 
         at = int(differs[0])
         message = f"{what}: first difference at element {at}: got {got[at]}, must be {want[at]}"
         raise CheckFailed("wrong_value", message, want.tolist() if want.dtype != object else [*map(str, want)])
+
+
+def equal(what: str, got: object, want: object) -> None:
+    """Fail when a value is not the right one; `what` ends with the verb."""
+    if got != want:
+        fail(f"{what} {got}, must be {want}", want)
 
 
 def fail(message: str, expected: Any = None) -> NoReturn:

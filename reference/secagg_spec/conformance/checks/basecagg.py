@@ -1,6 +1,7 @@
 """Checks of BASecAgg, one function at a time (spec/basecagg.md, sections 5 and 6)."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -17,15 +18,12 @@ from secagg_spec.conformance.cases import basecagg_functions as scenes
 from secagg_spec.conformance.cases import requests, strategies
 from secagg_spec.conformance.cases.basecagg_functions import COMBINE, ENCODE, MASK, RECOVER, Levels
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, same
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, same, suits
 from secagg_spec.conformance.checks.quantizer import rounded
 from secagg_spec.conformance.sessions.basecagg_buffers import Buffer, Recovery, half, weighted
 from secagg_spec.conformance.sessions.choices import among
 
 _CHAIN = ("mds.encode", COMBINE, RECOVER)
-
-
-# ------------------------------------------------------------------------------------------------------------ encoding
 
 
 def _stochastic(caps: Capabilities) -> bool:
@@ -125,9 +123,6 @@ def _not_encoded(call: Caller, chosen: Levels, x: RealArray, codes: frozenset[st
     call.refused(ENCODE, params, codes, why, rand)
 
 
-# ------------------------------------------------------------------------------------------------------------- masking
-
-
 @check("basecagg.mask/exact", "BSA-04")
 def mask(draw: Any, call: Caller) -> None:
     """The masked update is the update plus the mask, even for an update at the end of its budget."""
@@ -155,9 +150,8 @@ def mask_length(draw: Any, call: Caller) -> None:
     chosen, update, drawn = scenes.masked(draw, call.caps)
     kept = draw(st.integers(0, update.size - 1))
     other = requests.one_of(draw, (update[:kept], np.append(update, np.uint64(0)), np.tile(update, 2)))
-    _not_masked(
-        call, chosen, other, drawn, reject.LENGTH, f"the update has {other.size} elements, the mask {drawn.size}"
-    )
+    why = f"the update has {other.size} elements, the mask {drawn.size}"
+    _not_masked(call, chosen, other, drawn, reject.LENGTH, why)
 
 
 @check("basecagg.mask/elements", "BSA-05", examples=15)
@@ -167,9 +161,8 @@ def mask_elements(draw: Any, call: Caller) -> None:
     pair = {"update": update, "mask": drawn}
     name = draw(among(("update", "mask")))
     pair[name] = requests.too_large(draw, pair[name], chosen.q)
-    _not_masked(
-        call, chosen, pair["update"], pair["mask"], reject.NONCANONICAL, f"{name} holds a number that is not below q"
-    )
+    why = f"{name} holds a number that is not below q"
+    _not_masked(call, chosen, pair["update"], pair["mask"], reject.NONCANONICAL, why)
 
 
 @check("basecagg.mask/empty", "BSA-01", examples=5)
@@ -188,19 +181,10 @@ def mask_levels(draw: Any, call: Caller) -> None:
 
 
 def _not_masked(
-    call: Caller,
-    chosen: Levels,
-    update: UintArray,
-    drawn: UintArray,
-    codes: frozenset[str],
-    why: str,
-    **changed: Any,
+    call: Caller, chosen: Levels, update: UintArray, drawn: UintArray, codes: frozenset[str], why: str, **changed: Any
 ) -> None:
     params = chosen.params("q", "K", "c_g", **{"update": pack(update), "mask": pack(drawn), **changed})
     call.refused(MASK, params, codes, why)
-
-
-# ------------------------------------------------------------------------------------------------------------- buffers
 
 
 @check("basecagg.combine/exact", "BSA-27")
@@ -221,11 +205,7 @@ def fewer(draw: Any, call: Caller) -> None:
     _refused(call, replace(buffer, entries=buffer.entries[:kept]), reject.ANOTHER_COUNT, why)
 
 
-def _has_room(caps: Capabilities) -> bool:
-    return strategies.possible(caps, COMBINE, outsiders=1)
-
-
-@check("basecagg.combine/more", "BSA-21", applies=_has_room, examples=15)
+@check("basecagg.combine/more", "BSA-21", applies=suits(COMBINE, outsiders=1), examples=15)
 def more(draw: Any, call: Caller) -> None:
     """A buffer with more than K entries is refused."""
     buffer = scenes.offered(draw, call.caps, spare=1)
@@ -413,20 +393,13 @@ def _refused(call: Caller, buffer: Buffer, codes: frozenset[str], why: str) -> N
     call.refused(COMBINE, buffer.params(), codes, why)
 
 
-# ------------------------------------------------------------------------------------------------------------ recovery
-
-
 @check("basecagg.recover/exact", "BSA-29", "BSA-33", applies=requests.vandermonde)
 def recover(draw: Any, call: Caller) -> None:
     """Any U or more answers recover the weighted sum and the average."""
     _recovered(call, scenes.recovery(draw, strategies.session(draw, call.caps, RECOVER)))
 
 
-def _chain(caps: Capabilities) -> bool:
-    return strategies.possible(caps, _CHAIN)
-
-
-@check("basecagg/own-shares", "BSA-27", "BSA-29", "BSA-33", operations=_CHAIN, applies=_chain)
+@check("basecagg/own-shares", "BSA-27", "BSA-29", "BSA-33", operations=_CHAIN, applies=suits(*_CHAIN))
 def own_shares(draw: Any, call: Caller) -> None:
     """Shares of the adapter's own code, each times its weight, recover the weighted sum of the updates."""
     numbers = strategies.session(draw, call.caps, _CHAIN)
@@ -449,30 +422,29 @@ def own_shares(draw: Any, call: Caller) -> None:
 def _own_shares(call: Caller, numbers: dict[str, int], mask: UintArray, noise: UintArray) -> list[UintArray]:
     """Return the shares of a mask as the adapter encodes it."""
     params = {**{name: numbers[name] for name in ("q", "N", "U", "T")}, "mask": pack(mask)}
-    texts = call.result("mds.encode", params, call.randomness("mds.encode", {"noise": pack(noise)})).get("shares")
-    if not isinstance(texts, list) or len(texts) != numbers["N"]:
-        raise CheckFailed("wrong_value", f"mds.encode: shares must be a list of N = {numbers['N']} vectors")
-    return [
-        call.read("mds.encode", text, "shares", requests.shares_length(numbers, mask.size), numbers["q"])
-        for text in texts
-    ]
+    rand = call.randomness("mds.encode", {"noise": pack(noise)})
+    texts = call.listed("mds.encode", params, "shares", numbers["N"], rand)
+    length = requests.shares_length(numbers, mask.size)
+    return [call.read("mds.encode", text, "shares", length, numbers["q"]) for text in texts]
 
 
 def _recovered(call: Caller, chosen: Recovery) -> None:
+    field, d = PrimeField(chosen.numbers["q"]), chosen.numbers["d"]
+    demand_average(call, RECOVER, chosen.params(), field, d, chosen.sum, chosen.c_l * sum(chosen.weights))
+
+
+def demand_average(
+    call: Caller, op: str, params: Mapping[str, Any], ring: Ring, d: int, want: UintArray, divisor: int
+) -> None:
     """Demand the sum and the average of a recovery. A policy decides the sign of the middle element."""
-    q, d = chosen.numbers["q"], chosen.numbers["d"]
-    result = call.result(RECOVER, chosen.params())
-    same("weighted sum", call.read(RECOVER, result.get("sum"), "sum", d, q), chosen.sum)
-    try:
-        got = unpack(result.get("average"), "<f8")
-    except ValueError as error:
-        raise CheckFailed("protocol", f"{RECOVER}: average is not a vector: {error}") from None
+    result = call.result(op, params)
+    same("weighted sum", call.read(op, result.get("sum"), "sum", d, ring.modulus), want)
+    got = call.unpacked(op, result.get("average"), "average", "<f8")
     if got.size != d:
-        raise CheckFailed("wrong_value", f"{RECOVER}: average has {got.size} numbers; it must have {d}")
-    divisor = chosen.c_l * sum(chosen.weights)
-    signed = PrimeField(q).decode_signed(chosen.sum)
+        raise CheckFailed("wrong_value", f"{op}: average has {got.size} numbers; it must have {d}")
+    signed = ring.decode_signed(want)
     if call.caps.policy("quantizer.middle") == "negative":
-        got, signed = got[chosen.sum != half(q)], signed[chosen.sum != half(q)]
+        got, signed = got[want != half(ring.modulus)], signed[want != half(ring.modulus)]
     same(f"average, of {signed.tolist()} over {divisor}", got, signed / np.float64(divisor))
 
 
@@ -485,11 +457,7 @@ def recover_too_few(draw: Any, call: Caller) -> None:
     call.refused(RECOVER, chosen.params(), reject.TOO_FEW, f"{answers} answers are fewer than U = {numbers['U']}")
 
 
-def _can_spare(caps: Capabilities) -> bool:
-    return requests.vandermonde(caps) and strategies.possible(caps, RECOVER, 1)
-
-
-@check("basecagg.recover/bad-share", "BSA-31", applies=_can_spare, examples=25)
+@check("basecagg.recover/bad-share", "BSA-31", applies=suits(RECOVER, spare=1, own_code=True), examples=25)
 def recover_bad_share(draw: Any, call: Caller) -> None:
     """With more than U answers, an altered answer is detected."""
     numbers = strategies.session(draw, call.caps, RECOVER, 1)

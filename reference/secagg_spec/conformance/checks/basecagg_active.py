@@ -1,6 +1,7 @@
 """Checks of BASecAgg's active profile: a signed buffer and its quorum (spec/basecagg.md, section 11)."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,15 +10,15 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import basecagg_parties, basecagg_sessions
 from secagg_spec.conformance.cases.requests import one_of
-from secagg_spec.conformance.cases.wrong_signatures import elsewhere, spoiled
+from secagg_spec.conformance.cases.wrong_signatures import elsewhere
 from secagg_spec.conformance.checks import basecagg_scripts, playing, quorums, reject
 from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.basecagg_scripts import LATE, buffers, explicit
 from secagg_spec.conformance.checks.crypto import wrong_keys
 from secagg_spec.conformance.checks.faults import DERIVED, IN_ANY_ORDER, Refusals
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
-from secagg_spec.conformance.checks.quorums import Arrival, Quorum
-from secagg_spec.conformance.checks.scripts import Fault
+from secagg_spec.conformance.checks.quorums import Arrival, Quorum, forged
+from secagg_spec.conformance.checks.scripts import Fault, placed
 from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 from secagg_spec.conformance.sessions.session import Played, base_of, moved
 from secagg_spec.conformance.targets.reference.scripts import Call
@@ -48,42 +49,28 @@ playing.right_steps(_user, (30, 20, 12), "BSA-38", "BSA-43", "BSA-45", "BSA-47")
 playing.right_steps(_server, (24, 16, 12), "BSA-42", "BSA-46")
 
 
-# ---------------------------------------------------------------------------------------------------- wrong signatures
-
-
 def _wrong(draw: Any, scene: Played, user: int, round: int, entries: basecagg_parties.Entries) -> tuple[bytes, str]:
     """Draw a signature that is not the user's on a buffer, and what is wrong with it."""
-    signing, right = (
-        basecagg_parties.Signing(scene.inputs),
-        basecagg_parties.Signing(scene.inputs).ballot(round).context,
-    )
-    parameters = scene.bases[0].parameters
-    numbers = parameters.numbers()
+    signing, numbers = basecagg_parties.Signing(scene.inputs), scene.bases[0].parameters.numbers()
+    right = signing.ballot(round).context
     contexts = elsewhere(right, "basecagg", {name: n for name, n in numbers.items() if name != "W"})
     contexts["no keys"] = replace(right, parameters=hash_parameters(numbers))
     keys = [bytes.fromhex(key) for key in scene.inputs.setups[scene.party]["roster"][:-1]]
     fresh = Roster((*keys, public_key(bytes([7]) * 32)))
     contexts["keys"] = replace(right, parameters=hash_parameters(numbers, fresh.hash))
-    how = draw(among(("bytes", "buffer", "signer", *sorted(contexts))))
-    if how == "bytes":
-        return spoiled(draw, signing.signature(user, round, entries)), how
-    if how == "buffer":
-        return signing.signature(user, round, _another(draw, entries)), how
-    if how == "signer":
-        return signing.signature((user + 1) % scene.size, round, entries), how
-    return signing.signature(user, round, entries, contexts[how]), how
+    others = {
+        "buffer": lambda: signing.signature(user, round, _another(draw, entries)),
+        "signer": lambda: signing.signature((user + 1) % scene.size, round, entries),
+    }
+    return forged(draw, partial(signing.signature, user, round, entries), others, contexts)
 
 
 def _another(draw: Any, entries: basecagg_parties.Entries) -> basecagg_parties.Entries:
     """Return a buffer that differs in one number: a user, a stamp or a weight."""
-    place, at = draw(st.integers(0, len(entries) - 1)), draw(st.integers(0, 2))
-    entry = list(entries[place])
-    entry[at] += 1
+    (place, chosen), at = placed(draw, entries), draw(st.integers(0, 2))
+    user, stamp, weight = (number + (at == which) for which, number in enumerate(chosen))
     others = [*entries[:place], *entries[place + 1 :]]
-    return sorted([*(other for other in others if other[0] != entry[0]), (entry[0], entry[1], entry[2])])
-
-
-# ------------------------------------------------------------------------------------------------------------- a user
+    return sorted([*(other for other in others if other[0] != user), (user, stamp, weight)])
 
 
 def _signed(draw: Any, scene: Played) -> tuple[int, Any, basecagg_parties.Entries]:
@@ -124,12 +111,8 @@ def _quorum_again(draw: Any, scene: Played) -> Fault:
     """A quorum that was answered is refused, also while the user has signed another buffer since."""
     at, _, _ = _signed(draw, scene)
     before = draw(st.integers(at + 1, len(scene.inboxes)))
-    return Fault(
-        before,
-        scene.calls()[at],
-        reject.AGAIN | reject.OUT_OF_TURN | reject.BAD_SIGNATURE,
-        "the quorum was answered before",
-    )
+    why = "the quorum was answered before"
+    return Fault(before, scene.calls()[at], reject.AGAIN | reject.OUT_OF_TURN | reject.BAD_SIGNATURE, why)
 
 
 @_user.refuses("quorum-of-another-round", "BSA-43", "MSG-03")
@@ -147,9 +130,8 @@ def _early_quorum(draw: Any, scene: Played) -> Fault:
     """A quorum on a buffer that the user has not signed yet is refused."""
     at, message, _ = _signed(draw, scene)
     signed = next(at for at in buffers(scene) if scene.inbox(at)[0].round == message.round)
-    return Fault(
-        draw(st.integers(0, signed)), scene.calls()[at], LATE | reject.BAD_SIGNATURE, "the buffer was not signed"
-    )
+    why = "the buffer was not signed"
+    return Fault(draw(st.integers(0, signed)), scene.calls()[at], LATE | reject.BAD_SIGNATURE, why)
 
 
 @_user.refuses("replaced-buffer", "BSA-43", least=2, examples=16)
@@ -169,27 +151,15 @@ def _replaced(draw: Any, scene: Played) -> Fault:
 def _plaintext(draw: Any, scene: Played) -> Fault:
     """A share that opens to something else than L elements is refused."""
     at = any_of(draw, [at for at, (phase, _) in enumerate(scene.inboxes) if phase == "hold"])
-    place = draw(st.integers(0, len(scene.inbox(at)) - 1))
-    message, q = scene.inbox(at)[place], int(scene.inputs.numbers["q"])
-    given = scene.inputs.numbers
+    (place, message), given = placed(draw, scene.inbox(at)), scene.inputs.numbers
     zeros = np.zeros(-(-given["d"] // (given["U"] - given["T"])), np.uint64)
-    right = vector_bytes(zeros)
-    large = zeros.copy()
-    large[draw(st.integers(0, len(large) - 1))] = q
-    wrong = (
-        vector_bytes(large),
-        vector_bytes(np.append(zeros, zeros[:1])),
-        vector_bytes(zeros[:-1]),
-        right[:-1],
-        right + b"\0",
-    )
+    right, large = vector_bytes(zeros), zeros.copy()
+    large[draw(st.integers(0, len(large) - 1))] = int(given["q"])
+    wrong = (*map(vector_bytes, (large, np.append(zeros, zeros[:1]), zeros[:-1])), right[:-1], right + b"\0")
     channel = base_of(scene.inputs.open(message.sender).state).channel
     payload = channel.close(message.round, message.sender, scene.party, one_of(draw, wrong))
     call = moved(scene.calls()[at], place, replace(message, payload=payload))
     return Fault(at, call, reject.BAD_VECTOR, "a share is not L elements")
-
-
-# --------------------------------------------------------------------------------------------------------- the server
 
 
 def _confirming(draw: Any, scene: Played) -> tuple[int, list[Any], basecagg_parties.Entries]:
@@ -217,9 +187,8 @@ quorums.refuse_few_signatures(_server, _signatures, "BSA-40")
 def _other_round(draw: Any, scene: Played) -> Fault:
     """A signature under another round than the buffer's is refused."""
     at, inbox, entries = _confirming(draw, scene)
-    place, change = draw(st.integers(0, len(inbox) - 1)), draw(among((1, 256)))
-    message = inbox[place]
-    other = message.round ^ change
+    place, message = placed(draw, inbox)
+    other = message.round ^ draw(among((1, 256)))
     signature = message.signature
     if draw(st.booleans()):
         signature = basecagg_parties.Signing(scene.inputs).signature(message.sender, other, entries)
@@ -242,7 +211,7 @@ def _unsigned_answer(draw: Any, scene: Played) -> Fault:
     """An answer of a user that did not sign the buffer is refused."""
     at = int(draw(among(buffers(scene))))
     user, inbox = any_of(draw, sorted(set(scene.inputs.users) - set(scene.states[at].signers))), scene.inbox(at)
-    more = replace(inbox[draw(st.integers(0, len(inbox) - 1))], sender=user)
+    more = replace(one_of(draw, inbox), sender=user)
     return Fault(at, Call.of("recover", [*inbox, more]), reject.NOT_ALLOWED, f"user {user} did not sign")
 
 
@@ -252,9 +221,6 @@ def _early_answer(draw: Any, scene: Played) -> Fault:
     at, _, _ = _confirming(draw, scene)
     answers = scene.calls()[next(later for later in buffers(scene) if later > at)]
     return Fault(at, answers, LATE | reject.NOT_ALLOWED, "the buffer is not confirmed")
-
-
-# ----------------------------------------------------------------------------------------------------- whole requests
 
 
 def _whole(party: str) -> None:

@@ -7,13 +7,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.staleness import admissible_weights, realised_weight
-from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.adapter.wire import pack, unpack
+from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import basecagg_sessions, strategies
 from secagg_spec.conformance.cases.basecagg_schedules import ROUNDS, Buffer, Plan, Session, plan, session, valid
-from secagg_spec.conformance.cases.requests import some, too_large
+from secagg_spec.conformance.cases.requests import too_large
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail, same
+from secagg_spec.conformance.checks.base import Caller, check, equal, fail, same
 from secagg_spec.conformance.sessions.basecagg_stage import staleness_of, weighted_sum
 from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 
@@ -22,36 +21,26 @@ NOBODY = reject.OUTSIDE | reject.BAD_PARAM | NOT_NOW
 _MEMBERS = ("round", "users", "stamps", "weights", "sum")
 
 
-# ------------------------------------------------------------------------------------------------------ right sessions
-
-
 @check(f"{ROUNDS}/sums", *("BSA-11", "BSA-18", "BSA-19", "BSA-29", "BSA-34", "STL-05", "STL-06"), examples=60)
 def sums(draw: Any, call: Caller) -> None:
     """Whatever the order of arrivals, each buffer holds the accepted updates and is recovered with their weights."""
     drawn = valid(draw, call.caps)
-    got = call.result(ROUNDS, drawn.params, call.randomness(ROUNDS, drawn.rand)).get("buffers")
-    wanted = drawn.plan.buffers
-    if not isinstance(got, list) or len(got) != len(wanted) or not all(_is_buffer(buffer) for buffer in got):
-        fail(f"buffers must be a list of {len(wanted)} objects with {', '.join(_MEMBERS)}")
+    rand, wanted = call.randomness(ROUNDS, drawn.rand), drawn.plan.buffers
+    got = call.listed(ROUNDS, drawn.params, "buffers", len(wanted), rand)
+    if not all(isinstance(buffer, dict) and set(_MEMBERS) <= set(buffer) for buffer in got):
+        fail(f"buffers must be a list of objects with {', '.join(_MEMBERS)}")
     for number, (mine, right) in enumerate(zip(got, wanted, strict=True)):
         _judge(call, drawn, number, mine, right)
-
-
-def _is_buffer(buffer: object) -> bool:
-    return isinstance(buffer, dict) and set(_MEMBERS) <= set(buffer)
 
 
 def _judge(call: Caller, drawn: Session, number: int, mine: Mapping[str, Any], right: Buffer) -> None:
     """Compare a buffer. Weights that an implementation draws itself must be among the admissible ones."""
     what = f"{ROUNDS}: buffers[{number}]"
     users, stamps = [user for user, _, _ in right.entries], [stamp for _, stamp, _ in right.entries]
-    if mine["round"] != str(right.round):
-        fail(f"{what}.round is {mine['round']!r}, must be {str(right.round)!r}", str(right.round))
-    if mine["users"] != users:
-        fail(f"{what}.users is {mine['users']}, must be {users}", users)
-    if _words(what, mine, "stamps") != stamps:
-        fail(f"{what}.stamps is {_words(what, mine, 'stamps')}, must be {stamps}", stamps)
-    weights = _words(what, mine, "weights")
+    equal(f"{what}.round is", mine["round"], str(right.round))
+    equal(f"{what}.users is", mine["users"], users)
+    found, weights = (call.unpacked(what, mine[name], name).tolist() for name in ("stamps", "weights"))
+    equal(f"{what}.stamps is", found, stamps)
     _judge_weights(call, drawn, number, right, weights)
     q, d = int(drawn.params["q"]), int(drawn.params["d"])
     total = weighted_sum(q, weights, [drawn.updates[update] for _, _, update in right.entries])
@@ -69,16 +58,6 @@ def _judge_weights(call: Caller, drawn: Session, number: int, right: Buffer, wei
             got = weights[at] if at < len(weights) else "missing"
             choices = " or ".join(map(str, allowed))
             fail(f"{ROUNDS}: buffers[{number}]: the weight of user {user} is {got}, must be {choices}", choices)
-
-
-def _words(what: str, mine: Mapping[str, Any], name: str) -> list[int]:
-    try:
-        return [int(value) for value in unpack(mine[name])]
-    except ValueError as error:
-        raise CheckFailed("protocol", f"{what}.{name} is not a vector: {error}") from None
-
-
-# ------------------------------------------------------------------------------------------------------------ refusals
 
 
 Wrong = tuple[dict[str, Any], frozenset[str], str]
@@ -162,11 +141,8 @@ def _few(draw: Any, drawn: Plan) -> Wrong:
     """Recovery is refused with fewer than U answers."""
     drawn.fill()
     users = strategies.subset(draw, drawn.users, 0, drawn.numbers["U"] - 1)
-    return (
-        {"event": "recover", "users": users},
-        reject.TOO_FEW,
-        f"{len(users)} users answer, and U is {drawn.numbers['U']}",
-    )
+    why = f"{len(users)} users answer, and U is {drawn.numbers['U']}"
+    return {"event": "recover", "users": users}, reject.TOO_FEW, why
 
 
 @_refusal("answers-twice", "BSA-28")
@@ -183,9 +159,6 @@ def _nobody(draw: Any, drawn: Plan) -> Wrong:
     stranger = draw(among((drawn.numbers["N"], -1, 2**31 - 1)))
     kind = draw(among(("start", "upload", "abandon")))
     return {"event": kind, "user": stranger}, NOBODY, f"user {stranger} is not on the roster"
-
-
-# ------------------------------------------------------------------------------------------------------ whole requests
 
 
 _FORMS: tuple[Any, ...] = (
@@ -245,16 +218,13 @@ def updates(draw: Any, call: Caller) -> None:
     call.refused(ROUNDS, {**made.params, "updates": rows}, codes, f"updates[{at}] is no update", rand)
 
 
-def _given(caps: Capabilities) -> bool:
-    return caps.grade(ROUNDS) == "explicit"
-
-
 @check(f"{ROUNDS}/too-little", "RND-04", examples=16)
 def too_little(draw: Any, call: Caller) -> None:
     """A schedule that needs more updates or sampled values than it is given is refused."""
     made = valid(draw, call.caps, 1)
     params, rand = dict(made.params), dict(made.rand)
-    name = draw(among(("updates", "masks", "roundings") if _given(call.caps) else ("updates",)))
+    given = call.caps.grade(ROUNDS) == "explicit"
+    name = draw(among(("updates", "masks", "roundings") if given else ("updates",)))
     least = {"updates": made.plan.taken, "roundings": len(made.plan.buffers)}
     starts = sum(event["event"] == "start" for event in made.plan.events)
     holder = params if name == "updates" else rand
@@ -267,11 +237,8 @@ def too_little(draw: Any, call: Caller) -> None:
 def parameters(draw: Any, call: Caller) -> None:
     """Parameters that the text forbids are refused."""
     made = valid(draw, call.caps, 1)
-    wrong = basecagg_sessions.wrong_numbers(made.params)
-    rand = call.randomness(ROUNDS, made.rand)
-    for name in some(draw, wrong):
-        why = f"the parameters break a rule ({name})"
-        call.refused(ROUNDS, {**made.params, **wrong[name]}, reject.BAD_PARAM, why, rand)
+    wrong, rand = basecagg_sessions.wrong_numbers(made.params), call.randomness(ROUNDS, made.rand)
+    call.some_refused(draw, ROUNDS, made.params, wrong, reject.BAD_PARAM, rand, "the parameters break a rule ({})")
 
 
 @check(f"{ROUNDS}/round", "ERR-02", examples=6)

@@ -21,21 +21,20 @@ from secagg_spec.conformance.cases.basecagg_parties import (
     share,
     user_scene,
 )
-from secagg_spec.conformance.cases.requests import exchanged_element, one_of, some, too_large
+from secagg_spec.conformance.cases.requests import exchanged_element, one_of, too_large
 from secagg_spec.conformance.checks import playing, reject
 from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.crypto import altered
 from secagg_spec.conformance.checks.faults import IN_ANY_ORDER, Refusals
 from secagg_spec.conformance.checks.lightsecagg_scripts import take_prefix
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
-from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults, taken
+from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults, placed, taken
 from secagg_spec.conformance.sessions.basecagg_stage import Stage, answering
 from secagg_spec.conformance.sessions.choices import among, any_of, only_if
-from secagg_spec.conformance.sessions.mixed import Difference
-from secagg_spec.conformance.sessions.session import Played, exchanged
+from secagg_spec.conformance.sessions.session import Played, moved, without
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.basecagg.round import BufferedSet, ModelRequest, StampedShare, StampedUpdate
-from secagg_spec.protocols.codec import encode, vector_bytes
+from secagg_spec.protocols.codec import vector_bytes
 from secagg_spec.protocols.steps import SERVER, Role
 
 REPLAY = frozenset({"replay"})
@@ -70,20 +69,10 @@ def sealed(draw: Any, caller: Caller) -> None:
     playing.judge_script(caller, user_scene(draw, channel="sealed"))
 
 
-# ---------------------------------------------------------------------------------------------------- drawn places
-
-
-def _places(scene: Played) -> list[tuple[int, int]]:
-    """Return the messages that arrive, each as the number of its step and its place in the inbox."""
-    return [(at, place) for at, event in enumerate(scene.events()) for place in range(len(event.received))]
-
-
 def _arriving(draw: Any, scene: Played, *phases: str) -> tuple[int, int, Any]:
-    """Draw a message that arrives in one of `phases`.
-
-    Return its step's number, its place in the inbox, and the message.
-    """
-    found = [(at, place) for at, place in _places(scene) if not phases or scene.events()[at].step.phase in phases]
+    """Draw a message that arrives in one of `phases`. Return its step's number, its place in the inbox, and itself."""
+    steps = [(at, inbox) for at, (phase, inbox) in enumerate(scene.inboxes) if not phases or phase in phases]
+    found = [(at, place) for at, inbox in steps for place in range(len(inbox))]
     only_if(found)
     at, place = one_of(draw, found)
     return at, place, scene.inbox(at)[place]
@@ -92,9 +81,6 @@ def _arriving(draw: Any, scene: Played, *phases: str) -> tuple[int, int, Any]:
 def _moments(scene: Played, holds: Callable[[Any], bool]) -> list[int]:
     """Return the numbers of the steps before which the state satisfies `holds`. The last number stands for the end."""
     return [at for at, state in enumerate(scene.bases) if holds(state)]
-
-
-# ----------------------------------------------------------------------------------------- a user: its own update
 
 
 _ALLOWED = {"request": ("idle", "asked"), "share": ("asked",), "upload": ("training",), "abandon": ("training",)}
@@ -108,9 +94,8 @@ def _out_of_turn(draw: Any, scene: Played) -> Fault:
     phase = draw(among([phase for phase, states in _ALLOWED.items() if state.phase not in states]))
     newer = scene.inputs.round if state.stamp is None else state.stamp + 1
     step = Call.of(phase, (basecagg_parties.stamp(scene, newer),) if phase == "share" else ())
-    return Fault(
-        at, step, reject.AGAIN | reject.OUT_OF_TURN, f"the user is {state.phase}, which does not allow {phase}"
-    )
+    why = f"the user is {state.phase}, which does not allow {phase}"
+    return Fault(at, step, reject.AGAIN | reject.OUT_OF_TURN, why)
 
 
 @_user.refuses("second-upload", "BSA-07")
@@ -126,16 +111,8 @@ def _stale_stamp(draw: Any, scene: Played) -> Fault:
     """A stamp that is not newer than the user's last one is refused, and the server is blamed."""
     at = any_of(draw, _moments(scene, lambda state: state.phase == "asked" and state.stamp is not None))
     stale = max(0, scene.bases[at].stamp - draw(among((0, 1, 255))))
-    return Fault(
-        at,
-        Call.of("share", (basecagg_parties.stamp(scene, stale),)),
-        REPLAY,
-        f"the stamp {stale} is not new",
-        THE_SERVER,
-    )
-
-
-# ------------------------------------------------------------------------------------ a user: the shares of others
+    why = f"the stamp {stale} is not new"
+    return Fault(at, Call.of("share", (basecagg_parties.stamp(scene, stale),)), REPLAY, why, THE_SERVER)
 
 
 @_user.refuses("old-share", "BSA-09", "BSA-10", "ADP-21")
@@ -158,32 +135,22 @@ def _vector(draw: Any, scene: Played) -> Fault:
     """A share with the wrong length or a number not below q is refused."""
     at, place, message = _arriving(draw, scene, "hold")
     q, size = int(scene.inputs.numbers["q"]), (len(message.payload) - 4) // 4
-    wrong = (
-        vector_bytes(too_large(draw, np.zeros(size, np.uint64), q)),
-        vector_bytes(np.zeros(size + 1, np.uint64)),
-        vector_bytes(np.zeros(size - 1, np.uint64)),
-        message.payload[:-1],
-        message.payload + b"\0",
-    )
-    data = encode(replace(message, payload=one_of(draw, wrong)))
-    return Fault(at, exchanged(scene.calls()[at], place, data), reject.BAD_VECTOR, "a share is not L elements")
+    zeros = np.zeros(size + 1, np.uint64)
+    vectors = map(vector_bytes, (too_large(draw, zeros[:-1], q), zeros, zeros[:-2]))
+    wrong = (*vectors, message.payload[:-1], message.payload + b"\0")
+    step = moved(scene.calls()[at], place, replace(message, payload=one_of(draw, wrong)))
+    return Fault(at, step, reject.BAD_VECTOR, "a share is not L elements")
 
 
 @_user.refuses("payload", "SEA-02", "BSA-03", "ADP-21", channel="sealed")
 def _payload(draw: Any, scene: Played) -> Fault:
     """A payload that was altered or sealed under another stamp does not open. Its sender and the server are blamed."""
     at, place, message = _arriving(draw, scene, "hold")
-    moved = replace(message, payload=altered(draw, message.payload))
+    payload = altered(draw, message.payload)
     if draw(st.booleans()):
-        other = share(draw, scene.inputs, scene.party, message.sender, message.round ^ 1)
-        moved = replace(message, payload=other.payload)
-    blamed = frozenset({message.sender, SERVER})
-    return Fault(
-        at, exchanged(scene.calls()[at], place, encode(moved)), reject.BAD_CIPHERTEXT, "a payload does not open", blamed
-    )
-
-
-# ---------------------------------------------------------------------------------------------- a user: the buffer
+        payload = share(draw, scene.inputs, scene.party, message.sender, message.round ^ 1).payload
+    step = moved(scene.calls()[at], place, replace(message, payload=payload))
+    return Fault(at, step, reject.BAD_CIPHERTEXT, "a payload does not open", frozenset({message.sender, SERVER}))
 
 
 def buffers(scene: Played) -> list[int]:
@@ -340,12 +307,9 @@ def _early_buffer(draw: Any, scene: Played) -> Fault:
 
 def _lacks(state: Any, message: BufferedSet) -> bool:
     """Return whether a share of a buffer is missing and the buffer is otherwise right."""
-    on_time = (state.stamp is None or state.stamp <= message.round) and (
-        state.answered is None or state.answered < message.round
-    )
-    return on_time and any(
-        user not in state.held or state.held[user].stamp != stamp for user, stamp, _ in entries_of(message)
-    )
+    on_time = (state.stamp or 0) <= message.round and (state.answered is None or state.answered < message.round)
+    held = {user: kept.stamp for user, kept in state.held.items()}
+    return on_time and any(held.get(user) != stamp for user, stamp, _ in entries_of(message))
 
 
 @_user.refuses("late-buffer", "BSA-26", latest=(1, 2, 3))
@@ -354,9 +318,8 @@ def _late_buffer(draw: Any, scene: Played) -> Fault:
     at = any_of(draw, _moments(scene, lambda state: bool(state.stamp) and (state.answered or 0) < state.stamp - 1))
     state, K = scene.bases[at], scene.inputs.numbers["K"]
     round = state.stamp - 1
-    fitting = [
-        u for u, kept in sorted(state.held.items()) if 0 <= round - kept.stamp <= scene.inputs.numbers["tau_max"]
-    ]
+    most = scene.inputs.numbers["tau_max"]
+    fitting = [user for user, kept in sorted(state.held.items()) if 0 <= round - kept.stamp <= most]
     users = [*fitting, *(user for user in scene.inputs.users if user not in fitting)][:K]
     entries = [(user, state.held[user].stamp if user in fitting else round, 1) for user in sorted(users)]
     why = f"the buffer is of round {round}, and the user has the stamp {state.stamp}"
@@ -367,11 +330,9 @@ def _late_buffer(draw: Any, scene: Played) -> Fault:
 def _answered_round(draw: Any, scene: Played) -> Fault:
     """A buffer of an answered round, or of an earlier one, is refused."""
     at, message, entries = _buffer(draw, scene)
-    moments = [
-        moment for moment in range(at + 1, len(scene.events()) + 1) if (scene.bases[moment].stamp or 0) <= message.round
-    ]
-    moment = draw(among(moments))
-    return Fault(moment, _shown(scene, message.round, entries), REPLAY, f"round {message.round} was answered")
+    moments = [m for m in range(at + 1, len(scene.events()) + 1) if (scene.bases[m].stamp or 0) <= message.round]
+    step, why = _shown(scene, message.round, entries), f"round {message.round} was answered"
+    return Fault(draw(among(moments)), step, REPLAY, why)
 
 
 @_user.refuses("second-answer", "BSA-28", "BSA-25")
@@ -386,7 +347,23 @@ def _second_answer(draw: Any, scene: Played) -> Fault:
     return Fault(draw(among(moments)), step, codes, "an update was answered for before")
 
 
-# ------------------------------------------------------------------------------------------- the server: requests
+def _room(scene: Played, state: Any) -> bool:
+    """Return whether the server would take another update."""
+    return not state.entries and len(state.buffer) < scene.inputs.numbers["K"]
+
+
+def _recorded(state: Any, holds: Callable[[Any], bool]) -> list[int]:
+    """Return the users whose record at the server satisfies `holds`."""
+    return [user for user, record in sorted(state.records.items()) if holds(record)]
+
+
+def _user_at(
+    draw: Any, scene: Played, users: Callable[[Any], Sequence[int]], room: bool | None = None
+) -> tuple[int, Any, int]:
+    """Draw a moment with some `users`, and with or without `room`. Return its step's number, the state, and a user."""
+    moments = _moments(scene, lambda state: room in (None, _room(scene, state)) and bool(users(state)))
+    at = any_of(draw, moments)
+    return at, scene.bases[at], draw(among(users(scene.bases[at])))
 
 
 def _asks(scene: Played, user: int, round: int) -> Call:
@@ -396,11 +373,7 @@ def _asks(scene: Played, user: int, round: int) -> Call:
 @_server.refuses("asks-again", "BSA-12", "ADP-21")
 def _asks_again(draw: Any, scene: Played) -> Fault:
     """A user that already has the stamp of the round is given none, and is blamed."""
-    at = any_of(draw, _moments(scene, lambda state: any(_has_stamp(state, user) for user in scene.inputs.users)))
-    state = scene.bases[at]
-    user = draw(
-        st.sampled_from([user for user, record in sorted(state.records.items()) if record.stamp == state.round])
-    )
+    at, state, user = _user_at(draw, scene, lambda state: _recorded(state, lambda record: record.stamp == state.round))
     why = f"user {user} has the stamp {state.round} already"
     return Fault(at, _asks(scene, user, state.round), LATE, why, frozenset({user}))
 
@@ -427,20 +400,10 @@ def _later_round(draw: Any, scene: Played) -> Fault:
     """A user that claims to know a later round is given no stamp, and is blamed."""
     at = draw(st.integers(0, len(scene.events())))
     state = scene.bases[at]
-    user, later = (
-        any_of(draw, [user for user in scene.inputs.users if _eligible(state, user)]),
-        state.round + draw(among((1, 2))),
-    )
+    served = [user for user in scene.inputs.users if user not in state.buffer and not _has_stamp(state, user)]
+    user, later = any_of(draw, served), state.round + draw(among((1, 2)))
     why = f"user {user} knows of round {later}, and the server is in {state.round}"
     return Fault(at, _asks(scene, user, later), LATE, why, frozenset({user}))
-
-
-def _eligible(state: Any, user: int) -> bool:
-    """Return whether the server would give a user a stamp."""
-    return user not in state.buffer and not _has_stamp(state, user)
-
-
-# --------------------------------------------------------------------------------------------- the server: shares
 
 
 def _batch(scene: Played, user: int, stamp: int) -> list[StampedShare]:
@@ -448,46 +411,36 @@ def _batch(scene: Played, user: int, stamp: int) -> list[StampedShare]:
     return [StampedShare(scene.inputs.session, stamp, user, other, b"\1") for other in others]
 
 
-def _unrelayed(state: Any) -> list[int]:
-    return [user for user, record in sorted(state.records.items()) if not record.relayed]
-
-
 @_server.refuses("incomplete", "BSA-13", "ADP-21")
 def _incomplete(draw: Any, scene: Played) -> Fault:
     """Shares are not relayed unless there is one for each other user. Their sender is blamed."""
-    found = [at for at, event in enumerate(scene.events()) if event.step.phase == "share"]
-    at = draw(among(found))
+    at = int(draw(among([at for at, (phase, _) in enumerate(scene.inboxes) if phase == "share"])))
     inbox = scene.inbox(at)
-    place = draw(st.integers(0, len(inbox) - 1))
-    less = Call.of("share", [*inbox[:place], *inbox[place + 1 :]])
-    user = inbox[place].sender
-    return Fault(at, less, reject.NOT_ASCENDING, f"a share of user {user} is missing", frozenset({user}))
+    place, message = placed(draw, inbox)
+    why = f"a share of user {message.sender} is missing"
+    return Fault(at, without(scene.calls()[at], place), reject.NOT_ASCENDING, why, frozenset({message.sender}))
 
 
 @_server.refuses("batch-of-another-stamp", "BSA-13", "ADP-21")
 def _other_batch(draw: Any, scene: Played) -> Fault:
     """Shares are not relayed if one or all of them have another stamp than the newest that the sender was given."""
-    found = [at for at, event in enumerate(scene.events()) if event.step.phase == "share"]
-    at = draw(among(found))
+    at = int(draw(among([at for at, (phase, _) in enumerate(scene.inboxes) if phase == "share"])))
     inbox = scene.inbox(at)
-    chosen = inbox[draw(st.integers(0, len(inbox) - 1))]
+    chosen = one_of(draw, inbox)
     wrong = draw(among([stamp for stamp in (chosen.round - 1, chosen.round + 1) if 0 <= stamp < 2**32]))
     whole = draw(st.booleans())
-    moved = [
+    inbox = [
         replace(message, round=wrong) if message is chosen or (whole and message.sender == chosen.sender) else message
         for message in inbox
     ]
     why = f"shares of user {chosen.sender} have the stamp {wrong}, and {chosen.round} is its newest"
-    return Fault(at, Call.of("share", moved), reject.NOT_ASCENDING, why, frozenset({chosen.sender}))
+    return Fault(at, Call.of("share", inbox), reject.NOT_ASCENDING, why, frozenset({chosen.sender}))
 
 
 @_server.refuses("unasked-shares", "BSA-13", "ADP-21")
 def _unasked(draw: Any, scene: Played) -> Fault:
     """Shares of a user that was given no stamp are not relayed."""
-    moments = _moments(scene, lambda state: len(state.records) < scene.size)
-    at = draw(among(moments))
-    state = scene.bases[at]
-    user = draw(among([user for user in scene.inputs.users if user not in state.records]))
+    at, state, user = _user_at(draw, scene, lambda state: [u for u in scene.inputs.users if u not in state.records])
     step = Call.of("share", _batch(scene, user, state.round))
     return Fault(at, step, reject.NOT_ASCENDING | LATE, f"user {user} has no stamp", frozenset({user}))
 
@@ -495,15 +448,9 @@ def _unasked(draw: Any, scene: Played) -> Fault:
 @_server.refuses("relayed-again", "BSA-13", "ADP-21")
 def _relayed_again(draw: Any, scene: Played) -> Fault:
     """Shares that were already relayed are not relayed again."""
-    moments = _moments(scene, lambda state: any(record.relayed for record in state.records.values()))
-    at = draw(among(moments))
-    records = scene.bases[at].records
-    user = draw(among([user for user, record in sorted(records.items()) if record.relayed]))
-    step = Call.of("share", _batch(scene, user, records[user].stamp))
+    at, state, user = _user_at(draw, scene, lambda state: _recorded(state, lambda record: record.relayed))
+    step = Call.of("share", _batch(scene, user, state.records[user].stamp))
     return Fault(at, step, REPLAY, f"the shares of user {user} were relayed", frozenset({user}))
-
-
-# -------------------------------------------------------------------------------------------- the server: updates
 
 
 def _uploads(scene: Played, user: int, stamp: int) -> Call:
@@ -511,26 +458,17 @@ def _uploads(scene: Played, user: int, stamp: int) -> Call:
     return Call.of("upload", (StampedUpdate(scene.inputs.session, stamp, user, SERVER, masked),))
 
 
-def _room(scene: Played, state: Any) -> bool:
-    return not state.entries and len(state.buffer) < scene.inputs.numbers["K"]
-
-
 def _waiting(scene: Played, state: Any, *, fresh: bool) -> list[int]:
     """Return the users whose shares were relayed and whose update is missing: acceptable if `fresh`, else too old."""
     most = scene.inputs.numbers["tau_max"]
-    return [
-        user
-        for user, record in sorted(state.records.items())
-        if record.relayed and not record.taken and (state.round - record.stamp <= most) == fresh
-    ]
+    known = _recorded(state, lambda record: record.relayed and not record.taken)
+    return [user for user in known if (state.round - state.records[user].stamp <= most) == fresh]
 
 
 @_server.refuses("not-relayed", "BSA-14", "ADP-21")
 def _not_relayed(draw: Any, scene: Played) -> Fault:
     """A masked update is refused before the shares of its mask were relayed, and its sender is blamed."""
-    at = any_of(draw, _moments(scene, lambda state: _room(scene, state) and bool(_unrelayed(state))))
-    state = scene.bases[at]
-    user = draw(among(_unrelayed(state)))
+    at, state, user = _user_at(draw, scene, lambda s: _recorded(s, lambda record: not record.relayed), room=True)
     step = _uploads(scene, user, state.records[user].stamp)
     return Fault(at, step, LATE, f"the shares of user {user} were not relayed", frozenset({user}))
 
@@ -538,10 +476,7 @@ def _not_relayed(draw: Any, scene: Played) -> Fault:
 @_server.refuses("another-stamp", "BSA-14", "ADP-21")
 def _another_stamp(draw: Any, scene: Played) -> Fault:
     """A masked update is refused if its stamp is not its sender's newest: an older, a later, or an arbitrary one."""
-    moments = _moments(scene, lambda state: _room(scene, state))
-    at = draw(among(moments))
-    state = scene.bases[at]
-    user = draw(among(scene.inputs.users))
+    at, state, user = _user_at(draw, scene, lambda state: scene.inputs.users, room=True)
     record = state.records.get(user)
     stamps = [state.round] if record is None else [record.stamp - 1, record.stamp + 1, record.stamp - 2]
     wrong = draw(among([stamp for stamp in stamps if 0 <= stamp < 2**32]))
@@ -553,12 +488,7 @@ def _another_stamp(draw: Any, scene: Played) -> Fault:
 @_server.refuses("second-update", "BSA-15", "ADP-21")
 def _second_update(draw: Any, scene: Played) -> Fault:
     """A second masked update under the same stamp is refused, both in the same buffer and after its recovery."""
-    at = any_of(
-        draw,
-        _moments(scene, lambda state: _room(scene, state) and any(record.taken for record in state.records.values())),
-    )
-    state = scene.bases[at]
-    user = draw(among([user for user, record in sorted(state.records.items()) if record.taken]))
+    at, state, user = _user_at(draw, scene, lambda s: _recorded(s, lambda record: record.taken), room=True)
     old = state.round - state.records[user].stamp > scene.inputs.numbers["tau_max"]
     why = f"an update of user {user} under this stamp was taken"
     step = _uploads(scene, user, state.records[user].stamp)
@@ -568,9 +498,7 @@ def _second_update(draw: Any, scene: Played) -> Fault:
 @_server.refuses("stale-update", "BSA-16", "ADP-21", session=basecagg_sessions.late)
 def _stale_update(draw: Any, scene: Played) -> Fault:
     """A masked update older than tau_max is refused, and its sender is named."""
-    at = any_of(draw, _moments(scene, lambda state: _room(scene, state) and bool(_waiting(scene, state, fresh=False))))
-    state = scene.bases[at]
-    user = draw(among(_waiting(scene, state, fresh=False)))
+    at, state, user = _user_at(draw, scene, lambda state: _waiting(scene, state, fresh=False), room=True)
     tau = state.round - state.records[user].stamp
     why = f"the update of user {user} is {tau} rounds old, and tau_max is {scene.inputs.numbers['tau_max']}"
     return Fault(at, _uploads(scene, user, state.records[user].stamp), LATE, why, frozenset({user}))
@@ -579,11 +507,7 @@ def _stale_update(draw: Any, scene: Played) -> Fault:
 @_server.refuses("full-buffer", "BSA-17", session=basecagg_sessions.crowded)
 def _full(draw: Any, scene: Played) -> Fault:
     """A masked update is refused while the buffer is full or is being recovered."""
-    at = any_of(
-        draw, _moments(scene, lambda state: not _room(scene, state) and bool(_waiting(scene, state, fresh=True)))
-    )
-    state = scene.bases[at]
-    user = draw(among(_waiting(scene, state, fresh=True)))
+    at, state, user = _user_at(draw, scene, lambda state: _waiting(scene, state, fresh=True), room=False)
     why = "the server recovers its buffer" if state.entries else "the buffer is full"
     return Fault(at, _uploads(scene, user, state.records[user].stamp), LATE, why)
 
@@ -592,12 +516,8 @@ def _full(draw: Any, scene: Played) -> Fault:
 def _too_many(draw: Any, scene: Played) -> Fault:
     """If more masked updates arrive together than the buffer has room for, all of them are refused."""
     K = scene.inputs.numbers["K"]
-    at = any_of(
-        draw,
-        _moments(
-            scene, lambda state: _room(scene, state) and len(state.buffer) + len(_waiting(scene, state, fresh=True)) > K
-        ),
-    )
+    moments = _moments(scene, lambda s: _room(scene, s) and len(s.buffer) + len(_waiting(scene, s, fresh=True)) > K)
+    at = any_of(draw, moments)
     state = scene.bases[at]
     users = _waiting(scene, state, fresh=True)[: K - len(state.buffer) + 1]
     inbox = [data for user in users for data in _uploads(scene, user, state.records[user].stamp).inbox]
@@ -611,11 +531,8 @@ def _server_vector(draw: Any, scene: Played) -> Fault:
     name, q = ("masked" if isinstance(message, StampedUpdate) else "share"), int(scene.inputs.numbers["q"])
     vector = getattr(message, name)
     wrong = (too_large(draw, vector, q), vector[:-1], np.append(vector, vector[:1]))
-    data = encode(replace(message, **{name: one_of(draw, wrong)}))
-    return Fault(at, exchanged(scene.calls()[at], place, data), reject.BAD_VECTOR, f"{name} is no vector of the text")
-
-
-# ------------------------------------------------------------------------------------ the server: buffers, answers
+    step = moved(scene.calls()[at], place, replace(message, **{name: one_of(draw, wrong)}))
+    return Fault(at, step, reject.BAD_VECTOR, f"{name} is no vector of the text")
 
 
 @_server.refuses("close-early", "BSA-20")
@@ -641,9 +558,9 @@ def _bad_share(draw: Any, scene: Played) -> Fault:
     """More than U answers that do not lie on one codeword are refused, and all who answered are blamed."""
     at = draw(among(buffers(scene)))
     inbox = scene.inbox(at)
-    place = draw(st.integers(0, len(inbox) - 1))
-    wrong = exchanged_element(draw, inbox[place].share, int(scene.inputs.numbers["q"]))
-    step = exchanged(scene.calls()[at], place, encode(replace(inbox[place], share=wrong)))
+    place, message = placed(draw, inbox)
+    wrong = exchanged_element(draw, message.share, int(scene.inputs.numbers["q"]))
+    step = moved(scene.calls()[at], place, replace(message, share=wrong))
     return Fault(at, step, reject.BAD_SHARE, "an answer was altered", frozenset(message.sender for message in inbox))
 
 
@@ -653,48 +570,16 @@ def _other_answer(draw: Any, scene: Played) -> Fault:
     at = draw(among(buffers(scene)))
     inbox = scene.inbox(at)
     if draw(st.booleans()):
-        place = draw(st.integers(0, len(inbox) - 1))
-        moved = replace(inbox[place], round=inbox[place].round ^ 1)
-        return Fault(
-            at, exchanged(scene.calls()[at], place, encode(moved)), reject.ELSEWHERE, "an answer is for another round"
-        )
+        place, message = placed(draw, inbox)
+        step = moved(scene.calls()[at], place, replace(message, round=message.round ^ 1))
+        return Fault(at, step, reject.ELSEWHERE, "an answer is for another round")
     moments = _moments(scene, lambda state: not state.entries)
     codes = reject.AGAIN | reject.OUT_OF_TURN | (reject.NOT_ALLOWED if "W" in scene.inputs.numbers else frozenset())
     return Fault(draw(among(moments)), Call.of("recover", inbox), codes, "no buffer was announced")
 
 
-# ------------------------------------------------------------------------------------------------- whole requests
-
-
-def _requests(party: str) -> None:
-    @check(f"{party}/parameters", "BSA-01", "BSA-02", applies=explicit(party), examples=40)
-    def parameters(draw: Any, caller: Caller) -> None:
-        """Parameters that the text forbids are refused."""
-        params, rand = begun(draw, party)
-        wrong = basecagg_sessions.wrong_numbers(params)
-        for name in some(draw, wrong):
-            caller.refused(
-                party, {**params, **wrong[name]}, reject.BAD_PARAM, f"the parameters break a rule ({name})", rand
-            )
-
-    @check(f"{party}/request", "ERR-02", applies=explicit(party), examples=12)
-    def request(draw: Any, caller: Caller) -> None:
-        """A session of the wrong length, a round outside its range, or a user outside the roster is refused."""
-        params, rand = begun(draw, party)
-        changes: list[dict[str, Any]] = [
-            {"session": params["session"][2:]},
-            {"session": params["session"] + "00"},
-            {"round": str(2**32)},
-            {"round": "-1"},
-        ]
-        changes += [{"user": params["N"]}, {"user": -1}] if "user" in params else []
-        changed = one_of(draw, changes)
-        codes = reject.KEY_LENGTH if "session" in changed else reject.OUT_OF_RANGE
-        caller.refused(party, {**params, **changed}, codes, f"the request has {changed}", rand)
-
-
 for _name in SCENES:
-    _requests(_name)
+    playing.wrong_openings(_name, ("BSA-01", "BSA-02"), explicit(_name), begun, basecagg_sessions.wrong_numbers)
 
 
 @check(f"{USER}/updates", "BSA-05", "RND-04", applies=explicit(USER), examples=20)
@@ -786,12 +671,7 @@ playing.right_steps(_user, (50, 30, 16), "BSA-04", "BSA-08", "BSA-10", "BSA-27")
 playing.right_steps(_server, (50, 30, 16), "BSA-11", "BSA-13", "BSA-18", "BSA-19", "BSA-29", "BSA-34")
 
 
-# --------------------------------------------------------------------------------------------------- mixed sessions
-
-
 def _mixed(protocol: str, *clauses: str) -> None:
-    active = protocol != "basecagg"
-
     @check(
         f"{NEW}/{protocol}-mixed",
         *clauses,
@@ -802,15 +682,11 @@ def _mixed(protocol: str, *clauses: str) -> None:
     )
     def mixed_session(draw: Any, caller: Caller) -> None:
         """In a session with late updates whose other parties are the reference's, each step is the right one."""
-        played = basecagg_sessions.played(draw, active=active)
-        roles = playing.parties(caller.caps, protocol)
-        users = strategies.subset(draw, played.inputs.users, 1, 3) if Role.USER in roles else []
-        server = [SERVER] if Role.SERVER in roles and (not users or draw(st.booleans())) else []
+        played = basecagg_sessions.played(draw, active=protocol != "basecagg")
+        chosen = playing.drawn_parties(draw, played.inputs.users, playing.parties(caller.caps, protocol))
         dealt_out = basecagg_sessions.trimmed(draw, played)
-        try:
-            Stage.played(dealt_out, dict.fromkeys([*server, *users], playing.player(caller)), played.turns)
-        except Difference as difference:
-            raise playing.failed(difference) from None
+        with playing.as_failure():
+            Stage.played(dealt_out, dict.fromkeys(chosen, playing.player(caller)), played.turns)
 
 
 _mixed("basecagg", *(f"BSA-{number:02}" for number in (4, 11, 13, 18, 19, 23, 27, 29, 34)))

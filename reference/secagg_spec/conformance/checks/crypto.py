@@ -12,8 +12,8 @@ from secagg_spec.conformance.cases import lightsecagg_parties, strategies
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.cases.valid import VALID, channel, key
 from secagg_spec.conformance.checks import pairs, reject
-from secagg_spec.conformance.checks.base import Caller, check, fail, same
-from secagg_spec.conformance.checks.streams import standard, stream
+from secagg_spec.conformance.checks.base import Caller, Change, Params, check, equal, fail, refuses, same
+from secagg_spec.conformance.checks.streams import flipped, standard, stream
 from secagg_spec.conformance.sdk.secagg_adapter import element_bytes
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto import keys, prg, sealing
@@ -57,9 +57,6 @@ def _wrong_length(draw: Any, data: str) -> str:
     return one_of(draw, (data[:-2], data + "00", "", data[:32], data + data))
 
 
-# ------------------------------------------------------------------------------------------------- the generator
-
-
 @check("prg.expand/exact", "PRG-01", "RND-02", applies=standard)
 def expand(draw: Any, call: Caller) -> None:
     """The elements of a key are the little-endian words of its key stream, without the rejected words."""
@@ -78,9 +75,7 @@ def any_stream(draw: Any, call: Caller) -> None:
 
 
 def _has_default(caps: Capabilities) -> bool:
-    return (
-        caps.offers(_EXPAND) and standard(caps) and _PRIME in strategies.moduli(caps.range(_EXPAND, "q"), prime=False)
-    )
+    return standard(caps) and _PRIME in strategies.moduli(caps.range(_EXPAND, "q"), prime=False)
 
 
 @check("prg.expand/rejection", "PRG-01", "RND-02", applies=_has_default, examples=1)
@@ -102,9 +97,7 @@ def searched_key(word: int) -> bytes:
 def _edges(caps: Capabilities) -> list[tuple[int, int]]:
     """Return each declared modulus with a searched word at its limit, as pairs."""
     allowed = caps.range(_EXPAND, "q")
-    known = {q for word in SEARCHED for q in (word, 2**31 - 1, 2**32 - 1, 3)} | set(
-        strategies.moduli(allowed, prime=False)
-    )
+    known = {*SEARCHED, 2**31 - 1, 2**32 - 1, 3, *strategies.moduli(allowed, prime=False)}
     words = [(q, word) for q in sorted(known) if q in allowed for word in (limit(q), limit(q) - 1)]
     return [(q, word) for q, word in words if word in SEARCHED]
 
@@ -122,18 +115,15 @@ def _expanded(call: Caller, params: dict[str, Any]) -> None:
     same(_EXPAND, call.vector(_EXPAND, params, "value", params["n"]), want)
 
 
-def _wasteful(draw: Any, caps: Capabilities) -> int:
-    """Draw a modulus, mostly one of the two that reject the most words."""
-    allowed = strategies.moduli(caps.range(_EXPAND, "q"), prime=False)
-    by_rejections = sorted(allowed, key=lambda q: 2**32 // q * q)
-    return int(draw(among(by_rejections[:2]) | st.sampled_from(allowed)))
-
-
 @check("prg.expand/prefix", "PRG-03", examples=40, wide=True)
 def prefix(draw: Any, call: Caller) -> None:
     """A shorter output is a prefix of a longer output of the same key."""
-    params = {**VALID[_EXPAND](draw, call.caps).params, "q": _wasteful(draw, call.caps)}
-    n = params["n"]
+    params, allowed = (
+        VALID[_EXPAND](draw, call.caps).params,
+        strategies.moduli(call.caps.range(_EXPAND, "q"), prime=False),
+    )
+    wasteful = sorted(allowed, key=limit)[:2]
+    n, params["q"] = params["n"], int(draw(among(wasteful) | st.sampled_from(allowed)))
     shorter = granted(call.caps, draw(st.integers(0, n)))
     long = call.vector(_EXPAND, params, "value", n)
     short = call.vector(_EXPAND, {**params, "n": shorter}, "value", shorter)
@@ -141,12 +131,11 @@ def prefix(draw: Any, call: Caller) -> None:
     same(f"{shorter} of {n} elements", short, long[:shorter])
 
 
-@check("prg.expand/key-length", "PRG-02", applies=standard, examples=15)
-def expand_length(draw: Any, call: Caller) -> None:
+@refuses(_EXPAND, "key-length", "PRG-02", applies=standard)
+def expand_length(draw: Any, params: Params) -> Change:
     """A key that is not 32 bytes long is refused."""
-    params = VALID[_EXPAND](draw, call.caps).params
     text = _wrong_length(draw, params["key"])
-    call.refused(_EXPAND, {**params, "key": text}, reject.KEY_LENGTH, f"the key has {len(text) // 2} bytes")
+    return {"key": text}, reject.KEY_LENGTH, f"the key has {len(text) // 2} bytes"
 
 
 LONG = 2**18 + 40
@@ -168,9 +157,6 @@ def expand_long(draw: Any, call: Caller) -> None:
         fail(f"of {n // size} pieces of {size} elements modulo {q}, {n // size - len(pieces)} come again")
 
 
-# ---------------------------------------------------------------------------------------------------------- keys
-
-
 @check("key.agree/exact", "KEY-02", "KEY-10", examples=40)
 def agree(draw: Any, call: Caller) -> None:
     """Both sides of two key pairs compute the same X25519 shared secret."""
@@ -179,8 +165,7 @@ def agree(draw: Any, call: Caller) -> None:
     want = keys.agree(privates[0], publics[1]).hex()
     for own, other in ((0, 1), (1, 0)):
         got = call.result("key.agree", {"private": privates[own].hex(), "public": publics[other].hex()}).get("secret")
-        if got != want:
-            fail(f"the secret is {got}, must be {want}", want)
+        equal("the secret is", got, want)
 
 
 @check("key.agree/low-order", "KEY-01", examples=30)
@@ -190,13 +175,12 @@ def agree_weak(draw: Any, call: Caller) -> None:
     call.refused("key.agree", {"private": key(draw).hex(), "public": public}, reject.WEAK_KEY, "the secret is all zero")
 
 
-@check("key.agree/lengths", "KEY-03", examples=15)
-def agree_lengths(draw: Any, call: Caller) -> None:
+@refuses("key.agree", "lengths", "KEY-03")
+def agree_lengths(draw: Any, params: Params) -> Change:
     """Keys that are not 32 bytes long are refused."""
-    params = VALID["key.agree"](draw, call.caps).params
     name = draw(among(("private", "public")))
     text = _wrong_length(draw, params[name])
-    call.refused("key.agree", {**params, name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
+    return {name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes"
 
 
 @check("key.derive/exact", "KEY-02")
@@ -206,8 +190,7 @@ def derive(draw: Any, call: Caller) -> None:
     binding, derived = _derived(params)
     result = call.result("key.derive", params)
     for name, want in (("binding", binding.hex()), ("key", derived.hex())):
-        if result.get(name) != want:
-            fail(f"the {name} is {result.get(name)}, must be {want}", want)
+        equal(f"the {name} is", result.get(name), want)
 
 
 def _derived(params: dict[str, Any]) -> tuple[bytes, bytes]:
@@ -219,16 +202,12 @@ def _derived(params: dict[str, Any]) -> tuple[bytes, bytes]:
     return binding, keys.derive(bytes.fromhex(params["secret"]), session, binding)
 
 
-@check("key.derive/lengths", "KEY-03", examples=15)
-def derive_lengths(draw: Any, call: Caller) -> None:
+@refuses("key.derive", "lengths", "KEY-03")
+def derive_lengths(draw: Any, params: Params) -> Change:
     """Secrets, sessions and keys of the wrong length are refused."""
-    params = VALID["key.derive"](draw, call.caps).params
     name = draw(among(("sender_key", "receiver_key", "session", "secret")))
     text = params[name] + "00" if name in ("session", "secret") else _wrong_length(draw, params[name])
-    call.refused("key.derive", {**params, name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
-
-
-# ------------------------------------------------------------------------------------------------------- sealing
+    return {name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes"
 
 
 @check("seal.close/exact", "SEA-01", "SEA-08", "KEY-02", "KEY-07", "LSA-18")
@@ -239,8 +218,7 @@ def close(draw: Any, call: Caller) -> None:
     plaintexts = [(receiver, bytes.fromhex(text)) for receiver, text in params["plaintexts"]]
     want = [own.close(params["sender"], receiver, plaintext).hex() for receiver, plaintext in plaintexts]
     got = call.result(_CLOSE, params).get("payloads")
-    if got != want:
-        fail(f"the payloads are {got}, must be {want}", want)
+    equal("the payloads are", got, want)
 
 
 def _ends(params: dict[str, Any], sender: int, own: int) -> tuple[dict[str, Any], SealedChannel]:
@@ -278,22 +256,20 @@ def open_long(draw: Any, call: Caller) -> None:
             fail(f"the payload of a plaintext of {size} bytes does not open to it")
 
 
-@check("seal.close/twice", "SEA-03", examples=20)
-def close_twice(draw: Any, call: Caller) -> None:
+@refuses(_CLOSE, "twice", "SEA-03", examples=20)
+def close_twice(draw: Any, params: Params) -> Change:
     """A channel refuses to seal a second payload for the same receiver."""
-    params = VALID[_CLOSE](draw, call.caps).params
     receiver, plaintext = draw(among(params["plaintexts"]))
     plaintexts = [*params["plaintexts"], [receiver, plaintext + "00"]]
-    call.refused(_CLOSE, {**params, "plaintexts": plaintexts}, reject.AGAIN, f"user {receiver} gets a second payload")
+    return {"plaintexts": plaintexts}, reject.AGAIN, f"user {receiver} gets a second payload"
 
 
-@check("seal.close/low-order", "KEY-01", examples=20)
-def close_weak(draw: Any, call: Caller) -> None:
+@refuses(_CLOSE, "low-order", "KEY-01", examples=20)
+def close_weak(draw: Any, params: Params) -> Change:
     """Sealing for a user is refused when its public key gives an all-zero secret."""
-    params = VALID[_CLOSE](draw, call.caps).params
     receiver = params["plaintexts"][-1][0]
     roster = _with_key(params["roster"], receiver, low_order(draw).hex())
-    call.refused(_CLOSE, {**params, "roster": roster}, reject.WEAK_KEY, f"the secret with user {receiver} is all zero")
+    return {"roster": roster}, reject.WEAK_KEY, f"the secret with user {receiver} is all zero"
 
 
 @check("seal.open/exact", "SEA-01", "KEY-02", "LSA-18")
@@ -303,16 +279,14 @@ def open_payload(draw: Any, call: Caller) -> None:
     own = channel(params, bytes.fromhex(params["private"]))
     want = own.open(params["sender"], params["receiver"], bytes.fromhex(params["payload"])).hex()
     got = call.result(_OPEN, params).get("plaintext")
-    if got != want:
-        fail(f"the plaintext is {got}, must be {want}", want)
+    equal("the plaintext is", got, want)
 
 
-@check("seal.open/altered", "SEA-02", examples=50)
-def open_altered(draw: Any, call: Caller) -> None:
+@refuses(_OPEN, "altered", "SEA-02", examples=50)
+def open_altered(draw: Any, params: Params) -> Change:
     """A payload that was altered, cut or extended does not open."""
-    params = VALID[_OPEN](draw, call.caps).params
     payload = altered(draw, bytes.fromhex(params["payload"]))
-    call.refused(_OPEN, {**params, "payload": payload.hex()}, reject.BAD_CIPHERTEXT, "the payload was altered")
+    return {"payload": payload.hex()}, reject.BAD_CIPHERTEXT, "the payload was altered"
 
 
 def wrong_keys(draw: Any, right: list[str]) -> tuple[list[str], frozenset[str], str]:
@@ -331,17 +305,15 @@ def altered(draw: Any, payload: bytes) -> bytes:
     """Draw a payload that has one bit flipped, is cut, or is extended."""
     how = draw(among(("bit", "cut", "tag", "longer")))
     if how == "bit":
-        at, bit = draw(st.integers(0, len(payload) - 1)), draw(st.integers(0, 7))
-        return payload[:at] + bytes([payload[at] ^ 1 << bit]) + payload[at + 1 :]
+        return flipped(draw, payload)
     if how == "longer":
         return payload + bytes(draw(st.integers(1, 17)))
     return payload[: draw(st.integers(0, len(payload) - 1)) if how == "cut" else -1]
 
 
-@check("seal.open/another-nonce", "SEA-09", examples=20)
-def open_nonce(draw: Any, call: Caller) -> None:
+@refuses(_OPEN, "another-nonce", "SEA-09", examples=20)
+def open_nonce(draw: Any, params: Params) -> Change:
     """A payload does not open if it was sealed under a nonce other than the one that its plaintext gives."""
-    params = VALID[_OPEN](draw, call.caps).params
     own = channel(params, bytes.fromhex(params["private"]))
     way = own._lane(params["sender"], params["receiver"])
     cipher, associated = way._cipher(_secret(params))
@@ -349,8 +321,7 @@ def open_nonce(draw: Any, call: Caller) -> None:
     other = way._nonce(_secret(params), associated, b"a shard")
     nonce = draw(among((bytes(12), other, right[:-1] + bytes([right[-1] ^ 1]))))
     payload = nonce + cipher.encrypt(nonce, plaintext, associated)
-    why = "its nonce is not the one of its plaintext"
-    call.refused(_OPEN, {**params, "payload": payload.hex()}, reject.BAD_CIPHERTEXT, why)
+    return {"payload": payload.hex()}, reject.BAD_CIPHERTEXT, "its nonce is not the one of its plaintext"
 
 
 _KINDS = ("session", "round", "type", "receiver", "roster", "reversed", "sender")
@@ -365,29 +336,21 @@ def open_elsewhere(draw: Any, call: Caller) -> None:
     number, step = draw(among(("q", "N", "D", "U", "T", "d"))), draw(among((1, -1)))
     protocol, prime = draw(among(_PROTOCOLS)), draw(among(strategies.PRIMES))
     changed = prime if number == "q" else params[number] + (step if params[number] else 1)
-    context = replace(channel(params, bytes(32)).context, protocol=protocol)
-    payloads = {
-        kind: _sealed_otherwise(params, kind),
-        f"protocol ({protocol})": _seal(context, params, params["sender"], params["receiver"]),
-    }
+    right, ends = channel(params, bytes(32)).context, (params["sender"], params["receiver"])
+    other = _seal(replace(right, protocol=protocol), params, *ends)
+    payloads = {kind: _sealed_otherwise(params, kind), f"protocol ({protocol})": other}
     if changed != params[number]:
-        payloads[f"{number} ({changed})"] = _sealed_for(params, {number: changed})
+        numbers = {name: params[name] for name in ("q", "N", "D", "U", "T", "d")} | {number: changed}
+        context = replace(right, parameters=keys.hash_parameters(numbers))
+        payloads[f"{number} ({changed})"] = _seal(context, params, *ends)
     for name, payload in payloads.items():
-        call.refused(
-            _OPEN, {**params, "payload": payload.hex()}, reject.BAD_CIPHERTEXT, f"it was sealed for another {name}"
-        )
+        why = f"it was sealed for another {name}"
+        call.refused(_OPEN, {**params, "payload": payload.hex()}, reject.BAD_CIPHERTEXT, why)
 
 
 def _secret(params: dict[str, Any]) -> bytes:
     """Return the secret that both ends share. With it the receiver can seal payloads that nobody else could."""
     return keys.agree(bytes.fromhex(params["private"]), bytes.fromhex(params["roster"][params["sender"]]))
-
-
-def _sealed_for(params: dict[str, Any], changed: dict[str, int]) -> bytes:
-    """Return a payload sealed under changed parameters, whether or not the text allows them."""
-    numbers = {name: params[name] for name in ("q", "N", "D", "U", "T", "d")}
-    context = replace(channel(params, bytes(32)).context, parameters=keys.hash_parameters({**numbers, **changed}))
-    return _seal(context, params, params["sender"], params["receiver"])
 
 
 def _sealed_otherwise(params: dict[str, Any], name: str) -> bytes:
@@ -416,36 +379,33 @@ def _seal(
     return sealing.Lane(context, sender, receiver, *public).seal(secret or _secret(params), b"a share")
 
 
-@check("seal.open/low-order", "KEY-01", examples=20)
-def open_weak(draw: Any, call: Caller) -> None:
+@refuses(_OPEN, "low-order", "KEY-01", examples=20)
+def open_weak(draw: Any, params: Params) -> Change:
     """Opening is refused if the sender's public key gives an all-zero secret, even for a payload sealed under it."""
-    params = VALID[_OPEN](draw, call.caps).params
     sender, receiver = params["sender"], params["receiver"]
     roster = _with_key(params["roster"], sender, low_order(draw).hex())
     params = {**params, "roster": roster}
     if draw(st.booleans()):
         context = channel(params, bytes(32)).context
         params["payload"] = _seal(context, params, sender, receiver, bytes(32)).hex()
-    call.refused(_OPEN, params, reject.WEAK_KEY, f"the secret with user {sender} is all zero")
+    return params, reject.WEAK_KEY, f"the secret with user {sender} is all zero"
 
 
-@check("seal.open/users", "SEA-04", examples=15)
-def open_users(draw: Any, call: Caller) -> None:
+@refuses(_OPEN, "users", "SEA-04")
+def open_users(draw: Any, params: Params) -> Change:
     """A payload from a user to itself is refused. A payload from or to a user outside the roster is refused."""
-    params = VALID[_OPEN](draw, call.caps).params
     name = draw(among(("sender", "receiver")))
     other = params["receiver" if name == "sender" else "sender"]
     user = draw(among((other, *_outsiders(params["N"]))))
     params = {**params, name: user}
     if user == other:
         params["payload"] = _seal(channel(params, bytes(32)).context, params, user, user).hex()
-    call.refused(_OPEN, params, reject.PEER, f"the sender is {params['sender']} and the receiver {params['receiver']}")
+    return params, reject.PEER, f"the sender is {params['sender']} and the receiver {params['receiver']}"
 
 
-@check("seal.close/users", "SEA-04", examples=15)
-def close_users(draw: Any, call: Caller) -> None:
+@refuses(_CLOSE, "users", "SEA-04")
+def close_users(draw: Any, params: Params) -> Change:
     """Sealing from a user to itself is refused, and so is sealing from or to a user outside the roster."""
-    params = VALID[_CLOSE](draw, call.caps).params
     N, sender = params["N"], params["sender"]
     receiver, text = params["plaintexts"][-1]
     changes: list[dict[str, Any]] = [
@@ -453,7 +413,7 @@ def close_users(draw: Any, call: Caller) -> None:
     ]
     changes += [{"sender": user} for user in (receiver, *_outsiders(N))]
     changed = draw(among(changes))
-    call.refused(_CLOSE, {**params, **changed}, reject.PEER, f"{changed} has not two different users of the roster")
+    return changed, reject.PEER, f"{changed} has not two different users of the roster"
 
 
 def _outsiders(N: int) -> tuple[int, ...]:
@@ -461,14 +421,13 @@ def _outsiders(N: int) -> tuple[int, ...]:
 
 
 def _fields_of_context(operation: str) -> None:
-    @check(f"{operation}/session-and-round", "KEY-02", examples=15)
-    def session_and_round(draw: Any, call: Caller) -> None:
+    @refuses(operation, "session-and-round", "KEY-02")
+    def session_and_round(draw: Any, params: Params) -> Change:
         """A session that is not 16 bytes long is refused. A round that does not fit its field is refused."""
-        params = VALID[operation](draw, call.caps).params
         session = params["session"]
         changes = [{"session": text} for text in (session[:-2], session + "00", "", session + session)]
         changed = draw(among([*changes, *({"round": str(n)} for n in (2**32, 2**32 + 1, 2**64, -1))]))
-        call.refused(operation, {**params, **changed}, reject.FIELD, f"{changed} does not fit its field")
+        return changed, reject.FIELD, f"{changed} does not fit its field"
 
 
 def _with_key(roster: list[str], user: int, text: str) -> list[str]:
@@ -476,20 +435,16 @@ def _with_key(roster: list[str], user: int, text: str) -> list[str]:
 
 
 def _rosters(operation: str) -> None:
-    @check(f"{operation}/equal-keys", "KEY-04", examples=15)
-    def equal_keys(draw: Any, call: Caller) -> None:
+    @refuses(operation, "equal-keys", "KEY-04")
+    def equal_keys(draw: Any, params: Params) -> Change:
         """A roster in which two users have the same public key is refused."""
-        params = VALID[operation](draw, call.caps).params
         one, other = strategies.subset(draw, range(params["N"]), 2, 2)
         roster = _with_key(params["roster"], one, params["roster"][other])
-        call.refused(
-            operation, {**params, "roster": roster}, reject.EQUAL_KEYS, f"users {one} and {other} have one key"
-        )
+        return {"roster": roster}, reject.EQUAL_KEYS, f"users {one} and {other} have one key"
 
-    @check(f"{operation}/key-lengths", "KEY-03", examples=20)
-    def key_lengths(draw: Any, call: Caller) -> None:
+    @refuses(operation, "key-lengths", "KEY-03", examples=20)
+    def key_lengths(draw: Any, params: Params) -> Change:
         """A key that is not 32 bytes long is refused. A roster that does not have N keys is refused."""
-        params = VALID[operation](draw, call.caps).params
         roster, private = list(params["roster"]), params["private"]
         changed = draw(among(("private", "public", "shorter", "longer")))
         if changed == "private":
@@ -500,7 +455,7 @@ def _rosters(operation: str) -> None:
         else:
             roster = roster[:-1] if changed == "shorter" else [*roster, "07" * 32]
         params = {**params, "private": private, "roster": roster}
-        call.refused(operation, params, reject.KEY_LENGTH, f"the length is wrong ({changed})")
+        return params, reject.KEY_LENGTH, f"the length is wrong ({changed})"
 
 
 def broken_parameters(operation: str) -> None:
@@ -521,9 +476,8 @@ def broken_parameters(operation: str) -> None:
         )
         changed = draw(among(options))
         rand = call.randomness(operation, valid.rand)
-        call.refused(
-            operation, {**params, **changed}, reject.BAD_PARAM, f"{changed} breaks a constraint of LSA-01", rand
-        )
+        why = f"{changed} breaks a constraint of LSA-01"
+        call.refused(operation, {**params, **changed}, reject.BAD_PARAM, why, rand)
 
 
 for _name in (_CLOSE, _OPEN):

@@ -191,9 +191,6 @@ def built(build: Build, draw: Any, session: Any) -> list[Fault]:
         return []
 
 
-# ---------------------------------------------------------------------------------------------------- derived faults
-
-
 @dataclass(frozen=True)
 class Derived:
     """A fault that follows from a table: its clauses, how it is drawn, and whether it follows from a party's rows."""
@@ -209,10 +206,7 @@ DERIVED: dict[str, Derived] = {}
 
 
 def _derived(
-    name: str,
-    *clauses: str,
-    follows: Callable[[Sequence[Step[Any]]], bool] = lambda rows: True,
-    weight: int = 1,
+    name: str, *clauses: str, follows: Callable[[Sequence[Step[Any]]], bool] = lambda rows: True, weight: int = 1
 ) -> Callable[[Build], Build]:
     def register(build: Build) -> Build:
         DERIVED[name] = Derived(clauses, build, follows, weight)
@@ -368,9 +362,8 @@ def _early(draw: Any, session: Session) -> Fault:
     """A step is refused if an earlier step was not taken."""
     calls = session.calls()
     at = draw(st.integers(1, len(calls) - 1))
-    return Fault(
-        draw(st.integers(0, at - 1)), calls[at], reject.OUT_OF_TURN, f"the step {calls[at].phase} comes too early"
-    )
+    why = f"the step {calls[at].phase} comes too early"
+    return Fault(draw(st.integers(0, at - 1)), calls[at], reject.OUT_OF_TURN, why)
 
 
 @_derived("step-again", "MSG-04")

@@ -128,9 +128,8 @@ def too_few_draws(draw: Any, call: Caller) -> None:
     """A request is refused unless it has as many draws as numbers."""
     chosen = quantised(draw, call.caps)
     wrong = chosen.draws[:-1] if draw(st.booleans()) else np.append(chosen.draws, 0.5)
-    _refused(
-        call, replace(chosen, draws=wrong), reject.LENGTH, f"{wrong.size} draws are given for {chosen.x.size} numbers"
-    )
+    why = f"{wrong.size} draws are given for {chosen.x.size} numbers"
+    _refused(call, replace(chosen, draws=wrong), reject.LENGTH, why)
 
 
 @check("quantize.levels/levels", "HSA-10", examples=25)

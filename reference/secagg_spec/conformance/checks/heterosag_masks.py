@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,6 @@ from secagg_spec.protocols.heterosag.plan import Cell, cells_of
 from secagg_spec.protocols.heterosag.round import pack_segments, unpack_segments
 
 _WRONG_ROUND = (str(2**32), "-1")
-
-
-# ------------------------------------------------------------------------------------------------------------- masking
 
 
 @check(f"{MASK}/exact", "HSA-14", "HSA-15", "HSA-12", "MSK-01", "MSK-02", applies=standard)
@@ -69,11 +67,8 @@ def bound(draw: Any, call: Caller) -> None:
     """The same keys give other masks under another session, round or parameters."""
     chosen = masked(draw)
     p, user = chosen.parameters, int(draw(st.integers(0, chosen.parameters.N - 1)))
-    others = {
-        name: other
-        for name, other in heterosag_sessions.others(p).items()
-        if (other.parts, other.N, other.d) == (p.parts, p.N, p.d)
-    }
+    shape = attrgetter("parts", "N", "d")
+    others = {name: other for name, other in heterosag_sessions.others(p).items() if shape(other) == shape(p)}
     name = draw(among(("session", "round", *sorted(others))))
     elsewhere: dict[str, dict[str, Any]] = {
         "session": {"session": bytes([chosen.session[0] ^ 1]) + chosen.session[1:]},
@@ -83,10 +78,8 @@ def bound(draw: Any, call: Caller) -> None:
     call.by_relation |= not standard(call.caps)
     arrived = [peer for peer in range(p.N) if peer != user]
     first, second = (segments_of(call, each, user, arrived) for each in (chosen, moved))
-    if (
-        sum(cell.length * (cell.ring.modulus - 1).bit_length() for cell in cells_of(p, user)) >= _SURE
-        and first == second
-    ):
+    bits = sum(cell.length * (cell.ring.modulus - 1).bit_length() for cell in cells_of(p, user))
+    if bits >= _SURE and first == second:
         fail(f"the masks are the same under another {name}")
 
 
@@ -138,10 +131,7 @@ def mask_request(draw: Any, call: Caller) -> None:
         "a long self seed": {"self_seed": key + "00"},
         **_wrong_keys(params),
     }
-    for name in some(draw, wrong):
-        call.refused(
-            MASK, {**params, **wrong[name]}, ELSEWHERE | reject.OUT_OF_RANGE | reject.KEY_LENGTH, f"there is {name}"
-        )
+    call.some_refused(draw, MASK, params, wrong, ELSEWHERE | reject.OUT_OF_RANGE | reject.KEY_LENGTH)
 
 
 def _wrong_keys(params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -174,9 +164,6 @@ def mask_construction(draw: Any, call: Caller) -> None:
     given = {"keys": [key] * wrong["N"], "secrets": [], "update": "00000000" * wrong["d"]}
     params = {**chosen.mask_params(0, []), **wrong, **given}
     call.refused(MASK, params, BAD_NUMBERS, f"there is no perfect matrix of {wrong['subgroups']} subgroups")
-
-
-# ----------------------------------------------------------------------------------------------------------- unmasking
 
 
 @check(f"{UNMASK}/exact", "HSA-19", "HSA-12", applies=standard, examples=60)
@@ -227,10 +214,8 @@ def impossible_sum(draw: Any, call: Caller) -> None:
     user = draw(among(sorted(cell.members - set(dropped))))
     at = draw(st.integers(0, cell.length - 1))
     present = len(cell.members) - 1
-    most, total = (
-        present * (cell.levels - 1),
-        sum(int(cell.of(chosen.updates[u])[at]) for u in cell.members - set(dropped)),
-    )
+    most = present * (cell.levels - 1)
+    total = sum(int(cell.of(chosen.updates[u])[at]) for u in cell.members - set(dropped))
     own = cells_of(p, user)
     numbers = unpack_segments(own, segments[user]).copy()
     wanted = draw(among((most + 1, cell.ring.modulus - 1)))
@@ -247,10 +232,7 @@ def unmask_request(draw: Any, call: Caller) -> None:
     survivors = [user for user in range(chosen.parameters.N) if user not in dropped]
     params = chosen.unmask_params(survivors, dropped, sent(chosen, survivors, dropped))
     wrong = {**_wrong_lists(params, dropped[0]), **_wrong_secrets(params, dropped[0]), **_wrong_keys(params)}
-    for name in some(draw, wrong):
-        call.refused(
-            UNMASK, {**params, **wrong[name]}, ELSEWHERE | reject.OUT_OF_RANGE | reject.KEY_LENGTH, f"there is {name}"
-        )
+    call.some_refused(draw, UNMASK, params, wrong, ELSEWHERE | reject.OUT_OF_RANGE | reject.KEY_LENGTH)
 
 
 def _wrong_lists(params: Mapping[str, Any], dropped: int) -> dict[str, dict[str, Any]]:
@@ -285,9 +267,6 @@ def _wrong_secrets(params: Mapping[str, Any], dropped: int) -> dict[str, dict[st
         "a short secret": {"secrets": [[*first[:2], first[2][2:]], *secrets[1:]]},
         "a long secret": {"secrets": [[*first[:2], first[2] + "00"], *secrets[1:]]},
     }
-
-
-# -------------------------------------------------------------------------------------------------------------- helpers
 
 
 def segments_of(call: Caller, chosen: Masked, user: int, arrived: Sequence[int]) -> bytes:

@@ -5,15 +5,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.heterosag_functions import REQUEST, Asked, asked, few_of
 from secagg_spec.conformance.cases.heterosag_oracles import members
 from secagg_spec.conformance.cases.heterosag_sessions import wrong_numbers
-from secagg_spec.conformance.cases.requests import some
 from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
 from secagg_spec.conformance.checks.heterosag_levels import BAD_RANGE
+from secagg_spec.conformance.checks.scripts import rejection
 from secagg_spec.conformance.sessions.choices import among
 
 
@@ -141,9 +140,7 @@ def _apart(draw: Any) -> Asked:
 def numbers(draw: Any, call: Caller) -> None:
     """Numbers of a session that the text forbids are refused."""
     scene = asked(draw).then(())
-    wrong = wrong_numbers(scene.parameters)
-    for name in some(draw, wrong):
-        call.refused(REQUEST, {**scene.params(), **wrong[name]}, BAD_RANGE, f"there is {name}")
+    call.some_refused(draw, REQUEST, scene.params(), wrong_numbers(scene.parameters), BAD_RANGE)
 
 
 def _judge(call: Caller, scene: Asked) -> None:
@@ -158,7 +155,7 @@ def _judge(call: Caller, scene: Asked) -> None:
 
 def _answered(call: Caller, scene: Asked, at: int, entry: Mapping[str, Any]) -> None:
     if "reject" in entry:
-        refusal = _rejection(entry)
+        refusal = rejection(REQUEST, entry)
         message = f"request {at} of {scene.requests} was refused as {refusal.code}, and it is right: {refusal.message}"
         raise CheckFailed("rejected_valid", message, {})
     if entry != {}:
@@ -170,11 +167,4 @@ def _refused(call: Caller, scene: Asked, at: int, entry: Mapping[str, Any]) -> N
     if "reject" not in entry:
         message = f"request {at} was answered although {why}"
         raise CheckFailed("accepted_invalid", message, {"reject": sorted(reject.TOO_FEW)})
-    call.fits(f"request {at}", _rejection(entry), reject.TOO_FEW, why)
-
-
-def _rejection(entry: Mapping[str, Any]) -> Answer:
-    body = entry["reject"]
-    if not isinstance(body, dict) or not isinstance(body.get("code"), str):
-        raise CheckFailed("protocol", f"{REQUEST}: a refused request has a reject with a code, not {body!r:.80}")
-    return Answer("reject", code=body["code"], message=str(body.get("message", "")))
+    call.fits(f"request {at}", rejection(REQUEST, entry), reject.TOO_FEW, why)

@@ -10,13 +10,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance.adapter.wire import pack_reals, unpack
+from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import heterosag_oracles as oracles
 from secagg_spec.conformance.cases import heterosag_rounds, heterosag_sessions, strategies
 from secagg_spec.conformance.cases.heterosag_masking import Reals, dropping, reals
 from secagg_spec.conformance.cases.requests import some
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
+from secagg_spec.conformance.checks.base import Caller, check, equal, fail
 from secagg_spec.conformance.checks.heterosag_masks import judge_sums
 from secagg_spec.conformance.checks.heterosag_steps import BAD_NUMBERS
 from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
@@ -52,14 +52,13 @@ def _trimmed(draw: Any, scene: Reals) -> Reals:
 
 def _judge(call: Caller, scene: Reals) -> None:
     result = call.result(ROUND, scene.params(), call.randomness(ROUND, scene.rand()))
-    if result.get("contributors") != scene.contributors:
-        fail(f"contributors are {result.get('contributors')}, must be {scene.contributors}", scene.contributors)
+    equal("contributors are", result.get("contributors"), scene.contributors)
     if call.caps.grade(ROUND) == "explicit":
         judge_sums(call, ROUND, result.get("sums"), scene.sums())
         sums = scene.sums()
     else:
         sums = between(call, scene, result.get("sums"))
-    _judge_aggregate(scene, sums, result.get("aggregate"))
+    _judge_aggregate(call, scene, sums, result.get("aggregate"))
 
 
 def between(call: Caller, scene: Reals, got: Any) -> list[UintArray]:
@@ -74,12 +73,9 @@ def between(call: Caller, scene: Reals, got: Any) -> list[UintArray]:
     return found
 
 
-def _judge_aggregate(scene: Reals, sums: Sequence[UintArray], text: Any) -> None:
+def _judge_aggregate(call: Caller, scene: Reals, sums: Sequence[UintArray], text: Any) -> None:
     """Fail when the aggregate does not follow from these sums (HSA-23 to HSA-26)."""
-    try:
-        got = unpack(text, "<f8").tolist()
-    except ValueError as error:
-        raise CheckFailed("protocol", f"{ROUND}: aggregate is not a vector: {error}") from None
+    got = call.unpacked(ROUND, text, "aggregate", "<f8").tolist()
     slack = oracles.tolerance(scene.parameters.range)
     wanted = _aggregate(scene, sums)
     if len(got) != len(wanted):
@@ -102,9 +98,6 @@ def _aggregate(scene: Reals, sums: Sequence[UintArray]) -> list[Fraction]:
     return found
 
 
-# ------------------------------------------------------------------------------------------------------------- refusals
-
-
 def _refused(call: Caller, scene: Reals, codes: frozenset[str], why: str, **changed: Any) -> None:
     call.refused(ROUND, scene.params(**changed), codes, why, call.randomness(ROUND, scene.rand()))
 
@@ -116,9 +109,8 @@ def few_of_a_cell(draw: Any, call: Caller) -> None:
     p, users = scene.parameters, draw(among(scene.parameters.members))
     left = draw(among((p.T + 1, 1, *range(1, p.T + 1))))
     drop = dropping(draw, p, users[left:], (draw(among(_BEFORE)),))
-    _refused(
-        call, replace(scene, drop=drop), reject.TOO_FEW, f"{left} users of a subgroup survive, and T + 2 is {p.T + 2}"
-    )
+    why = f"{left} users of a subgroup survive, and T + 2 is {p.T + 2}"
+    _refused(call, replace(scene, drop=drop), reject.TOO_FEW, why)
 
 
 @check(f"{ROUND}/few-answers", "SAG-30", "HSA-21", examples=16)
@@ -187,13 +179,8 @@ def trim(draw: Any, call: Caller) -> None:
     scene = replace(reals(draw), method="trimmed")
     fewest = min(len(row) for row in scene.rows())
     wrong = draw(among(((fewest + 1) // 2, fewest, -1)))
-    _refused(
-        call,
-        scene,
-        reject.BAD_PARAM | reject.MALFORMED,
-        f"trim is {wrong}, and a segment has {fewest} cells",
-        trim=wrong,
-    )
+    why = f"trim is {wrong}, and a segment has {fewest} cells"
+    _refused(call, scene, reject.BAD_PARAM | reject.MALFORMED, why, trim=wrong)
 
 
 @check(f"{ROUND}/drop", "ADP-16", examples=16)

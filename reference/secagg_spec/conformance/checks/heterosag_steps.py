@@ -15,10 +15,10 @@ from secagg_spec.conformance.cases import heterosag_parties, heterosag_rounds, h
 from secagg_spec.conformance.cases.heterosag_parties import ROLES, SERVED, USER, numbers
 from secagg_spec.conformance.cases.requests import one_of, some
 from secagg_spec.conformance.checks import playing, reject, secagg
-from secagg_spec.conformance.checks.base import Caller, check, fail
+from secagg_spec.conformance.checks.base import Caller, check, equal
 from secagg_spec.conformance.checks.faults import Build, Refusals
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
-from secagg_spec.conformance.checks.scripts import Fault
+from secagg_spec.conformance.checks.scripts import Fault, placed
 from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.conformance.sessions.session import Played, moved
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters
@@ -34,8 +34,6 @@ UNPACKED = reject.MALFORMED | reject.LENGTH | reject.NONCANONICAL
 IMPOSSIBLE = reject.MALFORMED | reject.NONCANONICAL | {"bad_share"}
 ELSEWHERE = reject.MALFORMED | reject.BAD_PARAM | reject.LENGTH | reject.TWICE | reject.TOO_FEW | reject.OUTSIDE
 """The codes of the table of spec/adapter.md, section 5: HSA-01 to HSA-06, HSA-16, HSA-20, ADP-38."""
-
-# --------------------------------------------------------------------------------------------------- faults as checks
 
 
 def _shared(build: Build) -> Build:
@@ -64,9 +62,6 @@ def _refusals(party: str) -> Refusals:
 
 
 _user, _server = map(_refusals, ROLES)
-
-
-# ---------------------------------------------------------------------------------------------------- a user's request
 
 
 def _asked(scene: Played, survivors: Sequence[int]) -> Any:
@@ -120,13 +115,9 @@ def _another_round(draw: Any, scene: Played) -> Fault:
     return Fault(3, _asked(scene, left), reject.TOO_FEW, f"{left} survive, and {past} survived before")
 
 
-# ----------------------------------------------------------------------------------------------------------- the server
-
-
 def _segments(draw: Any, scene: Played) -> tuple[int, MaskedSegments]:
     """Draw masked segments that arrive. Return their place and the message."""
-    place = draw(st.integers(0, len(scene.inbox(2)) - 1))
-    return place, scene.inbox(2)[place]
+    return placed(draw, scene.inbox(2))
 
 
 @_server.refuses("packed-form", "HSA-16", "HSA-15", "ADP-21")
@@ -208,9 +199,6 @@ def _beyond(draw: Any, scene: Played, cell: Cell, message: MaskedSegments) -> Ma
     return replace(message, segments=heterosag.pack_segments(own, masked))
 
 
-# ------------------------------------------------------------------------------------------------------- whole requests
-
-
 def _openings(party: str) -> None:
     @check(f"{party}/parameters", *(f"HSA-0{n}" for n in range(1, 6)), examples=40)
     def parameters(draw: Any, caller: Caller) -> None:
@@ -290,9 +278,6 @@ playing.right_steps(_user, _COUNTS, "HSA-11", "HSA-12", "HSA-14", "HSA-15", "HSA
 playing.right_steps(_server, _COUNTS, "HSA-16", "HSA-19", "HSA-21", "SAG-05", "SAG-11", "SAG-17")
 
 
-# -------------------------------------------------------------------------------------------------------------- message
-
-
 @check("message.encode/masked-segments", "MSG-01", operations=("message.encode", "message.decode", SERVED), examples=12)
 def message(draw: Any, caller: Caller) -> None:
     """Masked segments are encoded as the fields of their message type, and decoded back."""
@@ -302,8 +287,5 @@ def message(draw: Any, caller: Caller) -> None:
     fields = {"neighbours": list(sent.neighbours), "segments": sent.segments.hex()}
     written = {"type": MaskedSegments.TYPE, "bytes": encode(sent).hex()}
     encoded = caller.result("message.encode", {"type": MaskedSegments.TYPE, **head, "fields": fields}).get("bytes")
-    if encoded != written["bytes"]:
-        fail(f"the bytes are {encoded}, must be {written['bytes']}", written["bytes"])
-    decoded = dict(caller.result("message.decode", written))
-    if decoded != {**head, "fields": fields}:
-        fail(f"the message is {decoded}, must be { ({**head, 'fields': fields}) }", fields)
+    equal("the bytes are", encoded, written["bytes"])
+    equal("the message is", dict(caller.result("message.decode", written)), {**head, "fields": fields})

@@ -7,17 +7,16 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.cases import drawn_rounds, heterosag_rounds
 from secagg_spec.conformance.checks import playing, reject
 from secagg_spec.conformance.checks.base import LAST, Caller, CheckFailed, check
 from secagg_spec.conformance.checks.playing import AGAIN, SESSIONS
-from secagg_spec.conformance.checks.sessions import played
+from secagg_spec.conformance.checks.sessions import playable, played
 from secagg_spec.conformance.sessions import mixed
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.inputs import Dropouts, SessionInputs, called
-from secagg_spec.conformance.sessions.mixed import Difference, Remote
+from secagg_spec.conformance.sessions.mixed import Remote
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters
 from secagg_spec.errors import TooFewSurvivors
 from secagg_spec.protocols.secagg.round import UnmaskRequest
@@ -111,9 +110,6 @@ class Visitor(Remote):
             raise CheckFailed("wrong_value", message, {}, LAST)
 
 
-# ---------------------------------------------------------------------------------------------------------- drawn
-
-
 def _visits(draw: Any, protocol: str, party: int | None) -> tuple[int, list[Visit]]:
     """Draw a party (the server or a user, unless `party` names it) and two or three rounds of its session."""
     first = drawn_rounds.inputs(draw, protocol)
@@ -164,9 +160,6 @@ def _with_old_key(coming: SessionInputs, before: SessionInputs, party: int) -> S
     return replace(coming, setups={**coming.setups, party: setup})
 
 
-# ---------------------------------------------------------------------------------------------------------- played
-
-
 def _rounds(call: Caller, party: int, visits: Sequence[Visit]) -> None:
     """Open a session for the party and run its rounds."""
     pasts = {one: list(setup.get("past", ())) for one, setup in visits[0].inputs.setups.items()}
@@ -215,20 +208,15 @@ def _spared(inputs: SessionInputs, past: Sequence[Sequence[int]], dropouts: Drop
 
 
 def _again(protocol: str, *clauses: str) -> None:
-    def plays(caps: Capabilities) -> bool:
-        return bool(played(caps, protocol))
+    about: Any = {"operations": (*SESSIONS, AGAIN), "applies": playable(protocol), "examples": 40}
 
-    @check(
-        f"{AGAIN}/{protocol}", "SES-01", "ADP-54", *clauses, operations=(*SESSIONS, AGAIN), applies=plays, examples=40
-    )
+    @check(f"{AGAIN}/{protocol}", "SES-01", "ADP-54", *clauses, **about)
     def rounds(draw: Any, call: Caller) -> None:
         """A party goes on to later rounds only, from any step of the last one. Refusals do not affect a round."""
         role = draw(among([role.value for role in played(call.caps, protocol)]))
         party, visits = _visits(draw, protocol, SERVER if Role(role) is Role.SERVER else None)
-        try:
+        with playing.as_failure():
             _rounds(call, party, visits)
-        except Difference as difference:
-            raise playing.failed(difference) from None
 
 
 _again("lightsecagg", "ERR-01", "LSA-03")

@@ -11,7 +11,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import requests, strategies
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, same
+from secagg_spec.conformance.checks.base import Caller, Change, Params, check, equal, refuses, same, suits
 from secagg_spec.conformance.sessions.choices import among
 
 _MASK, _AGGREGATE = "lightsecagg.mask", "lightsecagg.aggregate_shares"
@@ -27,31 +27,26 @@ def mask(draw: Any, call: Caller) -> None:
     same("masked update", call.vector(_MASK, valid.params, "masked", update.size), want)
 
 
-@check("lightsecagg.mask/length", "LSA-03", examples=15)
-def mask_length(draw: Any, call: Caller) -> None:
+@refuses(_MASK, "length", "LSA-03")
+def mask_length(draw: Any, params: Params) -> Change:
     """An update whose length differs from the mask's is refused."""
-    valid = requests.VALID[_MASK](draw, call.caps)
     name = draw(among(("update", "mask")))
-    text = requests.one_of(draw, ("", valid.params[name] + "00000000", valid.params[name] * 2))
-    call.refused(_MASK, {**valid.params, name: text}, reject.LENGTH, f"{name} has the wrong length")
+    text = requests.one_of(draw, ("", params[name] + "00000000", params[name] * 2))
+    return {name: text}, reject.LENGTH, f"{name} has the wrong length"
 
 
-@check("lightsecagg.mask/elements", "LSA-03", examples=15)
-def mask_elements(draw: Any, call: Caller) -> None:
+@refuses(_MASK, "elements", "LSA-03")
+def mask_elements(draw: Any, params: Params) -> Change:
     """An update or a mask with a number that is not below q is refused."""
-    valid = requests.VALID[_MASK](draw, call.caps)
-    name, q = draw(among(("update", "mask"))), valid.params["q"]
-    values = requests.too_large(draw, unpack(valid.params[name]).astype(np.uint64), q)
-    call.refused(
-        _MASK, {**valid.params, name: pack(values)}, reject.NONCANONICAL, f"{name} holds a number that is not below q"
-    )
+    name, q = draw(among(("update", "mask"))), params["q"]
+    values = requests.too_large(draw, unpack(params[name]).astype(np.uint64), q)
+    return {name: pack(values)}, reject.NONCANONICAL, f"{name} holds a number that is not below q"
 
 
-@check("lightsecagg.mask/empty", "LSA-01", examples=5)
-def mask_empty(draw: Any, call: Caller) -> None:
+@refuses(_MASK, "empty", "LSA-01", examples=5)
+def mask_empty(draw: Any, params: Params) -> Change:
     """An empty update with an empty mask is refused."""
-    valid = requests.VALID[_MASK](draw, call.caps)
-    call.refused(_MASK, {**valid.params, "update": "", "mask": ""}, reject.NO_ELEMENTS, "d is 0")
+    return {"update": "", "mask": ""}, reject.NO_ELEMENTS, "d is 0"
 
 
 @check("lightsecagg.aggregate_shares/exact", "LSA-08")
@@ -63,74 +58,64 @@ def aggregate(draw: Any, call: Caller) -> None:
     same("aggregated share", call.vector(_AGGREGATE, valid.params, "share", want.size), want)
 
 
-@check("lightsecagg.aggregate_shares/small-set", "LSA-09", examples=25)
-def small_set(draw: Any, call: Caller) -> None:
+@refuses(_AGGREGATE, "small-set", "LSA-09", examples=25)
+def small_set(draw: Any, params: Params) -> Change:
     """A user refuses a surviving set of fewer than T + 2 users."""
-    valid = requests.VALID[_AGGREGATE](draw, call.caps)
-    T = valid.params["T"]
-    surviving = sorted(strategies.subset(draw, range(valid.params["N"]), 0, T + 1))
-    why = f"{len(surviving)} contributors are fewer than T + 2 = {T + 2}"
-    call.refused(_AGGREGATE, {**valid.params, "surviving": surviving}, reject.TOO_FEW, why)
+    T = params["T"]
+    surviving = sorted(strategies.subset(draw, range(params["N"]), 0, T + 1))
+    return {"surviving": surviving}, reject.TOO_FEW, f"{len(surviving)} contributors are fewer than T + 2 = {T + 2}"
 
 
-@check("lightsecagg.aggregate_shares/twice", "LSA-10", examples=15)
-def set_twice(draw: Any, call: Caller) -> None:
+@refuses(_AGGREGATE, "twice", "LSA-10")
+def set_twice(draw: Any, params: Params) -> Change:
     """A surviving set that names a user twice is refused."""
-    valid = requests.VALID[_AGGREGATE](draw, call.caps)
-    again = draw(among(valid.params["surviving"]))
-    surviving = requests.inserted(draw, strategies.shuffled(draw, valid.params["surviving"]), again)
-    call.refused(_AGGREGATE, {**valid.params, "surviving": surviving}, reject.TWICE, "the set names a user twice")
+    again = draw(among(params["surviving"]))
+    surviving = requests.inserted(draw, strategies.shuffled(draw, params["surviving"]), again)
+    return {"surviving": surviving}, reject.TWICE, "the set names a user twice"
 
 
-@check("lightsecagg.aggregate_shares/outside", "LSA-10", examples=15)
-def set_outside(draw: Any, call: Caller) -> None:
+@refuses(_AGGREGATE, "outside", "LSA-10")
+def set_outside(draw: Any, params: Params) -> Change:
     """A surviving set that names a user outside the roster is refused."""
-    valid = requests.VALID[_AGGREGATE](draw, call.caps)
-    stranger = draw(among((valid.params["N"], -1, 2**31 - 1)))
-    surviving = requests.inserted(draw, valid.params["surviving"], stranger)
-    call.refused(
-        _AGGREGATE, {**valid.params, "surviving": surviving}, reject.OUTSIDE, f"user {stranger} is not on the roster"
-    )
+    stranger = draw(among((params["N"], -1, 2**31 - 1)))
+    surviving = requests.inserted(draw, params["surviving"], stranger)
+    return {"surviving": surviving}, reject.OUTSIDE, f"user {stranger} is not on the roster"
 
 
-@check("lightsecagg.aggregate_shares/not-held", "LSA-11", examples=15)
-def not_held(draw: Any, call: Caller) -> None:
+@refuses(_AGGREGATE, "not-held", "LSA-11")
+def not_held(draw: Any, params: Params) -> Change:
     """A surviving set that names a user whose share was never received is refused."""
-    valid = requests.VALID[_AGGREGATE](draw, call.caps)
-    missing = draw(among(valid.params["surviving"]))
-    held = [entry for entry in valid.params["held"] if entry[0] != missing]
-    call.refused(_AGGREGATE, {**valid.params, "held": held}, reject.OUTSIDE, f"the share of user {missing} is not held")
+    missing = draw(among(params["surviving"]))
+    held = [entry for entry in params["held"] if entry[0] != missing]
+    return {"held": held}, reject.OUTSIDE, f"the share of user {missing} is not held"
 
 
-@check("lightsecagg.aggregate_shares/parameters", "LSA-01", examples=15)
-def aggregate_parameters(draw: Any, call: Caller) -> None:
+@refuses(_AGGREGATE, "parameters", "LSA-01")
+def aggregate_parameters(draw: Any, params: Params) -> Change:
     """Parameters that break LSA-01 are refused, for those parameters that the operation has."""
-    valid = requests.VALID[_AGGREGATE](draw, call.caps)
-    N, T, q = (valid.params[name] for name in ("N", "T", "q"))
+    N, T, q = (params[name] for name in ("N", "T", "q"))
     options = ({"T": 0}, {"T": -1}, {"T": N - 1}, {"N": T + 1}, {"N": q} if q < 2**31 else {"T": N})
     changed = draw(among(options))
     codes = reject.BAD_PARAM | reject.TOO_FEW | reject.OUTSIDE
-    call.refused(_AGGREGATE, {**valid.params, **changed}, codes, f"{changed} breaks a constraint of LSA-01")
+    return changed, codes, f"{changed} breaks a constraint of LSA-01"
 
 
-@check("lightsecagg.aggregate_shares/empty", "LSA-01", examples=5)
-def empty_shares(draw: Any, call: Caller) -> None:
+@refuses(_AGGREGATE, "empty", "LSA-01", examples=5)
+def empty_shares(draw: Any, params: Params) -> Change:
     """Shares without elements are refused."""
-    valid = requests.VALID[_AGGREGATE](draw, call.caps)
-    held = [[user, ""] for user, _ in valid.params["held"]]
-    call.refused(_AGGREGATE, {**valid.params, "held": held}, reject.NO_ELEMENTS, "a share has at least one element")
+    held = [[user, ""] for user, _ in params["held"]]
+    return {"held": held}, reject.NO_ELEMENTS, "a share has at least one element"
 
 
-@check("lightsecagg.aggregate_shares/held", "ADP-16", examples=15)
-def held_users(draw: Any, call: Caller) -> None:
+@refuses(_AGGREGATE, "held", "ADP-16")
+def held_users(draw: Any, params: Params) -> Change:
     """Two shares of the same user are refused, and so is a share of a user outside the roster."""
-    valid = requests.VALID[_AGGREGATE](draw, call.caps)
-    held, N = valid.params["held"], valid.params["N"]
+    held, N = params["held"], params["N"]
     user = draw(among((0, N - 1, N, 2**31 - 1, -1)))
     entry = [user, held[draw(st.integers(0, N - 1))][1]]
     changed = [entry, *held] if draw(st.booleans()) else [*held, entry]
     codes, what = (reject.TWICE, "twice") if 0 <= user < N else (reject.OUTSIDE, f"and N is {N}")
-    call.refused(_AGGREGATE, {**valid.params, "held": changed}, codes, f"held names user {user} {what}")
+    return {"held": changed}, codes, f"held names user {user} {what}"
 
 
 @check("lightsecagg.recover/exact", "LSA-13", applies=requests.vandermonde)
@@ -150,11 +135,7 @@ def recover_too_few(draw: Any, call: Caller) -> None:
     call.refused(_RECOVER, valid.params, reject.TOO_FEW, f"{answers} answers are fewer than U = {numbers['U']}")
 
 
-def _can_spare(caps: Capabilities) -> bool:
-    return requests.vandermonde(caps) and strategies.possible(caps, _RECOVER, 1)
-
-
-@check("lightsecagg.recover/bad-share", "LSA-15", applies=_can_spare, examples=25)
+@check("lightsecagg.recover/bad-share", "LSA-15", applies=suits(_RECOVER, spare=1, own_code=True), examples=25)
 def recover_bad_share(draw: Any, call: Caller) -> None:
     """With more than U answers, an altered answer is detected."""
     numbers = strategies.session(draw, call.caps, _RECOVER, 1)
@@ -165,11 +146,7 @@ def recover_bad_share(draw: Any, call: Caller) -> None:
     call.refused(_RECOVER, {**valid.params, "shares": shares}, reject.BAD_SHARE, "one answer was altered")
 
 
-def _has_outsiders(caps: Capabilities) -> bool:
-    return requests.vandermonde(caps) and strategies.possible(caps, _RECOVER, outsiders=1)
-
-
-@check("lightsecagg.recover/outsider", "LSA-16", applies=_has_outsiders, examples=15)
+@check("lightsecagg.recover/outsider", "LSA-16", applies=suits(_RECOVER, outsiders=1, own_code=True), examples=15)
 def recover_outsider(draw: Any, call: Caller) -> None:
     """An answer from outside the surviving set is refused, whether it replaces another answer or is one too many."""
     numbers = strategies.session(draw, call.caps, _RECOVER, outsiders=1)
@@ -208,11 +185,7 @@ def whole_round(draw: Any, call: Caller) -> None:
     _sum(draw, call, *_schedule(draw, call.caps, enough=True))
 
 
-def _spares_one(caps: Capabilities) -> bool:
-    return strategies.possible(caps, _ROUND, 1)
-
-
-@check("lightsecagg.round/absent-user", "LSA-13", "LSA-06", "LSA-17", applies=_spares_one)
+@check("lightsecagg.round/absent-user", "LSA-13", "LSA-06", "LSA-17", applies=suits(_ROUND, spare=1))
 def absent_user(draw: Any, call: Caller) -> None:
     """If any one user is absent from some phase on, the round gives the sum of the users that uploaded."""
     numbers = strategies.session(draw, call.caps, _ROUND, 1)
@@ -231,9 +204,7 @@ def _sum(draw: Any, call: Caller, numbers: dict[str, int], drop: dict[str, list[
     valid, updates = requests.whole_round(draw, numbers, drop)
     result = call.result(_ROUND, valid.params, call.randomness(_ROUND, valid.rand))
     contributors = [user for user in range(numbers["N"]) if user not in drop["share"] + drop["upload"]]
-    if result.get("contributors") != contributors:
-        got = result.get("contributors")
-        raise CheckFailed("wrong_value", f"contributors are {got}, must be {contributors}", contributors)
+    equal("contributors are", result.get("contributors"), contributors)
     got = call.read(_ROUND, result.get("aggregate"), "aggregate", numbers["d"], numbers["q"])
     same("aggregate", got, PrimeField(numbers["q"]).sum(updates[contributors]))
 
@@ -277,36 +248,32 @@ def _zeros(texts: list[str]) -> list[str]:
     return ["0" * len(text) for text in texts]
 
 
-@check("lightsecagg.round/drop", "ADP-16", examples=15)
-def round_drop(draw: Any, call: Caller) -> None:
+@refuses(_ROUND, "drop", "ADP-16")
+def round_drop(draw: Any, params: Params) -> Change:
     """Dropouts that name a user twice or a user outside the roster are refused."""
-    valid = requests.VALID[_ROUND](draw, call.caps)
-    N = valid.params["N"]
+    N = params["N"]
     phases = draw(st.permutations(("share", "upload", "recover")))
     user = draw(among((0, N - 1, N, 2**31 - 1, -1)))
     known = 0 <= user < N
     drop = {phases[0]: [user], phases[1]: [user] if known else [], phases[2]: []}
     if known and draw(st.booleans()):
         drop = {phases[0]: [user, user], phases[1]: [], phases[2]: []}
-    needed = max(valid.params["U"], valid.params["T"] + 2)
+    needed = max(params["U"], params["T"] + 2)
     few = reject.TOO_FEW if needed == N else frozenset()
     codes, what = (reject.TWICE | few, "twice") if known else (reject.OUTSIDE, f"and N is {N}")
-    rand = call.randomness(_ROUND, valid.rand)
-    call.refused(_ROUND, {**valid.params, "drop": drop}, codes, f"drop names user {user} {what}", rand)
+    return {"drop": drop}, codes, f"drop names user {user} {what}"
 
 
-@check("lightsecagg.round/phases", "ADP-17", examples=10)
-def round_phases(draw: Any, call: Caller) -> None:
+@refuses(_ROUND, "phases", "ADP-17", examples=10)
+def round_phases(draw: Any, params: Params) -> Change:
     """Dropouts with an extra or a missing phase are malformed."""
-    valid = requests.VALID[_ROUND](draw, call.caps)
-    drop = dict(valid.params["drop"])
+    drop = dict(params["drop"])
     name = draw(among(("share", "upload", "recover", "done", "Share", "")))
     if name in drop:
         del drop[name]
     else:
         drop[name] = []
-    rand = call.randomness(_ROUND, valid.rand)
-    call.refused(_ROUND, {**valid.params, "drop": drop}, reject.MALFORMED, f"drop has the phases {sorted(drop)}", rand)
+    return {"drop": drop}, reject.MALFORMED, f"drop has the phases {sorted(drop)}"
 
 
 @check("lightsecagg.round/elements", "LSA-03", examples=15)

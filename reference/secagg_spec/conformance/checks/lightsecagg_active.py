@@ -2,27 +2,26 @@
 
 import hashlib
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.cases import lightsecagg_active_parties, strategies
+from secagg_spec.conformance.cases import lightsecagg_active_parties as parties
+from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.lightsecagg_active_parties import SERVED, USER, ActiveServer, ActiveUser
 from secagg_spec.conformance.cases.lightsecagg_parties import session_id
 from secagg_spec.conformance.cases.requests import inserted
 from secagg_spec.conformance.cases.valid import VALID, signed_bytes
-from secagg_spec.conformance.cases.wrong_signatures import elsewhere, spoiled
+from secagg_spec.conformance.cases.wrong_signatures import elsewhere
 from secagg_spec.conformance.checks import quorums, reject
-from secagg_spec.conformance.checks.base import Caller, check, fail
+from secagg_spec.conformance.checks.base import Caller, Change, Params, check, equal, fail, refuses
 from secagg_spec.conformance.checks.crypto import altered, broken_parameters, wrong_keys
 from secagg_spec.conformance.checks.faults import Refusals
 from secagg_spec.conformance.checks.lightsecagg_scripts import judge
-from secagg_spec.conformance.checks.quorums import Arrival, Quorum
-from secagg_spec.conformance.checks.scripts import (
-    Fault,
-    disordered,
-)
+from secagg_spec.conformance.checks.quorums import Arrival, Quorum, forged
+from secagg_spec.conformance.checks.scripts import Fault, disordered, placed
 from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.conformance.sessions.session import exchanged
 from secagg_spec.conformance.targets.reference.messages import named
@@ -43,29 +42,23 @@ _NEUTRAL = b"\1" + bytes(63)
 """R is the neutral point and S is 0. With the cofactor, this signature is valid for all data under a low-order key."""
 
 
-# --------------------------------------------------------------------------------------------------- signatures
-
-
 @check("signature.sign/exact", "SIG-01", examples=25)
 def sign(draw: Any, call: Caller) -> None:
     """A signature is Ed25519's over exactly the fields of the text."""
     params = VALID[_SIGN](draw, call.caps).params
     data = signed_bytes(params)
     result = call.result(_SIGN, params)
-    if result.get("signed") != data.hex():
-        fail(f"the signed bytes are {result.get('signed')}, must be {data.hex()}", data.hex())
+    equal("the signed bytes are", result.get("signed"), data.hex())
     want = signatures.sign(bytes.fromhex(params["private"]), data).hex()
-    if result.get("signature") != want:
-        fail(f"the signature is {result.get('signature')}, must be {want}", want)
+    equal("the signature is", result.get("signature"), want)
 
 
-@check("signature.sign/lengths", "SIG-04", examples=12)
-def sign_lengths(draw: Any, call: Caller) -> None:
+@refuses(_SIGN, "lengths", "SIG-04", examples=12)
+def sign_lengths(draw: Any, params: Params) -> Change:
     """Private signing keys and sessions of the wrong length are refused."""
-    params = VALID[_SIGN](draw, call.caps).params
     name = draw(among(("private", "session")))
     text = draw(among((params[name] + "00", params[name][2:], "")))
-    call.refused(_SIGN, {**params, name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
+    return {name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes"
 
 
 def _accepted(call: Caller, params: dict[str, Any]) -> None:
@@ -80,21 +73,19 @@ def verify(draw: Any, call: Caller) -> None:
     _accepted(call, VALID[_VERIFY](draw, call.caps).params)
 
 
-@check("signature.verify/altered", "SIG-02", examples=20)
-def verify_altered(draw: Any, call: Caller) -> None:
+@refuses(_VERIFY, "altered", "SIG-02", examples=20)
+def verify_altered(draw: Any, params: Params) -> Change:
     """A signature that has a flipped bit, is cut or extended, or was made with another key is refused."""
-    params = VALID[_VERIFY](draw, call.caps).params
     if draw(st.booleans()):
         changed = {"signature": altered(draw, bytes.fromhex(params["signature"])).hex()}
     else:
         changed = {"public": signatures.verification_key(bytes([draw(st.integers(1, 255))] * 31 + [7])).hex()}
-    call.refused(_VERIFY, {**params, **changed}, reject.BAD_SIGNATURE, f"{next(iter(changed))} was altered")
+    return changed, reject.BAD_SIGNATURE, f"{next(iter(changed))} was altered"
 
 
-@check("signature.verify/another-context", "SIG-02", "SIG-01", examples=25)
-def verify_elsewhere(draw: Any, call: Caller) -> None:
+@refuses(_VERIFY, "another-context", "SIG-02", "SIG-01", examples=25)
+def verify_elsewhere(draw: Any, params: Params) -> Change:
     """A signature over anything else is refused."""
-    params = VALID[_VERIFY](draw, call.caps).params
     changes: dict[str, Any] = {
         "protocol": params["protocol"] + "x",
         "parameters": [*params["parameters"][:-1], ["w", "0"]],
@@ -106,17 +97,16 @@ def verify_elsewhere(draw: Any, call: Caller) -> None:
         "content": [*params["content"], ""],
     }
     name = draw(among(sorted(changes)))
-    call.refused(_VERIFY, {**params, name: changes[name]}, reject.BAD_SIGNATURE, f"it was made for another {name}")
+    return {name: changes[name]}, reject.BAD_SIGNATURE, f"it was made for another {name}"
 
 
-@check("signature.verify/S", "SIG-03", examples=12)
-def verify_large(draw: Any, call: Caller) -> None:
+@refuses(_VERIFY, "S", "SIG-03", examples=12)
+def verify_large(draw: Any, params: Params) -> Change:
     """A right signature is refused after the order of the base point was added to S."""
-    params = VALID[_VERIFY](draw, call.caps).params
     right = bytes.fromhex(params["signature"])
     S = int.from_bytes(right[32:], "little") + _ORDER
     signature = right[:32] + S.to_bytes(32, "little")
-    call.refused(_VERIFY, {**params, "signature": signature.hex()}, reject.BAD_SIGNATURE, "S is not below the order")
+    return {"signature": signature.hex()}, reject.BAD_SIGNATURE, "S is not below the order"
 
 
 @check("signature.verify/cofactor", "SIG-03", examples=25)
@@ -146,16 +136,12 @@ def verify_encoding(draw: Any, call: Caller) -> None:
         call.refused(_VERIFY, params, reject.BAD_SIGNATURE, "RFC 8032 does not decode the verification key")
 
 
-@check("signature.verify/lengths", "SIG-04", examples=12)
-def verify_lengths(draw: Any, call: Caller) -> None:
+@refuses(_VERIFY, "lengths", "SIG-04", examples=12)
+def verify_lengths(draw: Any, params: Params) -> Change:
     """Verification keys and sessions of the wrong length are refused."""
-    params = VALID[_VERIFY](draw, call.caps).params
     name = draw(among(("public", "session")))
     text = draw(among((params[name] + "00", params[name][2:], "")))
-    call.refused(_VERIFY, {**params, name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
-
-
-# ----------------------------------------------------------------------------------------------------- messages
+    return {name: text}, reject.KEY_LENGTH, f"{name} has {len(text) // 2} bytes"
 
 
 def _speaks(caps: Capabilities) -> bool:
@@ -183,8 +169,7 @@ def encoded(draw: Any, call: Caller) -> None:
     message, fields = _message(draw)
     got = call.result("message.encode", {"type": message.TYPE, **_members(message, fields)}).get("bytes")
     want = encode(message).hex()
-    if got != want:
-        fail(f"the bytes are {got}, must be {want}", want)
+    equal("the bytes are", got, want)
 
 
 @check("message.decode/active", "MSG-01", applies=_speaks, examples=20)
@@ -193,8 +178,7 @@ def decoded(draw: Any, call: Caller) -> None:
     message, fields = _message(draw)
     got = dict(call.result("message.decode", {"type": message.TYPE, "bytes": encode(message).hex()}))
     want = _members(message, fields)
-    if got != want:
-        fail(f"the message is {got}, must be {want}", want)
+    equal("the message is", got, want)
 
 
 @check("message.decode/active-broken", "MSG-02", applies=_speaks, examples=20)
@@ -207,34 +191,21 @@ def broken(draw: Any, call: Caller) -> None:
     call.refused("message.decode", params, reject.ANOTHER_TYPE, "the bytes are no message of this type")
 
 
-# ------------------------------------------------------------------------------------------------ faults of both
-
 Party = ActiveUser | ActiveServer
 
 
-def _user_session(draw: Any, caps: Capabilities, *, spare: int = 0) -> ActiveUser:
-    return lightsecagg_active_parties.user_scene(draw, caps, spare)
-
-
-def _server_session(draw: Any, caps: Capabilities) -> ActiveServer:
-    return lightsecagg_active_parties.server_scene(draw, caps)
-
-
-_user = Refusals(USER, _user_session, judge, (USER,), optional=("spare",))
-_server = Refusals(SERVED, _server_session, judge, (SERVED,))
+_user = Refusals(USER, parties.user_scene, judge, (USER,), optional=("spare",))
+_server = Refusals(SERVED, parties.server_scene, judge, (SERVED,))
 _user.derive(step_again=("LSA-04", "LSA-12", "LSA-22"), no_message=("LSA-09", "LSA-29"))
 _server.derive(sender=("LSA-16",))
 _user.unharmed(examples=20)
 _server.unharmed(examples=20)
 
 
-# --------------------------------------------------------------------------------------------------------- a user
-
-
 @check(f"{USER}/exact", "LSA-21", "LSA-26", "LSA-31", "LSA-34", "KEY-08", "KEY-09", "SIG-01", "ADP-20", examples=40)
 def user(draw: Any, call: Caller) -> None:
     """A user's messages are those of the text: what it seals, what it signs, and what it answers."""
-    judge(call, _user_session(draw, call.caps))
+    judge(call, parties.user_scene(draw, call.caps))
 
 
 def _announcing(scene: ActiveUser, members: tuple[int, ...]) -> Call:
@@ -257,12 +228,8 @@ def _set(draw: Any, scene: ActiveUser) -> Fault:
     added = draw(among((draw(among(scene.surviving)), N, SERVER, *missing)))
     again = added in scene.surviving
     members = inserted(draw, scene.surviving, added) if again else sorted((*scene.surviving, added))
-    return Fault(
-        2,
-        _announcing(scene, tuple(members)),
-        reject.TWICE if again else reject.OUTSIDE,
-        f"the set names {added} as well",
-    )
+    why = f"the set names {added} as well"
+    return Fault(2, _announcing(scene, tuple(members)), reject.TWICE if again else reject.OUTSIDE, why)
 
 
 @_user.refuses("set-order", "LSA-32", "ADP-21")
@@ -286,12 +253,11 @@ def _another_set(draw: Any, scene: ActiveUser) -> Fault:
     """A user that signed one set does not sign another, even after it has answered."""
     others = strategies.subset(draw, sorted(scene.received), scene.agreed.numbers["T"] + 1)
     before = draw(among((3, 4)))
-    return Fault(
-        before, _announcing(scene, tuple(sorted([scene.party, *others]))), reject.AGAIN, "a set was signed before"
-    )
+    why = "a set was signed before"
+    return Fault(before, _announcing(scene, tuple(sorted([scene.party, *others]))), reject.AGAIN, why)
 
 
-def _not_valid(draw: Any, scene: Party, user: int, right: bytes) -> tuple[bytes, str]:
+def _not_valid(draw: Any, scene: Party, user: int) -> tuple[bytes, str]:
     """Draw 64 bytes that are not a user's signature on the surviving set, and what is wrong with them."""
     members, signed = tuple(scene.surviving), scene.signed
     numbers = {name: n for name, n in scene.agreed.numbers.items() if name != "W"}
@@ -300,14 +266,11 @@ def _not_valid(draw: Any, scene: Party, user: int, right: bytes) -> tuple[bytes,
     contexts["W"] = replace(context, parameters=_bound(scene, signed.roster.sealing.hash, without="W"))
     contexts["no keys"] = replace(context, parameters=_bound(scene, None))
     contexts["keys"] = replace(context, parameters=_bound(scene, _fresh(signed.roster.sealing).hash))
-    how = draw(among(("bytes", "set", "signer", *sorted(contexts))))
-    if how == "bytes":
-        return spoiled(draw, right), how
-    if how == "set":
-        return signed.signature(user, members[:-1] if len(members) > 1 else (*members, user + 1)), how
-    if how == "signer":
-        return signed.signature((user + 1) % len(signed.keys), members), how
-    return signed.signature(user, members, contexts[how]), how
+    others = {
+        "set": lambda: signed.signature(user, members[:-1] if len(members) > 1 else (*members, user + 1)),
+        "signer": lambda: signed.signature((user + 1) % len(signed.keys), members),
+    }
+    return forged(draw, partial(signed.signature, user, members), others, contexts)
 
 
 def _bound(scene: Party, keys: bytes | None, without: str = "") -> bytes:
@@ -332,7 +295,7 @@ def _quorum(draw: Any, scene: ActiveUser) -> Quorum:
         outside,
         lambda user: signed.signature(min(user, scene.size - 1), members),
         lambda user: signed.signature(user, other),
-        lambda draw, user: _not_valid(draw, scene, user, signed.signature(user, members)),
+        lambda draw, user: _not_valid(draw, scene, user),
     )
 
 
@@ -352,46 +315,37 @@ def _payload(draw: Any, scene: ActiveUser) -> Fault:
 
     Its sender and the server are blamed.
     """
-    shares = scene.shares()
-    place = draw(st.integers(0, len(shares) - 1))
-    message = shares[place]
+    place, message = placed(draw, scene.shares())
     how = draw(among(("altered", "profile", "attempt")))
     if how == "altered":
         payload = altered(draw, message.payload)
-    elif how == "profile":
-        context = sealing_context(scene.agreed.parameters, *scene.agreed.header)
-        payload = scene.share_from(message.sender, context).payload
     else:
-        keys = draw(among((None, _fresh(scene.signed.roster.sealing).hash)))
-        context = replace(scene.signed.context(MaskShare), parameters=_bound(scene, keys))
+        context = sealing_context(scene.agreed.parameters, *scene.agreed.header)
+        if how == "attempt":
+            keys = draw(among((None, _fresh(scene.signed.roster.sealing).hash)))
+            context = replace(scene.signed.context(MaskShare), parameters=_bound(scene, keys))
         payload = scene.share_from(message.sender, context).payload
     call = exchanged(scene.calls()[1], place, encode(replace(message, payload=payload)))
     return Fault(1, call, reject.BAD_CIPHERTEXT, "a payload does not open", frozenset({message.sender, SERVER}))
 
 
-# ------------------------------------------------------------------------------------------------------ the server
-
-
 @check(f"{SERVED}/exact", "LSA-25", "LSA-30", "LSA-06", "ADP-20", examples=20)
 def server(draw: Any, call: Caller) -> None:
     """The server sends each signer all signers, in ascending order and with their signatures, and returns the sum."""
-    judge(call, _server_session(draw, call.caps))
+    judge(call, parties.server_scene(draw, call.caps))
 
 
 def _signatures(draw: Any, scene: ActiveServer) -> Arrival:
     """Return the signatures that arrive at the server."""
 
     def wrong(draw: Any, message: SignedSet) -> tuple[bytes, str]:
-        return _not_valid(draw, scene, message.sender, message.signature)
+        return _not_valid(draw, scene, message.sender)
 
     return Arrival(2, scene.inbox(2), scene.agreed.numbers["W"], wrong)
 
 
 quorums.refuse_signatures(_server, _signatures, "wrong-signature", "LSA-24", "LSA-34")
 quorums.refuse_few_signatures(_server, _signatures, "LSA-23", "LSA-30")
-
-
-# -------------------------------------------------------------------------------------------------- whole requests
 
 
 def _whole(refusals: Refusals) -> None:
@@ -424,7 +378,7 @@ def _sampled(call: Caller, scene: Party) -> dict[str, Any] | None:
 @check(f"{USER}/keys", "KEY-03", "KEY-04", "SIG-04", examples=12)
 def user_keys(draw: Any, call: Caller) -> None:
     """Private keys must be 32 bytes long, and public keys 32 bytes long and all different; others are refused."""
-    scene = _user_session(draw, call.caps)
+    scene = parties.user_scene(draw, call.caps)
     params = scene.params([])
     name = draw(among(("private", "signing", "equal", "roster")))
     if name in ("private", "signing"):

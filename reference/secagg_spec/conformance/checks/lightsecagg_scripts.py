@@ -1,6 +1,6 @@
 """Checks of a party of LightSecAgg, step by step: what it refuses, without any effect (spec/adapter.md, section 4)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,24 +16,25 @@ from secagg_spec.conformance.cases import lightsecagg_parties, strategies
 from secagg_spec.conformance.cases.lightsecagg_parties import ServerSession, UserSession
 from secagg_spec.conformance.cases.requests import exchanged_element, inserted, too_large, vandermonde
 from secagg_spec.conformance.checks import playing, reject
-from secagg_spec.conformance.checks.base import Caller, check, fail, same
+from secagg_spec.conformance.checks.base import Caller, check, fail, same, suits
 from secagg_spec.conformance.checks.crypto import altered, broken_parameters, low_order
 from secagg_spec.conformance.checks.faults import Refusals
 from secagg_spec.conformance.checks.scripts import (
     Entries,
     Fault,
-    _refused,
     ask,
     compare_entries,
+    demand_refused,
     disordered,
     drop_faults,
+    placed,
     right_step,
+    sent,
     taken,
     with_faults,
 )
 from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 from secagg_spec.conformance.sessions.session import Session, exchanged
-from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols.codec import Message, encode, vector_bytes, vector_from_bytes
@@ -43,17 +44,11 @@ from secagg_spec.protocols.steps import SERVER
 _USER, _SERVER = "lightsecagg.user", "lightsecagg.server"
 
 
-# ------------------------------------------------------------------------------------------------- asking, reading
-
-
 def take_prefix(op: str, calls: Sequence[Call], entries: Entries) -> None:
     """Demand that the first steps, which are right, were taken, when their messages cannot be compared."""
     with right_step(op):
         for step, entry in zip(calls, entries, strict=False):
             taken(op, entry, step.phase)
-
-
-# ---------------------------------------------------------------------------------------------------------- a user
 
 
 def judge(call: Caller, scene: Session, *faults: Fault) -> None:
@@ -78,35 +73,28 @@ def judge(call: Caller, scene: Session, *faults: Fault) -> None:
 def _relate(call: Caller, scene: UserSession, calls: list[Call], entries: Entries) -> None:
     """Check relations between the messages of a user that draws its own mask and noise."""
     op = scene.operation
-    sent = {step.phase: _messages(op, entry, step.phase) for step, entry in zip(calls, entries, strict=True)}
-    if "confirm" in sent:
+    messages = {step.phase: sent(op, entry, step.phase) for step, entry in zip(calls, entries, strict=True)}
+    if "confirm" in messages:
         at = [step.phase for step in calls].index("confirm")
         compare_entries(op, calls[at : at + 1], entries[at : at + 1], scene.entries(calls)[at : at + 1])
-    shares = _own_shares(scene, sent.get("share", []))
+    shares = _own_shares(scene, messages.get("share", []))
     if not shares:
         return
     decoded = _decoded(call.caps, scene, shares)
-    if "upload" in sent:
-        masked = _single(scene, sent["upload"], MaskedUpdate).masked
+    if "upload" in messages:
+        masked = _single(scene, messages["upload"], MaskedUpdate).masked
         field = scene.agreed.parameters.field
         if masked.shape != scene.update.shape:
             fail(f"{op}: masked has {masked.size} elements, must have {scene.update.size}")
         if decoded is not None:
             same("masked update", masked, field.add(scene.update, decoded[0]))
-    if "recover" in sent and decoded is not None:
-        share = _single(scene, sent["recover"], AggregatedShare).share
+    if "recover" in messages and decoded is not None:
+        share = _single(scene, messages["recover"], AggregatedShare).share
         others = [scene.received[user] for user in scene.surviving if user != scene.party]
         want = scene.agreed.parameters.field.sum(np.stack([*others, decoded[1]]))
         if share.shape != want.shape:
             fail(f"{op}: share has {share.size} elements, must have {want.size}")
         same("aggregated share", share, want)
-
-
-def _messages(op: str, entry: Mapping[str, Any], phase: str) -> list[Any]:
-    try:
-        return [parse(bytes.fromhex(text)) for text in taken(op, entry, phase)]
-    except (ValueError, ProtocolError) as error:
-        fail(f"{op}: the step {phase} sends something that is no message: {error}")
 
 
 def _own_shares(scene: UserSession, sent: Sequence[Message]) -> dict[int, UintArray]:
@@ -155,19 +143,11 @@ def _single(scene: UserSession, sent: Sequence[Any], kind: type[Any]) -> Any:
     return sent[0]
 
 
-def _user_session(draw: Any, caps: Capabilities, *, sealed: bool = False) -> UserSession:
-    return lightsecagg_parties.user_scene(draw, caps, sealed=sealed)
-
-
-def _spares_one(caps: Capabilities) -> bool:
-    return vandermonde(caps) and strategies.possible(caps, _SERVER, 1)
-
-
 def _server_session(draw: Any, caps: Capabilities, *, spare: int = 0) -> ServerSession:
     return lightsecagg_parties.server_scene(draw, caps, spare)
 
 
-_user = Refusals(_USER, _user_session, judge, (_USER,), examples=30)
+_user = Refusals(_USER, lightsecagg_parties.user_scene, judge, (_USER,), examples=30)
 _server = Refusals(_SERVER, _server_session, judge, (_SERVER,), examples=30)
 _user.derive(step_again=("LSA-04", "LSA-12"), no_message=("LSA-09",))
 _server.derive()
@@ -222,8 +202,7 @@ def spoiled(draw: Any, before: int, call: Call, messages: Sequence[Any], N: int)
 def _user_vector(draw: Any, scene: UserSession) -> Fault:
     """A share with the wrong length or a number not below q is refused."""
     shares = scene.shares()
-    place = draw(st.integers(0, len(shares) - 1))
-    message = shares[place]
+    place, message = placed(draw, shares)
     payload = _wrong_vector(draw, scene.received[message.sender], scene.agreed.numbers["q"])
     data = encode(replace(message, payload=payload))
     return Fault(1, exchanged(scene.calls()[1], place, data), reject.BAD_VECTOR, "a share is not L elements")
@@ -254,9 +233,8 @@ def _user_small_set(draw: Any, scene: UserSession) -> Fault:
     """A surviving set of fewer than T + 2 users is refused."""
     T = scene.agreed.numbers["T"]
     members = tuple(sorted(strategies.subset(draw, scene.surviving, 0, T + 1)))
-    return Fault(
-        2, Call("recover", (encode(scene.announced(members)),)), reject.TOO_FEW, f"{len(members)} users survive"
-    )
+    why = f"{len(members)} users survive"
+    return Fault(2, Call("recover", (encode(scene.announced(members)),)), reject.TOO_FEW, why)
 
 
 @_user.refuses("set", "LSA-10", "LSA-11")
@@ -283,8 +261,7 @@ def _user_set_order(draw: Any, scene: UserSession) -> Fault:
 def _user_payload(draw: Any, scene: UserSession) -> Fault:
     """A payload that does not open is refused, and its sender and the server are blamed."""
     shares = scene.shares()
-    place = draw(st.integers(0, len(shares) - 1))
-    message = shares[place]
+    place, message = placed(draw, shares)
     swapped = len(shares) > 1 and draw(st.booleans())
     payload = shares[place - 1].payload if swapped else altered(draw, message.payload)
     call = exchanged(scene.calls()[1], place, encode(replace(message, payload=payload)))
@@ -301,10 +278,9 @@ def user_weak_key(draw: Any, call: Caller) -> None:
     roster[weak] = low_order(draw).hex()
     params["channel"] = {**params["channel"], "roster": roster}
     entries = ask(call, _USER, params, call.randomness(_USER, scene.rand()))
+    fault = Fault(0, Call("share"), reject.WEAK_KEY, f"the key of user {weak} is of low order")
     for entry in entries:
-        _refused(
-            call, _USER, entry, Fault(0, Call("share"), reject.WEAK_KEY, f"the key of user {weak} is of low order")
-        )
+        demand_refused(call, _USER, entry, fault)
 
 
 @check(f"{_USER}/roster", "KEY-03", "KEY-04", "ERR-02", examples=20)
@@ -376,9 +352,6 @@ def _not_begun(
     call.refused(op, {**params, **changed}, codes, f"the request has {changed}", rand)
 
 
-# ------------------------------------------------------------------------------------------------------ the server
-
-
 @check(f"{_SERVER}/exact", "LSA-05", "LSA-06", "LSA-13", "ADP-20", examples=60)
 def server(draw: Any, call: Caller) -> None:
     """The server relays exactly the complete sets of shares, announces who uploaded, and returns the sum."""
@@ -409,7 +382,7 @@ def server_without_sharers(draw: Any, call: Caller) -> None:
     shared, ended = ask(call, _SERVER, params, None)
     if taken(_SERVER, shared, "share"):
         fail(f"{_SERVER}: the step share relays messages, and there is no sharer")
-    _refused(call, _SERVER, ended, Fault(1, Call("upload"), reject.TOO_FEW, "there is no sharer"))
+    demand_refused(call, _SERVER, ended, Fault(1, Call("upload"), reject.TOO_FEW, "there is no sharer"))
 
 
 @check(f"{_SERVER}/request", "ERR-02", examples=15)
@@ -424,8 +397,7 @@ def server_request(draw: Any, call: Caller) -> None:
 def _server_vector(draw: Any, scene: ServerSession) -> Fault:
     """A vector with the wrong length or a number not below q is refused."""
     at = draw(st.integers(1, len(scene.inboxes) - 1))
-    place = draw(st.integers(0, len(scene.inbox(at)) - 1))
-    message = scene.inbox(at)[place]
+    place, message = placed(draw, scene.inbox(at))
     name = "masked" if at == 1 else "share"
     vector, q = getattr(message, name), scene.agreed.numbers["q"]
     how = draw(among(("element", "shorter", "longer")))
@@ -477,11 +449,10 @@ def _server_few_answers(draw: Any, scene: ServerSession) -> Fault:
     return Fault(2, replace(call, inbox=call.inbox[:fewer]), reject.TOO_FEW, f"{fewer} answers are too few")
 
 
-@_server.refuses("bad-share", "LSA-15", "ADP-21", applies=_spares_one, spare=1)
+@_server.refuses("bad-share", "LSA-15", "ADP-21", applies=suits(_SERVER, spare=1, own_code=True), spare=1)
 def _server_bad_share(draw: Any, scene: ServerSession) -> Fault:
     """More than U answers that do not lie on one codeword are refused, and all who answered are blamed."""
-    place = draw(st.integers(0, len(scene.answers) - 1))
-    message = scene.answers[place]
+    place, message = placed(draw, scene.answers)
     share = exchanged_element(draw, message.share, scene.agreed.numbers["q"])
     call = exchanged(scene.calls()[2], place, encode(replace(message, share=share)))
     blamed = frozenset(message.sender for message in scene.answers)

@@ -1,5 +1,6 @@
 """Checks of the code that shares a mask (spec/conventions.md, section 3)."""
 
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import requests, strategies
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, same
+from secagg_spec.conformance.checks.base import Caller, Change, Params, check, refuses, same, suits
 from secagg_spec.conformance.sessions.choices import among
 
 _BOTH = ("mds.encode", "mds.decode")
@@ -31,12 +32,11 @@ def encode_exact(draw: Any, call: Caller) -> None:
         same(f"share of user {user}", got[user], want)
 
 
-def _common(caps: Capabilities) -> bool:
-    """Return whether the encoder and the decoder declare some parameters in common."""
-    return strategies.possible(caps, _BOTH)
+_chained = partial(check, operations=_BOTH, wide=True, applies=suits(*_BOTH))
+"""Registers a check of shares that the adapter encodes itself."""
 
 
-@check("mds/any-shares", "MDS-05", operations=_BOTH, wide=True, applies=_common)
+@_chained("mds/any-shares", "MDS-05")
 def any_shares(draw: Any, call: Caller) -> None:
     """Any U or more shares decode to the vector."""
     code, d = strategies.code(draw, call.caps, _BOTH), strategies.length(draw, 1)
@@ -57,7 +57,7 @@ def decode_exact(draw: Any, call: Caller) -> None:
     same("decoded vector", _decode(call, code, d, users, [shares[user] for user in users]), mask)
 
 
-@check("mds/sum", "MDS-06", operations=_BOTH, wide=True, applies=_common)
+@_chained("mds/sum", "MDS-06")
 def decode_sum(draw: Any, call: Caller) -> None:
     """The sums of the shares of two vectors decode to the sum of the vectors."""
     code, d = strategies.code(draw, call.caps, _BOTH), strategies.length(draw, 1)
@@ -70,14 +70,11 @@ def decode_sum(draw: Any, call: Caller) -> None:
     same("decoded sum", _decode(call, code, d, users, added), field.add(*masks))
 
 
-@check("mds.encode/parameters", "MDS-01", wide=True, examples=20)
-def encode_parameters(draw: Any, call: Caller) -> None:
+@refuses("mds.encode", "parameters", "MDS-01", wide=True, examples=20)
+def encode_parameters(draw: Any, params: Params) -> Change:
     """Parameters that break 1 <= T < U <= N < q are refused."""
-    valid = requests.VALID["mds.encode"](draw, call.caps)
-    changed = _broken(draw, valid.params)
-    rand = call.randomness("mds.encode", valid.rand)
-    why = f"{changed} breaks 1 <= T < U <= N < q"
-    call.refused("mds.encode", {**valid.params, **changed}, reject.BAD_PARAM | reject.LENGTH, why, rand)
+    changed = _broken(draw, params)
+    return changed, reject.BAD_PARAM | reject.LENGTH, f"{changed} breaks 1 <= T < U <= N < q"
 
 
 @check("mds.encode/empty", "MDS-01", wide=True, examples=5)
@@ -85,27 +82,21 @@ def encode_empty(draw: Any, call: Caller) -> None:
     """An empty vector is refused."""
     valid = requests.VALID["mds.encode"](draw, call.caps)
     rand = call.randomness("mds.encode", {"noise": ""})
-    call.refused(
-        "mds.encode", {**valid.params, "mask": ""}, reject.BAD_PARAM | reject.LENGTH, "there is nothing to share", rand
-    )
+    why = "there is nothing to share"
+    call.refused("mds.encode", {**valid.params, "mask": ""}, reject.BAD_PARAM | reject.LENGTH, why, rand)
 
 
-@check("mds.decode/parameters", "MDS-01", wide=True, applies=requests.vandermonde, examples=20)
-def decode_parameters(draw: Any, call: Caller) -> None:
+@refuses("mds.decode", "parameters", "MDS-01", wide=True, applies=requests.vandermonde, examples=20)
+def decode_parameters(draw: Any, params: Params) -> Change:
     """Parameters that break 1 <= T < U <= N < q are refused, and vectors without elements are too."""
-    valid = requests.VALID["mds.decode"](draw, call.caps)
-    empty = {"d": 0, "shares": [""] * len(valid.params["shares"])}
-    changed = draw(among((None, None, {"d": 0}, empty))) or _broken(draw, valid.params)
+    empty = {"d": 0, "shares": [""] * len(params["shares"])}
+    changed = draw(among((None, None, {"d": 0}, empty))) or _broken(draw, params)
     why = f"{changed} breaks 1 <= T < U <= N < q or d >= 1"
-    call.refused(
-        "mds.decode",
-        {**valid.params, **changed},
-        reject.BAD_PARAM | reject.LENGTH | reject.TOO_FEW | reject.OUTSIDE,
-        why,
-    )
+    codes = reject.BAD_PARAM | reject.LENGTH | reject.TOO_FEW | reject.OUTSIDE
+    return changed, codes, why
 
 
-@check("mds.decode/too-few", "MDS-07", operations=_BOTH, wide=True, applies=_common, examples=25)
+@_chained("mds.decode/too-few", "MDS-07", examples=25)
 def too_few(draw: Any, call: Caller) -> None:
     """Fewer than U shares are refused."""
     code, d, shares = _encoded(draw, call)
@@ -114,7 +105,7 @@ def too_few(draw: Any, call: Caller) -> None:
     call.refused("mds.decode", _decoding(code, d, users, [shares[user] for user in users]), reject.TOO_FEW, why)
 
 
-@check("mds.decode/twice", "MDS-08", operations=_BOTH, wide=True, applies=_common, examples=25)
+@_chained("mds.decode/twice", "MDS-08", examples=25)
 def twice(draw: Any, call: Caller) -> None:
     """A list of users with a duplicate is refused."""
     code, d, shares = _encoded(draw, call)
@@ -125,7 +116,7 @@ def twice(draw: Any, call: Caller) -> None:
     call.refused("mds.decode", params, reject.TWICE, f"user {user} appears twice")
 
 
-@check("mds.decode/outside", "MDS-08", operations=_BOTH, wide=True, applies=_common, examples=25)
+@_chained("mds.decode/outside", "MDS-08", examples=25)
 def outside(draw: Any, call: Caller) -> None:
     """A user outside [0, N) is refused."""
     code, d, shares = _encoded(draw, call)
@@ -136,14 +127,7 @@ def outside(draw: Any, call: Caller) -> None:
     call.refused("mds.decode", params, reject.OUTSIDE, f"user {stranger} is not in [0, {code['N']})")
 
 
-@check(
-    "mds.decode/extra",
-    "MDS-09",
-    operations=_BOTH,
-    wide=True,
-    examples=25,
-    applies=lambda caps: strategies.possible(caps, _BOTH, 1),
-)
+@_chained("mds.decode/extra", "MDS-09", applies=suits(*_BOTH, spare=1), examples=25)
 def extra(draw: Any, call: Caller) -> None:
     """With more than U shares, an altered share is detected."""
     code, d, shares = _encoded(draw, call, spare=1)
@@ -167,13 +151,9 @@ def _noise(draw: Any, code: dict[str, int], d: int) -> dict[str, Any]:
 
 
 def _shares(call: Caller, code: dict[str, int], mask: UintArray, rand: dict[str, Any]) -> list[UintArray]:
-    grade = call.caps.grade("mds.encode")
     params = {**code, "mask": pack(mask, code["q"])}
-    texts = call.result("mds.encode", params, call.randomness("mds.encode", rand)).get("shares")
-    if grade != "explicit" or not requests.vandermonde(call.caps):
-        call.by_relation = True
-    if not isinstance(texts, list) or len(texts) != code["N"]:
-        raise CheckFailed("wrong_value", f"mds.encode: shares must be a list of N = {code['N']} vectors")
+    texts = call.listed("mds.encode", params, "shares", code["N"], call.randomness("mds.encode", rand))
+    call.by_relation |= not _exact(call.caps)
     length = requests.shares_length(code, mask.size)
     return [call.read("mds.encode", text, "shares", length, code["q"]) for text in texts]
 
@@ -187,18 +167,6 @@ def _decode(call: Caller, code: dict[str, int], d: int, users: list[int], shares
 
 
 def _broken(draw: Any, params: dict[str, Any]) -> dict[str, int]:
-    return dict(
-        draw(
-            st.sampled_from(
-                (
-                    {"T": 0},
-                    {"T": params["U"]},
-                    {"T": params["U"] + 1},
-                    {"U": params["N"] + 1},
-                    {"U": params["T"]},
-                    {"N": params["U"] - 1},
-                    {"N": params["q"]} if params["q"] < 1000 else {"T": -1},
-                )
-            )
-        )
-    )
+    q, N, U, T = (params[name] for name in ("q", "N", "U", "T"))
+    options = [{"T": 0}, {"T": U}, {"T": U + 1}, {"U": N + 1}, {"U": T}, {"N": U - 1}]
+    return dict(draw(st.sampled_from([*options, {"N": q} if q < 1000 else {"T": -1}])))

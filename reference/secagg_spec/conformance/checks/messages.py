@@ -5,9 +5,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.cases import valid
-from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, check, fail
+from secagg_spec.conformance.checks.base import Caller, Change, Params, check, equal, refuses
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.protocols.codec import encode
 
@@ -21,8 +20,7 @@ def encoded(draw: Any, call: Caller) -> None:
     message = valid.message(draw)
     want = encode(message).hex()
     got = call.result(_ENCODE, valid.message_params(message)).get("bytes")
-    if got != want:
-        fail(f"the bytes are {got}, must be {want}", want)
+    equal("the bytes are", got, want)
 
 
 @check("message.encode/fields", "MSG-01", examples=20)
@@ -47,40 +45,35 @@ def decoded(draw: Any, call: Caller) -> None:
     want = {name: value for name, value in valid.message_params(message).items() if name in _NAMES}
     result = call.result(_DECODE, {"type": message.TYPE, "bytes": encode(message).hex()})
     got = {name: result.get(name) for name in _NAMES}
-    if got != want:
-        fail(f"the message is {got}, must be {want}", want)
+    equal("the message is", got, want)
 
 
-@check("message.decode/cut", "MSG-02", examples=50)
-def cut(draw: Any, call: Caller) -> None:
+@refuses(_DECODE, "cut", "MSG-02", examples=50)
+def cut(draw: Any, params: Params) -> Change:
     """Bytes that end early are refused."""
-    params = VALID[_DECODE](draw, call.caps).params
     left = draw(st.integers(0, len(params["bytes"]) // 2 - 1))
-    call.refused(_DECODE, {**params, "bytes": params["bytes"][: 2 * left]}, reject.MALFORMED, "the bytes end early")
+    return {"bytes": params["bytes"][: 2 * left]}, reject.MALFORMED, "the bytes end early"
 
 
-@check("message.decode/longer", "MSG-02", examples=25)
-def longer(draw: Any, call: Caller) -> None:
+@refuses(_DECODE, "longer", "MSG-02", examples=25)
+def longer(draw: Any, params: Params) -> Change:
     """Bytes that continue after the last field are refused."""
-    params = VALID[_DECODE](draw, call.caps).params
     data = params["bytes"] + "00" * draw(st.integers(1, 9))
-    call.refused(_DECODE, {**params, "bytes": data}, reject.MALFORMED, "the bytes go on after the last field")
+    return {"bytes": data}, reject.MALFORMED, "the bytes go on after the last field"
 
 
-@check("message.decode/count", "MSG-02", examples=25)
-def count(draw: Any, call: Caller) -> None:
+@refuses(_DECODE, "count", "MSG-02", examples=25)
+def count(draw: Any, params: Params) -> Change:
     """A count or a length larger than the remaining bytes is refused."""
-    params = VALID[_DECODE](draw, call.caps).params
     at, bit = draw(among((0, 1, 2, 3))), draw(st.integers(0, 7))
     data = bytearray.fromhex(params["bytes"])
     data[30 + at] ^= 1 << bit
-    call.refused(_DECODE, {**params, "bytes": data.hex()}, reject.MALFORMED, "the count is not that of the bytes")
+    return {"bytes": data.hex()}, reject.MALFORMED, "the count is not that of the bytes"
 
 
-@check("message.decode/type", "MSG-02", examples=25)
-def another_type(draw: Any, call: Caller) -> None:
+@refuses(_DECODE, "type", "MSG-02", examples=25)
+def another_type(draw: Any, params: Params) -> Change:
     """A message with another type number is refused, even when its fields would fit."""
-    params = VALID[_DECODE](draw, call.caps).params
     other = draw(among([kind for kind in (257, 258, 259, 260, 0, 513) if kind != params["type"]]))
     data = other.to_bytes(2, "little").hex() + params["bytes"][4:]
-    call.refused(_DECODE, {**params, "bytes": data}, reject.ANOTHER_TYPE, f"the bytes have the type {other}")
+    return {"bytes": data}, reject.ANOTHER_TYPE, f"the bytes have the type {other}"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.cases import multi_round_logs as logs
 from secagg_spec.conformance.cases.multi_round_logs import AUDIT, FEW_USERS, Log
 from secagg_spec.conformance.cases.requests import inserted
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, equal, fail
 from secagg_spec.conformance.checks.multi_round_choices import USERS
 from secagg_spec.conformance.sessions.choices import among
 
@@ -39,17 +39,13 @@ class Found:
     cardinality: Fraction
 
 
-# -------------------------------------------------------------------------------------------------- who comes out
-
-
 @check(f"{AUDIT}/first", "MRA-10")
 def first(draw: Any, call: Caller) -> None:
     """The audit names exactly the recoverable users, ascending, each with the number of rounds that made it so."""
     log = logs.log(draw)
     got = [(entry.user, entry.rounds) for entry in _found(call, log).recoverable]
     want = sorted(log.recoverable().items())
-    if got != want:
-        fail(f"recoverable users, and after how many rounds, of {log} are {got}, must be {want}", want)
+    equal(f"recoverable users, and after how many rounds, of {log} are", got, want)
 
 
 @check(f"{AUDIT}/combination", "MRA-11")
@@ -88,16 +84,12 @@ def judge_combination(log: Log, entry: Recovered, known: Mapping[int, int]) -> N
         fail(f"{which} is {list(map(str, total))}, must be 1 for the user, and 0 for all others")
 
 
-# -------------------------------------------------------------------------------------------------------- privacy
-
-
 @check(f"{AUDIT}/strong", "MRA-12")
 def strong(draw: Any, call: Caller) -> None:
     """The strong privacy is the size of the smallest class."""
     log = logs.log(draw)
     got, want = _found(call, log).strong, log.strong()
-    if got != want:
-        fail(f"the strong privacy of {log} is {got}, must be {want}", want)
+    equal(f"the strong privacy of {log} is", got, want)
 
 
 @check(f"{AUDIT}/weak", "MRA-13", "MRA-14")
@@ -120,9 +112,6 @@ def _judge_weak(call: Caller, log: Log) -> None:
         fail(f"the weak privacy of {log} is said to be {low} at least; the strong privacy is {least} already")
     if low != high and len(log.users()) <= FEW_USERS:
         fail(f"the weak privacy of {log}, which has few users, is said to be from {low} to {high}", [want, want])
-
-
-# -------------------------------------------------------------------------------------------------------- figures
 
 
 @check(f"{AUDIT}/figures", "MRA-16")
@@ -150,9 +139,6 @@ def users(draw: Any, call: Caller) -> None:
         rounds = inserted(draw, log.rounds, (stranger,))
         why = f"a round names user {stranger}, of {log.N} users"
     call.refused(AUDIT, log.params(rounds=[list(members) for members in rounds]), USERS, why)
-
-
-# --------------------------------------------------------------------------------------------------------- reading
 
 
 def _found(call: Caller, log: Log) -> Found:

@@ -26,7 +26,7 @@ from secagg_spec.conformance.cases.multi_round_functions import (
 from secagg_spec.conformance.cases.multi_round_numbers import BATCH, fit, narrowed
 from secagg_spec.conformance.cases.multi_round_oracles import SEPARATE, STRATEGIES, Numbers
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, Condition, check, fail
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, Condition, check, equal, fail
 from secagg_spec.conformance.checks.counting import demand_shares
 from secagg_spec.conformance.sessions.choices import among
 
@@ -69,17 +69,13 @@ def _repeatable(caps: Capabilities) -> bool:
     return caps.grade(BATCH) != "none"
 
 
-# ------------------------------------------------------------------------------------------------ who is chosen
-
-
 def _exact(strategy: str) -> None:
     @check(f"{BATCH}/{strategy}", "MRA-05", applies=_declares(strategy, _explicit))
     def exact(draw: Any, call: Caller) -> None:
         """The choice is the text's for the given draws."""
         made = choice(draw, call.caps, strategy)
         got, want = _chosen(call, made), made.users()
-        if got != want:
-            fail(f"{_described(made)} with the draws {list(made.draws)} is {got}, must be {want}", want)
+        equal(f"{_described(made)} with the draws {list(made.draws)} is", got, want)
 
 
 for _strategy in STRATEGIES:
@@ -142,9 +138,6 @@ def no_memory(draw: Any, call: Caller) -> None:
     again = _chosen(call, made)
     if again != first:
         fail(f"{_described(made)} is {first}, and {again} after another choice", first)
-
-
-# -------------------------------------------------------------------------------------------------- own draws
 
 
 def _often(strategy: str) -> None:
@@ -217,9 +210,6 @@ def _place(made: Choice, sets: list[list[int]], got: list[int] | None) -> int:
     if got not in sets:
         fail(f"{_described(made)} is {got}, must be one of {sets}", sets)
     return sets.index(got)
-
-
-# --------------------------------------------------------------------------------------------- what is refused
 
 
 @check(f"{BATCH}/draws", "MRA-08", applies=_explicit, examples=60)
@@ -322,9 +312,6 @@ def _refused(call: Caller, made: Choice, codes: frozenset[str], why: str) -> Non
     call.refused(BATCH, made.params(), codes, why, _rand(call, Choice(*made.rest, draws)))
 
 
-# ------------------------------------------------------------------------------------------------------- asking
-
-
 def _rand(call: Caller, made: Choice, seed: int = 1) -> dict[str, Any] | None:
     return call.randomness(BATCH, made.rand(), seed)
 
@@ -333,16 +320,11 @@ def _chosen(call: Caller, made: Choice, seed: int = 1) -> list[int] | None:
     """Ask for a choice."""
     got = call.result(BATCH, made.params(), _rand(call, made, seed))
     users: Any = got.get("chosen", "missing")
-    if users is not None and not _ascends(users):
-        raise CheckFailed(
-            "protocol", f"{BATCH}: chosen is {str(users)[:80]}, no list of users, ascending, and not null"
-        )
-    return None if users is None else list(users)
-
-
-def _ascends(users: Any) -> bool:
     listed = isinstance(users, list) and all(type(user) is int for user in users)
-    return listed and all(a < b for a, b in pairwise(users))
+    if users is not None and not (listed and all(a < b for a, b in pairwise(users))):
+        message = f"{BATCH}: chosen is {str(users)[:80]}, no list of users, ascending, and not null"
+        raise CheckFailed("protocol", message)
+    return None if users is None else list(users)
 
 
 def _described(made: Choice) -> str:

@@ -19,7 +19,7 @@ from secagg_spec.conformance.cases.multi_round_numbers import (
 )
 from secagg_spec.conformance.cases.multi_round_oracles import LISTED, Numbers
 from secagg_spec.conformance.cases.neighbours import one_of
-from secagg_spec.conformance.cases.requests import inserted, some
+from secagg_spec.conformance.cases.requests import inserted
 from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.base import Caller, check, fail
 from secagg_spec.conformance.checks.multi_round_choices import NUMBERS, USERS
@@ -45,9 +45,6 @@ _MANY = (
 """The number of batches, and of batches in a round: about 1,000 sets, and very many."""
 _SMALL = 120
 """The most batches of several users."""
-
-
-# ---------------------------------------------------------------------------------------------------- the family
 
 
 @check(f"{FAMILY}/sets", "MRA-02")
@@ -101,11 +98,7 @@ def _judge_sets(p: Numbers, listed: Any) -> None:
 def family_numbers(draw: Any, call: Caller) -> None:
     """N, K and T that do not fit together are refused."""
     wrong = multi_round_functions.wrong_numbers(multi_round_functions.numbers(draw, call.caps, FAMILY))
-    for name in some(draw, wrong):
-        call.refused(FAMILY, wrong[name], NUMBERS, f"the numbers are wrong ({name}): {wrong[name]}")
-
-
-# ------------------------------------------------------------------------------------------- the session of a round
+    call.some_refused(draw, FAMILY, {}, wrong, NUMBERS, why="the numbers are wrong ({})")
 
 
 def _round(draw: Any, caps: Capabilities) -> tuple[Numbers, bytes, int, list[int]]:
@@ -186,9 +179,6 @@ def _wrong_choice(draw: Any, p: Numbers, chosen: list[int]) -> tuple[str, list[i
     return name, wrong[name]
 
 
-# ---------------------------------------------------------------------------------------------------- survivors
-
-
 @check(f"{COMPLETE}/exact", "MRA-18")
 def complete(draw: Any, call: Caller) -> None:
     """The survivors are the users of those batches whose masked inputs all arrived."""
@@ -227,9 +217,6 @@ def _wrong_session(draw: Any, p: Numbers, c: int) -> tuple[str, dict[str, int]]:
     return name, wrong[name]
 
 
-# ----------------------------------------------------------------------------------------------------- requests
-
-
 @check(f"{REQUEST}/answered", "MRA-20", "MRA-21")
 def answered(draw: Any, call: Caller) -> None:
     """A user joins a choice that includes it, and answers for survivors that are whole batches of the round."""
@@ -253,11 +240,9 @@ def _all(scene: multi_round_functions.Asked) -> dict[str, Any]:
     return {"survivors": list(range(scene.numbers.K))}
 
 
-def _outsiders(caps: Capabilities) -> bool:
-    return fit(caps, REQUEST, sizes=COLLUDING, spare=1)
-
-
-@check(f"{REQUEST}/without-user", "MRA-20", applies=_outsiders, examples=40)
+@check(
+    f"{REQUEST}/without-user", "MRA-20", applies=lambda caps: fit(caps, REQUEST, sizes=COLLUDING, spare=1), examples=40
+)
 def without_user(draw: Any, call: Caller) -> None:
     """A user refuses a choice that does not include it."""
     scene = multi_round_functions.asked(draw, call.caps, spare=1)

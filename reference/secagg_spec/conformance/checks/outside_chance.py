@@ -23,12 +23,10 @@ from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.lightsecagg_parties import Agreed, UserSession
 from secagg_spec.conformance.cases.valid import random_secret
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, Exchange, check
-from secagg_spec.conformance.checks.scripts import ask, taken
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, Condition, Exchange, check
+from secagg_spec.conformance.checks.scripts import ask, sent, taken
 from secagg_spec.conformance.checks.streams import other
 from secagg_spec.conformance.outside import chance, seeds, spread
-from secagg_spec.conformance.targets.reference.messages import parse
-from secagg_spec.errors import ProtocolError
 from secagg_spec.protocols.lightsecagg.round import MaskedUpdate
 
 _ENCODE, _SHARE, _QUANTIZE, _EXPAND = "mds.encode", "shamir.share", "quantizer.quantize", "prg.expand"
@@ -52,18 +50,18 @@ _CHOSEN: Mapping[str, Any] = {
     "available": list(range(120)),
 }
 """A choice with C(120, 60) > 2**116 equally likely results."""
+Text = Callable[[Mapping[str, Any] | None], str]
+"""Draws once and returns what was drawn, given a seed, or None if the implementation takes no seed."""
+Build = Callable[[Caller], Text]
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """What an operation draws, as a text that two uniform draws share with probability at most 2**-87.
-
-    `rand` holds the seed, or is None if the implementation takes no seed.
-    """
+    """What an operation draws, as a text that two uniform draws share with probability at most 2**-87."""
 
     operation: str
     what: str
-    text: Callable[[Mapping[str, Any] | None], str]
+    text: Text
     verdict: str
     learned: str
 
@@ -71,9 +69,6 @@ class Drawing:
 def own_draws(operation: str) -> Callable[[Capabilities], bool]:
     """Return the condition that an implementation draws for itself what an operation samples."""
     return lambda caps: caps.grade(operation) != "explicit"
-
-
-# ---------------------------------------------------------------------------------------------------- equal draws
 
 
 def demand_distinct(call: Caller, drawing: Drawing, n: int, *, seeded: bool) -> None:
@@ -134,23 +129,25 @@ def distinct(
     operation: str,
     *clauses: str,
     what: str,
-    applies: Callable[[Capabilities], bool],
-    build: Callable[[Caller], Callable[[Mapping[str, Any] | None], str]],
     learned: str,
+    applies: Condition | None = None,
     verdict: str = "leaked",
     each: int = chance.PER_CASE,
     doc: str = "",
-) -> None:
-    """Register the check that an operation's draws are all different."""
+) -> Callable[[Build], Build]:
+    """Register the check that an operation's draws are all different; by default it needs draws of its own."""
 
-    def judge(draw: Any, call: Caller) -> None:
-        drawing = Drawing(operation, what, build(call), verdict, learned)
-        n = chance.draws(draw(st.just(call.cases)), each)
-        seeded = _takes_seeds(call.caps, operation)
-        demand_distinct(call, drawing, n, seeded=seeded)
+    def register(build: Build) -> Build:
+        def judge(draw: Any, call: Caller) -> None:
+            drawing = Drawing(operation, what, build(call), verdict, learned)
+            n = chance.draws(draw(st.just(call.cases)), each)
+            demand_distinct(call, drawing, n, seeded=_takes_seeds(call.caps, operation))
 
-    judge.__doc__ = doc or f"No two seeds, and no two calls without a seed, give the same {what}."
-    check(f"privacy/{operation}/seeds", *clauses, operations=(operation,), applies=applies, examples=1)(judge)
+        judge.__doc__ = doc or f"No two seeds, and no two calls without a seed, give the same {what}."
+        check(f"privacy/{operation}/seeds", *clauses, applies=applies or own_draws(operation), examples=1)(judge)
+        return build
+
+    return register
 
 
 def _takes_seeds(caps: Capabilities, operation: str) -> bool:
@@ -194,29 +191,29 @@ def _held(call: Caller, code: Mapping[str, int], L: int, rand: Mapping[str, Any]
     """Return user 0's share of L zeros, which is as uniform as the noise (MDS-10)."""
     params = {name: code[name] for name in ("q", "N", "U", "T")}
     mask = pack(np.zeros(L * (code["U"] - code["T"]), dtype=np.uint64))
-    shares = call.result(_ENCODE, {**params, "mask": mask}, rand).get("shares")
-    if not isinstance(shares, list) or len(shares) != code["N"]:
-        raise CheckFailed("wrong_value", f"{_ENCODE}: there must be {code['N']} shares")
+    shares = call.listed(_ENCODE, {**params, "mask": mask}, "shares", code["N"], rand)
     call.read(_ENCODE, shares[0], "shares[0]", L, code["q"])
     return str(shares[0])
 
 
-def _encoder(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+@distinct(
+    _ENCODE,
+    "MDS-10",
+    what="shares of one vector",
+    learned="user 0 alone learns the difference of two masks that are shared so",
+)
+def _encoder(call: Caller) -> Text:
     code = smallest_code(call.caps)
     return lambda rand: _held(call, code, _length(code["q"]), rand)
 
 
-distinct(
-    _ENCODE,
-    "MDS-10",
-    what="shares of one vector",
-    applies=own_draws(_ENCODE),
-    build=_encoder,
-    learned="user 0 alone learns the difference of two masks that are shared so",
+@distinct(
+    _SHARE,
+    *("SHM-12", "SHM-07"),
+    what="share of one secret for user 0",
+    learned="user 0 alone learns the difference of two secrets that are shared so",
 )
-
-
-def _sharer(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+def _sharer(call: Caller) -> Text:
     """Share one secret. A share hides it and so has at least its entropy, 256 bits (SHM-12)."""
     space = strategies.Space(call.caps, (_SHARE,))
     n = strategies.holders(space)[0]
@@ -224,27 +221,12 @@ def _sharer(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
     params["secret"] = random_secret(call.caps, b"secret").hex()
 
     def text(rand: Mapping[str, Any] | None) -> str:
-        shares = call.result(_SHARE, params, rand).get("shares")
-        if not isinstance(shares, list) or len(shares) != n or not isinstance(shares[0], str):
-            raise CheckFailed("wrong_value", f"{_SHARE}: there must be {n} shares, as text")
-        return shares[0]
+        share = call.listed(_SHARE, params, "shares", n, rand)[0]
+        if not isinstance(share, str):
+            raise CheckFailed("wrong_value", f"{_SHARE}: shares must be text")
+        return share
 
     return text
-
-
-distinct(
-    _SHARE,
-    "SHM-12",
-    "SHM-07",
-    what="share of one secret for user 0",
-    applies=own_draws(_SHARE),
-    build=_sharer,
-    learned="user 0 alone learns the difference of two secrets that are shared so",
-)
-
-
-def _rounds(caps: Capabilities) -> bool:
-    return own_draws(_QUANTIZE)(caps) and caps.policy("quantizer.rounding") == "stochastic" and bool(roundable(caps))
 
 
 def roundable(caps: Capabilities) -> list[dict[str, int]]:
@@ -256,7 +238,18 @@ def roundable(caps: Capabilities) -> list[dict[str, int]]:
     return found[:1]
 
 
-def _quantiser(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+@distinct(
+    _QUANTIZE,
+    "QNT-03",
+    what="roundings of 100 numbers midway between two integers",
+    applies=lambda caps: (
+        own_draws(_QUANTIZE)(caps) and caps.policy("quantizer.rounding") == "stochastic" and bool(roundable(caps))
+    ),
+    learned="roundings repeat, so that errors of an average do not cancel; an implementation that rounds to the "
+    "nearest, or down, declares the policy quantizer.rounding",
+    verdict="wrong_value",
+)
+def _quantiser(call: Caller) -> Text:
     scale = roundable(call.caps)[0]
     x = pack_reals(strategies.taken(call.caps, np.full(_COINS, 0.5 / scale["level"])))
 
@@ -266,19 +259,15 @@ def _quantiser(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
     return text
 
 
-distinct(
-    _QUANTIZE,
-    "QNT-03",
-    what="roundings of 100 numbers midway between two integers",
-    applies=_rounds,
-    build=_quantiser,
-    learned="roundings repeat, so that errors of an average do not cancel; an implementation that rounds to the "
-    "nearest, or down, declares the policy quantizer.rounding",
-    verdict="wrong_value",
+@distinct(
+    _EXPAND,
+    "PRG-05",
+    what="stream",
+    applies=other,
+    learned=_DIFFERENCE,
+    doc="Distinct keys give distinct streams, even similar keys, and even many of them.",
 )
-
-
-def _stream(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+def _stream(call: Caller) -> Text:
     """Expand the seed as a key."""
     q = max(strategies.moduli(call.caps.range(_EXPAND, "q"), prime=False))
     n = _length(q)
@@ -290,67 +279,44 @@ def _stream(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
     return text
 
 
-distinct(
-    _EXPAND,
-    "PRG-05",
-    what="stream",
-    applies=other,
-    build=_stream,
-    learned=_DIFFERENCE,
-    doc="Distinct keys give distinct streams, even similar keys, and even many of them.",
-)
-
-
-def _agreed(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
-    def text(rand: Mapping[str, Any] | None) -> str:
-        return str(call.result(_AGREE, {}).get("first"))
-
-    return text
-
-
-distinct(
+@distinct(
     _AGREE,
     "KEY-06",
     what="agreed secrets",
     applies=lambda caps: True,
-    build=_agreed,
     learned="two users learn what two others agree on",
     each=_FEW,
     doc="New key pairs agree on a new secret each time.",
 )
+def _agreed(call: Caller) -> Text:
+    return lambda rand: str(call.result(_AGREE, {}).get("first"))
 
 
-def _sealed(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
-    params = {"plaintext": bytes(32).hex(), "sender": 0, "receiver": 1, "alter": None}
-    return lambda rand: str(call.result(_SEAL, params).get("payload"))
-
-
-distinct(
+@distinct(
     _SEAL,
     "SEA-06",
     what="payload of one plaintext",
     applies=lambda caps: True,
-    build=_sealed,
     learned="the server alone learns that two plaintexts are equal",
     each=_FEW,
     doc="Payloads of one plaintext under new keys differ each time.",
 )
+def _sealed(call: Caller) -> Text:
+    params = {"plaintext": bytes(32).hex(), "sender": 0, "receiver": 1, "alter": None}
+    return lambda rand: str(call.result(_SEAL, params).get("payload"))
 
 
-def _chooser(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
-    return lambda rand: str(call.result(_BATCH, _CHOSEN, rand).get("chosen"))
-
-
-distinct(
+@distinct(
     _BATCH,
     "MRA-07",
     what="60 of 120 users",
     applies=lambda caps: own_draws(_BATCH)(caps) and caps.declares(_BATCH, _CHOSEN),
-    build=_chooser,
     learned="who takes part can be foretold by trying seeds",
     each=_SOME,
     verdict="wrong_value",
 )
+def _chooser(call: Caller) -> Text:
+    return lambda rand: str(call.result(_BATCH, _CHOSEN, rand).get("chosen"))
 
 
 def light_user(caps: Capabilities, d: int, q: int | None = None) -> UserSession:
@@ -369,34 +335,28 @@ def _masked_zeros(call: Caller, scene: UserSession, rand: Mapping[str, Any] | No
     """Return the masked update of a zero update, which is the mask."""
     calls = scene.calls()[:2]
     entries = ask(call, _LIGHT, scene.params(calls), dict(rand) if rand else None)
-    try:
-        sent = [parse(bytes.fromhex(text)) for text in taken(_LIGHT, entries[1], "upload")]
-    except (ValueError, ProtocolError) as error:
-        raise CheckFailed("wrong_value", f"{_LIGHT}: the step upload sends what is no message: {error}") from None
-    masked = [message.masked for message in sent if isinstance(message, MaskedUpdate)]
+    messages = sent(_LIGHT, entries[1], "upload")
+    masked = [message.masked for message in messages if isinstance(message, MaskedUpdate)]
     if len(masked) != 1 or masked[0].size != scene.update.size or int(masked[0].max()) >= scene.agreed.numbers["q"]:
         raise CheckFailed("wrong_value", f"{_LIGHT}: the step upload must send one masked update of d elements")
     return np.asarray(masked[0], dtype=np.uint64)
 
 
-def _masker(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+@distinct(_LIGHT, "LSA-02", what="mask", learned=_DIFFERENCE, each=_SOME)
+def _masker(call: Caller) -> Text:
     q = max(_moduli(call.caps, _LIGHT, _smallest(call.caps, _LIGHT)["N"]))
     scene = light_user(call.caps, _length(q), q)
     return lambda rand: str(_masked_zeros(call, scene, rand).tolist())
 
 
-distinct(
-    _LIGHT,
-    "LSA-02",
-    what="mask",
-    applies=own_draws(_LIGHT),
-    build=_masker,
-    learned=_DIFFERENCE,
-    each=_SOME,
+@distinct(
+    _SECAGG,
+    "KEY-06",
+    what="public keys",
+    learned="whoever tries the seeds learns the private keys, and all masks made of them",
+    each=_FEW,
 )
-
-
-def _advertiser(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+def _advertiser(call: Caller) -> Text:
     numbers = {"R": "8", "N": 3, "D": 0, "T": 1, "t": 3, "k": 2, "d": 1, "session": bytes(16).hex(), "round": "0"}
     step = {"phase": "advertise_keys", "inbox": []}
     params = {**numbers, "user": 0, "order": [0, 1, 2], "update": pack(np.zeros(1, np.uint64)), "steps": [step]}
@@ -406,20 +366,6 @@ def _advertiser(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
         return str(taken(_SECAGG, entries[0], "advertise_keys"))
 
     return text
-
-
-distinct(
-    _SECAGG,
-    "KEY-06",
-    what="public keys",
-    applies=own_draws(_SECAGG),
-    build=_advertiser,
-    learned="whoever tries the seeds learns the private keys, and all masks made of them",
-    each=_FEW,
-)
-
-
-# --------------------------------------------------------------------------------------- each element by itself
 
 
 _WIDEST = 70
@@ -465,9 +411,7 @@ def numbered_seeds(draw: Any, call: Caller, operation: str) -> Callable[[int], d
     return lambda number: _rand(seeds.numbered(f"{operation} {first}", number)) if seeded else None
 
 
-@check(
-    "privacy/mds.encode/elements", "MDS-10", operations=(_ENCODE,), applies=own_draws(_ENCODE), examples=6, grows=True
-)
+@check(f"privacy/{_ENCODE}/elements", "MDS-10", applies=own_draws(_ENCODE), examples=6, grows=True)
 def noise_elements(draw: Any, call: Caller) -> None:
     """The shares of one vector that T users get vary: each element, and each combination of elements."""
     code = strategies.code(draw, call.caps, _ENCODE)
@@ -478,15 +422,13 @@ def noise_elements(draw: Any, call: Caller) -> None:
     rand, cases_of_run = numbered_seeds(draw, call, _ENCODE), draw(st.just(call.cases))
 
     def elements(number: int) -> UintArray:
-        shares = call.result(_ENCODE, params, rand(number)).get("shares")
-        if not isinstance(shares, list) or len(shares) != code["N"]:
-            raise CheckFailed("wrong_value", f"{_ENCODE}: there must be {code['N']} shares")
+        shares = call.listed(_ENCODE, params, "shares", code["N"], rand(number))
         return np.concatenate([call.read(_ENCODE, shares[user], f"shares[{user}]", L, q) for user in users])
 
     demand_spread(call, _ENCODE, q, cases_of_run, elements, f"the shares of the users {sorted(users)}")
 
 
-@check("privacy/prg.expand/elements", "PRG-04", operations=(_EXPAND,), applies=other, examples=6, grows=True)
+@check("privacy/prg.expand/elements", "PRG-04", applies=other, examples=6, grows=True)
 def stream_elements(draw: Any, call: Caller) -> None:
     """Streams of different keys vary: each element, and each combination of elements."""
     q = some_modulus(draw, call.caps, _EXPAND, 1, prime=False)
@@ -497,9 +439,6 @@ def stream_elements(draw: Any, call: Caller) -> None:
         return expanded(call, q, seeds.numbered(f"elements {first}", number), n)
 
     demand_spread(call, _EXPAND, q, cases_of_run, elements, "streams")
-
-
-# --------------------------------------------------------------------------------------------------- missing residues
 
 
 @lru_cache(maxsize=64)
@@ -564,7 +503,6 @@ def _where_declared(caps: Capabilities, operation: str, above: int, q: int) -> l
 @check(
     "privacy/mds.encode/residues",
     "MDS-10",
-    operations=(_ENCODE,),
     applies=lambda caps: own_draws(_ENCODE)(caps) and bool(_small_codes(caps)),
     examples=1,
 )
@@ -585,11 +523,7 @@ def _small_streams(caps: Capabilities) -> list[int]:
 
 
 @check(
-    "privacy/prg.expand/residues",
-    "PRG-04",
-    operations=(_EXPAND,),
-    applies=lambda caps: other(caps) and bool(_small_streams(caps)),
-    examples=1,
+    "privacy/prg.expand/residues", "PRG-04", applies=lambda caps: other(caps) and bool(_small_streams(caps)), examples=1
 )
 def stream_residues(draw: Any, call: Caller) -> None:
     """Modulo a number up to 2**10, each residue occurs in streams, including the first and the last."""
@@ -607,7 +541,6 @@ def _small_rounds(caps: Capabilities) -> list[int]:
 @check(
     "privacy/lightsecagg.user/residues",
     "LSA-02",
-    operations=(_LIGHT,),
     applies=lambda caps: own_draws(_LIGHT)(caps) and bool(_small_rounds(caps)),
     examples=1,
 )

@@ -6,28 +6,27 @@ and independent, except for 2**-521 of the draws in the field. `SAMPLED` names t
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import shake_256
 from typing import Any
 
 import numpy as np
 
 from secagg_spec.arithmetic import shamir
-from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import drawn_rounds, heterosag_rounds, strategies
 from secagg_spec.conformance.cases.requests import own_field
 from secagg_spec.conformance.checks import outside_chance
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
+from secagg_spec.conformance.checks.outside_chance import own_draws
 from secagg_spec.conformance.checks.outside_noise import demand_uniform
-from secagg_spec.conformance.checks.playing import NEW, SESSIONS, Through, failed
-from secagg_spec.conformance.checks.scripts import ask, taken
+from secagg_spec.conformance.checks.playing import NEW, SESSIONS, Through, as_failure
+from secagg_spec.conformance.checks.scripts import ask, sent
 from secagg_spec.conformance.outside import seeds
 from secagg_spec.conformance.sessions import basa_fixed, mixed
 from secagg_spec.conformance.sessions.basa_acts import Act, Director, part_of
 from secagg_spec.conformance.sessions.inputs import SessionInputs
-from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.crypto.keys import public_key
 from secagg_spec.crypto.prg import KEY_BYTES
-from secagg_spec.errors import ProtocolError
 from secagg_spec.protocols.steps import AUTHORITY
 
 _QUANTIZE, _SHARE = "quantizer.quantize", "shamir.share"
@@ -40,9 +39,6 @@ _FIRST = (Act("open"), Act("upload", 0, 9))
 """An epoch of BASA that one user visited."""
 _DIGITS = 60
 """Digits of four bits that are compared: those of 30 bytes at either end of a field element."""
-
-
-# --------------------------------------------------------------------------------------------------------- secrets
 
 
 def _rand(call: Caller, operation: str, at: int) -> dict[str, str] | None:
@@ -87,11 +83,9 @@ def demand_digits(call: Caller, what: str, dealt: Sequence[Mapping[str, Sequence
     demand_uniform(call, what, 16, names, np.array([[one[name] for name in names] for one in dealt], dtype=np.uint64))
 
 
-def _own_polynomials(caps: Capabilities) -> bool:
-    return own_field(caps) and outside_chance.own_draws(_SHARE)(caps)
-
-
-@check(f"privacy/{_SHARE}/uniform", "SHM-07", operations=(_SHARE,), applies=_own_polynomials, examples=1)
+@check(
+    f"privacy/{_SHARE}/uniform", "SHM-07", applies=lambda caps: own_field(caps) and own_draws(_SHARE)(caps), examples=1
+)
 def coefficients(draw: Any, call: Caller) -> None:
     """The coefficients that an implementation draws are uniform over the field, each alone and with any other one."""
     call.by_relation = True
@@ -105,9 +99,8 @@ def coefficients(draw: Any, call: Caller) -> None:
         try:
             values = {user + 1: shamir.element_from_bytes("share", bytes.fromhex(shares[user])) for user in range(t)}  # type: ignore[index]
         except (TypeError, ValueError, IndexError) as error:
-            raise CheckFailed(
-                "wrong_value", f"{_SHARE}: the shares are not {n} numbers of the field: {error}"
-            ) from None
+            message = f"{_SHARE}: the shares are not {n} numbers of the field: {error}"
+            raise CheckFailed("wrong_value", message) from None
         dealt.append(_ends("the coefficient", polynomial(values)[1:]))
     demand_digits(call, _SHARE, dealt)
 
@@ -128,34 +121,26 @@ def _secrets(protocol: str, deal_of: Callable[[Any], SessionInputs]) -> None:
     """Register the check of what a user of SecAgg's round draws, as the holders of its shares see it."""
     party = f"{protocol}.user"
 
-    @check(
-        f"privacy/{NEW}/{party}",
-        "SHM-07",
-        "SHM-12",
-        operations=SESSIONS,
-        applies=lambda caps: party in caps.parties and outside_chance.own_draws(NEW)(caps),
-        examples=1,
-    )
+    about: Any = {"applies": lambda caps: party in caps.parties and own_draws(NEW)(caps), "examples": 1}
+
+    @check(f"privacy/{NEW}/{party}", "SHM-07", "SHM-12", operations=SESSIONS, **about)
     def judge(draw: Any, call: Caller) -> None:
         """The self seeds, masking keys and coefficients that a user draws are uniform, as its neighbours see them."""
         deal, rows = deal_of(draw), []
         call.by_relation = True
         for at in range(_DEALS):
-            try:
-                player = Numbered(Through(call), call.caps, at)
+            player = Numbered(Through(call), call.caps, at)
+            with as_failure():
                 network = mixed.play(replace(deal, session=seeds.numbered(party, at)[:16]), {0: player})
-            except mixed.Difference as difference:
-                raise failed(difference) from None
             answers = [event for event in network.transcript if event.step.phase == "masked_input"]
             states = {event.party: event.state.state for event in answers if event.party in deal.users[1:]}
             shares = {user: getattr(state, "base", state).held[0] for user, state in states.items()}
             held = dict(list(shares.items())[: deal.numbers["t"]])
-            key, seed = (
-                polynomial({user + 1: getattr(share, kind) for user, share in held.items()}) for kind in ("key", "seed")
-            )
+            values = ({user + 1: getattr(share, kind) for user, share in held.items()} for kind in ("key", "seed"))
+            key, seed = map(polynomial, values)
             own = {
-                "the digits of the masking key": _digits(key[0], 8),
-                "the digits of the self seed": _digits(seed[0], 8),
+                f"the digits of the {what}": _digits(one[0], 8)
+                for what, one in (("masking key", key), ("self seed", seed))
             }
             rows.append({**own, **_ends("key coefficient", key[1:]), **_ends("seed coefficient", seed[1:])})
         demand_digits(call, party, rows)
@@ -164,16 +149,9 @@ def _secrets(protocol: str, deal_of: Callable[[Any], SessionInputs]) -> None:
 _SIMPLE = {"R": "8", "N": 4, "D": 1, "T": 1, "t": 3, "k": 3, "d": 1}
 
 
-def _simple(draw: Any) -> SessionInputs:
-    return drawn_rounds.secagg_round(draw, _SIMPLE)
-
-
-_secrets("secagg", _simple)
+_secrets("secagg", lambda draw: drawn_rounds.secagg_round(draw, _SIMPLE))
 _secrets("secagg-active", lambda draw: drawn_rounds.active_round(draw, _SIMPLE))
 _secrets("heterosag", lambda draw: heterosag_rounds.inputs(draw, heterosag_rounds.parameters(draw, spare=1), []))
-
-
-# ------------------------------------------------------------------------------------------------------------ BASA
 
 
 def _visit() -> Director:
@@ -181,10 +159,10 @@ def _visit() -> Director:
     return basa_fixed.played(lambda name, size: shake_256(name.encode()).digest(size), basa_fixed.NUMBERS, 9, _FIRST)
 
 
-def _first_sent(party: int, phase: str, member: str) -> Callable[[Caller], Callable[[Mapping[str, Any] | None], str]]:
+def _first_sent(party: int, phase: str, member: str) -> outside_chance.Build:
     """Return a function that runs a party's script and shows 32 bytes or elements of a message it sends in a phase."""
 
-    def build(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+    def build(call: Caller) -> outside_chance.Text:
         part = part_of(_visit(), party)
         steps, operation = part.calls(), part.inputs.named(part.party)
         place = [step.phase for step in steps].index(phase)
@@ -192,9 +170,9 @@ def _first_sent(party: int, phase: str, member: str) -> Callable[[Caller], Calla
         def text(rand: Mapping[str, Any] | None) -> str:
             entries = ask(call, operation, part.params(steps), dict(rand) if rand else None)
             try:
-                [message] = [parse(bytes.fromhex(one)) for one in taken(operation, entries[place], phase)]
+                [message] = sent(operation, entries[place], phase)
                 return str(list(getattr(message, member)[:KEY_BYTES]))
-            except (AttributeError, ValueError, ProtocolError) as error:
+            except (AttributeError, ValueError) as error:
                 raise CheckFailed("wrong_value", f"{operation}: {phase} sends no such message: {error}") from None
 
         return text
@@ -202,41 +180,21 @@ def _first_sent(party: int, phase: str, member: str) -> Callable[[Caller], Calla
     return build
 
 
-def _box(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+_of_basa = partial(outside_chance.distinct, each=4)
+_of_basa("basa.user", "BAA-26", what="mask", learned="the server learns the difference of two updates")(
+    _first_sent(0, "upload", "masked")
+)
+_of_basa("basa.authority", "BAA-07", what="public keys of a position", learned="keys of an epoch open another")(
+    _first_sent(AUTHORITY, "open", "keys")
+)
+
+
+@_of_basa("basa.seal", "BAA-04", what="box of one seed", learned="the server alone learns that two seeds are equal")
+def _box(call: Caller) -> outside_chance.Text:
     about = {"session": bytes(16).hex(), "round": "1", "sender": 0, "from": 0, "to": 1, "purpose": "pair-box"}
     params = {**basa_fixed.NUMBERS, **about, "public": public_key(bytes([1] * 32)).hex(), "seed": bytes(32).hex()}
     return lambda rand: str(call.result("basa.seal", params, rand).get("box"))
 
-
-for _operation, _clause, _what, _build, _learned in (
-    (
-        "basa.user",
-        "BAA-26",
-        "mask",
-        _first_sent(0, "upload", "masked"),
-        "the server learns the difference of two updates",
-    ),
-    (
-        "basa.authority",
-        "BAA-07",
-        "public keys of a position",
-        _first_sent(AUTHORITY, "open", "keys"),
-        "keys of an epoch open another",
-    ),
-    ("basa.seal", "BAA-04", "box of one seed", _box, "the server alone learns that two seeds are equal"),
-):
-    outside_chance.distinct(
-        _operation,
-        _clause,
-        what=_what,
-        applies=outside_chance.own_draws(_operation),
-        build=_build,
-        learned=_learned,
-        each=4,
-    )
-
-
-# -------------------------------------------------------------------------------------- what looks at each value
 
 _CODED = "privacy/{0}/uniform"
 _KEPT = {

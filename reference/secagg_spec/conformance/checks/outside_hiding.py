@@ -14,19 +14,16 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic import shamir
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import own_field, shares_length
 from secagg_spec.conformance.cases.valid import secret_length
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, Exchange, check
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, Condition, Exchange, check
 from secagg_spec.conformance.checks.outside_chance import light_user, own_draws, smallest_code
 from secagg_spec.conformance.checks.privacy import encoding, not_given
-from secagg_spec.conformance.checks.scripts import ask, taken
+from secagg_spec.conformance.checks.scripts import ask, sent
 from secagg_spec.conformance.checks.shamir import not_exact
 from secagg_spec.conformance.outside import contrast, seeds
-from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
-from secagg_spec.errors import ProtocolError
 from secagg_spec.protocols.lightsecagg.round import MaskedUpdate, MaskShare
 
 _SEAL, _SHARE, _ENCODE, _LIGHT = "pair.seal", "shamir.share", "mds.encode", "lightsecagg.user"
@@ -61,6 +58,9 @@ class Hidden:
     look: int = 0
     looks: int = 1
     apart: str = "the greatest secret from the least"
+
+
+_Build = Callable[[Any, Caller], Iterable[Hidden]]
 
 
 class _Asked:
@@ -166,27 +166,28 @@ def _demand_unrelated(asked: _Asked, hidden: Hidden, width: int) -> None:
         raise asked.leaked(what, names)
 
 
-def _contrast(
-    operation: str,
-    *clauses: str,
-    applies: Callable[[Capabilities], bool],
-    build: Callable[[Any, Caller], Iterable[Hidden]],
-    doc: str,
-) -> None:
+def _contrast(operation: str, *clauses: str, applies: Condition, doc: str) -> Callable[[_Build], _Build]:
     """Register the check that an operation hides its secret."""
 
-    def judge(draw: Any, call: Caller) -> None:
-        seed = draw(st.integers(0, 2**32 - 1))
-        for hidden in build(draw, call):
-            demand_hidden(call, hidden, seed)
+    def register(build: _Build) -> _Build:
+        def judge(draw: Any, call: Caller) -> None:
+            seed = draw(st.integers(0, 2**32 - 1))
+            for hidden in build(draw, call):
+                demand_hidden(call, hidden, seed)
 
-    judge.__doc__ = doc
-    check(f"privacy/{operation}/contrast", *clauses, operations=(operation,), applies=applies, examples=1)(judge)
+        judge.__doc__ = doc
+        check(f"privacy/{operation}/contrast", *clauses, applies=applies, examples=1)(judge)
+        return build
+
+    return register
 
 
-# ---------------------------------------------------------------------------------------------------------- payloads
-
-
+@_contrast(
+    _SEAL,
+    "SEA-10",
+    applies=lambda caps: True,
+    doc="Payloads of two plaintexts of the same length look alike. No bits of a payload sum to bits of the plaintext.",
+)
 def _payload(draw: Any, call: Caller) -> Iterator[Hidden]:
     def seen(coins: Sequence[bool], seed: int) -> list[bytes]:
         params = {"plaintext": _packed(coins), "sender": 0, "receiver": 1, "alter": None}
@@ -207,18 +208,12 @@ def _octets(operation: str, name: str, text: Any) -> bytes:
         raise CheckFailed("protocol", f"{operation}: {name} is not a string of hex digits") from None
 
 
-_contrast(
-    _SEAL,
-    "SEA-10",
-    applies=lambda caps: True,
-    build=_payload,
-    doc="Payloads of two plaintexts of the same length look alike. No bits of a payload sum to bits of the plaintext.",
+@_contrast(
+    _SHARE,
+    *("SHM-13", "SHM-12", "SHM-07"),
+    applies=not_exact,
+    doc="Shares of two secrets look alike, t - 1 of them fill the text's field, and no bits sum to bits of a secret.",
 )
-
-
-# ------------------------------------------------------------------------------------------------------------ shares
-
-
 def _sharing(draw: Any, call: Caller) -> Iterator[Hidden]:
     """Share among few holders. Two of them see their shares together if so few holders are declared."""
     space = strategies.Space(call.caps, (_SHARE,))
@@ -229,29 +224,15 @@ def _sharing(draw: Any, call: Caller) -> Iterator[Hidden]:
     def seen(coins: Sequence[bool], seed: int) -> list[bytes]:
         sampled = draw_coefficients(SeededSource(seed.to_bytes(32, "little"), "contrast"), t - 1)
         rand = call.randomness(_SHARE, {"coefficients": b"".join(map(shamir.element_bytes, sampled)).hex()}, seed)
-        shares = call.result(_SHARE, {"t": t, "n": n, "secret": _packed(coins)}, rand).get("shares")
-        if not isinstance(shares, list) or len(shares) != n:
-            raise CheckFailed("wrong_value", f"{_SHARE}: there must be {n} shares")
+        shares = call.listed(_SHARE, {"t": t, "n": n, "secret": _packed(coins)}, "shares", n, rand)
         return [_octets(_SHARE, f"shares[{user}]", text) for user, text in enumerate(shares)]
 
     def numbers(parts: Sequence[bytes]) -> list[int]:
         return [int.from_bytes(parts[user], "little") for user in users]
 
     names = [f"shares[{user}]" for user in range(n)]
-    yield Hidden(
-        _SHARE, 8 * secret_length(call.caps), names, seen, users, shamir.PRIME if own_field(call.caps) else 0, numbers
-    )
-
-
-_contrast(
-    _SHARE,
-    "SHM-13",
-    "SHM-12",
-    "SHM-07",
-    applies=not_exact,
-    build=_sharing,
-    doc="Shares of two secrets look alike, t - 1 of them fill the text's field, and no bits sum to bits of a secret.",
-)
+    field = shamir.PRIME if own_field(call.caps) else 0
+    yield Hidden(_SHARE, 8 * secret_length(call.caps), names, seen, users, field, numbers)
 
 
 def _elements(coins: Sequence[bool], q: int) -> UintArray:
@@ -262,6 +243,12 @@ def _read(text: bytes) -> list[int]:
     return [int(value) for value in np.frombuffer(text, "<u4")]
 
 
+@_contrast(
+    _ENCODE,
+    "MDS-10",
+    applies=not_given,
+    doc="Shares of two vectors look alike. No bits of the shares of T users sum to elements of a vector.",
+)
 def _code(draw: Any, call: Caller) -> Iterator[Hidden]:
     code = {name: number for name, number in smallest_code(call.caps).items() if name != "D"}
     q, N, d = code["q"], code["N"], 2 * (code["U"] - code["T"])
@@ -277,18 +264,12 @@ def _code(draw: Any, call: Caller) -> Iterator[Hidden]:
     yield Hidden(_ENCODE, d, [f"shares[{user}]" for user in range(N)], seen, users, q, numbers)
 
 
-_contrast(
-    _ENCODE,
-    "MDS-10",
-    applies=not_given,
-    build=_code,
-    doc="Shares of two vectors look alike. No bits of the shares of T users sum to elements of a vector.",
+@_contrast(
+    _LIGHT,
+    *("LSA-02", "MDS-10"),
+    applies=own_draws(_LIGHT),
+    doc="What the server and T users see of a user that draws for itself is uniform, and looks alike for two updates.",
 )
-
-
-# ------------------------------------------------------------------------------------------------------ masked updates
-
-
 def _masked(draw: Any, call: Caller) -> Iterator[Hidden]:
     """Play a user that draws its mask and noise: the server sees its masked update, and T users see their shares."""
     scene = light_user(call.caps, 4)
@@ -299,13 +280,9 @@ def _masked(draw: Any, call: Caller) -> Iterator[Hidden]:
     def seen(coins: Sequence[bool], seed: int) -> list[bytes]:
         played = replace(scene, update=_elements(coins, q))
         entries = ask(call, _LIGHT, played.params(played.calls()[:2]), call.randomness(_LIGHT, {}, seed))
-        texts = [text for entry, phase in zip(entries, _PHASES, strict=True) for text in taken(_LIGHT, entry, phase)]
-        try:
-            sent = [parse(bytes.fromhex(text)) for text in texts]
-        except (ValueError, ProtocolError) as error:
-            raise CheckFailed("wrong_value", f"{_LIGHT}: a user sends what is no message: {error}") from None
-        parts = [np.asarray(each.masked).astype("<u4").tobytes() for each in sent if isinstance(each, MaskedUpdate)]
-        shares = [each for each in sent if isinstance(each, MaskShare) and each.receiver in users]
+        messages = [each for entry, phase in zip(entries, _PHASES, strict=True) for each in sent(_LIGHT, entry, phase)]
+        parts = [np.asarray(each.masked).astype("<u4").tobytes() for each in messages if isinstance(each, MaskedUpdate)]
+        shares = [each for each in messages if isinstance(each, MaskShare) and each.receiver in users]
         parts += [each.payload[_COUNT:] for each in sorted(shares, key=lambda each: each.receiver)]
         if list(map(len, parts)) != [16, *[4 * L] * T]:
             raise CheckFailed("wrong_value", f"{_LIGHT}: one masked update is due, and one share for each user")
@@ -314,13 +291,3 @@ def _masked(draw: Any, call: Caller) -> Iterator[Hidden]:
     names = ["the masked update", *(f"the share of user {user}" for user in users)]
     everything = range(len(names))
     yield Hidden(_LIGHT, 4, names, seen, everything, q, lambda parts: _read(b"".join(parts)))
-
-
-_contrast(
-    _LIGHT,
-    "LSA-02",
-    "MDS-10",
-    applies=own_draws(_LIGHT),
-    build=_masked,
-    doc="What the server and T users see of a user that draws for itself is uniform, and looks alike for two updates.",
-)

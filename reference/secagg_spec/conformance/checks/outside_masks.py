@@ -77,10 +77,7 @@ def demand_hidden(operation: str, user: int, hiding: Sequence[int], own: bool, T
         raise CheckFailed("leaked", message, details)
 
 
-# ---------------------------------------------------------------------------------------------------------------- BASA
-
-
-@check("privacy/basa.mask", "BAA-26", operations=(POSITION,), examples=12, grows=True)
+@check("privacy/basa.mask", "BAA-26", examples=12, grows=True)
 def position(draw: Any, call: Caller) -> None:
     """Each element of a masked update, and each combination, changes with the own seed and each position's seed."""
     chosen = _buffer(draw)
@@ -197,10 +194,7 @@ def _other(seed: bytes, number: int) -> bytes:
     return sha256(seed + number.to_bytes(4, "little")).digest()
 
 
-# ----------------------------------------------------------------------------------------------------------- HeteroSAg
-
-
-@check("privacy/heterosag.mask", "HSA-14", operations=(SEGMENTS,), examples=8, grows=True)
+@check("privacy/heterosag.mask", "HSA-14", examples=8, grows=True)
 def segments(draw: Any, call: Caller) -> None:
     """Each element of a masked segment, and each combination, changes with the own seed and with its cell's seeds."""
     p = heterosag_rounds.parameters(draw)

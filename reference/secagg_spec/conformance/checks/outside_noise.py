@@ -25,7 +25,8 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter import capabilities
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
-from secagg_spec.conformance.cases import lightsecagg_active_parties, lightsecagg_parties, strategies
+from secagg_spec.conformance.cases import lightsecagg_parties, strategies
+from secagg_spec.conformance.cases.lightsecagg_active_parties import Signing
 from secagg_spec.conformance.cases.requests import vandermonde
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
 from secagg_spec.conformance.checks.counting import demand_shares, visible
@@ -64,9 +65,6 @@ Dealt = Callable[[Caller, Mapping[str, int], int], Rows]
 """Lets an implementation deal once with these numbers and the seed of this number. Returns what must be uniform."""
 
 
-# ------------------------------------------------------------------------------------------------------ what is counted
-
-
 def pairs(names: Sequence[str], streams: UintArray) -> Iterator[Pair]:
     """Yield the pairs of elements that must be independent, from streams of the shape (deals, rows, columns)."""
     for row, name in enumerate(names):
@@ -103,12 +101,8 @@ def _demand_shares(what: str, q: int, values: Any, together: int) -> None:
         return
     ends = np.array([-(-at * q // _CELLS) for at in range(_CELLS + 1)])
     counts = np.bincount(values * _CELLS // q, minlength=_CELLS)
-    demand_shares(
-        counts, np.diff(ends) / q, f"{what} is in part {{}} of {_CELLS} parts of [0, q), which", together=together
-    )
-
-
-# ------------------------------------------------------------------------------------------------------ what is dealt
+    why = f"{what} is in part {{}} of {_CELLS} parts of [0, q), which"
+    demand_shares(counts, np.diff(ends) / q, why, together=together)
 
 
 def _demand(call: Caller, what: str, numbers: Mapping[str, int], moduli: Sequence[int], dealt: Dealt) -> None:
@@ -123,11 +117,8 @@ def _demand(call: Caller, what: str, numbers: Mapping[str, int], moduli: Sequenc
 def _numbers(caps: Capabilities, operation: str) -> dict[str, int]:
     """Return the smallest declared numbers of users, with at least two colluders if that is declared."""
     space = strategies.Space(caps, (operation,))
-    sets = space.sets()
-    every = sets or (
-        {"N": N, "T": T, "D": space.tolerated(N, T)[0]} for N in space.rosters() for T in space.colluders(N)
-    )
-    known = list(islice(every, 200))
+    users = ((N, T) for N in space.rosters() for T in space.colluders(N))
+    known = list(islice(space.sets() or ({"N": N, "T": T, "D": space.tolerated(N, T)[0]} for N, T in users), 200))
     chosen = dict(next((one for one in known if one["T"] > 1), known[0]))
     if "U" not in chosen:
         chosen["U"] = space.thresholds(chosen["N"], chosen["T"], chosen.get("D", 0))[0]
@@ -162,9 +153,7 @@ def _encoded(call: Caller, code: Mapping[str, int], at: int) -> Rows:
     """Encode zeros, and return the noise."""
     mask = np.zeros(_COLUMNS * (code["U"] - code["T"]), dtype=np.uint64)
     params = {**{name: code[name] for name in ("q", "N", "U", "T")}, "mask": pack(mask)}
-    shares = call.result(_ENCODE, params, _rand(call, _ENCODE, at)).get("shares")
-    if not isinstance(shares, list) or len(shares) != code["N"]:
-        raise CheckFailed("wrong_value", f"{_ENCODE}: there must be {code['N']} shares")
+    shares = call.listed(_ENCODE, params, "shares", code["N"], _rand(call, _ENCODE, at))
     read = {user: call.read(_ENCODE, shares[user], f"shares[{user}]", _COLUMNS, code["q"]) for user in range(code["N"])}
     return _rows(call.caps, code, mask, read)
 
@@ -174,29 +163,19 @@ def _rand(call: Caller, operation: str, at: int) -> dict[str, str] | None:
     return {"seed": seeds.numbered(f"{operation} noise", at).hex()} if seeded else None
 
 
-@check("privacy/mds.encode/uniform", "MDS-10", operations=(_ENCODE,), applies=own_draws(_ENCODE), examples=1)
+@check("privacy/mds.encode/uniform", "MDS-10", applies=own_draws(_ENCODE), examples=1)
 def encoding(draw: Any, call: Caller) -> None:
     """The noise that an implementation draws is uniform, each row alone and with any other one."""
     numbers = _numbers(call.caps, _ENCODE)
     _demand(call, _ENCODE, numbers, _moduli(call.caps, _ENCODE, numbers["N"]), _encoded)
 
 
-# ----------------------------------------------------------------------------------------------------------- parties
-
 _SESSION = bytes(16)
 _PLAIN = {"channel": "plain"}
 _FREE = {"N": 4, "D": 0, "U": 3, "T": 2}
 """The numbers when no ranges are declared."""
-_WEIGHED = {
-    "K": 4,
-    "c_l": "1",
-    "c_g": "1",
-    "tau_max": 0,
-    "kind": "constant",
-    "numerator": 0,
-    "denominator": 1,
-    "start": "0",
-}
+_WEIGHED = {"K": 4, "c_l": "1", "c_g": "1", "tau_max": 0}
+_WEIGHED |= {"kind": "constant", "numerator": 0, "denominator": 1, "start": "0"}
 
 
 @dataclass(frozen=True)
@@ -251,11 +230,9 @@ class Dealer:
         return tuple(lightsecagg_parties.key_of(user, 1) for user in range(self.code["N"]))
 
     @property
-    def _signing(self) -> lightsecagg_active_parties.Signing:
-        numbers = {**self.numbers, "q": self.code["q"]}
-        return lightsecagg_active_parties.Signing(
-            lightsecagg_parties.Agreed(numbers, _SESSION, 0), self.keys, self.keys
-        )
+    def _signing(self) -> Signing:
+        agreed = lightsecagg_parties.Agreed({**self.numbers, "q": self.code["q"]}, _SESSION, 0)
+        return Signing(agreed, self.keys, self.keys)
 
     @property
     def _active(self) -> bool:
@@ -272,11 +249,8 @@ def _sent(asked: Caller, dealer: Dealer, operation: str, at: int) -> list[str]:
     if operation != NEW:
         params = {**dealer.numbers, **agreed, **dealer.setup, "steps": written(dealer.steps)}
         entries = ask(asked, operation, params, rand)
-        return [
-            text
-            for entry, step in zip(entries, dealer.steps, strict=True)
-            for text in taken(operation, entry, step.phase)
-        ]
+        phases = [step.phase for step in dealer.steps]
+        return [text for entry, phase in zip(entries, phases, strict=True) for text in taken(operation, entry, phase)]
     handle, texts = {"handle": f"dealer {at}"}, list[str]()
     who = {"protocol": dealer.protocol, "role": "user", "numbers": dealer.numbers, **agreed, "setup": dealer.setup}
     asked.result(NEW, {**handle, **who}, rand)
@@ -298,14 +272,11 @@ def _played(protocol: str, operation: str) -> Dealt:
             held = {message.receiver: dealer.opened(message) for message in sent if hasattr(message, "payload")}
         except (ValueError, IndexError, ParameterError, ProtocolError) as error:
             raise CheckFailed("wrong_value", f"{operation}: what user 0 sends cannot be read: {error}") from None
-        sizes = [vector.size for vector in masked] + [share.size for share in held.values()]
-        if (
-            sizes != [parts * _COLUMNS] + [_COLUMNS] * (N - 1)
-            or max(int(v.max()) for v in (*masked, *held.values())) >= q
-        ):
-            raise CheckFailed(
-                "wrong_value", f"{operation}: user 0 must send a share to each other, and a masked update"
-            )
+        vectors = [*masked, *held.values()]
+        sizes = [vector.size for vector in vectors]
+        if sizes != [parts * _COLUMNS] + [_COLUMNS] * (N - 1) or max(int(v.max()) for v in vectors) >= q:
+            message = f"{operation}: user 0 must send a share to each other, and a masked update"
+            raise CheckFailed("wrong_value", message)
         names, rows = _rows(asked.caps, code, masked[0], held)
         mask = masked[0].reshape(parts, _COLUMNS)
         return [*(f"mask row {row}" for row in range(parts)), *names], np.concatenate([mask, rows])
@@ -318,7 +289,7 @@ def _register(protocol: str, *clauses: str) -> None:
     party, script = f"{protocol}.user", f"{protocol.replace('-', '_')}.user"
     ranged = "q" in capabilities.ranged(script)
 
-    @check(f"privacy/{script}/uniform", *clauses, operations=(script,), applies=own_draws(script), examples=1)
+    @check(f"privacy/{script}/uniform", *clauses, applies=own_draws(script), examples=1)
     def scripted(draw: Any, call: Caller) -> None:
         """The mask and the noise that a user draws are uniform, each row alone and with any other one."""
         numbers = _numbers(call.caps, script) if ranged else _FREE

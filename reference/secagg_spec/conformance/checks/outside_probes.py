@@ -127,30 +127,19 @@ def say_sampled(call: Caller, users: Sequence[int], seen: Sequence[Entry], most:
         call.limits.append(f"where there are too many coalitions of up to {most} users, drawn ones were decided")
 
 
-# ------------------------------------------------------------------------------------------------------------- codes
-
-
 def _whole_matrix(caps: Capabilities) -> bool:
     """Return whether a code is declared whose noise is given and whose whole matrix can be asked for."""
     return explicit(_ENCODE)(caps) and strategies.Space(caps, (_ENCODE,), whole=True).possible()
 
 
-@check(
-    "privacy/mds.encode",
-    "MDS-10",
-    "MDS-05",
-    operations=(_ENCODE,),
-    applies=_whole_matrix,
-    examples=6,
-    grows=True,
-)
+@check("privacy/mds.encode", "MDS-10", "MDS-05", applies=_whole_matrix, examples=6, grows=True)
 def encode(draw: Any, call: Caller) -> None:
     """No T users learn anything about a vector from their shares, and any U users learn all of it (by the matrix)."""
     code = strategies.code(draw, call.caps, _ENCODE, whole=True)
     _judge_code(call, code, draw(st.integers(1, _COLUMNS * (code["U"] - code["T"]))), sweep_seed(draw))
 
 
-@check("privacy/mds.encode/edges", "MDS-10", "MDS-05", operations=(_ENCODE,), applies=_whole_matrix, examples=1)
+@check("privacy/mds.encode/edges", "MDS-10", "MDS-05", applies=_whole_matrix, examples=1)
 def encode_edges(draw: Any, call: Caller) -> None:
     """At the edges (smallest q, N = q - 1, largest T, most coalitions), T users learn nothing and U users all."""
     seed, edges = sweep_seed(draw), strategies.edges(call.caps, _ENCODE)
@@ -168,9 +157,7 @@ def _judge_code(call: Caller, code: dict[str, int], d: int, seed: int) -> None:
 
     def core(point: Sequence[int]) -> list[int]:
         rand = {"noise": pack(vector(point[d:]))}
-        shares = call.result(_ENCODE, {**params, "mask": pack(vector(point[:d]))}, rand).get("shares")
-        if not isinstance(shares, list) or len(shares) != N:
-            raise CheckFailed("wrong_value", f"{_ENCODE}: there must be {N} shares")
+        shares = call.listed(_ENCODE, {**params, "mask": pack(vector(point[:d]))}, "shares", N, rand)
         return call.read_all(_ENCODE, shares, "shares", L, q).reshape(-1).tolist()
 
     spans = [probing.everything(q)] * (d + T * L)
@@ -201,7 +188,7 @@ def _own_shares(caps: Capabilities) -> bool:
     return own_field(caps) and caps.grade(_SHARE) == "explicit"
 
 
-@check("privacy/shamir.share", "SHM-12", "SHM-04", operations=(_SHARE,), applies=_own_shares, examples=4, grows=True)
+@check("privacy/shamir.share", "SHM-12", "SHM-04", applies=_own_shares, examples=4, grows=True)
 def share(draw: Any, call: Caller) -> None:
     """No t - 1 users learn anything about a secret from their shares (by the matrix over the field)."""
     numbers, seed = strategies.sharing(draw, call.caps, _SHARE), sweep_seed(draw)
@@ -209,9 +196,8 @@ def share(draw: Any, call: Caller) -> None:
 
     def core(point: Sequence[int]) -> list[int]:
         rand = {"coefficients": b"".join(map(shamir.element_bytes, point[1:])).hex()}
-        shares = call.result(_SHARE, {**numbers, "secret": point[0].to_bytes(32, "little").hex()}, rand).get("shares")
-        if not isinstance(shares, list) or len(shares) != n:
-            raise CheckFailed("wrong_value", f"{_SHARE}: there must be {n} shares")
+        params = {**numbers, "secret": point[0].to_bytes(32, "little").hex()}
+        shares = call.listed(_SHARE, params, "shares", n, rand)
         return [_element(user, text) for user, text in enumerate(shares)]
 
     spans = [(0, 2**256 - 1), *[probing.everything(p)] * (t - 1)]
@@ -231,17 +217,14 @@ def _element(user: int, text: Any) -> int:
         raise CheckFailed("wrong_value", f"{_SHARE}: shares[{user}] is no number of the field: {error}") from None
 
 
-# ------------------------------------------------------------------------------------------------------------- masks
-
-
-@check("privacy/lightsecagg.mask", "LSA-02", operations=(_MASK,), examples=6, grows=True)
+@check("privacy/lightsecagg.mask", "LSA-02", examples=6, grows=True)
 def mask(draw: Any, call: Caller) -> None:
     """A masked update reveals nothing about the update if the mask is uniform (by the matrix)."""
     q, d = strategies.modulus(draw, call.caps, _MASK, prime=True), _masked_length(draw)
     _judge_mask(call, _MASK, {"q": q}, d, probing.everything(q), sweep_seed(draw))
 
 
-@check("privacy/basecagg.mask", "BSA-04", operations=(BUFFERED_MASK,), examples=6, grows=True)
+@check("privacy/basecagg.mask", "BSA-04", examples=6, grows=True)
 def buffered_mask(draw: Any, call: Caller) -> None:
     """A masked update of a buffer reveals nothing about the update if the mask is uniform (by the matrix)."""
     chosen, d = basecagg_functions.levels(draw, call.caps, BUFFERED_MASK), _masked_length(draw)
@@ -270,9 +253,6 @@ def _judge_mask(call: Caller, operation: str, params: dict[str, Any], d: int, sp
     asking.swept(found)
 
 
-# ------------------------------------------------------------------------------------------------------ whole rounds
-
-
 def few_users(caps: Capabilities, operation: str, most: int = _FEW_USERS) -> Capabilities:
     """Return capabilities in which an operation has at most `most` users."""
     declared, allowed = caps.operations[operation], caps.range(operation, "N")
@@ -285,7 +265,7 @@ def _few(caps: Capabilities) -> bool:
     return explicit(_ROUND)(caps) and strategies.possible(few_users(caps, _ROUND), _ROUND)
 
 
-@check("privacy/lightsecagg.round", "LSA-13", operations=(_ROUND,), applies=_few, examples=4, grows=True)
+@check("privacy/lightsecagg.round", "LSA-13", applies=_few, examples=4, grows=True)
 def whole_round(draw: Any, call: Caller) -> None:
     """The aggregate of a round reveals the sum over the contributors and nothing else (by the matrix)."""
     numbers = strategies.session(draw, few_users(call.caps, _ROUND), _ROUND)

@@ -37,21 +37,19 @@ from secagg_spec.conformance.checks.outside_probes import (
     vector,
 )
 from secagg_spec.conformance.checks.playing import SESSIONS
-from secagg_spec.conformance.checks.scripts import ask, taken
+from secagg_spec.conformance.checks.scripts import ask, sent
+from secagg_spec.conformance.checks.secagg_unmasking import entries_of
 from secagg_spec.conformance.outside import leaks
 from secagg_spec.conformance.outside.probing import everything
 from secagg_spec.conformance.outside.views import LightRound
 from secagg_spec.conformance.sessions.choices import among
-from secagg_spec.conformance.sessions.inputs import SessionInputs
-from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.conformance.sessions.session import Played
-from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto.prg import expand
 from secagg_spec.errors import ProtocolError
 from secagg_spec.protocols.codec import Message, encode, vector_from_bytes
 from secagg_spec.protocols.lightsecagg.round import AggregatedShare, MaskedUpdate, MaskShare
-from secagg_spec.protocols.secagg.round import MaskedInput, UnmaskRequest, UnmaskShares
+from secagg_spec.protocols.secagg.round import MaskedInput, UnmaskShares
 from secagg_spec.protocols.steps import Role
 
 _LIGHT, _SECAGG = "lightsecagg.user", "secagg.user"
@@ -59,15 +57,7 @@ _WIDE, _LONG = 2**32, 5
 """Modulus and length at which streams of different keys cannot be confused."""
 _FEWEST = 4
 """The most users of a three-column round that is probed."""
-Refused = Mapping[str, Any]
-
-
-def sent(operation: str, entry: Mapping[str, Any], phase: str) -> list[Message]:
-    """Return the messages of a step that the party must have taken."""
-    try:
-        return [parse(bytes.fromhex(text)) for text in taken(operation, entry, phase)]
-    except (ValueError, ProtocolError) as error:
-        fail(f"{operation}: the step {phase} sends something that is no message: {error}")
+_of_secagg = partial(check, operations=SESSIONS, applies=playing.plays(_SECAGG), grows=True)
 
 
 def only(operation: str, messages: Sequence[Message], kind: type[Any], what: str) -> Any:
@@ -84,27 +74,11 @@ def sized(operation: str, values: UintArray, size: int, q: int, what: str) -> li
     return [int(value) for value in values]
 
 
-# --------------------------------------------------------------------------------------------------------- LightSecAgg
-
-
 def _light(caps: Capabilities) -> bool:
     return vandermonde(caps) and explicit(_LIGHT)(caps) and strategies.possible(few_users(caps, _LIGHT), _LIGHT)
 
 
-def _fewest(caps: Capabilities) -> bool:
-    return _light(caps) and strategies.possible(few_users(caps, _LIGHT, _FEWEST), _LIGHT)
-
-
-@check(
-    "privacy/lightsecagg.user",
-    "LSA-02",
-    "MDS-10",
-    "LSA-08",
-    operations=(_LIGHT,),
-    applies=_light,
-    examples=4,
-    grows=True,
-)
+@check(f"privacy/{_LIGHT}", "LSA-02", "MDS-10", "LSA-08", applies=_light, examples=4, grows=True)
 def light_user(draw: Any, call: Caller) -> None:
     """From a round with one played user, the server and T users learn the sum and nothing else (by the matrix)."""
     caps = few_users(call.caps, _LIGHT)
@@ -112,12 +86,9 @@ def light_user(draw: Any, call: Caller) -> None:
 
 
 @check(
-    "privacy/lightsecagg.user/edges",
-    "LSA-02",
-    "MDS-10",
-    "LSA-08",
-    operations=(_LIGHT,),
-    applies=_fewest,
+    f"privacy/{_LIGHT}/edges",
+    *("LSA-02", "MDS-10", "LSA-08"),
+    applies=lambda caps: _light(caps) and strategies.possible(few_users(caps, _LIGHT, _FEWEST), _LIGHT),
     examples=1,
 )
 def light_edges(draw: Any, call: Caller) -> None:
@@ -135,8 +106,8 @@ def _judge_user(call: Caller, scene: UserSession, seed: int, most: int = 2) -> N
     """Fail when the server and T users learn more than the sum of a round with `most` elements."""
     numbers = dict(scene.agreed.numbers)
     numbers["d"] = min(numbers["d"], most)
-    spans = _spans(numbers)
-    core = partial(_light_sent, call, scene, numbers)
+    inputs = 2 * numbers["d"] + (numbers["T"] + numbers["N"] - 1) * shares_length(numbers, numbers["d"])
+    core, spans = partial(_light_sent, call, scene, numbers), [everything(numbers["q"])] * inputs
     asking = Asking(call, _LIGHT, numbers["q"], core, spans, seed)
     found = asking.probed()
     _demand_only_the_sum(LightRound(numbers, scene.party, found, _surviving(scene, numbers)))
@@ -149,27 +120,15 @@ def _surviving(scene: UserSession, numbers: Mapping[str, int]) -> tuple[int, ...
     return tuple(sorted([*scene.surviving, *others[: max(0, numbers["U"] - len(scene.surviving))]]))
 
 
-def _spans(numbers: Mapping[str, int]) -> list[tuple[int, int]]:
-    N, d, L = numbers["N"], numbers["d"], shares_length(dict(numbers), numbers["d"])
-    return [everything(numbers["q"])] * (2 * d + numbers["T"] * L + (N - 1) * L)
-
-
 def _light_sent(call: Caller, scene: UserSession, numbers: dict[str, int], point: Sequence[int]) -> list[int]:
     """Let the user take its steps at a point. Return its shares, its masked update and its aggregated share."""
     N, T, d, q, L = *(numbers[name] for name in ("N", "T", "d", "q")), shares_length(numbers, numbers["d"])
     others = [user for user in range(N) if user != scene.party]
     update, mask, noise, rest = np.split(vector(point), [d, 2 * d, 2 * d + T * L])
     arriving = dict(zip(others, rest.reshape(N - 1, L), strict=True))
-    moved = replace(
-        scene,
-        agreed=replace(scene.agreed, numbers=numbers),
-        update=update,
-        mask=mask,
-        noise=noise.reshape(T, L),
-        received=arriving,
-        surviving=_surviving(scene, numbers),
-        privates=(),
-    )
+    agreed = replace(scene.agreed, numbers=numbers)
+    moved = replace(scene, agreed=agreed, update=update, mask=mask, noise=noise.reshape(T, L), privates=())
+    moved = replace(moved, received=arriving, surviving=_surviving(scene, numbers))
     calls = moved.calls()
     entries = ask(call, _LIGHT, moved.params(calls), moved.rand())
     shares, masked, answer = (sent(_LIGHT, e, step.phase) for e, step in zip(entries, calls, strict=True))
@@ -209,15 +168,7 @@ def _demand_only_the_sum(played: LightRound) -> None:
         leaked(leak)
 
 
-@check(
-    "privacy/lightsecagg.user/elements",
-    "LSA-02",
-    "MDS-10",
-    operations=(_LIGHT,),
-    applies=own_draws(_LIGHT),
-    examples=6,
-    grows=True,
-)
+@check(f"privacy/{_LIGHT}/elements", "LSA-02", "MDS-10", applies=own_draws(_LIGHT), examples=6, grows=True)
 def light_elements(draw: Any, call: Caller) -> None:
     """A user's mask and the shares that T users get of it vary: each element, and each combination of elements."""
     numbers = strategies.session(draw, call.caps, _LIGHT)
@@ -244,30 +195,20 @@ def light_elements(draw: Any, call: Caller) -> None:
     demand_spread(call, _LIGHT, q, parts, elements, f"the mask and the shares of {leaks.named(users)}")
 
 
-@check(
-    "privacy/lightsecagg.user/once",
-    "LSA-12",
-    "LSA-09",
-    operations=(_LIGHT,),
-    applies=_light,
-    examples=8,
-    grows=True,
-)
+@check(f"privacy/{_LIGHT}/once", "LSA-12", "LSA-09", applies=_light, examples=8, grows=True)
 def light_once(draw: Any, call: Caller) -> None:
     """A user does not answer two requests whose answers differ by the share of a single user's mask."""
     scene = user_scene(draw, few_users(call.caps, _LIGHT))
     numbers = scene.agreed.numbers
     everybody = tuple(range(numbers["N"]))
     L = shares_length(dict(numbers), numbers["d"])
-    arriving = {
-        user: vector([(7 * user + at + 1) // 2 for at in range(L)]) for user in everybody if user != scene.party
-    }
-    arriving = {user: np.minimum(share, np.uint64(numbers["q"] - 1)) for user, share in arriving.items()}
-    scene = replace(scene, received=arriving, surviving=everybody)
-    left_out = draw(among([user for user in everybody if user != scene.party]))
+    others = [user for user in everybody if user != scene.party]
+    arriving = {user: [min((7 * user + at + 1) // 2, numbers["q"] - 1) for at in range(L)] for user in others}
+    received = {user: vector(share) for user, share in arriving.items()}
+    scene = replace(scene, received=received, surviving=everybody)
+    left_out = draw(among(others))
     fewer = scene.announced(tuple(user for user in everybody if user != left_out))
-    second = Call("recover", (encode(fewer),))
-    calls = [*scene.calls(), second]
+    calls = [*scene.calls(), Call("recover", (encode(fewer),))]
     entries = ask(call, _LIGHT, scene.params(calls), scene.rand())
     answers = [_answer(entry) for entry in entries[2:]]
     if answers[0] is None or answers[1] is None or np.array_equal(answers[0], answers[1]):
@@ -289,36 +230,19 @@ def _answer(entry: Mapping[str, Any]) -> UintArray | None:
     return np.asarray(only(_LIGHT, messages, AggregatedShare, "what recover sends").share) if messages else None
 
 
-# ------------------------------------------------------------------------------------------------------------- SecAgg
-
-
-@check(
-    "privacy/secagg.user",
-    "SAG-12",
-    "MSK-01",
-    "MSK-02",
-    operations=SESSIONS,
-    applies=playing.plays(_SECAGG),
-    examples=12,
-    grows=True,
-)
+@_of_secagg(f"privacy/{_SECAGG}", "SAG-12", "MSK-01", "MSK-02", examples=12)
 def masks(draw: Any, call: Caller) -> None:
     """A masked input has its user's mask and every neighbour's, so that the server and a few users cannot unmask it."""
     scene = _wide(draw)
-    before = scene.calls()[:3]
-    try:
-        entries = playing.asked(call, scene.inputs, scene.party, before)
-    except Difference as difference:
-        raise playing.failed(difference) from None
+    entries = playing.asked(call, scene.inputs, scene.party, scene.calls()[:3])
     message = only(_SECAGG, sent(_SECAGG, entries[2], "masked_input"), MaskedInput, "what masked_input sends")
     streams = _streams(scene)
     masked = np.array(sized(_SECAGG, message.masked, _LONG, _WIDE, "the masked input"), dtype=np.uint64)
     given = vector(np.frombuffer(bytes.fromhex(scene.inputs.setups[scene.party]["update"]), "<u4").tolist())
     found = _signs(Ring(_WIDE).subtract(masked, given), streams)
     if found is None:
-        fail(
-            f"{_SECAGG}: the masked input of user {scene.party} is not its input and sums of the masks that it may have"
-        )
+        what = "is not its input and sums of the masks that it may have"
+        fail(f"{_SECAGG}: the masked input of user {scene.party} {what}")
     hiding = [int(name) for name, sign in found.items() if sign and name != "own"]
     demand_hidden(_SECAGG, scene.party, hiding, bool(found["own"]), scene.inputs.numbers["T"])
 
@@ -327,15 +251,10 @@ def _wide(draw: Any) -> Played:
     """Draw a user of a round whose modulus and length distinguish streams."""
     scene = drawn_rounds.scene(draw, Role.USER, sparse=False)
     old = scene.inputs
-    setups = {
-        party: {**setup, **({"update": pack(vector(range(_LONG)))} if "update" in setup else {})}
-        for party, setup in old.setups.items()
-    }
-    inputs = SessionInputs(
-        "secagg", {**old.numbers, "R": str(_WIDE), "d": _LONG}, old.session, old.round, setups, old.rands, old.rounds
-    )
-    dropped = _dropped(scene)
-    return Played(inputs, scene.party, inputs.played(dropped))
+    given = {"update": pack(vector(range(_LONG)))}
+    setups = {party: {**setup, **given} if "update" in setup else setup for party, setup in old.setups.items()}
+    inputs = replace(old, numbers={**old.numbers, "R": str(_WIDE), "d": _LONG}, setups=setups)
+    return Played(inputs, scene.party, inputs.played(_dropped(scene)))
 
 
 def _dropped(scene: Played) -> dict[str, list[int]]:
@@ -370,26 +289,15 @@ def _signs(mask: UintArray, streams: Mapping[str, UintArray]) -> dict[str, int] 
     return None
 
 
-@check(
-    "privacy/secagg.user/once",
-    "SAG-20",
-    "SAG-25",
-    operations=SESSIONS,
-    applies=playing.plays(_SECAGG),
-    examples=16,
-    grows=True,
-)
+@_of_secagg(f"privacy/{_SECAGG}/once", "SAG-20", "SAG-25", examples=16)
 def secagg_once(draw: Any, call: Caller) -> None:
     """Whatever the server asks, a user does not release its shares of both secrets of one user."""
     scene = drawn_rounds.scene(draw, Role.USER, sparse=False, spare=1)
     [request] = scene.inbox(3)
     asked = _two_requests(draw, request.survivors, request.dropped, scene.party)
-    steps = [*scene.calls()[:3], *(_unmask_call(request, *sets) for sets in asked)]
-    try:
-        entries = playing.asked(call, scene.inputs, scene.party, steps)
-    except Difference as difference:
-        raise playing.failed(difference) from None
-    answers = [_owners(entry) for entry in entries[3:]]
+    requests = [replace(request, survivors=tuple(left), dropped=tuple(gone)) for left, gone in asked]
+    steps = [*scene.calls()[:3], *(Call.of("unmasking", (changed,)) for changed in requests)]
+    answers = [_owners(entry) for entry in playing.asked(call, scene.inputs, scene.party, steps)[3:]]
     _demand_one_secret(_SECAGG, scene.party, scene.inputs.numbers["t"], asked, answers)
 
 
@@ -404,10 +312,6 @@ def _two_requests(
     if kind == "both":
         return [(honest[0], moved[1])]
     return [honest, moved] if kind == "then" else [moved, honest]
-
-
-def _unmask_call(request: UnmaskRequest, survivors: Sequence[int], dropped: Sequence[int]) -> Call:
-    return Call.of("unmasking", (replace(request, survivors=tuple(survivors), dropped=tuple(dropped)),))
 
 
 def _owners(entry: Mapping[str, Any]) -> tuple[set[int], set[int]] | None:
@@ -443,10 +347,8 @@ def _demand_one_secret(
 
 
 @check(
-    "privacy/secagg.unmasking",
-    "SAG-20",
-    "SAG-25",
-    operations=(UNMASKING,),
+    f"privacy/{UNMASKING}",
+    *("SAG-20", "SAG-25"),
     applies=lambda caps: bool(neighbours.rosters(caps, UNMASKING, 1)),
     examples=16,
     grows=True,
@@ -461,13 +363,11 @@ def unmasking_once(draw: Any, call: Caller) -> None:
     far = [user for user in scene.survivors if user not in near]
     asked = [(sorted([*survivors, *far]), dropped) for survivors, dropped in asked]
     requests = [{"survivors": survivors, "dropped": dropped} for survivors, dropped in asked]
-    answers = call.result(UNMASKING, scene.params(*requests)).get("answers")
-    if not isinstance(answers, list) or len(answers) != len(requests) or not all(isinstance(e, dict) for e in answers):
-        raise CheckFailed("protocol", f"{UNMASKING}: answers must be a list of {len(requests)} objects")
+    answers = entries_of(call, scene, *requests)
     _demand_one_secret(UNMASKING, scene.user, scene.roster.t, asked, [_named_owners(entry) for entry in answers])
 
 
-def _named_owners(entry: Refused) -> tuple[set[int], set[int]] | None:
+def _named_owners(entry: Mapping[str, Any]) -> tuple[set[int], set[int]] | None:
     if "reject" in entry:
         return None
     lists = [entry.get(name) for name in ("seeds", "keys")]

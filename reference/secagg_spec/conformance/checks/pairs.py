@@ -100,7 +100,9 @@ def another_user(draw: Any, call: Caller) -> None:
     """A payload does not open under another sender or for another receiver."""
     params = VALID[_SEAL](draw, call.caps).params
     end = draw(among(("sender", "receiver")))
-    user = draw(among([user for user in (4, 5, 0, 1, 254, 2**30) if user not in _users(params)]))
+    user = draw(
+        among([user for user in (4, 5, 0, 1, 254, 2**30) if user not in (params["sender"], params["receiver"])])
+    )
     _demand_refused(call, params, {end: user}, f"the {end} was {params[end]}, and it is opened with {user}")
 
 
@@ -110,10 +112,6 @@ def reversed_users(draw: Any, call: Caller) -> None:
     params = VALID[_SEAL](draw, call.caps).params
     end, other = draw(among((("sender", "receiver"), ("receiver", "sender"))))
     _demand_refused(call, params, {end: params[other]}, f"it is opened as if the {end} were the {other}")
-
-
-def _users(params: Mapping[str, Any]) -> tuple[int, int]:
-    return params["sender"], params["receiver"]
 
 
 def _demand_refused(call: Caller, params: Mapping[str, Any], alter: Mapping[str, int], why: str) -> None:

@@ -1,11 +1,17 @@
 """How checks of sessions and of SecAgg's scripts make a party take its steps, and judge its messages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from hypothesis import strategies as st
+
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import Answer, Request
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.requests import one_of
+from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.base import LAST, Caller, CheckFailed, Condition, check
 from secagg_spec.conformance.checks.faults import Refusals
 from secagg_spec.conformance.checks.scripts import (
@@ -27,7 +33,7 @@ from secagg_spec.conformance.sessions.mixed import Difference, Player
 from secagg_spec.conformance.sessions.session import Played, Session
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call
-from secagg_spec.protocols.steps import Role
+from secagg_spec.protocols.steps import SERVER, Role
 
 NEW, STEP, FREE, AGAIN = "session.new", "session.step", "session.free", "session.again"
 SESSIONS = (NEW, STEP, FREE)
@@ -63,40 +69,32 @@ def player(call: Caller) -> Player:
 
 def asked(call: Caller, inputs: SessionInputs, party: int, steps: Sequence[Call]) -> Entries:
     """Let a party take steps in its own session, and return one entry for each step, as a script does."""
-    with mixed.opened(player(call), inputs, party) as remote:
-        return [_entry(remote.step(step.phase, step.inbox), at) for at, step in enumerate(steps)]
-
-
-def _entry(answer: Answer, step: int) -> Entry:
-    return Entry(answer.value if answer.kind == "result" else answer.as_json(), step)
+    with as_failure(), mixed.opened(player(call), inputs, party) as remote:
+        answers = [remote.step(step.phase, step.inbox) for step in steps]
+    shown = (answer.value if answer.kind == "result" else answer.as_json() for answer in answers)
+    return [Entry(body, at) for at, body in enumerate(shown)]
 
 
 def judge(call: Caller, scene: Played, *faults: Fault, calls: Sequence[Call] | None = None) -> None:
     """Let a party take right and faulty steps. The right ones must come out as they do without the faulty ones."""
     right, wanted = scene.calls() if calls is None else calls, scene.entries(calls)
     steps = with_faults(right, faults)
-    try:
-        entries = asked(call, scene.inputs, scene.party, [step for step, _ in steps])
-        first = next((at for at, (_, fault) in enumerate(steps) if fault is not None), 0)
-        with right_step(scene.inputs.named(scene.party)):
-            _compare(scene, right[:first], entries[:first], wanted[:first])
-        kept = drop_faults(call, STEP, entries, [fault for _, fault in steps])
-        _compare(scene, right, kept, wanted)
-    except Difference as difference:
-        raise failed(difference) from None
+    entries = asked(call, scene.inputs, scene.party, [step for step, _ in steps])
+    first = next((at for at, (_, fault) in enumerate(steps) if fault is not None), 0)
+    with right_step(scene.inputs.named(scene.party)):
+        _compare(scene, right[:first], entries[:first], wanted[:first])
+    kept = drop_faults(call, STEP, entries, [fault for _, fault in steps])
+    _compare(scene, right, kept, wanted)
 
 
 def _compare(scene: Played, calls: Sequence[Call], entries: Entries, right: Sequence[Mapping[str, Any]]) -> None:
     for step, mine, wanted in zip(calls, entries, right, strict=True):
         assert "reject" not in wanted, f"the reference refuses {step.phase}: {wanted}"
-        reject = mine.get("reject")
-        answer = Answer("reject", **reject) if reject else Answer("result", value=dict(mine))
+        refusal = mine.get("reject")
+        answer = Answer("reject", **refusal) if refusal else Answer("result", value=dict(mine))
         outbox = [parse(bytes.fromhex(text)) for text in wanted["outbox"]]
-        with at_step(mine.step):
-            try:
-                mixed.compare(answer, scene.party, step.phase, outbox, wanted.get("aggregate"))
-            except Difference as difference:
-                raise failed(difference) from None
+        with at_step(mine.step), as_failure():
+            mixed.compare(answer, scene.party, step.phase, outbox, wanted.get("aggregate"))
 
 
 def judge_script(call: Caller, session: Session, *faults: Fault, calls: list[Call] | None = None) -> None:
@@ -108,17 +106,34 @@ def judge_script(call: Caller, session: Session, *faults: Fault, calls: list[Cal
     compare_entries(op, right, drop_faults(call, op, entries, [fault for _, fault in steps]), wanted)
 
 
+@contextmanager
+def as_failure() -> Iterator[None]:
+    """Fail the check where a party differs from the reference."""
+    try:
+        yield
+    except Difference as difference:
+        raise failed(difference) from None
+
+
 def failed(difference: Difference) -> CheckFailed:
     """Return a difference as the failure of a check."""
-    if difference.dropouts is None:
-        return CheckFailed(difference.verdict, str(difference), step=LAST)
-    before = [f"user {user} before {phase}" for phase, users in difference.dropouts.items() for user in sorted(users)]
-    return CheckFailed(difference.verdict, f"{difference}; dropped out: {', '.join(before) or 'nobody'}", step=LAST)
+    message = str(difference)
+    if difference.dropouts is not None:
+        before = [(user, phase) for phase, users in difference.dropouts.items() for user in sorted(users)]
+        message += f"; dropped out: {', '.join(f'user {u} before {phase}' for u, phase in before) or 'nobody'}"
+    return CheckFailed(difference.verdict, message, step=LAST)
 
 
 def parties(caps: Capabilities, protocol: str) -> list[Role]:
     """Return the roles of a protocol that an adapter plays."""
     return [role for role in Role if f"{protocol}.{role.value}" in caps.parties]
+
+
+def drawn_parties(draw: Any, users: Sequence[int], roles: Sequence[Role]) -> list[int]:
+    """Draw the parties of some roles that the adapter plays: the server, one to three users, or both."""
+    chosen = strategies.subset(draw, users, 1, 3) if Role.USER in roles else []
+    server = [SERVER] if Role.SERVER in roles and (not chosen or draw(st.booleans())) else []
+    return [*server, *chosen]
 
 
 def right_steps(refusals: Refusals, examples: tuple[int, int, int], *clauses: str) -> None:
@@ -149,3 +164,35 @@ def right_steps(refusals: Refusals, examples: tuple[int, int, int], *clauses: st
         """In a session each step is the one of the text, and refused steps leave no trace."""
         drawn = refusals.session_of_run(draw, caller.caps)
         judge(caller, drawn, *refusals.drawn(draw, drawn))
+
+
+def wrong_openings(
+    party: str,
+    clauses: tuple[str, ...],
+    applies: Condition,
+    begun: Callable[[Any, str], tuple[dict[str, Any], dict[str, Any]]],
+    wrong_numbers: Callable[[dict[str, Any]], dict[str, dict[str, Any]]],
+    codes: frozenset[str] = reject.BAD_PARAM,
+) -> None:
+    """Register what a party's script refuses as a whole: parameters, by their clauses and codes, and its header.
+
+    `begun` draws the two parts of a right request. `wrong_numbers` returns changes of one that break a rule, by rule.
+    """
+
+    @check(f"{party}/parameters", *clauses, applies=applies, examples=40)
+    def parameters(draw: Any, caller: Caller) -> None:
+        """Parameters that the text forbids are refused."""
+        params, rand = begun(draw, party)
+        why = "the parameters break a rule ({})"
+        caller.some_refused(draw, party, params, wrong_numbers(params), codes, rand, why)
+
+    @check(f"{party}/request", "ERR-02", applies=applies, examples=12)
+    def request(draw: Any, caller: Caller) -> None:
+        """A session of the wrong length, a round outside its range, or a user outside the roster is refused."""
+        params, rand = begun(draw, party)
+        changes: list[dict[str, Any]] = [{"session": params["session"][2:]}, {"session": params["session"] + "00"}]
+        changes += [{"round": str(2**32)}, {"round": "-1"}]
+        changes += [{"user": params["N"]}, {"user": -1}] if "user" in params else []
+        changed = one_of(draw, changes)
+        codes = reject.KEY_LENGTH if "session" in changed else reject.OUT_OF_RANGE
+        caller.refused(party, {**params, **changed}, codes, f"the request has {changed}", rand)

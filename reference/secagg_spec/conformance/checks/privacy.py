@@ -14,7 +14,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import shares_length, vandermonde
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
+from secagg_spec.conformance.checks.base import Caller, check, fail
 from secagg_spec.conformance.outside import leaks
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.privacy import echelon
@@ -77,9 +77,8 @@ def coalitions(draw: Any, call: Caller) -> None:
 def _codes(space: strategies.Space) -> Iterator[dict[str, int]]:
     """Yield declared N, U and T: each N up to 8 and the largest N, each with its few smallest T."""
     rosters = space.rosters()
-    sets = space.sets() or [
-        {"N": N, "T": T} for N in {*rosters[:_FEW], rosters[-1]} for T in space.colluders(N)[:_COLLUDERS]
-    ]
+    few = {*rosters[:_FEW], rosters[-1]}
+    sets = space.sets() or [{"N": N, "T": T} for N in few for T in space.colluders(N)[:_COLLUDERS]]
     for chosen in sets[: _FEW * _COLLUDERS]:
         N, T = chosen["N"], chosen["T"]
         q = space.moduli(prime=True, above=N)[0]
@@ -98,9 +97,7 @@ def encoding(call: Caller, code: dict[str, int], mask: UintArray, users: Sequenc
     seed = int.from_bytes(sha256(seed.to_bytes(32, "little")).digest(), "little")
     q, source = code["q"], SeededSource(seed.to_bytes(32, "little"), "noise")
     rand = call.randomness(_ENCODE, {"noise": pack(strategies.seeded_elements(source, q, code["T"] * L), q)}, seed)
-    shares = call.result(_ENCODE, {**code, "mask": pack(mask, q)}, rand).get("shares")
-    if not isinstance(shares, list) or len(shares) != code["N"]:
-        raise CheckFailed("wrong_value", f"{_ENCODE}: there must be {code['N']} shares")
+    shares = call.listed(_ENCODE, {**code, "mask": pack(mask, q)}, "shares", code["N"], rand)
     return np.concatenate([call.read(_ENCODE, shares[user], f"shares[{user}]", L, code["q"]) for user in users])
 
 
@@ -124,6 +121,5 @@ def _demand_common_values(held: list[UintArray], users: list[int]) -> None:
         values = [set(rows[:, at].tolist()) for rows in held]
         if not values[0] & values[1]:
             who = users[at // (held[0].shape[1] // len(users))]
-            fail(
-                f"the share of user {who} has the values {sorted(values[0])} or, for another mask, {sorted(values[1])}"
-            )
+            one, other = map(sorted, values)
+            fail(f"the share of user {who} has the values {one} or, for another mask, {other}")

@@ -173,7 +173,7 @@ def decoder(draw: Any, call: Caller) -> None:
     """Elements up to (q - 1) // 2 decode as positive, larger ones as negative. A policy decides the middle one."""
     q, level = strategies.scale(draw, call.caps, _DEQUANTIZE)
     middle = (q - 1) // 2
-    edges = sorted({0, 1, middle - 1, middle, middle + 1, q - 1} & set(range(q)) if q < 10 else _edges(q))
+    edges = sorted(edge for edge in {0, 1, middle - 1, middle, middle + 1, q - 1} if 0 <= edge < q)
     value = np.array([draw(among(edges)) for _ in range(strategies.length(draw, 1))], dtype=ring(q).dtype)
     format = draw(among(strategies.formats(call.caps)))
     value = strategies.within(format, value, q, level)
@@ -240,11 +240,6 @@ def _bad_levels(caps: Capabilities, operation: str, level: int) -> tuple[int, ..
     if max(allowed.values or (allowed.high or 0,)) > MAX_LEVEL:
         return 0, -1, -level, MAX_WIDE + level, 2 * MAX_WIDE
     return 0, -1, 2**32 + 1, 2**33 + level, 2**64 + level, -level, level - 2**32
-
-
-def _edges(q: int) -> list[int]:
-    middle = (q - 1) // 2
-    return [0, 1, middle - 1, middle, middle + 1, q - 1]
 
 
 def _decoded(caps: Capabilities, value: UintArray, q: int, level: int, format: Any = "binary64") -> RealArray:

@@ -1,6 +1,6 @@
 """What parties of the active profiles refuse of signatures and of quorums, whatever is signed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import one_of
-from secagg_spec.conformance.cases.wrong_signatures import cut
+from secagg_spec.conformance.cases.wrong_signatures import cut, spoiled
 from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.faults import Refusals
-from secagg_spec.conformance.checks.scripts import Fault, disordered
+from secagg_spec.conformance.checks.scripts import Fault, disordered, placed
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.session import Session, moved
 from secagg_spec.conformance.targets.reference.scripts import Call
@@ -19,6 +19,20 @@ from secagg_spec.protocols.steps import SERVER
 
 _THE_SERVER = frozenset({SERVER})
 Clauses = tuple[str, ...]
+
+
+Named = tuple[bytes, str]
+"""A wrong signature, and what is wrong with it."""
+
+
+def forged(
+    draw: Any, sign: Callable[..., bytes], others: Mapping[str, Callable[[], bytes]], contexts: Mapping[str, Any]
+) -> Named:
+    """Draw a signature that is not the right one, `sign()`: spoiled, one of others, or the right one in a context."""
+    how = draw(among(("bytes", *others, *sorted(contexts))))
+    if how == "bytes":
+        return spoiled(draw, sign()), how
+    return others[how]() if how in others else sign(contexts[how]), how
 
 
 @dataclass(frozen=True)
@@ -177,8 +191,7 @@ def refuse_signatures(refusals: Refusals, drawn: Arriving, name: str, *clauses: 
     def wrong(draw: Any, session: Session) -> Fault:
         """A signature that is invalid or not 64 bytes long is refused, and its sender is blamed."""
         arrival = drawn(draw, session)
-        place = draw(st.integers(0, len(arrival.messages) - 1))
-        message = arrival.messages[place]
+        place, message = placed(draw, arrival.messages)
         signature, how = arrival.wrong(draw, message)
         if draw(st.integers(0, 3)) == 3:
             signature, how = cut(draw, message.signature), "length"

@@ -15,26 +15,11 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities, rawable
 from secagg_spec.conformance.adapter.wire import MOST_DIGITS, elements
-from secagg_spec.conformance.checks.base import (
-    LAST,
-    REGISTRY,
-    Caller,
-    Check,
-    CheckFailed,
-    Declined,
-    check,
-    judge_again,
-)
-from secagg_spec.conformance.sdk.secagg_adapter import (
-    OPERATIONS,
-    WIDE,
-    element_bytes,
-    has_form,
-    sized,
-)
+from secagg_spec.conformance.checks.base import LAST, REGISTRY, Caller, Check, CheckFailed, Declined, check, judge_again
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, WIDE, element_bytes, has_form, sized
 
 _RIGHT = {
-    *("exact", "neighbours", "signed", "any-shares", "sum", "same", "round-trip", "prefix", "own-masks", "own-shares"),
+    *("exact", "neighbours", "signed", "any-shares", "sum", "same", "round-trip", "prefix", "own-masks", "own-shares")
 }
 """The last parts of the names of the checks that ask valid requests and compare their results."""
 _CARRIED = {"quantizer.quantize": ("QNT-05",)}

@@ -3,14 +3,19 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.checks import base
 from secagg_spec.conformance.sessions import broken
-from secagg_spec.conformance.targets.reference.messages import named
+from secagg_spec.conformance.targets.reference.messages import named, parse
 from secagg_spec.conformance.targets.reference.scripts import Call
+from secagg_spec.errors import ProtocolError
+
+X = TypeVar("X")
 
 
 class Entry(dict[str, Any]):
@@ -57,51 +62,56 @@ def at_step(step: int | None) -> Iterator[None]:
         raise
 
 
-def _number(entry: Mapping[str, Any]) -> int | None:
-    """Return the number of an entry's step, if it is known."""
-    return entry.step if isinstance(entry, Entry) else None
-
-
 def taken(op: str, entry: Mapping[str, Any], phase: str) -> list[str]:
     """Return the outbox, in a fixed order, of a step that the party must have taken."""
-    with at_step(_number(entry)):
+    with at_step(getattr(entry, "step", None)):
         if "reject" in entry:
-            refusal = _rejection(op, entry)
+            refusal = rejection(op, entry)
             message = f"{op}: the step {phase} was refused as {refusal.code}, and it is right: {refusal.message}"
             raise base.CheckFailed("rejected_valid", message, {"outbox": "…"})
         outbox = entry.get("outbox")
         if not isinstance(outbox, list) or not all(isinstance(text, str) for text in outbox):
-            raise base.CheckFailed(
-                "protocol", f"{op}: the entry of the step {phase} has neither a reject nor an outbox"
-            )
+            message = f"{op}: the entry of the step {phase} has neither a reject nor an outbox"
+            raise base.CheckFailed("protocol", message)
         return sorted(outbox)
 
 
-def _rejection(op: str, entry: Mapping[str, Any]) -> Answer:
+def sent(op: str, entry: Mapping[str, Any], phase: str) -> list[Any]:
+    """Return the messages of a step that the party must have taken."""
+    try:
+        return [parse(bytes.fromhex(text)) for text in taken(op, entry, phase)]
+    except (ValueError, ProtocolError) as error:
+        base.fail(f"{op}: the step {phase} sends something that is no message: {error}")
+
+
+def rejection(op: str, entry: Mapping[str, Any]) -> Answer:
+    """Return the rejection in an entry of a result."""
     body = entry["reject"]
-    code = body.get("code") if isinstance(body, dict) else None
-    if not isinstance(code, str):
-        raise base.CheckFailed("protocol", f"{op}: a refused step has a reject with a code; this one is {body!r:.80}")
-    return Answer("reject", code=code, message=str(body.get("message", "")))
+    if not isinstance(body, dict) or not isinstance(body.get("code"), str):
+        raise base.CheckFailed("protocol", f"{op}: what is refused has a reject with a code; this one is {body!r:.80}")
+    return Answer("reject", code=body["code"], message=str(body.get("message", "")))
 
 
-def _refused(call: base.Caller, op: str, entry: Mapping[str, Any], fault: Fault) -> None:
-    with at_step(_number(entry)):
-        _demand_refused(call, op, entry, fault)
+def placed(draw: Any, messages: Sequence[X]) -> tuple[int, X]:
+    """Draw one of some messages. Return its place and the message."""
+    place = int(draw(st.integers(0, len(messages) - 1)))
+    return place, messages[place]
 
 
-def _demand_refused(call: base.Caller, op: str, entry: Mapping[str, Any], fault: Fault) -> None:
-    codes = fault.codes | broken.expected(*_opened(call)).codes(fault.call.inbox)
-    expected = {"reject": sorted(codes)}
-    if "reject" not in entry:
-        message = f"{op} took the step {fault.call.phase} although {fault.why}"
-        raise base.CheckFailed("accepted_invalid", message, expected)
-    call.fits(f"{op}: the step {fault.call.phase}", _rejection(op, entry), codes, fault.why)
-    if fault.blamed is not None:
-        blamed = entry["reject"].get("blamed")
-        want = [named(party) for party in sorted(fault.blamed)]
-        if not isinstance(blamed, list) or sorted(map(str, blamed)) != sorted(map(str, want)):
-            base.fail(f"{op}: {fault.why}; blamed is {blamed}, must be {want} in any order", {"blamed": want})
+def demand_refused(call: base.Caller, op: str, entry: Entry, fault: Fault) -> None:
+    """Demand that a step was refused with a fitting code and the blame that a clause names."""
+    with at_step(entry.step):
+        codes = fault.codes | broken.expected(*_opened(call)).codes(fault.call.inbox)
+        expected = {"reject": sorted(codes)}
+        if "reject" not in entry:
+            message = f"{op} took the step {fault.call.phase} although {fault.why}"
+            raise base.CheckFailed("accepted_invalid", message, expected)
+        call.fits(f"{op}: the step {fault.call.phase}", rejection(op, entry), codes, fault.why)
+        if fault.blamed is not None:
+            blamed = entry["reject"].get("blamed")
+            want = [named(party) for party in sorted(fault.blamed)]
+            if not isinstance(blamed, list) or sorted(map(str, blamed)) != sorted(map(str, want)):
+                base.fail(f"{op}: {fault.why}; blamed is {blamed}, must be {want} in any order", {"blamed": want})
 
 
 def _opened(call: base.Caller) -> tuple[str, Mapping[str, Any]]:
@@ -149,7 +159,7 @@ def drop_faults(call: base.Caller, op: str, entries: Entries, faults: Sequence[F
     """Judge the steps that must be refused, and return the entries of the others."""
     for entry, fault in zip(entries, faults, strict=True):
         if fault is not None:
-            _refused(call, op, entry, fault)
+            demand_refused(call, op, entry, fault)
     return [entry for entry, fault in zip(entries, faults, strict=True) if fault is None]
 
 
@@ -158,7 +168,7 @@ def compare_entries(op: str, calls: Sequence[Call], got: Entries, want: Sequence
     for step, mine, right in zip(calls, got, want, strict=True):
         assert "reject" not in right, f"the reference refuses {step.phase}: {right}"
         outbox = taken(op, mine, step.phase)
-        with at_step(_number(mine)):
+        with at_step(mine.step):
             if outbox != sorted(right["outbox"]):
                 what = f"{op}: the step {step.phase} sends {len(outbox)} messages that are not the right ones"
                 base.fail(what, dict(right))

@@ -1,6 +1,6 @@
 """Checks of SecAgg and SecAgg+: what a user and the server refuse, without any effect (spec/secagg.md)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.crypto import altered, low_order
 from secagg_spec.conformance.checks.faults import Refusals, senders
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
-from secagg_spec.conformance.checks.scripts import Fault
+from secagg_spec.conformance.checks.scripts import Fault, placed
 from secagg_spec.conformance.sessions import broken
 from secagg_spec.conformance.sessions.choices import among, any_of, only_if
 from secagg_spec.conformance.sessions.session import Played, moved, with_more, without
@@ -60,26 +60,19 @@ _user.derive(step_again=("SAG-15", "SAG-25"), no_message=("SAG-36",))
 _server.derive(sender=("SAG-16",))
 
 
-# --------------------------------------------------------------------------------------------- a user: the keys
-
-
 def _keys(scene: Played) -> dict[int, list[bytes]]:
     """Return the public keys that a user receives: for each neighbour a sealing key and a masking key."""
     [message] = scene.inbox(1)
-    both = [_cut(message.sealing, 32), _cut(message.masking, 32)]
-    return {user: [keys[at] for keys in both] for at, user in enumerate(message.users)}
+    both = (message.sealing, message.masking)
+    return {user: [keys[32 * at : 32 * at + 32] for keys in both] for at, user in enumerate(message.users)}
 
 
-def _cut(data: bytes, size: int) -> list[bytes]:
-    return [data[at : at + size] for at in range(0, len(data), size)]
-
-
-def _sent_keys(scene: Played, keys: Sequence[tuple[int, list[bytes]]]) -> Call:
-    """Return the step that shares secrets, with `keys` as the received keys."""
+def _of_keys(scene: Played, keys: Collection[tuple[int, list[bytes]]], *about: Any) -> Fault:
+    """Return a fault: the step that shares secrets, with `keys` as those received. `about` are its codes and so on."""
     [message] = scene.inbox(1)
     sealing, masking = (b"".join(pair[at] for _, pair in keys) for at in (0, 1))
     changed = replace(message, users=tuple(user for user, _ in keys), sealing=sealing, masking=masking)
-    return Call.of("share_keys", (signed(scene.inputs, changed),))
+    return Fault(1, Call.of("share_keys", (signed(scene.inputs, changed),)), *about)
 
 
 @_user.refuses("keys-twice", "SAG-06", "ADP-29")
@@ -88,7 +81,7 @@ def _keys_twice(draw: Any, scene: Played) -> Fault:
     keys = list(_keys(scene).items())
     user, _ = draw(among(keys))
     twice = sorted([*keys, (user, _fresh_keys(draw))], key=lambda entry: entry[0])
-    return Fault(1, _sent_keys(scene, twice), reject.TWICE, f"user {user} is named twice", THE_SERVER)
+    return _of_keys(scene, twice, reject.TWICE, f"user {user} is named twice", THE_SERVER)
 
 
 def _unsigned(scene: Played) -> frozenset[str]:
@@ -109,7 +102,7 @@ def _stranger_keys(draw: Any, scene: Played) -> Fault:
     user = draw(among([*sorted(others, key=lambda user: (user == scene.party, user)), scene.size]))
     keys = sorted([*_keys(scene).items(), (user, _fresh_keys(draw))])
     codes = reject.OUTSIDE | reject.TWICE | (_unsigned(scene) if user == scene.size else frozenset())
-    return Fault(1, _sent_keys(scene, keys), codes, f"user {user} is no neighbour", THE_SERVER)
+    return _of_keys(scene, keys, codes, f"user {user} is no neighbour", THE_SERVER)
 
 
 @_user.refuses("equal-keys", "SAG-07")
@@ -122,9 +115,7 @@ def _equal_keys(draw: Any, scene: Played) -> Fault:
     others += [(peer, key) for peer, pair in keys.items() for at, key in enumerate(pair) if (peer, at) != (user, which)]
     owner, keys[user][which] = one_of(draw, others)
     blamed = frozenset({user, owner, SERVER}) - {scene.party}
-    return Fault(
-        1, _sent_keys(scene, list(keys.items())), reject.TWICE, f"a key of user {user} is another one as well", blamed
-    )
+    return _of_keys(scene, keys.items(), reject.TWICE, f"a key of user {user} is another one as well", blamed)
 
 
 @_user.refuses("few-keys", "SAG-08")
@@ -133,9 +124,7 @@ def _few_keys(draw: Any, scene: Played) -> Fault:
     keys, t = _keys(scene), scene.inputs.numbers["t"]
     chosen = sorted(strategies.subset(draw, sorted(keys), 0, t - 2))
     chosen = sorted(keys)[: t - 2] if draw(st.booleans()) else chosen
-    return Fault(
-        1, _sent_keys(scene, [(user, keys[user]) for user in chosen]), reject.TOO_FEW, f"{len(chosen)} keys came"
-    )
+    return _of_keys(scene, [(user, keys[user]) for user in chosen], reject.TOO_FEW, f"{len(chosen)} keys came")
 
 
 @_user.refuses("weak-key", "SAG-09", "KEY-01")
@@ -144,10 +133,8 @@ def _weak_key(draw: Any, scene: Played) -> Fault:
     keys = _keys(scene)
     user, which = draw(among(sorted(keys))), draw(st.integers(0, 1))
     keys[user][which] = low_order(draw)
-    blamed = frozenset({user, SERVER})
-    return Fault(
-        1, _sent_keys(scene, list(keys.items())), reject.WEAK_KEY, f"a key of user {user} is of low order", blamed
-    )
+    why = f"a key of user {user} is of low order"
+    return _of_keys(scene, keys.items(), reject.WEAK_KEY, why, frozenset({user, SERVER}))
 
 
 @_user.refuses("key-lengths", "MSG-02", "SAG-33")
@@ -167,13 +154,10 @@ def _descending(draw: Any, scene: Played) -> Fault:
     why, keys = "the users do not ascend", list(_keys(scene).items())
     if draw(st.booleans()) or len(keys) < 2:
         request = _request(scene)
-        return Fault(3, _asked(scene, request.survivors[::-1], request.dropped), reject.MALFORMED, why, THE_SERVER)
+        return _asked(scene, request.survivors[::-1], request.dropped, reject.MALFORMED, why, THE_SERVER)
     first = draw(st.integers(0, len(keys) - 2))
     keys[first], keys[first + 1] = keys[first + 1], keys[first]
-    return Fault(1, _sent_keys(scene, keys), reject.MALFORMED, why, THE_SERVER)
-
-
-# ------------------------------------------------------------------------------------------- a user: the shares
+    return _of_keys(scene, keys, reject.MALFORMED, why, THE_SERVER)
 
 
 def lane_of(scene: Played, message: Message) -> tuple[Lane, bytes]:
@@ -187,9 +171,7 @@ def lane_of(scene: Played, message: Message) -> tuple[Lane, bytes]:
 @_user.refuses("payload", "SEA-02", "ADP-29")
 def _payload(draw: Any, scene: Played) -> Fault:
     """A payload that was altered or sealed for another round does not open. Its sender and the server are blamed."""
-    inbox = scene.inbox(2)
-    place = draw(st.integers(0, len(inbox) - 1))
-    message = inbox[place]
+    place, message = placed(draw, scene.inbox(2))
     lane, secret = lane_of(scene, message)
     payload = altered(draw, message.payload)
     if draw(st.booleans()):
@@ -202,9 +184,7 @@ def _payload(draw: Any, scene: Played) -> Fault:
 @_user.refuses("plaintext", "MSG-02", "SAG-33")
 def _plaintext(draw: Any, scene: Played) -> Fault:
     """A plaintext that is not two elements is refused: cut, extended, or with a number that is too large."""
-    inbox = scene.inbox(2)
-    place = draw(st.integers(0, len(inbox) - 1))
-    message = inbox[place]
+    place, message = placed(draw, scene.inbox(2))
     lane, secret = lane_of(scene, message)
     plaintext = lane.open(secret, message.payload)
     large, size = b"\xff" * (ELEMENT_BYTES - 1) + b"\1", ELEMENT_BYTES
@@ -221,13 +201,11 @@ def _few_shares(draw: Any, scene: Played) -> Fault:
     return Fault(2, replace(call, inbox=call.inbox[:fewer]), reject.TOO_FEW, f"the shares of {fewer} neighbours came")
 
 
-# ------------------------------------------------------------------------------------------ a user: the request
-
-
-def _asked(scene: Played, survivors: Sequence[int], dropped: Sequence[int]) -> Call:
-    """Return the step that receives the request, with another one."""
+def _asked(scene: Played, survivors: Sequence[int], dropped: Sequence[int], *about: Any, at: int = 3) -> Fault:
+    """Return a fault: the step that receives the request, with another one. `about` are its codes and so on."""
     [message] = scene.inbox(3)
-    return Call.of(scene.row(3).phase, (replace(message, survivors=tuple(survivors), dropped=tuple(dropped)),))
+    changed = replace(message, survivors=tuple(survivors), dropped=tuple(dropped))
+    return Fault(at, Call.of(scene.row(3).phase, (changed,)), *about)
 
 
 def _request(scene: Played) -> UnmaskRequest:
@@ -240,13 +218,8 @@ def _still_enough(scene: Played, survivors: Sequence[int]) -> bool:
     """Return whether SAG-22 and HSA-18 allow a request with these survivors."""
     agreed = scene.state(0).round
     near, parameters = agreed.graph.holders(scene.party) & set(survivors), agreed.parameters
-    left = [len(part.members & set(survivors)) for part in parameters.parts]
-    return len(survivors) >= scene.enough and len(near) >= parameters.t and not few_of_some(left, parameters.T)
-
-
-def few_of_some(left: Sequence[int], T: int) -> bool:
-    """Return whether between 1 and T + 1 users are left."""
-    return any(0 < count < T + 2 for count in left)
+    few = any(0 < len(part.members & set(survivors)) < parameters.T + 2 for part in parameters.parts)
+    return len(survivors) >= scene.enough and len(near) >= parameters.t and not few
 
 
 @_user.refuses("request-twice", "SAG-19")
@@ -257,9 +230,7 @@ def _named_twice(draw: Any, scene: Played) -> Fault:
     chosen = dropped if dropped and draw(st.booleans()) else survivors
     user = draw(among(chosen))
     chosen.append(user)
-    return Fault(
-        3, _asked(scene, sorted(survivors), sorted(dropped)), reject.TWICE, f"user {user} is named twice", THE_SERVER
-    )
+    return _asked(scene, sorted(survivors), sorted(dropped), reject.TWICE, f"user {user} is named twice", THE_SERVER)
 
 
 @_user.refuses("request-outside", "SAG-19")
@@ -268,7 +239,7 @@ def _named_outside(draw: Any, scene: Played) -> Fault:
     request, outsider = _request(scene), draw(among((scene.size, 2**31 - 1, SERVER)))
     survivors, dropped = [*request.survivors], [*request.dropped]
     one_of(draw, (survivors, dropped)).append(outsider)
-    return Fault(3, _asked(scene, survivors, dropped), reject.OUTSIDE, f"{outsider} is not on the roster", THE_SERVER)
+    return _asked(scene, survivors, dropped, reject.OUTSIDE, f"{outsider} is not on the roster", THE_SERVER)
 
 
 @_user.refuses("request-both", "SAG-20")
@@ -278,7 +249,7 @@ def _named_in_both(draw: Any, scene: Played) -> Fault:
     user = draw(among((*request.survivors, *request.dropped)))
     survivors, dropped = sorted({*request.survivors, user}), sorted({*request.dropped, user})
     only_if(_still_enough(scene, survivors))
-    return Fault(3, _asked(scene, survivors, dropped), reject.TWICE, f"user {user} is in both sets", THE_SERVER)
+    return _asked(scene, survivors, dropped, reject.TWICE, f"user {user} is in both sets", THE_SERVER)
 
 
 @_user.refuses("request-without", "SAG-21", spare=1)
@@ -288,9 +259,7 @@ def _named_without(draw: Any, scene: Played) -> Fault:
     survivors = [user for user in request.survivors if user != scene.party]
     only_if(_still_enough(scene, survivors))
     dropped = sorted([*request.dropped, scene.party]) if draw(st.integers(0, 3)) else request.dropped
-    return Fault(
-        3, _asked(scene, survivors, dropped), reject.OUTSIDE, f"user {scene.party} is not a survivor", THE_SERVER
-    )
+    return _asked(scene, survivors, dropped, reject.OUTSIDE, f"user {scene.party} is not a survivor", THE_SERVER)
 
 
 @_user.refuses("few-survivors", "SAG-22")
@@ -305,7 +274,7 @@ def _few_survivors(draw: Any, scene: Played) -> Fault:
     while _still_enough(scene, survivors):
         dropped.append(leaving.pop(0))
         survivors.remove(dropped[-1])
-    return Fault(3, _asked(scene, survivors, sorted(dropped)), reject.TOO_FEW, f"{len(survivors)} users survive")
+    return _asked(scene, survivors, sorted(dropped), reject.TOO_FEW, f"{len(survivors)} users survive")
 
 
 @_user.refuses("request-unnamed", "SAG-23", spare=1)
@@ -316,7 +285,7 @@ def _unnamed(draw: Any, scene: Played) -> Fault:
     survivors, dropped = ([other for other in users if other != user] for users in (request.survivors, request.dropped))
     only_if(_still_enough(scene, survivors))
     why = f"shares of user {user} are held, and it is not named"
-    return Fault(3, _asked(scene, survivors, dropped), reject.OUTSIDE, why, THE_SERVER)
+    return _asked(scene, survivors, dropped, reject.OUTSIDE, why, THE_SERVER)
 
 
 @_user.refuses("request-unheld", "SAG-23", spare=1)
@@ -328,23 +297,18 @@ def _unheld(draw: Any, scene: Played) -> Fault:
     one_of(draw, (dropped, survivors)).append(user)
     only_if(_still_enough(scene, survivors))
     why = f"shares of user {user} are not held"
-    return Fault(3, _asked(scene, sorted(survivors), sorted(dropped)), reject.OUTSIDE, why, THE_SERVER)
+    return _asked(scene, sorted(survivors), sorted(dropped), reject.OUTSIDE, why, THE_SERVER)
 
 
 @_user.refuses("another-request", "SAG-25", "SAG-20", spare=1)
 def _another_request(draw: Any, scene: Played) -> Fault:
     """A user that answered one request refuses another one, in which a survivor is named as dropped."""
     request = _request(scene)
-    others = [user for user in request.survivors if user != scene.party]
-    user = draw(among(others))
+    user = draw(among([user for user in request.survivors if user != scene.party]))
     survivors = [other for other in request.survivors if other != user]
     only_if(_still_enough(scene, survivors))
-    return Fault(
-        4, _asked(scene, survivors, sorted([*request.dropped, user])), reject.AGAIN, "a request was answered before"
-    )
-
-
-# --------------------------------------------------------------------------------------------------- the server
+    why = "a request was answered before"
+    return _asked(scene, survivors, sorted([*request.dropped, user]), reject.AGAIN, why, at=4)
 
 
 @_server.refuses("share-for-a-stranger", "SAG-31", "ADP-29", sparse=True, shared=False)
@@ -399,8 +363,7 @@ def _equal_advertised(draw: Any, scene: Played) -> Fault:
 @_server.refuses("other-neighbours", "SAG-37", "ADP-29")
 def _other_neighbours(draw: Any, scene: Played) -> Fault:
     """A masked input is refused unless the neighbours it names are its sender's neighbours among the sharers."""
-    place = draw(st.integers(0, len(scene.inbox(2)) - 1))
-    message = scene.inbox(2)[place]
+    place, message = placed(draw, scene.inbox(2))
     right, at = message.neighbours, draw(st.integers(0, len(message.neighbours) - 1))
     more = tuple(sorted({*right, draw(among([u for u in (*scene.inputs.users, scene.size) if u not in right]))}))
     wrong = replace(message, neighbours=one_of(draw, ((*right[:at], *right[at + 1 :]), more, ())))
@@ -502,8 +465,7 @@ def _outsider(draw: Any, scene: Played) -> Fault:
 def wrong_input(draw: Any, scene: Played) -> Fault:
     """A masked input with the wrong length or a number not below R is refused, and its sender is blamed."""
     inbox, R = scene.inbox(2), int(scene.inputs.numbers["R"])
-    place = draw(st.integers(0, len(inbox) - 1))
-    message = inbox[place]
+    place, message = placed(draw, inbox)
     assert isinstance(message, MaskedInput)
     masked = message.masked
     wrong: dict[str, Any] = {"longer": [*masked, 0], "shorter": masked[:-1], "large": [*masked[:-1], R]}
@@ -515,8 +477,7 @@ def wrong_input(draw: Any, scene: Played) -> Fault:
 @_server.refuses("neighbour-order", "SAG-76", "ADP-29")
 def _neighbour_order(draw: Any, scene: Played) -> Fault:
     """A masked input that names the right neighbours in the wrong order is refused, and its sender is blamed."""
-    place = draw(st.integers(0, len(scene.inbox(2)) - 1))
-    message = scene.inbox(2)[place]
+    place, message = placed(draw, scene.inbox(2))
     only_if(len(message.neighbours) >= 2)
     wrong = replace(message, neighbours=message.neighbours[::-1])
     why = f"the neighbours of user {message.sender} are not in ascending order"
@@ -527,8 +488,7 @@ def _neighbour_order(draw: Any, scene: Played) -> Fault:
 def _answer_order(draw: Any, scene: Played) -> Fault:
     """An answer that names the right users in the wrong order is malformed, and its sender is blamed."""
     last = _last(scene)
-    place = draw(st.integers(0, len(scene.inbox(last)) - 1))
-    message = scene.inbox(last)[place]
+    place, message = placed(draw, scene.inbox(last))
     shares = [message.seed_shares[at : at + ELEMENT_BYTES] for at in range(0, len(message.seed_shares), ELEMENT_BYTES)]
     wrong = replace(message, survivors=message.survivors[::-1], seed_shares=b"".join(shares[::-1]))
     why = f"the survivors of the answer of user {message.sender} are not in ascending order"
@@ -540,14 +500,12 @@ def _answer(draw: Any, scene: Played) -> Fault:
     """An answer that does not hold exactly the requested shares is malformed, and its sender is blamed."""
     last = _last(scene)
     inbox = scene.inbox(last)
-    place = draw(st.integers(0, len(inbox) - 1))
-    message = inbox[place]
+    place, message = placed(draw, inbox)
     assert isinstance(message, UnmaskShares)
     changed = replace(message, **_wrong_lists(draw, scene, message))
     call = moved(scene.calls()[last], place, changed)
-    return Fault(
-        last, call, reject.MALFORMED, "an answer does not hold what was asked for", frozenset({message.sender})
-    )
+    why = "an answer does not hold what was asked for"
+    return Fault(last, call, reject.MALFORMED, why, frozenset({message.sender}))
 
 
 def _wrong_lists(draw: Any, scene: Played, message: UnmaskShares) -> dict[str, Any]:
@@ -623,9 +581,6 @@ def uncommitted(draw: Any, call: Caller, scene: Played) -> None:
     playing.judge(call, scene, fault, calls=calls[:last])
 
 
-# ------------------------------------------------------------------------------------------------ whole requests
-
-
 def _parameters(party: str) -> None:
     @check(f"{party}/parameters", "SAG-01", "SAG-02", operations=SESSIONS, applies=playing.plays(party), examples=40)
     def parameters(draw: Any, call: Caller) -> None:
@@ -634,9 +589,8 @@ def _parameters(party: str) -> None:
         wrong = _wrong_numbers(dict(inputs.numbers))
         for name in some(draw, wrong):
             params = {"handle": "h", **inputs.opening(_any(party)), "numbers": {**inputs.numbers, **wrong[name]}}
-            call.refused(
-                NEW, params, reject.BAD_PARAM, f"the parameters break a rule ({name})", inputs.rand(_any(party))
-            )
+            why = f"the parameters break a rule ({name})"
+            call.refused(NEW, params, reject.BAD_PARAM, why, inputs.rand(_any(party)))
 
     @check(f"{party}/order", "SAG-04", operations=SESSIONS, applies=playing.plays(party), examples=16)
     def order(draw: Any, call: Caller) -> None:
@@ -701,21 +655,13 @@ def user(draw: Any, call: Caller) -> None:
     inputs = drawn_rounds.secagg(draw)
     params = {"handle": "h", **inputs.opening(0)}
     params["setup"]["user"] = draw(among((inputs.numbers["N"], 2**31 - 1)))
-    call.refused(
-        NEW,
-        params,
-        reject.BAD_PARAM | reject.OUTSIDE | reject.MALFORMED,
-        "the user is not on the roster",
-        inputs.rand(0),
-    )
+    why = "the user is not on the roster"
+    call.refused(NEW, params, reject.BAD_PARAM | reject.OUTSIDE | reject.MALFORMED, why, inputs.rand(0))
 
 
 for _party in (_user, _server):
     _parameters(_party.party)
     _party.unharmed(examples=30)
-
-
-# --------------------------------------------------------------------------------------------------------- scripts
 
 
 def _script(refusals: Refusals) -> None:

@@ -1,5 +1,6 @@
 """Checks of SecAgg's active profile: signed keys and a signed surviving set (spec/secagg.md, section 10)."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,14 +11,14 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import drawn_rounds, strategies
 from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.cases.secagg_active_parties import Signing
-from secagg_spec.conformance.cases.wrong_signatures import elsewhere, spoiled
+from secagg_spec.conformance.cases.wrong_signatures import elsewhere
 from secagg_spec.conformance.checks import playing, quorums, reject, secagg
 from secagg_spec.conformance.checks.base import Caller, check
 from secagg_spec.conformance.checks.crypto import wrong_keys
 from secagg_spec.conformance.checks.faults import DERIVED, Refusals
 from secagg_spec.conformance.checks.playing import NEW, SESSIONS
-from secagg_spec.conformance.checks.quorums import Arrival, Quorum
-from secagg_spec.conformance.checks.scripts import Fault
+from secagg_spec.conformance.checks.quorums import Arrival, Quorum, forged
+from secagg_spec.conformance.checks.scripts import Fault, placed
 from secagg_spec.conformance.checks.secagg import THE_SERVER
 from secagg_spec.conformance.sessions.choices import among, only_if
 from secagg_spec.conformance.sessions.session import Played, moved
@@ -63,9 +64,6 @@ playing.right_steps(_user, (24, 16, 12), "SAG-51", "SAG-56", "SAG-60", "SAG-65",
 playing.right_steps(_server, (24, 16, 12), "SAG-59", "SAG-64", "SAG-66", "SAG-67")
 
 
-# ---------------------------------------------------------------------------------------------------- wrong signatures
-
-
 def _contexts(scene: Played, right: Context) -> dict[str, Context]:
     """Return other contexts of a signature, by what is wrong with them."""
     numbers = {name: int(value) for name, value in scene.inputs.numbers.items() if name != "t"}
@@ -76,14 +74,11 @@ def _wrong_on_keys(draw: Any, scene: Played, user: int, pair: KeyPair) -> tuple[
     """Draw a signature that is not the user's on its keys, and what is wrong with it."""
     signing = Signing(scene.inputs)
     contexts = _contexts(scene, signing.round.context(SignedKeys))
-    how = draw(among(("bytes", "order", "signer", *sorted(contexts))))
-    if how == "bytes":
-        return spoiled(draw, signing.of_keys(user, pair)), how
-    if how == "order":
-        return signing.of_keys(user, KeyPair(pair.masking, pair.sealing)), how
-    if how == "signer":
-        return signing.of_keys((user + 1) % scene.size, pair), how
-    return signing.of_keys(user, pair, contexts[how]), how
+    others = {
+        "order": lambda: signing.of_keys(user, KeyPair(pair.masking, pair.sealing)),
+        "signer": lambda: signing.of_keys((user + 1) % scene.size, pair),
+    }
+    return forged(draw, functools.partial(signing.of_keys, user, pair), others, contexts)
 
 
 Keys = Mapping[int, KeyPair]
@@ -95,23 +90,17 @@ def _wrong_on_set(draw: Any, scene: Played, keys: Keys, user: int, members: Sequ
     contexts = _contexts(scene, signing.round.attempt(keys, SignedSurvivors))
     contexts["no keys"] = signing.round.context(SignedSurvivors)
     contexts["keys"] = signing.round.attempt(_other_keys(keys), SignedSurvivors)
-    how = draw(among(("bytes", "set", "signer", *sorted(contexts))))
-    if how == "bytes":
-        return spoiled(draw, signing.of_set(keys, user, right)), how
-    if how == "set":
-        return signing.of_set(keys, user, right[:-1]), how
-    if how == "signer":
-        return signing.of_set(keys, (user + 1) % scene.size, right), how
-    return signing.of_set(keys, user, right, contexts[how]), how
+    others = {
+        "set": lambda: signing.of_set(keys, user, right[:-1]),
+        "signer": lambda: signing.of_set(keys, (user + 1) % scene.size, right),
+    }
+    return forged(draw, functools.partial(signing.of_set, keys, user, right), others, contexts)
 
 
 def _other_keys(keys: Keys) -> Keys:
     """Return the keys of another attempt, for which the last user drew a new sealing key."""
     last = max(keys)
     return {**keys, last: replace(keys[last], sealing=public_key(bytes([7]) * 32))}
-
-
-# ------------------------------------------------------------------------------------------------------------- a user
 
 
 @_user.refuses("wrong-signed-keys", "SAG-53", "SAG-51", "ADP-21")
@@ -152,8 +141,7 @@ def _key_signature_length(draw: Any, scene: Played) -> Fault:
 @_user.refuses("unbound-payload", "SEA-02", "SAG-67", "SAG-65", "ADP-21")
 def _unbound_payload(draw: Any, scene: Played) -> Fault:
     """A payload sealed without the keys of the attempt, with others, or for the other profile does not open."""
-    place = draw(st.integers(0, len(scene.inbox(2)) - 1))
-    message = scene.inbox(2)[place]
+    place, message = placed(draw, scene.inbox(2))
     lane, secret = secagg.lane_of(scene, message)
     state = scene.state(1)
     contexts = {
@@ -193,9 +181,6 @@ quorums.refuse_quorums(
     signature=("SAG-62", "SAG-60", "SAG-67"),
     spare=1,
 )
-
-
-# --------------------------------------------------------------------------------------------------------- the server
 
 
 def _keys(draw: Any, scene: Played) -> Arrival:
@@ -249,9 +234,6 @@ def partial(draw: Any, call: Caller) -> None:
 def uncommitted(draw: Any, call: Caller) -> None:
     """A seed that breaks its commitment is refused."""
     secagg.uncommitted(draw, call, drawn_rounds.active_scene(draw, Role.SERVER, spare=1))
-
-
-# ----------------------------------------------------------------------------------------------------- whole requests
 
 
 def _whole(operation: str) -> None:

@@ -9,14 +9,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.adapter.wire import pack_reals, unpack
+from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import neighbours
 from secagg_spec.conformance.cases.neighbour_rounds import EARLY, LATE, Average, altered, average, dropping
 from secagg_spec.conformance.cases.neighbours import AVERAGE, RECOVERY, SUM, UNMASKING, Scale
 from secagg_spec.conformance.cases.requests import place_of
-from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
+from secagg_spec.conformance.checks.base import Caller, Change, CheckFailed, Params, check, equal, fail, refuses
 from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
 from secagg_spec.conformance.sessions.choices import among
 
@@ -73,13 +72,8 @@ def _judge(call: Caller, scene: Average) -> None:
 
 
 def _compare(call: Caller, scene: Average, result: Any) -> None:
-    if result.get("contributors") != scene.contributors:
-        got, want = result.get("contributors"), scene.contributors
-        raise CheckFailed("wrong_value", f"contributors are {got}, must be {want}", want)
-    try:
-        numbers = unpack(result.get("average"), "<f8").tolist()
-    except ValueError as error:
-        raise CheckFailed("protocol", f"{AVERAGE}: average is not a vector: {error}") from None
+    equal("contributors are", result.get("contributors"), scene.contributors)
+    numbers = call.unpacked(AVERAGE, result.get("average"), "average", "<f8").tolist()
     if len(numbers) != scene.x.shape[1]:
         fail(f"the average has {len(numbers)} elements; it must have {scene.x.shape[1]}")
     bound = scene.bound(neighbours.exact_weights(call.caps))
@@ -107,12 +101,8 @@ def too_few_at_last(draw: Any, call: Caller) -> None:
     users = draw(st.permutations(range(N)))
     early, left = draw(st.integers(1, scene.roster.spare)), draw(st.integers(0, t - 1))
     dropouts = {draw(among(EARLY)): sorted(users[:early]), "unmasking": sorted(users[early : N - left])}
-    _refused(
-        call,
-        replace(scene, drop={**scene.drop, **dropouts}),
-        reject.TOO_FEW,
-        f"{left} users answer and t = {t} are needed",
-    )
+    why = f"{left} users answer and t = {t} are needed"
+    _refused(call, replace(scene, drop={**scene.drop, **dropouts}), reject.TOO_FEW, why)
 
 
 @check("secagg.average/out-of-range", "ADP-31", "ERR-02", examples=20)
@@ -243,62 +233,50 @@ def altered_share(draw: Any, call: Caller) -> None:
         raise CheckFailed("error", f"{RECOVERY} broke ({why}): {answer.message}", {"reject": sorted(reject.BAD_SHARE)})
 
 
-# ----------------------------------------------------------------------------------------- several operations
-
-
 def _threshold(operation: str) -> None:
-    @check(f"{operation}/threshold", "SAG-02", examples=20)
-    def threshold(draw: Any, call: Caller) -> None:
+    @refuses(operation, "threshold", "SAG-02", examples=20)
+    def threshold(draw: Any, params: Params) -> Change:
         """A threshold outside SAG-02 is refused."""
-        valid = VALID[operation](draw, call.caps)
-        k, complete = valid.params["k"], valid.params["k"] == valid.params["N"] - 1
+        k, complete = params["k"], params["k"] == params["N"] - 1
         wrong = draw(among((0, 1, -1, k + 2, *((2,) if complete else ()))))
-        rand = call.randomness(operation, valid.rand)
-        call.refused(operation, {**valid.params, "t": wrong}, _FORBIDDEN, f"t = {wrong} with k = {k}", rand)
+        return {"t": wrong}, _FORBIDDEN, f"t = {wrong} with k = {k}"
 
 
 def _degree(operation: str) -> None:
-    @check(f"{operation}/degree", "SAG-01", examples=20)
-    def degree(draw: Any, call: Caller) -> None:
+    @refuses(operation, "degree", "SAG-01", examples=20)
+    def degree(draw: Any, params: Params) -> Change:
         """A number of neighbours for which no graph exists is refused."""
-        valid = VALID[operation](draw, call.caps)
-        N = valid.params["N"]
+        N = params["N"]
         odd = [k for k in range(3, N - 1) if k * N % 2]
         wrong = draw(among((0, 1, -1, N, N + 5, *odd[:1])))
-        changed = {"k": wrong, "t": min(valid.params["t"], max(wrong + 1, 2))}
-        rand = call.randomness(operation, valid.rand)
-        call.refused(operation, {**valid.params, **changed}, _FORBIDDEN, f"k = {wrong} with N = {N}", rand)
+        changed = {"k": wrong, "t": min(params["t"], max(wrong + 1, 2))}
+        return changed, _FORBIDDEN, f"k = {wrong} with N = {N}"
 
 
 def _drop(operation: str) -> None:
-    @check(f"{operation}/drop", "ADP-16", examples=15)
-    def drop(draw: Any, call: Caller) -> None:
+    @refuses(operation, "drop", "ADP-16")
+    def drop(draw: Any, params: Params) -> Change:
         """Dropouts that name a user twice or a user outside the roster are refused."""
-        valid = VALID[operation](draw, call.caps)
-        N, phases = valid.params["N"], draw(st.permutations(sorted(valid.params["drop"])))
+        N, phases = params["N"], draw(st.permutations(sorted(params["drop"])))
         user = draw(among((N, 2**31 - 1, -1, 0, N - 1)))
         known = 0 <= user < N
         wrong = {phase: [] for phase in phases} | {phases[0]: [user], phases[1]: [user] if known else []}
         codes = reject.TWICE | reject.TOO_FEW | reject.OUTSIDE if known else reject.OUTSIDE
         what = "twice" if known else f"and N is {N}"
-        rand = call.randomness(operation, valid.rand)
-        call.refused(operation, {**valid.params, "drop": wrong}, codes, f"drop names user {user} {what}", rand)
+        return {"drop": wrong}, codes, f"drop names user {user} {what}"
 
 
 def _phases(operation: str) -> None:
-    @check(f"{operation}/phases", "ADP-17", examples=10)
-    def phases(draw: Any, call: Caller) -> None:
+    @refuses(operation, "phases", "ADP-17", examples=10)
+    def phases(draw: Any, params: Params) -> Change:
         """Dropouts with an extra or a missing phase are malformed."""
-        valid = VALID[operation](draw, call.caps)
-        wrong = dict(valid.params["drop"])
+        wrong = dict(params["drop"])
         name = draw(among((*sorted(wrong), "done", "share", "")))
         if name in wrong:
             del wrong[name]
         else:
             wrong[name] = []
-        rand = call.randomness(operation, valid.rand)
-        why = f"drop has the phases {sorted(wrong)}"
-        call.refused(operation, {**valid.params, "drop": wrong}, reject.MALFORMED, why, rand)
+        return {"drop": wrong}, reject.MALFORMED, f"drop has the phases {sorted(wrong)}"
 
 
 for _name in (AVERAGE, UNMASKING):

@@ -6,13 +6,13 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.cases import neighbours
 from secagg_spec.conformance.cases.neighbour_rounds import EARLY, Unmasking, unmasking
 from secagg_spec.conformance.cases.neighbours import UNMASKING
 from secagg_spec.conformance.cases.requests import inserted
 from secagg_spec.conformance.checks import reject
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
+from secagg_spec.conformance.checks.scripts import rejection
 from secagg_spec.conformance.sessions.choices import among, only_if
 
 _SETS = frozenset({"inconsistent_sets", "unknown_peer", "duplicate_id"})
@@ -27,7 +27,7 @@ def _spares(caps: Capabilities) -> bool:
 def shares(draw: Any, call: Caller) -> None:
     """The answer holds exactly the survivors' seed shares and the dropped users' key shares that the user holds."""
     scene = unmasking(draw, call.caps)
-    (entry,) = _entries(call, scene, scene.right())
+    (entry,) = entries_of(call, scene, scene.right())
     _released(call, entry, scene)
 
 
@@ -37,7 +37,7 @@ def again(draw: Any, call: Caller) -> None:
     scene = unmasking(draw, call.caps)
     other = [user for user in scene.survivors if user != scene.user]
     moved = _moved(scene, draw(among(other))) if draw(st.booleans()) else scene.right()
-    first, second = _entries(call, scene, scene.right(), moved)
+    first, second = entries_of(call, scene, scene.right(), moved)
     _released(call, first, scene)
     _demand(call, second, reject.AGAIN | reject.TOO_FEW, "a request was answered before")
 
@@ -49,9 +49,8 @@ def twice(draw: Any, call: Caller) -> None:
     request = scene.right()
     name = "dropped" if request["dropped"] and draw(st.booleans()) else "survivors"
     user = draw(among(request[name]))
-    _refused(
-        call, scene, {**request, name: inserted(draw, request[name], user)}, reject.TWICE, f"{name} names {user} twice"
-    )
+    why = f"{name} names {user} twice"
+    _refused(call, scene, {**request, name: inserted(draw, request[name], user)}, reject.TWICE, why)
 
 
 @check("secagg.unmasking/outside", "SAG-19", examples=20)
@@ -117,7 +116,7 @@ def no_trace(draw: Any, call: Caller) -> None:
     """After a refused request, the right request is answered as if it were the first."""
     scene = unmasking(draw, call.caps)
     wrong = {"survivors": [scene.user], "dropped": [user for user in scene.sharers if user != scene.user]}
-    first, second = _entries(call, scene, wrong, scene.right())
+    first, second = entries_of(call, scene, wrong, scene.right())
     _demand(call, first, reject.TOO_FEW, f"1 user survives and t = {scene.roster.t} are needed")
     _released(call, second, scene)
 
@@ -140,8 +139,8 @@ def _moved(scene: Unmasking, user: int) -> dict[str, list[int]]:
     }
 
 
-def _entries(call: Caller, scene: Unmasking, *requests: dict[str, list[int]]) -> list[Mapping[str, Any]]:
-    """Send the requests, and return one entry for each."""
+def entries_of(call: Caller, scene: Unmasking, *requests: dict[str, list[int]]) -> list[Mapping[str, Any]]:
+    """Send requests to the party of a scene, and return one entry for each."""
     answers = call.result(UNMASKING, scene.params(*requests)).get("answers")
     if not isinstance(answers, list) or len(answers) != len(requests) or not all(isinstance(e, dict) for e in answers):
         raise CheckFailed("protocol", f"{UNMASKING}: answers must be a list of {len(requests)} objects")
@@ -152,7 +151,7 @@ def _released(call: Caller, entry: Mapping[str, Any], scene: Unmasking) -> None:
     """Demand that the right request was answered with the shares of exactly its users."""
     wanted = scene.wanted(call.caps)
     if "reject" in entry:
-        refusal = _rejection(entry)
+        refusal = rejection(UNMASKING, entry)
         message = f"the right request was refused as {refusal.code}, so that refusals say nothing: {refusal.message}"
         raise CheckFailed("rejected_valid", message, wanted)
     came = {name: entry.get(name) for name in wanted}
@@ -168,10 +167,10 @@ def _named(released: Mapping[str, Any]) -> str:
 
 def _refused(call: Caller, scene: Unmasking, request: dict[str, list[int]], codes: frozenset[str], why: str) -> None:
     """Demand that a wrong request is refused where the right one is answered: a user that refuses all fails."""
-    (entry,) = _entries(call, scene, scene.right())
+    (entry,) = entries_of(call, scene, scene.right())
     if "reject" in entry:
         _released(call, entry, scene)
-    (entry,) = _entries(call, scene, request)
+    (entry,) = entries_of(call, scene, request)
     _demand(call, entry, codes, why)
 
 
@@ -181,11 +180,4 @@ def _demand(call: Caller, entry: Mapping[str, Any], codes: frozenset[str], why: 
         released = {name: entry.get(name) for name in ("seeds", "keys")}
         message = f"the user released shares, {released}, although {why}"
         raise CheckFailed("accepted_invalid", message, {"reject": sorted(codes)})
-    call.fits("the request", _rejection(entry), codes, why)
-
-
-def _rejection(entry: Mapping[str, Any]) -> Answer:
-    body = entry["reject"]
-    if not isinstance(body, dict) or not isinstance(body.get("code"), str):
-        raise CheckFailed("protocol", f"{UNMASKING}: a refused request has a reject with a code, not {body!r:.80}")
-    return Answer("reject", code=body["code"], message=str(body.get("message", "")))
+    call.fits("the request", rejection(UNMASKING, entry), codes, why)

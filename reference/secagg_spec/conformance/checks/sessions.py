@@ -1,6 +1,8 @@
 """Checks of sessions: handles, forms, and whole rounds in which the adapter plays some parties (spec/adapter.md, 4)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
@@ -9,13 +11,12 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import drawn_rounds, strategies
 from secagg_spec.conformance.cases.requests import vandermonde
 from secagg_spec.conformance.checks import playing, reject
-from secagg_spec.conformance.checks.base import LAST, Caller, CheckFailed, check, fail
+from secagg_spec.conformance.checks.base import LAST, Caller, CheckFailed, Condition, check, fail
 from secagg_spec.conformance.checks.playing import AGAIN, FREE, NEW, SESSIONS, STEP
 from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, REMEMBERED, WITHOUT_ROUNDS
 from secagg_spec.conformance.sessions import mixed
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.inputs import SessionInputs
-from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.errors import TooFewSurvivors
 from secagg_spec.protocols.steps import AUTHORITY, SERVER, Role
 
@@ -28,40 +29,29 @@ _KEPT = 256
 _PROTOCOLS = tuple(NUMBERS)
 
 
-# ------------------------------------------------------------------------------------------------- whole rounds
-
-
 def played(caps: Capabilities, protocol: str) -> list[Role]:
     """Return the roles that an adapter can play next to the reference's parties."""
     own_code = protocol.startswith("lightsecagg") and not vandermonde(caps)
     return [] if own_code else playing.parties(caps, protocol)
 
 
+def playable(protocol: str) -> Condition:
+    """Return the condition that an adapter can play a party of a protocol next to the reference's."""
+    return lambda caps: bool(played(caps, protocol))
+
+
 def mixed_rounds(protocol: str, *clauses: str) -> None:
     """Register the check of whole rounds in which the adapter plays some parties."""
+    applies = playable(protocol)
 
-    def plays(caps: Capabilities) -> bool:
-        return bool(played(caps, protocol))
-
-    @check(f"{NEW}/{protocol}-mixed", *clauses, operations=SESSIONS, applies=plays, examples=40)
+    @check(f"{NEW}/{protocol}-mixed", *clauses, operations=SESSIONS, applies=applies, examples=40)
     def whole_round(draw: Any, call: Caller) -> None:
         """In a round with dropouts whose other parties are the reference's, each step is the right one."""
         inputs = drawn_rounds.inputs(draw, protocol)
         dropouts = drawn_rounds.dropouts(draw, inputs, draw(st.integers(0, 2)))
-        parties = _drawn_parties(draw, inputs, played(call.caps, protocol))
-        try:
+        parties = playing.drawn_parties(draw, inputs.users, played(call.caps, protocol))
+        with suppress(TooFewSurvivors), playing.as_failure():
             mixed.play(inputs, dict.fromkeys(parties, playing.player(call)), dropouts)
-        except TooFewSurvivors:
-            return
-        except Difference as difference:
-            raise playing.failed(difference) from None
-
-
-def _drawn_parties(draw: Any, inputs: SessionInputs, roles: list[Role]) -> list[int]:
-    """Draw the parties that the adapter plays: the server, some users, or both."""
-    users = strategies.subset(draw, inputs.users, 1, 3) if Role.USER in roles else []
-    server = [SERVER] if Role.SERVER in roles and (not users or draw(st.booleans())) else []
-    return [*server, *users]
 
 
 mixed_rounds("lightsecagg", "LSA-02", "LSA-06", "LSA-08", "LSA-13", "LSA-21", "ADP-24")
@@ -73,13 +63,6 @@ mixed_rounds(
 )
 mixed_rounds("secagg-active", "SAG-51", "SAG-56", "SAG-59", "SAG-60", "SAG-65", "SAG-66", "SAG-67", "ADP-24")
 mixed_rounds("heterosag", "HSA-14", "HSA-15", "HSA-19", "HSA-21", "HSA-22", "HSA-27", "ADP-24")
-
-
-# ------------------------------------------------------------------------------------------------------- handles
-
-
-def _any(caps: Capabilities) -> bool:
-    return bool(_choices(caps))
 
 
 def _choices(caps: Capabilities) -> list[str]:
@@ -94,13 +77,14 @@ def _without_rounds(caps: Capabilities) -> list[str]:
     return [party for party in _choices(caps) if party.startswith(WITHOUT_ROUNDS)]
 
 
+_of_sessions = partial(check, operations=SESSIONS, applies=lambda caps: bool(_choices(caps)))
+_of_rounds = partial(check, operations=(*SESSIONS, AGAIN), applies=lambda caps: bool(_going_on(caps)))
+
+
 def _opening(
     draw: Any, call: Caller, choices: Callable[[Capabilities], list[str]] = _choices
 ) -> tuple[SessionInputs, int, dict[str, Any], dict[str, Any]]:
-    """Draw a party that the adapter plays.
-
-    Return its round, the party, and the two parts of the request that opens it.
-    """
+    """Draw a party that the adapter plays. Return its round, the party, and the two parts of the opening request."""
     protocol, _, role = draw(among(choices(call.caps))).partition(".")
     inputs = drawn_rounds.inputs(draw, protocol)
     party = _seat(Role(role), int(draw(among(inputs.users))))
@@ -127,7 +111,7 @@ def _first(inputs: SessionInputs) -> dict[str, Any]:
     return {"phase": inputs.table[0].phase, "inbox": []}
 
 
-@check(f"{NEW}/in-use", "ADP-22", operations=SESSIONS, applies=_any, examples=12)
+@_of_sessions(f"{NEW}/in-use", "ADP-22", examples=12)
 def in_use(draw: Any, call: Caller) -> None:
     """A handle of an open session cannot open another session. Once the handle is freed, it can."""
     _, _, params, rand = _opening(draw, call)
@@ -139,7 +123,7 @@ def in_use(draw: Any, call: Caller) -> None:
     call.result(FREE, {"handle": handle})
 
 
-@check(f"{STEP}/no-session", "ADP-23", operations=SESSIONS, applies=_any, examples=16)
+@_of_sessions(f"{STEP}/no-session", "ADP-23", examples=16)
 def no_session(draw: Any, call: Caller) -> None:
     """A handle that was never opened, was freed, or was refused names no session."""
     inputs, _, params, rand = _opening(draw, call)
@@ -177,7 +161,7 @@ def independent(draw: Any, call: Caller) -> None:
         fail(f"user {first} sends something else when another session is open", outboxes[0])
 
 
-@check(f"{NEW}/many", "ADP-25", operations=SESSIONS, applies=_any, examples=1)
+@_of_sessions(f"{NEW}/many", "ADP-25", examples=1)
 def many(draw: Any, call: Caller) -> None:
     """The adapter keeps 256 sessions open at once, including the first of them."""
     _, _, params, rand = _opening(draw, call)
@@ -188,31 +172,33 @@ def many(draw: Any, call: Caller) -> None:
         call.result(FREE, {"handle": handle})
 
 
-# --------------------------------------------------------------------------------------------------------- forms
-
-
-@check(f"{NEW}/members", "ADP-05", "ADP-26", operations=SESSIONS, applies=_any, examples=30)
+@_of_sessions(f"{NEW}/members", "ADP-05", "ADP-26", examples=30)
 def members(draw: Any, call: Caller) -> None:
     """Params, numbers or a setup with an extra or a missing member are rejected as malformed."""
     _, _, params, rand = _opening(draw, call)
     params = {"handle": _handle(draw), **params}
-    part = draw(among(("numbers", "setup", "")))
+    why = _misses(draw, params, ("numbers", "setup", ""), ("zq",))
+    call.refused(NEW, params, reject.MALFORMED, why, rand)
+
+
+def _misses(draw: Any, params: dict[str, Any], parts: Sequence[str], strange: Sequence[str]) -> str:
+    """Add a strange member to one part of a request, or to all of it, or remove a member. Return what is wrong."""
+    part = draw(among(parts))
     holder: dict[str, Any] = params[part] if part else params
     if draw(st.booleans()) or not holder:
-        holder["zq"] = 1
-        why = f"{part or 'params'} hold the unknown member 'zq'"
-    else:
-        name = draw(among(sorted(holder)))
-        del holder[name]
-        why = f"{part or 'params'} lack {name!r}"
-    call.refused(NEW, params, reject.MALFORMED, why, rand)
+        name = strange[0] if len(strange) == 1 else draw(among(strange))
+        holder[name] = 1
+        return f"{part or 'params'} hold the unknown member {name!r}"
+    name = draw(among(sorted(holder)))
+    del holder[name]
+    return f"{part or 'params'} lack {name!r}"
 
 
 _WRONG: tuple[Any, ...] = (None, True, [None], 1.5)
 """Values that are wrong for every member."""
 
 
-@check(f"{NEW}/types", "ADP-12", operations=SESSIONS, applies=_any, examples=30)
+@_of_sessions(f"{NEW}/types", "ADP-12", examples=30)
 def types(draw: Any, call: Caller) -> None:
     """A member of the wrong JSON type is rejected as malformed, in numbers and setup too."""
     _, _, params, rand = _opening(draw, call)
@@ -225,7 +211,7 @@ def types(draw: Any, call: Caller) -> None:
     call.refused(NEW, params, codes, f"{name} is {holder[name]!r}", rand)
 
 
-@check(f"{STEP}/types", "ADP-05", "ADP-12", "ADP-13", operations=SESSIONS, applies=_any, examples=16)
+@_of_sessions(f"{STEP}/types", "ADP-05", "ADP-12", "ADP-13", examples=16)
 def step_types(draw: Any, call: Caller) -> None:
     """A step with a missing, extra, mistyped or non-hex member is rejected and does not affect the session."""
     inputs, _, params, rand = _opening(draw, call)
@@ -238,7 +224,7 @@ def step_types(draw: Any, call: Caller) -> None:
     call.result(FREE, {"handle": handle})
 
 
-@check(f"{NEW}/unknown", "ADP-27", operations=SESSIONS, applies=_any, examples=16)
+@_of_sessions(f"{NEW}/unknown", "ADP-27", examples=16)
 def unknown(draw: Any, call: Caller) -> None:
     """A protocol, role or phase that the text does not have is rejected."""
     _, _, params, rand = _opening(draw, call)
@@ -252,13 +238,7 @@ def unknown(draw: Any, call: Caller) -> None:
     call.result(FREE, {"handle": handle})
 
 
-@check(
-    f"{NEW}/undeclared",
-    "ADP-28",
-    operations=SESSIONS,
-    applies=lambda caps: set(PARTIES) > set(caps.parties),
-    examples=8,
-)
+@_of_sessions(f"{NEW}/undeclared", "ADP-28", applies=lambda caps: set(PARTIES) > set(caps.parties), examples=8)
 def undeclared(draw: Any, call: Caller) -> None:
     """A party that is not declared is answered with `unsupported`."""
     protocol, _, role = draw(among(sorted(set(PARTIES) - set(call.caps.parties)))).partition(".")
@@ -270,7 +250,7 @@ def undeclared(draw: Any, call: Caller) -> None:
         raise CheckFailed("wrong_value", message, {"unsupported": True}, LAST)
 
 
-@check(f"{NEW}/randomness", "RND-04", operations=SESSIONS, applies=_any, examples=16)
+@_of_sessions(f"{NEW}/randomness", "RND-04", examples=16)
 def randomness(draw: Any, call: Caller) -> None:
     """Sampled values are refused if a name is missing or extra, or a value has the wrong length."""
     _, _, params, rand = _opening(draw, call)
@@ -293,9 +273,6 @@ def _spoiled(draw: Any, rand: dict[str, Any]) -> tuple[dict[str, Any], str]:
     return rand, f"rand has {name!r} {how}" if rand else "rand is missing"
 
 
-# --------------------------------------------------------------------------------------------------- later rounds
-
-
 def _later(draw: Any, call: Caller) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Draw the two parts of the request that opens a party, and of the request that takes it to the next round."""
     inputs, party, params, rand = _opening(draw, call, _going_on)
@@ -305,14 +282,7 @@ def _later(draw: Any, call: Caller) -> tuple[dict[str, Any], dict[str, Any], dic
     return params, rand, later.going_on(party), later.rand(party)
 
 
-def _any_rounds(caps: Capabilities) -> bool:
-    return bool(_going_on(caps))
-
-
-_ROUNDS = (*SESSIONS, AGAIN)
-
-
-@check(f"{AGAIN}/no-session", "ADP-51", operations=_ROUNDS, applies=_any_rounds, examples=12)
+@_of_rounds(f"{AGAIN}/no-session", "ADP-51", examples=12)
 def again_no_session(draw: Any, call: Caller) -> None:
     """A handle that was never opened or was freed cannot go on to another round."""
     params, rand, later, values = _later(draw, call)
@@ -323,13 +293,7 @@ def again_no_session(draw: Any, call: Caller) -> None:
     call.refused(AGAIN, {"handle": handle, **later}, NO_SESSION, "no session has this handle", values)
 
 
-@check(
-    f"{AGAIN}/unsupported",
-    "ADP-52",
-    operations=_ROUNDS,
-    applies=lambda caps: bool(_without_rounds(caps)),
-    examples=12,
-)
+@_of_rounds(f"{AGAIN}/unsupported", "ADP-52", applies=lambda caps: bool(_without_rounds(caps)), examples=12)
 def again_unsupported(draw: Any, call: Caller) -> None:
     """A party of a protocol whose sessions have only one round cannot go on to another."""
     inputs, party, params, rand = _opening(draw, call, _without_rounds)
@@ -343,52 +307,44 @@ def again_unsupported(draw: Any, call: Caller) -> None:
     call.result(FREE, {"handle": handle})
 
 
-@check(f"{AGAIN}/members", "ADP-05", "ADP-53", operations=_ROUNDS, applies=_any_rounds, examples=30)
-def again_members(draw: Any, call: Caller) -> None:
-    """Params or a setup with an extra or a missing member are rejected as malformed, and the session stays."""
-    params, rand, later, values = _later(draw, call)
-    handle = _handle(draw)
-    right: dict[str, Any] = {"handle": handle, **later}
-    wrong: dict[str, Any] = {**right, "setup": dict(right["setup"])}
-    part = draw(among(("setup", "")))
-    holder: dict[str, Any] = wrong[part] if part else wrong
-    if draw(st.booleans()) or not holder:
-        name = draw(among(("zq", *REMEMBERED)))
-        holder[name] = 1
-        why = f"{part or 'params'} hold the unknown member {name!r}"
-    else:
-        name = draw(among(sorted(holder)))
-        del holder[name]
-        why = f"{part or 'params'} lack {name!r}"
-    _open(call, handle, params, rand)
-    call.refused(AGAIN, wrong, reject.MALFORMED, why, values)
-    call.result(AGAIN, right, values)
+Parts = tuple[dict[str, Any], dict[str, Any]]
+
+
+def _stays(call: Caller, right: Parts, wrong: Parts, codes: frozenset[str], why: str, opening: Parts) -> None:
+    """Open a session, and demand that a wrong request for its next round is refused and that a right one works."""
+    handle = right[0]["handle"]
+    _open(call, handle, *opening)
+    call.refused(AGAIN, wrong[0], codes, why, wrong[1])
+    call.result(AGAIN, *right)
     call.result(FREE, {"handle": handle})
 
 
-@check(f"{AGAIN}/types", "ADP-12", operations=_ROUNDS, applies=_any_rounds, examples=30)
+@_of_rounds(f"{AGAIN}/members", "ADP-05", "ADP-53", examples=30)
+def again_members(draw: Any, call: Caller) -> None:
+    """Params or a setup with an extra or a missing member are rejected as malformed, and the session stays."""
+    params, rand, later, values = _later(draw, call)
+    right = {"handle": _handle(draw), **later}
+    wrong: dict[str, Any] = {**right, "setup": dict(right["setup"])}
+    why = _misses(draw, wrong, ("setup", ""), ("zq", *REMEMBERED))
+    _stays(call, (right, values), (wrong, values), reject.MALFORMED, why, (params, rand))
+
+
+@_of_rounds(f"{AGAIN}/types", "ADP-12", examples=30)
 def again_types(draw: Any, call: Caller) -> None:
     """A member of the wrong JSON type, in the setup too, is rejected as malformed, and the session stays."""
     params, rand, later, values = _later(draw, call)
-    handle = _handle(draw)
-    right: dict[str, Any] = {"handle": handle, **later}
+    right = {"handle": _handle(draw), **later}
     wrong: dict[str, Any] = {**right, "setup": dict(right["setup"])}
     holder: dict[str, Any] = wrong["setup"] if draw(st.booleans()) and wrong["setup"] else wrong
     name = draw(among(sorted(holder)))
     holder[name] = draw(among(_WRONG))
-    _open(call, handle, params, rand)
-    call.refused(AGAIN, wrong, reject.MALFORMED, f"{name} is {holder[name]!r}", values)
-    call.result(AGAIN, right, values)
-    call.result(FREE, {"handle": handle})
+    _stays(call, (right, values), (wrong, values), reject.MALFORMED, f"{name} is {holder[name]!r}", (params, rand))
 
 
-@check(f"{AGAIN}/randomness", "RND-04", operations=_ROUNDS, applies=_any_rounds, examples=16)
+@_of_rounds(f"{AGAIN}/randomness", "RND-04", examples=16)
 def again_randomness(draw: Any, call: Caller) -> None:
     """Sampled values with a missing or extra name, or of the wrong length, are refused, and the session stays."""
     params, rand, later, values = _later(draw, call)
-    handle = _handle(draw)
+    right = {"handle": _handle(draw), **later}
     wrong, why = _spoiled(draw, values)
-    _open(call, handle, params, rand)
-    call.refused(AGAIN, {"handle": handle, **later}, reject.BAD_RANDOMNESS, why, wrong)
-    call.result(AGAIN, {"handle": handle, **later}, values)
-    call.result(FREE, {"handle": handle})
+    _stays(call, (right, values), (right, wrong), reject.BAD_RANDOMNESS, why, (params, rand))

@@ -14,7 +14,7 @@ from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.requests import inserted, own_field, place_of
 from secagg_spec.conformance.cases.valid import VALID, coefficients, random_coefficients, random_secret, secret
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
+from secagg_spec.conformance.checks.base import Caller, Change, CheckFailed, Params, check, equal, fail, refuses
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
 
@@ -79,14 +79,12 @@ def _by_adapter(
     seed = int.from_bytes(sha256(data).digest()[:8], "little") if seed is None else seed
     rand = call.randomness(_SHARE, {"coefficients": data.hex()}, seed)
     call.by_relation |= not own_field(call.caps)
-    shares = call.result(_SHARE, {**numbers, "secret": given.hex()}, rand).get("shares")
-    return Sharing(numbers["t"], given, _read(call, shares, numbers["n"]))
+    return Sharing(numbers["t"], given, _shares(call, {**numbers, "secret": given.hex()}, rand))
 
 
-def _read(call: Caller, shares: Any, n: int) -> list[str]:
-    """Return the shares of a result. Fail when the result is not a list of n shares."""
-    if not isinstance(shares, list) or len(shares) != n:
-        raise CheckFailed("wrong_value", f"{_SHARE}: shares must be a list of n = {n} shares")
+def _shares(call: Caller, params: dict[str, Any], rand: dict[str, Any] | None) -> list[str]:
+    """Let the adapter share a secret. Fail when the result is not a list of n shares."""
+    shares = call.listed(_SHARE, params, "shares", params["n"], rand)
     for user, text in enumerate(shares):
         if not isinstance(text, str) or not re.fullmatch("([0-9a-f]{2})+", text):
             raise CheckFailed("protocol", f"{_SHARE}: shares[{user}] is not a string of lowercase hex digits")
@@ -100,12 +98,7 @@ def _number(text: str) -> int:
 
 
 def _recovered(call: Caller, params: dict[str, Any], want: bytes, what: str) -> None:
-    got = call.result(_BACK, params).get("secret")
-    if got != want.hex():
-        fail(f"the secret from {what} is {got}, must be {want.hex()}", want.hex())
-
-
-# ----------------------------------------------------------------------------------------------------- right results
+    equal(f"the secret from {what} is", call.result(_BACK, params).get("secret"), want.hex())
 
 
 @check("shamir.share/exact", "SHM-04", "SHM-05", applies=_exact)
@@ -115,11 +108,10 @@ def share_exact(draw: Any, call: Caller) -> None:
     data = bytes.fromhex(valid.rand["coefficients"])
     sampled = [int.from_bytes(data[at : at + _WIDTH], "little") for at in range(0, len(data), _WIDTH)]
     n = valid.params["n"]
-    got = _read(call, call.result(_SHARE, valid.params, valid.rand).get("shares"), n)
+    got = _shares(call, valid.params, valid.rand)
     values = shamir.share(bytes.fromhex(valid.params["secret"]), sampled, range(n))
     for user, (mine, want) in enumerate(zip(got, values, strict=True)):
-        if mine != shamir.element_bytes(want).hex():
-            fail(f"the share of user {user} is {mine}, must be {shamir.element_bytes(want).hex()}")
+        equal(f"the share of user {user} is", mine, shamir.element_bytes(want).hex())
 
 
 @check("shamir.reconstruct/exact", "SHM-05", "SHM-08", applies=own_field)
@@ -139,9 +131,6 @@ def any_shares(draw: Any, call: Caller) -> None:
     sharing = _by_adapter(call, numbers, given, sampled)
     for users in sets:
         _recovered(call, sharing.params(users), given, f"the shares of users {users}")
-
-
-# ------------------------------------------------------------------------------------------------- what is refused
 
 
 @check("shamir.share/numbers", "SHM-01", examples=20)
@@ -231,36 +220,32 @@ def _flipped(text: str, byte: int, bit: int) -> str:
     return data.hex()
 
 
-@check("shamir.reconstruct/too-large", "SHM-11", applies=own_field, examples=20)
-def too_large(draw: Any, call: Caller) -> None:
+@refuses(_BACK, "too-large", "SHM-11", applies=own_field, examples=20)
+def too_large(draw: Any, params: Params) -> Change:
     """Shares that reconstruct to a number longer than 32 bytes are refused."""
-    params = VALID[_BACK](draw, call.caps).params
     added = draw(among((2**256, 2**256 + 1, 2**520, shamir.PRIME - 2**256)) | st.integers(2**256, 2**520))
     moved = [(_number(text) + added) % shamir.PRIME for text in params["shares"]]
     texts = [shamir.element_bytes(value).hex() for value in moved]
-    call.refused(_BACK, {**params, "shares": texts}, reject.BAD_SHARE, "the number at 0 has more than 32 bytes")
+    return {"shares": texts}, reject.BAD_SHARE, "the number at 0 has more than 32 bytes"
 
 
-@check("shamir.share/secret-length", "SHM-03", applies=own_field, examples=10)
-def secret_length(draw: Any, call: Caller) -> None:
+@refuses(_SHARE, "secret-length", "SHM-03", applies=own_field, examples=10)
+def secret_length(draw: Any, params: Params) -> Change:
     """A secret that is not 32 bytes long is refused."""
-    valid = VALID[_SHARE](draw, call.caps)
-    text = valid.params["secret"]
+    text = params["secret"]
     wrong = draw(among((text[:-2], text + "00", "", text + text)))
-    rand = call.randomness(_SHARE, valid.rand)
-    why = f"the secret has {len(wrong) // 2} bytes"
-    call.refused(_SHARE, {**valid.params, "secret": wrong}, reject.KEY_LENGTH, why, rand)
+    return {"secret": wrong}, reject.KEY_LENGTH, f"the secret has {len(wrong) // 2} bytes"
 
 
 @check("shamir.share/coefficients", "SHM-06", applies=_exact, examples=20)
 def share_coefficients(draw: Any, call: Caller) -> None:
     """Coefficients are refused unless there are t - 1 of them, each of 66 bytes and below p."""
     valid = VALID[_SHARE](draw, call.caps)
-    texts = _cut(valid.rand["coefficients"])
+    whole = valid.rand["coefficients"]
+    texts = [whole[at : at + 2 * _WIDTH] for at in range(0, len(whole), 2 * _WIDTH)]
     at = place_of(draw, texts)
     large = draw(among((shamir.PRIME, shamir.PRIME + 1, 2**528 - 1, shamir.PRIME + _number(texts[at]))))
     exchanged = "".join([*texts[:at], large.to_bytes(_WIDTH, "little").hex(), *texts[at + 1 :]])
-    whole = "".join(texts)
     wrong = {
         "one of them is p or more": exchanged,
         "one is missing": whole[: -2 * _WIDTH],
@@ -272,17 +257,16 @@ def share_coefficients(draw: Any, call: Caller) -> None:
     call.refused(_SHARE, valid.params, codes, f"coefficients: {why}", {"coefficients": wrong[why]})
 
 
-@check("shamir.reconstruct/elements", "SHM-06", applies=own_field, examples=25)
-def elements(draw: Any, call: Caller) -> None:
+@refuses(_BACK, "elements", "SHM-06", applies=own_field, examples=25)
+def elements(draw: Any, params: Params) -> Change:
     """A share that is not below p, or not 66 bytes long, is refused even when it is right modulo p."""
-    params = VALID[_BACK](draw, call.caps).params
     at = place_of(draw, params["shares"])
     text = params["shares"][at]
     congruent = (_number(text) + shamir.PRIME * draw(among((1, 2, 127)))).to_bytes(_WIDTH, "little").hex()
     wrong = draw(among((congruent, "ff" * _WIDTH, text + "00", text[:-2], "")))
     codes = reject.NONCANONICAL if len(wrong) == 2 * _WIDTH else reject.LENGTH
     shares = [*params["shares"][:at], wrong, *params["shares"][at + 1 :]]
-    call.refused(_BACK, {**params, "shares": shares}, codes, f"shares[{at}] = {wrong or 'nothing'} is no share")
+    return {"shares": shares}, codes, f"shares[{at}] = {wrong or 'nothing'} is no share"
 
 
 @check("shamir.reconstruct/lengths", "MOD-07", applies=_has_shares(), examples=10)
@@ -292,16 +276,8 @@ def lengths(draw: Any, call: Caller) -> None:
     params = sharing.params(range(len(sharing.shares)))
     shorter = draw(st.booleans())
     shares = params["shares"][:-1] if shorter else [*params["shares"], params["shares"][0]]
-    call.refused(
-        _BACK, {**params, "shares": shares}, reject.LENGTH, f"{len(shares)} shares of {len(params['users'])} users"
-    )
-
-
-def _cut(text: str) -> list[str]:
-    return [text[at : at + 2 * _WIDTH] for at in range(0, len(text), 2 * _WIDTH)]
-
-
-# -------------------------------------------------------------------------------------------------- what is hidden
+    why = f"{len(shares)} shares of {len(params['users'])} users"
+    call.refused(_BACK, {**params, "shares": shares}, reject.LENGTH, why)
 
 
 def not_exact(caps: Capabilities) -> bool:

@@ -15,7 +15,7 @@ from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import strategies, sums
 from secagg_spec.conformance.cases.neighbours import SUM, nobody, sum_moduli, sum_rosters
 from secagg_spec.conformance.cases.requests import shares_length
-from secagg_spec.conformance.checks.base import Caller, check, fail, same
+from secagg_spec.conformance.checks.base import Caller, check, fail, same, suits
 from secagg_spec.conformance.checks.outside_chance import roundable
 from secagg_spec.conformance.checks.sums import judge_sum
 from secagg_spec.conformance.sdk.secagg_adapter import SUM_PHASES, WIDE
@@ -96,7 +96,7 @@ def quantize(draw: Any, call: Caller) -> None:
 _BOTH = ("mds.encode", "mds.decode")
 
 
-@check("mds/size", "MDS-05", operations=_BOTH, applies=lambda caps: strategies.possible(caps, _BOTH), examples=1)
+@check("mds/size", "MDS-05", operations=_BOTH, applies=suits(*_BOTH), examples=1)
 def code(draw: Any, call: Caller) -> None:
     """Any U shares of a vector of 100,000 elements decode to it."""
     numbers, seed = strategies.code(draw, call.caps, _BOTH), _seed(draw)

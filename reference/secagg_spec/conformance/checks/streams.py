@@ -53,9 +53,6 @@ def _telling(q: int) -> int:
     return math.ceil(_EQUAL_BITS / math.log2(q))
 
 
-# ---------------------------------------------------------------------------------------------- one key, one stream
-
-
 @check("prg.expand/again", "PRG-06", examples=20, wide=True)
 def again(draw: Any, call: Caller) -> None:
     """A key gives the same stream when asked again, after a stream of another key."""
@@ -92,11 +89,12 @@ def _alike(draw: Any, size: int) -> tuple[bytes, bytes, str]:
     else:
         second = shake_256(_random_key(draw)).digest(size) if kind == "fresh" else first
     if second == first:
-        kind, second = "bit", _flipped(draw, first)
+        kind, second = "bit", flipped(draw, first)
     return first, second, _HOW[kind]
 
 
-def _flipped(draw: Any, data: bytes) -> bytes:
+def flipped(draw: Any, data: bytes) -> bytes:
+    """Draw bytes with one bit flipped."""
     at, bit = draw(st.integers(0, len(data) - 1)), draw(st.integers(0, 7))
     return data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
 
@@ -120,9 +118,6 @@ def other_length(draw: Any, call: Caller) -> None:
         raise CheckFailed("error", f"a key of {len(text) // 2} bytes broke {_EXPAND}: {answer.message}")
     if answer.kind == "reject":
         call.fits(_EXPAND, answer, reject.LENGTH | {"bad_param"}, f"the key has {len(text) // 2} bytes")
-
-
-# ------------------------------------------------------------------------------------------------- uniform residues
 
 
 def _few(caps: Capabilities) -> list[int]:
