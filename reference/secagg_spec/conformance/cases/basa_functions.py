@@ -34,9 +34,6 @@ _EXACT = 2**53
 _SEED = 32
 
 
-# ------------------------------------------------------------------------------------------------------------- numbers
-
-
 def half(R: int) -> int:
     """Return the largest positive integer that an element represents."""
     return (R - 1) // 2
@@ -120,9 +117,6 @@ def wrong_numbers(p: Parameters) -> dict[str, dict[str, Any]]:
     }
 
 
-# ----------------------------------------------------------------------------------------------------- a whole epoch
-
-
 def buffer(draw: Any, p: Parameters, *, skips: int = 0, accepted: tuple[int, ...] = ()) -> Buffer:
     """Draw the uploads of a closed epoch. At least `skips` positions are not accepted."""
     session, number = lightsecagg_parties.session_id(draw), int(draw(among(lightsecagg_parties.ROUNDS)))
@@ -174,9 +168,6 @@ def recovery(draw: Any, **wanted: Any) -> tuple[Buffer, dict[str, Any]]:
 
 def _recover(draw: Any, caps: Capabilities) -> Valid:
     return Valid(recovery(draw)[1], {})
-
-
-# --------------------------------------------------------------------------------------------------------------- boxes
 
 
 def box(draw: Any, *, purpose: str = "", given: Parameters | None = None) -> Box:

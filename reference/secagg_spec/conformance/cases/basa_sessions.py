@@ -31,9 +31,6 @@ _MANY = 300
 """A roster whose users have numbers above 255."""
 
 
-# --------------------------------------------------------------------------------------------------------- numbers
-
-
 def numbers(draw: Any, *, void: bool | None = None, spares: Sequence[int] = (1, 0, 2)) -> dict[str, Any]:
     """Draw the numbers of a session of up to six positions, as a request holds them."""
     ends = bool(draw(st.booleans())) if void is None else void
@@ -83,9 +80,6 @@ def wrong_numbers(numbers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         "weights that no sum holds": {"c_g": str((R - 1) // 2 // K + 1)},
         "an average that is not one division": {"c_l": str(2**53 // (K * c_g) + 1)},
     }
-
-
-# ------------------------------------------------------------------------------------------------------------ plans
 
 
 @dataclass(eq=False)
@@ -209,9 +203,6 @@ def plan(draw: Any, chosen: Mapping[str, Any]) -> Plan:
     return Plan(draw, chosen, int(draw(among(FIRST_EPOCHS))))
 
 
-# ------------------------------------------------------------------------------------------------------------ inputs
-
-
 def inputs(draw: Any, drawn: Plan | None = None) -> SessionInputs:
     """Draw what every party of a plan is given. In half of the cases there is one update too many."""
     made = Plan(draw, numbers(draw), int(draw(among(FIRST_EPOCHS)))) if drawn is None else drawn
@@ -249,9 +240,6 @@ def _user_values(draw: Any, source: SeededSource, numbers: Mapping[str, Any], co
     seeds = [source.take(32 * positions(numbers)).hex() for _ in range(count)]
     keys = [source.take(32).hex() for _ in range(count)]
     return {"seeds": seeds, "box_keys": keys, "roundings": pack_reals(strategies.rounding(draw, count))}
-
-
-# --------------------------------------------------------------------------------------------------------- sessions
 
 
 def directed(draw: Any, drawn: Plan, tamper: Tamper | None = None) -> Director:

@@ -27,9 +27,6 @@ _AGES = (0, 1, 2, 3, 10, 100, MAX_STALENESS)
 _RATES = ((1, 1), (1, 2), (0, 1), (2, 1), (2, 3), (1, 100))
 
 
-# ------------------------------------------------------------------------------------------------------------- budgets
-
-
 @dataclass(frozen=True)
 class Levels:
     """The numbers that determine how large an update may be."""
@@ -91,9 +88,6 @@ def _mask(draw: Any, caps: Capabilities) -> Valid:
     return Valid(chosen.params("q", "K", "c_g", update=pack(update), mask=pack(mask)), {}, ("update", "mask"))
 
 
-# ------------------------------------------------------------------------------------------------------------- buffers
-
-
 def function(draw: Any) -> Staleness:
     """Draw a staleness function."""
     kind = draw(among(("polynomial", "hinge", "constant")))
@@ -151,9 +145,6 @@ def offered(draw: Any, caps: Capabilities, late: int = 0, ahead: int = 0, spare:
 
 def _combine(draw: Any, caps: Capabilities) -> Valid:
     return Valid(offered(draw, caps).params(), {})
-
-
-# ---------------------------------------------------------------------------------------------------------- recoveries
 
 
 def weights(draw: Any, q: int, count: int) -> list[int]:

@@ -239,9 +239,6 @@ def _finish(draw: Any, lone: Lone) -> None:
         lone.take(draw(among(("upload", "abandon"))))
 
 
-# ------------------------------------------------------------------------------------------------------- both of them
-
-
 def server_scene(draw: Any, *, session: Callable[..., Stage] = basecagg_sessions.played, **given: Any) -> Played:
     """Draw a server and what arrives at it in a session of some kind."""
     played = session(draw, **given)

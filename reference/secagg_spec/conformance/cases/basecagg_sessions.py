@@ -32,9 +32,6 @@ _MOST = 12
 """The most actions that are drawn between two recoveries."""
 
 
-# --------------------------------------------------------------------------------------------------------- numbers
-
-
 def numbers(draw: Any, *, spare: int = 0, latest: Sequence[int] = _LATEST, active: bool = False) -> dict[str, Any]:
     """Draw the numbers of a session of up to 7 users, as a request holds them, with at least U + `spare` users.
 
@@ -165,9 +162,6 @@ def _keys(draw: Any, N: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     shown = {"roster": roster, "verification": [lightsecagg_active_parties.verifying(key).hex() for key in signing]}
     own = zip(privates, signing, strict=True)
     return shown, [{"private": key, "signing": other.hex(), **shown} for key, other in own]
-
-
-# -------------------------------------------------------------------------------------------------------- sessions
 
 
 @dataclass(eq=False)

@@ -30,9 +30,6 @@ _PRIMES = (7, 11, 97, 32749, 2**31 - 1, 2**32 - 5)
 _MOST = 6
 
 
-# -------------------------------------------------------------------------------------------------------------- inputs
-
-
 def secagg(draw: Any, *, sparse: bool | None = None, spare: int = 0) -> SessionInputs:
     """Draw a round of SecAgg in which at least `spare` users may drop out."""
     numbers = _sparse_numbers(draw, spare) if _wants(draw, sparse) else _complete_numbers(draw, spare)
@@ -208,9 +205,6 @@ def dropouts(draw: Any, inputs: SessionInputs, most: int) -> Dropouts:
     for user in strategies.subset(draw, inputs.users, 0, most):
         dropouts[draw(among(phases))].append(user)
     return dropouts
-
-
-# -------------------------------------------------------------------------------------------------------- scenes
 
 
 def played(inputs: SessionInputs, dropouts: Dropouts) -> Network:

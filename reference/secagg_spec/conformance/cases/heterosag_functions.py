@@ -26,9 +26,6 @@ QUANTIZE, PLAN, AVERAGE, REQUEST = "quantize.levels", "segment.plan", "heterosag
 FEW_LEVELS = (2, 3, 4, 6, 12, 256)
 
 
-# ----------------------------------------------------------------------------------------------------- the quantiser
-
-
 @dataclass(frozen=True, eq=False)
 class Quantised:
     """Numbers to quantise."""
@@ -86,9 +83,6 @@ def _turning(draw: Any, x: float, levels: int, range: Range) -> float:
     return near if 0 <= near < 1 else float(draw(among((0.5, 0.0, 1 - 2.0**-53))))
 
 
-# ------------------------------------------------------------------------------------------------------ the averages
-
-
 @dataclass(frozen=True)
 class Row:
     """The sums of the cells with survivors, for one segment."""
@@ -140,9 +134,6 @@ def _sum(draw: Any, most: int, length: int) -> tuple[int, ...]:
     return tuple(int(draw(among((0, most, most // 2)) | st.integers(0, most))) for _ in range(length))
 
 
-# ------------------------------------------------------------------------------------------------------ the requests
-
-
 @dataclass(frozen=True)
 class Asked:
     """The requests of successive rounds of a session, each given by its survivors."""
@@ -185,9 +176,6 @@ def _numbers(draw: Any, sizes: Sequence[int], T: int) -> Parameters:
 def few_of(draw: Any, users: Sequence[int], low: int, high: int) -> list[int]:
     """Draw `low` to `high` of some users."""
     return strategies.subset(draw, users, low, high)
-
-
-# ------------------------------------------------------------------------------------------------------- valid requests
 
 
 def _quantize(draw: Any, caps: Capabilities) -> Valid:

@@ -27,9 +27,6 @@ _DRAWS = (0.125, 0.375, 0.625, 0.875)
 """Draws whose distance to any whole number of steps is at least an eighth."""
 
 
-# ------------------------------------------------------------------------------------------------------ masked segments
-
-
 def masked(draw: Any, p: Parameters | None = None, *, spare: int = 0) -> Masked:
     """Draw the inputs of all users, and the keys that mask them."""
     p = heterosag_rounds.parameters(draw, spare=spare) if p is None else p
@@ -69,9 +66,6 @@ def _unmask(draw: Any, caps: Capabilities) -> Valid:
     chosen = masked(draw)
     survivors, dropped = arrival(draw, chosen)
     return Valid(chosen.unmask_params(survivors, dropped, sent(chosen, survivors, dropped)), {})
-
-
-# --------------------------------------------------------------------------------------------------------- whole rounds
 
 
 @dataclass(frozen=True, eq=False)

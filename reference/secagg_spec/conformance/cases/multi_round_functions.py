@@ -72,9 +72,6 @@ def per_round(wrong: Mapping[str, int]) -> int:
     return wrong["K"] // wrong["T"] if wrong["T"] > 0 else 0
 
 
-# ------------------------------------------------------------------------------------------------------- choices
-
-
 @dataclass(frozen=True)
 class Choice:
     """What a choice is made from, and its draws."""
@@ -204,9 +201,6 @@ def few_sets(draw: Any, caps: Capabilities, name: str, most: int) -> Choice:
     return made if 1 < len(oracles.odds(*made.rest)) <= most else alike
 
 
-# --------------------------------------------------------------------------------------------------------- a round
-
-
 @dataclass(frozen=True)
 class Asked:
     """A user that joins a round, and the survivors that it is asked about, with their numbers in the round."""
@@ -252,9 +246,6 @@ def asked(draw: Any, caps: Capabilities, *, fewest: int = 1, spare: int = 0) -> 
     others = [batch for batch in range(p.per_round) if batch != place // p.T]
     batches = [place // p.T, *strategies.subset(draw, others, 0)]
     return Asked(p, c, chosen[place], tuple(chosen), tuple(p.users(batches)))
-
-
-# ------------------------------------------------------------------------------------------------- valid requests
 
 
 def _family(draw: Any, caps: Capabilities) -> Valid:

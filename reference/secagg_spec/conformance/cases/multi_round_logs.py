@@ -119,9 +119,6 @@ def _least(basis: list[Row], sizes: Sequence[int], start: int) -> int:
     return min(found, default=sum(sizes))
 
 
-# ---------------------------------------------------------------------------------------------------------- cases
-
-
 def log(draw: Any) -> Log:
     """Draw a log of one kind or another."""
     kinds: tuple[Callable[[Any], Log], ...] = (any_log, circulant, batched, nearly_batched, all_but_one, chain)

@@ -68,9 +68,6 @@ def family(p: Numbers) -> set[tuple[int, ...]]:
     return {tuple(p.users(batches)) for batches in combinations(range(p.batches), p.per_round)}
 
 
-# ------------------------------------------------------------------------------------------------------- choices
-
-
 def chosen(
     p: Numbers, strategy: str, frequencies: Sequence[int], available: Sequence[int], pick: Pick
 ) -> list[int] | None:
@@ -147,9 +144,6 @@ def fault(p: Numbers, strategy: str, frequencies: Sequence[int], available: Sequ
     if strategy in ("partition", "fair") and min(seen.values()) not in {seen[batch] for batch in batches}:
         return "no complete batch of the least frequency is in it"
     return ""
-
-
-# ------------------------------------------------------------------------------------------------------- a round
 
 
 def session_of_round(p: Numbers, session: bytes, round: int, users: Sequence[int]) -> bytes:

@@ -103,9 +103,6 @@ def _found(name: str, cases: int, seeds: int, caps: Capabilities | None) -> _Fou
     return tuple(found), checks, calls, killing_test(mutant) if caps is None else None
 
 
-# ---------------------------------------------------------------------------------------------------- vectors
-
-
 def parted(mutant: Mutant, files: Sequence[VectorFile]) -> tuple[list[Vector], list[Vector]]:
     """Return the vectors that are meant to kill a mutant, by a clause or by a flag that names it, and all others."""
     parts: tuple[list[Vector], list[Vector]] = ([], [])
@@ -133,9 +130,6 @@ def failing_vectors(mutant: Mutant, vectors: Sequence[Vector], caps: Capabilitie
         except AdapterUnusable:
             return []
         return [outcome for outcome in judge.run(connection, own, meant) if outcome.failed]
-
-
-# ----------------------------------------------------------------------------------------------------- checks
 
 
 def killing_checks(
@@ -250,9 +244,6 @@ def _explicit(declared: Capabilities, own: Capabilities) -> dict[str, dict[str, 
         grades = {"randomness": own.grade(name)} if own.offers(name) else {}
         operations[name] = {**entry, "randomness": own.randomness, **grades}
     return operations
-
-
-# ------------------------------------------------------------------------------------------------------ tests
 
 
 def killing_test(mutant: Mutant) -> str | None:

@@ -35,9 +35,6 @@ def digest(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(meant, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-# ---------------------------------------------------------------------------------------------------- writing
-
-
 def document(reports: Sequence[TargetReport], settings: Settings, *, complete: bool = True) -> dict[str, Any]:
     """Return a run as data; if it ended before it was complete, the data has no footer."""
     body = {
@@ -140,9 +137,6 @@ def _failure(check: str, failure: Failure, report: TargetReport) -> dict[str, An
         "repro": repro.as_posix() if repro else None,
         "replay": report.replay(check) if repro else None,
     }
-
-
-# ---------------------------------------------------------------------------------------------------- reading
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -38,9 +38,6 @@ FILE = "operations.json"
 Schema = dict[str, Any]
 
 
-# -------------------------------------------------------------------------------------------------------------- forms
-
-
 def _hex(digits: int) -> Schema:
     return {"type": "string", "pattern": f"^([0-9a-f]{{{digits}}})*$"}
 
@@ -123,9 +120,6 @@ FORMS: Mapping[str, Schema] = {
     "recoverable": _schema("{user:integer,round:integer,combination:[(integer,(decimal,decimal))]}"),
 }
 """Each simple type of a member (section 3), in the words of JSON Schema; a formatted number has 8 or 16 digits."""
-
-
-# --------------------------------------------------------------------------------------------------------- operations
 
 
 def _members(operation: str, names: tuple[str, ...]) -> Schema:

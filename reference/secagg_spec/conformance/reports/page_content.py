@@ -72,9 +72,6 @@ def _verdict(targets: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) 
     return ("expected", known) if known else green
 
 
-# ------------------------------------------------------------------------------------------------------- targets
-
-
 def _target(number: int, target: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
     checks = [_check(f"t{number}-{at}", check) for at, check in enumerate(target["checks"])]
     counts = {name: sum(check["mark"] is mark for check in checks) for name, mark in MARKS.items()}
@@ -148,9 +145,6 @@ def _failure(check: Mapping[str, Any], failure: Mapping[str, Any]) -> dict[str, 
 def _window(answer: Any, expected: Any) -> Window | None:
     """If both sides are vectors, return the entries around the first wrong one."""
     return window(answer["result"], expected) if isinstance(answer, dict) and "result" in answer else None
-
-
-# -------------------------------------------------------------------------------------------------------- matrix
 
 
 def _groups(columns: Sequence[Mapping[str, Mapping[str, Any]]]) -> Iterator[dict[str, Any]]:

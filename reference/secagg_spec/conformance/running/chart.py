@@ -80,9 +80,6 @@ def _rows(exchanges: Exchanges, at: Sequence[int | None] | None) -> Iterator[Row
         yield _exchange(here + 1, request, answer, parties, here == number)
 
 
-# ------------------------------------------------------------------------------------------------------- sessions
-
-
 def _exchange(number: int, request: Any, answer: Any, parties: dict[str, str], wrong: bool) -> Row:
     if not isinstance(request, dict):
         return Row(number, "adapter", "a line that is no request", _answer(answer), wrong)
@@ -101,9 +98,6 @@ def _exchange(number: int, request: Any, answer: Any, parties: dict[str, str], w
     return Row(number, party, "ends" if op == _FREE else op, _answer(answer), wrong)
 
 
-# -------------------------------------------------------------------------------------------------------- scripts
-
-
 def _steps(request: Any) -> list[Any]:
     params = request.get("params") if isinstance(request, dict) else None
     steps = params.get("steps") if isinstance(params, dict) else None
@@ -119,9 +113,6 @@ def _script(request: Mapping[str, Any], answer: Any, wrong: int | None) -> Itera
         entry = entries[number] if number < len(entries) else None
         said = _answer(entry if isinstance(entry, dict) else None) if entries else _answer(answer)
         yield Row(number, str(request["op"]), _step(step), said, number == wrong)
-
-
-# ---------------------------------------------------------------------------------------------------------- words
 
 
 def _step(step: Any) -> str:

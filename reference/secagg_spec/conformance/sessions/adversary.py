@@ -254,9 +254,6 @@ def _before(inputs: SessionInputs) -> Engine:
     return Engine(inputs, {party: inputs.open(party) for party in (*inputs.users, SERVER)})
 
 
-# ------------------------------------------------------------------------------------------------------------- acts
-
-
 def _all(engine: Engine, order: str = "") -> None:
     """Let every party take the next row of the table if it can; a party that refuses the network's messages retries."""
     step = engine.inputs.table[engine.row]

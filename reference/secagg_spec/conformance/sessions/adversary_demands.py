@@ -91,9 +91,6 @@ def check_agreed(engine: Round, event: Taken, right: Taken) -> None:
         raise Difference("wrong_value", blamed, event.phase, what)
 
 
-# ----------------------------------------------------------------------------------------------------- the whole round
-
-
 def check_end(engine: Round, events: Sequence[Taken]) -> None:
     """Check that the final steps give the correct sum, and that no user revealed both secrets of another user."""
     for event in events:

@@ -56,9 +56,6 @@ class Letter:
             return None
 
 
-# --------------------------------------------------------------------------------------------------------- changes
-
-
 def changed(data: bytes, change: Change) -> bytes:
     """Return the bytes of a message after a change.
 
@@ -115,9 +112,6 @@ _CHANGES: Mapping[str, Callable[..., bytes]] = MappingProxyType(
         **{name: _headed(name) for name in _HEADER},
     }
 )
-
-
-# ---------------------------------------------------------------------------------------------------- lists of users
 
 
 def user_lists(message: Message) -> list[str]:
@@ -196,9 +190,6 @@ _LISTS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
         "swapped": _swapped,
     }
 )
-
-
-# ---------------------------------------------------------------------------------------------------------- draws
 
 
 @st.composite

@@ -71,9 +71,6 @@ class Difference(Exception):
         """The users that drop out before each phase, if a whole round was played."""
 
 
-# -------------------------------------------------------------------------------------------------- an adapter's
-
-
 @dataclass(frozen=True, eq=False)
 class Player:
     """An adapter that plays parties, and its declaration."""
@@ -170,9 +167,6 @@ def _verdict(answer: Answer) -> str:
     return "error" if answer.kind == "error" else "rejected_valid"
 
 
-# -------------------------------------------------------------------------------------------------------- seats
-
-
 @dataclass(frozen=True, eq=False)
 class Seat:
     """A place in a round: the state of the reference's party, and the remote party that plays it, if any."""
@@ -237,9 +231,6 @@ def compare(answer: Answer, party: int, phase: str, outbox: Sequence[Message], a
         raise Difference("wrong_value", party, phase, what)
 
 
-# ---------------------------------------------------------------------------------------------------- differences
-
-
 def first_spot(got: Sequence[Message], wanted: Sequence[Message]) -> Spot | None:
     """Return where an outbox first differs from the correct one, ignoring message order; None if it does not differ."""
     mine: dict[tuple[int, int, int], list[Message]] = {}
@@ -277,9 +268,6 @@ def _field_spot(got: Any, wanted: Any) -> tuple[int | None, object, object] | No
         if mine != right:
             return at, int(mine), int(right)
     return None if len(got) == len(wanted) else (None, f"length {len(got)}", f"length {len(wanted)}")
-
-
-# --------------------------------------------------------------------------------------------------- whole rounds
 
 
 def play(inputs: SessionInputs, players: Mapping[int, Player], dropouts: Dropouts = NOBODY) -> Network:

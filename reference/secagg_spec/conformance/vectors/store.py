@@ -59,9 +59,6 @@ def text_of(file: VectorFile) -> str:
     return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
 
 
-# ---------------------------------------------------------------------------------------------------- reading
-
-
 def load_all(place: Path | None = None) -> list[VectorFile]:
     """Return the vectors of every file in a folder, by default the folder of the text.
 
@@ -156,9 +153,6 @@ def _faults(file: VectorFile) -> Iterator[str]:
         seen.add(vector.id)
 
 
-# ------------------------------------------------------------------------------------------------------ index
-
-
 def digest(vector: Vector) -> str:
     """Return a digest of what a vector asks and demands. Comments, clauses and flags are not part of it."""
     body = vector.as_json()
@@ -214,9 +208,6 @@ def index_text(vectors: Iterable[Vector], index: Mapping[str, str]) -> str:
     """Return the index with the new ids appended."""
     lines = {**index, **{vector.id: digest(vector) for vector in vectors if vector.id not in index}}
     return _HEAD + "".join(f"{id} {known}\n" for id, known in lines.items())
-
-
-# ---------------------------------------------------------------------------------------------------- writing
 
 
 def regenerated(place: Path) -> list[VectorFile]:

@@ -108,9 +108,6 @@ def _recover(
     return {"sum": pack(total), "average": pack_reals(average)}
 
 
-# -------------------------------------------------------------------------------------------------------- whole epochs
-
-
 def _epochs(
     *, session: Any, round: Any, updates: Any, schedule: Any, rand: Mapping[str, Any], **numbers: Any
 ) -> dict[str, Any]:
@@ -152,9 +149,6 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
         "weights": words([entry.weight for entry in entries]),
         "sum": None if recovered is None else pack(recovered.sum),
     }
-
-
-# ---------------------------------------------------------------------------------------------- what a request holds
 
 
 def _accepted(parameters: Parameters, accepted: Any) -> tuple[int, ...]:

@@ -31,9 +31,6 @@ _LISTS = MappingProxyType({"mask": "masks", "noise": "noises", "update": "update
 """The list of a request from which a step takes each of its values."""
 
 
-# --------------------------------------------------------------------------------------------------------- parties
-
-
 def _trained(profile: ModuleType, step: Step[Any]) -> Step[Any]:
     def take(state: Any, inbox: Inbox, *, randomness: Randomness) -> tuple[Any, Outbox]:
         return step.take(profile.user_trained(state, randomness["update"]), inbox, randomness={})
@@ -101,9 +98,6 @@ SEMI_HONEST = Stamped(basecagg, MappingProxyType({Role.USER: _user, Role.SERVER:
 ACTIVE = Stamped(basecagg_active, MappingProxyType({Role.USER: _signed_user, Role.SERVER: _signed_server}))
 
 
-# --------------------------------------------------------------------------------------------------------- reading
-
-
 def read_parameters(
     *, q: Any, c_l: Any, c_g: Any, kind: Any, numerator: Any, denominator: Any, start: Any, **counts: Any
 ) -> Parameters:
@@ -148,9 +142,6 @@ def _user_values(parameters: Parameters, updates: Sequence[str], rand: Mapping[s
 def _server_values(parameters: Parameters, rand: Mapping[str, Any]) -> Randomness:
     rows = enumerate(readers.reals("roundings", text) for text in rand["roundings"])
     return {"rounding": [buffers.check_rounding(f"roundings[{at}]", row, parameters.K) for at, row in rows]}
-
-
-# -------------------------------------------------------------------------------------------------- whole sessions
 
 
 def _rounds(round: Any, updates: Any, schedule: Any, rand: Mapping[str, Any], **numbers: Any) -> dict[str, Any]:

@@ -27,9 +27,6 @@ _BOUNDS = 2
 _SESSION = b"secagg-spec kit."
 
 
-# ------------------------------------------------------------------------------------------------------------- numbers
-
-
 def read_range(text: str) -> Range:
     """Return the range r1, r2 in a binary64 vector."""
     bounds = readers.reals("range", text).tolist()
@@ -78,9 +75,6 @@ def _table(parameters: Parameters, entry: Callable[[Any], int]) -> list[list[int
     return rows
 
 
-# ------------------------------------------------------------------------------------------------------------ averages
-
-
 def _average(*, range: str, levels: Any, counts: Any, sums: Any, method: str, trim: int) -> dict[str, Any]:
     bounds = read_range(range)
     if not len(levels) == len(counts) == len(sums):
@@ -90,9 +84,6 @@ def _average(*, range: str, levels: Any, counts: Any, sums: Any, method: str, tr
     cells = zip(totals, levels, counts, strict=True)
     means = [quantiser.cell_mean(total, count=count, levels=K, range=bounds) for total, K, count in cells]
     return {"segment": pack_reals(averages.combined(np.array(means), counts, method, trim))}
-
-
-# ------------------------------------------------------------------------------------------------------------ requests
 
 
 def _request(*, requests: Sequence[Sequence[int]], **numbers: Any) -> dict[str, Any]:

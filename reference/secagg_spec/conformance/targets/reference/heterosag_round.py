@@ -95,9 +95,6 @@ def _round(
     }
 
 
-# ---------------------------------------------------------------------------------------------- what a request holds
-
-
 def read_past(parameters: Parameters, past: Any, user: int | None = None) -> tuple[frozenset[int], ...]:
     """Return the survivors of earlier requests, each with enough users in each cell and with the user that answered."""
     for at, users in enumerate(past):

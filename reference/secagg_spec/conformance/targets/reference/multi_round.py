@@ -74,9 +74,6 @@ def _request(
     return {}
 
 
-# -------------------------------------------------------------------------------------------------------- the audit
-
-
 def _audit(*, N: int, rounds: Sequence[Sequence[int]]) -> dict[str, Any]:
     log = table(N, rounds)
     found, weak = multiround.audit(log), weights.least_weight(log)

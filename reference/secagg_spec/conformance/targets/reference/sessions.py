@@ -82,9 +82,6 @@ class Member(scripts.Party):
         self.state = state
 
 
-# ---------------------------------------------------------------------------------------------------- LightSecAgg
-
-
 def _light_user(parameters: Any, session: bytes, round: int, user: Any, channel: Any, update: Any) -> Any:
     shown = scripts.read_channel(parameters, session.hex(), str(round), channel)
     return lightsecagg.user_start(parameters, session, round, user, readers.vector("update", update), shown)
@@ -118,9 +115,6 @@ def _active_user_again(state: Any, round: int, update: Any, verification: Any, *
 
 def _active_server_again(state: Any, round: int, roster: Any, verification: Any) -> Any:
     return lightsecagg_active.server_again(state, round, active.public_keys(roster, verification))
-
-
-# --------------------------------------------------------------------------------------------------------- SecAgg
 
 
 def _secagg_parameters(R: Any, **numbers: Any) -> secagg.Parameters:
@@ -197,9 +191,6 @@ def _elements(name: str, text: str, count: int) -> tuple[int, ...]:
     return tuple(shamir.element_from_bytes(name, data[at : at + size]) for at in range(0, len(data), size))
 
 
-# ------------------------------------------------------------------------------------------------------ HeteroSAg
-
-
 def _heterosag_user(parameters: Any, session: bytes, round: int, user: Any, past: Any, update: Any) -> Any:
     state = heterosag.user_start(parameters, session, round, user, readers.vector("update", update))
     return replace(state, past=read_past(parameters, past, user))
@@ -265,9 +256,6 @@ PROTOCOLS: dict[str, Protocol | Stamped | Positioned] = {
 assert set(PROTOCOLS) == set(NUMBERS)
 
 
-# ------------------------------------------------------------------------------------------------------ operations
-
-
 @dataclass(eq=False)
 class Sessions:
     """The open sessions, by handle."""
@@ -322,9 +310,6 @@ def handlers() -> dict[str, Callable[..., dict[str, Any]]]:
         "session.again": sessions.again,
         "session.free": sessions.free,
     }
-
-
-# -------------------------------------------------------------------------------------------------------- scripts
 
 
 def _script(party: str, session: Any, round: Any, steps: Any, rand: Any = None, **given: Any) -> dict[str, Any]:
