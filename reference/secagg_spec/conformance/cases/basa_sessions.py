@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from secagg_spec.arithmetic.staleness import Staleness, floor_weight
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import basecagg_sessions, lightsecagg_parties, strategies
-from secagg_spec.conformance.cases.basecagg_sessions import FUNCTIONS
 from secagg_spec.conformance.sessions.basa_acts import Act, Director, Tamper, positions, same, verifying
 from secagg_spec.conformance.sessions.basa_stage import PositionStage
 from secagg_spec.conformance.sessions.choices import among
@@ -45,23 +43,15 @@ def numbers(draw: Any, *, void: bool | None = None, spares: Sequence[int] = (1, 
 def levels(draw: Any, K: int) -> dict[str, Any]:
     """Draw a modulus, the levels, the largest staleness and the function, as BAA-02 allows."""
     tau_max = draw(among((1, 0, 2, 10)))
-    choices = [
-        (kind, p, r, b, c)
-        for kind, p, r, b in FUNCTIONS
-        for c in _LEVELS
-        if floor_weight(Staleness(kind, p, r, b), c, tau_max) >= 1  # type: ignore[arg-type]
-    ]
-    kind, p, r, b, c_g = choices[draw(st.integers(0, len(choices) - 1))]
+    c_g, function = basecagg_sessions.late_weights(draw, _LEVELS, tau_max)
     R = draw(among([R for R in _MODULI if K * c_g <= (R - 1) // 2]))
     c_l = draw(among((1, 3, 65536)))
-    function = {"kind": kind, "numerator": p, "denominator": r, "start": str(b)}
     return {"R": str(R), "c_l": str(c_l), "c_g": str(c_g), "tau_max": tau_max, **function}
 
 
 def wrong_numbers(numbers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return changes that break BAA-01 or BAA-02, by name."""
     N, T, K, S = (int(numbers[name]) for name in ("N", "T", "K", "S"))
-    R, c_g = int(numbers["R"]), int(numbers["c_g"])
     return {
         "nobody colludes": {"T": 0},
         "a small buffer": {"K": T + 1},
@@ -71,14 +61,7 @@ def wrong_numbers(numbers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         "another end of timeouts": {"timeouts": "keep"},
         "a modulus of 1": {"R": "1"},
         "a modulus above 2**32": {"R": str(2**32 + 1)},
-        "no element": {"d": 0},
-        "a negative tau_max": {"tau_max": -1},
-        "c_l of 0": {"c_l": "0"},
-        "c_l above 2**32": {"c_l": str(2**32 + 1)},
-        "c_g of 0": {"c_g": "0"},
-        "weights that vanish": {"kind": "polynomial", "numerator": 1000, "denominator": 1, "start": "0", "tau_max": 10},
-        "weights that no sum holds": {"c_g": str((R - 1) // 2 // K + 1)},
-        "an average that is not one division": {"c_l": str(2**53 // (K * c_g) + 1)},
+        **basecagg_sessions.wrong_levels(int(numbers["R"]), K, int(numbers["c_g"])),
     }
 
 

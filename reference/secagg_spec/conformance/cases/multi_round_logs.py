@@ -12,9 +12,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.cases.requests import Make, Valid
 from secagg_spec.conformance.sessions.choices import among
 
 AUDIT = "audit.privacy"
@@ -211,8 +210,4 @@ def _disturbed(draw: Any, made: Log) -> Log:
     return Log(made.N + draw(st.integers(0, 2)), (*made.rounds[:at], extra, *made.rounds[at:]))
 
 
-def _valid(draw: Any, caps: Capabilities) -> Valid:
-    return Valid(log(draw).params(), {})
-
-
-VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {AUDIT: _valid}
+VALID: dict[str, Make] = {AUDIT: lambda draw, caps: Valid(log(draw).params())}

@@ -143,18 +143,18 @@ def _encode(type: Any, session: Any, round: Any, sender: Any, receiver: Any, fie
 
 
 def _decode(type: Any, bytes: Any) -> dict[str, Any]:
-    kind = _kind(type)
-    message = codec.decode(kind, readers.octets("bytes", bytes))
+    message = codec.decode(_kind(type), readers.octets("bytes", bytes))
     for name in ("sender", "receiver"):
         if 2**31 <= getattr(message, name) < AUTHORITY:
             raise Reject("malformed", f"{name} is {getattr(message, name)}, which is no party")
-    return {
-        "session": message.session.hex(),
-        "round": str(message.round),
-        "sender": named(message.sender),
-        "receiver": named(message.receiver),
-        "fields": {name: form.write(getattr(message, name)) for name, form in _own_fields(kind).items()},
-    }
+    return shown(message)
+
+
+def shown(message: Message) -> dict[str, Any]:
+    """Return a message in the form of a result, without its type."""
+    fields = {name: form.write(getattr(message, name)) for name, form in _own_fields(type(message)).items()}
+    parties = {"sender": named(message.sender), "receiver": named(message.receiver)}
+    return {"session": message.session.hex(), "round": str(message.round), **parties, "fields": fields}
 
 
 HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {"message.encode": _encode, "message.decode": _decode}
