@@ -19,12 +19,7 @@ from secagg_spec.crypto.keys import public_key
 from secagg_spec.protocols.basa.cores import SETTLE, VOID, Parameters
 
 _MODULI = (257, 16, 97, 2**16, 2**31 - 1, 2**32 - 5, 2**32, 10**6)
-_FUNCTIONS = (
-    Staleness.polynomial(1),
-    Staleness.constant(),
-    Staleness.hinge("1/2", 1),
-    Staleness.polynomial("1/2"),
-)
+_FUNCTIONS = (Staleness.polynomial(1), Staleness.constant(), Staleness.hinge("1/2", 1), Staleness.polynomial("1/2"))
 _LEVELS = (2, 1, 3, 64, 1000)
 _LATEST = (1, 0, 2, 3, 10)
 _EXACT = 2**53

@@ -134,12 +134,7 @@ def weighed(draw: Any, inputs: SessionInputs, round: int, stamps: Mapping[int, i
 
 
 def user_scene(
-    draw: Any,
-    *,
-    channel: str | None = None,
-    least: int = 1,
-    latest: Sequence[int] = (2, 0, 1, 3),
-    active: bool = False,
+    draw: Any, *, channel: str | None = None, least: int = 1, latest: Sequence[int] = (2, 0, 1, 3), active: bool = False
 ) -> Played:
     """Draw a user that answers one or two buffers, and at least `least`."""
     count = draw(st.integers(least, 2))

@@ -566,12 +566,7 @@ def _several(operation: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def possible(
-    caps: Capabilities,
-    operation: str | Sequence[str],
-    spare: int = 0,
-    outsiders: int = 0,
-    *,
-    bearable: bool = True,
+    caps: Capabilities, operation: str | Sequence[str], spare: int = 0, outsiders: int = 0, *, bearable: bool = True
 ) -> bool:
     """Return whether the declared ranges hold parameters that the text allows and that are fast enough to try."""
     names = _several(operation)

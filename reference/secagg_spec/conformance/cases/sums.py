@@ -95,8 +95,4 @@ def _coalition(draw: Any, caps: Capabilities) -> Valid:
     return Valid(given.params(T=T, viewers=viewers))
 
 
-VALID: dict[str, Make] = {
-    SUM: lambda draw, caps: Valid(drawn(draw, caps).params()),
-    VIEW: _view,
-    COALITION: _coalition,
-}
+VALID: dict[str, Make] = {SUM: lambda draw, caps: Valid(drawn(draw, caps).params()), VIEW: _view, COALITION: _coalition}

@@ -2,8 +2,7 @@
 
 PROTOCOLS = {
     **dict.fromkeys(
-        ("MOD", "MDS", "QNT", "MSG", "RND", "ERR", "PRG", "KEY", "SEA", "SHM", "SIG", "MSK", "SES"),
-        "conventions",
+        ("MOD", "MDS", "QNT", "MSG", "RND", "ERR", "PRG", "KEY", "SEA", "SHM", "SIG", "MSK", "SES"), "conventions"
     ),
     "LSA": "lightsecagg",
     "SAG": "secagg",

@@ -157,12 +157,7 @@ def killing_checks(
 
 
 def _first_met(
-    connection: Counting,
-    clauses: Collection[str],
-    cases: int,
-    seed: int,
-    caps: Capabilities | None,
-    most: int | None,
+    connection: Counting, clauses: Collection[str], cases: int, seed: int, caps: Capabilities | None, most: int | None
 ) -> list[tuple[str, int]]:
     """Return at most `most` checks that fail with few cases; if none does, those that fail with all cases."""
     for settings in (Settings(min(_FEW, cases), seed), Settings(cases, seed)):
@@ -212,10 +207,7 @@ class Counting(ProcessConnection):
 
 
 def _failing(
-    connection: Counting,
-    clauses: Collection[str],
-    settings: Settings,
-    declared: Capabilities | None = None,
+    connection: Counting, clauses: Collection[str], settings: Settings, declared: Capabilities | None = None
 ) -> Iterator[tuple[str, int]]:
     """Yield the checks that decide some of the clauses and fail, each with the number of calls so far."""
     if all(set(check.clauses).isdisjoint(clauses) for check in CHECKS.values()):

@@ -127,11 +127,8 @@ def _dequantize(q: Any, level: Any, format: Any, value: Any) -> dict[str, Any]:
 
 
 def _mask(q: Any, update: Any, mask: Any) -> dict[str, Any]:
-    return {
-        "masked": pack(
-            lightsecagg.mask_update(readers.field(q), readers.vector("update", update), readers.vector("mask", mask))
-        )
-    }
+    vectors = readers.vector("update", update), readers.vector("mask", mask)
+    return {"masked": pack(lightsecagg.mask_update(readers.field(q), *vectors))}
 
 
 def _aggregate(q: Any, N: Any, T: Any, surviving: Any, held: Any) -> dict[str, Any]:
@@ -170,29 +167,20 @@ def _round(
     parameters = lightsecagg.Parameters(readers.number("q", q), N, D, U, T, d)
     masks = readers.rows("masks", rand["masks"], N, d)
     noises = readers.rows("noises", rand["noises"], N, T * parameters.share_length)
-    randomness = {
-        user: {"mask": masks[user], "noise": noises[user].reshape(T, parameters.share_length)} for user in range(N)
-    }
+    shape = T, parameters.share_length
+    randomness = {user: {"mask": masks[user], "noise": noises[user].reshape(shape)} for user in range(N)}
     check_drop(drop, N)
     for user in range(N):
         parameters.field.check(f"masks[{user}]", masks[user], (d,))
         parameters.field.check(f"noises[{user}]", noises[user], (noises.shape[1],))
-    result = lightsecagg.run_round(
-        parameters,
-        readers.rows("updates", updates, N, d),
-        randomness=randomness,
-        dropouts=drop,
-        session=_SESSION,
-        round=0,
-    )
+    given = {"randomness": randomness, "dropouts": drop, "session": _SESSION, "round": 0}
+    result = lightsecagg.run_round(parameters, readers.rows("updates", updates, N, d), **given)
     return {"aggregate": pack(result.aggregate), "contributors": list(result.contributors)}
 
 
 HANDLERS: dict[str, Handler] = {
     "echo": _echo,
-    "field.add": _elementwise("add"),
-    "field.subtract": _elementwise("subtract"),
-    "field.multiply": _elementwise("multiply"),
+    **{f"field.{method}": _elementwise(method) for method in ("add", "subtract", "multiply")},
     "field.inverse": _inverse,
     "field.matmul": _matmul,
     "sample.field": _sample,
@@ -204,22 +192,11 @@ HANDLERS: dict[str, Handler] = {
     "lightsecagg.aggregate_shares": _aggregate,
     "lightsecagg.recover": _recover,
     "lightsecagg.round": _round,
-    **crypto.HANDLERS,
-    **pairs.HANDLERS,
-    **messages.HANDLERS,
-    **active.HANDLERS,
-    **shamir.HANDLERS,
-    **neighbours.HANDLERS,
-    **sums.HANDLERS,
-    **staleness.HANDLERS,
-    **basecagg.HANDLERS,
-    **sessions.HANDLERS,
-    **basecagg_scripts.HANDLERS,
-    **basa.HANDLERS,
-    **heterosag.HANDLERS,
-    **heterosag_round.HANDLERS,
-    **multi_round.HANDLERS,
 }
+for _module in (crypto, pairs, messages, active, shamir, neighbours, sums, staleness, basecagg, sessions):
+    HANDLERS |= _module.HANDLERS
+for _module in (basecagg_scripts, basa, heterosag, heterosag_round, multi_round):
+    HANDLERS |= _module.HANDLERS
 
 
 def _held(name: str, value: list[Any], N: int) -> list[tuple[int, Any]]:
@@ -244,22 +221,18 @@ def main() -> None:
     """Offer the reference, or one of its mutants, on standard input and output."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--mutant", help="run as this mutant (for testing the kit)")
-    parser.add_argument(
-        "--wide", action="store_true", help="offer arithmetic with moduli up to 2**521 (for testing the kit)"
-    )
+    more = "offer arithmetic with moduli up to 2**521 (for testing the kit)"
+    parser.add_argument("--wide", action="store_true", help=more)
     given = parser.parse_args()
-    mutant, offered = given.mutant, _wide if given.wide else build
-    if mutant:
-        from secagg_spec.conformance.mutants import catalogue as mutants  # noqa: PLC0415 - a right adapter needs none
+    with ExitStack() as stack:
+        if given.mutant:
+            from secagg_spec.conformance.mutants import catalogue as mutants  # noqa: PLC0415 - a right adapter needs none
 
-        with ExitStack() as stack:
             try:
-                stack.enter_context(mutants.planted(mutant))
+                stack.enter_context(mutants.planted(given.mutant))
             except (mutants.EditError, ParameterError) as error:
                 parser.error(str(error))
-            offered().run()
-    else:
-        offered().run()
+        (_wide if given.wide else build)().run()
 
 
 def _wide() -> Adapter:

@@ -1,7 +1,6 @@
 """BASA, one function at a time, by the reference (spec/basa.md, sections 4 and 5)."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from secagg_spec.arithmetic import validate
@@ -206,6 +205,10 @@ def _stream(parameters: Parameters, epoch: Epoch, seed: bytes, source: int, targ
     return prg.stream(boxes.mask_key(epoch, seed, source, target), parameters.ring, parameters.d)
 
 
-HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
-    {"basa.mask": _mask, "basa.seal": _seal, "basa.open": _open, "basa.recover": _recover, "basa.epochs": _epochs}
-)
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
+    "basa.mask": _mask,
+    "basa.seal": _seal,
+    "basa.open": _open,
+    "basa.recover": _recover,
+    "basa.epochs": _epochs,
+}

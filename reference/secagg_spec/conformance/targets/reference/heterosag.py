@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -125,11 +124,9 @@ def before_unmasking(parameters: Parameters) -> Network:
     return early
 
 
-HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
-    {
-        "quantize.levels": _quantize,
-        "segment.plan": _plan,
-        "heterosag.average": _average,
-        "heterosag.request": _request,
-    }
-)
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
+    "quantize.levels": _quantize,
+    "segment.plan": _plan,
+    "heterosag.average": _average,
+    "heterosag.request": _request,
+}

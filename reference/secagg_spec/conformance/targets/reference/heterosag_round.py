@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -42,15 +41,7 @@ def _mask(
 
 
 def _unmask(
-    *,
-    session: Any,
-    round: Any,
-    keys: Any,
-    survivors: Any,
-    segments: Any,
-    self_seeds: Any,
-    secrets: Any,
-    **numbers: Any,
+    *, session: Any, round: Any, keys: Any, survivors: Any, segments: Any, self_seeds: Any, secrets: Any, **numbers: Any
 ) -> dict[str, Any]:
     parameters = read_parameters(**numbers)
     agreed = heterosag.agreed(parameters, readers.octets("session", session), readers.u32("round", round))
@@ -88,11 +79,7 @@ def _round(
     sampled = secagg.draw_randomness(parameters, sources)
     result = heterosag.run_round(parameters, updates, randomness=sampled, dropouts=drop, session=_HIDDEN, round=0)
     aggregate = heterosag_averages.combine(parameters, result.sums, method, trim)
-    return {
-        "sums": _sums(result.sums),
-        "aggregate": pack_reals(aggregate),
-        "contributors": list(result.contributors),
-    }
+    return {"sums": _sums(result.sums), "aggregate": pack_reals(aggregate), "contributors": list(result.contributors)}
 
 
 def read_past(parameters: Parameters, past: Any, user: int | None = None) -> tuple[frozenset[int], ...]:
@@ -149,6 +136,8 @@ def _sums(found: Sequence[CellSum]) -> list[str]:
     return [pack(each.total) for each in found]
 
 
-HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
-    {"heterosag.mask": _mask, "heterosag.unmask": _unmask, "heterosag.round": _round}
-)
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
+    "heterosag.mask": _mask,
+    "heterosag.unmask": _unmask,
+    "heterosag.round": _round,
+}

@@ -4,7 +4,8 @@ The helper for adapters has already checked the form of every member. If a membe
 go through `formed` first.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,10 +15,17 @@ from secagg_spec.conformance.sdk.secagg_adapter import Reject, check_form
 from secagg_spec.errors import LengthMismatch, OutOfRange
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
+X = TypeVar("X")
+
 
 def number(name: str, text: str) -> int:
     """Return the integer in a decimal string."""
     return int(text)
+
+
+def parameters(kind: Callable[..., X], **numbers: Any) -> X:
+    """Return the parameters of a session from its separate numbers, of which the modulus is a decimal string."""
+    return kind(**{name: number(name, value) if name in ("q", "R") else value for name, value in numbers.items()})
 
 
 def field(q: Any) -> modular.PrimeField:
