@@ -189,8 +189,8 @@ def _fitting(ranges: tuple[Range, ...], N: int, exact: bool, fitting: bool) -> t
 @lru_cache(maxsize=_KEPT)
 def _scales(R: Range, level: Range, clip: Range, weight: Range) -> tuple[Scale, ...]:
     bounds = ((R, _MODULI, 2, MAX_MODULUS), (level, _LEVELS, 1, MAX_LEVEL), (clip, _CLIPS, 1, _LAST))
-    listed = [listed(*bound) for bound in (*bounds, (weight, _WEIGHTS, 1, _LAST))]
-    return tuple(Scale(*chosen) for chosen in product(*listed))
+    known = [listed(*bound) for bound in (*bounds, (weight, _WEIGHTS, 1, _LAST))]
+    return tuple(Scale(*chosen) for chosen in product(*known))
 
 
 def listed(allowed: Range, usual: Sequence[int], low: int, high: int) -> list[int]:

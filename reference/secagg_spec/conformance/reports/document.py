@@ -52,13 +52,7 @@ def header(settings: Settings) -> dict[str, Any]:
         "kit": __version__,
         "text": resources.text_digest(),
         "vectors": suite.vectors_digest(),
-        "settings": {
-            "cases": settings.cases,
-            "seed": settings.seed,
-            "pattern": settings.pattern,
-            "vectors": settings.vectors,
-            "budget": settings.budget,
-        },
+        "settings": {name: getattr(settings, name) for name in ("cases", "seed", "pattern", "vectors", "budget")},
         "environment": {
             "python": platform.python_version(),
             "platform": platform.platform(),
@@ -98,12 +92,8 @@ def _target(report: TargetReport) -> dict[str, Any]:
 
 def _finding(finding: Finding) -> dict[str, Any]:
     outcomes = [judged.outcome for judged in (finding.first, *finding.others)]
-    message = outcomes[0].failure.message if outcomes[0].failure else ""
-    return {
-        "kind": finding.kind,
-        "message": clip(message, MESSAGE),
-        "checks": [outcome.check.id for outcome in outcomes],
-    }
+    message = clip(outcomes[0].failure.message if outcomes[0].failure else "", MESSAGE)
+    return {"kind": finding.kind, "message": message, "checks": [outcome.check.id for outcome in outcomes]}
 
 
 def _check(report: TargetReport, judged: Judged) -> dict[str, Any]:

@@ -46,16 +46,12 @@ def _ref(name: str) -> Schema:
     return {"$ref": f"#/$defs/{name}"}
 
 
-def _array(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
-
-
 def _schema(type: str) -> Schema:
     """Return the schema of a type of the text (section 3)."""
     if type.endswith("?"):
         return {"oneOf": [_schema(type[:-1]), {"type": "null"}]}
     if type[0] == "[":
-        return _array(_schema(type[1:-1]))
+        return {"type": "array", "items": _schema(type[1:-1])}
     if type[0] == "(":
         parts = [_schema(part) for _, part in members(type)]
         return {"type": "array", "prefixItems": parts, "items": False, "minItems": len(parts)}
@@ -68,12 +64,8 @@ def _object(**members: Schema) -> Schema:
 
 def _one_event(events: Mapping[str, tuple[str, ...]]) -> Schema:
     types = {"user": "integer", "users": "[integer]", "stamp": "decimal", "keyed": "flag"}
-    return {
-        "oneOf": [
-            _object(event={"const": name}, **{member: _schema(types[member]) for member in given})
-            for name, given in events.items()
-        ]
-    }
+    members = {name: {member: _schema(types[member]) for member in given} for name, given in events.items()}
+    return {"oneOf": [_object(event={"const": name}, **given) for name, given in members.items()]}
 
 
 FORMS: Mapping[str, Schema] = {
@@ -221,12 +213,7 @@ def document() -> Schema:
     requests = {f"{name}.request": _request(name) for name in OPERATIONS}
     results = {f"{name}.result": _result(name) for name in OPERATIONS}
     about = {
-        name: {
-            "ranged": list(ranged(name)),
-            "raw": list(rawable(name)),
-            "says": dict(words[name]),
-            "clauses": _clauses(name),
-        }
+        name: {"ranged": [*ranged(name)], "raw": [*rawable(name)], "says": {**words[name]}, "clauses": _clauses(name)}
         for name in OPERATIONS
     }
     return {

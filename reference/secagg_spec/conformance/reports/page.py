@@ -23,12 +23,9 @@ _WIDTH = 60
 def html(document: Mapping[str, Any]) -> str:
     """Return a report (`conformance.reports.document`), with or without a footer, as an HTML page."""
     parts = {name: (_HERE / name).read_text(encoding="utf-8") for name in ("style.css", "script.js")}
-    text = (
-        _environment()
-        .get_template("report.html.j2")
-        .render(**page_content.page(fit_for_json(document)), style=parts["style.css"], script=parts["script.js"])
-    )
-    return text + "\n"
+    content = page_content.page(fit_for_json(document))
+    template = _environment().get_template("report.html.j2")
+    return template.render(**content, style=parts["style.css"], script=parts["script.js"]) + "\n"
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Any
 
 from secagg_spec import resources
 from secagg_spec.conformance.adapter.plain import shown
-from secagg_spec.conformance.reports.page_difference import Window, window
+from secagg_spec.conformance.reports.page_difference import window
 from secagg_spec.conformance.reports.report import in_words, known_failures, plain_sentence
 from secagg_spec.conformance.running import chart
 from secagg_spec.conformance.running.runner import BROKEN
@@ -137,22 +137,16 @@ def _failure(check: Mapping[str, Any], failure: Mapping[str, Any]) -> dict[str, 
         "case": in_words(*asked, failure["at"])[0] if exchanges else "",
         "request": last[0],
         "answer": last[1],
-        "window": _window(last[1], failure["expected"]),
+        "window": window(last[1], failure["expected"]),
         "rows": chart.rows(exchanges, failure["at"]),
     }
-
-
-def _window(answer: Any, expected: Any) -> Window | None:
-    """If both sides are vectors, return the entries around the first wrong one."""
-    return window(answer["result"], expected) if isinstance(answer, dict) and "result" in answer else None
 
 
 def _groups(columns: Sequence[Mapping[str, Mapping[str, Any]]]) -> Iterator[dict[str, Any]]:
     """Yield the rows of the matrix by page of the text; pages whose clauses do not occur in the report are left out."""
     for name, clauses in resources.clauses_by_page().items():
-        rows = [
-            _row(clause, clauses[clause], columns) for clause in clauses if any(clause in cells for cells in columns)
-        ]
+        known = [clause for clause in clauses if any(clause in cells for cells in columns)]
+        rows = [_row(clause, clauses[clause], columns) for clause in known]
         if rows:
             offered = sum(row["style"] != "none" for row in rows)
             yield {"title": name, "rows": rows, "offered": offered, "anchor": name.lower().replace(" ", "-")}

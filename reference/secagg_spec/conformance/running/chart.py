@@ -64,9 +64,7 @@ def _handle(exchanges: Exchanges, at: int) -> Any:
 
 def fault(exchanges: Exchanges) -> int:
     """Return the number of the exchange that shows a fault: the last one that is not the closing of a session."""
-    ends = [
-        isinstance(asked, dict) and asked.get("op") == _FREE and "result" in (said or {}) for asked, said in exchanges
-    ]
+    ends = [_op(exchanges, at) == _FREE and "result" in (said or {}) for at, (_, said) in enumerate(exchanges)]
     return max((at for at, freed in enumerate(ends) if not freed), default=len(exchanges) - 1)
 
 

@@ -53,13 +53,7 @@ class Flag:
 
     def as_json(self) -> dict[str, Any]:
         """Return the flag in the form of the file."""
-        return {
-            "bug_type": self.bug_type,
-            "description": self.description,
-            "effect": self.effect,
-            "clause": self.clause,
-            "mutants": list(self.mutants),
-        }
+        return {**vars(self), "mutants": list(self.mutants)}
 
 
 @dataclass(frozen=True)
@@ -162,7 +156,11 @@ def renewed() -> Mapping[str, str]:
 
 def read_renewed(place: Path) -> dict[str, str]:
     """Return the list of renewed ids in a folder, empty if there is none."""
-    path = place / RENEWED
+    return read_pairs(place / RENEWED)
+
+
+def read_pairs(path: Path) -> dict[str, str]:
+    """Return the two words of each line of a file by the first word, without comments; empty if there is no file."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     return dict(line.split() for line in lines if line and not line.startswith("#"))
 
