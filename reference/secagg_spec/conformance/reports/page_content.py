@@ -137,7 +137,7 @@ def _failure(check: Mapping[str, Any], failure: Mapping[str, Any]) -> dict[str, 
         "case": in_words(*asked, failure["at"])[0] if exchanges else "",
         "request": last[0],
         "answer": last[1],
-        "window": window(last[1], failure["expected"]),
+        "window": window(last[1].get("result", {}), failure["expected"]) if isinstance(last[1], dict) else None,
         "rows": chart.rows(exchanges, failure["at"]),
     }
 

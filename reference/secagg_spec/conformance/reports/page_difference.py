@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +20,12 @@ class Window:
     length: int
 
 
-def window(answer: Any, expected: object) -> Window | None:
-    """Return the entries around the first difference between the only vector in an answer and the expected vector.
+def window(result: Mapping[str, Any], expected: object) -> Window | None:
+    """Return the entries around the first difference between the only vector in a result and the expected vector.
 
-    `expected` is a vector as hex digits or as numbers. None is returned if the answer has no result with exactly one
-    such vector, or if the vectors are equal or have different lengths.
+    `expected` is a vector as hex digits or as numbers. None is returned if the result does not contain exactly one such
+    vector, or if the vectors are equal or have different lengths.
     """
-    result = answer.get("result", {}) if isinstance(answer, dict) else {}
     found = [text for text in result.values() if isinstance(text, str)]
     if len(found) != 1:
         return None
