@@ -270,19 +270,18 @@ VALID: dict[str, Make] = {
     "signature.verify": _verify,
     "shamir.share": _share,
     "shamir.reconstruct": _reconstruct,
-    **neighbour_rounds.VALID,
-    **sums.VALID,
-    **staleness.VALID,
-    **basecagg_functions.VALID,
-    **basa_functions.VALID,
-    **basa_schedules.VALID,
-    **basecagg_schedules.VALID,
-    **basecagg_parties.VALID,
-    **basa_parties.VALID,
-    **heterosag_functions.VALID,
-    **heterosag_parties.VALID,
-    **heterosag_masking.VALID,
-    **multi_round_functions.VALID,
-    **multi_round_logs.VALID,
     **{party: script(party) for party in SCENES},
 }
+for _cases in (
+    neighbour_rounds,
+    sums,
+    staleness,
+    multi_round_functions,
+    multi_round_logs,
+    basa_functions,
+    basa_parties,
+):
+    VALID |= _cases.VALID
+for _cases in (basa_schedules, basecagg_functions, basecagg_schedules, basecagg_parties, heterosag_functions):
+    VALID |= _cases.VALID
+VALID |= {**heterosag_parties.VALID, **heterosag_masking.VALID}
