@@ -1,7 +1,5 @@
 """The report of a run as one JSON object: write it, read it, refuse it (spec/report.schema.json, CNF-07, CNF-08)."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform

@@ -1,7 +1,5 @@
 """Results as JUnit XML: a test suite for each implementation, and a test case for each check."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
 

@@ -6,8 +6,6 @@ call it. Nothing is stated here a second time but what the simple types are.
 Source: spec/adapter.md, sections 3 to 5.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The content of a report page, as plain data for its template."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The terminal output of a run: a table of clauses by implementation, and each failure with its smallest case."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
