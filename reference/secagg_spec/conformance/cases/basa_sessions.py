@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.adapter.wire import pack, pack_reals
+from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import basecagg_sessions, lightsecagg_parties, strategies
-from secagg_spec.conformance.sessions.basa_acts import Act, Director, Tamper, positions, same, verifying
+from secagg_spec.conformance.sessions import basa_fixed
+from secagg_spec.conformance.sessions.basa_acts import Act, Director, Tamper, positions, same
 from secagg_spec.conformance.sessions.basa_stage import PositionStage
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.inputs import SessionInputs
@@ -191,38 +191,24 @@ def inputs(draw: Any, drawn: Plan | None = None) -> SessionInputs:
     made = Plan(draw, numbers(draw), int(draw(among(FIRST_EPOCHS)))) if drawn is None else drawn
     chosen, more = made.numbers, draw(st.integers(0, 1))
     source = SeededSource(draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little"), "basa")
+
+    def take(name: str, size: int) -> bytes:
+        return source.take(size)
+
     epochs = sum(act.kind == "open" for act in made.acts) or 1
-    keys = lightsecagg_parties.key_of(2**31, draw(st.integers(0, 255)))
-    signing = {user: lightsecagg_parties.key_of(user, keys[0]) for user in range(int(chosen["N"]))}
-    shown = {"verification": [verifying(key).hex() for key in signing.values()]}
+    key = lightsecagg_parties.key_of(2**31, draw(st.integers(0, 255)))
+    signing = {user: lightsecagg_parties.key_of(user, key[0]) for user in range(int(chosen["N"]))}
+    everybody, rands = basa_fixed.keyed(take, chosen, signing, key, epochs + more)
     users = sorted(set(made.stamps) | {0, made.people[-1]})
-    setups: dict[int, dict[str, Any]] = {
-        SERVER: {**shown, "authority": verifying(keys).hex()},
-        AUTHORITY: {**shown, "signing": keys.hex()},
-    }
-    rands: dict[int, dict[str, Any]] = {AUTHORITY: _authority_values(source, chosen, epochs + more)}
+    setups = {party: everybody[party] for party in (SERVER, AUTHORITY, *users)}
     for user in users:
         stamps = [*made.stamps.get(user, []), *[made.first] * more]
         given = basecagg_sessions.updates(draw, {**chosen, "q": chosen["R"]}, len(stamps))
-        own = {"updates": [pack(row) for row in given], "stamps": pack(np.array(stamps, np.uint64))}
-        setups[user] = {**setups[SERVER], "user": user, "signing": signing[user].hex(), **own}
-        rands[user] = _user_values(draw, source, chosen, len(stamps))
-    server = made.first - 1
-    return SessionInputs(
-        "basa", chosen, lightsecagg_parties.session_id(draw), made.first, setups, rands, {SERVER: server}
-    )
-
-
-def _authority_values(source: SeededSource, numbers: Mapping[str, Any], count: int) -> dict[str, Any]:
-    size = 32 * positions(numbers)
-    own = count if numbers["timeouts"] == "settle" else 0
-    return {name: [source.take(size).hex() for _ in range(n)] for name, n in (("pair_keys", count), ("self_keys", own))}
-
-
-def _user_values(draw: Any, source: SeededSource, numbers: Mapping[str, Any], count: int) -> dict[str, Any]:
-    seeds = [source.take(32 * positions(numbers)).hex() for _ in range(count)]
-    keys = [source.take(32).hex() for _ in range(count)]
-    return {"seeds": seeds, "box_keys": keys, "roundings": pack_reals(strategies.rounding(draw, count))}
+        setups[user] |= basa_fixed.uploads(given, stamps)
+        rands[user] = basa_fixed.values(take, chosen, user, len(stamps))
+        rands[user]["roundings"] = pack_reals(strategies.rounding(draw, len(stamps)))
+    session = lightsecagg_parties.session_id(draw)
+    return SessionInputs("basa", chosen, session, made.first, setups, rands, {SERVER: made.first - 1})
 
 
 def directed(draw: Any, drawn: Plan, tamper: Tamper | None = None) -> Director:

@@ -272,16 +272,8 @@ VALID: dict[str, Make] = {
     "shamir.reconstruct": _reconstruct,
     **{party: script(party) for party in SCENES},
 }
-for _cases in (
-    neighbour_rounds,
-    sums,
-    staleness,
-    multi_round_functions,
-    multi_round_logs,
-    basa_functions,
-    basa_parties,
-):
+for _cases in (neighbour_rounds, sums, staleness, multi_round_functions, multi_round_logs, basa_functions):
     VALID |= _cases.VALID
-for _cases in (basa_schedules, basecagg_functions, basecagg_schedules, basecagg_parties, heterosag_functions):
+for _cases in (basa_parties, basa_schedules, basecagg_functions, basecagg_schedules, basecagg_parties):
     VALID |= _cases.VALID
-VALID |= {**heterosag_parties.VALID, **heterosag_masking.VALID}
+VALID |= {**heterosag_functions.VALID, **heterosag_parties.VALID, **heterosag_masking.VALID}

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from secagg_spec import __version__
-from secagg_spec.arithmetic import mds, modular, quantizer, sampling, validate
+from secagg_spec.arithmetic import modular, sampling, validate
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.codes import REJECT_CODES, reject_code
@@ -14,6 +14,7 @@ from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.sdk.secagg_adapter import PARTIES, Adapter, Reject, check_drop, check_users
 from secagg_spec.conformance.targets.reference import (
     active,
+    arithmetic,
     basa,
     basecagg,
     basecagg_scripts,
@@ -71,59 +72,9 @@ def _echo(data: Any) -> dict[str, Any]:
     return {"data": data}
 
 
-def _elementwise(method: str) -> Handler:
-    def call(q: Any, a: Any, b: Any) -> dict[str, Any]:
-        ring = modular.Ring(readers.number("q", q))
-        return {"value": pack(getattr(ring, method)(readers.vector("a", a), readers.vector("b", b)))}
-
-    return call
-
-
-def _inverse(q: Any, a: Any) -> dict[str, Any]:
-    return {"value": pack(readers.field(q).inverse(readers.vector("a", a)))}
-
-
-def _matmul(q: Any, rows: Any, inner: Any, columns: Any, a: Any, b: Any) -> dict[str, Any]:
-    left = readers.shaped("a", a, validate.integer("rows", rows, 0), validate.integer("inner", inner, 0))
-    right = readers.shaped("b", b, inner, validate.integer("columns", columns, 0))
-    return {"value": pack(modular.Ring(readers.number("q", q)).matmul(left, right))}
-
-
 def _sample(q: Any, n: Any, bytes: Any) -> dict[str, Any]:
     ring = modular.Ring(readers.number("q", q))
     return {"value": pack(sampling.elements_from_bytes(ring, readers.octets("bytes", bytes), n))}
-
-
-def _encode(q: Any, N: Any, U: Any, T: Any, mask: Any, rand: Mapping[str, Any]) -> dict[str, Any]:
-    code = mds.MaskCode(readers.field(q), N, U, T)
-    vector = readers.vector("mask", mask)
-    noise = readers.shaped("noise", rand["noise"], code.T, code.share_length(vector.size))
-    return {"shares": [pack(share) for share in code.encode(vector, noise)]}
-
-
-def _decode(q: Any, N: Any, U: Any, T: Any, d: Any, users: Any, shares: Any) -> dict[str, Any]:
-    code = mds.MaskCode(readers.field(q), N, U, T)
-    chosen = validate.users("users", users, code.N)
-    return {"mask": pack(code.decode(chosen, readers.rows("shares", shares, len(chosen), code.share_length(d)), d))}
-
-
-def _quantize(q: Any, level: Any, weight: Any, x: Any, rand: Mapping[str, Any]) -> dict[str, Any]:
-    values = quantizer.quantize(
-        readers.reals("x", x),
-        level=readers.number("level", level),
-        ring=modular.Ring(readers.number("q", q)),
-        weight=weight,
-        rounding=readers.reals("rounding", rand["rounding"]),
-    )
-    return {"value": pack(values)}
-
-
-def _dequantize(q: Any, level: Any, format: Any, value: Any) -> dict[str, Any]:
-    ring = modular.Ring(readers.number("q", q))
-    numbers = quantizer.dequantize(
-        readers.vector("value", value), level=readers.number("level", level), ring=ring, format=format
-    )
-    return {"x": numbers.astype(numbers.dtype.newbyteorder("<")).tobytes().hex()}
 
 
 def _mask(q: Any, update: Any, mask: Any) -> dict[str, Any]:
@@ -180,14 +131,8 @@ def _round(
 
 HANDLERS: dict[str, Handler] = {
     "echo": _echo,
-    **{f"field.{method}": _elementwise(method) for method in ("add", "subtract", "multiply")},
-    "field.inverse": _inverse,
-    "field.matmul": _matmul,
+    **arithmetic.HANDLERS,
     "sample.field": _sample,
-    "mds.encode": _encode,
-    "mds.decode": _decode,
-    "quantizer.quantize": _quantize,
-    "quantizer.dequantize": _dequantize,
     "lightsecagg.mask": _mask,
     "lightsecagg.aggregate_shares": _aggregate,
     "lightsecagg.recover": _recover,

@@ -61,20 +61,24 @@ def octets(name: str, text: str) -> bytes:
     return bytes.fromhex(text)
 
 
-def shaped(name: str, text: str, rows: int, columns: int) -> UintArray:
+Reader = Callable[[str, str], UintArray]
+"""Returns the vector of elements in a text, given its name."""
+
+
+def shaped(name: str, text: str, rows: int, columns: int, *, read: Reader = vector) -> UintArray:
     """Return a matrix of elements, given row by row."""
-    values = vector(name, text)
+    values = read(name, text)
     if values.size != rows * columns:
         raise LengthMismatch(name, f"{values.size} elements", f"{rows} rows of {columns} elements")
     return values.reshape(rows, columns)
 
 
-def rows(name: str, texts: list[str], count: int, columns: int) -> UintArray:
+def rows(name: str, texts: list[str], count: int, columns: int, *, read: Reader = vector) -> UintArray:
     """Return a list of vectors of one length as a matrix."""
     if len(texts) != count:
         raise LengthMismatch(name, f"{len(texts)} vectors", f"{count} vectors")
-    parts = [shaped(f"{name}[{at}]", text, 1, columns) for at, text in enumerate(texts)]
-    return np.concatenate(parts) if parts else np.empty((0, columns), dtype=np.uint64)
+    parts = [shaped(f"{name}[{at}]", text, 1, columns, read=read) for at, text in enumerate(texts)]
+    return np.concatenate(parts) if parts else read(name, "").reshape(0, columns)
 
 
 def formed(name: str, value: Any, form: str) -> Any:
