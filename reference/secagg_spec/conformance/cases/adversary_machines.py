@@ -25,7 +25,6 @@ from secagg_spec.protocols.steps import SERVER, Role
 
 _ROWS = 3
 """The most rows of the table that pass between two acts of the network."""
-
 _MEDDLING = 3
 """The most acts of the network between two rows. Hypothesis chooses among rules with equal weights."""
 

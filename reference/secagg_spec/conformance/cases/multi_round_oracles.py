@@ -13,7 +13,6 @@ from math import comb, prod
 
 Pick = Callable[[int], int]
 """Draws an integer that is at least 0 and below a bound."""
-
 STRATEGIES = ("random", "weighted", "partition", "uniform", "fair", "least")
 LISTED = 1000
 """The most sets of a family that is listed."""

@@ -238,7 +238,6 @@ VALID: dict[str, Make] = {
 }
 MOST_SPOILED = 4
 """How many members of one request a case spoils, one at a time: to make a request costs more than to send it."""
-
 OWN_CODE = ("mds.decode", "lightsecagg.recover", "basecagg.recover")
 """Operations whose valid requests hold shares of the text's code."""
 

@@ -417,7 +417,7 @@ class Space:
     def _allows(self, chosen: Mapping[str, int]) -> bool:
         N, T, D = chosen["N"], chosen["T"], chosen.get("D", 0)
         U = chosen.get("U", self.least("U", T + 1))
-        inside = all(self._contains(name, value) for name, value in chosen.items())
+        inside = all(value in self.range(name) for name, value in chosen.items())
         room = U + self.spare <= N and (not self.outsiders or max(U, T + 2) + self.outsiders <= N)
         possible = 1 <= T < U <= N - D and self._fills(N, T, D) and self._signs(N, T, D)
         return inside and room and possible and self._bears(N, U) and self._carries(N, T)
@@ -523,9 +523,6 @@ class Space:
         D = int(draw(among(self.tolerated(N, T))))
         U = int(draw(among(self.thresholds(N, T, D))))
         return {"N": N, "D": D, "U": U, "T": T}
-
-    def _contains(self, name: str, value: int) -> bool:
-        return value in self.range(name)
 
     def _in_session(self) -> bool:
         return any(name.startswith(_SESSIONS) for name in self.operations)

@@ -326,10 +326,8 @@ ACTS: Mapping[str, Callable[..., object]] = MappingProxyType(
     }
 )
 """The function for each act, by name. Places count from 0 among the letters that wait for a party."""
-
 TURNED = "turned"
 """The argument of the act `all` that reverses the order of every party's messages."""
-
 _SAID: Mapping[str, str] = MappingProxyType(
     {
         "all": "all go on",

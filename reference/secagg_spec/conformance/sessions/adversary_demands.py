@@ -23,10 +23,8 @@ STRUCTURE = frozenset(
     }
 )
 """The codes for messages that do not belong to a step, are malformed, or are too few."""
-
 MASKED = ("upload", "masked_input")
 """The phases in which the server learns who contributes."""
-
 _UNMASK_SHARES = UnmaskShares.TYPE.to_bytes(2, "little")
 
 

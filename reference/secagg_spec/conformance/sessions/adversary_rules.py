@@ -19,7 +19,6 @@ from secagg_spec.protocols.steps import SERVER
 
 MOST_LOST = 4
 """The most messages that the network loses or delays in a round; otherwise rounds would seldom finish."""
-
 HEADERS = frozenset({"sender", "receiver", "round", "session", "cut", "longer", "type"})
 """The changes whose refusal does not depend on the values in a message."""
 

@@ -14,7 +14,6 @@ from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
 Take = Callable[[str, int], bytes]
 """Returns the given number of bytes for a name."""
-
 NUMBERS: Mapping[str, Any] = {
     "R": "2147483659",
     "N": 7,

@@ -29,10 +29,8 @@ from secagg_spec.protocols.steps import SERVER, Inbox, Network, Outbox, Role, St
 
 END_CODES = frozenset({"below_threshold", "inconsistent_sets", "other"})
 """The codes with which a step may report that too few users remain."""
-
 CODED = ("lightsecagg", "basecagg")
 """The name prefixes of the protocols that share masks with the code."""
-
 _MASKED = ("upload", "masked_input")
 _handles = count(1)
 

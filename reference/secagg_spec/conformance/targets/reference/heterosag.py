@@ -11,12 +11,10 @@ from secagg_spec.arithmetic import levels as quantiser
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.conformance.adapter.codes import reject_code
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
-from secagg_spec.conformance.targets.reference import readers
-from secagg_spec.crypto.entropy import SeededSource
+from secagg_spec.conformance.targets.reference import neighbours, readers
 from secagg_spec.errors import LengthMismatch, ParameterError, ProtocolError
 from secagg_spec.protocols.heterosag import round as heterosag
 from secagg_spec.protocols.heterosag.plan import Parameters
-from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.secagg.round import UnmaskRequest
 from secagg_spec.protocols.steps import SERVER, Network, run_synchronous
 
@@ -119,8 +117,7 @@ def before_unmasking(parameters: Parameters) -> Network:
         parameters, np.zeros((parameters.N, parameters.d), np.uint64), session=_SESSION, round=0
     )
     early = Network(tuple(step for step in heterosag.TABLE if step.phase != "unmasking"), whole.states)
-    sources = {user: SeededSource(user.to_bytes(4, "little"), "heterosag") for user in range(parameters.N)}
-    run_synchronous(early, {}, secagg.draw_randomness(parameters, sources))
+    run_synchronous(early, {}, neighbours.sampled(parameters, "heterosag"))
     return early
 
 

@@ -11,8 +11,7 @@ from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.sdk.secagg_adapter import Reject, check_drop, check_users
 from secagg_spec.conformance.targets.reference import readers
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters
-from secagg_spec.conformance.targets.reference.neighbours import rows
-from secagg_spec.crypto.entropy import SeededSource
+from secagg_spec.conformance.targets.reference.neighbours import rows, sampled
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.protocols.heterosag import averages as heterosag_averages
@@ -69,15 +68,10 @@ def _round(
     check_drop(drop, parameters.N)
     inputs = rows("x", x, parameters.N, parameters.d)
     draws = rows("rounding", rand["rounding"], parameters.N, parameters.d)
-    updates = np.stack(
-        [
-            heterosag_averages.quantize_update(parameters, user, inputs[user], rounding=draws[user], clip=clip)
-            for user in range(parameters.N)
-        ]
-    )
-    sources = {user: SeededSource(user.to_bytes(4, "little"), "heterosag") for user in range(parameters.N)}
-    sampled = secagg.draw_randomness(parameters, sources)
-    result = heterosag.run_round(parameters, updates, randomness=sampled, dropouts=drop, session=_HIDDEN, round=0)
+    quantize, each = heterosag_averages.quantize_update, range(parameters.N)
+    updates = np.stack([quantize(parameters, u, inputs[u], rounding=draws[u], clip=clip) for u in each])
+    drawn = sampled(parameters, "heterosag")
+    result = heterosag.run_round(parameters, updates, randomness=drawn, dropouts=drop, session=_HIDDEN, round=0)
     aggregate = heterosag_averages.combine(parameters, result.sums, method, trim)
     return {"sums": _sums(result.sums), "aggregate": pack_reals(aggregate), "contributors": list(result.contributors)}
 

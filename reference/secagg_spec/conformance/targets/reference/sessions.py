@@ -263,12 +263,7 @@ class Sessions:
 def handlers() -> dict[str, Callable[..., dict[str, Any]]]:
     """Return the four session operations, with their own set of sessions."""
     sessions = Sessions()
-    return {
-        "session.new": sessions.new,
-        "session.step": sessions.step,
-        "session.again": sessions.again,
-        "session.free": sessions.free,
-    }
+    return {f"session.{name}": getattr(sessions, name) for name in ("new", "step", "again", "free")}
 
 
 def _script(party: str, session: Any, round: Any, steps: Any, rand: Any = None, **given: Any) -> dict[str, Any]:
