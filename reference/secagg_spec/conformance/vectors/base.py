@@ -95,19 +95,8 @@ class Vector:
 
 def vector_of(body: Mapping[str, Any]) -> Vector:
     """Return the vector of an entry of a file. The entry must fit the schema."""
-    return Vector(
-        body["id"],
-        tuple(body["clauses"]),
-        tuple(body["flags"]),
-        body["comment"],
-        body["operation"],
-        body["params"],
-        body["rand"],
-        body.get("result"),
-        tuple(body.get("reject", ())),
-        body.get("policy", {}),
-        tuple(body.get("operations", ())),
-    )
+    lists = {name: tuple(body[name]) for name in ("clauses", "flags", "reject", "operations") if name in body}
+    return Vector(**{**body, **lists})
 
 
 @cache

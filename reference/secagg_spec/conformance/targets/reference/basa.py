@@ -45,17 +45,9 @@ def bound_epoch(parameters: Parameters, session: Any, round: Any) -> Epoch:
 
 
 def _mask(
-    *,
-    session: Any,
-    round: Any,
-    position: Any,
-    accepted: Any,
-    before: Any,
-    seeds: Any,
-    weight: Any,
-    update: Any,
-    **numbers: Any,
+    *, session: Any, round: Any, position: Any, accepted: Any, before: Any, weight: Any, update: Any, **numbers: Any
 ) -> dict[str, Any]:
+    seeds = numbers.pop("seeds")
     parameters = read_parameters(**numbers)
     epoch, P = bound_epoch(parameters, session, round), parameters.positions
     place = validate.integer("position", position, 0, P - 1)
