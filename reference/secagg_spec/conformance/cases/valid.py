@@ -270,10 +270,11 @@ VALID: dict[str, Make] = {
     "signature.verify": _verify,
     "shamir.share": _share,
     "shamir.reconstruct": _reconstruct,
-    **{party: script(party) for party in SCENES},
 }
-for _cases in (neighbour_rounds, sums, staleness, multi_round_functions, multi_round_logs, basa_functions):
+for _cases in (
+    *(neighbour_rounds, sums, staleness, basecagg_functions, basa_functions, basa_schedules, basecagg_schedules),
+    *(basecagg_parties, basa_parties, heterosag_functions, heterosag_parties, heterosag_masking),
+    *(multi_round_functions, multi_round_logs),
+):
     VALID |= _cases.VALID
-for _cases in (basa_parties, basa_schedules, basecagg_functions, basecagg_schedules, basecagg_parties):
-    VALID |= _cases.VALID
-VALID |= {**heterosag_functions.VALID, **heterosag_parties.VALID, **heterosag_masking.VALID}
+VALID |= {party: script(party) for party in SCENES}

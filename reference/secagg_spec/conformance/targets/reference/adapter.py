@@ -131,8 +131,9 @@ def _round(
 
 HANDLERS: dict[str, Handler] = {
     "echo": _echo,
-    **arithmetic.HANDLERS,
+    **{name: handler for name, handler in arithmetic.HANDLERS.items() if name.startswith("field.")},
     "sample.field": _sample,
+    **arithmetic.HANDLERS,
     "lightsecagg.mask": _mask,
     "lightsecagg.aggregate_shares": _aggregate,
     "lightsecagg.recover": _recover,
