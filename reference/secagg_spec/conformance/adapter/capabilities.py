@@ -252,9 +252,8 @@ def _optional(body: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _reject_map(declared: dict[str, Any]) -> dict[str, str]:
     for text, code in declared.items():
         if not isinstance(code, str) or code not in ALL_CODES:
-            raise AdapterUnusable(
-                f"hello: reject_map gives {text!r} the code {code!r}, which is not one of the protocol's"
-            )
+            wrong = f"the code {code!r}, which is not one of the protocol's"
+            raise AdapterUnusable(f"hello: reject_map gives {text!r} {wrong}")
     return declared
 
 
@@ -271,10 +270,8 @@ def _check_operation(name: str, declaration: Any, policies: Mapping[str, Any]) -
     if not isinstance(declaration, dict):
         raise AdapterUnusable(f"hello: the declaration of {name!r} is not an object")
     own = {"parties"} if name == "session.new" else set()
-    taken = (
-        {"ranges", "parameter_sets", "composed", "raw"} | own | (set() if name == "session.again" else {"randomness"})
-    )
-    unknown = set(declaration) - taken
+    drawn = set() if name == "session.again" else {"randomness"}
+    unknown = set(declaration) - {"ranges", "parameter_sets", "composed", "raw"} - own - drawn
     if unknown:
         raise AdapterUnusable(f"hello: {name!r} has the unknown member {sorted(unknown)[0]!r}")
     if "randomness" in declaration:
@@ -292,9 +289,8 @@ def _check_operation(name: str, declaration: Any, policies: Mapping[str, Any]) -
         if parameter == "key" and policies.get("prg.stream") != "other":
             raise AdapterUnusable(f"hello: {name!r} has a range of 'key', and the policy prg.stream is not 'other'")
         if parameter == "secret" and policies.get("shamir.field") != "other":
-            raise AdapterUnusable(
-                f"hello: {name!r} has a range of 'secret', and the policy shamir.field is not 'other'"
-            )
+            lacks = "the policy shamir.field is not 'other'"
+            raise AdapterUnusable(f"hello: {name!r} has a range of 'secret', and {lacks}")
         if parameter not in ranged(name):
             raise AdapterUnusable(f"hello: {name!r} has no ranged parameter {parameter!r}")
         if isinstance(declared, dict) and "multiple" in declared and (name, parameter) != ("prg.expand", "n"):
@@ -323,9 +319,8 @@ def _check_sets(name: str, sets: Any) -> None:
         raise AdapterUnusable(f"hello: parameter_sets of {name!r} must be a list with at least one entry")
     for entry in sets:
         if not isinstance(entry, dict) or set(entry) != wanted or any(type(n) is not int for n in entry.values()):
-            raise AdapterUnusable(
-                f"hello: the parameter set {entry!r} of {name!r} must give {sorted(wanted)} as integers"
-            )
+            must = f"must give {sorted(wanted)} as integers"
+            raise AdapterUnusable(f"hello: the parameter set {entry!r} of {name!r} {must}")
     if not any(_allowed_set(name, entry) for entry in sets):
         raise AdapterUnusable(f"hello: the text allows no parameter set of {name!r} ({_clause(name)})")
 
@@ -344,15 +339,8 @@ def _without_forbidden(operations: Mapping[str, Any]) -> tuple[dict[str, Any], t
 
 def _clause(name: str) -> str:
     """Return the clauses that say which parameter sets of an operation are allowed."""
-    starts = {
-        "secagg.sum": "ADP-42",
-        "secagg.view": "ADP-42",
-        "secagg.coalition": "ADP-42 or ADP-47",
-        "secagg.": "SAG-02",
-        "shamir.": "SHM-01",
-        "mds.": "MDS-01",
-        "select.": "MRA-01 or MRA-17",
-    }
+    starts = {"secagg.sum": "ADP-42", "secagg.view": "ADP-42", "secagg.coalition": "ADP-42 or ADP-47"}
+    starts |= {"secagg.": "SAG-02", "shamir.": "SHM-01", "mds.": "MDS-01", "select.": "MRA-01 or MRA-17"}
     starts |= {"basecagg": "BSA-01", "lightsecagg_active.": "LSA-01 or LSA-19"}
     return next((clause for start, clause in starts.items() if name.startswith(start)), "LSA-01")
 
@@ -396,9 +384,8 @@ def _parse_range(parameter: str, declared: Any) -> Range:
     if not isinstance(declared, dict) or not declared or set(declared) - {"min", "max", "values", "multiple"}:
         raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} needs min, max, multiple or values")
     if "values" in declared and (not isinstance(declared["values"], list) or not declared["values"]):
-        raise AdapterUnusable(
-            f"hello: the values {declared['values']!r} of {parameter!r} must be a list with at least one entry"
-        )
+        must = "must be a list with at least one entry"
+        raise AdapterUnusable(f"hello: the values {declared['values']!r} of {parameter!r} {must}")
     if "values" in declared and len(declared["values"]) > MOST_VALUES:
         raise AdapterUnusable(f"hello: the range of {parameter!r} lists more than {MOST_VALUES} values")
     if "values" in declared and len(declared) > 1:

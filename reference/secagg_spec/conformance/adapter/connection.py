@@ -114,11 +114,7 @@ class ProcessConnection:
         process, self._process = self._process, None
         if process is None:
             return
-        assert process.stdin is not None
-        with contextlib.suppress(OSError):
-            process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=_END_SECONDS)
+        _end_input(process, _END_SECONDS)
         _kill(process)
         self._join(process)
 
@@ -127,11 +123,7 @@ class ProcessConnection:
         process = self._process
         if process is None:
             return True
-        assert process.stdin is not None
-        with contextlib.suppress(OSError):
-            process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=seconds)
+        _end_input(process, seconds)
         ended = process.poll() is not None
         self.close()
         return ended
@@ -234,12 +226,8 @@ class ProcessConnection:
             try:
                 line = self._receive()
             except wire.AdapterBroken as broken:
-                said = (
-                    f"{broken}; before, it wrote a line that is not JSON: {wire.quoted(noise)}"
-                    if noise
-                    else str(broken)
-                )
-                raise wire.AdapterBroken(broken.verdict, said) from None
+                said = f"; before, it wrote a line that is not JSON: {wire.quoted(noise)}" if noise else ""
+                raise wire.AdapterBroken(broken.verdict, f"{broken}{said}") from None
             if wire.is_json(line):
                 return line
             noise = line
@@ -264,9 +252,8 @@ class ProcessConnection:
         self.close()
         verdict: wire.BrokenVerdict = "protocol" if where.startswith("in") and not status else "crash"
         if status is None:
-            return wire.AdapterBroken(
-                verdict, f"the adapter closed its input or output {where}, and ran on{self._said()}"
-            )
+            how = f"closed its input or output {where}, and ran on"
+            return wire.AdapterBroken(verdict, f"the adapter {how}{self._said()}")
         return wire.AdapterBroken(verdict, f"the adapter ended {where} ({_status(status)}){self._said()}")
 
     def _said(self) -> str:
@@ -342,6 +329,15 @@ def _in_order(value: Any) -> Any:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+def _end_input(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Close the input of a process, and wait some seconds for its end."""
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=seconds)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

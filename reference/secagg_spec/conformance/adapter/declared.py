@@ -21,7 +21,6 @@ OPERATIONS = "operation | params | rand | result"
 SESSIONS = "party | `numbers` | `setup` | rand"
 SDK = Path(secagg_adapter.__file__)
 """The helper for adapters, a file that stands alone."""
-
 _ITEM = re.compile(r"(?:^|, )(\*?)`(\w+)`\*?(?:: `([^`]+)`)?")
 _LIKE = re.compile(r"(?:those|the numbers) of `([\w.-]+)`")
 _UNTYPED = re.compile(r"`\w+`\*?: *\w+")

@@ -20,13 +20,20 @@ _POLL_SECONDS = 0.1
 _POSIX = os.name == "posix"
 
 
-class Lines(threading.Thread):
-    """Read the lines of standard output, each of at most `MAX_LINE` bytes."""
+class _Reader(threading.Thread):
+    """Read one output of a process until it is stopped."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         super().__init__(daemon=True)
         self._process = process
         self._stopped = threading.Event()
+
+
+class Lines(_Reader):
+    """Read the lines of standard output, each of at most `MAX_LINE` bytes."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(process)
         self._queue: queue.Queue[bytes | None] = queue.Queue(maxsize=_WAITING)
 
     def get(self, seconds: float) -> bytes | None:
@@ -54,14 +61,10 @@ class Lines(threading.Thread):
                 return
 
 
-class Tail(threading.Thread):
+class Tail(_Reader):
     """Read standard error and keep the end of it."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        super().__init__(daemon=True)
-        self._process = process
-        self._stopped = threading.Event()
-        self._kept = b""
+    _kept = b""
 
     def stop(self) -> None:
         """End the thread, after a moment in which it can read the rest."""

@@ -25,7 +25,6 @@ from secagg_spec.protocols.steps import SERVER, Role
 
 _ROWS = 3
 """The most rows of the table that pass between two acts of the network."""
-
 _MEDDLING = 3
 """The most acts of the network between two rows. Hypothesis chooses among rules with equal weights."""
 
@@ -113,22 +112,11 @@ def machine(connection: Connection, party: str) -> type[Round]:
     caps = greet(connection.ask)
     possible = [name for name in parties() if name in caps.parties]
     if party not in possible:
-        raise UsageError(
-            f"party is {party!r}; rounds can be played with {', '.join(possible) or 'none of its parties'}"
-        )
+        known = ", ".join(possible) or "none of its parties"
+        raise UsageError(f"party is {party!r}; rounds can be played with {known}")
     protocol, _, role = party.partition(".")
-    members: dict[str, Any] = {name: _rule(name) for name in RULES}
-    return type(
-        "RoundUnderAttack",
-        (Round,),
-        {
-            **members,
-            "player": Player(connection, caps),
-            "protocol": protocol,
-            "role": Role(role),
-            "connection": connection,
-        },
-    )
+    given = {"player": Player(connection, caps), "connection": connection, "protocol": protocol, "role": Role(role)}
+    return type("RoundUnderAttack", (Round,), {**{name: _rule(name) for name in RULES}, **given})
 
 
 def _rule(name: str) -> Any:

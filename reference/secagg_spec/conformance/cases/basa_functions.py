@@ -1,40 +1,29 @@
 """Cases of BASA, one function at a time: numbers of a session, uploads of a whole epoch, boxes, recoveries."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.staleness import Staleness, floor_weight
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.cases import lightsecagg_parties, strategies
-from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.cases import basecagg_sessions, lightsecagg_parties, strategies
+from secagg_spec.conformance.cases.requests import Make, Valid, allowed
 from secagg_spec.conformance.sessions.basa_positions import MASK, OPEN, RECOVER, SEAL, Box, Buffer, epoch_of
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto import boxes
 from secagg_spec.crypto.boxes import PAIR, SELF, Address
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.keys import public_key
-from secagg_spec.errors import ParameterError
 from secagg_spec.protocols.basa.cores import SETTLE, VOID, Parameters
 
 _MODULI = (257, 16, 97, 2**16, 2**31 - 1, 2**32 - 5, 2**32, 10**6)
-_FUNCTIONS = (
-    Staleness.polynomial(1),
-    Staleness.constant(),
-    Staleness.hinge("1/2", 1),
-    Staleness.polynomial("1/2"),
-)
+_FUNCTIONS = (Staleness.polynomial(1), Staleness.constant(), Staleness.hinge("1/2", 1), Staleness.polynomial("1/2"))
 _LEVELS = (2, 1, 3, 64, 1000)
 _LATEST = (1, 0, 2, 3, 10)
 _EXACT = 2**53
 _SEED = 32
-
-
-# ------------------------------------------------------------------------------------------------------------- numbers
 
 
 def half(R: int) -> int:
@@ -83,15 +72,7 @@ def others(p: Parameters) -> dict[str, Parameters]:
         "start": {"staleness": replace(s, start=s.start + 1) if s.kind == "hinge" else s},
         "timeouts": {"timeouts": VOID if p.settle else SETTLE},
     }
-    found = {name: _allowed(p, changed) for name, changed in changes.items()}
-    return {name: other for name, other in found.items() if other is not None and other != p}
-
-
-def _allowed(p: Parameters, changed: Mapping[str, Any]) -> Parameters | None:
-    try:
-        return replace(p, **changed)
-    except ParameterError:
-        return None
+    return allowed(p, changes)
 
 
 def wrong_numbers(p: Parameters) -> dict[str, dict[str, Any]]:
@@ -106,21 +87,11 @@ def wrong_numbers(p: Parameters) -> dict[str, dict[str, Any]]:
         "no profile": {"timeouts": "never"},
         "a modulus of 1": {"R": 1},
         "a modulus above 2**32": {"R": 2**32 + 1},
-        "no element": {"d": 0},
-        "a negative tau_max": {"tau_max": -1},
         "tau_max of 2**31": {"tau_max": 2**31, "kind": "constant", "numerator": 0, "denominator": 1, "start": "0"},
-        "c_l of 0": {"c_l": "0"},
-        "c_l above 2**32": {"c_l": str(2**32 + 1)},
-        "c_g of 0": {"c_g": "0"},
-        "weights that vanish": {"kind": "polynomial", "numerator": 1000, "denominator": 1, "start": "0", "tau_max": 10},
-        "weights that no sum holds": {"c_g": str(half(p.R) // p.K + 1)},
-        "an average that is not one division": {"c_l": str(_EXACT // (p.K * p.c_g) + 1)},
+        **basecagg_sessions.wrong_levels(p.R, p.K, p.c_g),
         "no staleness function": {"kind": "exponential"},
         "no fraction in lowest terms": {"kind": "polynomial", "numerator": 2, "denominator": 4, "start": "0"},
     }
-
-
-# ----------------------------------------------------------------------------------------------------- a whole epoch
 
 
 def buffer(draw: Any, p: Parameters, *, skips: int = 0, accepted: tuple[int, ...] = ()) -> Buffer:
@@ -144,15 +115,8 @@ def _accepted(draw: Any, p: Parameters, skips: int) -> tuple[int, ...]:
 
 
 def carried(draw: Any, p: Parameters, count: int) -> list[UintArray]:
-    """Draw updates that fit: both ends of the budget, small numbers, and pseudo-random ones."""
-    B, first = p.budget, draw(st.integers(0, 2))
-    random = strategies.seeded_vector(draw, min(2 * B + 1, 2**32), count * p.d).reshape(count, p.d)
-    made = []
-    for number in range(count):
-        ramp, ends = [(number + at) % (B + 1) for at in range(p.d)], [B if at % 2 else -B for at in range(p.d)]
-        values = (ramp, ends, [int(value) - B for value in random[number]])[(first + number) % 3]
-        made.append(np.array([value % p.R for value in values], dtype=np.uint64))
-    return made
+    """Draw updates that fit."""
+    return basecagg_sessions.carried(draw, p.budget, p.R, p.d, count)
 
 
 def drawn(draw: Any, **wanted: Any) -> tuple[Buffer, int]:
@@ -163,20 +127,13 @@ def drawn(draw: Any, **wanted: Any) -> tuple[Buffer, int]:
 
 def _mask(draw: Any, caps: Capabilities) -> Valid:
     chosen, k = drawn(draw)
-    return Valid(chosen.mask_params(k), {})
+    return Valid(chosen.mask_params(k))
 
 
 def recovery(draw: Any, **wanted: Any) -> tuple[Buffer, dict[str, Any]]:
     """Draw a buffer and the ``params`` of its recovery."""
     chosen = buffer(draw, parameters(draw, **wanted), skips=wanted.get("spare", 0))
     return chosen, chosen.recover_params([chosen.masked(k) for k in chosen.accepted])
-
-
-def _recover(draw: Any, caps: Capabilities) -> Valid:
-    return Valid(recovery(draw)[1], {})
-
-
-# --------------------------------------------------------------------------------------------------------------- boxes
 
 
 def box(draw: Any, *, purpose: str = "", given: Parameters | None = None) -> Box:
@@ -207,12 +164,7 @@ def _seal(draw: Any, caps: Capabilities) -> Valid:
 
 def _open(draw: Any, caps: Capabilities) -> Valid:
     chosen = box(draw)
-    return Valid(chosen.open_params(chosen.sealed()), {})
+    return Valid(chosen.open_params(chosen.sealed()))
 
 
-VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
-    MASK: _mask,
-    SEAL: _seal,
-    OPEN: _open,
-    RECOVER: _recover,
-}
+VALID: dict[str, Make] = {MASK: _mask, SEAL: _seal, OPEN: _open, RECOVER: lambda draw, caps: Valid(recovery(draw)[1])}

@@ -1,6 +1,6 @@
 """Draws schedules of BASA: who uploads, times out, or comes too late, and the buffers that result."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import basa_functions as scenes
 from secagg_spec.conformance.cases import lightsecagg_parties, strategies
-from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.cases.requests import Make, Valid
 from secagg_spec.conformance.sessions.basa_positions import members
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.protocols.basa.cores import Parameters
@@ -206,4 +206,4 @@ def _valid(draw: Any, caps: Capabilities) -> Valid:
     return Valid(made.params, made.rand)
 
 
-VALID: Mapping[str, Callable[[Any, Capabilities], Valid]] = {EPOCHS: _valid}
+VALID: dict[str, Make] = {EPOCHS: _valid}

@@ -10,14 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from hypothesis import strategies as st
 
-from secagg_spec.arithmetic.staleness import Staleness, floor_weight
-from secagg_spec.conformance.adapter.wire import pack, pack_reals
+from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import basecagg_sessions, lightsecagg_parties, strategies
-from secagg_spec.conformance.cases.basecagg_sessions import FUNCTIONS
-from secagg_spec.conformance.sessions.basa_acts import Act, Director, Tamper, positions, same, verifying
+from secagg_spec.conformance.sessions import basa_fixed
+from secagg_spec.conformance.sessions.basa_acts import Act, Director, Tamper, positions, same
 from secagg_spec.conformance.sessions.basa_stage import PositionStage
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.inputs import SessionInputs
@@ -29,9 +27,6 @@ _MODULI = (16, 97, 2**16, 2**31, 2**32 - 5, 2**32)
 _LEVELS = (2, 1, 3, 5, 12, 64)
 _MANY = 300
 """A roster whose users have numbers above 255."""
-
-
-# --------------------------------------------------------------------------------------------------------- numbers
 
 
 def numbers(draw: Any, *, void: bool | None = None, spares: Sequence[int] = (1, 0, 2)) -> dict[str, Any]:
@@ -48,23 +43,15 @@ def numbers(draw: Any, *, void: bool | None = None, spares: Sequence[int] = (1, 
 def levels(draw: Any, K: int) -> dict[str, Any]:
     """Draw a modulus, the levels, the largest staleness and the function, as BAA-02 allows."""
     tau_max = draw(among((1, 0, 2, 10)))
-    choices = [
-        (kind, p, r, b, c)
-        for kind, p, r, b in FUNCTIONS
-        for c in _LEVELS
-        if floor_weight(Staleness(kind, p, r, b), c, tau_max) >= 1  # type: ignore[arg-type]
-    ]
-    kind, p, r, b, c_g = choices[draw(st.integers(0, len(choices) - 1))]
+    c_g, function = basecagg_sessions.late_weights(draw, _LEVELS, tau_max)
     R = draw(among([R for R in _MODULI if K * c_g <= (R - 1) // 2]))
     c_l = draw(among((1, 3, 65536)))
-    function = {"kind": kind, "numerator": p, "denominator": r, "start": str(b)}
     return {"R": str(R), "c_l": str(c_l), "c_g": str(c_g), "tau_max": tau_max, **function}
 
 
 def wrong_numbers(numbers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return changes that break BAA-01 or BAA-02, by name."""
     N, T, K, S = (int(numbers[name]) for name in ("N", "T", "K", "S"))
-    R, c_g = int(numbers["R"]), int(numbers["c_g"])
     return {
         "nobody colludes": {"T": 0},
         "a small buffer": {"K": T + 1},
@@ -74,18 +61,8 @@ def wrong_numbers(numbers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         "another end of timeouts": {"timeouts": "keep"},
         "a modulus of 1": {"R": "1"},
         "a modulus above 2**32": {"R": str(2**32 + 1)},
-        "no element": {"d": 0},
-        "a negative tau_max": {"tau_max": -1},
-        "c_l of 0": {"c_l": "0"},
-        "c_l above 2**32": {"c_l": str(2**32 + 1)},
-        "c_g of 0": {"c_g": "0"},
-        "weights that vanish": {"kind": "polynomial", "numerator": 1000, "denominator": 1, "start": "0", "tau_max": 10},
-        "weights that no sum holds": {"c_g": str((R - 1) // 2 // K + 1)},
-        "an average that is not one division": {"c_l": str(2**53 // (K * c_g) + 1)},
+        **basecagg_sessions.wrong_levels(int(numbers["R"]), K, int(numbers["c_g"])),
     }
-
-
-# ------------------------------------------------------------------------------------------------------------ plans
 
 
 @dataclass(eq=False)
@@ -209,49 +186,29 @@ def plan(draw: Any, chosen: Mapping[str, Any]) -> Plan:
     return Plan(draw, chosen, int(draw(among(FIRST_EPOCHS))))
 
 
-# ------------------------------------------------------------------------------------------------------------ inputs
-
-
 def inputs(draw: Any, drawn: Plan | None = None) -> SessionInputs:
     """Draw what every party of a plan is given. In half of the cases there is one update too many."""
     made = Plan(draw, numbers(draw), int(draw(among(FIRST_EPOCHS)))) if drawn is None else drawn
     chosen, more = made.numbers, draw(st.integers(0, 1))
     source = SeededSource(draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little"), "basa")
+
+    def take(name: str, size: int) -> bytes:
+        return source.take(size)
+
     epochs = sum(act.kind == "open" for act in made.acts) or 1
-    keys = lightsecagg_parties.key_of(2**31, draw(st.integers(0, 255)))
-    signing = {user: lightsecagg_parties.key_of(user, keys[0]) for user in range(int(chosen["N"]))}
-    shown = {"verification": [verifying(key).hex() for key in signing.values()]}
+    key = lightsecagg_parties.key_of(2**31, draw(st.integers(0, 255)))
+    signing = {user: lightsecagg_parties.key_of(user, key[0]) for user in range(int(chosen["N"]))}
+    everybody, rands = basa_fixed.keyed(take, chosen, signing, key, epochs + more)
     users = sorted(set(made.stamps) | {0, made.people[-1]})
-    setups: dict[int, dict[str, Any]] = {
-        SERVER: {**shown, "authority": verifying(keys).hex()},
-        AUTHORITY: {**shown, "signing": keys.hex()},
-    }
-    rands: dict[int, dict[str, Any]] = {AUTHORITY: _authority_values(source, chosen, epochs + more)}
+    setups = {party: everybody[party] for party in (SERVER, AUTHORITY, *users)}
     for user in users:
         stamps = [*made.stamps.get(user, []), *[made.first] * more]
         given = basecagg_sessions.updates(draw, {**chosen, "q": chosen["R"]}, len(stamps))
-        own = {"updates": [pack(row) for row in given], "stamps": pack(np.array(stamps, np.uint64))}
-        setups[user] = {**setups[SERVER], "user": user, "signing": signing[user].hex(), **own}
-        rands[user] = _user_values(draw, source, chosen, len(stamps))
-    server = made.first - 1
-    return SessionInputs(
-        "basa", chosen, lightsecagg_parties.session_id(draw), made.first, setups, rands, {SERVER: server}
-    )
-
-
-def _authority_values(source: SeededSource, numbers: Mapping[str, Any], count: int) -> dict[str, Any]:
-    size = 32 * positions(numbers)
-    own = count if numbers["timeouts"] == "settle" else 0
-    return {name: [source.take(size).hex() for _ in range(n)] for name, n in (("pair_keys", count), ("self_keys", own))}
-
-
-def _user_values(draw: Any, source: SeededSource, numbers: Mapping[str, Any], count: int) -> dict[str, Any]:
-    seeds = [source.take(32 * positions(numbers)).hex() for _ in range(count)]
-    keys = [source.take(32).hex() for _ in range(count)]
-    return {"seeds": seeds, "box_keys": keys, "roundings": pack_reals(strategies.rounding(draw, count))}
-
-
-# --------------------------------------------------------------------------------------------------------- sessions
+        setups[user] |= basa_fixed.uploads(given, stamps)
+        rands[user] = basa_fixed.values(take, chosen, user, len(stamps))
+        rands[user]["roundings"] = pack_reals(strategies.rounding(draw, len(stamps)))
+    session = lightsecagg_parties.session_id(draw)
+    return SessionInputs("basa", chosen, session, made.first, setups, rands, {SERVER: made.first - 1})
 
 
 def directed(draw: Any, drawn: Plan, tamper: Tamper | None = None) -> Director:

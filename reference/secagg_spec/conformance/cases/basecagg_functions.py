@@ -1,6 +1,6 @@
 """Cases of BASecAgg, one function at a time: updates within their budget, buffers that a user answers, recoveries."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,8 @@ from secagg_spec.arithmetic.staleness import Staleness, admissible_weights, floo
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
-from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.requests import Valid, encode, shares_length
+from secagg_spec.conformance.cases import staleness, strategies
+from secagg_spec.conformance.cases.requests import Make, Valid, encode, shares_length
 from secagg_spec.conformance.sessions.basecagg_buffers import Buffer, Entry, Recovery, half, weighted
 from secagg_spec.conformance.sessions.choices import among
 
@@ -25,9 +25,6 @@ MAX_STALENESS = 2**31 - 1
 _COARSE = (1, 2, 3, 10, 64, 1000, 2**16)
 _AGES = (0, 1, 2, 3, 10, 100, MAX_STALENESS)
 _RATES = ((1, 1), (1, 2), (0, 1), (2, 1), (2, 3), (1, 100))
-
-
-# ------------------------------------------------------------------------------------------------------------- budgets
 
 
 @dataclass(frozen=True)
@@ -91,16 +88,9 @@ def _mask(draw: Any, caps: Capabilities) -> Valid:
     return Valid(chosen.params("q", "K", "c_g", update=pack(update), mask=pack(mask)), {}, ("update", "mask"))
 
 
-# ------------------------------------------------------------------------------------------------------------- buffers
-
-
 def function(draw: Any) -> Staleness:
     """Draw a staleness function."""
-    kind = draw(among(("polynomial", "hinge", "constant")))
-    if kind == "constant":
-        return Staleness.constant()
-    numerator, denominator = draw(among(_RATES))
-    return Staleness(kind, numerator, denominator, draw(among((0, 1, 4))) if kind == "hinge" else 0)
+    return staleness.function(draw, _RATES, (0, 1, 4))
 
 
 def least_level(chosen: Staleness, tau: int, most: int) -> int:
@@ -149,13 +139,6 @@ def offered(draw: Any, caps: Capabilities, late: int = 0, ahead: int = 0, spare:
     return buffer(draw, strategies.session(draw, caps, COMBINE, outsiders=spare), late, ahead, spare)
 
 
-def _combine(draw: Any, caps: Capabilities) -> Valid:
-    return Valid(offered(draw, caps).params(), {})
-
-
-# ---------------------------------------------------------------------------------------------------------- recoveries
-
-
 def weights(draw: Any, q: int, count: int) -> list[int]:
     """Draw `count` weights whose sum fits in an element and is not 0."""
     most = half(q) // count
@@ -186,13 +169,9 @@ def recovery(
     return Recovery(numbers, c_l, factors, added, users, shares, weighted(field, factors, updates))
 
 
-def _recover(draw: Any, caps: Capabilities) -> Valid:
-    return Valid(recovery(draw, strategies.session(draw, caps, RECOVER)).params(), {})
-
-
-VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
+VALID: dict[str, Make] = {
     ENCODE: _encode,
     MASK: _mask,
-    COMBINE: _combine,
-    RECOVER: _recover,
+    COMBINE: lambda draw, caps: Valid(offered(draw, caps).params()),
+    RECOVER: lambda draw, caps: Valid(recovery(draw, strategies.session(draw, caps, RECOVER)).params()),
 }

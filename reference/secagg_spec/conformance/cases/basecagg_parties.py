@@ -14,12 +14,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.staleness import admissible_weights
-from secagg_spec.conformance.adapter.capabilities import Capabilities
-from secagg_spec.conformance.cases import basecagg_sessions, strategies
+from secagg_spec.conformance.cases import basecagg_sessions, requests, strategies
 from secagg_spec.conformance.cases.lightsecagg_active_parties import signature_of
-from secagg_spec.conformance.cases.requests import Valid
 from secagg_spec.conformance.sessions.basecagg_stage import Stage, answering, staleness_of
-from secagg_spec.conformance.sessions.choices import among, shared
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.conformance.sessions.session import Played, base_of
 from secagg_spec.conformance.targets.reference.messages import parse
@@ -136,12 +134,7 @@ def weighed(draw: Any, inputs: SessionInputs, round: int, stamps: Mapping[int, i
 
 
 def user_scene(
-    draw: Any,
-    *,
-    channel: str | None = None,
-    least: int = 1,
-    latest: Sequence[int] = (2, 0, 1, 3),
-    active: bool = False,
+    draw: Any, *, channel: str | None = None, least: int = 1, latest: Sequence[int] = (2, 0, 1, 3), active: bool = False
 ) -> Played:
     """Draw a user that answers one or two buffers, and at least `least`."""
     count = draw(st.integers(least, 2))
@@ -239,9 +232,6 @@ def _finish(draw: Any, lone: Lone) -> None:
         lone.take(draw(among(("upload", "abandon"))))
 
 
-# ------------------------------------------------------------------------------------------------------- both of them
-
-
 def server_scene(draw: Any, *, session: Callable[..., Stage] = basecagg_sessions.played, **given: Any) -> Played:
     """Draw a server and what arrives at it in a session of some kind."""
     played = session(draw, **given)
@@ -254,16 +244,5 @@ SCENES: Mapping[str, Callable[..., Played]] = {
     ACTIVE_USER: partial(user_scene, active=True),
     ACTIVE_SERVED: partial(server_scene, active=True),
 }
-
-
-def begun(draw: Any, party: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Draw a right script of a party. Return its params and its sampled values."""
-    scene = shared(draw, (party,), SCENES[party])
-    return scene.params(scene.calls()), scene.inputs.rand(scene.party)
-
-
-def _valid(party: str) -> Callable[[Any, Capabilities], Valid]:
-    return lambda draw, caps: Valid(*begun(draw, party))
-
-
-VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {party: _valid(party) for party in SCENES}
+begun = partial(requests.begun, SCENES)
+VALID = requests.scripts(SCENES)

@@ -11,7 +11,7 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import basecagg_sessions, strategies
-from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.cases.requests import Make, Valid
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
 
@@ -191,4 +191,4 @@ def _valid(draw: Any, caps: Capabilities) -> Valid:
     return Valid(made.params, made.rand)
 
 
-VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {ROUNDS: _valid}
+VALID: dict[str, Make] = {ROUNDS: _valid}

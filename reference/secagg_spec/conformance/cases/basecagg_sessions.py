@@ -32,9 +32,6 @@ _MOST = 12
 """The most actions that are drawn between two recoveries."""
 
 
-# --------------------------------------------------------------------------------------------------------- numbers
-
-
 def numbers(draw: Any, *, spare: int = 0, latest: Sequence[int] = _LATEST, active: bool = False) -> dict[str, Any]:
     """Draw the numbers of a session of up to 7 users, as a request holds them, with at least U + `spare` users.
 
@@ -64,17 +61,22 @@ def levels(
     tau_max = draw(among(latest))
     fitting = [q for q in primes if q > N and (q - 1) // 2 >= K]
     largest = (max(fitting) - 1) // 2 // K
-    choices = [
-        (kind, p, r, b, c)
-        for kind, p, r, b in FUNCTIONS
-        for c in _LEVELS
-        if c <= largest and floor_weight(Staleness(kind, p, r, b), c, tau_max) >= 1  # type: ignore[arg-type]
-    ]
-    kind, p, r, b, c_g = choices[draw(st.integers(0, len(choices) - 1))]
+    c_g, function = late_weights(draw, [c for c in _LEVELS if c <= largest], tau_max)
     q = draw(among([q for q in fitting if (q - 1) // 2 >= K * c_g]))
-    function = {"kind": kind, "numerator": p, "denominator": r, "start": str(b)}
     c_l = draw(among((1, 3, 65536)))
     return {"q": str(q), "K": K, "c_l": str(c_l), "c_g": str(c_g), "tau_max": tau_max, **function}
+
+
+def late_weights(draw: Any, levels: Sequence[int], tau_max: int) -> tuple[int, dict[str, Any]]:
+    """Draw a level, and a staleness function by which no update vanishes at this level, in the form of a request."""
+    choices = [
+        (function, c)
+        for function in FUNCTIONS
+        for c in levels
+        if floor_weight(Staleness(*function), c, tau_max) >= 1  # type: ignore[arg-type]
+    ]
+    (kind, p, r, b), c_g = choices[draw(st.integers(0, len(choices) - 1))]
+    return c_g, {"kind": kind, "numerator": p, "denominator": r, "start": str(b)}
 
 
 def budget(numbers: Mapping[str, Any]) -> int:
@@ -85,7 +87,7 @@ def budget(numbers: Mapping[str, Any]) -> int:
 def wrong_numbers(numbers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return changes that break BSA-01 or BSA-02, by name."""
     N, U, T, K = (numbers[name] for name in ("N", "U", "T", "K"))
-    q, c_g = int(numbers["q"]), int(numbers["c_g"])
+    q = int(numbers["q"])
     return {
         "nobody colludes": {"T": 0},
         "as many answers as colluders": {"U": T},
@@ -96,6 +98,13 @@ def wrong_numbers(numbers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         "no prime": {"q": str(q - 1)},
         "a small field": {"q": "2"},
         "a field above 2**32": {"q": str(2**32 + 15)},
+        **wrong_levels(q, K, int(numbers["c_g"])),
+    }
+
+
+def wrong_levels(q: int, K: int, c_g: int) -> dict[str, dict[str, Any]]:
+    """Return changes of the length, the levels and the function that break BSA-02 or BAA-02, by name."""
+    return {
         "no element": {"d": 0},
         "a negative tau_max": {"tau_max": -1},
         "c_l of 0": {"c_l": "0"},
@@ -108,8 +117,12 @@ def wrong_numbers(numbers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def updates(draw: Any, numbers: Mapping[str, Any], count: int) -> list[UintArray]:
-    """Draw updates that fit in a buffer: both ends of the range, small numbers, and pseudo-random ones."""
-    B, q, d = budget(numbers), int(numbers["q"]), int(numbers["d"])
+    """Draw updates that fit in a buffer."""
+    return carried(draw, budget(numbers), int(numbers["q"]), int(numbers["d"]), count)
+
+
+def carried(draw: Any, B: int, q: int, d: int, count: int) -> list[UintArray]:
+    """Draw updates modulo q of a budget B: both ends of it, small numbers, and pseudo-random ones."""
     first = draw(st.integers(0, 2))
     random = strategies.seeded_vector(draw, min(2 * B + 1, 2**32), count * d).reshape(count, d)
     made = []
@@ -128,7 +141,10 @@ def inputs(
     N, K, q, T, d = (int(chosen[name]) for name in ("N", "K", "q", "T", "d"))
     source = SeededSource(draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little"), "basecagg")
     rows = T * -(-d // (chosen["U"] - T))
-    shown, own = _keys(draw, N) if "W" in chosen else ({}, _channels(draw, N, channel))
+    if "W" in chosen:
+        shown, own = lightsecagg_active_parties.given_keys(draw, lightsecagg_parties.private_keys(draw, N))
+    else:
+        shown, own = {}, _channels(draw, N, channel)
     given_updates = [pack(vector) for vector in updates(draw, chosen, N * count)]
     setups: dict[int, Mapping[str, Any]] = {SERVER: shown}
     rands: dict[int, Mapping[str, Any]] = {}
@@ -148,26 +164,7 @@ def _channels(draw: Any, N: int, channel: str | None) -> list[dict[str, Any]]:
     kind = draw(among(("plain", "sealed"))) if channel is None else channel
     if kind == "plain":
         return [{"channel": "plain"}] * N
-    privates, roster = _sealing(draw, N)
-    return [{"channel": {"private": key, "roster": roster}} for key in privates]
-
-
-def _sealing(draw: Any, N: int) -> tuple[list[str], list[str]]:
-    """Draw the private sealing keys of N users. Return them and their public keys."""
-    privates = lightsecagg_parties.private_keys(draw, N)
-    return [key.hex() for key in privates], [key.hex() for key in lightsecagg_parties.public_keys(privates)]
-
-
-def _keys(draw: Any, N: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Draw the keys of the active profile: those that the server knows, and those of each user."""
-    privates, roster = _sealing(draw, N)
-    signing = lightsecagg_active_parties.signing_keys(draw, N)
-    shown = {"roster": roster, "verification": [lightsecagg_active_parties.verifying(key).hex() for key in signing]}
-    own = zip(privates, signing, strict=True)
-    return shown, [{"private": key, "signing": other.hex(), **shown} for key, other in own]
-
-
-# -------------------------------------------------------------------------------------------------------- sessions
+    return lightsecagg_parties.sealed_channels(lightsecagg_parties.private_keys(draw, N))
 
 
 @dataclass(eq=False)
@@ -220,14 +217,11 @@ class Director:
 
     def can_ask(self, user: int) -> bool:
         """Whether a user may ask for a model and the server then gives it one."""
-        on_the_way = (self.asking, self.stamps, self.coming, self.server.buffer)
-        idle = self.user(user).phase == "idle" and not any(user in waiting for waiting in on_the_way)
-        return idle and self._stamp(user) != self.server.round
+        return self._is_out(user) and self._stamp(user) != self.server.round
 
     def can_send(self, user: int) -> bool:
         """Whether a user may upload and its update can be accepted."""
-        relayed = user not in self.batches and self.user(user).phase == "training"
-        return relayed and self._fresh(user)
+        return user not in self.batches and self.user(user).phase == "training" and self._fresh(user)
 
     def can_give_up(self, user: int) -> bool:
         """Whether a user may abandon its training and the others can still fill the buffer."""

@@ -30,12 +30,10 @@ _PRIMES = (7, 11, 97, 32749, 2**31 - 1, 2**32 - 5)
 _MOST = 6
 
 
-# -------------------------------------------------------------------------------------------------------------- inputs
-
-
 def secagg(draw: Any, *, sparse: bool | None = None, spare: int = 0) -> SessionInputs:
     """Draw a round of SecAgg in which at least `spare` users may drop out."""
-    numbers = _sparse_numbers(draw, spare) if _wants(draw, sparse) else _complete_numbers(draw, spare)
+    wanted = draw(st.booleans()) if sparse is None else sparse
+    numbers = (_sparse_numbers if wanted else _complete_numbers)(draw, spare)
     R, d = draw(among(_MODULI)), strategies.length(draw, 1, 5)
     return secagg_round(draw, {"R": str(R), **numbers, "d": d})
 
@@ -54,9 +52,8 @@ def active(draw: Any, spare: int = 0) -> SessionInputs:
     T = draw(among([T for T, t in least.items() if t <= N - spare]))
     t = draw(st.integers(least[T], N - spare))
     R, d = draw(among(_MODULI)), strategies.length(draw, 1, 5)
-    return active_round(
-        draw, {"R": str(R), "N": N, "D": draw(st.integers(0, N - t)), "T": T, "t": t, "k": N - 1, "d": d}
-    )
+    numbers = {"N": N, "D": draw(st.integers(0, N - t)), "T": T, "t": t, "k": N - 1, "d": d}
+    return active_round(draw, {"R": str(R), **numbers})
 
 
 def active_round(draw: Any, numbers: Mapping[str, Any]) -> SessionInputs:
@@ -95,10 +92,6 @@ def bare(draw: Any) -> SessionInputs:
     return SessionInputs("secagg", numbers, *header, setups, rands)
 
 
-def _wants(draw: Any, sparse: bool | None) -> bool:
-    return bool(draw(st.booleans())) if sparse is None else sparse
-
-
 def _complete_numbers(draw: Any, spare: int) -> dict[str, int]:
     N = draw(st.integers(3 + spare, _MOST))
     T = draw(st.integers(1, N - 2 - spare))
@@ -135,15 +128,8 @@ def _light_round(draw: Any, numbers: Mapping[str, Any], active: bool, later: int
     setups: dict[int, Mapping[str, Any]] = {SERVER: server}
     for user in range(N):
         setups[user] = {"user": user, "update": pack(updates[user]), **users[user]}
-    name = "lightsecagg-active" if active else "lightsecagg"
-    return SessionInputs(
-        name,
-        numbers,
-        lightsecagg_parties.session_id(draw),
-        draw(among(lightsecagg_parties.ROUNDS)),
-        setups,
-        rands,
-    )
+    header = lightsecagg_parties.session_id(draw), draw(among(lightsecagg_parties.ROUNDS))
+    return SessionInputs("lightsecagg-active" if active else "lightsecagg", numbers, *header, setups, rands)
 
 
 def _light_keys(
@@ -153,15 +139,10 @@ def _light_keys(
     privates = lightsecagg_parties.private_keys(draw, N)
     if active and later is not None:
         privates = [sha256(key + later.to_bytes(4, "little")) for key in privates]
-    roster = [key.hex() for key in lightsecagg_parties.public_keys(privates)]
     if active:
-        signing = lightsecagg_active_parties.signing_keys(draw, N)
-        shown = {"roster": roster, "verification": [lightsecagg_active_parties.verifying(key).hex() for key in signing]}
-        own = zip(privates, signing, strict=True)
-        return shown, [{"private": key.hex(), "signing": other.hex(), **shown} for key, other in own]
-    if draw(st.booleans()):
-        return {}, [{"channel": "plain"}] * N
-    return {}, [{"channel": {"private": key.hex(), "roster": roster}} for key in privates]
+        return lightsecagg_active_parties.given_keys(draw, privates)
+    plain = draw(st.booleans())
+    return {}, [{"channel": "plain"}] * N if plain else lightsecagg_parties.sealed_channels(privates)
 
 
 INPUTS: dict[str, Callable[[Any], SessionInputs]] = {
@@ -210,9 +191,6 @@ def dropouts(draw: Any, inputs: SessionInputs, most: int) -> Dropouts:
     return dropouts
 
 
-# -------------------------------------------------------------------------------------------------------- scenes
-
-
 def played(inputs: SessionInputs, dropouts: Dropouts) -> Network:
     """Return the round with these dropouts, or without dropouts if too few users would be left."""
     try:
@@ -241,7 +219,12 @@ def active_scene(draw: Any, role: Role, *, spare: int = 0) -> Played:
 
 def _party(draw: Any, role: Role, inputs: SessionInputs) -> Played:
     most = inputs.numbers["N"] - max(inputs.numbers["t"], inputs.numbers["T"] + 2)
-    network = played(inputs, dropouts(draw, inputs, most))
+    return party_of(draw, role, inputs, dropouts(draw, inputs, most))
+
+
+def party_of(draw: Any, role: Role, inputs: SessionInputs, dropouts: Dropouts) -> Played:
+    """Draw a party of a round with these dropouts."""
+    network = played(inputs, dropouts)
     if role is Role.SERVER:
         return Played(inputs, SERVER, network)
     answering = [event.party for event in network.transcript if event.step.phase == "unmasking"]

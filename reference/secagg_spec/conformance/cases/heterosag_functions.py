@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -17,16 +17,13 @@ from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import heterosag_oracles as oracles
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.heterosag_sessions import RANGES, parameters
-from secagg_spec.conformance.cases.requests import Valid, one_of
+from secagg_spec.conformance.cases.requests import Make, Valid, one_of
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.heterosag_numbers import members, packed_range
 from secagg_spec.protocols.heterosag.plan import Parameters
 
 QUANTIZE, PLAN, AVERAGE, REQUEST = "quantize.levels", "segment.plan", "heterosag.average", "heterosag.request"
 FEW_LEVELS = (2, 3, 4, 6, 12, 256)
-
-
-# ----------------------------------------------------------------------------------------------------- the quantiser
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +83,6 @@ def _turning(draw: Any, x: float, levels: int, range: Range) -> float:
     return near if 0 <= near < 1 else float(draw(among((0.5, 0.0, 1 - 2.0**-53))))
 
 
-# ------------------------------------------------------------------------------------------------------ the averages
-
-
 @dataclass(frozen=True)
 class Row:
     """The sums of the cells with survivors, for one segment."""
@@ -113,10 +107,8 @@ class Row:
 
     def segment(self) -> list[Fraction]:
         """Return the segment of the aggregate."""
-        cells = list(zip(self.sums, self.counts, self.levels, strict=True))
-        columns = (
-            [oracles.mean_of(total[at], count, K, self.range) for total, count, K in cells] for at in range(self.length)
-        )
+        cells, places = list(zip(self.sums, self.counts, self.levels, strict=True)), range(self.length)
+        columns = ([oracles.mean_of(total[at], count, K, self.range) for total, count, K in cells] for at in places)
         return [oracles.aggregate(means, self.counts, self.method, self.trim) for means in columns]
 
 
@@ -138,9 +130,6 @@ def _count(draw: Any, levels: int) -> int:
 
 def _sum(draw: Any, most: int, length: int) -> tuple[int, ...]:
     return tuple(int(draw(among((0, most, most // 2)) | st.integers(0, most))) for _ in range(length))
-
-
-# ------------------------------------------------------------------------------------------------------ the requests
 
 
 @dataclass(frozen=True)
@@ -187,29 +176,9 @@ def few_of(draw: Any, users: Sequence[int], low: int, high: int) -> list[int]:
     return strategies.subset(draw, users, low, high)
 
 
-# ------------------------------------------------------------------------------------------------------- valid requests
-
-
-def _quantize(draw: Any, caps: Capabilities) -> Valid:
-    chosen = quantised(draw, caps)
-    return Valid(chosen.params(), chosen.rand())
-
-
-def _plan(draw: Any, caps: Capabilities) -> Valid:
-    return Valid(members(parameters(draw)), {})
-
-
-def _average(draw: Any, caps: Capabilities) -> Valid:
-    return Valid(row(draw).params(), {})
-
-
-def _request(draw: Any, caps: Capabilities) -> Valid:
-    return Valid(asked(draw).then(()).params(), {})
-
-
-VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
-    QUANTIZE: _quantize,
-    PLAN: _plan,
-    AVERAGE: _average,
-    REQUEST: _request,
+VALID: dict[str, Make] = {
+    QUANTIZE: lambda draw, caps: Valid.of(quantised(draw, caps)),
+    PLAN: lambda draw, caps: Valid(members(parameters(draw))),
+    AVERAGE: lambda draw, caps: Valid(row(draw).params()),
+    REQUEST: lambda draw, caps: Valid(asked(draw).then(()).params()),
 }

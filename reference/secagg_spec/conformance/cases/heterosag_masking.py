@@ -1,7 +1,7 @@
 """Draws masked segments of HeteroSAg, and whole rounds over real numbers."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
@@ -14,7 +14,7 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import heterosag_rounds, lightsecagg_parties, neighbours, strategies
-from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.cases.requests import Make, Valid
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.heterosag_cells import MASK, ROUND, UNMASK, Masked
 from secagg_spec.conformance.sessions.heterosag_numbers import members, totals
@@ -25,9 +25,6 @@ _KEY = 32
 _FRACTIONS = (Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 _DRAWS = (0.125, 0.375, 0.625, 0.875)
 """Draws whose distance to any whole number of steps is at least an eighth."""
-
-
-# ------------------------------------------------------------------------------------------------------ masked segments
 
 
 def masked(draw: Any, p: Parameters | None = None, *, spare: int = 0) -> Masked:
@@ -68,10 +65,7 @@ def _mask(draw: Any, caps: Capabilities) -> Valid:
 def _unmask(draw: Any, caps: Capabilities) -> Valid:
     chosen = masked(draw)
     survivors, dropped = arrival(draw, chosen)
-    return Valid(chosen.unmask_params(survivors, dropped, sent(chosen, survivors, dropped)), {})
-
-
-# --------------------------------------------------------------------------------------------------------- whole rounds
+    return Valid(chosen.unmask_params(survivors, dropped, sent(chosen, survivors, dropped)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,9 +155,4 @@ def dropping(draw: Any, p: Parameters, dropped: Sequence[int], phases: Sequence[
     return drop
 
 
-def _round(draw: Any, caps: Capabilities) -> Valid:
-    scene = reals(draw)
-    return Valid(scene.params(), scene.rand())
-
-
-VALID: Mapping[str, Callable[[Any, Capabilities], Valid]] = {MASK: _mask, UNMASK: _unmask, ROUND: _round}
+VALID: dict[str, Make] = {MASK: _mask, UNMASK: _unmask, ROUND: lambda draw, caps: Valid.of(reals(draw))}

@@ -14,9 +14,6 @@ _STARTERS = {
 }
 
 
-# ------------------------------------------------------------------------------------------------------ the quantiser
-
-
 def clipped(x: float, range: Range) -> float:
     """Return a number, or the nearest bound."""
     return min(max(x, range.low), range.high)
@@ -45,9 +42,6 @@ def beside(x: float, levels: int, range: Range) -> list[int]:
     y, error = place(x, levels, range), slack(levels)
     found = (k + y // 1 for k in (-1, 0, 1, 2))
     return [k for k in found if 0 <= k < levels and y - 1 - error < k < y + 1 + error]
-
-
-# ----------------------------------------------------------------------------------------------------------- the plan
 
 
 def shares(count: int, parts: int) -> list[int]:
@@ -141,9 +135,6 @@ def cells(p: Parameters) -> list[frozenset[int]]:
     return list(dict.fromkeys(frozenset(each) for each in found))
 
 
-# --------------------------------------------------------------------------------------------------------- averages
-
-
 def mean_of(total: int, count: int, levels: int, range: Range) -> Fraction:
     """Return the cell mean that a sum represents."""
     low, high = Fraction(range.low), Fraction(range.high)
@@ -162,9 +153,6 @@ def aggregate(means: Sequence[Fraction], counts: Sequence[int], method: str, tri
 def tolerance(range: Range) -> Fraction:
     """Return the allowed error of an average (HSA-23 to HSA-26)."""
     return Fraction(max(abs(range.low), abs(range.high))) / 2**40 + Fraction(1, 2**1070)
-
-
-# ----------------------------------------------------------------------------------------------------------- requests
 
 
 def answered(p: Parameters, requests: Sequence[Collection[int]]) -> list[bool]:

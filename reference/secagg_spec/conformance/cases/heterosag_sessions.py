@@ -11,10 +11,9 @@ from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.requests import one_of
+from secagg_spec.conformance.cases.requests import allowed, one_of
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.heterosag_numbers import packed_range
-from secagg_spec.errors import ParameterError
 from secagg_spec.protocols.heterosag.plan import Parameters
 
 RANGES = (
@@ -98,19 +97,11 @@ def others(p: Parameters) -> dict[str, Parameters]:
         "r2": {"range": Range(low, float(np.nextafter(high, np.inf)))},
         "matrix": {"matrix": "cyclic" if p.matrix == "perfect" else "perfect"},
     }
-    found = {name: _allowed(p, changed) for name, changed in changes.items()}
-    return {name: other for name, other in found.items() if other is not None and other != p}
+    return allowed(p, changes)
 
 
 def _more(numbers: Sequence[int], at: int, step: int) -> tuple[int, ...]:
     return tuple(number + step * (place == at) for place, number in enumerate(numbers))
-
-
-def _allowed(p: Parameters, changed: dict[str, Any]) -> Parameters | None:
-    try:
-        return replace(p, **changed)
-    except ParameterError:
-        return None
 
 
 def wrong_numbers(p: Parameters) -> dict[str, dict[str, Any]]:

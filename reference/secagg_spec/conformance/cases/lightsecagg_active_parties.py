@@ -46,6 +46,15 @@ def verifying(private: bytes) -> bytes:
     return verification_key(private)
 
 
+def given_keys(draw: Any, privates: list[bytes]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Draw signing keys for users with these sealing keys. Return the keys that the server and each user is given."""
+    signing = signing_keys(draw, len(privates))
+    lists = {"roster": public_keys(privates), "verification": [verifying(key) for key in signing]}
+    shown = {name: [key.hex() for key in keys] for name, keys in lists.items()}
+    own = zip(privates, signing, strict=True)
+    return shown, [{"private": key.hex(), "signing": other.hex(), **shown} for key, other in own]
+
+
 @lru_cache(maxsize=64)
 def _context(numbers: tuple[tuple[str, int], ...], session: bytes, round: int, privates: tuple[bytes, ...]) -> Context:
     return lightsecagg_active.binding_context(

@@ -13,7 +13,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.requests import Valid, recovery, shares_length, vandermonde
+from secagg_spec.conformance.cases.requests import recovery, shares_length, vandermonde
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.inputs import SessionInputs
 from secagg_spec.conformance.sessions.session import Session
@@ -96,6 +96,12 @@ def public_keys(privates: list[bytes]) -> list[bytes]:
     return [_public(private) for private in privates]
 
 
+def sealed_channels(privates: list[bytes]) -> list[dict[str, Any]]:
+    """Return the sealed channel of each user in the form of a setup."""
+    roster = [key.hex() for key in public_keys(privates)]
+    return [{"channel": {"private": key.hex(), "roster": roster}} for key in privates]
+
+
 @dataclass(frozen=True)
 class UserSession(Session):
     """One user of a round and what arrives at it: the shares of `sharers`, and a surviving set."""
@@ -142,9 +148,8 @@ class UserSession(Session):
 
     def setup(self) -> dict[str, Any]:
         """Return what the user is given besides the numbers, in the form of a request."""
-        keys = [key.hex() for key in public_keys(list(self.privates))]
-        sealed = {"private": self.privates[self.party].hex(), "roster": keys} if self.sealed else "plain"
-        return {"user": self.party, "channel": sealed, "update": pack(self.update)}
+        channel = sealed_channels(list(self.privates))[self.party] if self.sealed else {"channel": "plain"}
+        return {"user": self.party, **channel, "update": pack(self.update)}
 
     @cached_property
     def inputs(self) -> SessionInputs:
@@ -216,12 +221,12 @@ def arrived(draw: Any, caps: Capabilities, drawn: Agreed, extra: int = 0) -> Ser
     """Draw what arrives at the server of a session. The masked updates are in any order."""
     U, N = drawn.numbers["U"], drawn.numbers["N"]
     valid, _ = recovery(draw, drawn.numbers, draw(st.integers(U + extra, N)) if extra else None)
-    updates = _updates(drawn, valid)
+    updates = _sent(MaskedUpdate, drawn, valid.params["surviving"], valid.params["masked"])
     return ServerSession(
         drawn,
         tuple(_opaque_shares(draw, drawn, valid.params["surviving"])),
         tuple(updates[at] for at in strategies.shuffled(draw, range(len(updates)))),
-        tuple(_answers(drawn, valid)),
+        tuple(_sent(AggregatedShare, drawn, valid.params["users"], valid.params["shares"])),
         vandermonde(caps),
     )
 
@@ -241,18 +246,10 @@ def _opaque_shares(draw: Any, drawn: Agreed, surviving: list[int]) -> list[MaskS
     return shares
 
 
-def _updates(drawn: Agreed, valid: Valid) -> list[MaskedUpdate]:
-    pairs = zip(valid.params["surviving"], valid.params["masked"], strict=True)
-    return [MaskedUpdate(*drawn.header, user, SERVER, _vector(text)) for user, text in pairs]
-
-
-def _answers(drawn: Agreed, valid: Valid) -> list[AggregatedShare]:
-    pairs = zip(valid.params["users"], valid.params["shares"], strict=True)
-    return [AggregatedShare(*drawn.header, user, SERVER, _vector(text)) for user, text in pairs]
-
-
-def _vector(text: str) -> UintArray:
-    return unpack(text).astype(np.uint64)
+def _sent(kind: Any, drawn: Agreed, users: list[int], vectors: list[str]) -> list[Any]:
+    """Return the messages of users to the server, with one vector each."""
+    pairs = zip(users, vectors, strict=True)
+    return [kind(*drawn.header, user, SERVER, unpack(text).astype(np.uint64)) for user, text in pairs]
 
 
 def round_secrets(source: SeededSource, t: int) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Cases of Multi-RoundSecAgg, one function at a time: numbers, choices, choices of a round and survivors."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
 from typing import Any
@@ -13,7 +13,7 @@ from secagg_spec.conformance.cases import multi_round_oracles as oracles
 from secagg_spec.conformance.cases.lightsecagg_parties import ROUNDS, session_id
 from secagg_spec.conformance.cases.multi_round_oracles import STRATEGIES, Numbers
 from secagg_spec.conformance.cases.neighbours import one_of
-from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.cases.requests import Make, Valid
 from secagg_spec.conformance.sessions.choices import among
 
 MAX_FREQUENCY = 2**31 - 1
@@ -48,6 +48,7 @@ def numbers(
 
 def wrong_numbers(p: Numbers) -> dict[str, dict[str, int]]:
     """Return changes of N, K and T that break MRA-01, by name."""
+    T = p.T + 1
     wrong = {
         "no batch": {"T": 0},
         "a negative batch": {"T": -p.T},
@@ -56,13 +57,8 @@ def wrong_numbers(p: Numbers) -> dict[str, dict[str, int]]:
         "a round larger than the roster": {"K": p.N + p.T},
         "a batch larger than a round": {"T": 2 * p.K, "N": 2 * p.K * p.batches},
         "nobody on the roster": {"N": 0},
-        "a roster that is no multiple of T": {
-            "T": p.T + 1,
-            "K": p.per_round * (p.T + 1),
-            "N": p.batches * (p.T + 1) + 1,
-        },
-        "a round that is no multiple of T": {"T": p.T + 1, "K": p.per_round * (p.T + 1) + 1}
-        | {"N": (p.batches + 1) * (p.T + 1)},
+        "a roster that is no multiple of T": {"T": T, "K": p.per_round * T, "N": p.batches * T + 1},
+        "a round that is no multiple of T": {"T": T, "K": p.per_round * T + 1, "N": (p.batches + 1) * T},
     }
     return {name: {**p.members(), **changed} for name, changed in wrong.items()}
 
@@ -70,9 +66,6 @@ def wrong_numbers(p: Numbers) -> dict[str, dict[str, int]]:
 def per_round(wrong: Mapping[str, int]) -> int:
     """Return how many batches make one round, for numbers that need not fit together."""
     return wrong["K"] // wrong["T"] if wrong["T"] > 0 else 0
-
-
-# ------------------------------------------------------------------------------------------------------- choices
 
 
 @dataclass(frozen=True)
@@ -113,12 +106,9 @@ def strategy_numbers(draw: Any, caps: Capabilities, strategy: str) -> Numbers:
 def declared_strategies(caps: Capabilities, among_them: Sequence[str] = STRATEGIES) -> tuple[str, ...]:
     """Return the strategies that an adapter declares, of some, and for which it declares numbers that fit."""
     listed = caps.range(multi_round_numbers.BATCH, "strategy")
-    return tuple(
-        name
-        for name in among_them
-        if name in listed
-        and multi_round_numbers.fit(caps, multi_round_numbers.BATCH, **multi_round_numbers.of_strategy(name))
-    )
+    fit, of_strategy = multi_round_numbers.fit, multi_round_numbers.of_strategy
+    known = (name for name in among_them if name in listed)
+    return tuple(name for name in known if fit(caps, multi_round_numbers.BATCH, **of_strategy(name)))
 
 
 def choice(draw: Any, caps: Capabilities, strategy: str = "", *, lack: int = 0) -> Choice:
@@ -166,13 +156,9 @@ def with_draws(draw: Any, made: Choice) -> Choice:
 
 def few_numbers(caps: Capabilities, name: str, most: int) -> list[Numbers]:
     """Return declared numbers under which some available batches leave at least two and at most `most` results."""
-    return [
-        p
-        for p in multi_round_numbers.fitting(
-            caps, multi_round_numbers.BATCH, spare=1, **multi_round_numbers.of_strategy(name)
-        )
-        if p.per_round < most
-    ]
+    conditions = multi_round_numbers.of_strategy(name)
+    found = multi_round_numbers.fitting(caps, multi_round_numbers.BATCH, spare=1, **conditions)
+    return [p for p in found if p.per_round < most]
 
 
 def _few_batches(draw: Any, caps: Capabilities, name: str, most: int) -> tuple[Numbers, Sequence[int]]:
@@ -194,17 +180,11 @@ def few_sets(draw: Any, caps: Capabilities, name: str, most: int) -> Choice:
     """Draw a choice with at least two and at most `most` possible results, none of them very rare."""
     p, lacking = _few_batches(draw, caps, name, most)
     here = tuple(user for user in range(p.N) if user // p.T not in lacking)
-    often = (
-        draw(st.lists(st.integers(0, 1), min_size=p.N, max_size=p.N))
-        if name in (*oracles.BY_FREQUENCY, "fair")
-        else [0] * p.N
-    )
+    few = st.lists(st.integers(0, 1), min_size=p.N, max_size=p.N)
+    often = draw(few) if name in (*oracles.BY_FREQUENCY, "fair") else [0] * p.N
     made = Choice(p, name, tuple(often), here)
     alike = Choice(p, name, (0,) * p.N, here)
     return made if 1 < len(oracles.odds(*made.rest)) <= most else alike
-
-
-# --------------------------------------------------------------------------------------------------------- a round
 
 
 @dataclass(frozen=True)
@@ -254,27 +234,15 @@ def asked(draw: Any, caps: Capabilities, *, fewest: int = 1, spare: int = 0) -> 
     return Asked(p, c, chosen[place], tuple(chosen), tuple(p.users(batches)))
 
 
-# ------------------------------------------------------------------------------------------------- valid requests
-
-
-def _family(draw: Any, caps: Capabilities) -> Valid:
-    return Valid(numbers(draw, caps, multi_round_numbers.FAMILY).members(), {})
-
-
-def _batch(draw: Any, caps: Capabilities) -> Valid:
-    made = choice(draw, caps)
-    return Valid(made.params(), made.rand())
-
-
 def _session(draw: Any, caps: Capabilities) -> Valid:
     p = numbers(draw, caps, multi_round_numbers.SESSION)
     about = {"session": session_id(draw).hex(), "round": str(draw(among(ROUNDS)))}
-    return Valid({**p.members(), **about, "chosen": set_of_family(draw, p)}, {})
+    return Valid({**p.members(), **about, "chosen": set_of_family(draw, p)})
 
 
 def _complete(draw: Any, caps: Capabilities) -> Valid:
     p, c = colluding(draw, caps, multi_round_numbers.COMPLETE)
-    return Valid({**p.members(), "c": c, "arrived": arrived(draw, p)}, {})
+    return Valid({**p.members(), "c": c, "arrived": arrived(draw, p)})
 
 
 def arrived(draw: Any, p: Numbers) -> list[int]:
@@ -285,14 +253,10 @@ def arrived(draw: Any, p: Numbers) -> list[int]:
     return strategies.shuffled(draw, [user for user in range(p.K) if user not in missing])
 
 
-def _request(draw: Any, caps: Capabilities) -> Valid:
-    return Valid(asked(draw, caps).params(), {})
-
-
-VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
-    multi_round_numbers.FAMILY: _family,
-    multi_round_numbers.BATCH: _batch,
+VALID: dict[str, Make] = {
+    multi_round_numbers.FAMILY: lambda draw, caps: Valid(numbers(draw, caps, multi_round_numbers.FAMILY).members()),
+    multi_round_numbers.BATCH: lambda draw, caps: Valid.of(choice(draw, caps)),
     multi_round_numbers.SESSION: _session,
     multi_round_numbers.COMPLETE: _complete,
-    multi_round_numbers.REQUEST: _request,
+    multi_round_numbers.REQUEST: lambda draw, caps: Valid(asked(draw, caps).params()),
 }

@@ -12,9 +12,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.cases.requests import Make, Valid
 from secagg_spec.conformance.sessions.choices import among
 
 AUDIT = "audit.privacy"
@@ -119,9 +118,6 @@ def _least(basis: list[Row], sizes: Sequence[int], start: int) -> int:
     return min(found, default=sum(sizes))
 
 
-# ---------------------------------------------------------------------------------------------------------- cases
-
-
 def log(draw: Any) -> Log:
     """Draw a log of one kind or another."""
     kinds: tuple[Callable[[Any], Log], ...] = (any_log, circulant, batched, nearly_batched, all_but_one, chain)
@@ -214,8 +210,4 @@ def _disturbed(draw: Any, made: Log) -> Log:
     return Log(made.N + draw(st.integers(0, 2)), (*made.rounds[:at], extra, *made.rounds[at:]))
 
 
-def _valid(draw: Any, caps: Capabilities) -> Valid:
-    return Valid(log(draw).params(), {})
-
-
-VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {AUDIT: _valid}
+VALID: dict[str, Make] = {AUDIT: lambda draw, caps: Valid(log(draw).params())}

@@ -13,7 +13,6 @@ from math import comb, prod
 
 Pick = Callable[[int], int]
 """Draws an integer that is at least 0 and below a bound."""
-
 STRATEGIES = ("random", "weighted", "partition", "uniform", "fair", "least")
 LISTED = 1000
 """The most sets of a family that is listed."""
@@ -66,9 +65,6 @@ def family_size(p: Numbers) -> int:
 def family(p: Numbers) -> set[tuple[int, ...]]:
     """Return the sets that may be chosen."""
     return {tuple(p.users(batches)) for batches in combinations(range(p.batches), p.per_round)}
-
-
-# ------------------------------------------------------------------------------------------------------- choices
 
 
 def chosen(
@@ -147,9 +143,6 @@ def fault(p: Numbers, strategy: str, frequencies: Sequence[int], available: Sequ
     if strategy in ("partition", "fair") and min(seen.values()) not in {seen[batch] for batch in batches}:
         return "no complete batch of the least frequency is in it"
     return ""
-
-
-# ------------------------------------------------------------------------------------------------------- a round
 
 
 def session_of_round(p: Numbers, session: bytes, round: int, users: Sequence[int]) -> bytes:

@@ -1,6 +1,6 @@
 """Rounds of SecAgg as frameworks ship them, and the requests to one user at the end (spec/adapter.md, section 4)."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -13,7 +13,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import neighbours, strategies
 from secagg_spec.conformance.cases.neighbours import AVERAGE, RECOVERY, UNMASKING, Roster, Scale
-from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.cases.requests import Make, Valid
 from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.protocols.secagg.graph import Graph
@@ -69,11 +69,7 @@ class Average:
 
 
 def average(
-    draw: Any,
-    caps: Capabilities,
-    roster: Roster | None = None,
-    scale: Scale | None = None,
-    operation: str = AVERAGE,
+    draw: Any, caps: Capabilities, roster: Roster | None = None, scale: Scale | None = None, operation: str = AVERAGE
 ) -> Average:
     """Draw a round without dropouts."""
     roster = roster or neighbours.roster(draw, caps, operation)
@@ -166,14 +162,9 @@ def unmasking(
     return Unmasking(roster, drop, user)
 
 
-def _average(draw: Any, caps: Capabilities) -> Valid:
-    scene = average(draw, caps)
-    return Valid(scene.params(), scene.rand())
-
-
 def _unmasking(draw: Any, caps: Capabilities) -> Valid:
     scene = unmasking(draw, caps)
-    return Valid(scene.params(scene.right()), {})
+    return Valid(scene.params(scene.right()))
 
 
 def altered(draw: Any, caps: Capabilities) -> tuple[Average, dict[str, Any]]:
@@ -190,4 +181,4 @@ def altered(draw: Any, caps: Capabilities) -> tuple[Average, dict[str, Any]]:
     return scene, {"user": user, "owner": owner, "kind": "key" if owner in dropped else "seed"}
 
 
-VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {AVERAGE: _average, UNMASKING: _unmasking}
+VALID: dict[str, Make] = {AVERAGE: lambda draw, caps: Valid.of(average(draw, caps)), UNMASKING: _unmasking}

@@ -108,12 +108,12 @@ def rosters(caps: Capabilities, operation: str, spare: int = 0) -> list[Roster]:
 @lru_cache(maxsize=_KEPT)
 def _rosters(N: Range, t: Range, k: Range) -> tuple[Roster, ...]:
     least = max(3, N.low or 3)
-    users = _options(N, 3, _MOST if N.values is not None else min(_MOST, max(USERS, least + _NEXT)))
+    users = options(N, 3, _MOST if N.values is not None else min(_MOST, max(USERS, least + _NEXT)))
     return tuple(
         Roster(n, threshold, degree)
         for n in users
-        for degree in _options(k, 2, n - 1)
-        for threshold in _options(t, 2, degree + 1)
+        for degree in options(k, 2, n - 1)
+        for threshold in options(t, 2, degree + 1)
         if graph_allows(n, threshold, degree)
     )
 
@@ -124,13 +124,13 @@ def _any_roster(caps: Capabilities, operation: str) -> list[Roster]:
     if sets:
         return [Roster(**sets[0])]
     N, t, k = (caps.range(operation, name) for name in ("N", "t", "k"))
-    beside = [*_ends(_options(k, 2, _LAST)), *_ends(_options(t, 2, _LAST))]
-    users = [*_ends(_options(N, 3, _LAST)), *(n for end in beside for n in (end + 1, end + 2) if n >= 3 and n in N)]
+    beside = [*_ends(options(k, 2, _LAST)), *_ends(options(t, 2, _LAST))]
+    users = [*_ends(options(N, 3, _LAST)), *(n for end in beside for n in (end + 1, end + 2) if n >= 3 and n in N)]
     candidates = (
         Roster(n, threshold, degree)
         for n in users
-        for degree in _ends(_options(k, 2, n - 1))
-        for threshold in _ends(_options(t, 2, degree + 1))
+        for degree in _ends(options(k, 2, n - 1))
+        for threshold in _ends(options(t, 2, degree + 1))
         if graph_allows(n, threshold, degree)
     )
     return [roster for roster, _ in zip(candidates, range(1), strict=False)]
@@ -148,7 +148,7 @@ def one_of(draw: Any, found: Sequence[X]) -> X:
 
 def sum_moduli(caps: Capabilities, operation: str) -> list[int]:
     """Return declared moduli of a sum of integers, with the ends of the declared range."""
-    return _listed(caps.range(operation, "R"), _SUMMED, 2, MOST_SUMMED)
+    return listed(caps.range(operation, "R"), _SUMMED, 2, MOST_SUMMED)
 
 
 def sum_rosters(caps: Capabilities, operation: str, spare: int = 0) -> list[tuple[int, int]]:
@@ -157,7 +157,7 @@ def sum_rosters(caps: Capabilities, operation: str, spare: int = 0) -> list[tupl
     found = [(chosen["N"], chosen["t"]) for chosen in caps.parameter_sets(operation)]
     if not found:
         most = _MOST if N.values is not None else min(_MOST, max(_SUMMERS, (N.low or 2) + 2))
-        found = [(users, least) for users in _options(N, 2, most) for least in _options(t, 1, users)]
+        found = [(users, least) for users in options(N, 2, most) for least in options(t, 1, users)]
     fitting = [(n, least) for n, least in found if n in N and least in t and n <= _MOST and least <= n - spare]
     return fitting if operation != COALITION else [(n, least) for n, least in fitting if bounds(caps, n, least)]
 
@@ -189,18 +189,19 @@ def _fitting(ranges: tuple[Range, ...], N: int, exact: bool, fitting: bool) -> t
 @lru_cache(maxsize=_KEPT)
 def _scales(R: Range, level: Range, clip: Range, weight: Range) -> tuple[Scale, ...]:
     bounds = ((R, _MODULI, 2, MAX_MODULUS), (level, _LEVELS, 1, MAX_LEVEL), (clip, _CLIPS, 1, _LAST))
-    listed = [_listed(*bound) for bound in (*bounds, (weight, _WEIGHTS, 1, _LAST))]
-    return tuple(Scale(*chosen) for chosen in product(*listed))
+    known = [listed(*bound) for bound in (*bounds, (weight, _WEIGHTS, 1, _LAST))]
+    return tuple(Scale(*chosen) for chosen in product(*known))
 
 
-def _listed(allowed: Range, usual: Sequence[int], low: int, high: int) -> list[int]:
+def listed(allowed: Range, usual: Sequence[int], low: int, high: int) -> list[int]:
     """Return the usual values of a parameter that are declared, and the ends of its declared range."""
     ends = [end for end in (allowed.low, allowed.high) if end is not None]
     known = allowed.values if allowed.values is not None else (*usual, *ends)
     return [value for value in dict.fromkeys(known) if low <= value <= high and value in allowed]
 
 
-def _options(allowed: Range, low: int, high: int) -> Sequence[int]:
+def options(allowed: Range, low: int, high: int) -> Sequence[int]:
+    """Return the integers in [low, high] inside a declared range, ascending."""
     if allowed.values is not None:
         return sorted({value for value in allowed.values if low <= value <= high})
     bottom = low if allowed.low is None else max(low, allowed.low)

@@ -1,8 +1,12 @@
 """A valid request for each operation. Checks derive forbidden requests from it by changing one thing."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -17,7 +21,9 @@ from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.cases.strategies import Verbatim, decimal
 from secagg_spec.conformance.sdk.secagg_adapter import form, members
-from secagg_spec.conformance.sessions.choices import among
+from secagg_spec.conformance.sessions.choices import among, shared
+from secagg_spec.conformance.sessions.session import Session
+from secagg_spec.errors import ParameterError
 
 X = TypeVar("X")
 
@@ -27,8 +33,40 @@ class Valid:
     """A valid request: parameters, sampled values, and which parameters hold one vector of elements."""
 
     params: dict[str, Any]
-    rand: dict[str, Any]
+    rand: dict[str, Any] = field(default_factory=dict)
     vectors: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, drawn: Any) -> Valid:
+        """Return the request of something drawn that knows its parameters and its sampled values."""
+        return cls(drawn.params(), drawn.rand())
+
+
+Make: TypeAlias = Callable[[Any, Capabilities], Valid]
+Scenes: TypeAlias = Mapping[str, Callable[[Any], Session]]
+
+
+def scripted(draw: Any, party: str, scene: Callable[[Any], Session]) -> Valid:
+    """Draw a right script of a party, from a session that cases share."""
+    made = shared(draw, (party,), scene)
+    return Valid(made.params(made.calls()), made.rand(), ("update",) * ("update" in made.inputs.setups[made.party]))
+
+
+def begun(
+    scenes: Mapping[str, Callable[[Any], Session]], draw: Any, party: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Draw a right script of a party, of those that have a scene. Return its params and its sampled values."""
+    made = scripted(draw, party, scenes[party])
+    return made.params, made.rand
+
+
+def scripts(scenes: Scenes) -> dict[str, Make]:
+    """Return what draws right scripts of each party that has a scene."""
+    return {party: partial(_script, party, scene) for party, scene in scenes.items()}
+
+
+def _script(party: str, scene: Callable[[Any], Session], draw: Any, caps: Capabilities) -> Valid:
+    return scripted(draw, party, scene)
 
 
 def shares_length(code: dict[str, int], d: int) -> int:
@@ -76,7 +114,7 @@ def own_field(caps: Capabilities) -> bool:
     return caps.policy("shamir.field") == "mersenne521"
 
 
-def _pair(operation: str, first: str, second: str, prime: bool) -> Callable[[Any, Capabilities], Valid]:
+def _pair(operation: str, first: str, second: str, prime: bool) -> Make:
     def draw_pair(draw: Any, caps: Capabilities) -> Valid:
         q, n = strategies.modulus(draw, caps, operation, prime=prime), strategies.length(draw, 1)
         values = {first: pack(strategies.vector(draw, q, n), q), second: pack(strategies.vector(draw, q, n), q)}
@@ -101,7 +139,7 @@ def _matmul(draw: Any, caps: Capabilities) -> Valid:
 
 def _sample(draw: Any, caps: Capabilities) -> Valid:
     q, n = strategies.modulus(draw, caps, "sample.field"), strategies.length(draw, 1)
-    return Valid({"q": q, "n": n, "bytes": bytes(4 * n).hex()}, {})
+    return Valid({"q": q, "n": n, "bytes": bytes(4 * n).hex()})
 
 
 def _encode(draw: Any, caps: Capabilities) -> Valid:
@@ -117,7 +155,7 @@ def _decode(draw: Any, caps: Capabilities) -> Valid:
     noise = strategies.matrix(draw, code["q"], code["T"], shares_length(code, d))
     users = strategies.subset(draw, range(code["N"]), code["U"])
     shares = encode(code, mask, noise)
-    return Valid({**code, "d": d, "users": users, "shares": [pack(shares[user], code["q"]) for user in users]}, {})
+    return Valid({**code, "d": d, "users": users, "shares": [pack(shares[user], code["q"]) for user in users]})
 
 
 def _quantize(draw: Any, caps: Capabilities) -> Valid:
@@ -142,12 +180,7 @@ def _aggregate(draw: Any, caps: Capabilities) -> Valid:
     shares = strategies.matrix(draw, q, N, L)
     surviving = sorted(strategies.subset(draw, range(N), T + 2))
     held = [[user, pack(shares[user])] for user in range(N)]
-    return Valid({"q": q, "N": N, "T": T, "surviving": surviving, "held": held}, {})
-
-
-def _recover(draw: Any, caps: Capabilities) -> Valid:
-    numbers = strategies.session(draw, caps, "lightsecagg.recover")
-    return recovery(draw, numbers)[0]
+    return Valid({"q": q, "N": N, "T": T, "surviving": surviving, "held": held})
 
 
 def recovery(
@@ -175,11 +208,6 @@ def recovery(
     return Valid(params, {}), field.sum(updates)
 
 
-def _round(draw: Any, caps: Capabilities) -> Valid:
-    numbers = strategies.session(draw, caps, "lightsecagg.round")
-    return whole_round(draw, numbers, {"share": [], "upload": [], "recover": []})[0]
-
-
 def whole_round(draw: Any, numbers: dict[str, int], drop: dict[str, list[int]]) -> tuple[Valid, UintArray]:
     """Draw a round. Return a request with these dropouts, and the updates as an array."""
     q, N, d = numbers["q"], numbers["N"], numbers["d"]
@@ -190,7 +218,7 @@ def whole_round(draw: Any, numbers: dict[str, int], drop: dict[str, list[int]]) 
     return Valid({**numbers, "updates": [pack(row) for row in updates], "drop": drop}, rand), updates
 
 
-VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
+VALID: dict[str, Make] = {
     "field.add": _pair("field.add", "a", "b", prime=False),
     "field.subtract": _pair("field.subtract", "a", "b", prime=False),
     "field.multiply": _pair("field.multiply", "a", "b", prime=False),
@@ -203,12 +231,13 @@ VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     "quantizer.dequantize": _dequantize,
     "lightsecagg.mask": _pair("lightsecagg.mask", "update", "mask", prime=True),
     "lightsecagg.aggregate_shares": _aggregate,
-    "lightsecagg.recover": _recover,
-    "lightsecagg.round": _round,
+    "lightsecagg.recover": lambda draw, caps: recovery(draw, strategies.session(draw, caps, "lightsecagg.recover"))[0],
+    "lightsecagg.round": lambda draw, caps: whole_round(
+        draw, strategies.session(draw, caps, "lightsecagg.round"), {"share": [], "upload": [], "recover": []}
+    )[0],
 }
 MOST_SPOILED = 4
 """How many members of one request a case spoils, one at a time: to make a request costs more than to send it."""
-
 OWN_CODE = ("mds.decode", "lightsecagg.recover", "basecagg.recover")
 """Operations whose valid requests hold shares of the text's code."""
 
@@ -269,6 +298,15 @@ def simple_types(form: str) -> frozenset[str]:
 def one_of(draw: Any, found: Sequence[X]) -> X:
     """Draw one of some things that JSON cannot hold by its number, so that a replay can record what was drawn."""
     return found[int(draw(st.integers(0, len(found) - 1)))]
+
+
+def allowed(p: Any, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return other numbers than those in p that the text allows, by what changes."""
+    found = {}
+    for name, changed in changes.items():
+        with suppress(ParameterError):
+            found[name] = replace(p, **changed)
+    return {name: other for name, other in found.items() if other != p}
 
 
 def several(draw: Any, drawn: Callable[[], X]) -> list[X]:

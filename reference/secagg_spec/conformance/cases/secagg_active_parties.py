@@ -12,7 +12,6 @@ from secagg_spec.crypto.sealing import Context
 from secagg_spec.crypto.signatures import signed_fields
 from secagg_spec.protocols.agreement import PURPOSE, Proposal
 from secagg_spec.protocols.secagg import active
-from secagg_spec.protocols.secagg import active as secagg_active
 from secagg_spec.protocols.secagg.round import KeyPair
 
 PROTOCOL = "secagg-active"
@@ -28,7 +27,7 @@ class Signing:
     def round(self) -> active.AttemptRound:
         """What all parties agree on, for the reference."""
         numbers = {name: int(value) for name, value in self.inputs.numbers.items()}
-        return secagg_active.agreed(secagg_active.Parameters(**numbers), self.inputs.session, self.inputs.round)
+        return active.agreed(active.Parameters(**numbers), self.inputs.session, self.inputs.round)
 
     def private(self, user: int) -> bytes:
         """Return the private signing key of a user, or of the last one for a user outside the roster."""

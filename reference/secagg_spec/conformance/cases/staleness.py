@@ -1,6 +1,6 @@
 """Cases of the weight of a late update: functions, levels and draws around the points where a weight changes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isqrt
 from typing import Any
@@ -12,7 +12,7 @@ from secagg_spec.arithmetic.staleness import MAX_TAU, Staleness, floor_weight
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.cases import strategies
-from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.cases.requests import Make, Valid
 from secagg_spec.conformance.sessions.choices import among
 
 WEIGHT = "staleness.weight"
@@ -49,14 +49,15 @@ def levels(caps: Capabilities) -> list[int]:
     return [*dict.fromkeys([*strategies.levels(caps, WEIGHT), *(c for c in range(1, 100) if c in allowed)])]
 
 
-def function(draw: Any) -> Staleness:
+def function(
+    draw: Any, rates: Sequence[tuple[int, int]] = RATES, starts: Sequence[int] = (0, 1, 4, 10, MAX_TAU)
+) -> Staleness:
     """Draw a staleness function."""
     kind = draw(among(("polynomial", "hinge", "constant")))
     if kind == "constant":
         return Staleness.constant()
-    numerator, denominator = draw(among(RATES))
-    start = draw(among((0, 1, 4, 10, MAX_TAU))) if kind == "hinge" else 0
-    return Staleness(kind, numerator, denominator, start)
+    numerator, denominator = draw(among(rates))
+    return Staleness(kind, numerator, denominator, draw(among(starts)) if kind == "hinge" else 0)
 
 
 def staleness(draw: Any) -> int:
@@ -117,4 +118,4 @@ def _valid(draw: Any, caps: Capabilities) -> Valid:
     return Valid(chosen.params(), chosen.rand)
 
 
-VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {WEIGHT: _valid}
+VALID: dict[str, Make] = {WEIGHT: _valid}

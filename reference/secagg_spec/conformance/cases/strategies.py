@@ -172,10 +172,7 @@ def levels(caps: Capabilities, operation: str, q: int = MAX_WIDE) -> list[int]:
 
 def level_counts(caps: Capabilities, usual: Sequence[int] = (2,)) -> list[int]:
     """Return numbers of levels that ``quantize.levels`` declares: usual ones, and the ends of the declared range."""
-    allowed = caps.range("quantize.levels", "levels")
-    ends = [end for end in (allowed.low, allowed.high) if end is not None]
-    known = dict.fromkeys(allowed.values if allowed.values is not None else (*usual, *ends))
-    return [K for K in known if 2 <= K <= MAX_LEVELS and K in allowed]
+    return neighbours.listed(caps.range("quantize.levels", "levels"), usual, 2, MAX_LEVELS)
 
 
 def scale(draw: Any, caps: Capabilities, operation: str) -> tuple[int, int]:
@@ -420,7 +417,7 @@ class Space:
     def _allows(self, chosen: Mapping[str, int]) -> bool:
         N, T, D = chosen["N"], chosen["T"], chosen.get("D", 0)
         U = chosen.get("U", self.least("U", T + 1))
-        inside = all(self._contains(name, value) for name, value in chosen.items())
+        inside = all(value in self.range(name) for name, value in chosen.items())
         room = U + self.spare <= N and (not self.outsiders or max(U, T + 2) + self.outsiders <= N)
         possible = 1 <= T < U <= N - D and self._fills(N, T, D) and self._signs(N, T, D)
         return inside and room and possible and self._bears(N, U) and self._carries(N, T)
@@ -448,7 +445,7 @@ class Space:
 
     def options(self, name: str, low: int, high: int) -> list[int]:
         """Return the values of a parameter in [low, high], ascending."""
-        return _options(self.range(name), low, high)
+        return list(neighbours.options(self.range(name), low, high))
 
     def least(self, name: str, low: int) -> int:
         """Return the smallest value of a parameter that is at least `low`, or 2**31 if there is none."""
@@ -527,9 +524,6 @@ class Space:
         U = int(draw(among(self.thresholds(N, T, D))))
         return {"N": N, "D": D, "U": U, "T": T}
 
-    def _contains(self, name: str, value: int) -> bool:
-        return value in self.range(name)
-
     def _in_session(self) -> bool:
         return any(name.startswith(_SESSIONS) for name in self.operations)
 
@@ -569,12 +563,7 @@ def _several(operation: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def possible(
-    caps: Capabilities,
-    operation: str | Sequence[str],
-    spare: int = 0,
-    outsiders: int = 0,
-    *,
-    bearable: bool = True,
+    caps: Capabilities, operation: str | Sequence[str], spare: int = 0, outsiders: int = 0, *, bearable: bool = True
 ) -> bool:
     """Return whether the declared ranges hold parameters that the text allows and that are fast enough to try."""
     names = _several(operation)
@@ -647,15 +636,6 @@ def _users(draw: Any, candidates: Sequence[int]) -> int:
     return int(draw(among(candidates if draw(st.integers(0, 9)) == 9 else small)))
 
 
-def _options(allowed: Range, low: int, high: int) -> list[int]:
-    """Return the integers in [low, high] inside a declared range, ascending."""
-    if allowed.values is not None:
-        return sorted({value for value in allowed.values if low <= value <= high})
-    bottom = low if allowed.low is None else max(low, allowed.low)
-    top = high if allowed.high is None else min(high, allowed.high)
-    return list(range(bottom, top + 1))
-
-
 def subset(draw: Any, population: Sequence[int], low: int, high: int | None = None) -> list[int]:
     """Draw `low` to `high` distinct members of a population, in any order. The first members are the simplest."""
     high = len(population) if high is None else high
@@ -689,7 +669,5 @@ def decimal(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters as a request holds them: the integers q, R and level become decimal strings."""
     if isinstance(parameters, Verbatim):
         return parameters
-    return {
-        name: str(value) if name in DECIMAL_RANGES and type(value) is int else value
-        for name, value in parameters.items()
-    }
+    decimal = {name for name, value in parameters.items() if name in DECIMAL_RANGES and type(value) is int}
+    return {name: str(value) if name in decimal else value for name, value in parameters.items()}

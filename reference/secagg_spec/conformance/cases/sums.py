@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.cases import neighbours, strategies
 from secagg_spec.conformance.cases.neighbours import COALITION, SUM, VIEW, bounds, sum_moduli, sum_rosters
-from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.cases.requests import Make, Valid
 from secagg_spec.conformance.sdk.secagg_adapter import SUM_PHASES, element_bytes, pack
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.crypto.entropy import SeededSource
@@ -76,14 +76,10 @@ def dropping(draw: Any, given: Sum, count: int, phases: Sequence[str]) -> Sum:
     return replace(given, drop=neighbours.dropouts(draw, given.N, count, phases, SUM_PHASES))
 
 
-def _sum(draw: Any, caps: Capabilities) -> Valid:
-    return Valid(drawn(draw, caps).params(), {})
-
-
 def _view(draw: Any, caps: Capabilities) -> Valid:
     given = drawn(draw, caps, VIEW)
     viewer = draw(among(("server", *range(given.N))))
-    return Valid(given.params(viewer=viewer), {})
+    return Valid(given.params(viewer=viewer))
 
 
 def together(draw: Any, caps: Capabilities) -> tuple[Sum, int, list[Any]]:
@@ -96,7 +92,7 @@ def together(draw: Any, caps: Capabilities) -> tuple[Sum, int, list[Any]]:
 
 def _coalition(draw: Any, caps: Capabilities) -> Valid:
     given, T, viewers = together(draw, caps)
-    return Valid(given.params(T=T, viewers=viewers), {})
+    return Valid(given.params(T=T, viewers=viewers))
 
 
-VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {SUM: _sum, VIEW: _view, COALITION: _coalition}
+VALID: dict[str, Make] = {SUM: lambda draw, caps: Valid(drawn(draw, caps).params()), VIEW: _view, COALITION: _coalition}

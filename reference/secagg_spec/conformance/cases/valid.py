@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic import shamir
 from secagg_spec.conformance.adapter import generators
 from secagg_spec.conformance.adapter.capabilities import EVERYTHING, Capabilities
-from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.cases import (
     basa_functions,
     basa_parties,
@@ -31,9 +30,10 @@ from secagg_spec.conformance.cases import (
     strategies,
     sums,
 )
-from secagg_spec.conformance.cases.requests import Valid
-from secagg_spec.conformance.sessions.choices import among, shared
+from secagg_spec.conformance.cases.requests import Make, Valid
+from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.conformance.sessions.session import Session
+from secagg_spec.conformance.targets.reference.messages import shown
 from secagg_spec.crypto import signatures
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
 from secagg_spec.crypto.keys import Roster, hash_parameters
@@ -60,12 +60,12 @@ def key(draw: Any) -> bytes:
 def _expand(draw: Any, caps: Capabilities) -> Valid:
     n, drawn = draw(st.integers(0, 40) | st.sampled_from((64, 1030))), generators.fitted(caps, key(draw))
     q = strategies.modulus(draw, caps, "prg.expand")
-    return Valid({"q": q, "key": drawn.hex(), "n": generators.granted(caps, n)}, {})
+    return Valid({"q": q, "key": drawn.hex(), "n": generators.granted(caps, n)})
 
 
 def _agree(draw: Any, caps: Capabilities) -> Valid:
     private, other = lightsecagg_parties.private_keys(draw, 2)
-    return Valid({"private": private.hex(), "public": lightsecagg_parties.public_keys([other])[0].hex()}, {})
+    return Valid({"private": private.hex(), "public": lightsecagg_parties.public_keys([other])[0].hex()})
 
 
 def _derive(draw: Any, caps: Capabilities) -> Valid:
@@ -83,7 +83,7 @@ def _derive(draw: Any, caps: Capabilities) -> Valid:
         "sender_key": key(draw).hex(),
         "receiver_key": key(draw).hex(),
     }
-    return Valid(params, {})
+    return Valid(params)
 
 
 def _sealing(draw: Any, caps: Capabilities, operation: str) -> tuple[dict[str, Any], list[int], list[bytes]]:
@@ -101,7 +101,7 @@ def _close(draw: Any, caps: Capabilities) -> Valid:
     others = [user for user in range(params["N"]) if user != sender]
     receivers = strategies.subset(draw, others, 1, 3 if len(others) > 2 else len(others))
     plaintexts = [[receiver, draw(st.binary(max_size=40)).hex()] for receiver in receivers]
-    return Valid({**params, "sender": sender, "private": privates[sender].hex(), "plaintexts": plaintexts}, {})
+    return Valid({**params, "sender": sender, "private": privates[sender].hex(), "plaintexts": plaintexts})
 
 
 def _open(draw: Any, caps: Capabilities) -> Valid:
@@ -109,17 +109,13 @@ def _open(draw: Any, caps: Capabilities) -> Valid:
     params.update(sender=sender, receiver=receiver, private=privates[receiver].hex())
     plaintext = bytes(draw(st.binary(max_size=40)))
     payload = channel(params, privates[sender]).close(sender, receiver, plaintext)
-    return Valid({**params, "payload": payload.hex()}, {})
-
-
-def _pair_agree(draw: Any, caps: Capabilities) -> Valid:
-    return Valid({}, {})
+    return Valid({**params, "payload": payload.hex()})
 
 
 def _pair_seal(draw: Any, caps: Capabilities) -> Valid:
     sender, receiver = strategies.subset(draw, (0, 1, 2, 3, 255, 256, 2**31 - 1), 2, 2)
     plaintext = bytes(draw(st.binary(min_size=1, max_size=40)))
-    return Valid({"plaintext": plaintext.hex(), "sender": sender, "receiver": receiver, "alter": None}, {})
+    return Valid({"plaintext": plaintext.hex(), "sender": sender, "receiver": receiver, "alter": None})
 
 
 def channel(params: dict[str, Any], private: bytes) -> SealedChannel:
@@ -134,12 +130,8 @@ def channel(params: dict[str, Any], private: bytes) -> SealedChannel:
 def message(draw: Any) -> Message:
     """Draw a message of any type."""
     parties = st.sampled_from((0, 1, 255, 256, 65536, 2**31 - 1, SERVER))
-    header = (
-        lightsecagg_parties.session_id(draw),
-        draw(among(lightsecagg_parties.ROUNDS)),
-        draw(parties),
-        draw(parties),
-    )
+    agreed = lightsecagg_parties.session_id(draw), draw(among(lightsecagg_parties.ROUNDS))
+    header = *agreed, draw(parties), draw(parties)
     kinds: tuple[Any, ...] = (MaskShare, MaskedUpdate, SurvivingSet, AggregatedShare)
     kind = kinds[draw(st.integers(0, 3))]
     if kind is MaskShare:
@@ -153,40 +145,12 @@ def message(draw: Any) -> Message:
 
 def message_params(message: Message) -> dict[str, Any]:
     """Return the ``params`` of ``message.encode`` for a message."""
-    return {
-        "type": message.TYPE,
-        "session": message.session.hex(),
-        "round": str(message.round),
-        "sender": _party(message.sender),
-        "receiver": _party(message.receiver),
-        "fields": _fields(message),
-    }
-
-
-def _fields(message: Message) -> dict[str, Any]:
-    match message:
-        case MaskShare(payload=payload):
-            return {"payload": payload.hex()}
-        case MaskedUpdate(masked=masked):
-            return {"masked": pack(masked)}
-        case SurvivingSet(users=users):
-            return {"users": list(users)}
-        case AggregatedShare(share=share):
-            return {"share": pack(share)}
-    raise AssertionError(message)
-
-
-def _party(number: int) -> int | str:
-    return "server" if number == SERVER else number
-
-
-def _encode(draw: Any, caps: Capabilities) -> Valid:
-    return Valid(message_params(message(draw)), {})
+    return {"type": message.TYPE, **shown(message)}
 
 
 def _decode(draw: Any, caps: Capabilities) -> Valid:
     drawn = message(draw)
-    return Valid({"type": drawn.TYPE, "bytes": encode(drawn).hex()}, {})
+    return Valid({"type": drawn.TYPE, "bytes": encode(drawn).hex()})
 
 
 SIGNATURE_TYPES = (261, 0, 65535)
@@ -217,14 +181,10 @@ def signed_bytes(params: dict[str, Any]) -> bytes:
     return signatures.signed_fields(context, params["purpose"], params["signer"], content)
 
 
-def _sign(draw: Any, caps: Capabilities) -> Valid:
-    return Valid({**signed_fields(draw), "private": key(draw).hex()}, {})
-
-
 def _verify(draw: Any, caps: Capabilities) -> Valid:
     params, private = signed_fields(draw), key(draw)
     public, signature = signatures.verification_key(private), signatures.sign(private, signed_bytes(params))
-    return Valid({**params, "public": public.hex(), "signature": signature.hex()}, {})
+    return Valid({**params, "public": public.hex(), "signature": signature.hex()})
 
 
 SCENES: dict[str, Callable[[Any, Capabilities], Session]] = {
@@ -239,14 +199,9 @@ SCENES: dict[str, Callable[[Any, Capabilities], Session]] = {
 }
 
 
-def script(party: str) -> Callable[[Any, Capabilities], Valid]:
+def script(party: str) -> Make:
     """Return what draws a valid script of a party, from its session."""
-
-    def build(draw: Any, caps: Capabilities) -> Valid:
-        scene = shared(draw, (party,), lambda drawing: SCENES[party](drawing, caps))
-        return Valid(scene.params(scene.calls()), scene.rand(), ("update",) * party.endswith(".user"))
-
-    return build
+    return lambda draw, caps: requests.scripted(draw, party, lambda drawing: SCENES[party](drawing, caps))
 
 
 SECRETS = (bytes(range(1, 33)), bytes(32), b"\x01" + bytes(31), bytes(31) + b"\x80", b"\xff" * 32)
@@ -297,37 +252,29 @@ def _reconstruct(draw: Any, caps: Capabilities) -> Valid:
     users = strategies.subset(draw, [*range(numbers["n"] - 1), last], numbers["t"])
     shares = shamir.share(secret(draw, caps), coefficients(draw, numbers["t"] - 1), users)
     texts = [shamir.element_bytes(value).hex() for value in shares]
-    return Valid({"t": numbers["t"], "users": users, "shares": texts}, {})
+    return Valid({"t": numbers["t"], "users": users, "shares": texts})
 
 
-VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
+VALID: dict[str, Make] = {
     **requests.VALID,
     "prg.expand": _expand,
     "key.agree": _agree,
     "key.derive": _derive,
     "seal.close": _close,
     "seal.open": _open,
-    "pair.agree": _pair_agree,
+    "pair.agree": lambda draw, caps: Valid({}),
     "pair.seal": _pair_seal,
-    "message.encode": _encode,
+    "message.encode": lambda draw, caps: Valid(message_params(message(draw))),
     "message.decode": _decode,
-    "signature.sign": _sign,
+    "signature.sign": lambda draw, caps: Valid({**signed_fields(draw), "private": key(draw).hex()}),
     "signature.verify": _verify,
     "shamir.share": _share,
     "shamir.reconstruct": _reconstruct,
-    **neighbour_rounds.VALID,
-    **sums.VALID,
-    **staleness.VALID,
-    **basecagg_functions.VALID,
-    **basa_functions.VALID,
-    **basa_schedules.VALID,
-    **basecagg_schedules.VALID,
-    **basecagg_parties.VALID,
-    **basa_parties.VALID,
-    **heterosag_functions.VALID,
-    **heterosag_parties.VALID,
-    **heterosag_masking.VALID,
-    **multi_round_functions.VALID,
-    **multi_round_logs.VALID,
-    **{party: script(party) for party in SCENES},
 }
+for _cases in (
+    *(neighbour_rounds, sums, staleness, basecagg_functions, basa_functions, basa_schedules, basecagg_schedules),
+    *(basecagg_parties, basa_parties, heterosag_functions, heterosag_parties, heterosag_masking),
+    *(multi_round_functions, multi_round_logs),
+):
+    VALID |= _cases.VALID
+VALID |= {party: script(party) for party in SCENES}

@@ -164,9 +164,6 @@ def _together(edits: Sequence[Edit]) -> dict[str, str]:
     return texts
 
 
-# ------------------------------------------------------------------------------------------------------- what is read
-
-
 def read(path: Path) -> Iterator[tuple[str, dict[str, Any], tuple[Edit, ...]]]:
     """Yield the name of each mutant in a file, its description, and its edits; a composite has `parts` and no edits.
 
@@ -235,9 +232,6 @@ def equivalent() -> Iterator[tuple[str, Edit]]:
 def files() -> list[Path]:
     """Return the files that hold the mutants, sorted by name."""
     return sorted((resources.root("spec") / "mutants").glob("*.toml"))
-
-
-# ------------------------------------------------------------------------------------------------------- the source
 
 
 @cache
@@ -380,8 +374,6 @@ def _imports(text: str) -> Sequence[tuple[str, str, str]]:
         for alias in node.names
     ]
 
-
-# ---------------------------------------------------------------------------------------------------------- planting
 
 _LOCK = threading.RLock()
 _TEXTS: dict[str, str] = {}

@@ -2,8 +2,7 @@
 
 PROTOCOLS = {
     **dict.fromkeys(
-        ("MOD", "MDS", "QNT", "MSG", "RND", "ERR", "PRG", "KEY", "SEA", "SHM", "SIG", "MSK", "SES"),
-        "conventions",
+        ("MOD", "MDS", "QNT", "MSG", "RND", "ERR", "PRG", "KEY", "SEA", "SHM", "SIG", "MSK", "SES"), "conventions"
     ),
     "LSA": "lightsecagg",
     "SAG": "secagg",
@@ -20,7 +19,6 @@ PROTOCOLS = {
     "CLM": "ledger",
 }
 """The page of the text, or the part of the project, that a clause with this prefix belongs to."""
-
 KINDS = {
     "sum": "the aggregate, a value that goes into it, or another result is wrong",
     "privacy": "somebody may learn what is hidden from him, a secret is badly drawn, or an audit overstates privacy",
@@ -29,7 +27,6 @@ KINDS = {
     "form": "what parties or an adapter write is in other bytes, in another order or derived in another way",
 }
 """The effects of mutants. If anybody learns more, the kind is `privacy`, even if a refusal is missing."""
-
 SOURCES = {
     "clause left out": "what the clause asks for is not done, or not looked at",
     "clause in part": "it is done in some of the cases only, or for some of what it names",
@@ -54,7 +51,6 @@ SOURCES = {
     "seen in Flower 1.41.0": "a check, behind the colon, that the release fails: `targets/flower/expectations.toml`",
 }
 """The origins of mutants. After a colon, `source` gives details about the single mutant."""
-
 DETAILED = ("arithmetic", "other rule", "field not bound", "weak draw", "paper", "seen in")
 """The sources that need details after the colon; the last entry is a prefix."""
 

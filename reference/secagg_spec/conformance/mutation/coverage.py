@@ -110,8 +110,6 @@ def could_have_caught(
     return Reach(caught, len(bugs), counts, tuple(_advice(left, near, most)))
 
 
-# ------------------------------------------------------------------------------------------ what evidence needs
-
 _Lack = tuple[str, str]
 """A piece of the declaration that evidence needs and that is missing: a kind, and a name."""
 
@@ -213,9 +211,6 @@ def _vectors() -> Mapping[str, Vector]:
     files = (path for path in sorted(store.folder().glob("*.json")) if path.name != "schema.json")
     entries = (entry for path in files for entry in json.loads(path.read_text(encoding="utf-8"))["vectors"])
     return {entry["id"]: vector_of(entry) for entry in entries}
-
-
-# ------------------------------------------------------------------------------------------------------ advice
 
 
 _Ways = Collection[frozenset[_Lack]]

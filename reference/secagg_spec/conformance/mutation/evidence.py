@@ -94,9 +94,6 @@ def _with(row: Bug, **evidence: Any) -> Bug:
     return Bug(**{**vars(row), **evidence})
 
 
-# ---------------------------------------------------------------------------------------------------- vectors
-
-
 @cache
 def _files() -> Sequence[VectorFile]:
     """Return the files of all vectors."""
@@ -181,9 +178,6 @@ def _size(vector: Vector) -> int:
     return len(json.dumps(vector.as_json()))
 
 
-# ------------------------------------------------------------------------------------- which vectors could find it
-
-
 def _finding(mutant: Mutant) -> list[Vector]:
     """Return vectors that kill a mutant, from the vectors meant to kill it and a few others of each operation.
 
@@ -250,9 +244,6 @@ def _functions(value: Any) -> Iterator[CodeType]:
     code = getattr(inspect.unwrap(getattr(value, "__func__", value)), "__code__", None)
     if code is not None:
         yield code
-
-
-# ------------------------------------------------------------------------------------------------------ cases
 
 
 class PlantedConnection(DirectConnection):
@@ -373,9 +364,6 @@ def _inside(caps: Capabilities, request: Request) -> bool:
         return caps.declares(request.op, request.params)
     except (TypeError, ValueError):
         return False
-
-
-# ----------------------------------------------------------------------------------------------------- verify
 
 
 def faults(bug: Bug, mutant: Mutant) -> Iterator[str]:

@@ -103,9 +103,6 @@ def _found(name: str, cases: int, seeds: int, caps: Capabilities | None) -> _Fou
     return tuple(found), checks, calls, killing_test(mutant) if caps is None else None
 
 
-# ---------------------------------------------------------------------------------------------------- vectors
-
-
 def parted(mutant: Mutant, files: Sequence[VectorFile]) -> tuple[list[Vector], list[Vector]]:
     """Return the vectors that are meant to kill a mutant, by a clause or by a flag that names it, and all others."""
     parts: tuple[list[Vector], list[Vector]] = ([], [])
@@ -135,9 +132,6 @@ def failing_vectors(mutant: Mutant, vectors: Sequence[Vector], caps: Capabilitie
         return [outcome for outcome in judge.run(connection, own, meant) if outcome.failed]
 
 
-# ----------------------------------------------------------------------------------------------------- checks
-
-
 def killing_checks(
     mutant: Mutant, cases: int, seeds: int, caps: Capabilities | None = None
 ) -> tuple[tuple[str, ...], int]:
@@ -163,12 +157,7 @@ def killing_checks(
 
 
 def _first_met(
-    connection: Counting,
-    clauses: Collection[str],
-    cases: int,
-    seed: int,
-    caps: Capabilities | None,
-    most: int | None,
+    connection: Counting, clauses: Collection[str], cases: int, seed: int, caps: Capabilities | None, most: int | None
 ) -> list[tuple[str, int]]:
     """Return at most `most` checks that fail with few cases; if none does, those that fail with all cases."""
     for settings in (Settings(min(_FEW, cases), seed), Settings(cases, seed)):
@@ -218,10 +207,7 @@ class Counting(ProcessConnection):
 
 
 def _failing(
-    connection: Counting,
-    clauses: Collection[str],
-    settings: Settings,
-    declared: Capabilities | None = None,
+    connection: Counting, clauses: Collection[str], settings: Settings, declared: Capabilities | None = None
 ) -> Iterator[tuple[str, int]]:
     """Yield the checks that decide some of the clauses and fail, each with the number of calls so far."""
     if all(set(check.clauses).isdisjoint(clauses) for check in CHECKS.values()):
@@ -250,9 +236,6 @@ def _explicit(declared: Capabilities, own: Capabilities) -> dict[str, dict[str, 
         grades = {"randomness": own.grade(name)} if own.offers(name) else {}
         operations[name] = {**entry, "randomness": own.randomness, **grades}
     return operations
-
-
-# ------------------------------------------------------------------------------------------------------ tests
 
 
 def killing_test(mutant: Mutant) -> str | None:

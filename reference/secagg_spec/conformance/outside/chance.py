@@ -46,9 +46,6 @@ def said(limits: Iterable[str]) -> str:
     return "; ".join(limits)
 
 
-# --------------------------------------------------------------------------------------------------- equal draws
-
-
 def collision(n: int, size: int) -> Fraction:
     """Return the probability that two of n uniform independent draws of `size` values are equal."""
     distinct = Fraction(1)
@@ -82,9 +79,6 @@ def visible_bits(n: int) -> int:
     At that number, about two equal pairs are expected: for n = 2**k, it is 2 k - 2.
     """
     return max(0, (n * n // _SEEN).bit_length() - 2)
-
-
-# --------------------------------------------------------------------------------------------------- missing values
 
 
 def missing(q: int, n: int) -> Fraction:

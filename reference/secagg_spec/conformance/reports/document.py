@@ -1,7 +1,5 @@
 """The report of a run as one JSON object: write it, read it, refuse it (spec/report.schema.json, CNF-07, CNF-08)."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform
@@ -35,9 +33,6 @@ def digest(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(meant, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-# ---------------------------------------------------------------------------------------------------- writing
-
-
 def document(reports: Sequence[TargetReport], settings: Settings, *, complete: bool = True) -> dict[str, Any]:
     """Return a run as data; if it ended before it was complete, the data has no footer."""
     body = {
@@ -55,13 +50,7 @@ def header(settings: Settings) -> dict[str, Any]:
         "kit": __version__,
         "text": resources.text_digest(),
         "vectors": suite.vectors_digest(),
-        "settings": {
-            "cases": settings.cases,
-            "seed": settings.seed,
-            "pattern": settings.pattern,
-            "vectors": settings.vectors,
-            "budget": settings.budget,
-        },
+        "settings": {name: getattr(settings, name) for name in ("cases", "seed", "pattern", "vectors", "budget")},
         "environment": {
             "python": platform.python_version(),
             "platform": platform.platform(),
@@ -101,12 +90,8 @@ def _target(report: TargetReport) -> dict[str, Any]:
 
 def _finding(finding: Finding) -> dict[str, Any]:
     outcomes = [judged.outcome for judged in (finding.first, *finding.others)]
-    message = outcomes[0].failure.message if outcomes[0].failure else ""
-    return {
-        "kind": finding.kind,
-        "message": clip(message, MESSAGE),
-        "checks": [outcome.check.id for outcome in outcomes],
-    }
+    message = clip(outcomes[0].failure.message if outcomes[0].failure else "", MESSAGE)
+    return {"kind": finding.kind, "message": message, "checks": [outcome.check.id for outcome in outcomes]}
 
 
 def _check(report: TargetReport, judged: Judged) -> dict[str, Any]:
@@ -140,9 +125,6 @@ def _failure(check: str, failure: Failure, report: TargetReport) -> dict[str, An
         "repro": repro.as_posix() if repro else None,
         "replay": report.replay(check) if repro else None,
     }
-
-
-# ---------------------------------------------------------------------------------------------------- reading
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Findings: the failures of a target, those of one root as one (CNF-81), with the gravest first (CNF-82)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Results as JUnit XML: a test suite for each implementation, and a test case for each check."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
 
@@ -39,26 +37,16 @@ def _suite(report: TargetReport) -> Xml.Element:
     if report.unusable or report.absent:
         cases.append(_unusable(report))
     counts = {tag: str(sum(case.find(tag) is not None for case in cases)) for tag in ("failure", "error", "skipped")}
-    suite = Xml.Element(
-        "testsuite",
-        name=report.name,
-        tests=str(len(cases)),
-        failures=counts["failure"],
-        errors=counts["error"],
-        skipped=counts["skipped"],
-    )
+    failed = {"failures": counts["failure"], "errors": counts["error"], "skipped": counts["skipped"]}
+    suite = Xml.Element("testsuite", {"name": report.name, "tests": str(len(cases)), **failed})
     suite.extend(cases)
     return suite
 
 
 def _case(report: TargetReport, judged: Judged) -> Xml.Element:
     outcome, failure = judged.outcome, judged.outcome.failure
-    case = Xml.Element(
-        "testcase",
-        classname=f"secagg.{report.name}.{outcome.check.id.partition('/')[0]}",
-        name=outcome.check.id,
-        time=f"{outcome.seconds:.3f}",
-    )
+    name = f"secagg.{report.name}.{outcome.check.id.partition('/')[0]}"
+    case = Xml.Element("testcase", classname=name, name=outcome.check.id, time=f"{outcome.seconds:.3f}")
     if failure is None:
         if outcome.verdict == "unsupported":
             Xml.SubElement(case, "skipped", message="not offered")

@@ -6,8 +6,6 @@ call it. Nothing is stated here a second time but what the simple types are.
 Source: spec/adapter.md, sections 3 to 5.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -38,9 +36,6 @@ FILE = "operations.json"
 Schema = dict[str, Any]
 
 
-# -------------------------------------------------------------------------------------------------------------- forms
-
-
 def _hex(digits: int) -> Schema:
     return {"type": "string", "pattern": f"^([0-9a-f]{{{digits}}})*$"}
 
@@ -49,16 +44,12 @@ def _ref(name: str) -> Schema:
     return {"$ref": f"#/$defs/{name}"}
 
 
-def _array(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
-
-
 def _schema(type: str) -> Schema:
     """Return the schema of a type of the text (section 3)."""
     if type.endswith("?"):
         return {"oneOf": [_schema(type[:-1]), {"type": "null"}]}
     if type[0] == "[":
-        return _array(_schema(type[1:-1]))
+        return {"type": "array", "items": _schema(type[1:-1])}
     if type[0] == "(":
         parts = [_schema(part) for _, part in members(type)]
         return {"type": "array", "prefixItems": parts, "items": False, "minItems": len(parts)}
@@ -71,12 +62,8 @@ def _object(**members: Schema) -> Schema:
 
 def _one_event(events: Mapping[str, tuple[str, ...]]) -> Schema:
     types = {"user": "integer", "users": "[integer]", "stamp": "decimal", "keyed": "flag"}
-    return {
-        "oneOf": [
-            _object(event={"const": name}, **{member: _schema(types[member]) for member in given})
-            for name, given in events.items()
-        ]
-    }
+    members = {name: {member: _schema(types[member]) for member in given} for name, given in events.items()}
+    return {"oneOf": [_object(event={"const": name}, **given) for name, given in members.items()]}
 
 
 FORMS: Mapping[str, Schema] = {
@@ -123,9 +110,6 @@ FORMS: Mapping[str, Schema] = {
     "recoverable": _schema("{user:integer,round:integer,combination:[(integer,(decimal,decimal))]}"),
 }
 """Each simple type of a member (section 3), in the words of JSON Schema; a formatted number has 8 or 16 digits."""
-
-
-# --------------------------------------------------------------------------------------------------------- operations
 
 
 def _members(operation: str, names: tuple[str, ...]) -> Schema:
@@ -227,12 +211,7 @@ def document() -> Schema:
     requests = {f"{name}.request": _request(name) for name in OPERATIONS}
     results = {f"{name}.result": _result(name) for name in OPERATIONS}
     about = {
-        name: {
-            "ranged": list(ranged(name)),
-            "raw": list(rawable(name)),
-            "says": dict(words[name]),
-            "clauses": _clauses(name),
-        }
+        name: {"ranged": [*ranged(name)], "raw": [*rawable(name)], "says": {**words[name]}, "clauses": _clauses(name)}
         for name in OPERATIONS
     }
     return {

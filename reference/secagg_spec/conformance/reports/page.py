@@ -3,8 +3,6 @@
 Adapter output is text, never markup: the templates escape every character that has a meaning there (CNF-70).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from functools import cache
@@ -23,12 +21,9 @@ _WIDTH = 60
 def html(document: Mapping[str, Any]) -> str:
     """Return a report (`conformance.reports.document`), with or without a footer, as an HTML page."""
     parts = {name: (_HERE / name).read_text(encoding="utf-8") for name in ("style.css", "script.js")}
-    text = (
-        _environment()
-        .get_template("report.html.j2")
-        .render(**page_content.page(fit_for_json(document)), style=parts["style.css"], script=parts["script.js"])
-    )
-    return text + "\n"
+    content = page_content.page(fit_for_json(document))
+    template = _environment().get_template("report.html.j2")
+    return template.render(**content, style=parts["style.css"], script=parts["script.js"]) + "\n"
 
 
 @cache

@@ -1,14 +1,12 @@
 """The content of a report page, as plain data for its template."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from secagg_spec import resources
 from secagg_spec.conformance.adapter.plain import shown
-from secagg_spec.conformance.reports.page_difference import Window, window
+from secagg_spec.conformance.reports.page_difference import window
 from secagg_spec.conformance.reports.report import in_words, known_failures, plain_sentence
 from secagg_spec.conformance.running import chart
 from secagg_spec.conformance.running.runner import BROKEN
@@ -70,9 +68,6 @@ def _verdict(targets: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) 
     ran = any(target["cases"] for target in targets)
     green = ("passes", "No unexpected failure") if ran else ("unknown", "Nothing ran")
     return ("expected", known) if known else green
-
-
-# ------------------------------------------------------------------------------------------------------- targets
 
 
 def _target(number: int, target: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,25 +135,16 @@ def _failure(check: Mapping[str, Any], failure: Mapping[str, Any]) -> dict[str, 
         "case": in_words(*asked, failure["at"])[0] if exchanges else "",
         "request": last[0],
         "answer": last[1],
-        "window": _window(last[1], failure["expected"]),
+        "window": window(last[1].get("result", {}), failure["expected"]) if isinstance(last[1], dict) else None,
         "rows": chart.rows(exchanges, failure["at"]),
     }
-
-
-def _window(answer: Any, expected: Any) -> Window | None:
-    """If both sides are vectors, return the entries around the first wrong one."""
-    return window(answer["result"], expected) if isinstance(answer, dict) and "result" in answer else None
-
-
-# -------------------------------------------------------------------------------------------------------- matrix
 
 
 def _groups(columns: Sequence[Mapping[str, Mapping[str, Any]]]) -> Iterator[dict[str, Any]]:
     """Yield the rows of the matrix by page of the text; pages whose clauses do not occur in the report are left out."""
     for name, clauses in resources.clauses_by_page().items():
-        rows = [
-            _row(clause, clauses[clause], columns) for clause in clauses if any(clause in cells for cells in columns)
-        ]
+        known = [clause for clause in clauses if any(clause in cells for cells in columns)]
+        rows = [_row(clause, clauses[clause], columns) for clause in known]
         if rows:
             offered = sum(row["style"] != "none" for row in rows)
             yield {"title": name, "rows": rows, "offered": offered, "anchor": name.lower().replace(" ", "-")}

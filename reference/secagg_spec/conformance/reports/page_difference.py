@@ -1,7 +1,5 @@
 """The first difference between the vector in an answer and the expected one, with the entries around it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ notes a report whose file lies at the address. Nothing is run: the file is held 
 (CNF-08), and its SHA-256 is noted, so that a reader of the address knows that the file is the same (CNF-90).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import tomllib

@@ -1,7 +1,5 @@
 """The terminal output of a run: a table of clauses by implementation, and each failure with its smallest case."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -121,15 +119,13 @@ def exit_code(reports: Sequence[TargetReport]) -> int:
 
 def conclusion(reports: Sequence[TargetReport]) -> str:
     """Return the last sentence of a run: the number of judged implementations, and what went wrong."""
-    judged = [report for report in reports if report.caps]
+    judged, absent = [report for report in reports if report.caps], sum(bool(report.absent) for report in reports)
     wrong = [
         _counted(sum(report.failed for report in judged), "unexpected failure"),
         _counted(sum(len(report.stale) for report in judged), "stale expectation"),
         _counted(sum(report.count(NOT_RUN) for report in judged), "check not run", "checks not run"),
         _counted(sum(bool(report.unusable) for report in reports), "could not be used", "could not be used"),
-        _counted(
-            sum(bool(report.absent) for report in reports), "absent from this machine", "absent from this machine"
-        ),
+        _counted(absent, "absent from this machine", "absent from this machine"),
     ]
     head = _counted(len(judged), "implementation") or "no implementation"
     if judged and not any(entry.outcome.cases or entry.outcome.failure for report in judged for entry in report.judged):
@@ -166,12 +162,9 @@ def clause_cells(report: TargetReport) -> dict[str, str]:
 def _cell(report: TargetReport, checks: Sequence[Judged]) -> str:
     worst = next(mark for mark in _WORST_FIRST if any(_mark(judged) == mark for judged in checks))
     decisive = [judged for judged in checks if _mark(judged) == worst]
-    composed = worst != NONE and any(_composed(report, judged) for judged in decisive)
+    names = [name for judged in decisive for name in judged.outcome.check.operations]
+    composed = worst != NONE and report.caps is not None and any(map(report.caps.composed, names))
     return worst + ("+" if composed else "")
-
-
-def _composed(report: TargetReport, judged: Judged) -> bool:
-    return report.caps is not None and any(report.caps.composed(name) for name in judged.outcome.check.operations)
 
 
 def table(reports: Sequence[TargetReport], clauses: Mapping[str, str]) -> str:
@@ -363,15 +356,7 @@ def _stem(target: str, check: str) -> str:
     return f"{target}-{re.sub('[^a-z0-9]+', '-', check.lower())}"
 
 
-_WORDS = {
-    EXACT: "pass",
-    RELATION: "pass by relation",
-    EXPECTED: "fails as expected",
-    FAILED: "fails",
-    BROKE: "breaks",
-    NOT_RUN: "not run",
-    NONE: "not offered",
-}
+_WORDS = {**_SAYS, EXACT: "pass", RELATION: "pass by relation"}
 MARKS = {words: mark for mark, words in _WORDS.items()}
 """The mark for each phrase in a report."""
 

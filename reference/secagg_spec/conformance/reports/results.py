@@ -8,8 +8,6 @@ times, the run's files, and checks that are not offered. With ``--published URL`
 publishes: `secagg_spec.conformance.reports.published`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

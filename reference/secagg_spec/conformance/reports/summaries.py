@@ -1,7 +1,5 @@
 """Summaries of a report: a table in Markdown for continuous integration, and the data of a badge."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

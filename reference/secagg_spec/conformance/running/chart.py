@@ -64,9 +64,7 @@ def _handle(exchanges: Exchanges, at: int) -> Any:
 
 def fault(exchanges: Exchanges) -> int:
     """Return the number of the exchange that shows a fault: the last one that is not the closing of a session."""
-    ends = [
-        isinstance(asked, dict) and asked.get("op") == _FREE and "result" in (said or {}) for asked, said in exchanges
-    ]
+    ends = [_op(exchanges, at) == _FREE and "result" in (said or {}) for at, (_, said) in enumerate(exchanges)]
     return max((at for at, freed in enumerate(ends) if not freed), default=len(exchanges) - 1)
 
 
@@ -78,9 +76,6 @@ def _rows(exchanges: Exchanges, at: Sequence[int | None] | None) -> Iterator[Row
     parties = dict[str, str]()
     for here, (request, answer) in enumerate(exchanges):
         yield _exchange(here + 1, request, answer, parties, here == number)
-
-
-# ------------------------------------------------------------------------------------------------------- sessions
 
 
 def _exchange(number: int, request: Any, answer: Any, parties: dict[str, str], wrong: bool) -> Row:
@@ -101,9 +96,6 @@ def _exchange(number: int, request: Any, answer: Any, parties: dict[str, str], w
     return Row(number, party, "ends" if op == _FREE else op, _answer(answer), wrong)
 
 
-# -------------------------------------------------------------------------------------------------------- scripts
-
-
 def _steps(request: Any) -> list[Any]:
     params = request.get("params") if isinstance(request, dict) else None
     steps = params.get("steps") if isinstance(params, dict) else None
@@ -119,9 +111,6 @@ def _script(request: Mapping[str, Any], answer: Any, wrong: int | None) -> Itera
         entry = entries[number] if number < len(entries) else None
         said = _answer(entry if isinstance(entry, dict) else None) if entries else _answer(answer)
         yield Row(number, str(request["op"]), _step(step), said, number == wrong)
-
-
-# ---------------------------------------------------------------------------------------------------------- words
 
 
 def _step(step: Any) -> str:

@@ -19,10 +19,8 @@ from hypothesis.internal.constants_ast import Constants
 
 SHARED = 32
 """The most sessions that the checks of a party share in a run. Each case has one of them."""
-
 FOR_EACH = 4
 """The sessions for each case of a check, up to the most."""
-
 _MOST_KINDS = 6
 """The kinds of sessions that are kept at a time."""
 _CONSTANTS: LRUCache[Any, Any] = LRUCache(1024)

@@ -116,13 +116,8 @@ def _entry(file: str, number: int, entry: dict[str, object]) -> Expectation:
         raise ExpectationsError(f"{file}, entry {number}: there is no target {nowhere[0]!r}; targets are {known}")
     if not any(fnmatch.fnmatchcase(check, checks) for check in suite.everything()):
         raise ExpectationsError(f"{file}, entry {number}: no check of this kit matches {checks!r} (see --list-checks)")
-    return Expectation(
-        targets=targets,
-        checks=checks,
-        verdicts=_several(entry["verdict"]),
-        message=str(entry.get("message", "")),
-        reason=str(entry["reason"]),
-    )
+    said = str(entry.get("message", "")), str(entry["reason"])
+    return Expectation(targets, checks, _several(entry["verdict"]), *said)
 
 
 def _several(value: object) -> tuple[str, ...]:
@@ -144,10 +139,8 @@ class Judged:
 
 def judge(target: str, outcomes: Sequence[Outcome], expectations: Sequence[Expectation]) -> list[Judged]:
     """Pair each outcome with the entry that explains it."""
-    return [
-        Judged(outcome, next((e for e in expectations if e.covers(target, outcome) and e.explains(outcome)), None))
-        for outcome in outcomes
-    ]
+    own = [(one, [e for e in expectations if e.covers(target, one) and e.explains(one)]) for one in outcomes]
+    return [Judged(outcome, entries[0] if entries else None) for outcome, entries in own]
 
 
 def failures(judged: Sequence[Judged]) -> list[Judged]:
@@ -183,9 +176,8 @@ def stale(target: str, outcomes: Sequence[Outcome], expectations: Sequence[Expec
     """
     problems: list[str] = []
     for entry in expectations:
-        covered = [
-            outcome for outcome in outcomes if entry.covers(target, outcome) and outcome.verdict != "unsupported"
-        ]
+        offered = (outcome for outcome in outcomes if outcome.verdict != "unsupported")
+        covered = [outcome for outcome in offered if entry.covers(target, outcome)]
         ran = [outcome for outcome in covered if outcome.verdict != "not_run"]
         where = f"{target}: {entry.checks} ({' or '.join(entry.verdicts)})"
         if len(covered) > _MOST:

@@ -110,9 +110,6 @@ def _given(results: Iterator[Outcome | AdapterUnusable | None]) -> Outcome:
     return found
 
 
-# ----------------------------------------------------------------------------------------- in the other processes
-
-
 class _Ended(BaseException):
     """The first process wants this one to end; not a `SystemExit`, which Hypothesis would treat as a failure."""
 

@@ -21,7 +21,7 @@ from secagg_spec.conformance.adapter.capabilities import Capabilities, greet
 from secagg_spec.conformance.adapter.connection import Connection
 from secagg_spec.conformance.adapter.generators import NoStream
 from secagg_spec.conformance.adapter.plain import KEPT, MESSAGE, Room, clip
-from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, RawLine, Request
+from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, RawLine, Request
 from secagg_spec.conformance.cases.strategies import refuse_impossible
 from secagg_spec.conformance.checks import REGISTRY, Check, base
 from secagg_spec.conformance.outside import chance
@@ -469,10 +469,8 @@ def _failure(failed: base.CheckFailed, caller: base.Caller, draws: list[object])
 
 def _place(step: int | None, transcript: Sequence[base.Exchange]) -> chart.Place | None:
     """Return the place in the transcript of a step that a check found at fault."""
-    exchanges = [
-        (None if isinstance(e.request, RawLine) else vars(e.request), e.answer and e.answer.as_json())
-        for e in transcript
-    ]
+    asked = (None if isinstance(e.request, RawLine) else vars(e.request) for e in transcript)
+    exchanges = list(zip(asked, (e.answer and e.answer.as_json() for e in transcript), strict=True))
     return None if step is None or not exchanges else chart.place(exchanges, None if step == base.LAST else step)
 
 
@@ -524,12 +522,6 @@ def _draws(request: Request) -> bool:
     return not request.rand and (request.op in DRAWING or request.params.get("role") == "user")
 
 
-def _ask(connection: Connection, request: Request) -> Answer:
-    if isinstance(request, RawLine):
-        return connection.ask_raw(request.data, request.id)
-    return connection.ask(request)
-
-
 def _repeats(connection: Connection, failure: Failure) -> bool:
     connection.restart()
     greet(connection.ask)
@@ -549,8 +541,9 @@ def _end_sessions(connection: Connection, failure: Failure) -> None:
 
 def _answers_alike(connection: Connection, failure: Failure) -> bool:
     for exchange in failure.transcript:
+        line = exchange.request
         try:
-            answer = _ask(connection, exchange.request)
+            answer = connection.ask_raw(line.data, line.id) if isinstance(line, RawLine) else connection.ask(line)
         except AdapterBroken:
             return exchange.answer is None
         if exchange.answer is None or answer.as_json() != exchange.answer.as_json():

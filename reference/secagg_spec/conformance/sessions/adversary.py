@@ -74,8 +74,6 @@ class Engine(Round):
         network = replace(self.inputs, round=self.inputs.round ^ 1, rounds={}).played()
         return tuple(encode(message) for event in network.transcript for message in event.sent)
 
-    # -------------------------------------------------------------------------------------------------------- acting
-
     def do(self, act: Act) -> None:
         """Perform an act.
 
@@ -185,12 +183,7 @@ class Engine(Round):
 
 
 def _same(one: Message | None, other: Message) -> bool:
-    return one is not None and (one.TYPE, one.sender, one.receiver, one.round) == (
-        other.TYPE,
-        other.sender,
-        other.receiver,
-        other.round,
-    )
+    return one is not None and (*mixed.key(one), one.round) == (*mixed.key(other), other.round)
 
 
 def _handle(party: int, life: int) -> str:
@@ -254,9 +247,6 @@ def _before(inputs: SessionInputs) -> Engine:
     return Engine(inputs, {party: inputs.open(party) for party in (*inputs.users, SERVER)})
 
 
-# ------------------------------------------------------------------------------------------------------------- acts
-
-
 def _all(engine: Engine, order: str = "") -> None:
     """Let every party take the next row of the table if it can; a party that refuses the network's messages retries."""
     step = engine.inputs.table[engine.row]
@@ -267,10 +257,6 @@ def _all(engine: Engine, order: str = "") -> None:
         if event.error is not None and party == SERVER:
             engine.pace.refused(engine, event)
     engine.pace.turn(engine)
-
-
-def _step(engine: Engine, party: int, phase: str) -> None:
-    engine.step(party, phase)
 
 
 def _again(engine: Engine, party: int, number: int, times: int, *change: Any) -> None:
@@ -285,25 +271,21 @@ def _again(engine: Engine, party: int, number: int, times: int, *change: Any) ->
         engine.ask(party, event.phase, letters)
 
 
-def _leave(engine: Engine, party: int) -> None:
-    engine.dropped.add(party)
+def _release(engine: Engine, party: int, place: int) -> None:
+    late = engine.held[party].pop(place)
+    _add(engine, party, late, late)
 
 
-def _drop(engine: Engine, party: int, place: int) -> None:
-    del engine.waiting(party)[place]
+def _add(engine: Engine, party: int, letter: Letter, original: Letter | None = None) -> None:
+    engine.waiting(party).append(replace(letter, made=True, original=original))
+
+
+def _bring(engine: Engine, party: int, data: bytes) -> None:
+    engine.waiting(party).append(Letter(data, made=True, changed=True))
 
 
 def _hold(engine: Engine, party: int, place: int) -> None:
     engine.held.setdefault(party, []).append(engine.waiting(party).pop(place))
-
-
-def _release(engine: Engine, party: int, place: int) -> None:
-    late = engine.held[party].pop(place)
-    engine.waiting(party).append(replace(late, made=True, original=late))
-
-
-def _repeat(engine: Engine, party: int, place: int) -> None:
-    engine.waiting(party).append(replace(engine.waiting(party)[place], made=True, original=None))
 
 
 def _swap(engine: Engine, party: int, place: int, other: int) -> None:
@@ -311,59 +293,41 @@ def _swap(engine: Engine, party: int, place: int, other: int) -> None:
     letters[place], letters[other] = letters[other], letters[place]
 
 
-def _alter(engine: Engine, party: int, place: int, *change: Any) -> None:
-    _exchange(engine, party, place, changed(engine.waiting(party)[place].data, change))
-
-
 def _tell(engine: Engine, party: int, place: int, phase: str, times: int, *change: Any) -> None:
     """Tell a party about other users and ask it for its step at once; repeat as long as it refuses."""
     letter = engine.waiting(party)[place]
     for _ in range(times):
-        _exchange(engine, party, engine.waiting(party).index(letter), announcing(letter.data, change))
+        _exchange(engine, party, engine.waiting(party).index(letter), announcing, change)
         if engine.step(party, phase).error is None:
             return
 
 
-def _exchange(engine: Engine, party: int, place: int, data: bytes) -> None:
+def _exchange(engine: Engine, party: int, place: int, how: Callable[..., bytes], change: Sequence[Any]) -> None:
     letters = engine.waiting(party)
-    letters[place] = Letter(data, True, letters[place], True)
+    letters[place] = Letter(how(letters[place].data, change), True, letters[place], True)
 
 
-def _recall(engine: Engine, party: int, number: int) -> None:
-    engine.waiting(party).append(Letter(engine.archive[number], made=True, changed=True))
-
-
-def _foreign(engine: Engine, party: int, number: int) -> None:
-    engine.waiting(party).append(Letter(engine.foreign[number], made=True, changed=True))
-
-
-def _restart(engine: Engine, party: int, round: int) -> None:
-    engine.start_again(party, round)
-
-
-ACTS: Mapping[str, Callable[..., None]] = MappingProxyType(
+ACTS: Mapping[str, Callable[..., object]] = MappingProxyType(
     {
         "all": _all,
-        "step": _step,
+        "step": Engine.step,
         "again": _again,
-        "leave": _leave,
-        "drop": _drop,
+        "leave": lambda engine, party: engine.dropped.add(party),
+        "drop": lambda engine, party, place: engine.waiting(party).pop(place),
         "hold": _hold,
         "release": _release,
-        "repeat": _repeat,
+        "repeat": lambda engine, party, place: _add(engine, party, engine.waiting(party)[place]),
         "swap": _swap,
-        "alter": _alter,
+        "alter": lambda engine, party, place, *change: _exchange(engine, party, place, changed, change),
         "tell": _tell,
-        "recall": _recall,
-        "foreign": _foreign,
-        "restart": _restart,
+        "recall": lambda engine, party, number: _bring(engine, party, engine.archive[number]),
+        "foreign": lambda engine, party, number: _bring(engine, party, engine.foreign[number]),
+        "restart": Engine.start_again,
     }
 )
 """The function for each act, by name. Places count from 0 among the letters that wait for a party."""
-
 TURNED = "turned"
 """The argument of the act `all` that reverses the order of every party's messages."""
-
 _SAID: Mapping[str, str] = MappingProxyType(
     {
         "all": "all go on",

@@ -23,10 +23,8 @@ STRUCTURE = frozenset(
     }
 )
 """The codes for messages that do not belong to a step, are malformed, or are too few."""
-
 MASKED = ("upload", "masked_input")
 """The phases in which the server learns who contributes."""
-
 _UNMASK_SHARES = UnmaskShares.TYPE.to_bytes(2, "little")
 
 
@@ -89,9 +87,6 @@ def check_agreed(engine: Round, event: Taken, right: Taken) -> None:
         blamed = min(senders & set(engine.remotes) or set(engine.remotes))
         what = f"{called(event.party)} {'refuses' if event.error else 'takes'} what it was sent: {event.error}"
         raise Difference("wrong_value", blamed, event.phase, what)
-
-
-# ----------------------------------------------------------------------------------------------------- the whole round
 
 
 def check_end(engine: Round, events: Sequence[Taken]) -> None:

@@ -56,9 +56,6 @@ class Letter:
             return None
 
 
-# --------------------------------------------------------------------------------------------------------- changes
-
-
 def changed(data: bytes, change: Change) -> bytes:
     """Return the bytes of a message after a change.
 
@@ -82,10 +79,6 @@ def _flip(data: bytes, at: int, mask: int) -> bytes:
     return data[:at] + bytes([data[at] ^ mask]) + data[at + 1 :]
 
 
-def _type(data: bytes, number: int) -> bytes:
-    return number.to_bytes(2, "little") + data[2:]
-
-
 def _element(data: bytes, name: str, at: int, mask: int) -> bytes:
     message = parse(data)
     values: Any = getattr(message, name)
@@ -99,10 +92,7 @@ def _element(data: bytes, name: str, at: int, mask: int) -> bytes:
 
 
 def _headed(name: str) -> Callable[[bytes, Any], bytes]:
-    def change(data: bytes, value: Any) -> bytes:
-        return encode(replace(parse(data), **{name: value}))
-
-    return change
+    return lambda data, value: encode(replace(parse(data), **{name: value}))
 
 
 _CHANGES: Mapping[str, Callable[..., bytes]] = MappingProxyType(
@@ -110,14 +100,11 @@ _CHANGES: Mapping[str, Callable[..., bytes]] = MappingProxyType(
         "flip": _flip,
         "cut": lambda data, count: data[: len(data) - count],
         "longer": lambda data, count: data + bytes(count),
-        "type": _type,
+        "type": lambda data, number: number.to_bytes(2, "little") + data[2:],
         "element": _element,
         **{name: _headed(name) for name in _HEADER},
     }
 )
-
-
-# ---------------------------------------------------------------------------------------------------- lists of users
 
 
 def user_lists(message: Message) -> list[str]:
@@ -148,21 +135,14 @@ def _joined(columns: Mapping[str, list[Any]], message: Message) -> dict[str, Any
     return {name: joined.get(type(getattr(message, name)), words)(entries) for name, entries in columns.items()}
 
 
-def _left_out(message: Message, name: str, at: int) -> dict[str, Any]:
-    columns = _columns(message, name)
-    return _joined({other: entries[:at] + entries[at + 1 :] for other, entries in columns.items()}, message)
+def _each(change: Callable[[list[Any], int], list[Any]]) -> Callable[[Message, str, int], dict[str, Any]]:
+    """Return what changes a list of users and the parallel lists alike."""
+    return lambda message, name, at: _joined(
+        {other: change(entries, at) for other, entries in _columns(message, name).items()}, message
+    )
 
 
-def _twice(message: Message, name: str, at: int) -> dict[str, Any]:
-    columns = _columns(message, name)
-    return _joined({other: entries[: at + 1] + entries[at:] for other, entries in columns.items()}, message)
-
-
-def _swapped(message: Message, name: str, at: int) -> dict[str, Any]:
-    columns = _columns(message, name)
-    for entries in columns.values():
-        entries[at - 1], entries[at] = entries[at], entries[at - 1]
-    return _joined(columns, message)
+_left_out = _each(lambda entries, at: entries[:at] + entries[at + 1 :])
 
 
 def _added(message: Message, name: str, user: int) -> dict[str, Any]:
@@ -192,13 +172,10 @@ _LISTS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
         "with": _added,
         "moved": _moved,
         "both": _in_both,
-        "twice": _twice,
-        "swapped": _swapped,
+        "twice": _each(lambda entries, at: entries[: at + 1] + entries[at:]),
+        "swapped": _each(lambda entries, at: [*entries[: at - 1], entries[at], entries[at - 1], *entries[at + 1 :]]),
     }
 )
-
-
-# ---------------------------------------------------------------------------------------------------------- draws
 
 
 @st.composite
@@ -225,11 +202,8 @@ def changes(draw: st.DrawFn, data: bytes, parties: Sequence[int]) -> list[Any]:
 def _own(message: Message) -> list[str]:
     """Return the nonempty fields after the header."""
     codecs = field_codecs(type(message))
-    return [
-        name
-        for name, codec in codecs.items()
-        if name not in _HEADER and not isinstance(codec, Unsigned) and len(getattr(message, name))
-    ]
+    lists = (name for name, codec in codecs.items() if name not in _HEADER and not isinstance(codec, Unsigned))
+    return [name for name in lists if len(getattr(message, name))]
 
 
 def _drawn_element(draw: st.DrawFn, message: Message) -> list[Any]:

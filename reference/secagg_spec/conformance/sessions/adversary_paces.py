@@ -81,10 +81,8 @@ class Buffered(Pace):
         """Return whether a user would take a row."""
         state, server = engine.state(user), engine.state(SERVER)
         if step.phase == "request":
-            record = server.records.get(user)
-            return (
-                state.phase == "idle" and user not in server.buffer and getattr(record, "stamp", None) != server.round
-            )
+            stamp = getattr(server.records.get(user), "stamp", None)
+            return state.phase == "idle" and user not in server.buffer and stamp != server.round
         if step.phase == "upload":
             return bool(state.phase == "training")
         return bool(self.chosen(engine, step, user))

@@ -19,7 +19,6 @@ from secagg_spec.protocols.steps import SERVER
 
 MOST_LOST = 4
 """The most messages that the network loses or delays in a round; otherwise rounds would seldom finish."""
-
 HEADERS = frozenset({"sender", "receiver", "round", "session", "cut", "longer", "type"})
 """The changes whose refusal does not depend on the values in a message."""
 
@@ -62,13 +61,19 @@ class Stage:
 
     def pressed(self) -> list[int]:
         """Return the restarted parties, and those with waiting letters that the network made."""
-        return [party for party in self.parties if self._begins(party) or self._has_made(party)]
+        seen = self.seen
+        begin = {party for party in self.parties if seen.lives[party] > 0 and not seen.taken(party)}
+        made = {party for party in self.parties if any(letter.made for letter in seen.waiting(party))}
+        return [party for party in self.parties if party in begin | made]
 
-    def _begins(self, party: int) -> bool:
-        return self.seen.lives[party] > 0 and not self.seen.taken(party)
+    def leaving(self) -> list[int]:
+        """Return the users that may drop out."""
+        users, dropped = self.seen.users, self.seen.dropped
+        return [user for user in users if user not in dropped][::-1] if len(dropped) < max(1, len(users) // 4) else []
 
-    def _has_made(self, party: int) -> bool:
-        return any(letter.made for letter in self.seen.waiting(party))
+    def restarts_alike(self, party: int) -> bool:
+        """Return whether a restarted party gets the same values; a party that draws its own values does not."""
+        return not self.blind or party not in self.played
 
     def honest(self, party: int) -> list[int]:
         """Return the places of the unmodified letters that wait for a party."""
@@ -125,10 +130,6 @@ def _at_mail(name: str, weight: int, least: int = 1) -> Rule:
     return Rule(weight, possible, drawn)
 
 
-def _drawn_all(draw: Any, stage: Stage) -> Act:
-    return ["all", TURNED] if draw(st.booleans()) else ["all"]
-
-
 def _drawn_step(draw: Any, stage: Stage) -> Act:
     """Draw a party and a step, usually one that its state allows."""
     party = _one(draw, stage.pressed() * 8 + stage.targets(lambda party: True))
@@ -154,16 +155,6 @@ def _drawn_again(draw: Any, stage: Stage) -> Act:
     if _names_users(letters[place]) and draw(st.integers(0, 3)):
         return [*asked, "told", place, *draw(lies(letters[place].data, len(stage.seen.users)))]
     return [*asked, "changed", place, *draw(changes(letters[place].data, stage.parties))]
-
-
-def _drawn_leave(draw: Any, stage: Stage) -> Act:
-    return ["leave", _one(draw, _able_to_leave(stage))]
-
-
-def _able_to_leave(stage: Stage) -> list[int]:
-    dropped = stage.seen.dropped
-    left = [user for user in stage.seen.users if user not in dropped]
-    return left[::-1] if len(dropped) < max(1, len(stage.seen.users) // 4) else []
 
 
 def _drawn_release(draw: Any, stage: Stage) -> Act:
@@ -197,11 +188,8 @@ def _drawn_foreign(draw: Any, stage: Stage) -> Act:
     """Draw a message of the other round, usually one addressed to the party there."""
     party, letters = _one(draw, stage.targets(lambda party: True)), stage.seen.foreign
     own = [number for number, data in enumerate(letters) if parse(data).receiver == party]
-    return [
-        "foreign",
-        party,
-        _one(draw, own) if own and draw(st.booleans()) else draw(st.integers(0, len(letters) - 1)),
-    ]
+    number = _one(draw, own) if own and draw(st.booleans()) else draw(st.integers(0, len(letters) - 1))
+    return ["foreign", party, number]
 
 
 def _has_other_round(stage: Stage) -> bool:
@@ -210,18 +198,13 @@ def _has_other_round(stage: Stage) -> bool:
 
 def _drawn_restart(draw: Any, stage: Stage) -> Act:
     """Draw a party to restart: in this round, or in the other one, whose messages the network knows."""
-    party, round = _one(draw, stage.targets(lambda party: _can_restart(stage, party))), stage.seen.inputs.round
+    party, round = _one(draw, stage.targets(stage.restarts_alike)), stage.seen.inputs.round
     return ["restart", party, round ^ 1 if _has_other_round(stage) and draw(st.booleans()) else round]
-
-
-def _can_restart(stage: Stage, party: int) -> bool:
-    """Return whether a restarted party gets the same values; a party that draws its own values does not."""
-    return not stage.blind or party not in stage.played
 
 
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
-        "all": Rule(20, lambda stage: True, _drawn_all),
+        "all": Rule(20, lambda stage: True, lambda draw, stage: ["all", *[TURNED] * draw(st.booleans())]),
         "step": Rule(5, lambda stage: True, _drawn_step, tried=24),
         "again": Rule(10, lambda stage: any(map(stage.seen.steps, stage.parties)), _drawn_again),
         "drop": _at_mail("drop", 2),
@@ -233,7 +216,9 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "tell": Rule(20, lambda stage: any(map(stage.lists, stage.parties)), _drawn_tell),
         "recall": Rule(3, lambda stage: bool(stage.seen.archive), _drawn_recall),
         "foreign": Rule(3, _has_other_round, _drawn_foreign),
-        "leave": Rule(1, lambda stage: bool(_able_to_leave(stage)), _drawn_leave),
+        "leave": Rule(
+            1, lambda stage: bool(stage.leaving()), lambda draw, stage: ["leave", _one(draw, stage.leaving())]
+        ),
         "restart": Rule(4, lambda stage: bool(stage.seen.log), _drawn_restart),
     }
 )

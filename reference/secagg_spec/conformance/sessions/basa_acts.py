@@ -134,10 +134,6 @@ class Director:
                 self._visit(act)
         return self.stage
 
-    def _both(self, **changes: Any) -> None:
-        for party in (SERVER, AUTHORITY):
-            self.know(party, **changes)
-
     def _open(self) -> None:
         epoch = self.knows(AUTHORITY).epoch + 1
         [keys] = self.take(AUTHORITY, "open")
@@ -242,12 +238,8 @@ class Part(Played):
 
     def upload(self, epoch: int, position: int, user: int) -> PositionUpload:
         """Return the upload of a user at a position."""
-        [found] = [
-            message
-            for message in self.sent
-            if isinstance(message, PositionUpload)
-            and (message.round, message.position, message.sender) == (epoch, position, user)
-        ]
+        uploads = (message for message in self.sent if isinstance(message, PositionUpload))
+        [found] = [one for one in uploads if (one.round, one.position, one.sender) == (epoch, position, user)]
         return found
 
     def made(self, user: int, moment: Moment, **changes: Any) -> PositionUpload:

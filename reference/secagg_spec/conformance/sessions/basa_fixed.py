@@ -14,7 +14,6 @@ from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
 Take = Callable[[str, int], bytes]
 """Returns the given number of bytes for a name."""
-
 NUMBERS: Mapping[str, Any] = {
     "R": "2147483659",
     "N": 7,
@@ -79,36 +78,49 @@ def inputs(take: Take, numbers: Mapping[str, Any], first: int, given: Sequence[A
         comes_again = any(act.user == other.user for other in given[at + 1 :])
         if act.kind in ("upload", "late", "denied") or (act.user >= 0 and not comes_again):
             stamps[act.user].append(act.stamp)
-    signing = {user: take(f"signing key of user {user}", 32) for user in stamps}
-    own = take("signing key of the authority", 32)
-    shown = {"verification": [verifying(key).hex() for key in signing.values()]}
-    known = {**shown, "authority": verifying(own).hex()}
-    setups: dict[int, dict[str, Any]] = {SERVER: known, AUTHORITY: {**shown, "signing": own.hex()}}
-    epochs = range(sum(act.kind == "open" for act in given) + 1)
-    rands: dict[int, dict[str, Any]] = {AUTHORITY: _keys(take, numbers, epochs)}
-    for user, own_stamps in stamps.items():
-        ages = [*own_stamps, first]
+    setups, rands = keyed(
+        take,
+        numbers,
+        {user: take(f"signing key of user {user}", 32) for user in stamps},
+        take("signing key of the authority", 32),
+        sum(act.kind == "open" for act in given) + 1,
+    )
+    for user, own in stamps.items():
+        ages = [*own, first]
         rows = [_update(take(f"update {at} of user {user}", 4 * numbers["d"]), numbers) for at in range(len(ages))]
-        given_rows = {"updates": [pack(row) for row in rows], "stamps": pack(np.array(ages, np.uint64))}
-        setups[user] = {**known, "user": user, "signing": signing[user].hex(), **given_rows}
-        rands[user] = _values(take, numbers, user, len(ages))
+        setups[user] |= uploads(rows, ages)
+        rands[user] = values(take, numbers, user, len(ages))
+        words = np.frombuffer(take(f"roundings of user {user}", 8 * len(ages)), "<u8")
+        rands[user]["roundings"] = pack_reals((words >> np.uint64(11)).astype(np.float64) * 2.0**-53)
     return SessionInputs("basa", dict(numbers), take("session", 16), first, setups, rands, {SERVER: first - 1})
 
 
-def _keys(take: Take, numbers: Mapping[str, Any], epochs: range) -> dict[str, Any]:
+Given = dict[int, dict[str, Any]]
+
+
+def keyed(
+    take: Take, numbers: Mapping[str, Any], signing: Mapping[int, bytes], own: bytes, epochs: int
+) -> tuple[Given, Given]:
+    """Return the setups of all parties without updates, and the keys that the authority takes for some epochs."""
+    shown = {"verification": [verifying(key).hex() for key in signing.values()]}
+    known = {**shown, "authority": verifying(own).hex()}
+    setups: Given = {SERVER: known, AUTHORITY: {**shown, "signing": own.hex()}}
+    setups |= {user: {**known, "user": user, "signing": key.hex()} for user, key in signing.items()}
+    counts = {"pair_keys": epochs, "self_keys": epochs if numbers["timeouts"] == "settle" else 0}
     size = 32 * positions(numbers)
-    own = epochs if numbers["timeouts"] == "settle" else range(0)
-    lists = (("pair_keys", epochs), ("self_keys", own))
-    return {name: [take(f"{name} of epoch {at}", size).hex() for at in each] for name, each in lists}
+    keys = {name: [take(f"{name} of epoch {at}", size).hex() for at in range(n)] for name, n in counts.items()}
+    return setups, {AUTHORITY: keys}
 
 
-def _values(take: Take, numbers: Mapping[str, Any], user: int, count: int) -> dict[str, Any]:
-    sizes = {"seeds": 32 * positions(numbers), "box_keys": 32}
-    drawn = {
-        name: [take(f"{name} {at} of user {user}", size).hex() for at in range(count)] for name, size in sizes.items()
-    }
-    words = np.frombuffer(take(f"roundings of user {user}", 8 * count), "<u8")
-    return {**drawn, "roundings": pack_reals((words >> np.uint64(11)).astype(np.float64) * 2.0**-53)}
+def uploads(rows: Sequence[UintArray], stamps: Sequence[int]) -> dict[str, Any]:
+    """Return updates and their stamps in the form of a setup."""
+    return {"updates": [pack(row) for row in rows], "stamps": pack(np.array(stamps, np.uint64))}
+
+
+def values(take: Take, numbers: Mapping[str, Any], user: int, count: int) -> dict[str, Any]:
+    """Return the sampled values of a user for some updates, but its roundings."""
+    sizes, each = {"seeds": 32 * positions(numbers), "box_keys": 32}, range(count)
+    return {name: [take(f"{name} {at} of user {user}", size).hex() for at in each] for name, size in sizes.items()}
 
 
 def _update(data: bytes, numbers: Mapping[str, Any]) -> UintArray:

@@ -175,6 +175,9 @@ class Stage:
             announced.weights.tolist(),
             [self.updates[user, int(stamp)] for user, stamp in zip(announced.users, announced.stamps, strict=True)],
         )
+        self._judge(entry, total)
+
+    def _judge(self, entry: Mapping[str, Any], total: UintArray) -> None:
         if entry.get("aggregate") != pack(total):
             what = f"aggregate: got {entry.get('aggregate')}, must be {pack(total)}"
             raise Difference("wrong_value", SERVER, "recover", what)

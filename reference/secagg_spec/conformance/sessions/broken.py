@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from secagg_spec.conformance.sessions.mixed import key
 from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.targets.reference.scripts import Call, Party
 from secagg_spec.errors import InconsistentSets, ParameterError, ProtocolError, TooFewSurvivors
@@ -99,9 +100,8 @@ def refusals(
     for at, data in enumerate(call.inbox):
         inboxes: list[tuple[bytes, ...]] = [(data,)]
         if at in suspects:
-            rest = [
-                other for place, other in enumerate(call.inbox) if place not in suspects and not _alike(other, data)
-            ]
+            honest = (other for place, other in enumerate(call.inbox) if place not in suspects)
+            rest = [other for other in honest if not _alike(other, data)]
             fitting = header.addressed(data)
             inboxes = list(dict.fromkeys([(data,), (*rest, data), (fitting,), (*rest, fitting)]))
         for inbox in inboxes:
@@ -112,8 +112,4 @@ def refusals(
 def _alike(one: bytes, other: bytes) -> bool:
     """Return whether two messages have the same type, sender and receiver (MSG-04)."""
     mine, right = _read(one), _read(other)
-    return (
-        mine is not None
-        and right is not None
-        and (mine.TYPE, mine.sender, mine.receiver) == (right.TYPE, right.sender, right.receiver)
-    )
+    return mine is not None and right is not None and key(mine) == key(right)

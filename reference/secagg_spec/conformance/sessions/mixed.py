@@ -29,10 +29,8 @@ from secagg_spec.protocols.steps import SERVER, Inbox, Network, Outbox, Role, St
 
 END_CODES = frozenset({"below_threshold", "inconsistent_sets", "other"})
 """The codes with which a step may report that too few users remain."""
-
 CODED = ("lightsecagg", "basecagg")
 """The name prefixes of the protocols that share masks with the code."""
-
 _MASKED = ("upload", "masked_input")
 _handles = count(1)
 
@@ -69,9 +67,6 @@ class Difference(Exception):
         self.verdict, self.party, self.phase, self.spot = verdict, party, phase, spot
         self.dropouts: Dropouts | None = None
         """The users that drop out before each phase, if a whole round was played."""
-
-
-# -------------------------------------------------------------------------------------------------- an adapter's
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,15 +125,15 @@ class Remote:
     def step(self, phase: str, inbox: Sequence[bytes]) -> Answer:
         """Let the party take a step; the answer is a result or a rejection."""
         params = {"handle": self.handle, "phase": phase, "inbox": [data.hex() for data in inbox]}
-        answer = self.player.asked(Request("session.step", params), self.party, phase)
-        if answer.kind not in ("result", "reject"):
-            raise Difference(_verdict(answer), self.party, phase, f"{answer.kind}: {answer.message}")
-        return answer
+        return self._told(Request("session.step", params), phase)
 
     def again(self, inputs: SessionInputs) -> Answer:
         """Ask the party to continue with the inputs of another round; the answer is a result or a rejection."""
         params, phase = {"handle": self.handle, **inputs.going_on(self.party)}, "session.again"
-        answer = self.player.asked(Request(phase, params, self.player.rand(inputs, self.party)), self.party, phase)
+        return self._told(Request(phase, params, self.player.rand(inputs, self.party)), phase)
+
+    def _told(self, request: Request, phase: str) -> Answer:
+        answer = self.player.asked(request, self.party, phase)
         if answer.kind not in ("result", "reject"):
             raise Difference(_verdict(answer), self.party, phase, f"{answer.kind}: {answer.message}")
         return answer
@@ -168,9 +163,6 @@ def opened(player: Player, inputs: SessionInputs, party: int) -> Iterator[Remote
 
 def _verdict(answer: Answer) -> str:
     return "error" if answer.kind == "error" else "rejected_valid"
-
-
-# -------------------------------------------------------------------------------------------------------- seats
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,16 +229,13 @@ def compare(answer: Answer, party: int, phase: str, outbox: Sequence[Message], a
         raise Difference("wrong_value", party, phase, what)
 
 
-# ---------------------------------------------------------------------------------------------------- differences
-
-
 def first_spot(got: Sequence[Message], wanted: Sequence[Message]) -> Spot | None:
     """Return where an outbox first differs from the correct one, ignoring message order; None if it does not differ."""
     mine: dict[tuple[int, int, int], list[Message]] = {}
     for message in got:
-        mine.setdefault(_key(message), []).append(message)
+        mine.setdefault(key(message), []).append(message)
     for number, right in enumerate(wanted):
-        found = mine.get(_key(right))
+        found = mine.get(key(right))
         if not found:
             return Spot(number, type(right).__name__, "receiver", None, "no such message", named(right.receiver))
         spot = _message_spot(number, found.pop(0), right)
@@ -258,7 +247,8 @@ def first_spot(got: Sequence[Message], wanted: Sequence[Message]) -> Spot | None
     return None
 
 
-def _key(message: Message) -> tuple[int, int, int]:
+def key(message: Message) -> tuple[int, int, int]:
+    """Return the type, the sender and the receiver of a message (MSG-04)."""
     return message.TYPE, message.sender, message.receiver
 
 
@@ -277,9 +267,6 @@ def _field_spot(got: Any, wanted: Any) -> tuple[int | None, object, object] | No
         if mine != right:
             return at, int(mine), int(right)
     return None if len(got) == len(wanted) else (None, f"length {len(got)}", f"length {len(wanted)}")
-
-
-# --------------------------------------------------------------------------------------------------- whole rounds
 
 
 def play(inputs: SessionInputs, players: Mapping[int, Player], dropouts: Dropouts = NOBODY) -> Network:
@@ -304,8 +291,8 @@ def play(inputs: SessionInputs, players: Mapping[int, Player], dropouts: Dropout
 def seated(inputs: SessionInputs, remotes: Mapping[int, Remote]) -> Network:
     """Return the network of a round before its first step; open sessions play some of its parties."""
     table = tuple(step.taken_by(_seated(step)) for step in inputs.table)
-    seats = {party: _seat(inputs, party, remotes.get(party)) for party in (*inputs.users, SERVER)}
-    return Network(table, {**seats})
+    parties = {party: inputs.open(party) for party in (*inputs.users, SERVER)}
+    return Network(table, {party: Seat(party, p.state, p.end, remotes.get(party)) for party, p in parties.items()})
 
 
 def run_seated(inputs: SessionInputs, network: Network, dropouts: Dropouts) -> None:
@@ -316,11 +303,6 @@ def run_seated(inputs: SessionInputs, network: Network, dropouts: Dropouts) -> N
     except Difference as difference:
         difference.dropouts = dropouts
         raise
-
-
-def _seat(inputs: SessionInputs, party: int, remote: Remote | None) -> Seat:
-    opened = inputs.open(party)
-    return Seat(party, opened.state, opened.end, remote)
 
 
 def _seated(step: Step[Any]) -> Callable[..., tuple[Seat, Outbox]]:

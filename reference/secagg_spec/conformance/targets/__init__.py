@@ -74,136 +74,66 @@ class Apart:
         return [str(python), str(_HERE / self.program), *self.flags]
 
 
-def _fedml(program: str, *flags: str) -> Command:
-    return Apart(f"fedml/{program}.py", environments.FEDML, flags)
+_SECONDS = {"flower": 60.0, "openfl": 60.0}
+"""Flower shares a secret among 255 users in 5 s on a quiet machine, and on a busy one OpenFL took more than 10 s."""
+_ENVIRONMENTS = {
+    "fedml": environments.FEDML,
+    "flower": environments.FLOWER[environments.FLOWER_NOW],
+    "openfl": environments.OPENFL,
+    "declearn": environments.DECLEARN,
+    "fedbiomed": environments.FEDBIOMED,
+}
+_RELEASED = {
+    "fedml": "fedml/adapter",
+    "fedml-any": "fedml/adapter --any",
+    "fedml-managers": "fedml/managers",
+    "fedml-managers-twice": "fedml/managers --twice",
+    "fedml-secagg": "fedml/secagg",
+    "fedml-secagg-large": "fedml/secagg --large",
+    "fedml-secagg-lcc": "fedml/secagg --lcc",
+    "fedml-clients": "fedml/adapter --init",
+    "flower": "flower/adapter",
+    "flower-any": "flower/adapter --any",
+    "flower-binary32": "flower/adapter --binary32",
+    "openfl": "openfl/adapter",
+    "declearn": "declearn/adapter",
+    "fedbiomed": "fedbiomed/adapter",
+    "fedbiomed-unvalidated": "fedbiomed/adapter --unvalidated",
+    **{f"flower@{version}": "flower/adapter" for version in environments.FLOWER if version != environments.FLOWER_NOW},
+}
+"""The adapter of each target of released software, below this folder, and its flags."""
+_ABOUT = {
+    "fedml": "FedML 0.9.6, fedml.core.mpc.lightsecagg, in the configuration that its release documents",
+    "fedml-any": "the same functions, with everything that they accept although no document says so",
+    "fedml-managers": "FedML 0.9.6, the managers of fedml.cross_silo.lightsecagg, message by message in one process",
+    "fedml-managers-twice": "the same managers, with clients that say twice that they are online",
+    "fedml-secagg": "FedML 0.9.6, fedml.core.mpc.secagg, function by function",
+    "fedml-secagg-large": "its secret sharing with 24 to 40 users and thresholds of 12 and more",
+    "fedml-secagg-lcc": "its Lagrange code, LCC_encoding and LCC_decoding",
+    "fedml-clients": "processes that begin with fedml.init, as its clients do, and share masks by "
+    "fedml.core.mpc.lightsecagg",
+    "flower": "Flower 1.41.0, SecAggPlusWorkflow and secaggplus_mod, with parameters that its release documents",
+    "flower-any": "the same workflow and mod, with numbers of shares that they accept although no document names them",
+    "flower-binary32": "the helper that quantises, given arrays of binary32",
+    "openfl": "OpenFL 1.9, SecAggBootstrapping, SecAggSetup and SecureWeightedAverage, and the helpers below them",
+    "declearn": "declearn 2.9.1, declearn.secagg.masking with its X3DH setup, its Shamir sharing and X3DHManager",
+    "fedbiomed": "Fed-BioMed 6.4.1, the masks of LOM with SecaggRound and LomSecureAggregation, configured as released",
+    "fedbiomed-unvalidated": "the same with secagg_insecure_validation switched off",
+}
 
 
-def _flower(*flags: str, version: str = environments.FLOWER_NOW) -> Command:
-    return Apart("flower/adapter.py", environments.FLOWER[version], flags)
+def _released(name: str) -> Target:
+    """Return a target of released software. The folder of its adapter has its expectations."""
+    program, *flags = _RELEASED[name].split()
+    folder, version = program.partition("/")[0], name.partition("@")[2]
+    environment = environments.FLOWER[version] if version else _ENVIRONMENTS[folder]
+    about = f"Flower {version}, behind the same adapter as flower" if version else _ABOUT[name]
+    command = Apart(f"{program}.py", environment, tuple(flags))
+    return Target(name, about, command, _HERE / folder / "expectations.toml", _SECONDS.get(folder, 0.0))
 
-
-def _fedbiomed(*flags: str) -> Command:
-    return Apart("fedbiomed/adapter.py", environments.FEDBIOMED, flags)
-
-
-_FEDML_EXPECTED, _FLOWER_EXPECTED, _OPENFL_EXPECTED, _DECLEARN_EXPECTED, _FEDBIOMED_EXPECTED = (
-    _HERE / name / "expectations.toml" for name in ("fedml", "flower", "openfl", "declearn", "fedbiomed")
-)
-
-_FLOWER_SECONDS = 60.0
-"""Flower shares a secret among 255 users in 5 s on a quiet machine."""
-_OPENFL_SECONDS = 60.0
-"""On a busy machine OpenFL took more than 10 s for the same."""
 
 TARGETS = {
-    target.name: target
-    for target in (
-        Target("reference", "the reference of this project", _reference),
-        Target("node", "an independent implementation in JavaScript, written from the text alone", _node),
-        Target(
-            "fedml",
-            "FedML 0.9.6, fedml.core.mpc.lightsecagg, in the configuration that its release documents",
-            _fedml("adapter"),
-            _FEDML_EXPECTED,
-        ),
-        Target(
-            "fedml-any",
-            "the same functions, with everything that they accept although no document says so",
-            _fedml("adapter", "--any"),
-            _FEDML_EXPECTED,
-        ),
-        Target(
-            "fedml-managers",
-            "FedML 0.9.6, the managers of fedml.cross_silo.lightsecagg, message by message in one process",
-            _fedml("managers"),
-            _FEDML_EXPECTED,
-        ),
-        Target(
-            "fedml-managers-twice",
-            "the same managers, with clients that say twice that they are online",
-            _fedml("managers", "--twice"),
-            _FEDML_EXPECTED,
-        ),
-        Target(
-            "fedml-secagg",
-            "FedML 0.9.6, fedml.core.mpc.secagg, function by function",
-            _fedml("secagg"),
-            _FEDML_EXPECTED,
-        ),
-        Target(
-            "fedml-secagg-large",
-            "its secret sharing with 24 to 40 users and thresholds of 12 and more",
-            _fedml("secagg", "--large"),
-            _FEDML_EXPECTED,
-        ),
-        Target(
-            "fedml-secagg-lcc",
-            "its Lagrange code, LCC_encoding and LCC_decoding",
-            _fedml("secagg", "--lcc"),
-            _FEDML_EXPECTED,
-        ),
-        Target(
-            "fedml-clients",
-            "processes that begin with fedml.init, as its clients do, and share masks by fedml.core.mpc.lightsecagg",
-            _fedml("adapter", "--init"),
-            _FEDML_EXPECTED,
-        ),
-        Target(
-            "flower",
-            "Flower 1.41.0, SecAggPlusWorkflow and secaggplus_mod, with parameters that its release documents",
-            _flower(),
-            _FLOWER_EXPECTED,
-            _FLOWER_SECONDS,
-        ),
-        Target(
-            "flower-any",
-            "the same workflow and mod, with numbers of shares that they accept although no document names them",
-            _flower("--any"),
-            _FLOWER_EXPECTED,
-            _FLOWER_SECONDS,
-        ),
-        Target(
-            "flower-binary32",
-            "the helper that quantises, given arrays of binary32",
-            _flower("--binary32"),
-            _FLOWER_EXPECTED,
-            _FLOWER_SECONDS,
-        ),
-        Target(
-            "openfl",
-            "OpenFL 1.9, SecAggBootstrapping, SecAggSetup and SecureWeightedAverage, and the helpers below them",
-            Apart("openfl/adapter.py", environments.OPENFL),
-            _OPENFL_EXPECTED,
-            _OPENFL_SECONDS,
-        ),
-        Target(
-            "declearn",
-            "declearn 2.9.1, declearn.secagg.masking with its X3DH setup, its Shamir sharing and X3DHManager",
-            Apart("declearn/adapter.py", environments.DECLEARN),
-            _DECLEARN_EXPECTED,
-        ),
-        Target(
-            "fedbiomed",
-            "Fed-BioMed 6.4.1, the masks of LOM with SecaggRound and LomSecureAggregation, configured as released",
-            _fedbiomed(),
-            _FEDBIOMED_EXPECTED,
-        ),
-        Target(
-            "fedbiomed-unvalidated",
-            "the same with secagg_insecure_validation switched off",
-            _fedbiomed("--unvalidated"),
-            _FEDBIOMED_EXPECTED,
-        ),
-        *(
-            Target(
-                f"flower@{version}",
-                f"Flower {version}, behind the same adapter as flower",
-                _flower(version=version),
-                _FLOWER_EXPECTED,
-                _FLOWER_SECONDS,
-            )
-            for version in environments.FLOWER
-            if version != environments.FLOWER_NOW
-        ),
-    )
+    "reference": Target("reference", "the reference of this project", _reference),
+    "node": Target("node", "an independent implementation in JavaScript, written from the text alone", _node),
+    **{name: _released(name) for name in _RELEASED},
 }

@@ -78,14 +78,7 @@ OPENFL = Environment(
     "openfl-1.9",
     "openfl==1.9",
     date(2025, 6, 10),
-    (
-        "numpy==2.2.6",
-        "pandas==2.3.3",
-        "pycryptodome==3.23.0",
-        "protobuf==5.29.6",
-        "dynaconf==3.2.11",
-        "tqdm==4.67.1",
-    ),
+    ("numpy==2.2.6", "pandas==2.3.3", "pycryptodome==3.23.0", "protobuf==5.29.6", "dynaconf==3.2.11", "tqdm==4.67.1"),
 )
 """OpenFL with the imports of its secure aggregation; newer releases of numpy lack a keyword that it uses."""
 DECLEARN = Environment(

@@ -53,13 +53,7 @@ class Flag:
 
     def as_json(self) -> dict[str, Any]:
         """Return the flag in the form of the file."""
-        return {
-            "bug_type": self.bug_type,
-            "description": self.description,
-            "effect": self.effect,
-            "clause": self.clause,
-            "mutants": list(self.mutants),
-        }
+        return {**vars(self), "mutants": list(self.mutants)}
 
 
 @dataclass(frozen=True)
@@ -101,19 +95,8 @@ class Vector:
 
 def vector_of(body: Mapping[str, Any]) -> Vector:
     """Return the vector of an entry of a file. The entry must fit the schema."""
-    return Vector(
-        body["id"],
-        tuple(body["clauses"]),
-        tuple(body["flags"]),
-        body["comment"],
-        body["operation"],
-        body["params"],
-        body["rand"],
-        body.get("result"),
-        tuple(body.get("reject", ())),
-        body.get("policy", {}),
-        tuple(body.get("operations", ())),
-    )
+    lists = {name: tuple(body[name]) for name in ("clauses", "flags", "reject", "operations") if name in body}
+    return Vector(**{**body, **lists})
 
 
 @cache
@@ -162,7 +145,11 @@ def renewed() -> Mapping[str, str]:
 
 def read_renewed(place: Path) -> dict[str, str]:
     """Return the list of renewed ids in a folder, empty if there is none."""
-    path = place / RENEWED
+    return read_pairs(place / RENEWED)
+
+
+def read_pairs(path: Path) -> dict[str, str]:
+    """Return the two words of each line of a file by the first word, without comments; empty if there is no file."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     return dict(line.split() for line in lines if line and not line.startswith("#"))
 

@@ -18,10 +18,8 @@ from secagg_spec.conformance.sessions import broken
 
 SCRIPTS = tuple(party.replace("-", "_") for party in PARTIES)
 """The operations whose result has the entries of steps."""
-
 MEMBERS: Mapping[str, str] = {**dict.fromkeys(SCRIPTS, "steps"), "heterosag.request": "answers"}
 """The operations whose result has entries, and the member that holds them."""
-
 Entry = Mapping[str, Any]
 
 

@@ -13,18 +13,8 @@ from secagg_spec import resources, schemas
 from secagg_spec.conformance.adapter import files
 from secagg_spec.conformance.adapter.codes import ALL_CODES
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
-from secagg_spec.conformance.vectors.base import (
-    RENEWED,
-    Flag,
-    Vector,
-    VectorFile,
-    ask,
-    flags_of,
-    read_renewed,
-    renewed,
-    vector_of,
-)
-from secagg_spec.conformance.vectors.base import folder as _folder
+from secagg_spec.conformance.vectors import base
+from secagg_spec.conformance.vectors.base import RENEWED, Flag, Vector, VectorFile, read_pairs, read_renewed, renewed
 from secagg_spec.conformance.vectors.entries import MEMBERS
 from secagg_spec.errors import UsageError
 
@@ -34,7 +24,7 @@ GENERATOR_VERSION = 1
 INDEX = "ids.txt"
 FINDINGS = "findings"
 WITHDRAWN = "withdrawn"
-folder = _folder
+folder = base.folder
 _HEAD = """# Every id that a vector has or had, with a digest of its request and its outcome. Lines are only added.
 # A vector that proves wrong is taken out of its file, and its digest here becomes the word withdrawn. One that changed
 # with the text has a new id, which renewed.txt gives.
@@ -57,9 +47,6 @@ def text_of(file: VectorFile) -> str:
         "vectors": [vector.as_json() for vector in file.vectors],
     }
     return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
-
-
-# ---------------------------------------------------------------------------------------------------- reading
 
 
 def load_all(place: Path | None = None) -> list[VectorFile]:
@@ -101,7 +88,7 @@ def load(path: Path, *, validated: bool = True) -> VectorFile:
         _validate(path, body)
     try:
         file = VectorFile(path.stem, body["covers"], {name: _flag(flag) for name, flag in body["flags"].items()})
-        file.vectors.extend(map(vector_of, body["vectors"]))
+        file.vectors.extend(map(base.vector_of, body["vectors"]))
     except (AttributeError, LookupError, TypeError, ValueError):
         _validate(path, body)
         raise
@@ -156,9 +143,6 @@ def _faults(file: VectorFile) -> Iterator[str]:
         seen.add(vector.id)
 
 
-# ------------------------------------------------------------------------------------------------------ index
-
-
 def digest(vector: Vector) -> str:
     """Return a digest of what a vector asks and demands. Comments, clauses and flags are not part of it."""
     body = vector.as_json()
@@ -168,9 +152,7 @@ def digest(vector: Vector) -> str:
 
 def read_index(place: Path) -> dict[str, str]:
     """Return the digest of each id that was ever assigned, or the word that marks a withdrawn id."""
-    path = place / INDEX
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    return dict(line.split() for line in lines if line and not line.startswith("#"))
+    return read_pairs(place / INDEX)
 
 
 def index_faults(vectors: Iterable[Vector], index: Mapping[str, str]) -> Iterator[str]:
@@ -216,9 +198,6 @@ def index_text(vectors: Iterable[Vector], index: Mapping[str, str]) -> str:
     return _HEAD + "".join(f"{id} {known}\n" for id, known in lines.items())
 
 
-# ---------------------------------------------------------------------------------------------------- writing
-
-
 def regenerated(place: Path) -> list[VectorFile]:
     """Return all vectors of a folder: their requests with the results that the reference gives, and current flags.
 
@@ -229,14 +208,16 @@ def regenerated(place: Path) -> list[VectorFile]:
         Or the result changed of a vector that lists its steps.
     """
     return [
-        VectorFile(file.name, file.covers, flags_of(file.name) or file.flags, list(map(_asked_again, file.vectors)))
+        VectorFile(
+            file.name, file.covers, base.flags_of(file.name) or file.flags, list(map(_asked_again, file.vectors))
+        )
         for file in load_all(place)
     ]
 
 
 def _asked_again(vector: Vector) -> Vector:
     """Return a vector with the result that the reference gives now."""
-    given = ask(vector.operation, vector.params, vector.rand)
+    given = base.ask(vector.operation, vector.params, vector.rand)
     answer = {name: value for name, value in given.items() if name != "id"}
     if vector.result is None:
         _refused_as(vector, answer, {"reject": vector.reject})

@@ -5,13 +5,11 @@ from typing import Any
 
 from secagg_spec.conformance.targets.reference import readers
 from secagg_spec.conformance.targets.reference.crypto import named_numbers
-from secagg_spec.conformance.targets.reference.scripts import server_end
 from secagg_spec.crypto import keys, signatures
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.sealing import Context
 from secagg_spec.errors import LengthMismatch
-from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
-from secagg_spec.protocols.lightsecagg.active import Parameters, PrivateKeys, PublicKeys
+from secagg_spec.protocols.lightsecagg.active import PrivateKeys, PublicKeys
 
 
 def _signed(
@@ -29,9 +27,8 @@ def _signed(
         readers.integer("type", type, 2**16),
     )
     fields = [readers.octets("content", text) for text in content]
-    return signatures.signed_fields(
-        context, readers.ascii_text("purpose", purpose), readers.integer("signer", signer), fields
-    )
+    by = readers.ascii_text("purpose", purpose), readers.integer("signer", signer)
+    return signatures.signed_fields(context, *by, fields)
 
 
 def _sign(*, private: Any, **fields: Any) -> dict[str, Any]:
@@ -43,11 +40,6 @@ def _verify(*, public: Any, signature: Any, **fields: Any) -> dict[str, Any]:
     data = _signed(**fields)
     signatures.verify(readers.octets("public", public), data, readers.octets("signature", signature))
     return {}
-
-
-def active_parameters(q: Any, N: Any, D: Any, U: Any, T: Any, d: Any, W: Any) -> Parameters:
-    """Return the parameters of a request."""
-    return Parameters(readers.number("q", q), N, D, U, T, d, W)
 
 
 def public_roster(name: str, value: Any) -> Roster:
@@ -66,12 +58,4 @@ def keys_of(private: Any, signing: Any, roster: Any, verification: Any) -> tuple
     return own, public_keys(roster, verification)
 
 
-def active_end(state: lightsecagg_active.ServerState) -> dict[str, Any]:
-    """Return the members, in addition to the outbox, of the entry of the server's last step."""
-    return server_end(state.base)
-
-
-HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
-    "signature.sign": _sign,
-    "signature.verify": _verify,
-}
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {"signature.sign": _sign, "signature.verify": _verify}

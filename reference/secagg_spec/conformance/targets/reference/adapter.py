@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from secagg_spec import __version__
-from secagg_spec.arithmetic import mds, modular, quantizer, sampling, validate
+from secagg_spec.arithmetic import modular, sampling, validate
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.adapter.codes import REJECT_CODES, reject_code
@@ -14,6 +14,7 @@ from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.sdk.secagg_adapter import PARTIES, Adapter, Reject, check_drop, check_users
 from secagg_spec.conformance.targets.reference import (
     active,
+    arithmetic,
     basa,
     basecagg,
     basecagg_scripts,
@@ -71,67 +72,14 @@ def _echo(data: Any) -> dict[str, Any]:
     return {"data": data}
 
 
-def _elementwise(method: str) -> Handler:
-    def call(q: Any, a: Any, b: Any) -> dict[str, Any]:
-        ring = modular.Ring(readers.number("q", q))
-        return {"value": pack(getattr(ring, method)(readers.vector("a", a), readers.vector("b", b)))}
-
-    return call
-
-
-def _inverse(q: Any, a: Any) -> dict[str, Any]:
-    return {"value": pack(readers.field(q).inverse(readers.vector("a", a)))}
-
-
-def _matmul(q: Any, rows: Any, inner: Any, columns: Any, a: Any, b: Any) -> dict[str, Any]:
-    left = readers.shaped("a", a, validate.integer("rows", rows, 0), validate.integer("inner", inner, 0))
-    right = readers.shaped("b", b, inner, validate.integer("columns", columns, 0))
-    return {"value": pack(modular.Ring(readers.number("q", q)).matmul(left, right))}
-
-
 def _sample(q: Any, n: Any, bytes: Any) -> dict[str, Any]:
     ring = modular.Ring(readers.number("q", q))
     return {"value": pack(sampling.elements_from_bytes(ring, readers.octets("bytes", bytes), n))}
 
 
-def _encode(q: Any, N: Any, U: Any, T: Any, mask: Any, rand: Mapping[str, Any]) -> dict[str, Any]:
-    code = mds.MaskCode(readers.field(q), N, U, T)
-    vector = readers.vector("mask", mask)
-    noise = readers.shaped("noise", rand["noise"], code.T, code.share_length(vector.size))
-    return {"shares": [pack(share) for share in code.encode(vector, noise)]}
-
-
-def _decode(q: Any, N: Any, U: Any, T: Any, d: Any, users: Any, shares: Any) -> dict[str, Any]:
-    code = mds.MaskCode(readers.field(q), N, U, T)
-    chosen = validate.users("users", users, code.N)
-    return {"mask": pack(code.decode(chosen, readers.rows("shares", shares, len(chosen), code.share_length(d)), d))}
-
-
-def _quantize(q: Any, level: Any, weight: Any, x: Any, rand: Mapping[str, Any]) -> dict[str, Any]:
-    values = quantizer.quantize(
-        readers.reals("x", x),
-        level=readers.number("level", level),
-        ring=modular.Ring(readers.number("q", q)),
-        weight=weight,
-        rounding=readers.reals("rounding", rand["rounding"]),
-    )
-    return {"value": pack(values)}
-
-
-def _dequantize(q: Any, level: Any, format: Any, value: Any) -> dict[str, Any]:
-    ring = modular.Ring(readers.number("q", q))
-    numbers = quantizer.dequantize(
-        readers.vector("value", value), level=readers.number("level", level), ring=ring, format=format
-    )
-    return {"x": numbers.astype(numbers.dtype.newbyteorder("<")).tobytes().hex()}
-
-
 def _mask(q: Any, update: Any, mask: Any) -> dict[str, Any]:
-    return {
-        "masked": pack(
-            lightsecagg.mask_update(readers.field(q), readers.vector("update", update), readers.vector("mask", mask))
-        )
-    }
+    vectors = readers.vector("update", update), readers.vector("mask", mask)
+    return {"masked": pack(lightsecagg.mask_update(readers.field(q), *vectors))}
 
 
 def _aggregate(q: Any, N: Any, T: Any, surviving: Any, held: Any) -> dict[str, Any]:
@@ -170,56 +118,31 @@ def _round(
     parameters = lightsecagg.Parameters(readers.number("q", q), N, D, U, T, d)
     masks = readers.rows("masks", rand["masks"], N, d)
     noises = readers.rows("noises", rand["noises"], N, T * parameters.share_length)
-    randomness = {
-        user: {"mask": masks[user], "noise": noises[user].reshape(T, parameters.share_length)} for user in range(N)
-    }
+    shape = T, parameters.share_length
+    randomness = {user: {"mask": masks[user], "noise": noises[user].reshape(shape)} for user in range(N)}
     check_drop(drop, N)
     for user in range(N):
         parameters.field.check(f"masks[{user}]", masks[user], (d,))
         parameters.field.check(f"noises[{user}]", noises[user], (noises.shape[1],))
-    result = lightsecagg.run_round(
-        parameters,
-        readers.rows("updates", updates, N, d),
-        randomness=randomness,
-        dropouts=drop,
-        session=_SESSION,
-        round=0,
-    )
+    given = {"randomness": randomness, "dropouts": drop, "session": _SESSION, "round": 0}
+    result = lightsecagg.run_round(parameters, readers.rows("updates", updates, N, d), **given)
     return {"aggregate": pack(result.aggregate), "contributors": list(result.contributors)}
 
 
 HANDLERS: dict[str, Handler] = {
     "echo": _echo,
-    "field.add": _elementwise("add"),
-    "field.subtract": _elementwise("subtract"),
-    "field.multiply": _elementwise("multiply"),
-    "field.inverse": _inverse,
-    "field.matmul": _matmul,
+    **{name: handler for name, handler in arithmetic.HANDLERS.items() if name.startswith("field.")},
     "sample.field": _sample,
-    "mds.encode": _encode,
-    "mds.decode": _decode,
-    "quantizer.quantize": _quantize,
-    "quantizer.dequantize": _dequantize,
+    **arithmetic.HANDLERS,
     "lightsecagg.mask": _mask,
     "lightsecagg.aggregate_shares": _aggregate,
     "lightsecagg.recover": _recover,
     "lightsecagg.round": _round,
-    **crypto.HANDLERS,
-    **pairs.HANDLERS,
-    **messages.HANDLERS,
-    **active.HANDLERS,
-    **shamir.HANDLERS,
-    **neighbours.HANDLERS,
-    **sums.HANDLERS,
-    **staleness.HANDLERS,
-    **basecagg.HANDLERS,
-    **sessions.HANDLERS,
-    **basecagg_scripts.HANDLERS,
-    **basa.HANDLERS,
-    **heterosag.HANDLERS,
-    **heterosag_round.HANDLERS,
-    **multi_round.HANDLERS,
 }
+for _module in (crypto, pairs, messages, active, shamir, neighbours, sums, staleness, basecagg, sessions):
+    HANDLERS |= _module.HANDLERS
+for _module in (basecagg_scripts, basa, heterosag, heterosag_round, multi_round):
+    HANDLERS |= _module.HANDLERS
 
 
 def _held(name: str, value: list[Any], N: int) -> list[tuple[int, Any]]:
@@ -244,22 +167,18 @@ def main() -> None:
     """Offer the reference, or one of its mutants, on standard input and output."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--mutant", help="run as this mutant (for testing the kit)")
-    parser.add_argument(
-        "--wide", action="store_true", help="offer arithmetic with moduli up to 2**521 (for testing the kit)"
-    )
+    more = "offer arithmetic with moduli up to 2**521 (for testing the kit)"
+    parser.add_argument("--wide", action="store_true", help=more)
     given = parser.parse_args()
-    mutant, offered = given.mutant, _wide if given.wide else build
-    if mutant:
-        from secagg_spec.conformance.mutants import catalogue as mutants  # noqa: PLC0415 - a right adapter needs none
+    with ExitStack() as stack:
+        if given.mutant:
+            from secagg_spec.conformance.mutants import catalogue as mutants  # noqa: PLC0415 - a right adapter needs none
 
-        with ExitStack() as stack:
             try:
-                stack.enter_context(mutants.planted(mutant))
+                stack.enter_context(mutants.planted(given.mutant))
             except (mutants.EditError, ParameterError) as error:
                 parser.error(str(error))
-            offered().run()
-    else:
-        offered().run()
+        (_wide if given.wide else build)().run()
 
 
 def _wide() -> Adapter:

@@ -1,7 +1,6 @@
 """BASA, one function at a time, by the reference (spec/basa.md, sections 4 and 5)."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from secagg_spec.arithmetic import validate
@@ -46,17 +45,9 @@ def bound_epoch(parameters: Parameters, session: Any, round: Any) -> Epoch:
 
 
 def _mask(
-    *,
-    session: Any,
-    round: Any,
-    position: Any,
-    accepted: Any,
-    before: Any,
-    seeds: Any,
-    weight: Any,
-    update: Any,
-    **numbers: Any,
+    *, session: Any, round: Any, position: Any, accepted: Any, before: Any, weight: Any, update: Any, **numbers: Any
 ) -> dict[str, Any]:
+    seeds = numbers.pop("seeds")
     parameters = read_parameters(**numbers)
     epoch, P = bound_epoch(parameters, session, round), parameters.positions
     place = validate.integer("position", position, 0, P - 1)
@@ -108,9 +99,6 @@ def _recover(
     return {"sum": pack(total), "average": pack_reals(average)}
 
 
-# -------------------------------------------------------------------------------------------------------- whole epochs
-
-
 def _epochs(
     *, session: Any, round: Any, updates: Any, schedule: Any, rand: Mapping[str, Any], **numbers: Any
 ) -> dict[str, Any]:
@@ -152,9 +140,6 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
         "weights": words([entry.weight for entry in entries]),
         "sum": None if recovered is None else pack(recovered.sum),
     }
-
-
-# ---------------------------------------------------------------------------------------------- what a request holds
 
 
 def _accepted(parameters: Parameters, accepted: Any) -> tuple[int, ...]:
@@ -212,6 +197,10 @@ def _stream(parameters: Parameters, epoch: Epoch, seed: bytes, source: int, targ
     return prg.stream(boxes.mask_key(epoch, seed, source, target), parameters.ring, parameters.d)
 
 
-HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
-    {"basa.mask": _mask, "basa.seal": _seal, "basa.open": _open, "basa.recover": _recover, "basa.epochs": _epochs}
-)
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
+    "basa.mask": _mask,
+    "basa.seal": _seal,
+    "basa.open": _open,
+    "basa.recover": _recover,
+    "basa.epochs": _epochs,
+}

@@ -23,8 +23,6 @@ from secagg_spec.protocols.basa.server import server_start
 from secagg_spec.protocols.basa.user import user_start, user_trained
 from secagg_spec.protocols.steps import Randomness, Role, Table
 
-# --------------------------------------------------------------------------------------------------------- parties
-
 
 @dataclass(eq=False)
 class PositionParty(RepeatingParty):
@@ -118,9 +116,6 @@ def _authority(
         raise ParameterError("self_keys", f"{len(own)} entries", 'none with the timeouts "void"')
     sampled = {"pair_keys": pairs, "self_keys": own if parameters.settle else [b""] * len(pairs)}
     return authority_start(parameters, session, round, signing=signing, verification=verification), sampled
-
-
-# --------------------------------------------------------------------------------------------------------- reading
 
 
 def _key(name: str, text: str) -> bytes:

@@ -38,26 +38,15 @@ def _mask(q: Any, K: Any, c_g: Any, update: Any, mask: Any) -> dict[str, Any]:
 
 
 def _combine(
-    *,
-    q: Any,
-    N: Any,
-    T: Any,
-    K: Any,
-    c_g: Any,
-    tau_max: Any,
-    round: Any,
-    users: Any,
-    stamps: Any,
-    weights: Any,
-    held: Any,
-    **function: Any,
+    *, q: Any, N: Any, T: Any, K: Any, c_g: Any, tau_max: Any, round: Any, users: Any, held: Any, **given: Any
 ) -> dict[str, Any]:
     """Answer for a buffer; numbers that the answer does not depend on get their smallest values."""
+    columns = [readers.vector(name, given.pop(name)) for name in ("stamps", "weights")]
     numbers = {"q": readers.number("q", q), "N": N, "D": 0, "U": validate.integer("T", T, 1) + 1, "T": T, "d": 1}
     levels = {"K": K, "c_l": 1, "c_g": readers.number("c_g", c_g), "tau_max": tau_max}
-    parameters = Parameters(**numbers, **levels, staleness=_staleness(**function))
+    parameters = Parameters(**numbers, **levels, staleness=_staleness(**given))
     shares = _held(parameters.field, N, held)
-    entries = basecagg.entries_of(users, readers.vector("stamps", stamps), readers.vector("weights", weights))
+    entries = basecagg.entries_of(users, *columns)
     return {"share": pack(basecagg.combine_shares(parameters, readers.u32("round", round), entries, shares))}
 
 

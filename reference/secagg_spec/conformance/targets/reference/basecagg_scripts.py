@@ -31,9 +31,6 @@ _LISTS = MappingProxyType({"mask": "masks", "noise": "noises", "update": "update
 """The list of a request from which a step takes each of its values."""
 
 
-# --------------------------------------------------------------------------------------------------------- parties
-
-
 def _trained(profile: ModuleType, step: Step[Any]) -> Step[Any]:
     def take(state: Any, inbox: Inbox, *, randomness: Randomness) -> tuple[Any, Outbox]:
         return step.take(profile.user_trained(state, randomness["update"]), inbox, randomness={})
@@ -67,9 +64,8 @@ class Stamped:
         given = {name: value for name, value in setup.items() if name != "updates"}
         state = self.starts[role](numbers, session, round, **given)
         parameters = getattr(state, "base", state).parameters
-        if role is Role.SERVER:
-            return RepeatingParty(self.table, role, state, _server_values(parameters, rand), recovered_end)
-        values = _user_values(parameters, setup["updates"], rand)
+        user = role is Role.USER
+        values = _user_values(parameters, setup["updates"], rand) if user else _server_values(parameters, rand)
         return RepeatingParty(self.table, role, state, values, recovered_end)
 
 
@@ -78,30 +74,25 @@ def _user(numbers: Mapping[str, Any], session: bytes, round: int, user: Any, cha
     return basecagg.user_start(parameters, session, round, user, _channel(parameters, session, channel))
 
 
-def _server(numbers: Mapping[str, Any], session: bytes, round: int) -> basecagg.ServerState:
-    return basecagg.server_start(read_parameters(**numbers), session, round)
-
-
 def _signed_parameters(numbers: Mapping[str, Any]) -> basecagg_active.Parameters:
     given = {name: value for name, value in numbers.items() if name != "W"}
     return basecagg_active.with_signatures(read_parameters(**given), numbers["W"])
 
 
-def _signed_user(
-    numbers: Mapping[str, Any], session: bytes, round: int, user: Any, **keys: Any
-) -> basecagg_active.UserState:
+def _signed_user(numbers: Any, session: bytes, round: int, user: Any, **keys: Any) -> basecagg_active.UserState:
     return basecagg_active.user_start(_signed_parameters(numbers), session, round, user, *keys_of(**keys))
 
 
-def _signed_server(numbers: Mapping[str, Any], session: bytes, round: int, **keys: Any) -> basecagg_active.ServerState:
+def _signed_server(numbers: Any, session: bytes, round: int, **keys: Any) -> basecagg_active.ServerState:
     return basecagg_active.server_start(_signed_parameters(numbers), session, round, public_keys(**keys))
 
 
-SEMI_HONEST = Stamped(basecagg, MappingProxyType({Role.USER: _user, Role.SERVER: _server}))
-ACTIVE = Stamped(basecagg_active, MappingProxyType({Role.USER: _signed_user, Role.SERVER: _signed_server}))
+def _server(numbers: Any, session: bytes, round: int) -> basecagg.ServerState:
+    return basecagg.server_start(read_parameters(**numbers), session, round)
 
 
-# --------------------------------------------------------------------------------------------------------- reading
+SEMI_HONEST = Stamped(basecagg, {Role.USER: _user, Role.SERVER: _server})
+ACTIVE = Stamped(basecagg_active, {Role.USER: _signed_user, Role.SERVER: _signed_server})
 
 
 def read_parameters(
@@ -150,9 +141,6 @@ def _server_values(parameters: Parameters, rand: Mapping[str, Any]) -> Randomnes
     return {"rounding": [buffers.check_rounding(f"roundings[{at}]", row, parameters.K) for at, row in rows]}
 
 
-# -------------------------------------------------------------------------------------------------- whole sessions
-
-
 def _rounds(round: Any, updates: Any, schedule: Any, rand: Mapping[str, Any], **numbers: Any) -> dict[str, Any]:
     parameters = read_parameters(**numbers)
     values = {**_drawn(parameters, rand), **_server_values(parameters, rand)}
@@ -168,13 +156,10 @@ def _rounds(round: Any, updates: Any, schedule: Any, rand: Mapping[str, Any], **
 
 
 def _turn(event: Mapping[str, Any]) -> Turn:
-    kinds: dict[str, Callable[[], Turn]] = {
-        "start": lambda: Start(event["user"]),
-        "upload": lambda: Upload(event["user"]),
-        "abandon": lambda: Abandon(event["user"]),
-        "recover": lambda: Recover(tuple(event["users"])),
-    }
-    return kinds[event["event"]]()
+    if event["event"] == "recover":
+        return Recover(tuple(event["users"]))
+    kinds: dict[str, Callable[[int], Turn]] = {"start": Start, "upload": Upload, "abandon": Abandon}
+    return kinds[event["event"]](event["user"])
 
 
 def _buffer(recovered: Recovered) -> dict[str, Any]:
@@ -194,4 +179,4 @@ def words(values: Sequence[int]) -> str:
     return b"".join(value.to_bytes(4, "little") for value in values).hex()
 
 
-HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType({"basecagg.rounds": _rounds})
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {"basecagg.rounds": _rounds}

@@ -21,17 +21,7 @@ def _agree(private: Any, public: Any) -> dict[str, Any]:
     return {"secret": keys.agree(readers.octets("private", private), readers.octets("public", public)).hex()}
 
 
-def _derive(
-    protocol: Any,
-    parameters: Any,
-    secret: Any,
-    session: Any,
-    round: Any,
-    sender: Any,
-    receiver: Any,
-    sender_key: Any,
-    receiver_key: Any,
-) -> dict[str, Any]:
+def _derive(protocol: Any, parameters: Any, secret: Any, session: Any, round: Any, **ends: Any) -> dict[str, Any]:
     context = sealing.Context(
         readers.ascii_text("protocol", protocol),
         keys.hash_parameters(named_numbers(parameters)),
@@ -39,13 +29,9 @@ def _derive(
         readers.u32("round", round),
         message_type=0,
     )
-    bound = sealing.binding(
-        context,
-        readers.integer("sender", sender),
-        readers.integer("receiver", receiver),
-        readers.octets("sender_key", sender_key),
-        readers.octets("receiver_key", receiver_key),
-    )
+    sender, receiver = (readers.integer(name, ends[name]) for name in ("sender", "receiver"))
+    sender_key, receiver_key = (readers.octets(name, ends[name]) for name in ("sender_key", "receiver_key"))
+    bound = sealing.binding(context, sender, receiver, sender_key, receiver_key)
     key = keys.derive(readers.octets("secret", secret), context.session, bound)
     return {"key": key.hex(), "binding": bound.hex()}
 
@@ -71,16 +57,10 @@ def channel(parameters: lightsecagg.Parameters, session: Any, round: Any, type: 
     return sealing.SealedChannel(replace(context, message_type=number), readers.octets("private", private), known)
 
 
-def session_parameters(q: Any, N: Any, D: Any, U: Any, T: Any, d: Any) -> lightsecagg.Parameters:
-    """Return the parameters of a session (LSA-01)."""
-    return lightsecagg.Parameters(readers.number("q", q), N, D, U, T, d)
-
-
 def _close(
-    q: Any, N: Any, D: Any, U: Any, T: Any, d: Any,
-    session: Any, round: Any, sender: Any, private: Any, roster: Any, type: Any, plaintexts: Any,
-) -> dict[str, Any]:  # fmt: skip
-    parameters = session_parameters(q, N, D, U, T, d)
+    session: Any, round: Any, sender: Any, private: Any, roster: Any, type: Any, plaintexts: Any, **numbers: Any
+) -> dict[str, Any]:
+    parameters = readers.parameters(lightsecagg.Parameters, **numbers)
     own = channel(parameters, session, round, type, private, roster)
     payloads = []
     for user, text in plaintexts:
@@ -93,7 +73,7 @@ def _open(
     q: Any, N: Any, D: Any, U: Any, T: Any, d: Any,
     session: Any, round: Any, sender: Any, receiver: Any, private: Any, roster: Any, type: Any, payload: Any,
 ) -> dict[str, Any]:  # fmt: skip
-    parameters = session_parameters(q, N, D, U, T, d)
+    parameters = lightsecagg.Parameters(readers.number("q", q), N, D, U, T, d)
     own = channel(parameters, session, round, type, private, roster)
     users = readers.integer("sender", sender), readers.integer("receiver", receiver)
     return {"plaintext": own.open(*users, readers.octets("payload", payload)).hex()}

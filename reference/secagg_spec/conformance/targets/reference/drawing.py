@@ -139,9 +139,6 @@ def signed(size: int) -> int:
     return int.from_bytes(SystemSource().take(size), "little", signed=True)
 
 
-# ---------------------------------------------------------------------------------------------------------- samplers
-
-
 def elements(seed: bytes, q: int, shape: tuple[int, ...], label: str = "elements") -> UintArray:
     """Draw uniform elements; if no request may have the modulus, it is refused later."""
     return draw_elements(SeededSource(seed, label), Ring(_modulus(q)), shape)

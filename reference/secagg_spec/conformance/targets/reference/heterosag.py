@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,10 @@ from secagg_spec.arithmetic import levels as quantiser
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.conformance.adapter.codes import reject_code
 from secagg_spec.conformance.adapter.wire import pack, pack_reals
-from secagg_spec.conformance.targets.reference import readers
-from secagg_spec.crypto.entropy import SeededSource
+from secagg_spec.conformance.targets.reference import neighbours, readers
 from secagg_spec.errors import LengthMismatch, ParameterError, ProtocolError
 from secagg_spec.protocols.heterosag import round as heterosag
 from secagg_spec.protocols.heterosag.plan import Parameters
-from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.secagg.round import UnmaskRequest
 from secagg_spec.protocols.steps import SERVER, Network, run_synchronous
 
@@ -25,9 +22,6 @@ _LISTS = ("sizes", "subgroups", "levels")
 _MATRICES = ("cyclic", "perfect")
 _BOUNDS = 2
 _SESSION = b"secagg-spec kit."
-
-
-# ------------------------------------------------------------------------------------------------------------- numbers
 
 
 def read_range(text: str) -> Range:
@@ -78,9 +72,6 @@ def _table(parameters: Parameters, entry: Callable[[Any], int]) -> list[list[int
     return rows
 
 
-# ------------------------------------------------------------------------------------------------------------ averages
-
-
 def _average(*, range: str, levels: Any, counts: Any, sums: Any, method: str, trim: int) -> dict[str, Any]:
     bounds = read_range(range)
     if not len(levels) == len(counts) == len(sums):
@@ -90,9 +81,6 @@ def _average(*, range: str, levels: Any, counts: Any, sums: Any, method: str, tr
     cells = zip(totals, levels, counts, strict=True)
     means = [quantiser.cell_mean(total, count=count, levels=K, range=bounds) for total, K, count in cells]
     return {"segment": pack_reals(averages.combined(np.array(means), counts, method, trim))}
-
-
-# ------------------------------------------------------------------------------------------------------------ requests
 
 
 def _request(*, requests: Sequence[Sequence[int]], **numbers: Any) -> dict[str, Any]:
@@ -129,16 +117,13 @@ def before_unmasking(parameters: Parameters) -> Network:
         parameters, np.zeros((parameters.N, parameters.d), np.uint64), session=_SESSION, round=0
     )
     early = Network(tuple(step for step in heterosag.TABLE if step.phase != "unmasking"), whole.states)
-    sources = {user: SeededSource(user.to_bytes(4, "little"), "heterosag") for user in range(parameters.N)}
-    run_synchronous(early, {}, secagg.draw_randomness(parameters, sources))
+    run_synchronous(early, {}, neighbours.sampled(parameters, "heterosag"))
     return early
 
 
-HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
-    {
-        "quantize.levels": _quantize,
-        "segment.plan": _plan,
-        "heterosag.average": _average,
-        "heterosag.request": _request,
-    }
-)
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
+    "quantize.levels": _quantize,
+    "segment.plan": _plan,
+    "heterosag.average": _average,
+    "heterosag.request": _request,
+}

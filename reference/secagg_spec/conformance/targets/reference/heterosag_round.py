@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,7 @@ from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.sdk.secagg_adapter import Reject, check_drop, check_users
 from secagg_spec.conformance.targets.reference import readers
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters
-from secagg_spec.conformance.targets.reference.neighbours import rows
-from secagg_spec.crypto.entropy import SeededSource
+from secagg_spec.conformance.targets.reference.neighbours import rows, sampled
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.protocols.heterosag import averages as heterosag_averages
@@ -42,15 +40,7 @@ def _mask(
 
 
 def _unmask(
-    *,
-    session: Any,
-    round: Any,
-    keys: Any,
-    survivors: Any,
-    segments: Any,
-    self_seeds: Any,
-    secrets: Any,
-    **numbers: Any,
+    *, session: Any, round: Any, keys: Any, survivors: Any, segments: Any, self_seeds: Any, secrets: Any, **numbers: Any
 ) -> dict[str, Any]:
     parameters = read_parameters(**numbers)
     agreed = heterosag.agreed(parameters, readers.octets("session", session), readers.u32("round", round))
@@ -78,24 +68,12 @@ def _round(
     check_drop(drop, parameters.N)
     inputs = rows("x", x, parameters.N, parameters.d)
     draws = rows("rounding", rand["rounding"], parameters.N, parameters.d)
-    updates = np.stack(
-        [
-            heterosag_averages.quantize_update(parameters, user, inputs[user], rounding=draws[user], clip=clip)
-            for user in range(parameters.N)
-        ]
-    )
-    sources = {user: SeededSource(user.to_bytes(4, "little"), "heterosag") for user in range(parameters.N)}
-    sampled = secagg.draw_randomness(parameters, sources)
-    result = heterosag.run_round(parameters, updates, randomness=sampled, dropouts=drop, session=_HIDDEN, round=0)
+    quantize, each = heterosag_averages.quantize_update, range(parameters.N)
+    updates = np.stack([quantize(parameters, u, inputs[u], rounding=draws[u], clip=clip) for u in each])
+    drawn = sampled(parameters, "heterosag")
+    result = heterosag.run_round(parameters, updates, randomness=drawn, dropouts=drop, session=_HIDDEN, round=0)
     aggregate = heterosag_averages.combine(parameters, result.sums, method, trim)
-    return {
-        "sums": _sums(result.sums),
-        "aggregate": pack_reals(aggregate),
-        "contributors": list(result.contributors),
-    }
-
-
-# ---------------------------------------------------------------------------------------------- what a request holds
+    return {"sums": _sums(result.sums), "aggregate": pack_reals(aggregate), "contributors": list(result.contributors)}
 
 
 def read_past(parameters: Parameters, past: Any, user: int | None = None) -> tuple[frozenset[int], ...]:
@@ -152,6 +130,8 @@ def _sums(found: Sequence[CellSum]) -> list[str]:
     return [pack(each.total) for each in found]
 
 
-HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
-    {"heterosag.mask": _mask, "heterosag.unmask": _unmask, "heterosag.round": _round}
-)
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
+    "heterosag.mask": _mask,
+    "heterosag.unmask": _unmask,
+    "heterosag.round": _round,
+}

@@ -23,48 +23,12 @@ from secagg_spec.protocols.secagg import active as secagg_active
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
+_MODULES = lightsecagg, lightsecagg_active, secagg, secagg_active, basecagg, basecagg_active, basa_messages, heterosag
 KINDS: dict[int, type[Message]] = {
     kind.TYPE: kind
-    for kind in (
-        lightsecagg.MaskShare,
-        lightsecagg.MaskedUpdate,
-        lightsecagg.SurvivingSet,
-        lightsecagg.AggregatedShare,
-        lightsecagg_active.SignedSet,
-        lightsecagg_active.Quorum,
-        secagg.AdvertisedKeys,
-        secagg.NeighbourKeys,
-        secagg.SecretShares,
-        secagg.SeedCommitment,
-        secagg.MaskedInput,
-        secagg.UnmaskRequest,
-        secagg.UnmaskShares,
-        secagg_active.SignedKeys,
-        secagg_active.SignedNeighbourKeys,
-        secagg_active.SignedSurvivors,
-        secagg_active.SurvivorQuorum,
-        basecagg.ModelRequest,
-        basecagg.ModelStamp,
-        basecagg.StampedShare,
-        basecagg.StampedUpdate,
-        basecagg.BufferedSet,
-        basecagg.WeightedShare,
-        basecagg_active.SignedBuffer,
-        basecagg_active.BufferQuorum,
-        basa_messages.EpochKeys,
-        basa_messages.PositionRequest,
-        basa_messages.PositionOffer,
-        basa_messages.Assignment,
-        basa_messages.KeyRequest,
-        basa_messages.PositionKey,
-        basa_messages.PositionUpload,
-        basa_messages.Settlement,
-        basa_messages.PositionState,
-        basa_messages.CloseRequest,
-        basa_messages.Release,
-        basa_messages.Abandonment,
-        heterosag.MaskedSegments,
-    )
+    for module in _MODULES
+    for kind in vars(module).values()
+    if isinstance(kind, type) and issubclass(kind, Message) and kind.__module__ == module.__name__
 }
 """The message types of the declared protocols, by number."""
 
@@ -143,18 +107,18 @@ def _encode(type: Any, session: Any, round: Any, sender: Any, receiver: Any, fie
 
 
 def _decode(type: Any, bytes: Any) -> dict[str, Any]:
-    kind = _kind(type)
-    message = codec.decode(kind, readers.octets("bytes", bytes))
+    message = codec.decode(_kind(type), readers.octets("bytes", bytes))
     for name in ("sender", "receiver"):
         if 2**31 <= getattr(message, name) < AUTHORITY:
             raise Reject("malformed", f"{name} is {getattr(message, name)}, which is no party")
-    return {
-        "session": message.session.hex(),
-        "round": str(message.round),
-        "sender": named(message.sender),
-        "receiver": named(message.receiver),
-        "fields": {name: form.write(getattr(message, name)) for name, form in _own_fields(kind).items()},
-    }
+    return shown(message)
+
+
+def shown(message: Message) -> dict[str, Any]:
+    """Return a message in the form of a result, without its type."""
+    fields = {name: form.write(getattr(message, name)) for name, form in _own_fields(type(message)).items()}
+    parties = {"sender": named(message.sender), "receiver": named(message.receiver)}
+    return {"session": message.session.hex(), "round": str(message.round), **parties, "fields": fields}
 
 
 HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {"message.encode": _encode, "message.decode": _decode}

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -29,14 +28,7 @@ def _family(*, N: int, K: int, T: int) -> dict[str, Any]:
 
 
 def _batch(
-    *,
-    N: int,
-    K: int,
-    T: int,
-    strategy: str,
-    frequencies: Sequence[int],
-    available: Sequence[int],
-    rand: Mapping[str, Sequence[int]],
+    *, N: int, K: int, T: int, strategy: str, frequencies: Any, available: Any, rand: Mapping[str, Sequence[int]]
 ) -> dict[str, Any]:
     parameters = Parameters(N, K, T)
     here = np.zeros(N, dtype=np.bool_)
@@ -74,9 +66,6 @@ def _request(
     return {}
 
 
-# -------------------------------------------------------------------------------------------------------- the audit
-
-
 def _audit(*, N: int, rounds: Sequence[Sequence[int]]) -> dict[str, Any]:
     log = table(N, rounds)
     found, weak = multiround.audit(log), weights.least_weight(log)
@@ -108,13 +97,11 @@ def _fraction(number: Fraction) -> list[str]:
     return [("-" if number < 0 else "") + decimal(abs(number.numerator)), decimal(number.denominator)]
 
 
-HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
-    {
-        "select.family": _family,
-        "select.batch": _batch,
-        "select.session": _session,
-        "select.complete": _complete,
-        "select.request": _request,
-        "audit.privacy": _audit,
-    }
-)
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
+    "select.family": _family,
+    "select.batch": _batch,
+    "select.session": _session,
+    "select.complete": _complete,
+    "select.request": _request,
+    "audit.privacy": _audit,
+}

@@ -89,7 +89,7 @@ def averaged(ring: Ring, aggregate: UintArray, level: int, total: int) -> RealAr
 
 def _average(drop: Any, rand: Mapping[str, Any], **given: Any) -> dict[str, Any]:
     ring, numbers, updates = _inputs(drop, rand, **given)
-    result = secagg.run_round(numbers, updates, randomness=_sampled(numbers), dropouts=drop, session=_SESSION, round=0)
+    result = secagg.run_round(numbers, updates, randomness=sampled(numbers), dropouts=drop, session=_SESSION, round=0)
     return _result(ring, result.aggregate, result.contributors, given)
 
 
@@ -97,7 +97,7 @@ def _recovery(drop: Any, user: Any, owner: Any, kind: Any, rand: Mapping[str, An
     ring, numbers, updates = _inputs(drop, rand, **given)
     whole = secagg.open_round(numbers, updates, session=_SESSION, round=0)
     network = Network(secagg.TABLE[:-1], whole.states)
-    run_synchronous(network, drop, _sampled(numbers))
+    run_synchronous(network, drop, sampled(numbers))
     network.waiting[SERVER] = alter(network.waiting[SERVER], user, owner, kind)
     server = network.take(secagg.TABLE[-1], SERVER).state
     return _result(ring, server.aggregate, server.survivors, given)
@@ -136,8 +136,9 @@ def _result(ring: Ring, aggregate: UintArray, users: Sequence[int], given: Mappi
     return {"average": pack_reals(averaged(ring, aggregate, int(given["level"]), total)), "contributors": list(users)}
 
 
-def _sampled(numbers: Parameters) -> dict[int, Randomness]:
-    sources = {user: SeededSource(user.to_bytes(4, "little"), "secagg") for user in range(numbers.N)}
+def sampled(numbers: Any, label: str = "secagg") -> dict[int, Randomness]:
+    """Return values for the users of a round whose result does not depend on them."""
+    sources = {user: SeededSource(user.to_bytes(4, "little"), label) for user in range(numbers.N)}
     return secagg.draw_randomness(numbers, sources)
 
 
@@ -158,7 +159,7 @@ def before_unmasking(numbers: Parameters, drop: Mapping[str, Sequence[int]]) -> 
     """Return the network of an all-zero round after the masked inputs were sent."""
     network = secagg.open_round(numbers, np.zeros((numbers.N, 1), dtype=np.uint64), session=_SESSION, round=0)
     early = Network(tuple(step for step in secagg.TABLE if step.phase != "unmasking"), network.states)
-    run_synchronous(early, drop, _sampled(numbers))
+    run_synchronous(early, drop, sampled(numbers))
     return early
 
 

@@ -4,7 +4,8 @@ The helper for adapters has already checked the form of every member. If a membe
 go through `formed` first.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,10 +15,17 @@ from secagg_spec.conformance.sdk.secagg_adapter import Reject, check_form
 from secagg_spec.errors import LengthMismatch, OutOfRange
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
+X = TypeVar("X")
+
 
 def number(name: str, text: str) -> int:
     """Return the integer in a decimal string."""
     return int(text)
+
+
+def parameters(kind: Callable[..., X], **numbers: Any) -> X:
+    """Return the parameters of a session from its separate numbers, of which the modulus is a decimal string."""
+    return kind(**{name: number(name, value) if name in ("q", "R") else value for name, value in numbers.items()})
 
 
 def field(q: Any) -> modular.PrimeField:
@@ -53,20 +61,24 @@ def octets(name: str, text: str) -> bytes:
     return bytes.fromhex(text)
 
 
-def shaped(name: str, text: str, rows: int, columns: int) -> UintArray:
+Reader = Callable[[str, str], UintArray]
+"""Returns the vector of elements in a text, given its name."""
+
+
+def shaped(name: str, text: str, rows: int, columns: int, *, read: Reader = vector) -> UintArray:
     """Return a matrix of elements, given row by row."""
-    values = vector(name, text)
+    values = read(name, text)
     if values.size != rows * columns:
         raise LengthMismatch(name, f"{values.size} elements", f"{rows} rows of {columns} elements")
     return values.reshape(rows, columns)
 
 
-def rows(name: str, texts: list[str], count: int, columns: int) -> UintArray:
+def rows(name: str, texts: list[str], count: int, columns: int, *, read: Reader = vector) -> UintArray:
     """Return a list of vectors of one length as a matrix."""
     if len(texts) != count:
         raise LengthMismatch(name, f"{len(texts)} vectors", f"{count} vectors")
-    parts = [shaped(f"{name}[{at}]", text, 1, columns) for at, text in enumerate(texts)]
-    return np.concatenate(parts) if parts else np.empty((0, columns), dtype=np.uint64)
+    parts = [shaped(f"{name}[{at}]", text, 1, columns, read=read) for at, text in enumerate(texts)]
+    return np.concatenate(parts) if parts else read(name, "").reshape(0, columns)
 
 
 def formed(name: str, value: Any, form: str) -> Any:

@@ -174,7 +174,8 @@ def read_sampled(parameters: lightsecagg.Parameters, rand: Mapping[str, Any]) ->
 
 def server_end(state: Any) -> dict[str, Any]:
     """Return the members, in addition to the outbox, of the entry of the server's last step."""
-    return {} if state.aggregate is None else {"aggregate": pack(state.aggregate)}
+    aggregate = (state if hasattr(state, "aggregate") else state.base).aggregate
+    return {} if aggregate is None else {"aggregate": pack(aggregate)}
 
 
 def recovered_end(state: Any) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, Reject
 from secagg_spec.conformance.targets.reference import active, basecagg_scripts, readers, scripts
 from secagg_spec.conformance.targets.reference.basa_scripts import Positioned
 from secagg_spec.conformance.targets.reference.basecagg_scripts import Stamped
-from secagg_spec.conformance.targets.reference.crypto import session_parameters
 from secagg_spec.conformance.targets.reference.heterosag import read_parameters
 from secagg_spec.conformance.targets.reference.heterosag_round import read_past
 from secagg_spec.crypto.prg import check_key
@@ -35,18 +34,17 @@ from secagg_spec.protocols.steps import Randomness, Role, Table
 class Protocol:
     """What the sessions of one protocol need in addition to its table of phases.
 
-    `parameters` creates the parameters from ``numbers``. `starts` creates the state of a party before its first step,
-    from the parameters, the session, the round and the members of ``setup``. `later` creates the state for a later
-    round, from the party's final state, the round number and the members of ``setup``. `sampled` reads the values of
-    ``rand``. `end` returns what the server shows in addition to its outbox.
+    `starts` creates the state of a party before its first step, from the parameters, the session, the round and the
+    members of ``setup``. `later` creates the state for a later round, from the party's final state, the round number
+    and the members of ``setup``. `sampled` reads the values of ``rand``. `read` creates the parameters from
+    ``numbers``, if these are not the members of the module's parameters.
     """
 
     module: ModuleType
-    parameters: Callable[..., Any]
     starts: Mapping[Role, Callable[..., Any]]
     later: Mapping[Role, Callable[..., Any]]
     sampled: Callable[[Any, Mapping[str, Any]], Randomness]
-    end: scripts.End
+    read: Callable[..., Any] | None = None
 
     @property
     def table(self) -> Table:
@@ -58,13 +56,11 @@ class Protocol:
         self, role: Role, numbers: Mapping[str, Any], session: bytes, round: int, setup: Mapping[str, Any], rand: Any
     ) -> Member:
         """Return a party before its first step."""
-        parameters = self.parameters(**numbers)
+        parameters = (self.read or partial(readers.parameters, self.module.Parameters))(**numbers)
         state = self.starts[role](parameters, session, round, **setup)
         if role is Role.SERVER:
-            return Member(self.module.TABLE, role, state, {}, self.end, self, parameters)
-        return Member(
-            self.module.TABLE, role, state, self.sampled(parameters, rand), lambda state: {}, self, parameters
-        )
+            return Member(self.table, role, state, {}, scripts.server_end, self, parameters)
+        return Member(self.table, role, state, self.sampled(parameters, rand), lambda state: {}, self, parameters)
 
 
 @dataclass(eq=False)
@@ -82,16 +78,9 @@ class Member(scripts.Party):
         self.state = state
 
 
-# ---------------------------------------------------------------------------------------------------- LightSecAgg
-
-
 def _light_user(parameters: Any, session: bytes, round: int, user: Any, channel: Any, update: Any) -> Any:
     shown = scripts.read_channel(parameters, session.hex(), str(round), channel)
     return lightsecagg.user_start(parameters, session, round, user, readers.vector("update", update), shown)
-
-
-def _light_server(parameters: Any, session: bytes, round: int) -> Any:
-    return lightsecagg.server_start(parameters, session, round)
 
 
 def _light_user_again(state: Any, round: int, channel: Any, update: Any) -> Any:
@@ -99,32 +88,25 @@ def _light_user_again(state: Any, round: int, channel: Any, update: Any) -> Any:
     return lightsecagg.user_again(state, round, readers.vector("update", update), shown)
 
 
-def _active_user(
-    parameters: Any, session: bytes, round: int, user: Any, update: Any, verification: Any, **keys: Any
-) -> Any:
-    private, public = active.keys_of(**keys, verification=verification)
-    vector = readers.vector("update", update)
-    return lightsecagg_active.user_start(parameters, session, round, user, vector, private, public)
+def _by(begin: Callable[..., Any], read: Callable[..., list[Any]]) -> Callable[..., Any]:
+    """Return what creates a state as the reference does, from the members of ``setup`` as it takes them."""
+    return lambda *before, user=None, **setup: begin(*before, *([] if user is None else [user]), *read(**setup))
 
 
-def _active_server(parameters: Any, session: bytes, round: int, roster: Any, verification: Any) -> Any:
-    return lightsecagg_active.server_start(parameters, session, round, active.public_keys(roster, verification))
+def _update(update: Any) -> list[Any]:
+    return [readers.vector("update", update)]
 
 
-def _active_user_again(state: Any, round: int, update: Any, verification: Any, **keys: Any) -> Any:
-    private, public = active.keys_of(**keys, verification=verification)
-    return lightsecagg_active.user_again(state, round, readers.vector("update", update), private, public)
+def _ordered(update: Any, order: Any) -> list[Any]:
+    return [*_update(update), order]
 
 
-def _active_server_again(state: Any, round: int, roster: Any, verification: Any) -> Any:
-    return lightsecagg_active.server_again(state, round, active.public_keys(roster, verification))
+def _own(update: Any, **keys: Any) -> list[Any]:
+    return [*_update(update), *active.keys_of(**keys)]
 
 
-# --------------------------------------------------------------------------------------------------------- SecAgg
-
-
-def _secagg_parameters(R: Any, **numbers: Any) -> secagg.Parameters:
-    return secagg.Parameters(R=readers.number("R", R), **numbers)
+def _keys(**keys: Any) -> list[Any]:
+    return [active.public_keys(**keys)]
 
 
 def _secagg_round(parameters: Any, session: bytes, round: int, order: Any) -> secagg.Round:
@@ -138,18 +120,6 @@ def _secagg_user(parameters: Any, session: bytes, round: int, user: Any, order: 
 
 def _secagg_server(parameters: Any, session: bytes, round: int, order: Any) -> Any:
     return secagg.server_start(_secagg_round(parameters, session, round, order))
-
-
-def _secagg_user_again(state: Any, round: int, order: Any, update: Any) -> Any:
-    return secagg.user_again(state, round, readers.vector("update", update), order)
-
-
-def _secagg_server_again(state: Any, round: int, order: Any) -> Any:
-    return secagg.server_again(state, round, order)
-
-
-def _signed_parameters(R: Any, **numbers: Any) -> secagg_active.Parameters:
-    return secagg_active.Parameters(R=readers.number("R", R), **numbers)
 
 
 def _signed_user(
@@ -197,9 +167,6 @@ def _elements(name: str, text: str, count: int) -> tuple[int, ...]:
     return tuple(shamir.element_from_bytes(name, data[at : at + size]) for at in range(0, len(data), size))
 
 
-# ------------------------------------------------------------------------------------------------------ HeteroSAg
-
-
 def _heterosag_user(parameters: Any, session: bytes, round: int, user: Any, past: Any, update: Any) -> Any:
     state = heterosag.user_start(parameters, session, round, user, readers.vector("update", update))
     return replace(state, past=read_past(parameters, past, user))
@@ -209,63 +176,43 @@ def _heterosag_server(parameters: Any, session: bytes, round: int, past: Any) ->
     return heterosag.server_start(parameters, session, round, read_past(parameters, past))
 
 
-def _heterosag_user_again(state: Any, round: int, update: Any) -> Any:
-    return heterosag.user_again(state, round, readers.vector("update", update))
-
-
-def _heterosag_server_again(state: Any, round: int) -> Any:
-    return heterosag.server_again(state, round)
-
-
 PROTOCOLS: dict[str, Protocol | Stamped | Positioned] = {
     "lightsecagg": Protocol(
         lightsecagg,
-        session_parameters,
-        {Role.USER: _light_user, Role.SERVER: _light_server},
+        {Role.USER: _light_user, Role.SERVER: lightsecagg.server_start},
         {Role.USER: _light_user_again, Role.SERVER: lightsecagg.server_again},
         scripts.read_sampled,
-        scripts.server_end,
     ),
     "lightsecagg-active": Protocol(
         lightsecagg_active,
-        active.active_parameters,
-        {Role.USER: _active_user, Role.SERVER: _active_server},
-        {Role.USER: _active_user_again, Role.SERVER: _active_server_again},
+        {Role.USER: _by(lightsecagg_active.user_start, _own), Role.SERVER: _by(lightsecagg_active.server_start, _keys)},
+        {Role.USER: _by(lightsecagg_active.user_again, _own), Role.SERVER: _by(lightsecagg_active.server_again, _keys)},
         scripts.read_sampled,
-        active.active_end,
     ),
     "secagg": Protocol(
         secagg,
-        _secagg_parameters,
         {Role.USER: _secagg_user, Role.SERVER: _secagg_server},
-        {Role.USER: _secagg_user_again, Role.SERVER: _secagg_server_again},
+        {Role.USER: _by(secagg.user_again, _ordered), Role.SERVER: secagg.server_again},
         _secagg_sampled,
-        scripts.server_end,
     ),
     "secagg-active": Protocol(
         secagg_active,
-        _signed_parameters,
         {Role.USER: _signed_user, Role.SERVER: _signed_server},
         {Role.USER: _signed_user_again, Role.SERVER: _signed_server_again},
         _secagg_sampled,
-        active.active_end,
     ),
     "basecagg": basecagg_scripts.SEMI_HONEST,
     "basecagg-active": basecagg_scripts.ACTIVE,
     "basa": Positioned(),
     "heterosag": Protocol(
         heterosag,
-        read_parameters,
         {Role.USER: _heterosag_user, Role.SERVER: _heterosag_server},
-        {Role.USER: _heterosag_user_again, Role.SERVER: _heterosag_server_again},
+        {Role.USER: _by(heterosag.user_again, _update), Role.SERVER: heterosag.server_again},
         _secagg_sampled,
-        scripts.server_end,
+        read_parameters,
     ),
 }
 assert set(PROTOCOLS) == set(NUMBERS)
-
-
-# ------------------------------------------------------------------------------------------------------ operations
 
 
 @dataclass(eq=False)
@@ -316,15 +263,7 @@ class Sessions:
 def handlers() -> dict[str, Callable[..., dict[str, Any]]]:
     """Return the four session operations, with their own set of sessions."""
     sessions = Sessions()
-    return {
-        "session.new": sessions.new,
-        "session.step": sessions.step,
-        "session.again": sessions.again,
-        "session.free": sessions.free,
-    }
-
-
-# -------------------------------------------------------------------------------------------------------- scripts
+    return {f"session.{name}": getattr(sessions, name) for name in ("new", "step", "again", "free")}
 
 
 def _script(party: str, session: Any, round: Any, steps: Any, rand: Any = None, **given: Any) -> dict[str, Any]:
@@ -341,4 +280,4 @@ def handler(party: str) -> Callable[..., dict[str, Any]]:
     return partial(_script, party)
 
 
-HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = {party.replace("-", "_"): handler(party) for party in PARTIES}
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {party.replace("-", "_"): handler(party) for party in PARTIES}

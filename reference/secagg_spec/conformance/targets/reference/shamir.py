@@ -21,7 +21,4 @@ def _reconstruct(t: Any, users: Any, shares: Any) -> dict[str, Any]:
     return {"secret": shamir.reconstruct(t, users, values).hex()}
 
 
-HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
-    "shamir.share": _share,
-    "shamir.reconstruct": _reconstruct,
-}
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {"shamir.share": _share, "shamir.reconstruct": _reconstruct}
