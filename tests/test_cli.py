@@ -38,7 +38,11 @@ def test_simulate_shows_a_round_and_that_the_sum_is_right(capsys: pytest.Capture
     assert code == 0
     assert "MaskShare: 56 messages" in out
     assert "absent: user 2" in out
-    assert "equals the plain sum of the quantised updates: 6 of 6 elements" in out
+    right = "it is right: 6 of 6 elements equal the plain sum"
+    assert out.splitlines()[-2:] == [
+        f"User 2 dropped out; the server has the sum of 7 users, and {right}.",
+        "What the server and colluders learn beyond it: secagg-spec privacy lightsecagg",
+    ]
 
 
 def test_simulate_tells_how_far_a_round_came_that_fails(capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,7 +50,8 @@ def test_simulate_tells_how_far_a_round_came_that_fails(capsys: pytest.CaptureFi
     code, out, _ = call(capsys, "simulate", "lightsecagg", *drops)
     assert code == 1
     assert "the server now has masked sum" in out
-    assert "the round ends without a sum: 5 shares are given and U = 6 are needed" in out
+    said = "Users 1 to 3 dropped out; the round ends without a sum: 5 shares are given and U = 6 are needed."
+    assert out.splitlines()[-2] == said
 
 
 def test_simulate_shows_a_round_of_the_active_profile(capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,7 +63,7 @@ def test_simulate_shows_a_round_of_the_active_profile(capsys: pytest.CaptureFixt
     assert "SignedSet: 8 messages" in out
     assert "Quorum: 8 messages" in out
     assert "the server now has signers: users 0 to 1, 3 to 4, 6 to 9" in out
-    assert "equals the plain sum of the quantised updates: 6 of 6 elements" in out
+    assert "right: 6 of 6 elements equal the plain sum.\n" in out
 
 
 def test_simulate_ends_where_too_few_users_sign(capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +100,7 @@ def test_simulate_shows_a_round_of_secagg(capsys: pytest.CaptureFixture[str]) ->
     assert "SecretShares: 49 messages, users 0 to 1, 3 to 7 -> users 0 to 7, 9,506 bytes" in out
     assert "survivors = users 0 to 1, 3 to 4, 6 to 7, dropped = user 5" in out
     assert "it recovered the self seeds of users 0 to 1, 3 to 4, 6 to 7, and the masking key of user 5" in out
-    assert "equals the plain sum of the quantised updates: 6 of 6 elements" in out
+    assert "right: 6 of 6 elements equal the plain sum.\n" in out
     assert out.count("the server now has keys") == 1
 
 
