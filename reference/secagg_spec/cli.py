@@ -10,7 +10,6 @@ import signal
 import sys
 import textwrap
 from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from itertools import groupby
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 from secagg_spec import __version__, signals
 from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.errors import ParameterError, ProtocolError, UsageError
+from secagg_spec.terminal import did_you_mean
 
 _HERE = "secagg_spec.commands"
 _LINE = 10_000
@@ -127,8 +127,7 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
         print(_USUAL, file=sys.stderr)
         raise SystemExit(2)
     if name not in COMMANDS and not name.startswith("-"):
-        close = get_close_matches(name, COMMANDS, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"the commands are {', '.join(COMMANDS)}"
+        hint = did_you_mean(name, COMMANDS).strip() or f"the commands are {', '.join(COMMANDS)}"
         raise UsageError(f"there is no such command; {hint}")
     if name not in COMMANDS:
         return parser(() if name == "--version" else tuple(COMMANDS)).parse_args(arguments)

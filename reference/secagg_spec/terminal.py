@@ -6,6 +6,8 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import TextIO
 
 WIDTH = 80
@@ -30,6 +32,13 @@ def painted(text: str, style: str) -> str:
 def width(most: int = 120) -> int:
     """Return the columns of a line: those of the terminal, at most so many, or `WIDTH` where there is none."""
     return min(shutil.get_terminal_size((WIDTH, 24)).columns, most) if sys.stdout.isatty() else WIDTH
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return the question whether the closest known name is meant, in any case, and a space; empty if none is close."""
+    names = {name.lower(): name for name in known}
+    close = get_close_matches(word.lower(), names, n=1)
+    return f"did you mean {names[close[0]]}? " if close else ""
 
 
 class Progress:

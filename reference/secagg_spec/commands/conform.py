@@ -31,7 +31,7 @@ from secagg_spec.conformance.running.runner import Outcome, Settings, begin, jud
 from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.errors import UsageError
 from secagg_spec.system import replaceable, write_whole
-from secagg_spec.terminal import Progress, painted, width
+from secagg_spec.terminal import Progress, did_you_mean, painted, width
 
 _REPRO = Path("repro")
 _CASES = 100
@@ -104,7 +104,8 @@ def main(given: argparse.Namespace) -> int:
         print("\n".join(f"{check.id:<46} {', '.join(check.clauses):<24} {check.text}" for check in settings.chosen()))
         return 0
     for pattern in settings.idle():
-        raise UsageError(f"-k {pattern}: no check or vector has this id or clause (see --list-checks)")
+        meant = did_you_mean(pattern.removeprefix("!"), settings.names())
+        raise UsageError(f"-k {pattern}: {meant}no check or vector has this id or clause (see --list-checks)")
     _refuse_unwritable(given)
     _point_out_options(given.adapter)
     drawing.leave_the_folder_alone()

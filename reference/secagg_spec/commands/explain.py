@@ -99,10 +99,12 @@ def _known(id: str) -> str:
 def nearest(id: str, ids: Iterable[str]) -> str:
     """Return a message that names the ids closest to an unknown id."""
     lower = {name.lower(): name for name in ids}
-    close = difflib.get_close_matches(id.lower(), lower, n=_NEAR, cutoff=0.6)
+    padded = re.sub(r"-(\d)$", r"-0\1", id.lower())
+    close = sorted(difflib.get_close_matches(id.lower(), lower, n=_NEAR, cutoff=0.6), key=lambda name: name != padded)
     within = [name for name in lower if len(id) > 2 and id.lower() in name and name not in close]
     near = [lower[name] for name in [*close, *sorted(within, key=len)]][:_NEAR]
-    return f"the nearest are {', '.join(near)}" if near else "see secagg-spec explain --help for the kinds of ids"
+    others = f" Or {', '.join(near[1:])}?" if near[1:] else ""
+    return f"did you mean {near[0]}?{others}" if near else "see secagg-spec explain --help for the kinds of ids"
 
 
 def names() -> tuple[str, ...]:
