@@ -476,3 +476,13 @@ def test_a_signal_that_was_heeded_is_not_sent_again(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr("secagg_spec.commands.text.main", run)
     assert cli.main(["text"]) == 1
+
+
+def test_the_list_of_all_commands_loads_none_of_them() -> None:
+    """The list is the same with the commands loaded."""
+    assert cli.parser(load=False).format_help() == cli.parser().format_help()
+    listed = "import sys; from secagg_spec import cli\ntry: cli.main(['--help'])\nexcept SystemExit: print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True)
+    assert "watch a protocol run" in done.stdout
+    loaded = done.stdout.splitlines()[-1].split()
+    assert [name for name in loaded if name == "numpy" or name.startswith("secagg_spec.commands")] == []

@@ -43,7 +43,6 @@ def add_parser(commands: Any) -> None:
     """Add ``claims`` to the commands."""
     parser = commands.add_parser(
         "claims",
-        help="list what the papers claim, and run the proofs behind the verdicts",
         description="Without an ID, print a summary of the ledger; with one, that claim in full.",
         epilog=_EPILOG,
     )

@@ -51,7 +51,6 @@ def add_parser(commands: Any) -> None:
     """Add ``conform`` to the commands."""
     parser = commands.add_parser(
         "conform",
-        help="judge an implementation, clause by clause",
         description="Judge implementations against the text, through their adapters (spec/adapter.md).",
         usage=_USAGE,
         epilog=_EXIT_CODES,

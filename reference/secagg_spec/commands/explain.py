@@ -51,7 +51,6 @@ def add_parser(commands: Any) -> None:
     """Add ``explain`` to the commands."""
     parser = commands.add_parser(
         "explain",
-        help="say what a clause, a check, a vector, a mutant or a verdict is, and why it matters",
         description="Say what an id means, where to find it, what decides it, and which mutants break it.",
         epilog=_EPILOG,
     )

@@ -53,7 +53,6 @@ def add_parser(commands: Any) -> None:
     """Add ``fuzz`` to the commands."""
     parser = commands.add_parser(
         "fuzz",
-        help="test an implementation with new cases until the time is over",
         description="Run the checks round after round, each round with more and new cases, until the time is over.",
         usage=_USAGE,
         epilog=_EPILOG,

@@ -69,7 +69,6 @@ def add_parser(commands: Any) -> None:
     """Add ``power`` to the commands."""
     parser = commands.add_parser(
         "power",
-        help="show which mutants a run would notice",
         description="Say what kills each mutant, and which mutants a run on your adapter would notice.",
         usage=_USAGE,
         epilog=_EPILOG,
