@@ -13,11 +13,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from secagg_spec import cli, signals
+from secagg_spec import cli, signals, terminal
 from secagg_spec.conformance.reports import report as reporting
+from secagg_spec.errors import ParameterError
 
 FAKE = str(Path(__file__).parent / "conformance" / "fake_adapter.py")
 HOSTILE = str(Path(__file__).parent / "conformance" / "hostile_adapter.py")
@@ -481,8 +483,32 @@ def test_a_signal_that_was_heeded_is_not_sent_again(monkeypatch: pytest.MonkeyPa
 def test_the_list_of_all_commands_loads_none_of_them() -> None:
     """The list is the same with the commands loaded."""
     assert cli.parser(load=False).format_help() == cli.parser().format_help()
-    listed = "import sys; from secagg_spec import cli\ntry: cli.main(['--help'])\nexcept SystemExit: print(*sys.modules)"
+    listed = (
+        "import sys; from secagg_spec import cli\ntry: cli.main(['--help'])\nexcept SystemExit: print(*sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True)
     assert "watch a protocol run" in done.stdout
     loaded = done.stdout.splitlines()[-1].split()
     assert [name for name in loaded if name == "numpy" or name.startswith("secagg_spec.commands")] == []
+
+
+def test_a_long_loop_shows_what_is_at_work_and_when_it_may_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line says how long the rest takes once five seconds are over, and is taken away, after an error too."""
+    assert list(terminal.Progress().follow(["a", "b"])) == ["a", "b"]
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    clock = SimpleNamespace(monotonic=iter([0.0, 2.0, 30.0, 60.0]).__next__)
+    monkeypatch.setattr("secagg_spec.terminal.time", clock)
+
+    def fails(name: str) -> None:
+        if name == "three":
+            raise ParameterError("x", 0, "1")
+
+    followed = terminal.Progress().follow(["one", "two", "three"])
+    with pytest.raises(ParameterError):
+        [*map(fails, followed)]
+    followed.close()
+    shown = capsys.readouterr().err.split("\r\x1b[2K")
+    assert shown == ["", "  0%  one", " 33%  about 60 s left  two", " 67%  about 30 s left  three", ""]

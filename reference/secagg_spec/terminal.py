@@ -6,10 +6,11 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from difflib import get_close_matches
-from typing import TextIO
+from typing import TextIO, TypeVar
 
+_T = TypeVar("_T")
 WIDTH = 80
 """The columns of a line where there is no terminal."""
 _STYLES = {"good": 32, "known": 33, "bad": 31, "strong": 1, "faint": 2}
@@ -58,6 +59,15 @@ class Progress:
         """Take the line away."""
         if self._there:
             print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+
+    def follow(self, items: Sequence[_T], name: Callable[[_T], str] = str) -> Generator[_T, None, None]:
+        """Yield items, and show which one is at work and how many are done; take the line away at the end."""
+        try:
+            for done, item in enumerate(items):
+                self(name(item), done / len(items))
+                yield item
+        finally:
+            self.end()
 
     def _left(self, share: float) -> str:
         gone = time.monotonic() - self._start

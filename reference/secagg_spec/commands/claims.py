@@ -16,6 +16,7 @@ from secagg_spec.ledger.entries import Claim, Ledger
 from secagg_spec.ledger.errors import LedgerError, ProofFailed
 from secagg_spec.ledger.papers import Index
 from secagg_spec.ledger.proofs import Finding, Outcome
+from secagg_spec.terminal import Progress
 
 _WIDTH = 110
 _EPILOG = """verdicts:
@@ -365,7 +366,7 @@ def _print_outcome(outcome: Outcome) -> int:
 def _verify_all(claims: Sequence[Claim]) -> int:
     """Run each proof once; print a line for each claim."""
     findings: dict[str, dict[str, Finding] | str] = {}
-    for name in dict.fromkeys(claim.proof for claim in claims if claim.proof):
+    for name in Progress().follow([*dict.fromkeys(claim.proof for claim in claims if claim.proof)]):
         try:
             findings[name] = proofs.run(proofs.load_proof(name))
         except ProofFailed as error:

@@ -19,6 +19,7 @@ from secagg_spec.privacy import wording
 from secagg_spec.privacy.heterosag import RULES, Case, Combination, Kind, Plan, Rounds
 from secagg_spec.privacy.secagg import Situation, Users
 from secagg_spec.protocols.heterosag.plan import MATRICES, PRESETS, Cell, Parameters
+from secagg_spec.terminal import Progress
 
 _SAYS = MappingProxyType(
     {
@@ -186,7 +187,8 @@ def _leak(case: Case) -> str:
 def _audit(plan: Plan, p: Fraction) -> Report:
     """Decide one cell of each kind: in every situation for few users, in some situations for many."""
     few = plan.parameters.N <= _EXHAUSTIVE
-    cases = {kind: tuple(_decided(plan, cells[0], few)) for kind, cells in model.kinds(plan.parameters).items()}
+    kinds = Progress().follow([*model.kinds(plan.parameters).items()], lambda item: f"cells of {_kind(item[0], 1)}")
+    cases = {kind: tuple(_decided(plan, cells[0], few)) for kind, cells in kinds}
     every = [case for group in cases.values() for case in group]
     notes = [*_conclusions(plan, every), "", *_robustness(plan), "", *_odds(plan.parameters, p)]
     return replace(

@@ -27,6 +27,7 @@ from secagg_spec.conformance.vectors.base import (
 from secagg_spec.conformance.vectors.base import folder as _folder
 from secagg_spec.conformance.vectors.entries import MEMBERS
 from secagg_spec.errors import UsageError
+from secagg_spec.terminal import Progress
 
 SCHEMA = "secagg-spec-vectors/1"
 LICENSE = "CC0-1.0"
@@ -230,7 +231,7 @@ def regenerated(place: Path) -> list[VectorFile]:
     """
     return [
         VectorFile(file.name, file.covers, flags_of(file.name) or file.flags, list(map(_asked_again, file.vectors)))
-        for file in load_all(place)
+        for file in Progress().follow(load_all(place), lambda file: file.name)
     ]
 
 
