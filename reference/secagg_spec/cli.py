@@ -46,7 +46,7 @@ ABOUT = {
     "reproduce": "run the papers' experiments, and say whether they confirm the claims",
 }
 """What each command does. It stands here, so that the list of all commands is printed without loading them."""
-_MODULES = {"audit-participation": "audit"}
+_MODULES = {"audit-participation": "audit", "conform": "conform_options"}
 COMMANDS = {name: f"{_HERE}.{_MODULES.get(name, name)}" for name in ABOUT}
 """The module of each command. It has a function ``add_parser``, and is loaded only when its command is given."""
 

@@ -6,7 +6,8 @@ import fnmatch
 from collections.abc import Sequence
 from itertools import chain
 
-from secagg_spec.conformance.adapter.connection import START_SECONDS, ProcessConnection
+from secagg_spec.conformance.adapter.connection import ProcessConnection
+from secagg_spec.conformance.adapter.limits import START_SECONDS
 from secagg_spec.conformance.running.expectations import ADAPTER
 from secagg_spec.conformance.targets import TARGETS, TargetAbsent
 from secagg_spec.errors import UsageError
