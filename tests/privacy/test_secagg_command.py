@@ -74,6 +74,8 @@ def test_a_sparse_graph_says_when_the_sum_falls_apart(capsys: pytest.CaptureFixt
     code, out, _ = call(capsys, "--neighbours", "2", "--threshold", "2")
     assert code == 0
     assert "NOT CONNECTED in 25 of these 96 cases: more is learned than the sum over the survivors" in out
+    many = "more than the sums over components of the honest survivors, of which one can be a single input"
+    assert out.startswith(f"PRIVATE up to T = 1: no single user, nor the server, learns {many}.\n")
     assert "  user 0, when users 0 to 2, 4 survive: 2 sums: 1, 2 | 4" in out
     assert "smallest coalition that learns more: users 0, 2 (T + 1 = 2 users, t = 2)" in out
     assert "true in 512 of 512 cases" in out

@@ -61,7 +61,7 @@ def _report(preset: str, plan: _Plan, cases: Sequence[Case]) -> Report:
     return Report(
         plan.parameters.T,
         plan.everything,
-        "the sum" if plan.parameters.complete else "the sums over the components of the honest survivors",
+        _sums(plan, cases),
         list(_heading(preset, plan)),
         list(_found(plan, cases)),
         list(_conclusions(plan, cases)),
@@ -172,6 +172,15 @@ def _scope(plan: _Plan) -> Iterator[str]:
 def _dropped(sharers: Users, survivors: Users) -> str:
     dropped = [user for user in sharers if user not in survivors]
     return f"{wording.users(dropped)} before masked_input" if dropped else "nobody"
+
+
+def _sums(plan: _Plan, cases: Sequence[Case]) -> str:
+    """Say what up to T users may learn: one sum, or several where the honest survivors fall into components."""
+    parts = [case.parts for case in cases if len(case.coalition) <= plan.parameters.T]
+    if all(len(found) < 2 for found in parts):
+        return "the sum"
+    single = any(len(part) == 1 for found in parts for part in found)
+    return f"the sums over components of the honest survivors{', of which one can be a single input' * single}"
 
 
 def _allowed(plan: _Plan) -> str:
