@@ -13,11 +13,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from secagg_spec import cli, signals
+from secagg_spec import cli, signals, terminal
 from secagg_spec.conformance.reports import report as reporting
+from secagg_spec.errors import ParameterError
 
 FAKE = str(Path(__file__).parent / "conformance" / "fake_adapter.py")
 HOSTILE = str(Path(__file__).parent / "conformance" / "hostile_adapter.py")
@@ -38,7 +40,11 @@ def test_simulate_shows_a_round_and_that_the_sum_is_right(capsys: pytest.Capture
     assert code == 0
     assert "MaskShare: 56 messages" in out
     assert "absent: user 2" in out
-    assert "equals the plain sum of the quantised updates: 6 of 6 elements" in out
+    right = "it is right: 6 of 6 elements equal the plain sum"
+    assert out.splitlines()[-2:] == [
+        f"User 2 dropped out; the server has the sum of 7 users, and {right}.",
+        "What the server and colluders learn beyond it: secagg-spec privacy lightsecagg",
+    ]
 
 
 def test_simulate_tells_how_far_a_round_came_that_fails(capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,7 +52,8 @@ def test_simulate_tells_how_far_a_round_came_that_fails(capsys: pytest.CaptureFi
     code, out, _ = call(capsys, "simulate", "lightsecagg", *drops)
     assert code == 1
     assert "the server now has masked sum" in out
-    assert "the round ends without a sum: 5 shares are given and U = 6 are needed" in out
+    said = "Users 1 to 3 dropped out; the round ends without a sum: 5 shares are given and U = 6 are needed."
+    assert out.splitlines()[-2] == said
 
 
 def test_simulate_shows_a_round_of_the_active_profile(capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,7 +65,7 @@ def test_simulate_shows_a_round_of_the_active_profile(capsys: pytest.CaptureFixt
     assert "SignedSet: 8 messages" in out
     assert "Quorum: 8 messages" in out
     assert "the server now has signers: users 0 to 1, 3 to 4, 6 to 9" in out
-    assert "equals the plain sum of the quantised updates: 6 of 6 elements" in out
+    assert "right: 6 of 6 elements equal the plain sum.\n" in out
 
 
 def test_simulate_ends_where_too_few_users_sign(capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +102,7 @@ def test_simulate_shows_a_round_of_secagg(capsys: pytest.CaptureFixture[str]) ->
     assert "SecretShares: 49 messages, users 0 to 1, 3 to 7 -> users 0 to 7, 9,506 bytes" in out
     assert "survivors = users 0 to 1, 3 to 4, 6 to 7, dropped = user 5" in out
     assert "it recovered the self seeds of users 0 to 1, 3 to 4, 6 to 7, and the masking key of user 5" in out
-    assert "equals the plain sum of the quantised updates: 6 of 6 elements" in out
+    assert "right: 6 of 6 elements equal the plain sum.\n" in out
     assert out.count("the server now has keys") == 1
 
 
@@ -471,3 +478,39 @@ def test_a_signal_that_was_heeded_is_not_sent_again(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr("secagg_spec.commands.text.main", run)
     assert cli.main(["text"]) == 1
+
+
+def test_the_list_of_all_commands_is_the_same_with_the_commands_loaded() -> None:
+    assert cli.parser(load=False).format_help() == cli.parser().format_help()
+    assert re.search(r"simulate +watch a protocol run, step by step", cli.parser(load=False).format_help())
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["conform", "--help"]], ids=" ".join)
+def test_what_only_says_what_there_is_loads_neither_checks_nor_numbers(words: list[str]) -> None:
+    asked = f"import sys; from secagg_spec import cli\ntry: cli.main({words})\nexcept SystemExit: print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    loaded = done.stdout.splitlines()[-1].split()
+    assert "secagg_spec.cli" in loaded
+    assert {"numpy", "hypothesis", "secagg_spec.conformance.checks"} & {*loaded} == set()
+
+
+def test_a_long_loop_shows_what_is_at_work_and_when_it_may_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line says how long the rest takes once five seconds are over, and is taken away, after an error too."""
+    assert list(terminal.Progress().follow(["a", "b"])) == ["a", "b"]
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    clock = SimpleNamespace(monotonic=iter([0.0, 2.0, 30.0, 60.0]).__next__)
+    monkeypatch.setattr("secagg_spec.terminal.time", clock)
+
+    def fails(name: str) -> None:
+        if name == "three":
+            raise ParameterError("x", 0, "1")
+
+    followed = terminal.Progress().follow(["one", "two", "three"])
+    with pytest.raises(ParameterError):
+        [*map(fails, followed)]
+    followed.close()
+    shown = capsys.readouterr().err.split("\r\x1b[2K")
+    assert shown == ["", "  0%  one", " 33%  about 60 s left  two", " 67%  about 30 s left  three", ""]

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from docs.pages import frameworks
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,7 +39,7 @@ def explained(capsys: pytest.CaptureFixture[str], id: str) -> str:
                 "A user MUST refuse a surviving set",
                 "spec/lightsecagg.md#5-requirements",
                 "small-set-accepted",
-                "tests/",
+                "tests 6 tests (--all names them)",
             ],
         ),
         ("lightsecagg.mask/exact", ["check", "LSA-02: The masked update MUST", "conform -k lightsecagg.mask/exact"]),
@@ -55,6 +56,36 @@ def explained(capsys: pytest.CaptureFixture[str], id: str) -> str:
 def test_what_is_said_of_an_id(capsys: pytest.CaptureFixture[str], id: str, said: list[str]) -> None:
     out = " ".join(explained(capsys, id).split())
     assert [part for part in said if part not in out] == []
+
+
+def test_with_all_the_tests_of_a_clause_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    few = explained(capsys, "LSA-09")
+    assert cli.main(["explain", "LSA-09", "--all"]) == 0
+    every = capsys.readouterr().out
+    assert [line.split()[-1] for line in every.splitlines() if "::" in line] == explain.tests_of("LSA-09")
+    assert "::" not in few
+
+
+def test_a_clause_names_the_frameworks_that_fail_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The pages of the site say the same; where the results are absent, nothing is said."""
+    for clause, there in frameworks.failing().items():
+        assert {line.split()[0] for line in explain.failing()[clause]} == {*there}
+    assert explain.failing().keys() == frameworks.failing().keys()
+    clause = next(iter(explain.failing()))
+    named = " ".join(explained(capsys, clause).split())
+    assert f"failed by {'; '.join(explain.failing()[clause])} " in named
+    monkeypatch.setattr(explain, "failing", dict)
+    assert "failed by" not in explained(capsys, clause)
+
+
+@pytest.mark.parametrize("id", ["basecagg-rounds-root", "AnotherRound", "audit-empty-rounds", "NoSet", "Vectors"])
+def test_no_sentence_is_said_twice(capsys: pytest.CaptureFixture[str], id: str) -> None:
+    said = re.split(r"(?<=[.;:]) (?:or )?", " ".join(explained(capsys, id).split()))
+    parts = [part.strip(" .;:").lower() for part in said if part.count(" ") > 4]
+    assert len(parts) > 2
+    assert len(parts) == len(set(parts))
 
 
 def test_a_mutant_for_which_nothing_is_stored_yet_says_what_to_do(
@@ -158,7 +189,7 @@ def test_a_clause_stands_where_it_is_said_to_stand(clause: str) -> None:
 def test_an_unknown_id_gets_the_nearest(capsys: pytest.CaptureFixture[str], id: str, near: str) -> None:
     assert cli.main(["explain", id]) == 2
     err = capsys.readouterr().err
-    assert near in err
+    assert f"did you mean {near}?" in err
     assert len(err.splitlines()) == 1
 
 
@@ -168,7 +199,7 @@ def test_case_does_not_matter(capsys: pytest.CaptureFixture[str]) -> None:
 
 @given(st.text(max_size=30))
 def test_no_text_ends_the_command_badly(id: str) -> None:
-    assert explain.nearest(id, ("LSA-09", "a")).startswith(("the nearest", "see"))
+    assert explain.nearest(id, ("LSA-09", "a")).startswith(("did you mean ", "see"))
 
 
 def test_tests_are_found_by_their_marks() -> None:

@@ -16,7 +16,7 @@ from secagg_spec.protocols.heterosag.plan import PRESETS, Parameters
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.simulate.heterosag_inputs import Inputs, aggregates, byzantine_users, draw_inputs, plain_sums
 
-RIGHT = "which equal the plain sums of the quantised inputs"
+RIGHT = "and they are right: they equal the plain sums."
 ISSUE = ["--groups", "5", "--users", "25", "--levels", "2,6,8,10,12", "--byzantine", "1"]
 
 

@@ -53,6 +53,7 @@ def test_it_shows_a_whole_session(capsys: pytest.CaptureFixture[str], base: str,
     assert f"at least {min(together)} users are always together (T = 4)" in out
     assert f"with 2 of them on its side, {min(together) - 2} are" in out
     assert "12 of 12 users refuse and blame the server" in out
+    assert out.splitlines()[-2].startswith(f"{with_sum} of 8 rounds have a sum, and it is right: ")
     assert "in numbers of the round: the survivors [1, 2, 3" in out
     assert all(len(line) <= 120 for line in out.splitlines())
 
@@ -68,6 +69,7 @@ def test_a_session_without_rounds_says_so(capsys: pytest.CaptureFixture[str]) ->
     assert code == 1
     assert out.count("fewer than 3 batches complete: no round") == 6
     assert "the log: 0 of 6 rounds with a sum; each user is in 0 sums" in out
+    assert out.endswith("\nNone of 6 rounds has a sum.\n")
     assert "refuse" not in out
 
 

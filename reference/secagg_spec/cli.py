@@ -10,7 +10,6 @@ import signal
 import sys
 import textwrap
 from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from itertools import groupby
 from typing import Any
@@ -18,33 +17,37 @@ from typing import Any
 from secagg_spec import __version__, signals
 from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.errors import ParameterError, ProtocolError, UsageError
+from secagg_spec.terminal import did_you_mean
 
 _HERE = "secagg_spec.commands"
 _LINE = 10_000
 """The longest error line, in characters."""
-COMMANDS = {
-    "demo": f"{_HERE}.demo",
-    "conform": f"{_HERE}.conform",
-    "check": f"{_HERE}.check",
-    "fuzz": f"{_HERE}.fuzz",
-    "round": f"{_HERE}.round",
-    "replay": f"{_HERE}.replay",
-    "diff": f"{_HERE}.diff",
-    "vectors": f"{_HERE}.vectors",
-    "promote": f"{_HERE}.promote",
-    "power": f"{_HERE}.power",
-    "explain": f"{_HERE}.explain",
-    "init": f"{_HERE}.init",
-    "text": f"{_HERE}.text",
-    "privacy": f"{_HERE}.privacy",
-    "claims": f"{_HERE}.claims",
-    "simulate": f"{_HERE}.simulate",
-    "segments": f"{_HERE}.segments",
-    "reconstruct": f"{_HERE}.reconstruct",
-    "selection": f"{_HERE}.selection",
-    "audit-participation": f"{_HERE}.audit",
-    "reproduce": f"{_HERE}.reproduce",
+ABOUT = {
+    "demo": "judge five released frameworks, and print one screen",
+    "conform": "judge an implementation, clause by clause",
+    "check": "see in a second whether an adapter can be judged, and if not, what to do",
+    "fuzz": "test an implementation with new cases until the time is over",
+    "round": "let implementations play whole rounds together, and find the first fault",
+    "replay": "judge a stored failure again",
+    "diff": "show what changed between two reports",
+    "vectors": "list the test vectors, or run them against an implementation",
+    "promote": "turn a stored failure into a test vector",
+    "power": "show which mutants a run would notice",
+    "explain": "say what a clause, a check, a vector, a mutant or a verdict is, and why it matters",
+    "init": "start an adapter: a small program to edit, its helper, and a CI job",
+    "text": "print the version of the text, and what each version changed",
+    "privacy": "decide what a coalition learns beyond the sum",
+    "claims": "list what the papers claim, and run the proofs behind the verdicts",
+    "simulate": "watch a protocol run, step by step",
+    "segments": "draw which users of HeteroSAg mask which segment together, and what that reveals",
+    "reconstruct": "recover models and images from the sums of many rounds",
+    "selection": "compare ways to choose users for many rounds: privacy, fairness, cardinality",
+    "audit-participation": "say which models the sums of many rounds reveal, and after which round",
+    "reproduce": "run the papers' experiments, and say whether they confirm the claims",
 }
+"""What each command does. It stands here, so that the list of all commands is printed without loading them."""
+_MODULES = {"audit-participation": "audit", "conform": "conform_options"}
+COMMANDS = {name: f"{_HERE}.{_MODULES.get(name, name)}" for name in ABOUT}
 """The module of each command. It has a function ``add_parser``, and is loaded only when its command is given."""
 
 
@@ -110,14 +113,29 @@ class _CommandParser(_Parser):
         return found, left
 
 
-def parser(chosen: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
-    """Return the parser of the chosen commands; of all commands by default."""
+def parser(chosen: Sequence[str] = tuple(COMMANDS), *, load: bool = True) -> argparse.ArgumentParser:
+    """Return the parser of the chosen commands, by default all; without `load` it only lists them."""
     top = _Parser(prog="secagg-spec", description=__doc__)
     top.add_argument("--version", action="version", version=f"secagg-spec {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_CommandParser)
+    listed = _Listed(commands)
     for name in chosen:
-        import_module(COMMANDS[name]).add_parser(commands)
+        if load:
+            import_module(COMMANDS[name]).add_parser(listed)
+        else:
+            listed.add_parser(name)
     return top
+
+
+class _Listed:
+    """The commands of a parser; each that is added says in the list of all what it does."""
+
+    def __init__(self, commands: Any) -> None:
+        self._commands = commands
+
+    def add_parser(self, name: str, **options: Any) -> Any:
+        """Add a command."""
+        return self._commands.add_parser(name, help=ABOUT[name], **options)
 
 
 def _parsed(arguments: list[str]) -> argparse.Namespace:
@@ -127,11 +145,11 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
         print(_USUAL, file=sys.stderr)
         raise SystemExit(2)
     if name not in COMMANDS and not name.startswith("-"):
-        close = get_close_matches(name, COMMANDS, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"the commands are {', '.join(COMMANDS)}"
+        hint = did_you_mean(name, COMMANDS).strip() or f"the commands are {', '.join(COMMANDS)}"
         raise UsageError(f"there is no such command; {hint}")
     if name not in COMMANDS:
-        return parser(() if name == "--version" else tuple(COMMANDS)).parse_args(arguments)
+        only_listed = name in {"--version", "-h", "--help"}
+        return parser(load=not only_listed).parse_args(arguments)
     joined = getattr(import_module(COMMANDS[name]), "joined", list)
     return parser([name]).parse_args(joined(arguments))
 

@@ -6,8 +6,11 @@ import os
 import shutil
 import sys
 import time
-from typing import TextIO
+from collections.abc import Callable, Generator, Iterable, Sequence
+from difflib import get_close_matches
+from typing import TextIO, TypeVar
 
+_T = TypeVar("_T")
 WIDTH = 80
 """The columns of a line where there is no terminal."""
 _STYLES = {"good": 32, "known": 33, "bad": 31, "strong": 1, "faint": 2}
@@ -32,6 +35,13 @@ def width(most: int = 120) -> int:
     return min(shutil.get_terminal_size((WIDTH, 24)).columns, most) if sys.stdout.isatty() else WIDTH
 
 
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return the question whether the closest known name is meant, in any case, and a space; empty if none is close."""
+    names = {name.lower(): name for name in known}
+    close = get_close_matches(word.lower(), names, n=1)
+    return f"did you mean {names[close[0]]}? " if close else ""
+
+
 class Progress:
     """One line on standard error that says what is done and how long the rest may take; nothing without a terminal."""
 
@@ -49,6 +59,15 @@ class Progress:
         """Take the line away."""
         if self._there:
             print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+
+    def follow(self, items: Sequence[_T], name: Callable[[_T], str] = str) -> Generator[_T, None, None]:
+        """Yield items, and show which one is at work and how many are done; take the line away at the end."""
+        try:
+            for done, item in enumerate(items):
+                self(name(item), done / len(items))
+                yield item
+        finally:
+            self.end()
 
     def _left(self, share: float) -> str:
         gone = time.monotonic() - self._start

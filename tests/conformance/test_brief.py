@@ -154,6 +154,10 @@ def test_the_demo_prints_one_screen_and_writes_its_report(
         (("conferm",), "did you mean conform?"),
         (("xyzzy",), "the commands are demo, conform, "),
         (("conform", "--target", "flowr"), "did you mean flower?"),
+        (("conform", "-k", "lightsecagg.mask/exat", "--", "x"), "did you mean lightsecagg.mask/exact?"),
+        (("conform", "-k", "!lsb-09", "--", "x"), "did you mean LSA-09?"),
+        (("conform", "-k", "shamir.sahre", "--", "x"), "did you mean shamir.share?"),
+        (("explain", "lightsecagg.makes"), "did you mean lightsecagg.mask?"),
     ],
 )
 def test_who_mistypes_is_told_what_is_there(

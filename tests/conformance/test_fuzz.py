@@ -165,6 +165,7 @@ def test_nothing_that_can_run_is_no_success(capsys: pytest.CaptureFixture[str], 
     ("arguments", "said"),
     [
         (["-k", "nothing-like-this", "--", "x"], "no check has this id or clause"),
+        (["-k", "lightsecagg.mask/exat", "--", "x"], "did you mean lightsecagg.mask/exact? no check has this id"),
         ([], "name a --target"),
         (["--target", "none"], "the targets are"),
         (["--target", "[rn]*e"], "it names reference, node; fuzz takes one"),

@@ -45,7 +45,6 @@ def add_parser(commands: Any) -> None:
     """Add ``audit-participation`` to the commands."""
     parser = commands.add_parser(
         "audit-participation",
-        help="say which models the sums of many rounds reveal, and after which round",
         description="Read the survivors of each round. Say exactly which models can be computed from all sums if\n"
         "models do not change, after which round and by which combination, and how many users stay together.",
         epilog=_EPILOG,

@@ -135,7 +135,6 @@ def add_parser(commands: Any) -> None:
     """Add ``check`` to the commands."""
     parser = commands.add_parser(
         "check",
-        help="see in a second whether an adapter can be judged, and if not, what to do",
         description="Start an adapter; test its handshake, honesty, framing and determinism; say what is wrong.",
         usage=_USAGE,
         epilog=_EPILOG,

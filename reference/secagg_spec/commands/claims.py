@@ -16,6 +16,7 @@ from secagg_spec.ledger.entries import Claim, Ledger
 from secagg_spec.ledger.errors import LedgerError, ProofFailed
 from secagg_spec.ledger.papers import Index
 from secagg_spec.ledger.proofs import Finding, Outcome
+from secagg_spec.terminal import Progress
 
 _WIDTH = 110
 _EPILOG = """verdicts:
@@ -43,7 +44,6 @@ def add_parser(commands: Any) -> None:
     """Add ``claims`` to the commands."""
     parser = commands.add_parser(
         "claims",
-        help="list what the papers claim, and run the proofs behind the verdicts",
         description="Without an ID, print a summary of the ledger; with one, that claim in full.",
         epilog=_EPILOG,
     )
@@ -366,7 +366,7 @@ def _print_outcome(outcome: Outcome) -> int:
 def _verify_all(claims: Sequence[Claim]) -> int:
     """Run each proof once; print a line for each claim."""
     findings: dict[str, dict[str, Finding] | str] = {}
-    for name in dict.fromkeys(claim.proof for claim in claims if claim.proof):
+    for name in Progress().follow([*dict.fromkeys(claim.proof for claim in claims if claim.proof)]):
         try:
             findings[name] = proofs.run(proofs.load_proof(name))
         except ProofFailed as error:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from secagg_spec import resources
 from secagg_spec.commands import opening, options
+from secagg_spec.commands.conform_options import CASES, FILES, add_parser
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.connection import ProcessConnection
 from secagg_spec.conformance.adapter.plain import MESSAGE, clip, counted, for_encoding, in_encoding, shown
@@ -31,60 +31,7 @@ from secagg_spec.conformance.running.runner import Outcome, Settings, begin, jud
 from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.errors import UsageError
 from secagg_spec.system import replaceable, write_whole
-from secagg_spec.terminal import Progress, painted, width
-
-_REPRO = Path("repro")
-_CASES = 100
-_FILES = ("json", "html", "markdown", "badge", "junit")
-"""The options that name an output file."""
-_USAGE = """secagg-spec conform [options] --target NAME [--target NAME …]
-       secagg-spec conform [options] -- ./adapter [arguments]"""
-_EXIT_CODES = """exit codes:
-  0  every check passed, or failed as expected
-  1  a check failed, or an expectation is stale
-  2  wrong usage, or a file that cannot be used or written
-  3  an adapter could not be used; or a check did not run, and none failed
-  4  nothing ran"""
-
-
-def add_parser(commands: Any) -> None:
-    """Add ``conform`` to the commands."""
-    parser = commands.add_parser(
-        "conform",
-        help="judge an implementation, clause by clause",
-        description="Judge implementations against the text, through their adapters (spec/adapter.md).",
-        usage=_USAGE,
-        epilog=_EXIT_CODES,
-    )
-    parser.add_argument(
-        "--target", action="append", default=[], metavar="NAME", help="a known implementation, or several: 'flower*'"
-    )
-    parser.add_argument("--list-targets", action="store_true", help="list the known implementations and exit")
-    parser.add_argument("--list-checks", action="store_true", help="list the checks and exit")
-    options.add_pattern(parser)
-    parser.add_argument("--no-vectors", action="store_true", help="run only checks that draw cases, no test vectors")
-    parser.add_argument("--fuzz", type=options.count, default=_CASES, metavar="N", help=f"cases per check ({_CASES})")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the cases (0)")
-    options.add_timeouts(parser)
-    parser.add_argument(
-        "--budget", type=options.seconds, metavar="S", help="seconds for the whole run, in equal shares for all checks"
-    )
-    parser.add_argument("--jobs", type=options.jobs, default=1, metavar="N", help="number of judging processes (1)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the whole report as JSON")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as one HTML page")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="append a summary in Markdown to a file")
-    parser.add_argument("--badge", type=Path, metavar="FILE", help="write badge data (shields.io endpoint)")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML")
-    parser.add_argument(
-        "--expect", type=Path, metavar="FILE", help="expected failures (TOML); your adapter is named adapter"
-    )
-    parser.add_argument(
-        "--baseline", type=Path, metavar="FILE", help="write what fails in this run as a new file for --expect"
-    )
-    parser.add_argument("--repro", type=Path, default=_REPRO, metavar="DIR", help="folder for failing cases (repro)")
-    parser.add_argument("--brief", action="store_true", help="print one screen: counts, and the worst findings")
-    parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
-    parser.set_defaults(run=main)
+from secagg_spec.terminal import Progress, did_you_mean, painted, width
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
@@ -104,7 +51,8 @@ def main(given: argparse.Namespace) -> int:
         print("\n".join(f"{check.id:<46} {', '.join(check.clauses):<24} {check.text}" for check in settings.chosen()))
         return 0
     for pattern in settings.idle():
-        raise UsageError(f"-k {pattern}: no check or vector has this id or clause (see --list-checks)")
+        meant = did_you_mean(pattern.removeprefix("!"), settings.names())
+        raise UsageError(f"-k {pattern}: {meant}no check or vector has this id or clause (see --list-checks)")
     _refuse_unwritable(given)
     _point_out_options(given.adapter)
     drawing.leave_the_folder_alone()
@@ -138,7 +86,7 @@ def _settings(given: argparse.Namespace) -> Settings:
 
 
 def _refuse_unwritable(given: argparse.Namespace) -> None:
-    for option in _FILES:
+    for option in FILES:
         path = getattr(given, option)
         if path:
             options.writable_file(f"--{option}", path)
@@ -171,7 +119,7 @@ def _write_baseline(reports: Sequence[TargetReport], path: Path | None) -> bool:
 
 def _point_out_options(adapter: Sequence[str]) -> None:
     """Print a note if an option of this command stands after ``--``, where it goes to the adapter."""
-    known = {f"--{option}" for option in (*_FILES, "expect", "baseline", "repro", "fuzz", "seed", "jobs")}
+    known = {f"--{option}" for option in (*FILES, "expect", "baseline", "repro", "fuzz", "seed", "jobs")}
     theirs = [word for word in adapter if word.partition("=")[0] in known]
     if theirs:
         print(f"note: arguments after -- go to the adapter: {shown(shlex.join(theirs))}", file=sys.stderr)
@@ -282,7 +230,7 @@ def _pieces(reports: Sequence[TargetReport], settings: Settings) -> Iterator[str
     for report in reports:
         yield from (f"STALE    {line}" for line in report.stale)
         yield reporting.summary(report)
-        if (settings.cases != _CASES or settings.budget) and (few := reporting.fewer(report, settings.cases)):
+        if (settings.cases != CASES or settings.budget) and (few := reporting.fewer(report, settings.cases)):
             yield few
     counts = " (the table counts clauses, the lines above count checks)" if judged else ""
     yield f"\n{reporting.conclusion(reports)}{counts}"
@@ -293,7 +241,7 @@ class _Files:
 
     def __init__(self, settings: Settings, given: argparse.Namespace) -> None:
         self._settings = settings
-        self._paths: dict[str, Path] = {option: path for option in _FILES if (path := getattr(given, option))}
+        self._paths: dict[str, Path] = {option: path for option in FILES if (path := getattr(given, option))}
         self._summary = ""
 
     def brief(self, reports: Sequence[TargetReport]) -> str:

@@ -27,7 +27,6 @@ def add_parser(commands: Any) -> None:
     """Add ``demo`` to the commands."""
     parser = commands.add_parser(
         "demo",
-        help="judge five released frameworks, and print one screen",
         description="Judge released frameworks and an implementation in JavaScript, live, in two minutes on two cores.",
         epilog="The exit code is that of secagg-spec conform.",
     )

@@ -47,7 +47,6 @@ def add_parser(commands: Any) -> None:
     """Add ``diff`` to the commands."""
     parser = commands.add_parser(
         "diff",
-        help="show what changed between two reports",
         description="Compare two reports written by secagg-spec conform --json.",
         usage=_USAGE,
         epilog=_EPILOG,

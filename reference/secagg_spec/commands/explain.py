@@ -22,6 +22,7 @@ from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.mutants import engine, kinds
 from secagg_spec.conformance.mutants.catalogue import Mutant
 from secagg_spec.conformance.mutation import kills
+from secagg_spec.conformance.reports import results
 from secagg_spec.conformance.running.suite import PREFIX
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors import store
@@ -50,11 +51,11 @@ def add_parser(commands: Any) -> None:
     """Add ``explain`` to the commands."""
     parser = commands.add_parser(
         "explain",
-        help="say what a clause, a check, a vector, a mutant or a verdict is, and why it matters",
         description="Say what an id means, where to find it, what decides it, and which mutants break it.",
         epilog=_EPILOG,
     )
     parser.add_argument("id", metavar="ID", help="an id from a report, a table or the text")
+    parser.add_argument("--all", action="store_true", help="name the tests of a clause too")
     parser.set_defaults(run=main)
 
 
@@ -62,9 +63,19 @@ def main(given: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     name = _known(given.id)
     found = [(kind, lines) for kind, known in KINDS.items() if (lines := known(name)) is not None]
+    if not given.all:
+        found = [(kind, _shorter(lines) if kind == "clause" else lines) for kind, lines in found]
     text = "\n\n".join("\n".join(_block(kind, name, lines)) for kind, lines in found)
     print(for_encoding(text, sys.stdout.encoding or "utf-8"))
     return 0
+
+
+def _shorter(lines: Lines) -> Lines:
+    """Yield the lines of a clause with the number of its tests in place of their names."""
+    for word, said in lines:
+        many = said.count("\n") + 1
+        tests = word == "tests" and said.startswith("tests/")
+        yield word, f"{many} test{'s' * (many > 1)} (--all names them)" if tests else said
 
 
 def _known(id: str) -> str:
@@ -87,10 +98,12 @@ def _known(id: str) -> str:
 def nearest(id: str, ids: Iterable[str]) -> str:
     """Return a message that names the ids closest to an unknown id."""
     lower = {name.lower(): name for name in ids}
-    close = difflib.get_close_matches(id.lower(), lower, n=_NEAR, cutoff=0.6)
+    padded = re.sub(r"-(\d)$", r"-0\1", id.lower())
+    close = sorted(difflib.get_close_matches(id.lower(), lower, n=_NEAR, cutoff=0.6), key=lambda name: name != padded)
     within = [name for name in lower if len(id) > 2 and id.lower() in name and name not in close]
     near = [lower[name] for name in [*close, *sorted(within, key=len)]][:_NEAR]
-    return f"the nearest are {', '.join(near)}" if near else "see secagg-spec explain --help for the kinds of ids"
+    others = f" Or {', '.join(near[1:])}?" if near[1:] else ""
+    return f"did you mean {near[0]}?{others}" if near else "see secagg-spec explain --help for the kinds of ids"
 
 
 def names() -> tuple[str, ...]:
@@ -144,13 +157,29 @@ def _about_clause(name: str) -> Lines:
     vectors = [vector for vector in _vectors().values() if name in vector.clauses]
     yield "checks", _listed(check.id for check in checks)
     yield "vectors", _listed(vector.id for vector in vectors)
-    yield "tests", _listed(tests_of(name)) if in_checkout() else "(of the reference: in a checkout)"
+    yield "tests", "\n".join(tests_of(name)) if in_checkout() else "(of the reference: in a checkout)"
     yield "broken by", _listed(bug.name for bug in bugs)
+    yield "failed by", "; ".join(failing().get(name, ()))
     yield "not broken", mutants.unbreakable().get(name, "")
     needed = [*(op for check in checks for op in check.operations), *(vector.operation for vector in vectors)]
     yield "declare", _listed(dict.fromkeys(needed))
     yield "claims", _listed(claim.id for claim in _ledger().claims.values() if name in claim.clauses)
     yield "judge it", f"secagg-spec conform -k {name} -- ./adapter" if checks or vectors else _NOT_JUDGED
+
+
+@cache
+def failing() -> Mapping[str, Sequence[str]]:
+    """Return the frameworks that fail each clause, with the releases that do; nothing without the project's folder."""
+    folder = resources.root("spec").parent / "docs" / "results"
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for target, result in results.load(folder).items() if folder.is_dir() else ():
+        framework, release = re.split("[-@]", target)[0], result["implementation"]["version"]
+        for clause in {clause for check in result["checks"] if check["failure"] for clause in check["clauses"]}:
+            found.setdefault(clause, {}).setdefault(framework, {})[str(result["released"])] = str(release)
+    return {
+        clause: [f"{name} {', '.join(names[name][day] for day in sorted(names[name]))}" for name in names]
+        for clause, names in found.items()
+    }
 
 
 def _since(clause: str) -> str:
@@ -200,10 +229,12 @@ def _about_vector(vector: Vector) -> Lines:
     yield "outcome", f"reject with {' or '.join(vector.reject)}" if vector.reject else "one right result"
     yield from _decided(vector.clauses)
     [file] = [file for file in _files() if vector in file.vectors]
+    said = set[str]()
     for flag in vector.flags:
         known = file.flags[flag]
-        yield "suggests", f"{flag} ({known.bug_type}): {known.description} ({known.effect})"
-    yield "kills", _listed(name for flag in vector.flags for name in file.flags[flag].mutants)
+        new = _once(f"{flag} ({known.bug_type}): ", known.description, said)
+        yield "suggests", f"{new} ({known.effect})" if new else f"{flag} ({known.bug_type})"
+    yield "kills", _listed(dict.fromkeys(name for flag in vector.flags for name in file.flags[flag].mutants))
     yield "presupposes", ", ".join(f"{policy} = {choice}" for policy, choice in vector.policy.items())
     yield "is in", f"spec/vectors/{file.name}.json"
     yield "judge it", f"secagg-spec conform -k {PREFIX}{vector.id} -- ./adapter"
@@ -215,12 +246,22 @@ def _flag(name: str) -> Lines | None:
 
 
 def _about_flag(name: str, found: Sequence[tuple[VectorFile, Flag]]) -> Lines:
+    said = set[str]()
     for file, flag in found:
-        yield f"{file.name}", f"{flag.bug_type}: {flag.description}"
+        yield "in file", f"spec/vectors/{file.name}.json"
+        yield "is", _once(f"{flag.bug_type}: ", flag.description, said)
         yield "effect", flag.effect
-        yield "breaks", f"{flag.clause}: {resources.clauses()[flag.clause]}"
+        yield "breaks", _once(f"{flag.clause}: ", resources.clauses()[flag.clause], said)
         yield "vectors", _listed(vector.id for vector in file.vectors if name in vector.flags)
         yield "kills", _listed(flag.mutants)
+
+
+def _once(head: str, text: str, said: set[str]) -> str:
+    """Return a text without its parts, divided by "; or", that were said before; nothing if all were."""
+    parts = {part[:1].lower() + part[1:]: part for part in text.rstrip(".").split("; or ")}
+    new = "; or ".join(part for key, part in parts.items() if key not in said)
+    said.update(parts)
+    return f"{head}{new[:1].upper()}{new[1:]}." if new else ""
 
 
 def _bug(name: str) -> Lines | None:

@@ -25,6 +25,7 @@ from secagg_spec.conformance.running import expectations as expected
 from secagg_spec.conformance.running.expectations import Expectation
 from secagg_spec.conformance.running.runner import MOST_TIMEOUTS, Failure, Outcome, Settings, begin, bounded, run_check
 from secagg_spec.errors import UsageError
+from secagg_spec.terminal import did_you_mean
 
 _USAGE = """secagg-spec fuzz [options] --target NAME
        secagg-spec fuzz [options] -- ./adapter [arguments]"""
@@ -52,7 +53,6 @@ def add_parser(commands: Any) -> None:
     """Add ``fuzz`` to the commands."""
     parser = commands.add_parser(
         "fuzz",
-        help="test an implementation with new cases until the time is over",
         description="Run the checks round after round, each round with more and new cases, until the time is over.",
         usage=_USAGE,
         epilog=_EPILOG,
@@ -237,8 +237,10 @@ def main(given: argparse.Namespace) -> int:
 def _plan(given: argparse.Namespace) -> Plan:
     seconds = given.time or (None if given.rounds else 60.0)
     plan = Plan(given.seed, options.pattern(given), given.rounds, seconds, given.stop)
-    for pattern in plan.settings(0, math.inf).idle():
-        raise UsageError(f"-k {pattern}: no check has this id or clause (see secagg-spec conform --list-checks)")
+    settings = plan.settings(0, math.inf)
+    for pattern in settings.idle():
+        meant = did_you_mean(pattern.removeprefix("!"), settings.names())
+        raise UsageError(f"-k {pattern}: {meant}no check has this id or clause (see secagg-spec conform --list-checks)")
     return plan
 
 

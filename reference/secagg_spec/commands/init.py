@@ -109,7 +109,6 @@ def add_parser(commands: Any) -> None:
     """Add ``init`` to the commands."""
     parser = commands.add_parser(
         "init",
-        help="start an adapter: a small program to edit, its helper, and a CI job",
         description="Write a first adapter into a folder: the adapter to edit, its helper in one file,\n"
         f"a file of expectations, and a job for continuous integration, {JOB}.",
         epilog=_EPILOG,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Sequence
-from difflib import get_close_matches
 from itertools import chain
 
-from secagg_spec.conformance.adapter.connection import START_SECONDS, ProcessConnection
+from secagg_spec.conformance.adapter.connection import ProcessConnection
+from secagg_spec.conformance.adapter.limits import START_SECONDS
 from secagg_spec.conformance.running.expectations import ADAPTER
 from secagg_spec.conformance.targets import TARGETS, TargetAbsent
 from secagg_spec.errors import UsageError
+from secagg_spec.terminal import did_you_mean
 
 
 def connections(
@@ -40,9 +41,9 @@ def connections(
     named = {pattern: fnmatch.filter(TARGETS, pattern) for pattern in targets}
     for pattern, found in named.items():
         if not found:
-            close = get_close_matches(pattern, TARGETS, n=1)
-            hint = f"did you mean {close[0]}? " if close else ""
-            raise UsageError(f"--target {pattern}: {hint}the targets are {', '.join(TARGETS)}")
+            raise UsageError(
+                f"--target {pattern}: {did_you_mean(pattern, TARGETS)}the targets are {', '.join(TARGETS)}"
+            )
     return [(name, _connection(name, timeout, start_timeout)) for name in dict.fromkeys(chain(*named.values()))]
 
 

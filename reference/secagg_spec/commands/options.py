@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from secagg_spec.conformance.adapter.connection import START_SECONDS
+from secagg_spec.conformance.adapter.limits import START_SECONDS
 from secagg_spec.conformance.running.defaults import SECONDS
 from secagg_spec.errors import UsageError
 

@@ -26,6 +26,7 @@ from secagg_spec.conformance.mutants.catalogue import Mutant
 from secagg_spec.conformance.mutation import kills
 from secagg_spec.conformance.mutation.kills import DRAWN, NOTHING, TEST, VECTORS, Bug
 from secagg_spec.errors import UsageError
+from secagg_spec.terminal import Progress
 
 if TYPE_CHECKING:
     from secagg_spec.conformance.mutation.search import Kill
@@ -69,7 +70,6 @@ def add_parser(commands: Any) -> None:
     """Add ``power`` to the commands."""
     parser = commands.add_parser(
         "power",
-        help="show which mutants a run would notice",
         description="Say what kills each mutant, and which mutants a run on your adapter would notice.",
         usage=_USAGE,
         epilog=_EPILOG,
@@ -321,14 +321,19 @@ def _regenerate(chosen: Sequence[Mutant], anew: bool) -> int:
     made, saved = 0, time.monotonic()
     from secagg_spec.conformance.mutation import evidence  # noqa: PLC0415 - as above
 
+    progress = Progress()
+    progress("mutants", 0)
     for done, (bug, new) in enumerate(evidence.gathered(chosen, {} if anew else table), 1):
         table[bug.name] = bug
         made += new
         if new:
+            progress.end()
             print(f"{done}/{len(chosen)}  {bug.name}: {bug.found}", flush=True)
         if new and time.monotonic() > saved + _PAUSE:
             _save(table)
             saved = time.monotonic()
+        progress("mutants", done / len(chosen))
+    progress.end()
     _save(table)
     print(f"{made} rows of {len(chosen)} made, {len(chosen) - made} kept: {kills.path()}")
     lost = [mutant.name for mutant in chosen if table[mutant.name].found == NOTHING]
@@ -353,9 +358,14 @@ def _search(chosen: Sequence[Mutant], given: argparse.Namespace, caps: Capabilit
     found = []
     from secagg_spec.conformance.mutation.search import hunt  # noqa: PLC0415 - as above
 
+    progress = Progress()
+    progress("mutants", 0)
     for kill in hunt(chosen, given.fuzz or _FUZZ, given.seeds or _SEEDS, caps):
+        progress.end()
         print(_line(kill, caps is not None), flush=True)
         found.append(kill)
+        progress("mutants", len(found) / len(chosen))
+    progress.end()
     return _conclude(found, caps)
 
 

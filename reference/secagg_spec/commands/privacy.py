@@ -23,7 +23,6 @@ def add_parser(commands: Any) -> None:
     """Add ``privacy`` to the commands."""
     parser = commands.add_parser(
         "privacy",
-        help="decide what a coalition learns beyond the sum",
         description="Decide exactly, on the matrices of the code that runs, what the server and each coalition of "
         "users learn beyond the sum and their own data. Small presets are decided exhaustively; for larger ones name a "
         "coalition, or let the command choose some. Each protocol has its own options: see PROTOCOL --help.",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
 
+from secagg_spec.commands.privacy_report import Found, Report, add_all, learned, show
 from secagg_spec.errors import ParameterError
 from secagg_spec.privacy import basa as model
 from secagg_spec.privacy import wording
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="users that time out, with a key or before they get one: 2:keyed,4:before; or '' for nobody",
     )
     parser.add_argument("--late", metavar="USERS", help="users whose upload comes after the timeout: 3; or ''")
+    add_all(parser)
     parser.set_defaults(run=main)
 
 
@@ -72,13 +74,22 @@ class _Plan:
 def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: no decided coalition of up to T users learns more than it may; else 1."""
     plan = _plan(options)
-    for line in _heading(options.preset, plan):
-        print(line)
     cases, before = tuple(_cases(plan, plan.arrivals)), tuple(_cases(plan, _open(plan)))
-    for line in (*_table(plan, cases), "", *_conclusions(plan, cases, before)):
-        print(line)
-    small = [case for case in (*cases, *before) if len(case.coalition) <= plan.parameters.T]
-    return int(any(not case.verdict.private for case in small))
+    return show(_report(options.preset, plan, cases, before), options.all)
+
+
+def _report(preset: str, plan: _Plan, cases: Sequence[Case], before: Sequence[Case]) -> Report:
+    ends = any(case.situation.closed or plan.rule.ends for case in cases)
+    return Report(
+        plan.parameters.T,
+        plan.everything,
+        plan.may_be_known if ends else "its own data: no epoch is closed",
+        list(_parameters(preset, plan)),
+        list(_found(plan, cases, before)),
+        list(_conclusions(plan, cases, before)),
+        list(_scope(plan)),
+        f"what the server and these users learn of an epoch beyond {plan.may_be_known} and their own",
+    )
 
 
 # -------------------------------------------------------------------------------------------------------- plan
@@ -179,11 +190,15 @@ def _coalitions(plan: _Plan, people: Users) -> Iterator[Users]:
 # -------------------------------------------------------------------------------------------------------- text
 
 
-def _heading(preset: str, plan: _Plan) -> Iterator[str]:
+def _parameters(preset: str, plan: _Plan) -> Iterator[str]:
     p = plan.parameters
     numbers = ", ".join(f"{name} = {getattr(p, name)}" for name in ("R", "T", "K"))
     yield f"BASA, preset {preset}: {numbers}, {plan.positions} positions, d = {p.d}"
     yield f"rule {plan.rule.name}: {_SAYS[plan.rule.name]}"
+
+
+def _scope(plan: _Plan) -> Iterator[str]:
+    """Say what was decided, and how."""
     yield "decided exactly, on the cores that run: mask_update (its add_masks), recover; one element stands for all"
     yield "users are numbered as they arrive; users without a key change nothing"
     if plan.every_arrival:
@@ -211,17 +226,14 @@ def _happened(situation: Situation, people: Users) -> str:
     return f"{'; '.join(parts)}; {end}"
 
 
-def _table(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
-    yield f"\nwhat the server and these users learn of an epoch beyond {plan.may_be_known} and their own:"
-    most = plan.parameters.T + 1 if plan.coalition is None else len(plan.coalition)
-    shown = sorted((case for case in cases if len(case.coalition) <= most), key=_order)
-    width = max(len(wording.users(case.coalition)) for case in shown)
-    for coalition, group in groupby(shown, key=lambda case: case.coalition):
-        yield f"  {wording.users(coalition):<{width}}  {_beyond(_worst(tuple(group)))}"
-
-
-def _order(case: Case) -> tuple[int, Users]:
-    return len(case.coalition), case.coalition
+def _found(plan: _Plan, cases: Sequence[Case], before: Sequence[Case]) -> Iterator[Found]:
+    """Yield what each coalition learns at the end, or before it where that is more than it may learn."""
+    for coalition in sorted({case.coalition for case in cases}, key=lambda users: (len(users), users)):
+        ended, open_ = ([case for case in some if case.coalition == coalition] for some in (cases, before))
+        worst = _worst(ended)
+        if worst.verdict.private and any(not case.verdict.private for case in open_):
+            worst = _worst(open_)
+        yield Found(coalition, _beyond(worst), "" if worst.verdict.private else learned(_functionals(worst)))
 
 
 def _worst(cases: Sequence[Case]) -> Case:
@@ -232,8 +244,8 @@ def _worst(cases: Sequence[Case]) -> Case:
 def _beyond(case: Case) -> str:
     if case.verdict.private:
         return "nothing"
-    learned = wording.first(_functionals(case))
-    return f"{wording.dimensions(case.verdict.dimension)} an element when {_timeouts(case)}: {learned}"
+    what, when = wording.first(_functionals(case)), "" if case.situation.closed else ", before the end,"
+    return f"{wording.dimensions(case.verdict.dimension)} an element{when} when {_timeouts(case)}: {what}"
 
 
 def _functionals(case: Case) -> list[str]:
@@ -251,14 +263,7 @@ def _timeouts(case: Case) -> str:
 
 
 def _conclusions(plan: _Plan, cases: Sequence[Case], before: Sequence[Case]) -> Iterator[str]:
-    T, scope = plan.parameters.T, "" if plan.everything else ", among the cases decided here"
-    small = [case for case in (*cases, *before) if len(case.coalition) <= T]
-    if any(not case.verdict.private for case in small):
-        yield f"PRIVACY BROKEN: a coalition of at most T = {T} users learns more than the sum"
-    elif small:
-        ends = any(case.situation.closed or plan.rule.ends for case in small)
-        exactly = f"exactly {plan.may_be_known} and" if ends else "no epoch is closed: nothing but"
-        yield f"up to T = {T}: {exactly} the coalition's own{scope}"
+    scope = "" if plan.everything else ", among the cases decided here"
     yield from _counts(plan, cases, before)
     yield from _single(plan, cases)
     more = [case for case in cases if not case.verdict.private]
@@ -267,7 +272,6 @@ def _conclusions(plan: _Plan, cases: Sequence[Case], before: Sequence[Case]) -> 
         yield from _smallest(plan, _worst([case for case in more if len(case.coalition) == fewest]), scope)
     else:
         yield f"no coalition of any size learns more{scope}"
-    yield wording.PROVES
 
 
 def _counts(plan: _Plan, cases: Sequence[Case], before: Sequence[Case]) -> Iterator[str]:

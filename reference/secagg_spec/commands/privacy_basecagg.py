@@ -12,6 +12,7 @@ from math import comb
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.staleness import admissible_weights
+from secagg_spec.commands.privacy_report import Found, Report, add_all, learned, show
 from secagg_spec.errors import InconsistentSets
 from secagg_spec.privacy import basecagg as model
 from secagg_spec.privacy import lightsecagg, wording
@@ -36,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--points", metavar="A,B,…", help="the users' points instead of 1,2,…; 0 is allowed here, to see its effect"
     )
     parser.add_argument("--coalition", metavar="USERS", help="decide one coalition only: 0,3; or '' for no user")
+    add_all(parser)
     parser.set_defaults(run=main)
 
 
@@ -66,21 +68,23 @@ def main(options: argparse.Namespace) -> int:
     A weighted sum that equals the update of one honest user is more than they may learn.
     """
     plan = _plan(options)
-    for line in _heading(options.preset, plan):
-        print(line)
     users = model.Unchecked if plan.refused else model.Column
     outside = None if plan.few else 1
     cases = tuple(model.audit(plan.parameters, plan.code, plan.coalitions, plan.buffers, users, outside))
-    for line in _table(plan, cases):
-        print(line)
-    print()
-    for line in _conclusions(plan, cases):
-        print(line)
-    return int(any(_broken(case) for case in cases if len(case.coalition) <= plan.parameters.T))
+    return show(_report(options.preset, plan, cases), options.all)
 
 
-def _broken(case: Case) -> bool:
-    return not case.verdict.private or case.handed_over is not None
+def _report(preset: str, plan: _Plan, cases: Sequence[Case]) -> Report:
+    return Report(
+        plan.parameters.T,
+        plan.everything,
+        "the weighted sum",
+        list(_parameters(preset, plan)),
+        list(_found(plan, cases)),
+        [*_alarms(plan), *_conclusions(plan, cases)],
+        list(_scope(plan)),
+        "what the server and these users learn beyond the weighted sum over the buffer and their own data",
+    )
 
 
 # -------------------------------------------------------------------------------------------------------- plan
@@ -134,11 +138,26 @@ def _refusal(parameters: Parameters, buffer: Buffer) -> str | None:
 # -------------------------------------------------------------------------------------------------------- text
 
 
-def _heading(preset: str, plan: _Plan) -> Iterator[str]:
+def _parameters(preset: str, plan: _Plan) -> Iterator[str]:
     p = plan.parameters
     numbers = ", ".join(f"{name} = {getattr(p, name)}" for name in ("N", "U", "T", "D", "K", "q", "d"))
     yield f"BASecAgg, preset {preset}: {numbers}"
     yield f"points: {wording.runs([int(point) for point in plan.code.points])}"
+
+
+def _alarms(plan: _Plan) -> Iterator[str]:
+    """Say whether users refuse the buffers, and whose share is in clear."""
+    p = plan.parameters
+    if plan.refused:
+        yield f"REFUSED: no user answers such a buffer: {plan.refused}"
+        yield "  here: what users would reveal if they answered"
+    for user, coefficients in lightsecagg.open_shares(plan.code).items():
+        yield wording.in_clear(user, int(plan.code.points[user]), coefficients.tolist(), p.share_length, p.d)
+
+
+def _scope(plan: _Plan) -> Iterator[str]:
+    """Say what was decided, and how."""
+    p = plan.parameters
     yield f"weights that users accept: {_accepted(p)}"
     yield "decided exactly, on the matrices of the cores that run: mask_update, encode, combine_shares"
     if plan.every_coalition and plan.few:
@@ -155,12 +174,6 @@ def _heading(preset: str, plan: _Plan) -> Iterator[str]:
     kinds = lightsecagg.columns(p)
     more = "" if len(kinds) == 1 else " (two kinds: one ends in padding)"
     yield f"columns of the code: {'; '.join(wording.elements(kind) for kind in kinds)}{more}"
-    if plan.refused:
-        yield f"\nREFUSED: no user answers such a buffer: {plan.refused}"
-        yield "  below: what users would reveal if they answered"
-    for user, coefficients in lightsecagg.open_shares(plan.code).items():
-        point = int(plan.code.points[user])
-        yield f"\n{wording.in_clear(user, point, coefficients.tolist(), p.share_length, p.d)}"
 
 
 def _accepted(p: Parameters) -> str:
@@ -186,12 +199,17 @@ def _for_each(plan: _Plan) -> str:
     return "in each case, any users may answer; one other update stands for all others that came"
 
 
-def _table(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
-    yield "\nwhat the server and these users learn beyond the weighted sum over the buffer and their own data:"
-    names = {coalition: wording.users(coalition) for coalition in plan.coalitions}
-    width = max(map(len, names.values()))
-    for coalition, group in groupby(cases, key=lambda case: case.coalition):
-        yield f"  {names[coalition]:<{width}}  {_beyond(plan, _worst(tuple(group)))}"
+def _found(plan: _Plan, cases: Sequence[Case]) -> Iterator[Found]:
+    for coalition, some in groupby(cases, key=lambda case: case.coalition):
+        group = tuple(some)
+        worst, alone = _worst(group), [case for case in group if case.handed_over is not None]
+        if not worst.verdict.private:
+            more = learned(_functionals(worst))
+        elif alone and len(coalition) <= plan.parameters.T:
+            more = f"{_single(alone[0])}: the weighted sum is just that"
+        else:
+            more = ""
+        yield Found(coalition, _beyond(plan, worst), more)
 
 
 def _worst(cases: Sequence[Case]) -> Case:
@@ -207,10 +225,8 @@ def _beyond(plan: _Plan, case: Case) -> str:
         return "nothing (all updates are its own)" if everyone else "nothing"
     count, n = case.verdict.dimension, case.besides
     added = f" and {n} other honest update{'s' if n > 1 else ''} came" if n else ""
-    learned = wording.first(_functionals(case))
-    return (
-        f"{wording.dimensions(count)} a column when {wording.users(case.buffer.users)} are buffered{added}: {learned}"
-    )
+    what = wording.first(_functionals(case))
+    return f"{wording.dimensions(count)} a column when {wording.users(case.buffer.users)} are buffered{added}: {what}"
 
 
 def _single(case: Case) -> str:
@@ -226,10 +242,6 @@ def _conclusions(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
     T, scope = plan.parameters.T, "" if plan.everything else ", among the cases decided here"
     small, large = ([case for case in cases if (len(case.coalition) <= T) == few] for few in (True, False))
     yield from _one_update(plan, small, "HANDED OVER: the weighted sum is")
-    if any(not case.verdict.private for case in small):
-        yield f"PRIVACY BROKEN: a coalition of at most T = {T} learns more than the weighted sum"
-    elif small:
-        yield f"up to T = {T}: exactly the weighted sum over the buffer and the coalition's own data{scope}"
     yield from _one_update(plan, large, "the weighted sum can be one honest update:")
     if all(case.verdict.withheld == 1 for case in cases):
         yield "the weighted sum itself is learned in every case"
@@ -245,7 +257,6 @@ def _conclusions(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
     else:
         yield f"no coalition learns more{scope}"
     yield from _tightness(plan, [case for case in cases if len(case.coalition) == T + 1])
-    yield wording.PROVES
 
 
 def _one_update(plan: _Plan, cases: Sequence[Case], words: str) -> Iterator[str]:

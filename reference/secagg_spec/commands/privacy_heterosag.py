@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from types import MappingProxyType
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.segments import Robustness, inference_robustness
+from secagg_spec.commands.privacy_report import Found, Report, add_all, learned, show
 from secagg_spec.errors import ParameterError
 from secagg_spec.privacy import heterosag as model
 from secagg_spec.privacy import heterosag_odds as odds
@@ -18,6 +19,7 @@ from secagg_spec.privacy import wording
 from secagg_spec.privacy.heterosag import RULES, Case, Combination, Kind, Plan, Rounds
 from secagg_spec.privacy.secagg import Situation, Users
 from secagg_spec.protocols.heterosag.plan import MATRICES, PRESETS, Cell, Parameters
+from secagg_spec.terminal import Progress
 
 _SAYS = MappingProxyType(
     {
@@ -46,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rounds", metavar="SURVIVORS", help="the survivors of each round, with constant inputs: 0-11;0-10"
     )
     parser.add_argument("--odds", metavar="P", help="the probability that a user drops out: 0.1 or 1/10 (1/10)")
+    add_all(parser)
     parser.set_defaults(run=main)
 
 
@@ -61,15 +64,8 @@ def main(options: argparse.Namespace) -> int:
         report = _situations(plan, options, given)
     else:
         report = _audit(plan, p)
-    for line in (*_heading(options.preset, plan), *report.lines):
-        print(line)
-    return int(report.broken)
-
-
-@dataclass(frozen=True)
-class _Report:
-    lines: tuple[str, ...]
-    broken: bool
+    parameters = list(_parameters(options.preset, plan))
+    return show(replace(report, parameters=parameters, scope=[*report.scope, *_heading(plan)]), options.all)
 
 
 # ------------------------------------------------------------------------------------------------------- options
@@ -127,10 +123,16 @@ def _survivors(text: str, parameters: Parameters) -> tuple[Users, ...]:
 # --------------------------------------------------------------------------------------------------------- words
 
 
-def _heading(preset: str, plan: Plan) -> Iterator[str]:
+def _parameters(preset: str, plan: Plan) -> Iterator[str]:
     p = plan.parameters
     numbers = ", ".join(f"{name} = {getattr(p, name)}" for name in ("N", "D", "T", "t", "d"))
     yield f"HeteroSAg, preset {preset}: {numbers}, matrix {p.matrix}"
+    yield f"rule {plan.rule.name}: {_SAYS[plan.rule.name]}"
+
+
+def _heading(plan: Plan) -> Iterator[str]:
+    """Say how the users are divided, and how it was decided."""
+    p = plan.parameters
     subgroups = "; ".join(f"{z}: {wording.runs(users)}" for z, users in enumerate(p.members))
     yield f"subgroups: {wording.clipped(subgroups, wording.WIDTH)}"
     rows = ("; ".join(_short(cell) for cell in p.parts if cell.segment == row) for row in range(p.count))
@@ -138,7 +140,6 @@ def _heading(preset: str, plan: Plan) -> Iterator[str]:
         yield f"segment {row}, cells: {wording.clipped(cells, wording.WIDTH)}"
     if p.count > 6:
         yield f"… and {_segments(range(6, p.count))}"
-    yield f"rule {plan.rule.name}: {_SAYS[plan.rule.name]}"
     yield "decided exactly, on the cores that run: mask_update, unmask; one element a segment, modulo the R of its cell"
     if plan.rule.one_stream:
         yield "a word of a stream counts as uniform modulo every R: that it is below 2**32 is NOT decided here"
@@ -183,15 +184,30 @@ def _leak(case: Case) -> str:
 # --------------------------------------------------------------------------------------------------- whole audit
 
 
-def _audit(plan: Plan, p: Fraction) -> _Report:
+def _audit(plan: Plan, p: Fraction) -> Report:
     """Decide one cell of each kind: in every situation for few users, in some situations for many."""
     few = plan.parameters.N <= _EXHAUSTIVE
-    cases = {kind: tuple(_decided(plan, cells[0], few)) for kind, cells in model.kinds(plan.parameters).items()}
+    kinds = Progress().follow([*model.kinds(plan.parameters).items()], lambda item: f"cells of {_kind(item[0], 1)}")
+    cases = {kind: tuple(_decided(plan, cells[0], few)) for kind, cells in kinds}
     every = [case for group in cases.values() for case in group]
-    T = plan.parameters.T
-    broken = any(len(case.coalition) <= T and (case.bare or not case.verdict.private) for case in every)
-    lines = [*_scope(plan, few), *_table(plan, cases), "", *_conclusions(plan, every, few)]
-    return _Report((*lines, "", *_robustness(plan), "", *_odds(plan.parameters, p), wording.PROVES), broken)
+    notes = [*_conclusions(plan, every), "", *_robustness(plan), "", *_odds(plan.parameters, p)]
+    return replace(
+        _decided_all(plan, every, few), notes=notes, scope=[*_scope(plan, few)], listing=[*_table(plan, cases)]
+    )
+
+
+def _decided_all(plan: Plan, cases: Sequence[Case], whole: bool, *, answered: bool = True) -> Report:
+    """Return a report of what each coalition learns, without its details."""
+    T, found = plan.parameters.T, list[Found]()
+    for coalition in sorted({case.coalition for case in cases}, key=lambda users: (len(users), users)):
+        group = [case for case in cases if case.coalition == coalition]
+        worst, bare = _worst(group), [case.bare[0] for case in group if case.bare]
+        more = "" if worst.verdict.private else learned(worst.verdict.functionals)
+        if not more and bare and answered and len(coalition) <= T:
+            user, cell = bare[0]
+            more = f"x_{user}[{cell.segment}]: the sum of a cell is just that"
+        found.append(Found(coalition, "", more))
+    return Report(T, whole, "the sum over the survivors of each cell", (), found, ())
 
 
 def _colluders(plan: Plan) -> tuple[int, ...]:
@@ -226,7 +242,7 @@ def _scope(plan: Plan, few: bool) -> Iterator[str]:
 
 def _table(plan: Plan, cases: Mapping[Kind, Sequence[Case]]) -> Iterator[str]:
     T, counts = plan.parameters.T, {kind: len(cells) for kind, cells in model.kinds(plan.parameters).items()}
-    yield f"\nwhat the server and up to T = {T} users learn of a cell beyond the sum over its survivors and their own:"
+    yield f"what the server and up to T = {T} users learn of a cell beyond the sum over its survivors and their own:"
     names = {kind: _kind(kind, counts[kind]) for kind in cases}
     width = max(map(len, names.values()))
     for kind, group in cases.items():
@@ -241,16 +257,11 @@ def _kind(kind: Kind, count: int) -> str:
     return f"{users} users, K = {kind.levels}, R = {kind.modulus} ({count} cell{'s' if count > 1 else ''})"
 
 
-def _conclusions(plan: Plan, cases: Sequence[Case], whole: bool) -> Iterator[str]:
-    T, scope = plan.parameters.T, "" if whole else ", among the cases decided here"
-    small = [case for case in cases if len(case.coalition) <= T]
-    if any(not case.verdict.private for case in small):
-        yield f"PRIVACY BROKEN: a coalition of at most T = {T} users learns more than the sums"
-    elif small:
-        yield f"up to T = {T}: exactly the sums over the survivors of each cell and the coalition's own data{scope}"
+def _conclusions(plan: Plan, cases: Sequence[Case]) -> Iterator[str]:
+    small = [case for case in cases if len(case.coalition) <= plan.parameters.T]
     bare = [case for case in small if case.bare]
     if bare:
-        yield "PRIVACY BROKEN: the sum of a cell can be the segment of one honest user"
+        yield "the sum of a cell can be the segment of one honest user:"
         yield from (f"  {_bare(case)}" for case in _smallest_and_largest(bare))
     elif small:
         yield f"each of these sums is over at least two honest users, or nobody: in all {len(small)} cases"
@@ -346,7 +357,7 @@ def _exactly(chance: Fraction) -> str:
 # -------------------------------------------------------------------------------------------- given situations
 
 
-def _situations(plan: Plan, options: argparse.Namespace, given: bool) -> _Report:
+def _situations(plan: Plan, options: argparse.Namespace, given: bool) -> Report:
     """Decide every cell in the named situation; with one stream, in a few situations."""
     p = plan.parameters
     if given:
@@ -360,20 +371,19 @@ def _situations(plan: Plan, options: argparse.Namespace, given: bool) -> _Report
         coalitions = tuple(tuple(range(count)) for count in (0, p.T, p.T + 1))
     else:
         coalitions = (_users("--collude", options.collude, p),)
-    lines, broken = [f"coalitions: {'; '.join(map(wording.users, coalitions))} (others are NOT decided here)"], False
+    scope = f"coalitions: {'; '.join(map(wording.users, coalitions))} (others are NOT decided here)"
+    lines, reports = list[str](), list[Report]()
     for name, whole in chosen.items():
-        lines.append(f"\n{_happened(whole, p)} (others are NOT decided here)")
+        lines += [""] if lines else []
+        lines.append(f"{_happened(whole, p)} (others are NOT decided here)")
         why = refused.get(name)
         lines += [f"REFUSED by HSA-17 and HSA-18: {why}"] if why else []
         happened = replace(whole, answers=MappingProxyType({})) if why else whole
         cases = [plan.decide(cells, happened, c) for cells in plan.together() for c in coalitions]
         lines += _learned(plan, cases, answered=not why)
-        broken |= any(len(c.coalition) <= p.T and _breaks(c, answered=not why) for c in cases)
-    return _Report((*lines, wording.PROVES), broken)
-
-
-def _breaks(case: Case, *, answered: bool) -> bool:
-    return not case.verdict.private or (answered and bool(case.bare))
+        reports.append(_decided_all(plan, cases, whole=False, answered=not why))
+    worst = next((report for report in reports if report.broken), reports[0])
+    return replace(worst, notes=lines, scope=[scope])
 
 
 def _typical(parameters: Parameters) -> Mapping[str, Situation]:
@@ -412,14 +422,12 @@ def _learned(plan: Plan, cases: Sequence[Case], *, answered: bool) -> Iterator[s
         bare = [case for case in group if case.bare]
         if answered and bare:
             yield f"{name}a sum is one segment: {_bare(bare[0])}"
-    if any(len(case.coalition) <= plan.parameters.T and _breaks(case, answered=answered) for case in cases):
-        yield f"PRIVACY BROKEN: a coalition of at most T = {plan.parameters.T} users learns more than it may"
 
 
 # ------------------------------------------------------------------------------------------------ several rounds
 
 
-def _rounds(plan: Plan, survivors: Sequence[Users]) -> _Report:
+def _rounds(plan: Plan, survivors: Sequence[Users]) -> Report:
     """Say which requests are answered over rounds with constant inputs, and which users the sums tell apart.
 
     The sums are those of all rounds, or of the answered ones.
@@ -433,16 +441,16 @@ def _rounds(plan: Plan, survivors: Sequence[Users]) -> _Report:
     numbers = [r for r, yes in enumerate(answered) if yes]
     kept = list(_too_few(rounds, numbers, answered))
     lines.append("")
-    if kept:
-        lines += ["PRIVACY BROKEN: the answered sums tell fewer than T + 2 users of a cell from the others"]
-    else:
+    if not kept:
         lines.append("in each cell, users who were in the same answered sums are T + 2 or more")
         every = list(_too_few(rounds, range(len(survivors)), [True] * len(survivors)))
         lines += ["if all requests had been answered:", *every] if every else []
         found = _isolated(rounds, range(len(survivors)))
         if found is not None and not rounds.learned(found, answered=answered):
             lines.append("  since a request was refused, the server does not learn that")
-    return _Report((*lines, *kept, wording.PROVES), bool(kept))
+    more = "sums that tell fewer than T + 2 users of a cell from the others" if kept else ""
+    may = "sums that keep T + 2 users of a cell together"
+    return Report(plan.parameters.T, False, may, (), [Found((), "", more)], [*lines, *kept])
 
 
 def _too_few(rounds: Rounds, numbers: Sequence[int], answered: Sequence[bool]) -> Iterator[str]:

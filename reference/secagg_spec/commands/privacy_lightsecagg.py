@@ -10,6 +10,7 @@ from math import comb
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.mds import MaskCode
+from secagg_spec.commands.privacy_report import Found, Report, add_all, learned, show
 from secagg_spec.privacy import lightsecagg as model
 from secagg_spec.privacy import wording
 from secagg_spec.privacy.lightsecagg import Case, Users
@@ -25,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--points", metavar="A,B,…", help="the users' points instead of 1,2,…; 0 is allowed here, to see its effect"
     )
     parser.add_argument("--coalition", metavar="USERS", help="decide one coalition only: 0,3; or '' for no user")
+    add_all(parser)
     parser.set_defaults(run=main)
 
 
@@ -43,15 +45,21 @@ class _Plan:
 def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: no decided coalition of up to T users learns more than the sum; else 1."""
     plan = _plan(options)
-    for line in _heading(options.preset, plan):
-        print(line)
     cases = tuple(model.audit(plan.parameters, plan.code, plan.coalitions, plan.surviving))
-    for line in _table(plan, cases):
-        print(line)
-    print()
-    for line in _conclusions(plan, cases):
-        print(line)
-    return int(any(not case.verdict.private for case in cases if len(case.coalition) <= plan.parameters.T))
+    return show(_report(options.preset, plan, cases), options.all)
+
+
+def _report(preset: str, plan: _Plan, cases: Sequence[Case]) -> Report:
+    return Report(
+        plan.parameters.T,
+        plan.every_coalition and plan.every_set,
+        "the sum",
+        list(_parameters(preset, plan)),
+        list(_found(plan, cases)),
+        [*_open(plan), *_conclusions(plan, cases)],
+        list(_scope(plan)),
+        "what the server and these users learn beyond the sum over the survivors and their own data",
+    )
 
 
 # -------------------------------------------------------------------------------------------------------- plan
@@ -94,10 +102,21 @@ def _extreme_sets(parameters: Parameters) -> tuple[Users, ...]:
 # -------------------------------------------------------------------------------------------------------- text
 
 
-def _heading(preset: str, plan: _Plan) -> Iterator[str]:
+def _parameters(preset: str, plan: _Plan) -> Iterator[str]:
     p = plan.parameters
     yield f"LightSecAgg, preset {preset}: N = {p.N}, U = {p.U}, T = {p.T}, D = {p.D}, q = {p.q}, d = {p.d}"
     yield f"points: {wording.runs([int(point) for point in plan.code.points])}"
+
+
+def _open(plan: _Plan) -> Iterator[str]:
+    """Say whose share is in clear."""
+    p = plan.parameters
+    for user, coefficients in model.open_shares(plan.code).items():
+        yield wording.in_clear(user, int(plan.code.points[user]), coefficients.tolist(), p.share_length, p.d)
+
+
+def _scope(plan: _Plan) -> Iterator[str]:
+    """Say what was decided, and how."""
     yield "decided exactly, on the matrices of the cores that run: mask_update, encode, aggregate_shares"
     if plan.every_coalition:
         yield f"coalitions: all {len(plan.coalitions)}"
@@ -108,21 +127,16 @@ def _heading(preset: str, plan: _Plan) -> Iterator[str]:
     else:
         yield f"surviving sets: {'; '.join(map(wording.users, plan.surviving))} (others are NOT decided here)"
     yield "in each case, any masked updates may be late, and any users may answer"
-    kinds = model.columns(p)
+    kinds = model.columns(plan.parameters)
     more = "" if len(kinds) == 1 else " (two kinds: one ends in padding)"
     yield f"columns of the code: {'; '.join(wording.elements(kind) for kind in kinds)}{more}"
-    for user, coefficients in model.open_shares(plan.code).items():
-        point = int(plan.code.points[user])
-        yield f"\n{wording.in_clear(user, point, coefficients.tolist(), p.share_length, p.d)}"
 
 
-def _table(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
-    yield "\nwhat the server and these users learn beyond the sum over the survivors and their own data:"
-    names = {coalition: wording.users(coalition) for coalition in plan.coalitions}
-    width = max(map(len, names.values()))
+def _found(plan: _Plan, cases: Sequence[Case]) -> Iterator[Found]:
     for coalition, group in groupby(cases, key=lambda case: case.coalition):
         worst = _worst(tuple(group))
-        yield f"  {names[coalition]:<{width}}  {_beyond(plan, worst)}"
+        more = "" if worst.verdict.private else learned(worst.verdict.functionals)
+        yield Found(coalition, _beyond(plan, worst), more)
 
 
 def _worst(cases: Sequence[Case]) -> Case:
@@ -137,19 +151,13 @@ def _beyond(plan: _Plan, case: Case) -> str:
     late = case.late(plan.parameters.N)
     count = case.verdict.dimension
     added = f" and {late} honest upload{'s' if late > 1 else ''} came late" if late else ""
-    learned = wording.first(case.verdict.functionals)
-    return f"{wording.dimensions(count)} a column when {wording.users(case.surviving)} survive{added}: {learned}"
+    what = wording.first(case.verdict.functionals)
+    return f"{wording.dimensions(count)} a column when {wording.users(case.surviving)} survive{added}: {what}"
 
 
 def _conclusions(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
     T = plan.parameters.T
-    small = [case for case in cases if len(case.coalition) <= T]
-    broken = [case for case in small if not case.verdict.private]
     scope = "" if plan.every_coalition and plan.every_set else ", among the cases decided here"
-    if broken:
-        yield f"PRIVACY BROKEN: a coalition of at most T = {T} learns more than the sum"
-    elif small:
-        yield f"up to T = {T}: exactly the sum over the survivors and the coalition's own data{scope}"
     if all(case.verdict.withheld == 1 for case in cases):
         yield "the sum itself is learned in every case"
     more = [case for case in cases if not case.verdict.private]
@@ -162,7 +170,6 @@ def _conclusions(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
     else:
         yield f"no coalition learns more{scope}"
     yield from _tightness(plan, [case for case in cases if len(case.coalition) == T + 1])
-    yield wording.PROVES
 
 
 def _functionals(case: Case) -> Iterator[str]:

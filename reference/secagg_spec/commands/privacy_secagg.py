@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.commands.privacy_report import Found, Report, add_all, learned, show
 from secagg_spec.errors import ParameterError
 from secagg_spec.privacy import secagg as model
 from secagg_spec.privacy import wording
@@ -29,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--drop", metavar="USERS", help="decide one dropout only: users who drop out before masked_input; or ''"
     )
+    add_all(parser)
     parser.set_defaults(run=main)
 
 
@@ -51,15 +53,21 @@ class _Plan:
 def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: no decided coalition of up to T users learns more than it may; else 1."""
     plan = _plan(options)
-    for line in _heading(options.preset, plan):
-        print(line)
     cases = tuple(model.audit(plan.parameters, plan.graph, plan.coalitions, plan.dropouts))
-    for line in _table(plan, cases):
-        print(line)
-    print()
-    for line in _conclusions(plan, cases):
-        print(line)
-    return int(any(not case.verdict.private for case in cases if len(case.coalition) <= plan.parameters.T))
+    return show(_report(options.preset, plan, cases), options.all)
+
+
+def _report(preset: str, plan: _Plan, cases: Sequence[Case]) -> Report:
+    return Report(
+        plan.parameters.T,
+        plan.everything,
+        _sums(plan, cases),
+        list(_heading(preset, plan)),
+        list(_found(plan, cases)),
+        list(_conclusions(plan, cases)),
+        list(_scope(plan)),
+        f"what the server and these users learn beyond {_allowed(plan)}",
+    )
 
 
 # -------------------------------------------------------------------------------------------------------- plan
@@ -144,6 +152,10 @@ def _heading(preset: str, plan: _Plan) -> Iterator[str]:
         yield "graph: complete, so the order changes nothing"
     else:
         yield f"graph: sparse, order {wording.runs(plan.graph.order, most=20)}"
+
+
+def _scope(plan: _Plan) -> Iterator[str]:
+    """Say what was decided, and how."""
     yield "decided exactly, on the cores that run: mask_update, unmask; one element stands for all"
     if plan.every_coalition:
         yield f"coalitions: all {len(plan.coalitions)}"
@@ -162,17 +174,25 @@ def _dropped(sharers: Users, survivors: Users) -> str:
     return f"{wording.users(dropped)} before masked_input" if dropped else "nobody"
 
 
+def _sums(plan: _Plan, cases: Sequence[Case]) -> str:
+    """Say what up to T users may learn: one sum, or several where the honest survivors fall into components."""
+    parts = [case.parts for case in cases if len(case.coalition) <= plan.parameters.T]
+    if all(len(found) < 2 for found in parts):
+        return "the sum"
+    single = any(len(part) == 1 for found in parts for part in found)
+    return f"the sums over components of the honest survivors{', of which one can be a single input' * single}"
+
+
 def _allowed(plan: _Plan) -> str:
     sums = "sum over the survivors" if plan.parameters.complete else "sums over the components of the honest survivors"
     return f"the {sums} and their own data"
 
 
-def _table(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
-    yield f"\nwhat the server and these users learn beyond {_allowed(plan)}:"
-    names = {coalition: wording.users(coalition) for coalition in plan.coalitions}
-    width = min(max(map(len, names.values())), 40)
+def _found(plan: _Plan, cases: Sequence[Case]) -> Iterator[Found]:
     for coalition, group in groupby(cases, key=lambda case: case.coalition):
-        yield f"  {names[coalition]:<{width}}  {_beyond(plan, _worst(tuple(group)))}"
+        worst = _worst(tuple(group))
+        more = "" if worst.verdict.private else learned(worst.verdict.functionals)
+        yield Found(coalition, _beyond(plan, worst), more)
 
 
 def _worst(cases: Sequence[Case]) -> Case:
@@ -184,8 +204,8 @@ def _beyond(plan: _Plan, case: Case) -> str:
     if not case.verdict.private:
         late = case.delayed
         added = f" and {late} honest input{'s' if late > 1 else ''} came late" if late else ""
-        learned = wording.first(case.verdict.functionals)
-        return f"{_amount(case)} when {wording.users(case.survivors)} survive{added}: {learned}"
+        what = wording.first(case.verdict.functionals)
+        return f"{_amount(case)} when {wording.users(case.survivors)} survive{added}: {what}"
     if len(case.coalition) == plan.parameters.N:
         return "nothing (all inputs are its own)"
     if len(case.parts) > 1:
@@ -208,10 +228,6 @@ def _parts(case: Case) -> str:
 def _conclusions(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
     T, scope = plan.parameters.T, "" if plan.everything else ", among the cases decided here"
     small = [case for case in cases if len(case.coalition) <= T]
-    if any(not case.verdict.private for case in small):
-        yield f"PRIVACY BROKEN: a coalition of at most T = {T} learns more than it may"
-    elif small:
-        yield f"up to T = {T}: exactly {_allowed(plan)}{scope}".replace("their own", "the coalition's own")
     yield from _components(plan, small)
     yield from _single(cases)
     wrong = [case for case in cases if not case.exact]
@@ -227,7 +243,6 @@ def _conclusions(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
     else:
         yield f"no coalition learns more{scope}"
     yield from _tightness(plan, cases)
-    yield wording.PROVES
 
 
 def _components(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:

@@ -41,7 +41,6 @@ def add_parser(commands: Any) -> None:
     """Add ``promote`` to the commands."""
     parser = commands.add_parser(
         "promote",
-        help="turn a stored failure into a test vector",
         description="Turn a stored failure into a permanent test vector.",
         usage=_USAGE,
         epilog=_EPILOG,

@@ -54,7 +54,6 @@ def add_parser(commands: Any) -> None:
     """Add ``reconstruct`` to the commands."""
     parser = commands.add_parser(
         "reconstruct",
-        help="recover models and images from the sums of many rounds",
         description="Play rounds of SecAgg with users selected at random, and rounds with whole batches of users.\n"
         "Recover what the sums of all rounds reveal.",
         epilog=_EPILOG,

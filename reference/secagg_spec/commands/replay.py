@@ -25,7 +25,6 @@ def add_parser(commands: Any) -> None:
     """Add ``replay`` to the commands."""
     parser = commands.add_parser(
         "replay",
-        help="judge a stored failure again",
         description="Send a stored failing case to an adapter, and judge the answers.",
         usage=_USAGE,
         epilog=_EXIT_CODES,

@@ -49,7 +49,6 @@ def add_parser(commands: Any) -> None:
     """Add ``reproduce`` to the commands."""
     parser = commands.add_parser(
         "reproduce",
-        help="run the papers' experiments, and say whether they confirm the claims",
         description="Run experiments of the papers, and write their numbers and pictures. The statements and their\n"
         "bounds are printed before anything runs.",
         epilog=_EPILOG,

@@ -67,7 +67,6 @@ def add_parser(commands: Any) -> None:
     """Add ``round`` to the commands."""
     parser = commands.add_parser(
         "round",
-        help="let implementations play whole rounds together, and find the first fault",
         description="Play rounds with drawn inputs and dropouts between implementations (spec/adapter.md, sessions).",
         usage=_USAGE,
         epilog=_EPILOG,

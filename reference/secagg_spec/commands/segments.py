@@ -44,7 +44,6 @@ def add_parser(commands: Any) -> None:
     """Add ``segments`` to the commands."""
     parser = commands.add_parser(
         "segments",
-        help="draw which users of HeteroSAg mask which segment together, and what that reveals",
         description="Draw the segment selection matrices of HeteroSAg. Decide exactly what each reveals, also after a\n"
         "whole group drops out.",
         epilog=_EPILOG,

@@ -36,7 +36,6 @@ def add_parser(commands: Any) -> None:
     """Add ``selection`` to the commands."""
     parser = commands.add_parser(
         "selection",
-        help="compare ways to choose users for many rounds: privacy, fairness, cardinality",
         description="Choose users round by round as Multi-RoundSecAgg does, and as the other schemes of its paper do.\n"
         "Show what the server learns from all sums, how fair the choice is, and how many users take part.",
         epilog=_EPILOG,

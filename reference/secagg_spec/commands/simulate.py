@@ -27,7 +27,6 @@ def add_parser(commands: Any) -> None:
     """Add ``simulate`` to the commands, with one subcommand for each protocol."""
     parser = commands.add_parser(
         "simulate",
-        help="watch a protocol run, step by step",
         description="Run the reference; show what the parties do and what the server sees; check the sum.",
         epilog=f"secagg-spec simulate PROTOCOL --help shows the options of a protocol\n\n{_EXIT_CODES}",
     )

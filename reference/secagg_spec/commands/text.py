@@ -33,7 +33,6 @@ def add_parser(commands: Any) -> None:
     """Add ``text`` to the commands."""
     parser = commands.add_parser(
         "text",
-        help="print the version of the text, and what each version changed",
         description="Print the version of the text, and what each version changed.",
         epilog=_EPILOG,
     )

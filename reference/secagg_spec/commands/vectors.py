@@ -39,7 +39,6 @@ def add_parser(commands: Any) -> None:
     """Add ``vectors`` to the commands."""
     parser = commands.add_parser(
         "vectors",
-        help="list the test vectors, or run them against an implementation",
         description="List the test vectors in spec/vectors, or run those that an adapter declares.",
         usage=_USAGE,
         epilog=_EXIT_CODES,

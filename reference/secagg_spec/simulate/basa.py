@@ -25,6 +25,7 @@ from secagg_spec.protocols.basa.server import Recovered
 from secagg_spec.simulate.inputs import refuse_large, seed_bytes
 from secagg_spec.simulate.narration import counted, shown, traffic, users_in_words
 from secagg_spec.simulate.visits import ARRIVE, visits
+from secagg_spec.terminal import painted
 
 ENCRYPTIONS = ("per-position", "cp-abe")
 BEFORE, KEY, LATE = "before", "key", "late"
@@ -256,17 +257,23 @@ def _conclude(run: Run, printed: Printed) -> int:
     if run.server.phase == "idle":
         lost = len(run.outcomes[-1].entries)
         waited = "the update that waited is" if lost == 1 else f"{lost} updates that waited are"
-        print(f"\nthe epoch ends without a sum: {waited} lost")
+        print("\n".join(_failed(f"{waited} lost")))
         return 1
     try:
         recovered = run.close()
     except TooFewSurvivors as error:
         run.abandon()
-        print(f"\nthe authority does not close the epoch: {error}; the server gives it up, without a sum")
+        print("\n".join(_failed(f"the authority does not close it: {error}")))
         return 1
     print("\n".join(_closing(run, recovered)))
     print("\n".join(_sums(p, recovered, printed.bags)))
     return 0
+
+
+def _failed(why: str) -> list[str]:
+    """Return the last lines of an epoch without a sum."""
+    said = painted(f"The epoch ends without a sum: {why}.", "bad")
+    return ["", said, "With fewer timeouts, or spare positions (--spares), it can end well."]
 
 
 def _closing(run: Run, done: Recovered) -> list[str]:
@@ -293,12 +300,17 @@ def _sums(p: Parameters, done: Recovered, bags: Mapping[int, Bag]) -> list[str]:
     real = sum((w * bag.reals for w, bag in zip(weights, chosen, strict=True)), np.zeros(p.d)) / sum(weights)
     right = int((plain == done.sum).sum())
     assert right == p.d, "the epoch did not give the plain sum"
+    equal = f"{right} of {p.d} elements equal the plain one"
     apart = f"at most {np.abs(done.average - real).max():.2g} apart (1/c_l = {1 / p.c_l:.2g})"
     return [
         f"\nsum over {users_in_words([entry.user for entry in done.entries])}, modulo R: {shown(done.sum)}",
         f"over c_l times {sum(weights)}:   {shown(done.average)}",
         f"of the real updates: {shown(real)}, {apart}",
-        f"the sum equals the plain weighted sum of the quantised updates: {right} of {p.d} elements",
+        "",
+        painted(
+            f"The server has the weighted sum of {counted(len(chosen), 'user')}, and it is right: {equal}.", "good"
+        ),
+        "What the server and colluders learn beyond it: secagg-spec privacy basa",
     ]
 
 

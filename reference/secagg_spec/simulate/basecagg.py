@@ -27,6 +27,7 @@ from secagg_spec.simulate.asynchronous import Training
 from secagg_spec.simulate.buffered import Arrival, ByCores, ByMessages, Engine, Report, Simulation
 from secagg_spec.simulate.inputs import refuse_large, seed_bytes
 from secagg_spec.simulate.narration import counted, shown, users_in_words
+from secagg_spec.terminal import painted
 
 MOST_MESSAGES = 50_000
 MOST_ROUNDS = 100_000
@@ -271,10 +272,13 @@ def _summary(p: Parameters, run: Simulation) -> str:
         f"updates by staleness: {ages or 'none'}",
         f"distance to the best model: {run.first:.4f} at first, {run.distance:.4f} in the end",
     ]
-    if run.round:
-        lines.append("every model was that of plain FedBuff with the same quantised updates and weights, bit for bit")
     if isinstance(run.engine, ByMessages):
         lines += _traffic(p, run.engine)
+    if run.round:
+        said = f"In {counted(run.round, 'round')} the server had the weighted sum of {counted(p.K, 'update')}"
+        right = "every model was that of plain FedBuff with the same quantised updates and weights, bit for bit"
+        lines += ["", painted(f"{said}, and it was right: {right}.", "good")]
+        lines.append("What the server and colluders learn beyond it: secagg-spec privacy basecagg")
     return "\n".join(lines)
 
 

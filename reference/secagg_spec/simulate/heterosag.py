@@ -21,7 +21,7 @@ from secagg_spec.simulate import heterosag_report as report
 from secagg_spec.simulate.heterosag_inputs import ATTACKS, Inputs, byzantine_users, draw_inputs, plain_sums
 from secagg_spec.simulate.inputs import add_drop, read_dropouts, refuse_large, seed_bytes
 from secagg_spec.simulate.matrices import MOST, Look
-from secagg_spec.simulate.narration import narrate, traffic
+from secagg_spec.simulate.narration import counted, ended_well, failed_round, narrate, traffic
 
 DEFAULTS = {"users": "those of the preset", "length": "that of the preset"}
 _SHARE_ELEMENTS = 37
@@ -79,8 +79,9 @@ def _round(p: Parameters, inputs: Inputs, dropouts: Mapping[str, Sequence[int]],
     except (TooFewSurvivors, Malformed) as error:
         ended = str(error)
     print("\n".join(_messages(network, options.show)))
+    lost = [user for users in dropouts.values() for user in users]
     if ended:
-        print(f"\nthe round ends without sums: {ended}")
+        print(failed_round(ended, lost, "sums"))
         return 1
     server = network.states[SERVER]
     _compare(p, inputs, server.sums, server.base.survivors)
@@ -92,6 +93,8 @@ def _round(p: Parameters, inputs: Inputs, dropouts: Mapping[str, Sequence[int]],
     )
     for block in blocks:
         print("\n" + "\n".join(block))
+    has = f"the sums of {counted(len(server.sums), 'cell')}, and they are right: they equal the plain sums"
+    print("\n" + "\n".join(ended_well(lost, has, "heterosag")))
     return 0
 
 

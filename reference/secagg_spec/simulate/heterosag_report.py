@@ -108,10 +108,10 @@ def _users(members: Sequence[int]) -> str:
 
 
 def sums(found: Sequence[CellSum]) -> list[str]:
-    """Say that the sums are right, and show one."""
+    """Say which sums the server has, and show one."""
     first = found[0]
     return [
-        f"the server has the sums of {counted(len(found), 'cell')}, which equal the plain sums of the quantised inputs",
+        f"the server has the sums of {counted(len(found), 'cell')}",
         f"  e.g. segment {first.cell.segment}, {users_in_words(first.survivors)}: {shown(first.total)}",
     ]
 

@@ -31,16 +31,10 @@ class Inputs:
     updates: UintArray
     reals: RealArray | None
 
-    def conclusion(self, chosen: Sequence[int], aggregate: UintArray) -> str:
-        """Say what was summed, and that the sum is right."""
+    def compared(self, chosen: Sequence[int], aggregate: UintArray) -> str:
+        """Say what was summed, once the sum was found to be right in all elements."""
         plain = self.ring.sum(self.updates[list(chosen)])
         assert np.array_equal(aggregate, plain), "the round did not give the plain sum"
-        return (
-            f"\n{self._sums(list(chosen), aggregate)}\n"
-            f"the aggregate equals the plain sum of the quantised updates: {len(plain)} of {len(plain)} elements"
-        )
-
-    def _sums(self, chosen: list[int], aggregate: UintArray) -> str:
         if self.reals is None:
             small = (
                 f"{self.name} = {self.ring.modulus} is too small to carry the sum of {len(self.updates)} real inputs"
@@ -49,7 +43,7 @@ class Inputs:
         decoded = quantizer.dequantize(aggregate, level=_level(self.ring, len(self.updates)), ring=self.ring)
         return (
             f"sum over {users_in_words(chosen)}, decoded: {shown(decoded)}\n"
-            f"sum of the real inputs:      {shown(self.reals[chosen].sum(axis=0))}"
+            f"sum of the real inputs:      {shown(self.reals[list(chosen)].sum(axis=0))}"
         )
 
 

@@ -46,7 +46,7 @@ def main(options: argparse.Namespace) -> int:
     sources = {user: SeededSource(seed, f"user {user}") for user in range(parameters.N)}
     print(_heading(parameters, dropouts))
     network = network_of(parameters, inputs.updates, seed)
-    return play(network, dropouts, lightsecagg.draw_randomness(parameters, sources), inputs, _result)
+    return play(network, dropouts, lightsecagg.draw_randomness(parameters, sources), inputs, _result, "lightsecagg")
 
 
 def _result(state: Any) -> tuple[Sequence[int], UintArray]:

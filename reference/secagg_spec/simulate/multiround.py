@@ -25,6 +25,7 @@ from secagg_spec.protocols.steps import SERVER, Event, Network, Role
 from secagg_spec.selection import batches, strategies
 from secagg_spec.simulate.inputs import refuse_large, seed_bytes
 from secagg_spec.simulate.narration import counted, shown, users_in_words
+from secagg_spec.terminal import painted
 
 DEFAULTS = {"users": "24"}
 _PROTOCOLS = {base.name: kind for kind, base in BASES.items()}
@@ -75,8 +76,14 @@ def main(options: argparse.Namespace) -> int:
     print("\n" + "\n".join(_log(p, outcomes)))
     summed = [outcome for outcome in outcomes if outcome.aggregate is not None]
     if not summed:
+        print("\n" + painted(f"None of {counted(rounds, 'round')} has a sum.", "bad"))
         return 1
     print("\n" + "\n".join(_lie(p, summed[-1].chosen, rounds, turns[-1], source)))
+    right = (
+        f"{len(summed)} of {counted(rounds, 'round')} {'has' if len(summed) == 1 else 'have'} a sum, and it is right"
+    )
+    print("\n" + painted(f"{right}: the plain sum of its users; all users refused the server that lied.", "good"))
+    print("What the sums of a log reveal together: secagg-spec audit-participation LOG")
     return 0
 
 

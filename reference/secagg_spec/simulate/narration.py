@@ -13,6 +13,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import TooFewSurvivors
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.steps import AUTHORITY, SERVER, Event, Network, Randomness, Role, run_synchronous, sizes
+from secagg_spec.terminal import painted
 
 _SKIPPED = {"parameters", "session", "round", "phase", "ballot", "roster", "signatures"}
 _NAMES = {"past": "remembered requests"}
@@ -22,8 +23,8 @@ _NAMES = {"past": "remembered requests"}
 class Conclusion(Protocol):
     """Knows whether a sum is right."""
 
-    def conclusion(self, chosen: Sequence[int], aggregate: UintArray) -> str:
-        """Say what was summed, and that the sum is right."""
+    def compared(self, chosen: Sequence[int], aggregate: UintArray) -> str:
+        """Say what was summed, once the sum was found to be right in all elements."""
         ...
 
 
@@ -33,11 +34,13 @@ def play(
     randomness: Mapping[int, Randomness],
     inputs: Conclusion,
     result: Callable[[Any], tuple[Sequence[int], UintArray]],
+    protocol: str,
     opened: Callable[[Any], str] | None = None,
 ) -> int:
     """Run a round and print it; `result` reads contributors and sum from the server's state, `opened` adds a line.
 
-    Return 0 when the round gave the right sum, 1 when too few users were left.
+    The last lines say in plain words what came out. Return 0 when the round gave the right sum, 1 when too few users
+    were left.
     """
     ended = ""
     try:
@@ -46,13 +49,38 @@ def play(
         ended = str(failed)
     for line in narrate(network.transcript, len(network.states) - 1):
         print(line)
+    lost = [user for users in dropouts.values() for user in users]
     if ended:
-        print(f"\nthe round ends without a sum: {ended}")
+        print(failed_round(ended, lost))
         return 1
     server = network.states[SERVER]
     print(f"  {opened(server)}" if opened else "", end="\n" if opened else "")
-    print(inputs.conclusion(*result(server)))
+    chosen, aggregate = result(server)
+    print(f"\n{inputs.compared(chosen, aggregate)}\n")
+    elements = f"{len(aggregate)} of {len(aggregate)} elements equal the plain sum"
+    print(
+        "\n".join(ended_well(lost, f"the sum of {counted(len(chosen), 'user')}, and it is right: {elements}", protocol))
+    )
     return 0
+
+
+def ended_well(lost: Sequence[int], has: str, protocol: str) -> list[str]:
+    """Return the last lines of a run: who dropped out, what the server has, and what to do next."""
+    return [
+        painted(f"{gone(lost)}; the server has {has}.", "good"),
+        f"What the server and colluders learn beyond it: secagg-spec privacy {protocol}",
+    ]
+
+
+def failed_round(why: str, lost: Sequence[int], what: str = "a sum") -> str:
+    """Return the last lines of a round that failed."""
+    said = painted(f"{gone(lost)}; the round ends without {what}: {why}.", "bad")
+    return f"\n{said}\nWith fewer dropouts, or other parameters (--help), it can end well."
+
+
+def gone(lost: Sequence[int]) -> str:
+    """Say who dropped out, as the beginning of a sentence."""
+    return f"{users_in_words(lost).capitalize()} dropped out"
 
 
 def narrate(transcript: Sequence[Event], N: int) -> Iterator[str]:

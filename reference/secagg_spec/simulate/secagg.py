@@ -49,7 +49,8 @@ def main(options: argparse.Namespace) -> int:
     order = None if parameters.complete else draw_order(SeededSource(seed, "order"), parameters.N)
     print(_heading(parameters, dropouts, order))
     network = network_of(parameters, inputs.updates, order, seed)
-    return play(network, dropouts, secagg.draw_randomness(parameters, sources), inputs, _result, _opened)
+    sampled = secagg.draw_randomness(parameters, sources)
+    return play(network, dropouts, sampled, inputs, _result, "secagg", _opened)
 
 
 def _result(state: Any) -> tuple[Sequence[int], UintArray]:

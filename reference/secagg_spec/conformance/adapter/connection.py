@@ -16,10 +16,10 @@ from typing import Any, NoReturn, Protocol
 
 from secagg_spec.conformance.adapter import pipes, wire
 from secagg_spec.conformance.adapter.capabilities import HELLO
+from secagg_spec.conformance.adapter.limits import START_SECONDS
 from secagg_spec.conformance.sdk.secagg_adapter import MAX_LINE
 from secagg_spec.crypto import prg
 
-START_SECONDS = 60.0
 _NOISE_LINES = 50
 _END_SECONDS = 0.5
 _KILLED_SECONDS = 5.0

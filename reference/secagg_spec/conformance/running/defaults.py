@@ -1,6 +1,6 @@
 """The default time limits of a run."""
 
-from secagg_spec.conformance.adapter.connection import START_SECONDS
+from secagg_spec.conformance.adapter.limits import START_SECONDS
 
 SECONDS = 10.0
 

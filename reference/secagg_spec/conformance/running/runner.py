@@ -135,6 +135,12 @@ class Settings:
         known = self._known()
         return [one for one in self._patterns() if not any(_selects(one.removeprefix("!"), check) for check in known)]
 
+    def names(self) -> dict[str, None]:
+        """Return what patterns may name: the ids, the clauses and the operations of all checks."""
+        known = [*self._known()]
+        found = (name for check in known for name in (check.id, *check.clauses, *check.operations))
+        return dict.fromkeys(found)
+
     @property
     def left_out(self) -> list[str]:
         """The patterns of checks that are left out."""

@@ -17,6 +17,7 @@ from secagg_spec.conformance.vectors import base
 from secagg_spec.conformance.vectors.base import RENEWED, Flag, Vector, VectorFile, read_pairs, read_renewed, renewed
 from secagg_spec.conformance.vectors.entries import MEMBERS
 from secagg_spec.errors import UsageError
+from secagg_spec.terminal import Progress
 
 SCHEMA = "secagg-spec-vectors/1"
 LICENSE = "CC0-1.0"
@@ -211,7 +212,7 @@ def regenerated(place: Path) -> list[VectorFile]:
         VectorFile(
             file.name, file.covers, base.flags_of(file.name) or file.flags, list(map(_asked_again, file.vectors))
         )
-        for file in load_all(place)
+        for file in Progress().follow(load_all(place), lambda file: file.name)
     ]
 
 
