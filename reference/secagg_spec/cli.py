@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import io
 import os
 import signal
@@ -13,7 +14,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from itertools import groupby
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
 from secagg_spec import __version__
@@ -123,8 +124,19 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     name = arguments[0] if arguments else ""
     if name not in COMMANDS:
         return parser(() if name == "--version" else tuple(COMMANDS)).parse_args(arguments)
-    joined = getattr(import_module(COMMANDS[name]), "joined", list)
+    joined = getattr(_loaded(COMMANDS[name]), "joined", list)
     return parser([name]).parse_args(joined(arguments))
+
+
+def _loaded(name: str) -> ModuleType:
+    """Return a module. No garbage is collected while it loads: what it defines stays, and is looked at no more."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return import_module(name)
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
