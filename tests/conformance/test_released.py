@@ -203,7 +203,7 @@ def test_the_first_release_of_flower_with_the_workflow_runs_behind_the_same_adap
     assert len(view["result"]["vectors"]) == 6
 
 
-FEW = 16
+FEW = 8
 """So many cases of each check find what is known, but for the targets that say more; ``make whole`` takes 100."""
 
 
