@@ -1,7 +1,7 @@
 """Hypothesis profiles: `HYPOTHESIS_PROFILE` is ``quick``, ``default`` or ``thorough``.
 
-The first two draw the same cases in every run, so that a run is green for everyone or for nobody; ``thorough`` draws
-new ones each time.
+The first two draw the same cases in every run, so that a run is green for everyone or for nobody, and ``make whole``
+draws more of them; ``thorough`` draws new ones each time.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from tests.quick import QUICK
+from tests.quick import QUICK, WHOLE
 
-EXAMPLES = {"quick": 10, "default": 60, "thorough": 1000}
+EXAMPLES = {"quick": 10, "default": 100 if WHOLE else 40, "thorough": 1000}
 _PATIENCE = 15 * 60
 """Seconds after which a test counts as hanging."""
 _EACH = 30

@@ -6,10 +6,10 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 Where: TypeAlias = tuple[str | int, ...]
 _RIGHT = set[bytes]()
@@ -27,6 +27,8 @@ def faults(document: object, schema: Mapping[str, Any]) -> Iterator[tuple[Where,
     digest = hashlib.sha256(repr((document, schema)).encode()).digest()
     if digest in _RIGHT:
         return
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - most commands judge no file by a schema
+
     error = None
     for error in Draft202012Validator(schema).iter_errors(document):
         yield (*error.absolute_path, *_named(error)), _said(error)

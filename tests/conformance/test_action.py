@@ -91,14 +91,12 @@ def test_the_action_fails_as_the_run_does_and_leaves_reports(tmp_path: Path) -> 
     folder, kit = tmp_path / "their project", tmp_path / "kit"
     chosen = started("python", folder / "adapter")
     given = {"working-directory": "adapter", "cases": "2", "adapter": f"'{sys.executable}' adapter.py"}
-    assert run_action(folder, kit, **given) == 1
+    (folder / "adapter" / "known.toml").write_text(EXPECTED)
+    assert run_action(folder, kit, expect="known.toml", **given) == 1
     assert all((folder / "adapter" / name).stat().st_size for name in REPORTS)
     assert "adapter" in (kit / "summary.md").read_text()
     report = json.loads((folder / "adapter" / "secagg.json").read_text())
     assert report["header"]["settings"]["cases"] == 2
-
-    (folder / "adapter" / "known.toml").write_text(EXPECTED)
-    run_action(folder, kit, expect="known.toml", **given)
     assert '"expected_failure"' in (folder / "adapter" / "secagg.json").read_text()
 
     fill_in(chosen, folder / "adapter", right_handler("python"))

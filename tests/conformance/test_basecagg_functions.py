@@ -22,7 +22,7 @@ from secagg_spec.conformance.running.runner import Outcome, Settings, run, run_c
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets.reference import adapter as reference
 from tests.conformance import narrow
-from tests.quick import QUICK, WHOLE
+from tests.quick import QUICK, WHOLE, part
 
 pytestmark = pytest.mark.usefixtures("unshrunk")
 
@@ -72,7 +72,7 @@ def test_no_declaration_of_the_reference_gives_an_alarm(
 
 @pytest.mark.slow
 @pytest.mark.requirement("ADP-06")
-@pytest.mark.parametrize("q", ["7", "11", "13", "257", "4294967291"])
+@pytest.mark.parametrize("q", part(2, ["7", "11", "13", "257", "4294967291"]))
 def test_an_implementation_with_one_modulus_gets_no_alarm(q: str) -> None:
     ranges = {"ranges": {"q": {"values": [q]}}}
     outcomes = judged(narrow.adapter(hello(operations=dict.fromkeys(("mds.encode", *NAMES), ranges))), cases=3)

@@ -91,7 +91,7 @@ def first(connection: Any, caps: Any, check: Any) -> Failure | None:
 def test_every_failing_case_of_every_check_is_written_and_judged_again(tmp_path: Path) -> None:
     connection = DirectConnection(empty_results)
     caps, found = greet(connection.ask), 0
-    checks = part(12 if QUICK else 3, REGISTRY.values())
+    checks = part(12 if QUICK else 6, REGISTRY.values())
     for check in checks:
         failure = first(connection, caps, check) if check.runs_on(caps) else None
         if failure is not None:

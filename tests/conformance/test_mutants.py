@@ -205,8 +205,12 @@ def test_a_test_that_is_not_there_is_seen() -> None:
     assert "there is no test tests/arithmetic/test_mds.py::test_gone" in list(evidence.faults(TABLE[name], renamed))
 
 
+NAMING = sorted((name for name, mutant in REGISTRY.items() if mutant.test), key=lambda name: REGISTRY[name].test)
+"""The mutants that name a test; those of one module stand together, so that few processes load it."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, mutant in REGISTRY.items() if mutant.test])
+@pytest.mark.parametrize("name", NAMING)
 def test_the_test_that_a_mutant_names_finds_it(name: str) -> None:
     assert search.killing_test(REGISTRY[name]) == REGISTRY[name].test
 

@@ -263,7 +263,7 @@ def test_a_failure_in_a_session_shows_its_parameters_its_steps_and_who_dropped_o
 ) -> None:
     files = ["--repro", str(tmp_path), "--html", str(tmp_path / "r.html"), "-k", "session.again/lightsecagg"]
     adapter = [*REFERENCE, "--mutant", "mask-of-the-round-before"]
-    assert cli.main(["conform", "--fuzz", "30", *files, "--", *adapter]) == 1
+    assert cli.main(["conform", "--fuzz", "12", *files, "--", *adapter]) == 1
     output = capsys.readouterr().out
     assert re.search(
         "smallest case: session.new protocol=lightsecagg role=user numbers=.q: 11, N: 3, D: 0, U: 2", output

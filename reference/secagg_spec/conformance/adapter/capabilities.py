@@ -153,7 +153,8 @@ class Capabilities:
         """The declaration without moduli and levels above 2**32."""
         if "narrow" not in self.kept:
             cut = replace(self, wide=False)
-            ranges = [(name, parameter) for name in self.operations for parameter in WIDENED]
+            given = {name: set(body.get("ranges", {})) for name, body in self.operations.items()}
+            ranges = [(name, parameter) for name in given for parameter in given[name].intersection(WIDENED)]
             alike = all(cut.range(*one) == self.range(*one) for one in ranges)
             self.kept["narrow"] = {"caps": self if alike else cut}
         narrow: Capabilities = self.kept["narrow"]["caps"]

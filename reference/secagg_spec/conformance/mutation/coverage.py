@@ -222,14 +222,17 @@ def _advice(left: Mapping[str, _Ways], near: Collection[str], most: int) -> Iter
 
     The numbers count the bugs that earlier advice leaves. If two declarations add equally many, the smaller one wins.
     """
-    open_ = {name: set(ways) for name, ways in left.items() if ways}
+    open_ = Counter(frozenset(ways) for ways in left.values() if ways)
     for _ in range(most):
-        gains = {way: _gain(open_.values(), way) for way in set().union(*open_.values())}
+        gains = {way: _gain(open_, way) for way in frozenset().union(*open_)}
         if not gains:
             return
         best = max(gains, key=lambda way: (_inside_of(near, way), gains[way], -len(way), sorted(way)))
         yield Advice(_words(best), gains[best])
-        open_ = {name: {way - best for way in ways} for name, ways in open_.items() if not any(w <= best for w in ways)}
+        rest, open_ = open_, Counter()
+        for ways, bugs in rest.items():
+            if not any(way <= best for way in ways):
+                open_[frozenset(way - best for way in ways)] += bugs
 
 
 def _inside_of(near: Collection[str], way: frozenset[_Lack]) -> bool:
@@ -243,9 +246,9 @@ def _family(name: str) -> str:
     return _OF_ONE.get(first, _PARTS)
 
 
-def _gain(open_: Iterable[_Ways], way: frozenset[_Lack]) -> int:
-    """Return the number of bugs for which some evidence needs only this declaration."""
-    return sum(any(other <= way for other in ways) for ways in open_)
+def _gain(open_: Mapping[frozenset[frozenset[_Lack]], int], way: frozenset[_Lack]) -> int:
+    """Return the number of bugs, counted by their ways, for which some evidence needs only this declaration."""
+    return sum(bugs for ways, bugs in open_.items() if any(other <= way for other in ways))
 
 
 _PHRASES: Mapping[str, Callable[[str], str]] = {

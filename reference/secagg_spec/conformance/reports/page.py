@@ -7,12 +7,13 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from typing import TYPE_CHECKING, Any
 
 from secagg_spec.conformance.adapter.plain import fit_for_json, visible
 from secagg_spec.conformance.reports import page_content
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _HERE = Path(__file__).parent
 _WIDTH = 60
@@ -28,6 +29,8 @@ def html(document: Mapping[str, Any]) -> str:
 
 @cache
 def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - few runs write a page
+
     environment = Environment(
         loader=FileSystemLoader(_HERE),
         autoescape=True,
