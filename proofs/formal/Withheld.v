@@ -174,3 +174,127 @@ rewrite !subn1; split=> [[held [names [asked [i [ok out]]]]]|cond].
   by case: (withheld_bound D0 DN ok out) => [D1|[room enough]]; [left; lia | right; split=> //; lia].
 by apply: withheld_attained => //; case: cond => [->|[room enough]]; [left; lia | right; split=> //; lia].
 Qed.
+
+(* The numbers leave no such lie. *)
+Lemma no_lie w e d h : (e = 0 -> w < h - d) -> w <= h - d -> 0 < w -> 2 * (h - d) <= d -> d <= h ->
+  ~ (d - w + e) * d <= (h - w) * (h - d) + w.-1 * e.
+Proof.
+case: w => // w few wr _ big dh; have [r hr] : exists r, h = d + r by exists (h - d); lia.
+move: few wr big; rewrite hr addKn => few wr big; have [v dv] : exists v, d = w.+1 + v by exists (d - w.+1); lia.
+rewrite dv -addnA !addKn /= => le; rewrite dv in big; have v2 : v * (2 * r) <= v * (w.+1 + v) by rewrite leq_mul2l big orbT.
+have vr : r * r <= v * r by rewrite leq_mul2r; apply/orP; right; lia.
+case: e few le => [/(_ erefl) few|e _] le; last by move: (leq0n (e * v)) (leq0n (w * v)); lia.
+have vr' : r.+1 * r <= v * r by rewrite leq_mul2r; apply/orP; right; lia.
+by lia.
+Qed.
+
+(* In a round of Multi-RoundSecAgg the survivors that a user is given are a union of batches. *)
+Section Batches.
+Variables (H D : nat) (B : eqType) (batch : 'I_H -> B) (held names : 'I_H -> {set 'I_H}) (asked : pred 'I_H).
+Definition in_batches := forall j, asked j -> forall i i', batch i = batch i' -> (i \in names j) = (i' \in names j).
+Hypotheses (D_gt0 : 0 < D) (D_le_H : D <= H) (ok : lie D held names asked) (whole : in_batches).
+
+(* Where D >= 2(H - D), each sum that comes out is over all honest users of some batches. *)
+Theorem whole_batches S i i' : 2 * (H - D) <= D -> comes_out D held names asked S -> batch i = batch i' -> i \in S -> i' \in S.
+Proof.
+move=> big out same iS; apply/negPn/negP => i'S; have [self pair] := out i iS.
+pose P := [set p | pair_gone D held names asked p]; pose X := [set j | asked j && (i \in names j)].
+have outP k : k \in S -> k \notin P.
+  move=> kS; rewrite inE; apply/negP => /(both_gone (proj1 (out k kS))); lia.
+(* who names i a survivor names i' one too, and holds its share: the masking key of i' stays *)
+have XE j : j \in X -> asked j /\ i' \in names j by rewrite inE => /andP[aj ij]; split=> //; rewrite -(whole aj same).
+have i'P : i' \notin P.
+  rewrite inE; apply/negP => gone; have : 2 * D <= H by apply: (both_gone (i := i')) gone; apply: leq_trans self _;
+    apply/subset_leq_card/subsetP => j /XE [aj]; rewrite inE aj.
+  lia.
+have X_out j : j \in X -> j \notin S.
+  move=> jX; apply/negP => jS; have [aj ij] := XE j jX; have [_ _ /(_ aj) [_ /subsetP /(_ i' ij) ih _]] := ok j.
+  have ji : i' != j by apply: contraNneq i'S => ->.
+  have [_ /(_ i' ji ih)] := out j jS; rewrite (negPf i'S) orbF.
+  by have := outP j jS; move: i'P; rewrite !inE => /negPf-> /negPf->.
+pose w := #|S|; have w_le : w <= H - D.
+  have XS : X \subset ~: S by apply/subsetP => j /X_out; rewrite inE.
+  have := cardsC S; have := leq_trans self (subset_leq_card XS); rewrite card_ord -/w; lia.
+have w_gt0 : 0 < w by apply/card_gt0P; exists i.
+(* whom a user of S holds is in S or P *)
+have heldE k : k \in S -> held k \subset S :|: P.
+  move=> kS; apply/subsetP => j jk; rewrite inE; case: (eqVneq j k) => [->|nj]; first by rewrite kS.
+  have [_ /(_ j nj jk)] := out k kS; have := outP k kS; rewrite !inE => /negPf-> /=.
+  by case/orP => [->|/andP[->]]; rewrite ?orbT.
+have dis : #|S :|: P| = w + #|P|.
+  by rewrite cardsU (_ : S :&: P = set0) ?cards0 ?subn0 //; apply/setP => k; rewrite inE in_set0; apply/andP => -[/outP /negPf->].
+pose e := w + #|P| - D; have [_ Di _] := ok i; have De : D <= w + #|P|.
+  by rewrite -dis (leq_trans Di) ?subset_leq_card ?heldE.
+have i_quiet : ~~ asked i.
+  apply/negP => ai; have iX : i \in X by rewrite inE ai; have [_ _ /(_ ai) []] := ok i.
+  by have := X_out i iX; rewrite iS.
+have upper : \sum_j #|[set p | asked j && (p \in held j :\: names j)] :&: P| <= (H - w) * (H - D) + w.-1 * e.
+  rewrite (bigID (mem S)) /= addnC leq_add //.
+    apply: leq_trans (_ : \sum_(j | j \notin S) (H - D) <= _); last first.
+      have cS : #|~: S| = H - w by have := cardsC S; rewrite card_ord -/w; lia.
+      by rewrite sum_nat_const leq_mul2r -cS; apply/orP; right; apply/subset_leq_card/subsetP => j jS; rewrite inE.
+    by apply: leq_sum => j _; apply: leq_trans (subset_leq_card (subsetIl _ _)) (drops_most ok j).
+  rewrite (bigD1 i) //= (_ : [set p | asked i && _] = set0) ?set0I ?cards0 ?add0n; last by apply/setP => p; rewrite !inE (negPf i_quiet).
+  apply: leq_trans (_ : \sum_(j in S | j != i) e <= _).
+    apply: leq_sum => j /andP[jS _]; apply: leq_trans (subset_leq_card (subsetIl _ _)) _.
+    by apply: leq_trans (drops_le ok j) _; rewrite leq_sub2r // -dis subset_leq_card ?heldE.
+  rewrite sum_nat_const (_ : #|_| = w.-1) //; rewrite /w (cardsD1 i) iS /= -cardsE; apply: eq_card => j; by rewrite !inE andbC.
+have le : #|P| * D <= (H - w) * (H - D) + w.-1 * e.
+  by apply: leq_trans upper; apply: names_count => p; rewrite inE.
+have few : e = 0 -> w < H - D.
+  move=> e0; have [p pP] : exists p, p \in P by apply/card_gt0P; lia.
+  have pg : pair_gone D held names asked p by move: pP; rewrite inE.
+  have sub : [set j | asked j && (p \in held j :\: names j)] \subset ~: (p |: S).
+    apply/subsetP => j jp; rewrite !inE negb_or; apply/andP; split.
+      by apply: contraTneq jp => ->; have := drops_irr ok p; rewrite !inE.
+    apply/negP => jS; have := drops_le ok j; rewrite (_ : #|held j| - D = 0).
+      by rewrite leqn0 cards_eq0 => /eqP/setP/(_ p); move: jp; rewrite !inE => ->.
+    by apply/eqP; rewrite -leqn0 -[X in _ <= X]e0 /e -dis leq_sub2r ?subset_leq_card ?heldE.
+  have := leq_trans pg (subset_leq_card sub); rewrite cardsCs setCK card_ord cardsU1 (_ : p \notin S); last first.
+    by apply: contraL pP; exact: outP.
+  by rewrite -/w; move: D_gt0 => D0 Dw; clear -D0 Dw; lia.
+have {le} := le; rewrite (_ : #|P| = D - w + e); last by rewrite /e; lia.
+move: few w_le w_gt0 big D_le_H; move: (w) (e) (D) (H) => a f d h; exact: no_lie.
+Qed.
+End Batches.
+
+(* UNI-BATCHLIES: where 3t >= 2K + c, for K users of whom c < t collude. *)
+(* Carries MRA-21, UNI-BATCHLIES. *)
+Corollary uni_batchlies K c t (B : eqType) (batch : 'I_(K - c) -> B) held names asked (S : {set 'I_(K - c)}) i i' :
+  c < t -> t <= K -> 2 * K + c <= 3 * t -> lie (t - c) held names asked -> in_batches batch names asked ->
+  comes_out (t - c) held names asked S -> batch i = batch i' -> i \in S -> i' \in S.
+Proof. by move=> ct tK big ok whole; apply: (whole_batches _ _ ok whole); lia. Qed.
+
+(* 2t > K + c is not enough: with K = 15, batches of 3, c = 1 and t = 9 the input of one user of a batch of two honest ones comes
+   out.  User i of the honest ones is in the batch (i + 1) / 3. *)
+Lemma card_below n (P : pred nat) : #|[set i : 'I_n | P i]| = count P (iota 0 n).
+Proof. by rewrite -sum1dep_card -(big_mkord P (fun=> 1)) sum1_count /index_iota subn0. Qed.
+
+(* Carries MRA-21, UNI-BATCHLIES. *)
+Theorem half_not_enough : 15 + 1 < 2 * 9 /\ exists held names asked,
+  [/\ lie 8 held names asked, in_batches (fun i : 'I_14 => i.+1 %/ 3) names asked & comes_out 8 held names asked [set ord0]].
+Proof.
+split=> //; pose gone j := if j \in [:: 2; 3; 4; 12] then [:: 2; 3] else if j \in [:: 5; 6; 7; 11] then [:: 1; 3] else [:: 1; 2].
+pose hold j i := (j != 0) || (i <= 8) && (i != 1); pose name j i := i.+1 %/ 3 \notin gone j.
+pose held (j : 'I_14) := [set i : 'I_14 | hold j i]; pose names (j : 'I_14) := [set i : 'I_14 | name j i].
+pose asked (j : 'I_14) := val j != 0.
+have all14 (P : pred nat) : all P (iota 0 14) -> forall j : 'I_14, P j by move=> /allP ok j; apply: ok; rewrite mem_iota ltn_ord.
+have gone8 i : 8 <= count (fun j => (j != 0) && (hold j i && ~~ name j i)) (iota 0 14) -> forall j : 'I_14, i = j -> pair_gone 8 held names asked j.
+  move=> le j ij; have := card_below 14 (fun k => (k != 0) && (hold k i && ~~ name k i)).
+  rewrite /pair_gone => c; apply: leq_trans le _; rewrite -c; apply/subset_leq_card/subsetP => k.
+  by rewrite /asked /held /names !inE ij => /and3P[-> -> ->].
+exists held, names, asked; split=> [j|j _ i i' /= same|i].
+- split; first by rewrite inE; exact: (all14 (fun j => hold j j) isT).
+    by rewrite card_below; exact: (all14 (fun j => 8 <= count (hold j) (iota 0 14)) isT).
+  move=> aj; split; first by rewrite inE; exact: (all14 (fun j => name j j) isT).
+    by apply/subsetP => i _; move: aj; rewrite /asked inE /hold => ->.
+  by rewrite card_below; exact: (all14 (fun j => 8 <= count (name j) (iota 0 14)) isT).
+- by rewrite !inE /name same.
+- rewrite inE => /eqP->; split=> [|j j0].
+    have := card_below 14 (fun k => (k != 0) && name k 0); rewrite /self_gone => c.
+    apply: (@leq_trans (count (fun k => (k != 0) && name k 0) (iota 0 14))) => //; rewrite -c.
+    by apply/subset_leq_card/subsetP => k; rewrite /asked /names !inE => /andP[-> ->].
+  rewrite inE => hj; apply/orP; right; apply/orP; left; apply: (gone8 j) => //.
+  have := all14 (fun i => hold 0 i ==> (i != 0) ==> (8 <= count (fun j => (j != 0) && (hold j i && ~~ name j i)) (iota 0 14))) isT j.
+  by move=> /implyP/(_ hj)/implyP/(_ j0).
+Qed.
