@@ -3,6 +3,76 @@
 From mathcomp Require Import all_ssreflect zify.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 
+(* On a circle of h users let s, spread evenly, survive; each other one is named dropped by the D users after it. *)
+Section Circle.
+Variables (h s D : nat).
+Hypotheses (s_gt0 : 0 < s) (s_le_h : s <= h).
+
+Definition surv u := u * s %/ h < u.+1 * s %/ h.
+Definition after (j i : 'I_h) := [exists e : 'I_D, j == (i + e.+1) %% h :> nat].
+
+Lemma h_gt0 : 0 < h. Proof. exact: leq_trans s_gt0 s_le_h. Qed.
+
+Lemma step u : u.+1 * s %/ h = u * s %/ h + surv u.
+Proof.
+rewrite /surv mulSn addnC divnD ?h_gt0 // -addnA; set k := _ + nat_of_bool _.
+suff : k <= 1 by case: k => [|[|k']] // _; rewrite ?addn1 ?ltnSn ?addn0 ?ltnn ?addn0 ?addn1.
+rewrite /k; have := ltn_pmod (u * s) h_gt0; move: s_le_h; rewrite leq_eqVlt => /orP[/eqP e|lt].
+  by rewrite {2 4}e divnn modnn h_gt0 addn0 [h <= _]leqNgt => ->.
+by rewrite (divn_small lt) add0n leq_b1.
+Qed.
+
+Lemma window u n : (u + n) * s %/ h = u * s %/ h + \sum_(e < n) surv (u + e).
+Proof. by elim: n => [|n IH]; rewrite ?big_ord0 ?addn0 // addnS step IH big_ord_recr addnA. Qed.
+
+Lemma window_ge u n : n * s %/ h <= \sum_(e < n) surv (u + e).
+Proof. by rewrite -(leq_add2l (u * s %/ h)) -window mulnDl divnD ?h_gt0 // leq_addr. Qed.
+
+Lemma surv_mod u : surv (u %% h) = surv u.
+Proof.
+rewrite {2}/surv {2 3}(divn_eq u h) -addnS !mulnDl -mulnA [h * s]mulnC mulnA !divnMDl ?h_gt0 //.
+by rewrite ltn_add2l.
+Qed.
+
+Lemma card_surv : #|[set i : 'I_h | surv i]| = s.
+Proof.
+have := window 0 h; rewrite mul0n div0n add0n add0n [h * s]mulnC mulnK ?h_gt0 // => ->.
+by rewrite -sum1dep_card big_mkcond /=; apply: eq_bigr => i _; rewrite add0n; case: (surv i).
+Qed.
+
+Lemma after_irr i : D < h -> ~~ after i i.
+Proof.
+move=> Dh; apply/existsP => -[e /eqP]; rewrite -[LHS](modn_small (ltn_ord i)) -[X in X %% _]addn0 => /eqP.
+by rewrite eqn_modDl mod0n modn_small // (leq_ltn_trans _ Dh).
+Qed.
+
+Lemma after_ge i : D < h -> D <= #|[set j | after j i]|.
+Proof.
+move=> Dh; pose to (e : 'I_D) : 'I_h := Ordinal (ltn_pmod (i + e.+1) h_gt0).
+have inj : injective to.
+  move=> e e' /(congr1 val) /= /eqP; rewrite eqn_modDl !modn_small ?(leq_ltn_trans _ Dh) // => /eqP [] /val_inj //.
+rewrite -[X in X <= _](card_ord D) -cardsT -(card_imset _ inj); apply/subset_leq_card/subsetP => _ /imsetP[e _ ->].
+by rewrite inE; apply/existsP; exists e.
+Qed.
+
+Lemma after_load j : D < h -> #|[set i : 'I_h | ~~ surv i && after j i]| <= D - D * s %/ h.
+Proof.
+move=> Dh; pose back (e : 'I_D) : 'I_h := Ordinal (ltn_pmod (j + (h - e.+1)) h_gt0).
+have sub : [set i : 'I_h | ~~ surv i && after j i] \subset [set back e | e in [set e : 'I_D | ~~ surv (j + (h - e.+1))]].
+  apply/subsetP => i; rewrite inE => /andP[ni /existsP[e /eqP je]].
+  have eh : e.+1 <= h by rewrite (leq_trans (ltn_ord e)) // ltnW.
+  have bi : (j + (h - e.+1)) %% h = i by rewrite je modnDml -addnA subnKC // modnDr modn_small.
+  apply/imsetP; exists e; last by apply: val_inj; rewrite /= bi.
+  by rewrite inE -surv_mod bi.
+apply: (leq_trans (subset_leq_card sub)); apply: leq_trans (leq_imset_card _ _) _.
+have total : #|[set e : 'I_D | ~~ surv (j + (h - e.+1))]| + \sum_(e < D) surv (j + (h - e.+1)) = D.
+  rewrite -sum1dep_card big_mkcond -big_split /= -[RHS]card_ord -sum1_card; apply: eq_bigr => e _; by case: surv.
+have flip : \sum_(e < D) surv (j + (h - e.+1)) = \sum_(e < D) surv (j + (h - D) + e).
+  by rewrite (reindex_inj rev_ord_inj); apply: eq_bigr => e _; congr (nat_of_bool (surv _)); case: e => /= e; lia.
+by move: total; rewrite flip; have := window_ge (j + (h - D)) D; lia.
+Qed.
+End Circle.
+
 Section Lies.
 (* N users of whom c collude, the threshold t; the H = N - c honest users answer, and D = t - c of them make t with the
    colluders.  dropped j i: user j was given i as dropped. *)
@@ -52,78 +122,33 @@ Section Attained.
 Variable s : nat.
 Hypotheses (s_gt0 : 0 < s) (s_le_H : s <= H) (enough : 2 * m * H <= s * (H + m)).
 
-(* The users who are to survive, spread evenly over the circle of all honest ones. *)
-Definition surv u := u * s %/ H < u.+1 * s %/ H.
+Definition claimed : rel 'I_H := fun j i => ~~ surv H s i && after D j i.
+Definition S := [set i : 'I_H | surv H s i].
 
-Lemma H_gt0 : 0 < H. Proof. exact: leq_trans s_gt0 s_le_H. Qed.
-
-Lemma step u : u.+1 * s %/ H = u * s %/ H + surv u.
+Lemma D_lt_H (i : 'I_H) : ~~ surv H s i -> D < H.
 Proof.
-rewrite /surv mulSn addnC divnD ?H_gt0 // -addnA; set k := _ + nat_of_bool _.
-suff : k <= 1 by case: k => [|[|k']] // _; rewrite ?addn1 ?ltnSn ?addn0 ?ltnn ?addn0 ?addn1.
-rewrite /k; have := ltn_pmod (u * s) H_gt0; move: s_le_H; rewrite leq_eqVlt => /orP[/eqP e|lt].
-  by rewrite {2 4}e divnn modnn H_gt0 addn0 [H <= _]leqNgt => ->.
-by rewrite (divn_small lt) add0n leq_b1.
-Qed.
-
-Lemma window u n : (u + n) * s %/ H = u * s %/ H + \sum_(e < n) surv (u + e).
-Proof. by elim: n => [|n IH]; rewrite ?big_ord0 ?addn0 // addnS step IH big_ord_recr addnA. Qed.
-
-Lemma window_ge u n : n * s %/ H <= \sum_(e < n) surv (u + e).
-Proof. by rewrite -(leq_add2l (u * s %/ H)) -window mulnDl divnD ?H_gt0 // leq_addr. Qed.
-
-Lemma surv_mod u : surv (u %% H) = surv u.
-Proof.
-rewrite {2}/surv {2 3}(divn_eq u H) -addnS !mulnDl -mulnA [H * s]mulnC mulnA !divnMDl ?H_gt0 //.
-by rewrite ltn_add2l.
-Qed.
-
-Definition claimed : rel 'I_H := fun j i => ~~ surv i && [exists e : 'I_D, j == (i + e.+1) %% H :> nat].
-Definition S := [set i : 'I_H | surv i].
-
-Lemma D_lt_H (i : 'I_H) : ~~ surv i -> D < H.
-Proof.
-have [sH|sH _] := leqP H s; last first.
+have H0 := leq_trans s_gt0 s_le_H; have [sH|sH _] := leqP H s; last first.
   rewrite ltnNge; apply/negP => HD; have e : m = H by lia.
   move: enough; rewrite e; move: (N - c) s sH => h k; nia.
-by rewrite /surv (_ : s = H) ?mulnK ?H_gt0 ?ltnSn //; apply/eqP; rewrite eqn_leq sH s_le_H.
+by rewrite /surv (_ : s = H) ?mulnK ?H0 ?ltnSn //; apply/eqP; rewrite eqn_leq sH s_le_H.
 Qed.
 
 (* Carries SAG-21, SAG-22, UNI-LIES. *)
 Theorem lies_attained : [/\ answerable claimed, sum_out claimed S & #|S| = s].
 Proof.
-have cardS : #|S| = s.
-  have := window 0 H; rewrite mul0n div0n add0n add0n [H * s]mulnC mulnK ?H_gt0 // => ->.
-  by rewrite -sum1dep_card big_mkcond /=; apply: eq_bigr => i _; rewrite add0n; case: (surv i).
-split=> // [j|i].
-  split; last first.
-    apply/negP => /andP[/D_lt_H DH /existsP[e /eqP]]; rewrite -[LHS](modn_small (ltn_ord j)) -[X in X %% _]addn0 => /eqP.
-    by rewrite eqn_modDl mod0n modn_small // (leq_ltn_trans _ DH).
-  pose back (e : 'I_D) : 'I_H := Ordinal (ltn_pmod (j + (H - e.+1)) H_gt0).
-  have sub : [set i | claimed j i] \subset [set back e | e in [set e : 'I_D | ~~ surv (j + (H - e.+1))]].
-    apply/subsetP => i; rewrite inE => /andP[ni /existsP[e /eqP je]].
-    have DH := D_lt_H ni; have eH : e.+1 <= H by rewrite (leq_trans (ltn_ord e)) // ltnW.
-    have bi : (j + (H - e.+1)) %% H = i by rewrite je modnDml -addnA subnKC // modnDr modn_small.
-    apply/imsetP; exists e; last by apply: val_inj; rewrite /= bi.
-    by rewrite inE -surv_mod bi.
-  apply: (leq_trans (subset_leq_card sub)); apply: leq_trans (leq_imset_card _ _) _.
-  have total : #|[set e : 'I_D | ~~ surv (j + (H - e.+1))]| + \sum_(e < D) surv (j + (H - e.+1)) = D.
-    rewrite -sum1dep_card big_mkcond -big_split /= -[RHS]card_ord -sum1_card; apply: eq_bigr => e _; by case: surv.
-  have DH : D <= H by lia.
-  have flip : \sum_(e < D) surv (j + (H - e.+1)) = \sum_(e < D) surv (j + (H - D) + e).
-    by rewrite (reindex_inj rev_ord_inj); apply: eq_bigr => e _; congr (nat_of_bool (surv _)); case: e => /= e; lia.
-  have : m <= D * s %/ H.
-    rewrite leq_divRL ?H_gt0 //; case: (leqP (N + c) (2 * t)) => [big|small]; last by rewrite (_ : m = 0) //; lia.
-    by move: enough; rewrite (_ : H + m = 2 * D) 1?mulnC; lia.
-  move=> mD; move: total; rewrite flip; have := window_ge (j + (H - D)) D; lia.
+have H0 := leq_trans s_gt0 s_le_H; split=> [j|i|]; last exact: card_surv.
+  split; last by apply/negP => /andP[/D_lt_H DH]; exact/negP/after_irr.
+  case: (leqP H D) => [HD|DH].
+    rewrite (_ : [set i | claimed j i] = set0) ?cards0 //; apply/setP => i; rewrite !inE.
+    by apply/negbTE/negP => /andP[/D_lt_H]; rewrite ltnNge HD.
+  apply: leq_trans (after_load s_gt0 s_le_H j DH) _; have : m <= D * s %/ H; last lia.
+  rewrite leq_divRL //; case: (leqP (N + c) (2 * t)) => [big|small]; last by rewrite (_ : m = 0) //; lia.
+  by move: enough; rewrite (_ : H + m = 2 * D) 1?mulnC; lia.
 case: ifP; rewrite inE => surv_i; rewrite /self_out /pair_out.
   rewrite (_ : [set j | _] = setT) ?cardsT ?card_ord; first lia.
   by apply/setP => j; rewrite !inE /claimed surv_i.
-have DH := D_lt_H (negbT surv_i); pose to (e : 'I_D) : 'I_H := Ordinal (ltn_pmod (i + e.+1) H_gt0).
-have inj : injective to.
-  move=> e e' /(congr1 val) /= /eqP; rewrite eqn_modDl !modn_small ?(leq_ltn_trans _ DH) // => /eqP [] /val_inj //.
-rewrite -[X in X <= _](card_ord D) -cardsT -(card_imset _ inj); apply/subset_leq_card/subsetP => _ /imsetP[e _ ->].
-by rewrite inE /claimed surv_i; apply/existsP; exists e.
+rewrite (_ : [set j | _] = [set j | after D j i]); first exact: after_ge s_gt0 s_le_H _ (D_lt_H (negbT surv_i)).
+by apply/setP => j; rewrite !inE /claimed surv_i.
 Qed.
 End Attained.
 

@@ -1,5 +1,5 @@
 (* SecAgg on any graph (spec/secagg.md, section 9): exactly the sums over the components of the honest survivors.
-   Claim UNI-COMPONENTS (for users of whom fewer than t neighbours collude). *)
+   Claim UNI-COMPONENTS, without secret sharing. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From secagg Require Import Counting Masks.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
@@ -118,6 +118,41 @@ move=> i; rewrite /move sumrB -[RHS]subr0; congr (_ - _).
   by rewrite -root_connect ?iu //; exact: conn_sym.
 Qed.
 
+End Privacy.
+
+(* Any self masks and any pairwise masks opened, as shares of them came or not: selfs i when the self mask of i is known, pairs i
+   when all its pairwise masks are; no pairwise mask of the other users. *)
+Section Opened.
+Variables (G : finZmodType) (N : nat) (nb : rel 'I_N).
+Hypothesis nb_sym : symmetric nb.
+Variables (U2 C : {set 'I_N}) (selfs pairs : pred 'I_N).
+Implicit Types (x : input G N) (r : secret G N).
+
+Definition opened_view x r :=
+  ([ffun i => if i \in U2 then upload nb U2 x r i else 0],
+   [ffun i => if selfs i then r.1 i else 0],
+   [ffun ij : 'I_N * 'I_N => if pairs ij.1 || pairs ij.2 then r.2 ij else 0],
+   [ffun i => if i \in C then x i else 0]).
+
+(* The graph on the users whose pairwise masks are not open.  A sum over a component comes out when all its self masks are known. *)
+Definition closed := [set i in U2 | ~~ pairs i].
+Definition part i := component nb closed set0 i.
+Definition opened_allowed x :=
+  ([ffun i => if (i \in C) || [&& i \in U2, selfs i & pairs i] then x i else 0],
+   [ffun i => if (i \in closed) && [forall j in part i, selfs j] then \sum_(j in part i) x j else 0]).
+
+Lemma part_refl i : i \in closed -> i \in part i.
+Proof. by move=> iV; rewrite inE connect0 andbT /H setD0. Qed.
+
+Lemma part_eq i j : j \in part i -> part j = part i.
+Proof.
+rewrite inE => /andP[_ ij]; apply/setP => k; rewrite !inE; congr (_ && _).
+by apply/esym; apply: same_connect ij k; exact: conn_sym.
+Qed.
+
+Lemma partP i j : j \in part i -> [/\ j \in U2, ~~ pairs j & j \in closed].
+Proof. by rewrite !inE => /andP[/andP[_ /andP[-> ->]]]. Qed.
+
 Lemma rearrange3 (c b e p pd q qd : G) : c + (b + e) + (p + pd) - (q + qd) = c + (e + (pd - qd)) + b + p - q.
 Proof.
 rewrite opprD -!addrA; congr (_ + _); rewrite addrCA; congr (_ + _); rewrite [p + (pd + _)]addrCA addrCA; congr (_ + _).
@@ -127,86 +162,160 @@ Qed.
 Lemma rearrange4 (c b p pd q qd : G) : c + b + (p + pd) - (q + qd) = c + (b + pd - qd) + (p - q).
 Proof. by rewrite opprD -!addrA; do 2!congr (_ + _); rewrite addrCA; congr (_ + _); rewrite addrA addrC. Qed.
 
-(* Inputs with the same allowed values give the same views, when self masks that nobody sees, and masks of pairs of honest
-   survivors, are moved by fixed amounts. *)
-Lemma secagg_moves x x' : allowed x = allowed x' ->
+(* Inputs with the same allowed values give the same views, when self masks that nobody sees, and masks of pairs that nobody sees,
+   are moved by fixed amounts. *)
+Lemma opened_moves x x' : opened_allowed x = opened_allowed x' ->
   exists (e : {ffun 'I_N -> G}) (m : {ffun 'I_N * 'I_N -> G}),
-  [/\ forall i, (i \in U3) || (i \in C) -> e i = 0, inside m & forall r : secret, view x' (r.1 + e, r.2 + m) = view x r].
+  [/\ forall i, i \notin U2 -> e i = 0, forall i, selfs i -> e i = 0, forall ij, pairs ij.1 || pairs ij.2 -> m ij = 0,
+      forall ij, (ij.1 \notin U2) || (ij.2 \notin U2) -> m ij = 0
+    & forall r, opened_view x' (r.1 + e, r.2 + m) = opened_view x r].
 Proof.
 move=> [/ffunP own /ffunP sums].
-have ownx i : i \in C -> x i = x' i by move=> iC; move: (own i); rewrite !ffunE iC.
-pose D i := if i \in H then x i - x' i else 0.
-have [m im fm] : reach D.
-  apply: reach_zero => i iH; first by rewrite /D (negPf iH).
-  have inH j : j \in component i -> D j = x j - x' j by rewrite inE /D => /andP[->].
-  rewrite (eq_bigr _ inH) sumrB; move: (sums i); rewrite !ffunE iH => ->; exact: subrr.
-(* users who dropped out keep what they sent by moving their self masks, which nobody sees *)
-pose e := [ffun i => if (i \in U3) || (i \in C) then 0 else x i - x' i].
-exists e, m; split=> // [i iUC|r]; first by rewrite ffunE iUC.
-congr (_, _, _, _); apply/ffunP.
-- move=> i; rewrite !ffunE; case: ifP => // iU; rewrite /upload /masked /= ffunE.
+have ownx i : (i \in C) || [&& i \in U2, selfs i & pairs i] -> x i = x' i by move=> iC; move: (own i); rewrite !ffunE iC.
+(* one user of a component that has an unknown self mask takes up the whole difference *)
+pose sink i := [pick j in part i | ~~ selfs j].
+pose e : {ffun 'I_N -> G} := [ffun i => if i \notin U2 then 0 else if pairs i then if selfs i then 0 else x i - x' i
+  else if sink i == Some i then \sum_(j in part i) (x j - x' j) else 0].
+pose D i := if i \in closed then x i - x' i - e i else 0.
+have eE i : i \in closed -> e i = if sink i == Some i then \sum_(j in part i) (x j - x' j) else 0.
+  by rewrite inE ffunE => /andP[-> /negPf->].
+have [m im fm] : reach nb U2 closed set0 D.
+  apply: reach_zero => //; [by apply/subsetP => i; rewrite inE => /andP[] | by move=> i; rewrite /H setD0 /D => /negPf-> |].
+  move=> i; rewrite /H setD0 => iV; rewrite -/(part i).
+  rewrite (eq_bigr (fun j => (x j - x' j) - e j)) => [|j /partP[_ _ jV]]; last by rewrite /D jV.
+  rewrite sumrB [X in _ - X = _](eq_bigr (fun j => if sink i == Some j then \sum_(k in part i) (x k - x' k) else 0)) => [|j ji]; last first.
+    by have [_ _ jV] := partP ji; rewrite eE // /sink (part_eq ji).
+  rewrite /sink; case: pickP => [j /andP[ji _]|all].
+    rewrite [X in _ - X = _](bigD1 j) //= eqxx [X in _ - (_ + X) = _]big1 ?addr0 ?subrr // => k /andP[_ kj].
+    by case: eqP => // -[jk]; rewrite jk eqxx in kj.
+  rewrite [X in _ - X = _]big1 ?subr0 // sumrB; move: (sums i); rewrite !ffunE iV.
+  have -> : [forall j in part i, selfs j] by apply/forall_inP => j ji; move: (all j); rewrite ji /= => /negbFE.
+  by move=> /= ->; rewrite subrr.
+have bareE i : bare closed set0 i = (i \notin closed) by rewrite /bare in_set0 orbF.
+have out i : (i \notin U2) || pairs i -> i \notin closed by rewrite inE negb_and negbK.
+have e0 i : selfs i -> e i = 0.
+  move=> si; rewrite ffunE si; case: ifP => // _; case: ifP => // _; rewrite /sink.
+  by case: pickP => // j /andP[_ sj]; case: eqP => // -[ji]; rewrite ji si in sj.
+exists e, m; split.
+- by move=> i iU; rewrite ffunE iU.
+- exact: e0.
+- by move=> ij b; apply: im; rewrite !bareE; case/orP: b => b; apply/orP; [left | right]; apply: out; rewrite b ?orbT.
+- by move=> ij b; apply: im; rewrite !bareE; case/orP: b => b; apply/orP; [left | right]; apply: out; rewrite b ?orbT.
+move=> r; congr (_, _, _, _); apply/ffunP.
+- move=> i; rewrite ![LHS]ffunE ![RHS]ffunE; case: ifP => // iU; rewrite /upload /masked /= ffunE.
   under eq_bigr do rewrite ffunE; under [X in _ - X = _]eq_bigr do rewrite ffunE.
-  rewrite !big_split /= rearrange3 -/(flow (fun i j => m (i, j)) i) fm //.
+  rewrite !big_split /= rearrange3 -/(flow nb U2 (fun i j => m (i, j)) i) fm //.
   suff -> : x' i + (e i + D i) = x i by [].
-  rewrite ffunE /D /H inE; case: (boolP (i \in C)) => [/ownx ->|_]; first by rewrite orbT !addr0.
-  by rewrite orbF; case: (i \in U3) => /=; [rewrite add0r | rewrite addr0]; rewrite addrC subrK.
-- by move=> i; rewrite !ffunE; case: ifP => // c; rewrite c addr0.
-- by move=> [i j]; rewrite !ffunE; case: ifP => // ij; rewrite im ?addr0.
-- by move=> i; rewrite !ffunE; case: ifP => // /ownx ->.
+  rewrite /D; case: ifP => iV; first by rewrite [e i + _]addrC subrK addrC subrK.
+  have pi : pairs i by move: iV; rewrite inE iU => /negbFE.
+  rewrite addr0 ffunE iU pi; case: ifP => si; last by rewrite addrC subrK.
+  by rewrite addr0 -ownx // iU si pi orbT.
+- by move=> i; rewrite ![LHS]ffunE ![RHS]ffunE; case: ifP => // /e0 c; rewrite /= ffunE c addr0.
+- move=> ij; rewrite ![LHS]ffunE ![RHS]ffunE; case: ifP => // b; rewrite /= ffunE im ?addr0 // !bareE.
+  by case/orP: b => b; apply/orP; [left | right]; apply: out; rewrite b ?orbT.
+- by move=> i; rewrite !ffunE; case: ifP => // iC; rewrite ownx ?iC.
+Qed.
+
+(* Exactly this is learned: the inputs of users all whose masks are open, and the sums over the components all whose self masks are. *)
+(* Carries SAG-24. *)
+Theorem opened_exactly : learns_exactly opened_view opened_allowed.
+Proof.
+split.
+  apply: hides_by_moving => x x' /opened_moves [e [m [_ _ _ _ same]]].
+  by exists (fun r : secret G N => (r.1 + e, r.2 + m)) => [[b1 m1] [b2 m2] /= [/addIr-> /addIr->]|r].
+move=> x x' r r' [/ffunP up /ffunP self /ffunP pair /ffunP own].
+have selfE i : selfs i -> r.1 i = r'.1 i by move=> si; move: (self i); rewrite !ffunE si.
+have pairE i j : pairs i || pairs j -> r.2 (i, j) = r'.2 (i, j) by move=> b; move: (pair (i, j)); rewrite !ffunE /= b.
+congr (_, _); apply/ffunP => i; rewrite !ffunE.
+  case: ifP => // /orP[iC|/and3P[iU si pi]]; first by move: (own i); rewrite !ffunE iC.
+  move: (up i); rewrite !ffunE iU /upload /masked selfE //.
+  rewrite (eq_bigr (fun j => r'.2 (i, j))) => [|j _]; last by rewrite pairE ?pi.
+  rewrite [X in _ - X = _](eq_bigr (fun j => r'.2 (j, i))) => [|j _]; last by rewrite pairE ?pi ?orbT.
+  by move=> /addIr/addIr/addIr.
+case: ifP => // /andP[iV /forall_inP known_self]; pose A := part i.
+(* the masks inside a component cancel, and the others are known *)
+have subA : A \subset U2 by apply/subsetP => j /partP[].
+pose known (s : secret G N) j := s.1 j + \sum_(k in U2 :\: A | nb j k && (j < k)%N) s.2 (j, k)
+  - \sum_(k in U2 :\: A | nb j k && (k < j)%N) s.2 (k, j).
+have total y s : \sum_(j in A) upload nb U2 y s j = \sum_(j in A) y j + \sum_(j in A) known s j.
+  rewrite -big_split /= -[RHS]addr0 -[X in _ = _ + X](masks_cancel nb_sym (fun i j => s.2 (i, j)) A) -big_split /=.
+  by apply: eq_bigr => j _; rewrite /upload /masked !(split_sum _ _ subA) rearrange4.
+have same_known : \sum_(j in A) known r j = \sum_(j in A) known r' j.
+  apply: eq_bigr => j jA; have [jU _ jV] := partP jA.
+  have outA k : k \in U2 :\: A -> nb j k -> pairs k.
+    rewrite inE => /andP[kA kU] njk; apply: contraR kA => pk.
+    have kV : k \in closed by rewrite inE kU.
+    rewrite /A /part inE /H setD0 kV; move: jA; rewrite /A /part inE => /andP[_ conn]; apply: connect_trans conn _.
+    case: (eqVneq j k) => [->|ne]; first exact: connect0.
+    by apply: connect1; rewrite /edge /H setD0 jV kV njk ne.
+  rewrite /known selfE ?known_self //; congr (_ + _ - _); apply: eq_bigr => k /andP[kUA /andP[njk _]];
+    by rewrite pairE // (outA k kUA njk) ?orbT.
+have : \sum_(j in A) upload nb U2 x r j = \sum_(j in A) upload nb U2 x' r' j.
+  by apply: eq_bigr => j /partP[jU _ _]; move: (up j); rewrite !ffunE jU.
+by rewrite !total same_known => /addIr.
+Qed.
+End Opened.
+
+(* Only what is known of the users of U2 counts. *)
+Lemma opened_ext (G : finZmodType) N (nb : rel 'I_N) (U2 C E : {set 'I_N}) (selfs selfs' pairs pairs' : pred 'I_N) (x : input G N) :
+  {in U2, selfs =1 selfs'} -> {in U2, pairs =1 pairs'} -> (forall i, i \in E -> [&& i \in U2, selfs i & pairs i]) ->
+  opened_allowed nb U2 C selfs pairs x = opened_allowed nb U2 (C :|: E) selfs' pairs' x.
+Proof.
+move=> ss pp known; have closedE : closed U2 pairs = closed U2 pairs'.
+  by apply/setP => i; rewrite !inE; case: (boolP (i \in U2)) => //= /pp ->.
+rewrite /opened_allowed /part -closedE; congr (_, _); apply/ffunP => i; rewrite !ffunE.
+  rewrite inE -orbA; congr (if _ || _ then _ else _); case: (boolP (i \in E)) => [/known //|_] /=.
+  by case: (boolP (i \in U2)) => //= iU; rewrite ss ?pp.
+case: (boolP (i \in closed U2 pairs)) => //= _; congr (if _ then _ else _).
+by apply: eq_forallb => j; case: (boolP (j \in _)) => //= /partP [jU _ _]; exact: ss.
+Qed.
+
+(* The round that ends with its sum: the self masks of survivors are open, and the pairwise masks of the others. *)
+Section Ended.
+Variables (G : finZmodType) (N : nat) (nb : rel 'I_N).
+Hypothesis nb_sym : symmetric nb.
+Variables (U2 U3 C : {set 'I_N}).
+Hypothesis sub : U3 \subset U2.
+
+(* Then what comes out are the sums over the components of the honest survivors. *)
+Lemma opened_sums (x : input G N) :
+  opened_allowed nb U2 C (fun i => (i \in U3) || (i \in C)) (bare U3 C) x = allowed nb U3 C x.
+Proof.
+have closedE : closed U2 (bare U3 C) = H U3 C.
+  apply/setP => i; rewrite !inE /bare negb_or negbK [RHS]andbC.
+  by apply: andb_idl => /andP[/(subsetP sub)].
+have partE i : part nb U2 (bare U3 C) i = component nb U3 C i.
+  by rewrite /part closedE; apply/setP => j; rewrite !inE; congr (_ && _); apply: eq_connect => k l; rewrite /edge /H setD0.
+congr (_, _); apply/ffunP => i; rewrite !ffunE.
+  rewrite /bare; case: (i \in C); rewrite ?orbT ?orbF //=; by case: (i \in U3); rewrite ?andbF.
+rewrite closedE partE; case: (boolP (i \in H U3 C)) => //= _.
+by case: forall_inP => // -[]; move=> j; rewrite !inE => /andP[/andP[_ ->]].
+Qed.
+
+(* Exactly these sums are learned, when the masked inputs of the honest survivors came. *)
+(* Carries SAG-24, SAG-29, UNI-COMPONENTS. *)
+Theorem secagg_exactly : learns_exactly (view (G := G) nb U2 U3 C) (allowed nb U3 C).
+Proof.
+have [hid tel] := opened_exactly G nb_sym U2 C (fun i => (i \in U3) || (i \in C)) (bare U3 C).
+split=> [x x'|x x' r r' same]; rewrite -!opened_sums; [exact: hid | exact: tel same].
 Qed.
 
 (* Nothing else is learned, whatever the graph, the survivors and the coalition; uploads that came late are in the view. *)
 (* Carries SAG-12, SAG-24, UNI-COMPONENTS, BAS-DELAY. *)
-Theorem secagg_hides : hides view allowed.
-Proof.
-apply: hides_by_moving => x x' /secagg_moves [e [m [_ _ same]]].
-by exists (fun r : secret => (r.1 + e, r.2 + m)) => [[b1 m1] [b2 m2] /= [/addIr-> /addIr->]|r].
-Qed.
+Theorem secagg_hides : hides (view (G := G) nb U2 U3 C) (allowed nb U3 C).
+Proof. by have [] := secagg_exactly. Qed.
 
 (* A user whose pairwise masks and self mask are both known is exposed: of a user of U2 outside U3 that had no self mask, a late
    upload tells the input. *)
 (* Carries SAG-12, BAS-DELAY. *)
-Theorem late_without_self_mask (x x' : input) (r r' : secret) i :
-  i \in U2 -> bare i -> r.1 i = r'.1 i -> view x r = view x' r' -> x i = x' i.
+Theorem late_without_self_mask (x x' : input G N) (r r' : secret G N) i :
+  i \in U2 -> bare U3 C i -> r.1 i = r'.1 i -> view nb U2 U3 C x r = view nb U2 U3 C x' r' -> x i = x' i.
 Proof.
 move=> iU bi self [/ffunP up _ /ffunP pair _]; move: (up i); rewrite !ffunE iU /upload /masked self.
-have p j k : bare j || bare k -> r.2 (j, k) = r'.2 (j, k) by move=> b; move: (pair (j, k)); rewrite !ffunE /= b.
+have p j k : bare U3 C j || bare U3 C k -> r.2 (j, k) = r'.2 (j, k) by move=> b; move: (pair (j, k)); rewrite !ffunE /= b.
 rewrite (eq_bigr (fun j => r'.2 (i, j))) => [|j _]; last by rewrite p ?bi.
 rewrite [X in _ - X = _](eq_bigr (fun j => r'.2 (j, i))) => [|j _]; last by rewrite p ?bi ?orbT.
 by move=> /addIr/addIr/addIr.
 Qed.
 
-(* And that much is learned, when the masked inputs of the honest survivors came. *)
-(* Carries SAG-24, SAG-29, UNI-COMPONENTS. *)
-Theorem secagg_exactly : learns_exactly view allowed.
-Proof.
-split; first exact: secagg_hides.
-move=> x x' r r' [/ffunP up /ffunP self /ffunP pair /ffunP own].
-congr (_, _); apply/ffunP => i; rewrite !ffunE; first by move: (own i); rewrite !ffunE.
-case: ifP => // iH; pose A := component i.
-(* the masks inside a component cancel, and the others are known *)
-have subA : A \subset U2 by apply/subsetP => j; rewrite !inE => /andP[/andP[_ /(subsetP sub)]].
-have AU j : j \in A -> [/\ j \in U2, j \in U3 & j \notin C].
-  by rewrite !inE => /andP[/andP[jC jU] _]; rewrite (subsetP sub) ?jU.
-pose known (s : secret) j := s.1 j + \sum_(k in U2 :\: A | nb j k && (j < k)%N) s.2 (j, k)
-  - \sum_(k in U2 :\: A | nb j k && (k < j)%N) s.2 (k, j).
-have total (y : input) (s : secret) : \sum_(j in A) upload y s j = \sum_(j in A) y j + \sum_(j in A) known s j.
-  rewrite -big_split /= -[RHS]addr0 -[X in _ = _ + X](masks_cancel nb_sym (fun i j => s.2 (i, j)) A) -big_split /=.
-  by apply: eq_bigr => j _; rewrite /upload /masked !(split_sum _ _ subA) rearrange4.
-have same_known : \sum_(j in A) known r j = \sum_(j in A) known r' j.
-  apply: eq_bigr => j jA; have [jU2 jU3 jC] := AU j jA.
-  have e1 : r.1 j = r'.1 j by move: (self j); rewrite !ffunE jU3.
-  have e2 k : k \in U2 :\: A -> nb j k -> bare k.
-    rewrite inE => /andP[kA kU] njk; apply: contraR kA; rewrite negb_or negbK => /andP[kU3 kC].
-    have kH : k \in H by rewrite inE kC kU3.
-    rewrite inE kH; move: jA; rewrite inE => /andP[jH conn]; apply: connect_trans conn _.
-    case: (eqVneq j k) => [->|ne]; first exact: connect0.
-    by apply: connect1; rewrite /edge jH kH njk ne.
-  rewrite /known e1; congr (_ + _ - _); apply: eq_bigr => k /andP[kUA /andP[njk _]].
-    by move: (pair (j, k)); rewrite !ffunE /= (e2 _ kUA njk) orbT.
-  by move: (pair (k, j)); rewrite !ffunE /= (e2 _ kUA njk).
-have : \sum_(j in A) upload x r j = \sum_(j in A) upload x' r' j.
-  by apply: eq_bigr => j /AU [jU _ _]; move: (up j); rewrite !ffunE jU.
-by rewrite !total same_known => /addIr.
-Qed.
-End Privacy.
+End Ended.

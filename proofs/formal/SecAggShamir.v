@@ -93,92 +93,152 @@ move=> pN; case: (eqVneq d 0) => [-> _|_ /(_ isT) [leA jA]]; first by rewrite ad
 by rewrite -{1}[enc (g + d)](subrK (enc g)) [_ + enc g]addrC shareP psiP ?addr0.
 Qed.
 
-(* With fewer than t colluding holders of each honest user, nothing but the component sums is learned, for any users that answer. *)
-(* Carries SAG-10, SAG-24, SHM-12, BAS-DELAY, UNI-COMPONENTS, UNI-FAILED. *)
-Theorem threshold_hides : (p <= N)%N -> (forall i, i \in U2 -> i \notin C -> (#|holders i C| <= p)%N) ->
-  hides view (SecAggPrivacy.allowed nb U3 C).
+(* The self mask, and the pairwise masks, of a user whose shares reach t. *)
+Definition self_open i := (i \in C) || (p < #|holders i ((if i \in U3 then U5 else set0) :|: C)|)%N.
+Definition pair_open i := (i \in C) || (p < #|holders i ((if i \in U3 then set0 else U5) :|: C)|)%N.
+Local Notation opened := (opened_allowed nb U2 C self_open pair_open).
+
+(* Masks that are not open can be moved, and their shares with them. *)
+Lemma shares_follow (x x' : input) (e : {ffun 'I_N -> G}) (m : {ffun 'I_N * 'I_N -> G}) : (p <= N)%N ->
+  (forall i, i \in U2 -> self_open i -> e i = 0) -> (forall i, i \in C -> e i = 0) ->
+  (forall ij, pair_open ij.1 || pair_open ij.2 -> m ij = 0) ->
+  (forall r i, i \in U2 -> upload nb U2 x' (r.1 + e, r.2 + m) i = upload nb U2 x r i) -> (forall i, i \in C -> x' i = x i) ->
+  exists2 g : secret -> secret, injective g & forall r, view x' (g r) = view x r.
 Proof.
-move=> pN few; apply: hides_by_moving => x x' /(secagg_moves nb_sym sub) [e [m [e0 m0 same]]].
+move=> pN e0 eC m0 up own; pose hs i := holders i ((if i \in U3 then U5 else set0) :|: C).
+pose hp i := holders i ((if i \in U3 then set0 else U5) :|: C).
 pose g (r : secret) : secret := ((r.1.1.1 + e, r.1.1.2 + m),
-  [ffun i => r.1.2 i + psi (holders i C) (enc (r.1.1.1 i + e i) - enc (r.1.1.1 i))],
-  [ffun ie => r.2 ie + psi (holders ie.1 C) (enc (r.1.1.2 ie.2 + m ie.2) - enc (r.1.1.2 ie.2))]).
-have cE s i : (g s).1.2 i = s.1.2 i + psi (holders i C) (enc (s.1.1.1 i + e i) - enc (s.1.1.1 i)) by exact: ffunE.
-have kE s i : (g s).2 i = s.2 i + psi (holders i.1 C) (enc (s.1.1.2 i.2 + m i.2) - enc (s.1.1.2 i.2)) by exact: ffunE.
+  [ffun i => r.1.2 i + psi (hs i) (enc (r.1.1.1 i + e i) - enc (r.1.1.1 i))],
+  [ffun ie => r.2 ie + psi (hp ie.1) (enc (r.1.1.2 ie.2 + m ie.2) - enc (r.1.1.2 ie.2))]).
+have cE s i : (g s).1.2 i = s.1.2 i + psi (hs i) (enc (s.1.1.1 i + e i) - enc (s.1.1.1 i)) by exact: ffunE.
+have kE s i : (g s).2 i = s.2 i + psi (hp i.1) (enc (s.1.1.2 i.2 + m i.2) - enc (s.1.1.2 i.2)) by exact: ffunE.
 have injg : injective g.
   move=> r1 r2 same12; have [b12 m12] : r1.1.1.1 = r2.1.1.1 /\ r1.1.1.2 = r2.1.1.2.
     split; first by apply: (@addIr _ e); exact: (congr1 (fun s : secret => s.1.1.1) same12).
     by apply: (@addIr _ m); exact: (congr1 (fun s : secret => s.1.1.2) same12).
   have inj (c : 'M[F]_(p, L)) : injective (+%R^~ c) := addIr c.
   have cb12 : r1.1.2 = r2.1.2.
-    apply/ffunP => i; apply: inj (psi (holders i C) (enc (r2.1.1.1 i + e i) - enc (r2.1.1.1 i))) _ _ _.
+    apply/ffunP => i; apply: inj (psi (hs i) (enc (r2.1.1.1 i + e i) - enc (r2.1.1.1 i))) _ _ _.
     by rewrite -(cE r2) -same12 cE b12.
   have ck12 : r1.2 = r2.2.
-    apply/ffunP => i; apply: inj (psi (holders i.1 C) (enc (r2.1.1.2 i.2 + m i.2) - enc (r2.1.1.2 i.2))) _ _ _.
+    apply/ffunP => i; apply: inj (psi (hp i.1) (enc (r2.1.1.2 i.2 + m i.2) - enc (r2.1.1.2 i.2))) _ _ _.
     by rewrite -(kE r2) -same12 kE m12.
   by move: b12 m12 cb12 ck12; case: r1 r2 {same12} => [[[? ?] ?] ?] [[[? ?] ?] ?] /= -> -> -> ->.
 exists g => // r.
-have [/ffunP up _ _ /ffunP own] := same r.1.1; have both i : i \in C -> bare U3 C i by rewrite /bare orbC => ->.
+have few A i j : (i \in C) || (p < #|holders i A|)%N = false -> j \in holders i A -> (#|holders i A| <= p)%N /\ j \in holders i A.
+  by move=> /negbT; rewrite negb_or -leqNgt => /andP[].
 congr (_, _, _, _, _, _, _); apply/ffunP.
-- by move=> i; move: (up i); rewrite !ffunE.
+- by move=> i; rewrite !ffunE; case: ifP => // iU; exact: up.
 - move=> [i j]; rewrite !ffunE /=; case: ifP => // /andP[iU jh]; rewrite /self_share /= !ffunE; apply: moved => // ei.
-  move: (contra_neqN (e0 i) ei); rewrite negb_or => /andP[/negPf iU3 iC].
-  by move: jh; rewrite iU3 set0U; split=> //; exact: few.
+  by apply: few jh; apply/negbTE; apply: contraNN ei => open_i; rewrite e0.
 - move=> [[i j] k]; rewrite !ffunE /=; case: ifP => // /and3P[iU ki jh]; rewrite /key_share /= !ffunE; apply: moved => // mk.
-  have nb12 : ~~ (bare U3 C k.1 || bare U3 C k.2) by apply: contra_neqN mk; exact: m0.
-  have : ~~ bare U3 C i by case/orP: ki nb12 => /eqP->; rewrite negb_or => /andP[].
-  rewrite negb_or negbK => /andP[iU3 iC]; move: jh; rewrite iU3 set0U; split=> //; exact: few.
-- by move=> i; move: (own i); rewrite !ffunE.
-- move=> i; rewrite !ffunE; case: ifP => // iC; by rewrite /= ?ffunE e0 ?iC ?orbT // addr0 subrr psi0 addr0.
-- move=> k; rewrite !ffunE; case: ifP => // kC; rewrite /= m0 ?addr0 //.
-  by case/orP: kC => /both ->; rewrite ?orbT.
-- move=> [i k]; rewrite !ffunE /=; case: ifP => // /andP[/both bi ki]; rewrite m0 ?addr0 ?subrr ?psi0 ?addr0 //.
-  by case/orP: ki => /eqP->; rewrite bi ?orbT.
+  by apply: few jh; apply/negbTE; apply: contraNN mk => open_i; rewrite m0 //; case/orP: ki => /eqP->; rewrite /pair_open open_i ?orbT.
+- by move=> i; rewrite !ffunE; case: ifP => // /own.
+- by move=> i; rewrite !ffunE; case: ifP => // iC; rewrite /= ?ffunE eC ?addr0 ?subrr ?psi0 ?addr0.
+- by move=> k; rewrite !ffunE; case: ifP => // kC; rewrite /= m0 ?addr0 //; case/orP: kC => kC; rewrite /pair_open kC ?orbT.
+- move=> [i k]; rewrite !ffunE /=; case: ifP => // /andP[iC ki]; rewrite m0 ?addr0 ?subrr ?psi0 ?addr0 //.
+  by case/orP: ki => /eqP->; rewrite /pair_open iC ?orbT.
 Qed.
 
-(* And with t holders of each user among those who answer or collude, that much is learned. *)
+(* What masks that are open give away. *)
+Lemma answers_tell : tells view opened.
+Proof.
+move=> x x' r r' [/ffunP up /ffunP self /ffunP key /ffunP own /ffunP ownr /ffunP ownm _].
+(* masks of users outside U2 are in no upload *)
+pose cut (s : secret) : SecAggPrivacy.secret G N := ([ffun i => if i \in U2 then s.1.1.1 i else 0],
+  [ffun e : 'I_N * 'I_N => if (e.1 \in U2) && (e.2 \in U2) then s.1.1.2 e else 0]).
+have cutE y s i : i \in U2 -> upload nb U2 y (cut s) i = upload nb U2 y s.1.1 i.
+  by move=> iU; rewrite /upload /masked ffunE iU; congr (_ + _ - _); apply: eq_bigr => j /andP[jU _]; rewrite ffunE /= iU jU.
+have selfE i : i \in U2 -> self_open i -> r.1.1.1 i = r'.1.1.1 i.
+  move=> iU /orP[iC|enough]; first by move: (ownr i); rewrite !ffunE iC => -[].
+  apply/enc_inj/(shamir_recovery (c := r.1.2 i) (c' := r'.1.2 i) enough) => j jh.
+  by move: (self (i, j)); rewrite !ffunE /= iU jh.
+have keyE i e : i \in U2 -> pair_open i -> (e.1 == i) || (e.2 == i) -> r.1.1.2 e = r'.1.1.2 e.
+  move=> iU /orP[iC ei|enough ei].
+    by move: (ownm e); rewrite !ffunE; case/orP: ei => /eqP->; rewrite iC ?orbT.
+  apply/enc_inj/(shamir_recovery (c := r.2 (i, e)) (c' := r'.2 (i, e)) enough) => j jh.
+  by move: (key (i, j, e)); rewrite !ffunE /= iU ei jh.
+apply: (proj2 (opened_exactly G nb_sym U2 C self_open pair_open)) (cut r) (cut r') _; congr (_, _, _, _); apply/ffunP.
+- by move=> i; rewrite !ffunE; case: ifP => // iU; rewrite !cutE //; move: (up i); rewrite !ffunE iU.
+- by move=> i; rewrite !ffunE; case: ifP => // open_i; case: ifP => // iU; exact: selfE.
+- move=> [i j]; rewrite !ffunE /=; case: ifP => // /orP[]open_ij; case: ifP => // /andP[iU jU].
+    by apply: (keyE i); rewrite //= eqxx.
+  by apply: (keyE j); rewrite //= eqxx orbT.
+- by move=> i; move: (own i); rewrite !ffunE.
+Qed.
+
+(* And that they give nothing else. *)
+Lemma answers_hide : (p <= N)%N -> hides view opened.
+Proof.
+move=> pN; apply: hides_by_moving => x x' /(opened_moves nb_sym) [e [m [e0U e0 m0 _ same]]].
+apply: (shares_follow pN) m0 _ _ => [i _|i iC|r i iU|i iC]; [exact: e0 | by rewrite e0 // /self_open iC | |].
+  by have [/ffunP/(_ i)] := same r; rewrite !ffunE iU.
+by have [_ _ _ /ffunP/(_ i)] := same (0, 0); rewrite !ffunE iC.
+Qed.
+
+(* On any graph, for any users that survive, answer and collude, exactly this is learned: the inputs of users whose two secrets
+   reach t shares, and the sums over the components of the others in which every self mask reaches t. *)
+(* Carries SAG-10, SAG-24, SAG-27, UNI-COMPONENTS, UNI-FAILED. *)
+Theorem answers_exactly : (p <= N)%N -> learns_exactly view opened.
+Proof. by move=> pN; split; [exact: answers_hide | exact: answers_tell]. Qed.
+
+(* With fewer than t colluding holders of each honest user, nothing but the component sums is learned, for any users that answer. *)
+(* Carries SAG-10, SAG-24, SHM-12, BAS-DELAY, UNI-COMPONENTS, UNI-FAILED. *)
+Theorem threshold_hides : (p <= N)%N -> (forall i, i \in U2 -> i \notin C -> (#|holders i C| <= p)%N) ->
+  hides view (SecAggPrivacy.allowed nb U3 C).
+Proof.
+move=> pN few; apply: hides_by_moving => x x'; rewrite -!(opened_sums nb C sub) => /(opened_moves nb_sym) [e [m [e0U e0 m0 m0U same]]].
+have out i : i \in U2 -> i \notin C -> (p < #|holders i (set0 :|: C)|)%N = false.
+  by move=> iU iC; rewrite set0U ltnNge few.
+have pair_bare i : i \in U2 -> pair_open i -> bare U3 C i.
+  move=> iU; rewrite /bare orbC; case/orP => [-> //|]; case: (boolP (i \in C)) => //= iC; case: ifP => // _.
+  by rewrite out.
+apply: (@shares_follow x x' e m pN) => [i iU|i iC|[i j] /= b|r i iU|i iC].
+- case/orP => [iC|]; first by rewrite e0 ?iC ?orbT.
+  case: (boolP (i \in C)) => iC; first by rewrite e0 ?iC ?orbT.
+  by case: ifP => iU3; [rewrite e0 ?iU3 | rewrite out].
+- by rewrite e0 ?iC ?orbT.
+- case: (boolP ((i \notin U2) || (j \notin U2))) => [/(m0U (i, j)) //|]; rewrite negb_or !negbK => /andP[iU jU].
+  by apply: m0 => /=; case/orP: b => /pair_bare ->; rewrite ?orbT.
+- by have [/ffunP/(_ i)] := same r; rewrite !ffunE iU.
+- by have [_ _ _ /ffunP/(_ i)] := same (0, 0); rewrite !ffunE iC.
+Qed.
+
+(* The honest users that are exposed: t of their holders collude. *)
+Definition exposed := [set i in U2 :\: C | (p < #|holders i C|)%N].
+
+(* With t holders of each user among those who answer or collude, exactly this is learned: the inputs of the exposed users, and
+   the sums over the components of the other honest survivors. *)
+(* Carries SAG-02, SAG-10, SAG-24, SAG-27, SAG-29, UNI-COMPONENTS. *)
+Theorem components_exactly : (p <= N)%N -> (forall i, i \in U2 -> (p < #|holders i (U5 :|: C)|)%N) ->
+  learns_exactly view (SecAggPrivacy.allowed nb U3 (C :|: exposed)).
+Proof.
+move=> pN enough; have [hid tel] := answers_exactly pN.
+have same x : opened x = SecAggPrivacy.allowed nb U3 (C :|: exposed) x.
+  rewrite -(opened_sums nb _ sub); apply: opened_ext => i => [iU|iU|]; rewrite /self_open /pair_open /bare !inE; last first.
+    by case/andP=> /andP[_ iU] many; rewrite iU; case: ifP => _; rewrite ?set0U ?enough ?many ?orbT.
+  - by case: (i \in C) => //=; case: (i \in U3); rewrite ?orbT ?orbF ?set0U ?enough ?iU.
+  - by case: (i \in C) => //=; case: (i \in U3); rewrite ?orbT ?orbF ?set0U ?enough ?iU.
+by split=> [x x'|x x' r r' e]; rewrite -!same; [exact: hid | exact: tel e].
+Qed.
+
+(* So without exposed users the component sums are all. *)
 (* Carries SAG-10, SAG-24, SAG-27, SAG-29, UNI-COMPONENTS. *)
 Theorem threshold_exactly : (p <= N)%N -> (forall i, i \in U2 -> i \notin C -> (#|holders i C| <= p)%N) ->
   (forall i, i \in U2 -> (p < #|holders i (U5 :|: C)|)%N) -> learns_exactly view (SecAggPrivacy.allowed nb U3 C).
 Proof.
-move=> pN few enough; split; first exact: threshold_hides.
-move=> x x' r r' [/ffunP up /ffunP self /ffunP key /ffunP own /ffunP ownr /ffunP ownm _].
-(* masks with users outside U2 are in no upload *)
-pose cut (s : secret) : SecAggPrivacy.secret G N :=
-  (s.1.1.1, [ffun e : 'I_N * 'I_N => if (e.1 \in U2) && (e.2 \in U2) then s.1.1.2 e else 0]).
-have cutE y s i : i \in U2 -> upload nb U2 y (cut s) i = upload nb U2 y s.1.1 i.
-  move=> iU; rewrite /upload /masked; congr (_ + _ + _ - _); apply: eq_bigr => j /andP[jU _]; by rewrite ffunE /= iU jU.
-have selfE i : i \in U3 -> r.1.1.1 i = r'.1.1.1 i.
-  move=> iU3; have iU := subsetP sub i iU3; apply/enc_inj/(shamir_recovery (c := r.1.2 i) (c' := r'.1.2 i) (enough i iU)) => j jh.
-  by move: (self (i, j)); rewrite !ffunE /= iU iU3 jh.
-have keyE i e : i \in U2 -> i \notin U3 -> (e.1 == i) || (e.2 == i) -> r.1.1.2 e = r'.1.1.2 e.
-  move=> iU iU3 ei; apply/enc_inj/(shamir_recovery (c := r.2 (i, e)) (c' := r'.2 (i, e)) (enough i iU)) => j jh.
-  by move: (key (i, j, e)); rewrite !ffunE /= iU ei (negPf iU3) jh.
-apply: (proj2 (secagg_exactly G nb_sym C sub)) (cut r) (cut r') _; congr (_, _, _, _); apply/ffunP.
-- by move=> i; rewrite !ffunE; case: ifP => // iU; rewrite !cutE //; move: (up i); rewrite !ffunE iU.
-- move=> i; rewrite !ffunE; case: ifP => //; case: (boolP (i \in U3)) => [/selfE|_ /= iC] //=.
-  by move: (ownr i); rewrite !ffunE iC => -[].
-- move=> [i j]; rewrite !ffunE /=; case: ifP => // bij; case: ifP => // /andP[iU jU].
-  move: bij; rewrite /bare orbACA orbC => /orP[ijC|].
-    by move: (ownm (i, j)); rewrite !ffunE /= ijC.
-  by case/orP => [iU3|jU3]; [apply: (keyE i) | apply: (keyE j)]; rewrite //= eqxx ?orbT.
-- by move=> i; move: (own i); rewrite !ffunE.
+move=> pN few enough; have := components_exactly pN enough; rewrite (_ : exposed = set0) ?setU0 //.
+by apply/setP => i; rewrite !inE ltnNge; case: (boolP (i \in C)) => //= iC; case: (boolP (i \in U2)) => //= iU; rewrite few.
 Qed.
 
-(* An honest user with t colluding holders is exposed, whether it drops out or not. *)
+(* An honest user with t colluding holders is exposed, whether it drops out or not, and whoever answers. *)
 (* Carries SAG-02, UNI-COMPONENTS. *)
 Theorem threshold_broken x x' r r' i : i \in U2 -> (p < #|holders i C|)%N -> view x r = view x' r' -> x i = x' i.
 Proof.
-move=> iU many [/ffunP up /ffunP self /ffunP key _ _ _ _].
-have inC S j : j \in holders i C -> j \in holders i (S :|: C) by rewrite !inE => /andP[-> ->]; rewrite orbT.
-have selfE : r.1.1.1 i = r'.1.1.1 i.
-  apply/enc_inj/(shamir_recovery (c := r.1.2 i) (c' := r'.1.2 i) many) => j /inC jh; by move: (self (i, j)); rewrite !ffunE /= iU jh.
-have keyE e : (e.1 == i) || (e.2 == i) -> r.1.1.2 e = r'.1.1.2 e.
-  move=> ei; apply/enc_inj/(shamir_recovery (c := r.2 (i, e)) (c' := r'.2 (i, e)) many) => j /inC jh.
-  by move: (key (i, j, e)); rewrite !ffunE /= iU ei jh.
-move: (up i); rewrite !ffunE iU /upload /masked selfE.
-rewrite (eq_bigr (fun j => r'.1.1.2 (i, j))) => [|j _]; last by rewrite keyE //= eqxx.
-rewrite [X in _ - X = _](eq_bigr (fun j => r'.1.1.2 (j, i))) => [|j _]; last by rewrite keyE //= eqxx orbT.
-by move=> /addIr/addIr/addIr.
+move=> iU many /answers_tell [/ffunP /(_ i) own _]; move: own; rewrite !ffunE iU /self_open /pair_open.
+have more S : (p < #|holders i (S :|: C)|)%N.
+  by apply: leq_trans many (subset_leq_card _); apply/subsetP => j; rewrite !inE => /andP[-> ->]; rewrite orbT.
+by rewrite !more !orbT.
 Qed.
 
 (* With fewer than t shares of the self mask of a survivor the sum over the survivors does not come out, without colluders. *)
@@ -186,20 +246,19 @@ Qed.
 Lemma too_few i (g : G) : (p <= N)%N -> i \in U3 -> (#|holders i (U5 :|: C)| <= p)%N -> g != 0 -> i \notin C ->
   exists x x' r r', view x r = view x' r' /\ \sum_(j in U3) x j != \sum_(j in U3) x' j.
 Proof.
-move=> pN iU few g0 iC; pose d (h : G) : {ffun 'I_N -> G} := [ffun j => if j == i then h else 0].
-have dE h j : d h j = if j == i then h else 0 by rewrite ffunE.
+move=> pN iU few g0 iC; have iU2 := subsetP sub i iU.
+have [x xE] : exists x : input, forall j, x j = 0 by exists [ffun=> 0] => j; rewrite ffunE.
+have [x' x'E] : exists x' : input, forall j, x' j = if j == i then g else 0.
+  by exists [ffun j => if j == i then g else 0] => j; rewrite ffunE.
+have hidden : self_open i = false by rewrite /self_open (negPf iC) iU ltnNge few.
 pose r : secret := ((0, 0), 0, 0).
-pose r' : secret := ((d (- g), 0), [ffun j => if j == i then psi (holders i (U5 :|: C)) (enc (- g) - enc 0) else 0], 0).
-exists 0, (d g), r, r'; split; last first.
-  rewrite big1 => [|j _]; last by rewrite ffunE.
-  rewrite (bigD1 i) //= dE eqxx big1 ?addr0 1?eq_sym // => j /andP[_ /negPf ji]; by rewrite dE ji.
-congr (_, _, _, _, _, _, _); apply/ffunP => j; rewrite ![LHS]ffunE ![RHS]ffunE //.
-- by case: ifP => // _; rewrite /upload /masked /= !dE; congr (_ + _ - _); case: eqP; rewrite !ffunE ?addr0 // subrr.
-- case: ifP => // /andP[jU jh]; rewrite /self_share /= dE ![in RHS]ffunE; case: eqP => [e|_]; last by rewrite !ffunE.
-  move: jh; rewrite e iU => jh; rewrite -[- g]add0r -[X in shamir _ X]add0r add0r.
-  by rewrite !ffunE -[X in shamir (enc X)]add0r -[psi _ _]add0r moved // add0r.
-- by case: ifP => // jC; rewrite dE (_ : (j == i) = false) ?ffunE //; apply: contraNF iC => /eqP <-.
-- case: ifP => // jC; rewrite /= dE !ffunE (_ : (j == i) = false) //; by apply: contraNF iC => /eqP <-.
+have [|r' e] := @hides_view _ _ _ _ view opened x x' (answers_hide pN) _ r; last first.
+  exists x, x', r, r'; split=> //; rewrite big1 // (bigD1 i) //= x'E eqxx big1 ?addr0 1?eq_sym // => j /andP[_ /negPf ji].
+  by rewrite x'E ji.
+congr (_, _); apply/ffunP => j; rewrite !ffunE; case: ifP => // open_j.
+  rewrite xE x'E; case: eqP => // ji; by move: open_j; rewrite ji (negPf iC) hidden andbF.
+apply: eq_bigr => k kj; rewrite xE x'E; case: eqP => // ki; move: open_j kj; rewrite ki => /andP[_ /forall_inP all_open] /all_open.
+by rewrite hidden.
 Qed.
 End Round.
 End Shamir.

@@ -24,6 +24,32 @@ move=> kN; exists [set i : 'I_N | i < k]%N.
 by rewrite -sum1dep_card -(big_ord_widen _ (fun=> 1%N) kN) sum1_card card_ord.
 Qed.
 
+(* A round that names its survivors U3 and fails for want of answers, with k users that answered or collude: all of the sum is
+   learned when k >= t, and else nothing. *)
+(* Carries SAG-30, UNI-FAILED. *)
+Theorem failed_complete p (U2 U3 U5 C : {set 'I_N}) : U3 \subset U2 -> (p <= N)%N -> (#|C| <= p)%N ->
+  learns_exactly (SecAggShamir.view (p := p) a enc (@complete N) U2 U3 U5 C)
+    (fun x => (own C x, if (p < #|U5 :|: C|)%N then \sum_(i in H U3 C) x i else 0)).
+Proof.
+move=> sub pN leC; case: (boolP (p < #|U5 :|: C|)%N) => k.
+  have [hid tel] : learns_exactly (SecAggShamir.view (p := p) a enc (@complete N) U2 U3 U5 C) (allowed (@complete N) U3 C).
+    by apply: threshold_exactly => // [|i _ _|i _]; rewrite ?all_hold //; exact: complete_sym.
+  have sums x x' := connected_sum x x' (@complete_connected N U3 C).
+  by split=> [x x' /sums /hid|x x' r r' /tel /sums].
+have [hid tel] := answers_exactly a_inj a_neq0 (@complete_sym N) enc_inj U2 U3 U5 C pN.
+have low (b : bool) : (p < #|(if b then U5 else set0) :|: C|)%N = false.
+  by case: b; rewrite ?(negPf k) // set0U ltnNge leC.
+have selfE i : self_open p (@complete N) U3 U5 C i = (i \in C) by rewrite /self_open all_hold low orbF.
+have pairE i : pair_open p (@complete N) U3 U5 C i = (i \in C).
+  by rewrite /pair_open all_hold (_ : (if _ then _ else _) = if i \notin U3 then U5 else set0) ?low ?orbF //; case: (i \in U3).
+have same (y : {ffun 'I_N -> G}) : opened_allowed (@complete N) U2 C (self_open p (@complete N) U3 U5 C) (pair_open p (@complete N) U3 U5 C) y =
+    (own C y, [ffun=> 0]).
+  congr (_, _); apply/ffunP => i; rewrite !ffunE; first by rewrite selfE pairE; case: (i \in C); rewrite ?andbF.
+  case: ifP => // /andP[iV /forall_inP /(_ i (part_refl _ iV))]; rewrite selfE => iC.
+  by move: iV; rewrite inE pairE iC andbF.
+split=> [x x' [o]|x x' r r' /tel]; [by apply: hid; rewrite !same o | by rewrite !same => -[->]].
+Qed.
+
 (* A threshold t is private against T users exactly when T < t, where somebody is honest. *)
 (* Carries SAG-02, BAS-SECAGG. *)
 Theorem private_iff p T : (p < N)%N -> (T < N)%N -> private p T <-> (T <= p)%N.
@@ -46,7 +72,7 @@ have same : only_sum (~: [set i]) C x = only_sum (~: [set i]) C x'.
 pose r : SecAggShamir.secret F N p L G := ((0, 0), 0, 0).
 have [r' view_eq] := hides_view (priv setT _ set0 C (subsetT _) (eq_leq cC)) same r.
 have many : (p < #|holders (@complete N) i C|)%N by rewrite all_hold cC.
-have := threshold_broken a_inj enc_inj (in_setT i) many view_eq.
+have := threshold_broken a_inj (@complete_sym N) enc_inj (in_setT i) many view_eq.
 by rewrite xE x'E eqxx => /eqP; rewrite (negPf g_neq0).
 Qed.
 
@@ -63,7 +89,7 @@ move=> pN; split=> [wit|le U2 U3 U5 sub leU x x' r r' same]; last first.
   have /(connected_sum x x' (@complete_connected N U3 set0)) [_] := tel _ _ _ _ same.
   by rewrite /H setD0.
 rewrite ltnNge; apply/negP => Np; have [U5 cU] := set_of (leq_subr D N).
-have [] := @too_few F N p L a a_inj a_neq0 G enc (@complete N) setT setT U5 set0 (Ordinal pN) g (ltnW pN) => //; rewrite ?inE //.
+have [] := @too_few F N p L a a_inj a_neq0 G enc (@complete N) (@complete_sym N) setT setT U5 set0 (subxx _) (Ordinal pN) g (ltnW pN) => //; rewrite ?inE //.
   by rewrite all_hold setU0 cU.
 move=> x [x' [r [r' [same /eqP]]]]; case; apply: (wit setT setT U5) same; first exact: subsetT.
 by rewrite cU.
