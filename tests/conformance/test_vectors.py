@@ -20,7 +20,7 @@ from secagg_spec.conformance.checks import REGISTRY as CHECKS
 from secagg_spec.conformance.mutants.catalogue import load as load_mutants
 from secagg_spec.conformance.mutants.catalogue import planted
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
-from secagg_spec.conformance.vectors import store
+from secagg_spec.conformance.vectors import base, store
 from secagg_spec.conformance.vectors.base import BUG_TYPES, EDGE_CASE, Vector, VectorFile, ask, read_renewed, renewed
 from secagg_spec.errors import UsageError
 from tests.conformance.shipped import VECTOR_FILES, VECTORS
@@ -106,7 +106,7 @@ def test_a_script_that_changed_in_another_way_is_not_regenerated(
 ) -> None:
     [file] = [file for file in VECTOR_FILES if VECTORS[id] in file.vectors]
     store.write([replace(file, vectors=[VECTORS[id]])], tmp_path)
-    monkeypatch.setattr(store, "ask", answering(change))
+    monkeypatch.setattr(base, "ask", answering(change))
     with pytest.raises(UsageError, match=said):
         store.regenerated(tmp_path)
 
@@ -117,7 +117,7 @@ def test_a_file_that_could_not_be_read_again_is_not_written(tmp_path: Path, monk
     before = {path: path.read_bytes() for path in (tmp_path / "vectors").iterdir()}
     [file] = [file for file in VECTOR_FILES if file.name == "adapter"]
     flags = {f"{name}s": flag for name, flag in file.flags.items()}
-    monkeypatch.setattr(store, "flags_of", lambda name: flags if name == "adapter" else {})
+    monkeypatch.setattr(base, "flags_of", lambda name: flags if name == "adapter" else {})
     with pytest.raises(UsageError, match=r"adapter\.json: vector '[a-z0-9-]+': there is no flag 'Echo'"):
         store.write(store.regenerated(tmp_path / "vectors"), tmp_path / "vectors")
     assert {path: path.read_bytes() for path in (tmp_path / "vectors").iterdir()} == before

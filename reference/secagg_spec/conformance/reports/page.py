@@ -3,6 +3,8 @@
 Adapter output is text, never markup: the templates escape every character that has a meaning there (CNF-70).
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
 from functools import cache
