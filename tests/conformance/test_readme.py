@@ -33,7 +33,7 @@ def test_the_worst_findings_are_stored_under_their_clauses() -> None:
     assert len(worst) == WORST
     for line in worst:
         kind, _, rest = line.partition("  ")
-        who, _, why = rest.rpartition("  ")[0].strip().partition(": ")
+        who, _, why = rest.rpartition("  ")[0].strip().removesuffix("…").partition(": ")
         found = [
             one
             for result in STORED.values()
