@@ -33,6 +33,10 @@ class Terminated(KeyboardInterrupt):
 
     def __del__(self) -> None:
         """Send the signal again. One that comes in here makes an exception that is dropped in turn."""
+        self.again()
+
+    def again(self) -> None:
+        """Send the signal again a moment later, if nobody heeded it."""
         if self._token in _unheeded:
             _thread.start_new_thread(_send, (self.number, self._token))
 
@@ -54,7 +58,7 @@ def raised() -> Iterator[None]:
     dropped = sys.unraisablehook
     for number in before:
         signal.signal(number, _terminate)
-    sys.unraisablehook = lambda met: None if isinstance(met.exc_value, Terminated) else dropped(met)
+    sys.unraisablehook = lambda met: met.exc_value.again() if isinstance(met.exc_value, Terminated) else dropped(met)
     try:
         yield
     finally:

@@ -44,6 +44,8 @@ MAIN = (
     "",
     "tutorials/watch-a-round/",
     "tutorials/play-a-round/",
+    "frameworks/flower/",
+    "explanation/secure-aggregation/",
     "how-to/choose-parameters/",
     "spec/lightsecagg/",
     "reference/errata/",

@@ -20,7 +20,7 @@ STORED = results.load(ROOT / "docs" / "results")
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+def framework_pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """The page of each framework."""
     out = tmp_path_factory.mktemp("pages")
     frameworks.write_frameworks(out)
@@ -34,8 +34,10 @@ def failures(name: str) -> list[Mapping[str, Any]]:
 
 
 @pytest.mark.parametrize("name", frameworks.words())
-def test_each_failure_stands_once_with_its_reason_clauses_and_releases(name: str, pages: Mapping[str, str]) -> None:
-    page = pages[name]
+def test_each_failure_stands_once_with_its_reason_clauses_and_releases(
+    name: str, framework_pages: Mapping[str, str]
+) -> None:
+    page = framework_pages[name]
     anchors = re.findall(r"^### .* \{ #(\S+) \}$", page, re.MULTILINE)
     assert len(set(anchors)) == len(anchors)
     sections = re.split(r"^### ", page, flags=re.MULTILINE)[1:]
@@ -51,26 +53,30 @@ def test_each_failure_stands_once_with_its_reason_clauses_and_releases(name: str
 
 
 @pytest.mark.parametrize("name", frameworks.words())
-def test_gravest_findings_come_first_and_advice_covers_all_of_them(name: str, pages: Mapping[str, str]) -> None:
+def test_gravest_findings_come_first_and_advice_covers_all_of_them(
+    name: str, framework_pages: Mapping[str, str]
+) -> None:
     headings = [heading for heading, *_ in frameworks.KINDS.values()]
-    found = [line[3:] for line in pages[name].splitlines() if line.startswith("## ")]
+    found = [line[3:] for line in framework_pages[name].splitlines() if line.startswith("## ")]
     assert [one for one in headings if one in found] == [one for one in found if one in headings]
     advised = {check for row in frameworks.words()[name]["advice"] for check in row["checks"]}
     grave = {check["check"] for check in failures(name) if frameworks.kind(check) in ("leaked", "wrong")}
     assert grave <= advised
-    assert pages[name].index("## What to do") < min(pages[name].index(f"## {one}") for one in headings if one in found)
+    assert framework_pages[name].index("## What to do") < min(
+        framework_pages[name].index(f"## {one}") for one in headings if one in found
+    )
 
 
 @pytest.mark.parametrize("name", frameworks.words())
-def test_what_gives_data_away_and_is_not_public_is_summarised(name: str, pages: Mapping[str, str]) -> None:
+def test_what_gives_data_away_and_is_not_public_is_summarised(name: str, framework_pages: Mapping[str, str]) -> None:
     """SECURITY.md promises this, and that the page says whether a finding is public."""
     public = {check for row in frameworks.words()[name].get("public", ()) for check in row["checks"]}
-    for section in re.split(r"^### ", pages[name], flags=re.MULTILINE)[1:]:
+    for section in re.split(r"^### ", framework_pages[name], flags=re.MULTILINE)[1:]:
         assert "- Its maintainers: " in section
     for check in failures(name):
         message = escaped(check["failure"]["message"][:60])
         held = check["verdict"] == "leaked" and check["check"] not in public
-        assert not held or message not in pages[name]
+        assert not held or message not in framework_pages[name]
 
 
 def test_each_clause_leads_to_who_fails_it() -> None:
