@@ -24,7 +24,10 @@ _UNSEARCHED = re.compile(
 """What is no text to search: sources and pictures, and all tags but those of headings and paragraphs."""
 _LEFT_OUT = ("reference/requirements/", "reference/mutants/", "reference/api/", "reference/proofs/", "changelog")
 """Pages that no search leads to. A clause is found on the page of its protocol and among the requirements."""
-_BEGUN = ("reference/proofs/", "reference/api/", "reference/mutants", "reference/errata", "decisions/")
+_BEGUN = (
+    "reference/proofs/", "reference/api/", "reference/mutants", "reference/errata", "reference/benchmarks",
+    "reference/formats", "decisions/",
+)  # fmt: skip
 """Pages of which the search reads what stands above the first section; what follows is found elsewhere."""
 _FIRST = ("frameworks/", "tutorials/", "explanation/questions")
 """Pages that come first where others fit as well."""
