@@ -84,7 +84,7 @@ def _head() -> str:
         f"One setting for all: N = {s.N} users of whom D = {s.D} drop out before they upload, up to T = {s.T} collude "
         f"with the server, and an update has d = {s.d:,} elements of 4 bytes. The numbers are those of rounds that "
         "were run with the reference when this page was built, of cost formulas that tests hold against such rounds, "
-        "and of privacy verdicts; under each table stands where its columns come from. An active profile is one in "
+        "and of privacy verdicts; below each table stands the source of its columns. An active profile is one in "
         f"which users do not trust what the server announces. [How to choose parameters]({choosing})."
     )
 

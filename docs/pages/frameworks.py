@@ -186,7 +186,6 @@ def _page(name: str) -> Iterator[str]:
     for check in named:
         if check not in anchors:
             raise SiteError(f"docs/pages/frameworks.toml names the check {check}, which does not fail with {name}")
-    yield f"---\ntitle: Is {said['name']} safe?\n---\n"
     yield f"# Is {said['name']}'s secure aggregation safe?\n"
     yield f"**{_one_line(said['answer'])}**\n"
     yield "## What to do\n"
@@ -234,7 +233,7 @@ def _finding(one: Finding, name: str) -> Iterator[str]:
     for clause in one.clauses:
         yield f"- {mention(clause, page(name))} asks: {clauses()[clause]}"
     first = next(iter(one.checks.values()))
-    if one.kind == "leaked" and known is None:
+    if known is None and one.reason in _held(name):
         yield (
             "- What was seen is left out here until the maintainers had time to answer: see "
             f"[our policy]({relative(POLICY, page(name))})."
@@ -247,6 +246,11 @@ def _finding(one: Finding, name: str) -> Iterator[str]:
     where = f", in {', '.join(f'`{target}`' for target in one.targets)}" if one.targets else ""
     yield f"- In: {'; '.join(map(escaped, one.versions))}{where}"
     yield f"- Its maintainers: {known or 'this project has not written to them yet'}\n"
+
+
+def _held(name: str) -> set[str]:
+    """Return the reasons for which somebody's data is given away and which are not public: they are summarised."""
+    return {one.reason for one in findings(name) if one.kind == "leaked" and _public(one, name) is None}
 
 
 def _public(one: Finding, name: str) -> str | None:

@@ -73,10 +73,14 @@ def test_what_gives_data_away_and_is_not_public_is_summarised(name: str, framewo
     public = {check for row in frameworks.words()[name].get("public", ()) for check in row["checks"]}
     for section in re.split(r"^### ", framework_pages[name], flags=re.MULTILINE)[1:]:
         assert "- Its maintainers: " in section
+    hidden = {
+        check["expected_failure"]
+        for check in failures(name)
+        if check["verdict"] == "leaked" and check["check"] not in public
+    }
     for check in failures(name):
         message = escaped(check["failure"]["message"][:60])
-        held = check["verdict"] == "leaked" and check["check"] not in public
-        assert not held or message not in framework_pages[name]
+        assert check["expected_failure"] not in hidden or message not in framework_pages[name]
 
 
 def test_each_clause_leads_to_who_fails_it() -> None:
@@ -123,7 +127,7 @@ def test_the_search_is_small_and_leads_to_pages_first(site: Path) -> None:
     assert index.stat().st_size <= 1_500_000
     assert not [one["location"] for one in entries if one["location"].startswith("reference/api/secagg_spec")]
     [flower] = [one for one in entries if one["location"] == "frameworks/flower/"]
-    assert (flower["title"], flower["boost"]) == ("Is Flower safe?", 2)
+    assert (flower["title"], flower["boost"]) == ("Is Flower's secure aggregation safe?", 2)
 
 
 @pytest.mark.parametrize(

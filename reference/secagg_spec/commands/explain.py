@@ -158,7 +158,7 @@ def _about_clause(name: str) -> Lines:
     yield "checks", _listed(check.id for check in checks)
     yield "vectors", _listed(vector.id for vector in vectors)
     yield "tests", "\n".join(tests_of(name)) if in_checkout() else "(of the reference: in a checkout)"
-    yield "broken by", _listed(bug.name for bug in bugs)
+    yield "mutants", _listed(bug.name for bug in bugs)
     yield "failed by", "; ".join(failing().get(name, ()))
     yield "not broken", mutants.unbreakable().get(name, "")
     needed = [*(op for check in checks for op in check.operations), *(vector.operation for vector in vectors)]
