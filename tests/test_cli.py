@@ -409,6 +409,19 @@ def test_an_interrupt_while_the_command_is_loaded_is_one_line(
     assert found == (130, "", "interrupted\n")
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [(("privacy", "lightsecag"), "did you mean lightsecagg?"), (("simulate", "lightsecagg", "--drop"), "")],
+)
+def test_a_mistyped_choice_is_asked_what_is_meant(
+    words: tuple[str, ...], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = call(capsys, *words)
+    assert code == 2
+    assert ("did you mean" in err, hint in err) == (bool(hint), True)
+    assert len(err.splitlines()) == 1
+
+
 def in_a_callback(number: int) -> None:
     """Python drops what is raised there. Hypothesis has such a callback, so a run of the kit could go on."""
     sent = list[str]()

@@ -94,11 +94,6 @@ def stored() -> Mapping[str, Mapping[str, Any]]:
         raise SiteError(str(error)) from None
 
 
-def framework(target: str) -> str:
-    """Return the framework of a target, whose name stands before what names a configuration or a release."""
-    return re.split("[-@]", target)[0]
-
-
 def page(name: str) -> str:
     """Return the page of a framework on the site."""
     return f"{FOLDER}/{name}.md"
@@ -107,7 +102,7 @@ def page(name: str) -> str:
 @functools.cache
 def findings(name: str) -> Sequence[Finding]:
     """Return the findings in a framework, gravest first."""
-    mine = {target: result for target, result in stored().items() if framework(target) == name}
+    mine = {target: result for target, result in stored().items() if results.framework(target) == name}
     found: dict[tuple[str, str], Finding] = {}
     taken: set[str] = set()
     for target, result in sorted(mine.items(), key=lambda one: "@" in one[0]):
@@ -151,7 +146,7 @@ def write_frameworks(out: Path) -> None:
     SiteError
         A framework has results and no words, or the other way round, or its words name a check that does not fail.
     """
-    apart = {framework(target) for target in stored()} ^ {*words()}
+    apart = {results.framework(target) for target in stored()} ^ {*words()}
     if apart:
         raise SiteError(f"docs/pages/frameworks.toml and docs/results differ in {', '.join(sorted(apart))}")
     for name in words():
@@ -175,7 +170,9 @@ def overview() -> str:
 def _newest(name: str) -> str:
     """Return the release that the page of a framework is about."""
     return next(
-        str(result["implementation"]["version"]) for target, result in stored().items() if framework(target) == name
+        str(result["implementation"]["version"])
+        for target, result in stored().items()
+        if results.framework(target) == name
     )
 
 
@@ -210,7 +207,7 @@ def _counts(name: str) -> Iterator[str]:
     yield "| configuration | checks | passed | " + " | ".join(head for _, head, _ in KINDS.values()) + " |"
     yield "| --- | --- | --- |" + " --- |" * len(KINDS)
     for target, result in stored().items():
-        if framework(target) == name:
+        if results.framework(target) == name:
             kinds = [kind(check) for check in result["checks"]]
             about = result["implementation"]
             head = f"{escaped(about['name'])} {escaped(about['version'])}, released on {result['released']}"
@@ -264,7 +261,7 @@ def _public(one: Finding, name: str) -> str | None:
 
 def _passes(name: str) -> Iterator[str]:
     """Yield the checks of what somebody learns that pass in each configuration that they were asked of."""
-    mine = [result for target, result in stored().items() if framework(target) == name and "@" not in target]
+    mine = [result for target, result in stored().items() if results.framework(target) == name and "@" not in target]
     asked = [check for result in mine for check in result["checks"] if check["check"].startswith("privacy/")]
     bad = {check["check"] for check in asked if check["failure"]}
     good = [*dict.fromkeys(check["check"] for check in asked if check["check"] not in bad)]

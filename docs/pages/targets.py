@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.pages.common import RELEASED, ROOT, SiteError, escaped, mention, relative, write
-from docs.pages.frameworks import KINDS, framework, kind, page
+from docs.pages.frameworks import KINDS, kind, page, stored
 from docs.pages.markup import link, stacked
 from secagg_spec.conformance.reports import published, results
 from secagg_spec.conformance.reports.report import LEGEND, MARKS
@@ -32,7 +32,7 @@ def write_released(out: Path) -> None:
         The results of a target are not stored.
     """
     try:
-        known = results.load(ROOT / "docs" / "results")
+        known = stored()
         others = published.load(ROOT / "docs" / "results")
     except UsageError as error:
         raise SiteError(str(error)) from None
@@ -153,7 +153,7 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def _linked(names: Iterable[str]) -> Sequence[str]:
-    return [f"[{name}]({relative(page(framework(name)), RELEASED)})" for name in names]
+    return [f"[{name}]({relative(page(results.framework(name)), RELEASED)})" for name in names]
 
 
 def _kinds(checks: Iterable[Mapping[str, Any]]) -> Sequence[str]:
@@ -186,7 +186,7 @@ def _summary_row(name: str, result: Mapping[str, Any], heads: Sequence[str]) -> 
         counts["leaked"] = "not asked"
     shown = (str(len(result["checks"])), str(kinds[""]), *counts.values(), sums)
     cells = (f'<td data-of="{head}">{cell}</td>' for head, cell in zip(heads, shown, strict=True))
-    named = link(page(framework(name)), RELEASED, name)
+    named = link(page(results.framework(name)), RELEASED, name)
     about = f'{named}<span class="place">{escape(TARGETS[name].about)}</span>'
     return f'<tr><th scope="row">{about}</th>{"".join(cells)}</tr>'
 

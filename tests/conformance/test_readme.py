@@ -28,6 +28,14 @@ def test_a_row_counts_what_is_stored(target: str) -> None:
     assert [int(passed), int(failed)] == [len(asked) - kinds.total(), kinds.total()]
 
 
+def test_the_number_of_frameworks_is_that_of_the_demo() -> None:
+    found = {results.framework(name) for name in TARGETS if name in STORED}
+    assert (len(found), set(TARGETS) - set(STORED)) == (5, {"node"})
+    assert "judge five released frameworks and an implementation in Node" in ROOT.joinpath("README.md").read_text(
+        "utf-8"
+    )
+
+
 def test_the_worst_findings_are_stored_under_their_clauses() -> None:
     worst = SCREEN[SCREEN.index(f"The worst {WORST} findings") + 1 :]
     assert len(worst) == WORST

@@ -35,7 +35,7 @@ check = load(FORMAL)
 
 @pytest.fixture(scope="module")
 def prover() -> None:
-    """Skip where the prover is absent; it is asked by the tests that need it, not by whoever collects tests."""
+    """Skip where the prover is absent; the tests that need it ask, and collecting tests does not."""
     if reason := check.lacking():
         pytest.skip(f"the theorems are not checked here: {reason}")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from docs.pages import requirements, targets
+from docs.pages import frameworks, requirements, targets
 from docs.pages.common import SiteError
 from tests.site.shell import ROOT, run
 
@@ -285,7 +285,8 @@ def test_what_passes_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_site_without_results_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(targets, "ROOT", tmp_path)
+    monkeypatch.setattr(frameworks, "ROOT", tmp_path)
+    monkeypatch.setattr(targets, "stored", frameworks.stored.__wrapped__)
     with pytest.raises(SiteError, match=r"fedml\.json is missing"):
         targets.write_released(tmp_path)
 

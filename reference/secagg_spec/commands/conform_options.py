@@ -31,9 +31,7 @@ def add_parser(commands: Any) -> None:
         usage=_USAGE,
         epilog=_EXIT_CODES,
     )
-    parser.add_argument(
-        "--target", action="append", default=[], metavar="NAME", help="a known implementation, or several: 'flower*'"
-    )
+    options.add_targets(parser)
     parser.add_argument("--list-targets", action="store_true", help="list the known implementations and exit")
     parser.add_argument("--list-checks", action="store_true", help="list the checks and exit")
     options.add_pattern(parser)

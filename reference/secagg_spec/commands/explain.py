@@ -173,7 +173,7 @@ def failing() -> Mapping[str, Sequence[str]]:
     folder = resources.root("spec").parent / "docs" / "results"
     found: dict[str, dict[str, dict[str, str]]] = {}
     for target, result in results.load(folder).items() if folder.is_dir() else ():
-        framework, release = re.split("[-@]", target)[0], result["implementation"]["version"]
+        framework, release = results.framework(target), result["implementation"]["version"]
         for clause in {clause for check in result["checks"] if check["failure"] for clause in check["clauses"]}:
             found.setdefault(clause, {}).setdefault(framework, {})[str(result["released"])] = str(release)
     return {

@@ -171,7 +171,7 @@ def _next(chosen: Starter, folder: Path) -> list[str]:
     absent = [name for name in chosen.toolchain if shutil.which(name) is None]
     missing = f"   (not on your path: {', '.join(absent)})" if absent else ""
     return [
-        f"1. enter   cd {shlex.quote(str(folder))}",
+        f"1. enter   {f'cd {shlex.quote(str(folder))}' if folder != Path() else 'nothing to do'}",
         f"2. build   {shlex.join(chosen.build) or 'nothing to do'}{missing}",
         f"3. check   secagg-spec check -- {adapter}",
         f"4. judge   secagg-spec conform -k {_FIRST} -- {adapter}",

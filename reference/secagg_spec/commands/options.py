@@ -30,6 +30,12 @@ def add_start_timeout(parser: argparse.ArgumentParser, start: float = START_SECO
     )
 
 
+def add_targets(parser: argparse.ArgumentParser) -> None:
+    """Add ``--target``, which may be given several times."""
+    about = "a known implementation, or several: 'flower*'"
+    parser.add_argument("--target", action="append", default=[], metavar="NAME", help=about)
+
+
 def add_pattern(parser: argparse.ArgumentParser) -> None:
     """Add ``-k``, which may be given several times."""
     about = "only checks with this in their id or clauses, or with this id; none with it after a '!'; repeatable"

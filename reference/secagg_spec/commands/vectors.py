@@ -43,9 +43,7 @@ def add_parser(commands: Any) -> None:
         usage=_USAGE,
         epilog=_EXIT_CODES,
     )
-    parser.add_argument(
-        "--target", action="append", default=[], metavar="NAME", help="a known implementation, or several: 'flower*'"
-    )
+    arguments.add_targets(parser)
     parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only ids, clauses, flags, operations with this")
     parser.add_argument("--file", type=Path, metavar="FILE", help="another file of vectors")
     arguments.add_timeouts(parser)

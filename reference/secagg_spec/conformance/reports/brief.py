@@ -125,18 +125,18 @@ def _kinds(target: Mapping[str, Any]) -> dict[str, int]:
 def _worst(judged: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """Return the findings to name, the gravest first: two of an implementation, and more where too few are left.
 
-    A reason that stands at several findings is told once.
+    A reason that stands at several findings is given once.
     """
     found = sorted(
         ((target, finding) for target in judged for finding in target["findings"]),
         key=lambda one: (VERDICTS.index(one[1]["kind"]), one[1]["alike"][0]["expected_failure"] is not None),
     )
-    told: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+    reasons: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
     for target, finding in found:
-        told.setdefault(f"{finding['kind']} {_reason(finding)}", (target, finding))
+        reasons.setdefault(f"{finding['kind']} {_reason(finding)}", (target, finding))
     first: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
     later: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
-    for one in told.values():
+    for one in reasons.values():
         many = sum(other[0] is one[0] for other in first) >= _OF_ONE
         (later if many else first).append(one)
     return sorted([*first, *later][:WORST], key=lambda one: VERDICTS.index(one[1]["kind"]))

@@ -10,6 +10,7 @@ publishes: `secagg_spec.conformance.reports.published`.
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,6 +28,11 @@ _KEPT = ("check", "clauses", "verdict", "note", "by_relation", "reason_checked",
 _FAILURE = ("message", "requests")
 _OUTSIDE = (NO_CASE, OUTSIDE)
 """The reasons why a check was not run although the adapter declares what it needs."""
+
+
+def framework(target: str) -> str:
+    """Return the framework of a target: its name up to what names a configuration or a release."""
+    return re.split("[-@]", target)[0]
 
 
 def released() -> list[str]:
