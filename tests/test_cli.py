@@ -480,6 +480,31 @@ def test_a_signal_of_which_the_exception_is_dropped_is_not_lost(
     assert capsys.readouterr().err == said
 
 
+def test_a_signal_that_comes_before_a_wait_begins_is_sent_once_more(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A signal that comes after Python looked for one, and before the system waits, does not end the wait."""
+    sent: list[int] = []
+    send = signal.pthread_kill
+
+    def late(thread: int, number: int) -> None:
+        sent.append(number)
+        if len(sent) > 1:
+            send(thread, number)
+
+    def run(options: object) -> int:
+        swallowed(signal.SIGTERM)
+        for _ in range(200):
+            time.sleep(0.02)
+        return 0
+
+    monkeypatch.setattr(signal, "pthread_kill", late)
+    monkeypatch.setattr("secagg_spec.commands.text.main", run)
+    assert cli.main(["text"]) == 143
+    assert capsys.readouterr().err == "ended by SIGTERM\n"
+    assert len(sent) >= 2
+
+
 def test_a_signal_that_was_heeded_is_not_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(options: object) -> int:
         try:

@@ -14,8 +14,12 @@ from typing import NoReturn
 
 _LATER = 0.01
 """Seconds after which a signal is sent again, so that the callback in which it was dropped can end."""
+_PATIENCE = 0.1
+"""Seconds after which a signal that was sent again and not raised is sent once more."""
 _unheeded = set[object]()
 """The tokens of what was raised and not heeded yet, nor sent again."""
+_sent = set[object]()
+"""The tokens of what was sent again and not raised yet."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -44,6 +48,7 @@ class Terminated(KeyboardInterrupt):
 def heed() -> None:
     """Say that all signals until now were handled, so that none of them is sent again."""
     _unheeded.clear()
+    _sent.clear()
 
 
 @contextlib.contextmanager
@@ -69,17 +74,24 @@ def raised() -> Iterator[None]:
 
 
 def _send(number: int, token: object) -> None:
-    """Send a signal to the main thread, which may be asleep, in place of all that were dropped."""
+    """Send a signal to the main thread, in place of all that were dropped, until it is raised.
+
+    A call that is about to wait when the signal comes waits on, and the signal is raised only after it.
+    """
     time.sleep(_LATER)
     if token not in _unheeded:
         return
     _unheeded.clear()
+    _sent.add(token)
     main = threading.main_thread().ident
-    if hasattr(signal, "pthread_kill") and main is not None:
-        signal.pthread_kill(main, number)
-    else:
-        signal.raise_signal(number)
+    while token in _sent:
+        if hasattr(signal, "pthread_kill") and main is not None:
+            signal.pthread_kill(main, number)
+        else:
+            signal.raise_signal(number)
+        time.sleep(_PATIENCE)
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    _sent.clear()
     raise Terminated(number)
