@@ -13,7 +13,11 @@ from secagg_spec.ledger import entries
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "reference" / "secagg_spec"
-NO_API = ("conformance/targets", "conformance/starters", "_data")
+WITH_API = (
+    *("arithmetic", "crypto", "learning", "privacy", "protocols", "selection", "experiments", "errors.py", "events.py"),
+    *(f"conformance/{part}" for part in ("adapter", "api.py", "mutants", "pytest_plugin.py", "sdk", "vectors")),
+)
+"""What users of the library import; the rest is read in its source."""
 TOP_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
 REQUIREMENTS = "reference/requirements.md"
 CLAIMS = "reference/claims.md"
@@ -84,7 +88,7 @@ def named() -> Mapping[str, str]:
 @functools.cache
 def names() -> re.Pattern[str]:
     """Return the pattern of a mention of a clause or a claim."""
-    return re.compile(r"\b(?:" + "|".join(named()) + r")\b")
+    return re.compile(r"\b(?=[A-Z0-9]+-)(?:" + "|".join(named()) + r")\b")
 
 
 def mention(name: str, page: str) -> str:
@@ -95,7 +99,7 @@ def mention(name: str, page: str) -> str:
 
 def is_public(module: Path) -> bool:
     """Return whether a module, given by its path in the package, has an API page; the package of a protocol has one."""
-    if module.as_posix().startswith(NO_API):
+    if not module.as_posix().startswith(WITH_API):
         return False
     if module.match("protocols/*/__init__.py"):
         return True

@@ -6,8 +6,9 @@ import posixpath
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from docs.pages import frameworks, trust
 from docs.pages.common import CLAUSE_LINE, ROOT, TOP_PAGES, heading, mention, names, relative, site_path, write
@@ -65,18 +66,30 @@ def _there(path: Path) -> tuple[str, str]:
     return source, page
 
 
+def decisions() -> str:
+    """Return the list of decisions: the first heading of each file, in order."""
+    files = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+    return "\n".join(f"- [{heading(path)}]({path.name})" for path in files)
+
+
+_MARKS: Mapping[str, Callable[[], str]] = MappingProxyType(
+    {
+        "decisions": decisions,
+        "power": power,
+        "promises": trust.promises,
+        "mutation": mutation,
+        "frameworks": frameworks.overview,
+    }
+)
+"""What stands in the place of a mark."""
+_MARK = re.compile(f"<!-- ({'|'.join(_MARKS)}) -->")
+
+
 def write_copies(out: Path) -> None:
     """Copy the pages and the assets; the list of decisions is filled in."""
     for source, page in copied():
         text = convert(_text(source).replace("<!-- threat-models -->", threat_models()), source, page)
-        write(
-            out / page,
-            text.replace("<!-- decisions -->", decisions())
-            .replace("<!-- power -->", power())
-            .replace("<!-- promises -->", trust.promises())
-            .replace("<!-- mutation -->", mutation())
-            .replace("<!-- frameworks -->", frameworks.overview()),
-        )
+        write(out / page, _MARK.sub(lambda mark: _MARKS[mark[1]](), text))
     shutil.copytree(ROOT / "docs" / "assets", out / "assets", dirs_exist_ok=True)
 
 
@@ -87,9 +100,3 @@ def _text(source: str) -> str:
         print(f"build_site: {source} is missing; its page says so", file=sys.stderr)
         return f"# {path.stem.capitalize()}\n\nThis page is not written yet.\n"
     return path.read_text(encoding="utf-8")
-
-
-def decisions() -> str:
-    """Return the list of decisions: the first heading of each file, in order."""
-    files = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
-    return "\n".join(f"- [{heading(path)}]({path.name})" for path in files)

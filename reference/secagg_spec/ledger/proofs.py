@@ -230,15 +230,15 @@ class Proof:
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Compiles a file for a `Watch` without a cached copy: the folder may be read-only, or packed."""
+    """Runs the code of a file that was compiled for a `Watch`, never a cached copy."""
 
-    def __init__(self, name: str, path: str, watch: Watch) -> None:
+    def __init__(self, name: str, path: str, code: Any) -> None:
         super().__init__(name, path)
-        self.watch = watch
+        self.code = code
 
     def get_code(self, fullname: str) -> Any:
-        """Return the code of the file, never a compiled copy."""
-        return self.watch.compiled(self.get_data(self.path), self.path)
+        """Return the code of the file."""
+        return self.code
 
 
 def load_proof(name: str, folder: Path | None = None) -> Proof:
@@ -250,16 +250,25 @@ def load_proof(name: str, folder: Path | None = None) -> Proof:
         The file is absent or not Python, lacks ``CLAIMS`` or ``prove``, names an unknown method, or checks a constant.
     """
     path = (folder or resources.root("proofs")) / f"{name}.py"
+    watch = Watch()
     try:
-        apart(path.name, lambda say: _loaded(name, path) and None, lambda line: None)
+        code = watch.compiled(path.read_bytes(), str(path))
+    except Exception as error:
+        raise _broken(path, error) from error
+    try:
+        apart(path.name, lambda say: _loaded(name, path, code, watch) and None, lambda line: None)
     except ProofFailed as error:
         raise BrokenProof(str(error)) from error
-    return _loaded(name, path)
+    return _loaded(name, path, code, watch)
 
 
-def _loaded(name: str, path: Path) -> Proof:
-    module_name, watch = f"secagg_spec_proof_{name}", Watch()
-    spec = importlib.util.spec_from_loader(module_name, _Loader(module_name, str(path), watch))
+def _broken(path: Path, error: BaseException) -> BrokenProof:
+    return BrokenProof(f"{path.name} is no proof: {type(error).__name__}: {one_line(error)}")
+
+
+def _loaded(name: str, path: Path, code: Any, watch: Watch) -> Proof:
+    module_name = f"secagg_spec_proof_{name}"
+    spec = importlib.util.spec_from_loader(module_name, _Loader(module_name, str(path), code))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -268,7 +277,7 @@ def _loaded(name: str, path: Path) -> Proof:
         spec.loader.exec_module(module)
         claims, prove = dict(module.CLAIMS), module.prove
     except (Exception, SystemExit) as error:
-        raise BrokenProof(f"{path.name} is no proof: {type(error).__name__}: {one_line(error)}") from error
+        raise _broken(path, error) from error
     for claim, method in claims.items():
         if method not in METHODS or method == "library":
             raise BrokenProof(f"{path.name}: CLAIMS: {claim}: {method!r} is no method; {_allowed()}")

@@ -22,6 +22,7 @@ import ast
 import difflib
 import enum
 import functools
+import hashlib
 import inspect
 import os
 import sys
@@ -98,18 +99,13 @@ class Edit:
                 raise EditError(f"{self._place}: two of the texts overlap; make one of them")
             edited, here = edited + within[here:first] + new, last
         edited += within[here:]
-        if self._parsed(edited) == self._parsed(within):
-            raise EditError(f"{self._place}: the edit changes nothing but comments and layout")
-        return "".join([*lines[:start], edited, *lines[end:]])
-
-    def _parsed(self, part: str) -> str:
-        """Return the syntax tree of a part of the text as text, independent of layout."""
         try:
-            tree = ast.parse(f"if 1:\n{part}" if part.startswith((" ", "\t")) else part)
-            compile(tree, "<edit>", "exec", dont_inherit=True)
+            same = _digest(edited) == _digest(within)
         except SyntaxError as error:
             raise EditError(f"{self._place}: with the edit this is no Python: {error}") from None
-        return ast.dump(tree)
+        if same:
+            raise EditError(f"{self._place}: the edit changes nothing but comments and layout")
+        return "".join([*lines[:start], edited, *lines[end:]])
 
     def edited(self) -> Any:
         """Return the current function, class or module that the edit changes."""
@@ -137,6 +133,14 @@ class Edit:
         first = old.strip().partition("\n")[0]
         near = max(range(start, end), key=lambda at: _likeness(lines[at].strip(), first))
         return f"{old!r} does not stand there; most like it is line {near + 1}: {lines[near].strip()!r}"
+
+
+@cache
+def _digest(part: str) -> bytes:
+    """Return a digest of the syntax tree of a part of a text, independent of layout."""
+    tree = ast.parse(f"if 1:\n{part}" if part.startswith((" ", "\t")) else part)
+    compile(tree, "<edit>", "exec", dont_inherit=True)
+    return hashlib.sha256(ast.dump(tree).encode()).digest()
 
 
 def _likeness(line: str, part: str) -> tuple[int, float]:
