@@ -15,6 +15,7 @@ from tests.benchmarks import __main__ as runner
 from tests.benchmarks import record, stored, words
 from tests.benchmarks.catalogue import BENCHMARKS, GROUPS, UnknownName, chosen
 from tests.benchmarks.record import Absent, Aim, Benchmark, Sides
+from tests.quick import part
 
 from secagg_spec import schemas
 
@@ -125,7 +126,7 @@ def test_a_benchmark_of_tiny_sizes_gives_a_valid_record(benchmark: Benchmark) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("benchmark", [one for one in BENCHMARKS.values() if apart(one)], ids=lambda one: one.id)
+@pytest.mark.parametrize("benchmark", part(3, filter(apart, BENCHMARKS.values())), ids=lambda one: one.id)
 def test_a_benchmark_that_starts_programs_gives_a_valid_record(benchmark: Benchmark) -> None:
     demand_valid(benchmark)
 

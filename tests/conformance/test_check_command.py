@@ -11,6 +11,7 @@ import pytest
 from secagg_spec import cli
 from secagg_spec.commands import check
 from secagg_spec.commands.check import FAIL, OK, SKIP, Step
+from tests.quick import part
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
 HOSTILE = str(Path(__file__).with_name("hostile_adapter.py"))
@@ -66,7 +67,7 @@ FAULTS = [
 
 @pytest.mark.slow
 @pytest.mark.requirement("CNF-44")
-@pytest.mark.parametrize("case", FAULTS)
+@pytest.mark.parametrize("case", part(2, FAULTS))
 def test_each_fault_fails_its_step_with_what_to_do(case: tuple[str, str, str, str]) -> None:
     fault, step, said, hint = case
     steps = fake(fault, timeout=3.0 if fault == "hang" else SECONDS)

@@ -13,6 +13,7 @@ import pytest
 from secagg_spec import cli, resources
 from secagg_spec.conformance.adapter import connection
 from secagg_spec.conformance.running.runner import Settings
+from tests.quick import part
 
 pytestmark = pytest.mark.usefixtures("unshrunk")
 
@@ -64,7 +65,7 @@ def test_a_fake_has_the_verdict_of_the_table(fault: str, tmp_path: Path, monkeyp
 
 @pytest.mark.requirement("CNF-54", "CNF-02")
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", ["wrong-value", "crash", "hang-at-exit", "two-answers"])
+@pytest.mark.parametrize("fault", part(2, ["wrong-value", "crash", "hang-at-exit", "two-answers"]))
 def test_several_jobs_judge_a_fake_alike(fault: str, tmp_path: Path) -> None:
     code, target = conform(tmp_path, fault, jobs=2)
     assert judged(target) == table()[fault]

@@ -21,6 +21,7 @@ from secagg_spec.conformance.adapter.wire import Answer, Request
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.running.runner import Settings, run_check
 from secagg_spec.conformance.targets.reference import adapter as reference
+from tests.quick import part
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
 HOSTILE = str(Path(__file__).with_name("hostile_adapter.py"))
@@ -223,11 +224,7 @@ def test_a_budget_that_is_spent_in_the_middle_of_a_check_is_no_fault_of_the_kit(
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize(
     ("number", "fault", "code"),
-    [
-        (signal.SIGTERM, "wrong-value", 1),
-        (signal.SIGTERM, "none", 143),
-        (signal.SIGINT, "none", 130),
-    ],
+    part(2, [(signal.SIGTERM, "wrong-value", 1), (signal.SIGTERM, "none", 143), (signal.SIGINT, "none", 130)]),
 )
 @pytest.mark.slow
 def test_a_signal_ends_with_the_summary(tmp_path: Path, number: signal.Signals, fault: str, code: int) -> None:

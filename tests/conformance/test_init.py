@@ -28,6 +28,7 @@ from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.checks.forms import NOT_REQUESTS
 from secagg_spec.conformance.running.runner import Settings, begin, judged
 from secagg_spec.errors import UsageError
+from tests.quick import part
 
 FILLED = Path(__file__).with_name("starters_filled")
 BEGIN, END = "--- write this", "--- until here"
@@ -313,7 +314,7 @@ def test_an_operation_that_is_not_written_breaks_and_says_so(
 
 @pytest.mark.requirement("CNF-42", "ADP-01", "ADP-02", "ADP-04", "ADP-05", "ADP-10", "ADP-11", "ADP-12", "ADP-13")
 @pytest.mark.slow
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", part(2, LANGUAGES))
 def test_a_start_says_what_is_unwritten_and_passes_when_it_is_written(language: str, tmp_path: Path) -> None:
     chosen = started(language, tmp_path)
     code, checks, said = conform(chosen, tmp_path, "--no-vectors")

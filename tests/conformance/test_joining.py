@@ -15,6 +15,7 @@ from secagg_spec.conformance.checks import joining
 from secagg_spec.conformance.checks.joining import join
 from secagg_spec.conformance.targets.reference.sessions import PROTOCOLS
 from secagg_spec.errors import ParameterError
+from tests.quick import part
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tutorials" / "join-the-kit.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```$', PAGE, re.MULTILINE | re.DOTALL))
@@ -40,7 +41,7 @@ def test_the_protocol_of_the_page_passes_what_is_derived_for_it(tmp_path: Path) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", part(2, MUTANTS))
 def test_each_bug_of_the_page_is_found_by_the_check_that_it_names(name: str, tmp_path: Path) -> None:
     mutant, right = MUTANTS[name], FILES["additive.py"]
     assert right.count(mutant["old"]) == 1

@@ -210,7 +210,7 @@ NAMING = sorted((name for name, mutant in REGISTRY.items() if mutant.test), key=
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMING)
+@pytest.mark.parametrize("name", part(3, NAMING))
 def test_the_test_that_a_mutant_names_finds_it(name: str) -> None:
     assert search.killing_test(REGISTRY[name]) == REGISTRY[name].test
 

@@ -211,14 +211,14 @@ FEW = 8
     ("target", "pattern", "cases"),
     [
         ("declearn", "secagg.", FEW),
-        ("declearn", "shamir", FEW),
+        pytest.param("declearn", "shamir", FEW, marks=exhaustive),
         ("fedbiomed", "secagg.", FEW),
-        ("fedbiomed-unvalidated", "secagg.", FEW),
+        pytest.param("fedbiomed-unvalidated", "secagg.", FEW, marks=exhaustive),
         ("fedml-managers", "lightsecagg.round", 40),
         ("fedml-managers", "secagg.sum", FEW),
-        ("fedml-managers", "secagg.view", FEW),
+        pytest.param("fedml-managers", "secagg.view", FEW, marks=exhaustive),
         ("fedml-managers-twice", "lightsecagg.round/sum", FEW),
-        ("fedml-secagg", "shamir", FEW),
+        pytest.param("fedml-secagg", "shamir", FEW, marks=exhaustive),
         ("openfl", "secagg.average", FEW),
     ],
 )

@@ -26,7 +26,7 @@ from secagg_spec.conformance.running.drawing import SHARED
 from secagg_spec.conformance.running.runner import Failure, Outcome, Settings, first_failure, run, run_check
 from secagg_spec.conformance.sessions.choices import shared
 from secagg_spec.conformance.targets.reference import adapter as reference
-from tests.quick import one_in
+from tests.quick import one_in, part
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
 Judge = Callable[..., dict[str, Outcome]]
@@ -78,7 +78,7 @@ def test_a_hang_is_a_timeout_and_is_shrunk_through_restarts(judge: Judge) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", one_in(4, ["huge-stderr", "noise-at-start", "slow", "split-line"]))
+@pytest.mark.parametrize("fault", one_in(2, part(2, ["huge-stderr", "noise-at-start", "slow", "split-line"])))
 def test_noise_before_hello_and_on_standard_error_slowness_and_split_lines_are_no_failure(
     judge: Judge, fault: str
 ) -> None:

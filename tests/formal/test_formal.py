@@ -14,6 +14,7 @@ import pytest
 
 from secagg_spec import resources
 from secagg_spec.ledger import entries, theorems
+from tests.quick import exhaustive
 
 FORMAL = resources.root("proofs") / "formal"
 BOOK = entries.load()
@@ -227,7 +228,7 @@ def test_a_wrong_result_changes_one_example_of_its_operation(tmp_path: Path) -> 
         assert changed[0][1].startswith("Example "), operation
 
 
-@pytest.mark.slow
+@exhaustive
 @pytest.mark.usefixtures("prover")
 def test_the_prover_refuses_a_vector_with_a_wrong_result(copy: Path) -> None:
     module = load(copy)

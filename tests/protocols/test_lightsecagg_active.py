@@ -50,7 +50,7 @@ from secagg_spec.protocols.lightsecagg.active import (
 from secagg_spec.protocols.lightsecagg.round import MaskShare, SurvivingSet
 from secagg_spec.protocols.steps import SERVER, Network, Role, RoundResult, run_synchronous, sizes
 from tests.protocols.test_lightsecagg import cost_table, evaluated, party_of, plain_sum
-from tests.quick import some
+from tests.quick import part, some
 from tests.strategies import Round, fewer, fixed_round, integers_of, rounds, sessions, snapshot
 from tests.test_text import FIELD_TYPES, code, own_fields, page, rows
 
@@ -918,7 +918,7 @@ PLANTED: dict[str, Callable[[], None]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("name", part(3, PLANTED))
 def test_the_property_that_belongs_to_a_mutant_finds_it(name: str) -> None:
     test = PLANTED[name]
     assert mutants.load()[name].clauses[0] in {argument for mark in marks(test) for argument in mark.args}

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from docs.pages import comparison, comparison_runs
 from docs.pages.comparison_runs import COMMON, ENTRANTS, SMALL, Setting, counted, heterosag_lost
+from tests.quick import part
 from tests.site.browser import Browser
 
 from secagg_spec.protocols.heterosag import costs as heterosag_costs
@@ -56,7 +57,7 @@ def test_masks_of_heterosag_are_those_of_its_cost_formulas() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", ENTRANTS)
+@pytest.mark.parametrize("key", part(2, ENTRANTS))
 def test_as_many_as_the_page_says_may_go_and_not_one_more(key: str) -> None:
     entrant = ENTRANTS[key]
     phases = [entrant.uploads, *entrant.answers[-1:]]

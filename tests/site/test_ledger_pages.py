@@ -17,6 +17,7 @@ import pytest
 from docs import build_site
 from docs.pages import claims, common, copies, errata, markup, papers, proofs
 from docs.pages.common import SiteError
+from tests.quick import part
 from tests.site.browser import Browser
 from tests.site.shell import ROOT
 
@@ -338,7 +339,7 @@ FILTERS: Mapping[str, tuple[Mapping[str, str | bool], Callable[[Claim], bool]]] 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("name", part(3, FILTERS))
 def test_a_filter_shows_what_is_asked_for(name: str, window: Browser, address: str) -> None:
     fields, asked = FILTERS[name]
     expected = {claim.id for claim in BOOK.claims.values() if asked(claim)}

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from docs.pages import watch
+from tests.quick import part
 from tests.site.browser import Browser, served
 from tests.site.shell import ROOT
 from tests.site.writing import assert_written_large
@@ -143,7 +144,9 @@ def plain(text: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "scheme", "runs"), [(390, "dark", RUNS), (1280, "light", [RUNS[0], RUNS[-1]])])
+@pytest.mark.parametrize(
+    ("width", "scheme", "runs"), [(390, "dark", part(3, RUNS)), (1280, "light", [RUNS[0], RUNS[-1]])]
+)
 def test_the_stepper_goes_to_the_end_of_every_run_by_keys(
     page: str, window: Browser, width: int, scheme: str, runs: list[tuple[str, str]]
 ) -> None:
