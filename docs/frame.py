@@ -23,7 +23,7 @@ _UNSEARCHED = re.compile(
 )
 """What is no text to search: sources and pictures, and all tags but those of headings and paragraphs."""
 _LEFT_OUT = ("reference/requirements/", "reference/mutants/", "reference/api/", "reference/proofs/", "changelog")
-"""Pages that no search leads to. A clause is found on the page of its protocol and among the requirements."""
+"""Pages that no search leads to. A clause is found on the page of its protocol, its id among the requirements."""
 _BEGUN = (
     "reference/proofs/", "reference/api/", "reference/mutants", "reference/errata", "reference/benchmarks",
     "reference/formats", "decisions/",

@@ -83,6 +83,14 @@ RESULTS = """new Promise((done) => {
   look();
 })"""
 
+HERE_AT = """new Promise((done) => {
+  const look = () => {
+    if (document.querySelector("h2:target")) done(location.pathname + location.hash);
+    else setTimeout(look, 50);
+  };
+  look();
+})"""
+
 
 def addresses(site: Path) -> list[str]:
     """Return the addresses of all pages, below that of the site."""
@@ -169,6 +177,12 @@ def test_the_search_finds_what_is_typed(address: str, window: Browser) -> None:
     found = window.run(RESULTS)
     assert any("T-privacy" in words for _, words in found), found
     assert any(path == "/explanation/privacy-verdicts/" for path, _ in found), found
+
+
+def test_the_address_of_a_clause_leads_to_its_entry(address: str, window: Browser) -> None:
+    window.open(f"{address}/reference/requirements/#lsa-09")
+    assert window.run(HERE_AT) == "/reference/requirements/lightsecagg/#lsa-09"
+    assert window.run("document.querySelector(':target').textContent").startswith("LSA-09")
 
 
 def test_no_page_is_large(site: Path) -> None:
