@@ -12,7 +12,17 @@ import numpy as np
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import TooFewSurvivors
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.steps import AUTHORITY, SERVER, Event, Network, Randomness, Role, Step, run_synchronous, sizes
+from secagg_spec.protocols.steps import (
+    AUTHORITY,
+    SERVER,
+    Event,
+    Network,
+    Randomness,
+    Role,
+    Step,
+    run_synchronous,
+    sizes,
+)
 from secagg_spec.terminal import Progress, painted
 
 _SKIPPED = {"parameters", "session", "round", "phase", "ballot", "roster", "signatures"}

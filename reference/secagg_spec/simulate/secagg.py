@@ -15,7 +15,15 @@ from secagg_spec.protocols.secagg import active as secagg_active
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.secagg.graph import draw_order
 from secagg_spec.protocols.steps import Network, check_dropouts
-from secagg_spec.simulate.inputs import MOST_ELEMENTS, add_drop, draw_inputs, read_dropouts, refuse_large, seed_bytes, told_dropouts
+from secagg_spec.simulate.inputs import (
+    MOST_ELEMENTS,
+    add_drop,
+    draw_inputs,
+    read_dropouts,
+    refuse_large,
+    seed_bytes,
+    told_dropouts,
+)
 from secagg_spec.simulate.narration import play, users_in_words
 
 _PROFILES = {"semi-honest": secagg, "active": secagg_active}
