@@ -32,8 +32,8 @@ _BEGUN = (
 _FIRST = ("frameworks/", "tutorials/", "explanation/questions")
 """Pages that come first where others fit as well."""
 _NO_ADDRESS = (
-    "(this site names no public address of the project: the checkout or source archive from which it was built has the "
-    "Makefile that is used here; a wheel is installed with `pip install FILE.whl`, and has `secagg-spec` without make)"
+    "This site names no public address of the project: `make` runs in the checkout or source archive from which it was "
+    "built. A wheel is installed with `pip install FILE.whl`, and has `secagg-spec` without `make`."
 )
 """How to get the code, where nobody has given the project an address."""
 _SEARCH = 'class="md-search" data-md-component="search" role="dialog"'
@@ -74,7 +74,8 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
     found = (path for path in (f"docs/{name}", name, name[:-3].upper() + ".md") if (_ROOT / path).is_file())
     source = next(found, None)
     page.edit_url = f"{config.repo_url.rstrip('/')}/edit/main/{source}" if config.repo_url and source else None
-    return markdown.replace("<!-- copy -->", f"([get it]({config.repo_url}))" if config.repo_url else _NO_ADDRESS)
+    address = f"[Get the project]({config.repo_url})." if config.repo_url else _NO_ADDRESS
+    return markdown.replace("<!-- copy -->", address)
 
 
 on_page_context = CombinedEvent(_before_search, _after_search)

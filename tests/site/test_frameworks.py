@@ -203,5 +203,5 @@ def test_a_page_leads_to_its_source_where_the_project_has_an_address(
     shown = SimpleNamespace(file=SimpleNamespace(src_uri=page), edit_url="before")
     assert frame.on_page_markdown("text", page=shown, config=SimpleNamespace(repo_url=address)) == "text"
     told = frame.on_page_markdown("Here <!-- copy -->", page=shown, config=SimpleNamespace(repo_url=address))
-    assert told == (f"Here ([get it]({address}))" if address else f"Here {frame._NO_ADDRESS}")
+    assert told == (f"Here [Get the project]({address})." if address else f"Here {frame._NO_ADDRESS}")
     assert shown.edit_url == (f"https://example.org/x/edit/main/{source}" if address and source else None)
