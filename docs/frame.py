@@ -23,7 +23,7 @@ _UNSEARCHED = re.compile(
 )
 """What is no text to search: sources and pictures, and all tags but those of headings and paragraphs."""
 _LEFT_OUT = ("reference/requirements/", "reference/mutants/", "reference/api/", "reference/proofs/", "changelog")
-"""Pages that no search leads to. A clause is found on the page of its protocol and among the requirements."""
+"""Pages that no search leads to. A clause is found on the page of its protocol, its id among the requirements."""
 _BEGUN = (
     "reference/proofs/", "reference/api/", "reference/mutants", "reference/errata", "reference/benchmarks",
     "reference/formats", "decisions/",
@@ -31,6 +31,11 @@ _BEGUN = (
 """Pages of which the search reads what stands above the first section; what follows is found elsewhere."""
 _FIRST = ("frameworks/", "tutorials/", "explanation/questions")
 """Pages that come first where others fit as well."""
+_NO_ADDRESS = (
+    "This site names no public address of the project: `make` runs in the checkout or source archive from which it was "
+    "built. A wheel is installed with `pip install FILE.whl`, and has `secagg-spec` without `make`."
+)
+"""How to get the code, where nobody has given the project an address."""
 _SEARCH = 'class="md-search" data-md-component="search" role="dialog"'
 _CODE = re.compile(r"(<pre[^>]*>(?:<span></span>)?)<code>")
 _EMPTY = re.compile(r"<th(?: style=[^>]*)?></th>")
@@ -69,7 +74,8 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
     found = (path for path in (f"docs/{name}", name, name[:-3].upper() + ".md") if (_ROOT / path).is_file())
     source = next(found, None)
     page.edit_url = f"{config.repo_url.rstrip('/')}/edit/main/{source}" if config.repo_url and source else None
-    return markdown
+    address = f"[Get the project]({config.repo_url})." if config.repo_url else _NO_ADDRESS
+    return markdown.replace("<!-- copy -->", address)
 
 
 on_page_context = CombinedEvent(_before_search, _after_search)

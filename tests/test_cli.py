@@ -20,6 +20,7 @@ import pytest
 from secagg_spec import cli, signals, terminal
 from secagg_spec.conformance.reports import report as reporting
 from secagg_spec.errors import ParameterError
+from secagg_spec.simulate import secagg as simulated
 
 FAKE = str(Path(__file__).parent / "conformance" / "fake_adapter.py")
 HOSTILE = str(Path(__file__).parent / "conformance" / "hostile_adapter.py")
@@ -56,6 +57,45 @@ def test_simulate_tells_how_far_a_round_came_that_fails(capsys: pytest.CaptureFi
     assert out.splitlines()[-2] == said
 
 
+def test_users_who_drop_out_together_are_listed_or_named_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
+    one_by_one = [argument for user in (1, 2) for argument in ("--drop", f"upload:{user}")]
+    told = [call(capsys, "simulate", "lightsecagg", *drops) for drops in (one_by_one, ["--drop", "upload:1,2"])]
+    assert told[0] == told[1]
+    assert "Users 1 and 2 dropped out; the server has the sum of 6 users" in told[0][1]
+    for wrong in ("upload:1,", "upload:1 2", "upload:1-2", "upload:,"):
+        code, _, err = call(capsys, "simulate", "lightsecagg", "--drop", wrong)
+        assert code == 2
+        assert "must be PHASE:USER or PHASE:USER,USER,…, as in upload:2" in err
+
+
+def test_a_long_round_shows_on_a_terminal_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for protocol in ("lightsecagg", "secagg", "heterosag"):
+        plain = call(capsys, "simulate", protocol)
+        assert plain[2] == ""
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+        code, out, err = call(capsys, "simulate", protocol)
+        monkeypatch.undo()
+        assert (code, out) == plain[:2]
+        steps = err.split("\r\x1b[2K")
+        assert any(re.fullmatch(r" +\d+%  \w+: user 1, of \d+", step) for step in steps)
+        assert steps[-1] == ""
+
+
+def test_a_round_that_is_too_large_names_the_neighbours_that_help(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = call(capsys, "simulate", "secagg", "--users", "1000")
+    assert code == 2
+    assert "give --neighbours 30, which is SecAgg+, fewer --users or a smaller --length" in err
+    options = SimpleNamespace(
+        users=1000, length=6, neighbours=30, profile="semi-honest", colluders=None, dropouts=None, threshold=None,
+        modulus=2**32,
+    )  # fmt: skip
+    assert simulated._parameters(options).k == 30
+    _, _, err = call(capsys, "simulate", "secagg", "--users", "60000")
+    assert "SecAgg+" not in err
+
+
 def test_simulate_shows_a_round_of_the_active_profile(capsys: pytest.CaptureFixture[str]) -> None:
     drops = ["--drop", "upload:2", "--drop", "confirm:5"]
     options = ["--profile", "active", "--users", "10", "--answers", "7"]
@@ -64,7 +104,7 @@ def test_simulate_shows_a_round_of_the_active_profile(capsys: pytest.CaptureFixt
     assert "before W = 7 users have signed the surviving set" in out
     assert "SignedSet: 8 messages" in out
     assert "Quorum: 8 messages" in out
-    assert "the server now has signers: users 0 to 1, 3 to 4, 6 to 9" in out
+    assert "the server now has signers: users 0, 1, 3, 4, 6 to 9" in out
     assert "right: 6 of 6 elements equal the plain sum.\n" in out
 
 
@@ -99,9 +139,9 @@ def test_simulate_shows_a_round_of_secagg(capsys: pytest.CaptureFixture[str]) ->
     assert "the server now has masked sum: (" in out
     assert "the server now has sum: (" in out
     assert "SecAgg: N = 8 users, t = 5 shares needed" in out
-    assert "SecretShares: 49 messages, users 0 to 1, 3 to 7 -> users 0 to 7, 9,506 bytes" in out
-    assert "survivors = users 0 to 1, 3 to 4, 6 to 7, dropped = user 5" in out
-    assert "it recovered the self seeds of users 0 to 1, 3 to 4, 6 to 7, and the masking key of user 5" in out
+    assert "SecretShares: 49 messages, users 0, 1, 3 to 7 -> users 0 to 7, 9,506 bytes" in out
+    assert "survivors = users 0, 1, 3, 4, 6, 7, dropped = user 5" in out
+    assert "it recovered the self seeds of users 0, 1, 3, 4, 6, 7, and the masking key of user 5" in out
     assert "right: 6 of 6 elements equal the plain sum.\n" in out
     assert out.count("the server now has keys") == 1
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec import cli, history, resources
-from secagg_spec.commands import explain
+from secagg_spec.commands import explain, finding, meanings
 from secagg_spec.conformance.adapter.codes import ALL_CODES
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.mutation import kills
 from secagg_spec.conformance.running.expectations import VERDICTS
+from secagg_spec.errors import UsageError
 from secagg_spec.ledger import entries
 from tests.conformance import shipped
 
@@ -62,7 +66,7 @@ def test_with_all_the_tests_of_a_clause_are_named(capsys: pytest.CaptureFixture[
     few = explained(capsys, "LSA-09")
     assert cli.main(["explain", "LSA-09", "--all"]) == 0
     every = capsys.readouterr().out
-    assert [line.split()[-1] for line in every.splitlines() if "::" in line] == explain.tests_of("LSA-09")
+    assert [line.split()[-1] for line in every.splitlines() if "::" in line] == meanings.tests_of("LSA-09")
     assert "::" not in few
 
 
@@ -71,12 +75,12 @@ def test_a_clause_names_the_frameworks_that_fail_it(
 ) -> None:
     """The pages of the site say the same; where the results are absent, nothing is said."""
     for clause, there in frameworks.failing().items():
-        assert {line.split()[0] for line in explain.failing()[clause]} == {*there}
-    assert explain.failing().keys() == frameworks.failing().keys()
-    clause = next(iter(explain.failing()))
+        assert {line.split()[0] for line in meanings.failing()[clause]} == {*there}
+    assert meanings.failing().keys() == frameworks.failing().keys()
+    clause = next(iter(meanings.failing()))
     named = " ".join(explained(capsys, clause).split())
-    assert f"failed by {'; '.join(explain.failing()[clause])} " in named
-    monkeypatch.setattr(explain, "failing", dict)
+    assert f"failed by {'; '.join(meanings.failing()[clause])} " in named
+    monkeypatch.setattr(meanings, "failing", dict)
     assert "failed by" not in explained(capsys, clause)
 
 
@@ -146,7 +150,7 @@ def test_a_clause_is_explained_with_its_versions_also_when_it_is_no_more(
 
 
 def test_everything_that_is_shown_somewhere_is_known() -> None:
-    names = set(explain.names())
+    names = set(meanings.names())
     flags = {name for book in shipped.VECTOR_FILES for name in book.flags}
     shown = (resources.clauses(), REGISTRY, shipped.VECTORS, flags, BUGS, ALL_CODES, VERDICTS, entries.load().claims)
     assert [set(kind) - names for kind in shown] == [set()] * len(shown)
@@ -154,12 +158,12 @@ def test_everything_that_is_shown_somewhere_is_known() -> None:
 
 @pytest.mark.slow
 def test_every_id_is_explained_in_lines_of_at_most_100_columns() -> None:
-    known = explain.names()
+    known = meanings.names()
     for id in [*known[::61], *list(resources.clauses())[::7], *VERDICTS, *ALL_CODES]:
-        found = [lines for kind in explain.KINDS.values() if (lines := kind(id)) is not None]
+        found = [lines for kind in meanings.KINDS.values() if (lines := kind(id)) is not None]
         assert found, id
-        for kind in explain.KINDS:
-            lines = explain.KINDS[kind](id)
+        for kind in meanings.KINDS:
+            lines = meanings.KINDS[kind](id)
             block = list(explain._block(kind, id, lines)) if lines is not None else ["x", "y"]
             assert len(block) > 1, (kind, id)
             wide = [line for line in block if len(line) > 100 and " " in line[15:].strip()]
@@ -168,7 +172,7 @@ def test_every_id_is_explained_in_lines_of_at_most_100_columns() -> None:
 
 def source_lines(kind: str, id: str) -> set[str]:
     """Return the lines of an edit, which are as long as the source's."""
-    lines = explain.KINDS[kind](id) or ()
+    lines = meanings.KINDS[kind](id) or ()
     return {line for word, said in lines if word == "the edit" for line in said.splitlines()}
 
 
@@ -203,7 +207,86 @@ def test_no_text_ends_the_command_badly(id: str) -> None:
 
 
 def test_tests_are_found_by_their_marks() -> None:
-    assert "tests/test_explain_command.py::test_what_is_said_of_an_id" not in explain.tests_of("LSA-09")
-    [found] = [name for name in explain.tests_of("CNF-46") if "same_seed" in name]
+    assert "tests/test_explain_command.py::test_what_is_said_of_an_id" not in meanings.tests_of("LSA-09")
+    [found] = [name for name in meanings.tests_of("CNF-46") if "same_seed" in name]
     path, _, name = found.partition("::")
     assert f"def {name}(" in (Path(__file__).parents[1] / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "among"),
+    [
+        ("leak", {"leaked", "CNF-30"}),
+        ("flower", {"flower", "flower-any"}),
+        ("what is a mask", {"mask"}),
+        ("dropout", {"dropout"}),
+        ("surviving set fewer distinct", {"LSA-09"}),
+        ("Erratum HeteroSAg theorem 1", {"HET-THM1"}),
+    ],
+)
+def test_words_find_what_has_them(capsys: pytest.CaptureFixture[str], words: str, among: set[str]) -> None:
+    hits = finding.hits(words)
+    assert among <= {hit.id for hit in hits[: finding.MOST]}
+    out = explained(capsys, words)
+    shown = out.splitlines()[2:]
+    assert len(shown) == 2 * min(len(hits), finding.MOST) + (len(hits) > finding.MOST)
+    assert max(map(len, shown)) <= 100
+    for hit in hits[: finding.MOST]:
+        assert f"  {hit.id}   {hit.kind}" in out
+        assert f"\n      {hit.next}\n" in out
+
+
+def test_a_theorem_of_the_papers_is_found_by_its_number() -> None:
+    meant = {claim.id for claim in entries.load().claims.values() if re.search(r"(?i)\btheorem 1\b(?!\.)", claim.place)}
+    assert 3 < len(meant) <= finding.MOST
+    assert {hit.id for hit in finding.hits("theorem 1")[: len(meant)]} == meant
+
+
+def test_a_framework_finds_the_clauses_that_it_fails() -> None:
+    failed = {clause for clause, names in meanings.failing().items() if any("flower" in name for name in names)}
+    assert failed
+    assert failed <= {hit.id for hit in finding.hits("flower")}
+
+
+def test_each_next_command_is_right(capsys: pytest.CaptureFixture[str]) -> None:
+    """One of each kind is run; conform is only known to have the target."""
+    first = {hit.kind.split()[-1]: hit for hit in reversed(list(finding._everything()))}
+    assert {*first} == {"term", "verdict", "target", "clause", "claim", "erratum", "check"}
+    for hit in first.values():
+        command = hit.next.split()
+        if command[:2] in (["secagg-spec", "explain"], ["secagg-spec", "claims"]):
+            assert cli.main(command[1:]) == 0
+            assert hit.id in capsys.readouterr().out
+        else:
+            assert hit.kind in {"term", "target"}
+
+
+def test_a_clause_is_printed_before_the_checks_are_loaded(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loaded() -> None:
+        raise UsageError(capsys.readouterr().out)
+
+    monkeypatch.setattr(explain, "_meanings", loaded)
+    assert cli.main(["explain", "lsa-09"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "LSA-09 clause" in said
+    assert "A user MUST refuse a surviving set" in said
+
+
+def test_no_help_loads_a_check() -> None:
+    program = (
+        "import contextlib, io, sys\nfrom secagg_spec import cli\n"
+        "for name in cli.COMMANDS:\n"
+        "    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):\n"
+        "        cli.main([name, '--help'])\n"
+        "    print(name, 'secagg_spec.conformance.checks' in sys.modules, 'hypothesis' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"{name} False False" for name in cli.COMMANDS]
+
+
+def test_the_wheel_has_the_glossary() -> None:
+    told = tomllib.loads((resources.root("spec").parent / "pyproject.toml").read_text(encoding="utf-8"))
+    included = told["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert included["docs/explanation/glossary.md"] == "secagg_spec/_data/glossary.md"

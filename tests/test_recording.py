@@ -332,4 +332,4 @@ def test_each_message_of_a_buffer_is_as_long_as_the_text_says(run: str) -> None:
 def test_a_line_ends_where_a_user_drops_out_for_good(protocol: str, run: str, marks: int) -> None:
     svg = chart(recorded(protocol, run), "A round")
     assert svg.count("m0 -8l-8 8") == marks
-    assert ("without users 0, 2 to 3" in svg) == (run == "few")
+    assert ("without users 0, 2, 3" in svg) == (run == "few")

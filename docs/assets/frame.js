@@ -1,4 +1,5 @@
 // What the theme makes when a page is shown: boxes that scroll are reached by keys; a button beside code is no landmark.
+// Who comes by the address of an entry that has moved is led to it.
 (() => {
   function reach() {
     for (const box of document.querySelectorAll(".md-typeset__scrollwrap, div.arithmatex")) {
@@ -21,6 +22,11 @@
     if (records.some(({ type }) => type === "childList")) soon();
   }
 
+  function follow() {
+    const there = location.hash && document.getElementById(location.hash.slice(1));
+    if (there && there.matches("a.moved")) location.replace(there.href);
+  }
+
   new MutationObserver(changed).observe(document.querySelector(".md-content") ?? document.body, {
     attributeFilter: ["tabindex"],
     childList: true,
@@ -29,4 +35,6 @@
   addEventListener("resize", soon);
   for (const code of document.querySelectorAll("pre > code:not([tabindex])")) code.tabIndex = 0;
   reach();
+  addEventListener("hashchange", follow);
+  follow();
 })();

@@ -66,6 +66,7 @@
   const again = make("button", { type: "button" }, "Start again");
   const actions = make("fieldset", { class: "play-actions" }, make("legend", {}, "A click on a user makes it"));
   const ring = make("div", { class: "play-ring", role: "group", "aria-label": "Users and the server" });
+  const rules = make("p", { class: "play-hint play-rules" });
   const hint = make("p", { class: "play-hint" });
   const verdict = make("div", { class: "play-verdict", "aria-live": "polite", "aria-atomic": "true" });
   const lies = make("input", { type: "checkbox" });
@@ -84,7 +85,7 @@
     root.setAttribute("role", "region");
     root.setAttribute("aria-label", "A round to play");
     const choices = make("div", { class: "play-choices" }, make("label", {}, "Protocol", choose), again);
-    root.append(choices, actions, ring, hint, verdict, make("div", { class: "play-lie" }, lie, table), details);
+    root.append(choices, rules, actions, ring, hint, verdict, make("div", { class: "play-lie" }, lie, table), details);
     choose.addEventListener("change", () => start(choose.value));
     again.addEventListener("click", () => start(choose.value));
     lies.addEventListener("change", () => change(() => ((state.lies = lies.checked), split())));
@@ -111,8 +112,15 @@
     ring.replaceChildren(...dots, server);
     target.replaceChildren(...upTo(N).map((user) => make("option", { value: user }, `user ${user}`)));
     const cells = state.game.parts.map(place);
+    rules.textContent = promised(state.game.numbers);
     hint.textContent = cells.length > 1 ? `${HINT} The cells: ${cells.join("; ")}.` : HINT;
     change(() => {});
+  }
+
+  /** What the parameters of a game allow. */
+  function promised({ N, D, T, t, U }) {
+    const sum = t ? `t = ${t} shares rebuild a secret` : `U = ${U} answers give the sum`;
+    return `Of N = ${N} users, D = ${D} may drop out, and T = ${T} may work with the server and learn no more than the sum; ${sum}.`;
   }
 
   function act(user) {

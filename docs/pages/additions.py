@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from docs.pages import differences, excerpts, first_figures, requirements, selected, sparse, theorems, trust, versions
-from docs.pages.common import ERRATA, REQUIREMENTS, SiteError, claims_book, count, escaped, relative
+from docs.pages.common import ERRATA, SiteError, claims_book, count, escaped, relative
 from docs.pages.errata import wrong
 from docs.pages.markup import badge
 from docs.pages.requirements import KINDS
@@ -152,7 +152,7 @@ def _decided(text: Text, tables: Mapping[str, requirements.Table]) -> None:
 
 def decided(clause: str, tables: Mapping[str, requirements.Table], page: str) -> list[str]:
     """Return the lines of a block that can be opened, with the names of all that decides a clause."""
-    names = {kind: [_name(entry) for entry in table.get(clause, ())] for kind, table in tables.items()}
+    names = {kind: [requirements.name(entry) for entry in table.get(clause, ())] for kind, table in tables.items()}
     counts = ", ".join(count(found, KINDS[kind]) for kind, found in names.items())
     listed = [f"    {kind}: {', '.join(found)}.\n" for kind, found in names.items() if found]
     reason = mutants.unbreakable().get(clause)
@@ -162,20 +162,12 @@ def decided(clause: str, tables: Mapping[str, requirements.Table], page: str) ->
         counts += f", {count(carried, 'theorem')}"
         listed.append(f"    Theorems: {', '.join(trust.linked(name, page) for name in carried)}.\n")
     counts = f"{later}; {counts}" if (later := versions.since(versions.book(), clause)) else counts
-    target = f"{relative(REQUIREMENTS, page)}#{clause.lower()}"
     return [
         f'??? decided "{counts}"',
         "",
-        *"\n".join([*listed, f"    [What each of them is]({target})"]).split("\n"),
+        *"\n".join([*listed, f"    [What each of them is]({requirements.address(clause, page)})"]).split("\n"),
         "",
     ]
-
-
-def _name(entry: str) -> str:
-    """Return the name with which an entry begins, as code."""
-    found = re.match(r"`[^`]+`", entry)
-    assert found is not None, entry
-    return found.group()
 
 
 def failing() -> Sequence[Claim]:

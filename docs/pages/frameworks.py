@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from docs.pages.common import RELEASED, ROOT, SiteError, count, escaped, mention, relative, write
+from docs.pages.common import PACKAGE, RELEASED, ROOT, SiteError, count, escaped, mention, relative, write
 from secagg_spec.conformance.adapter.plain import clip
 from secagg_spec.conformance.adapter.wire import RawLine, Request
 from secagg_spec.conformance.reports import results
@@ -191,6 +191,7 @@ def _page(name: str) -> Iterator[str]:
         shown = (f"[{'why' if at == 0 else at + 1}](#{anchor})" for at, anchor in enumerate(links))
         yield f"- {row['do']} ({', '.join(shown)})"
     yield ""
+    yield from _wraps(name, anchors)
     for key, (heading, *_) in KINDS.items():
         here = [one for one in found if one.kind == key]
         if here:
@@ -200,6 +201,40 @@ def _page(name: str) -> Iterator[str]:
     yield from _passes(name)
     yield "## What was judged\n"
     yield from _counts(name)
+
+
+@functools.cache
+def defaults(name: str) -> Mapping[str, float]:
+    """Return the default settings of a framework's rounds, as its target has them; nothing where it states none."""
+    source = PACKAGE / "conformance" / "targets" / name / "round.py"
+    text = source.read_text(encoding="utf-8") if source.is_file() else ""
+    found = re.findall(r"^    (\w+): (?:int|float) = ([\d.]+)(?:\*\*(\d+))?$", text, re.MULTILINE)
+    return {setting: float(base) ** int(power or 1) for setting, base, power in found}
+
+
+def never_wraps(settings: Mapping[str, float]) -> int:
+    """Return the most clients whose sum stays below the modulus, whatever they send."""
+    return int((settings["modulus_range"] - 1) // settings["quantization_range"])
+
+
+def _wraps(name: str, anchors: Mapping[str, str]) -> Iterator[str]:
+    """Say up to how many clients no sum wraps with the default settings."""
+    settings = defaults(name)
+    if not {"clipping_range", "quantization_range", "modulus_range"} <= {*settings}:
+        return
+    most, clip_at = never_wraps(settings), f"{settings['clipping_range']:g}"
+    largest, modulus = (int(settings[one]) for one in ("quantization_range", "modulus_range"))
+    half = -(-modulus // (largest // 2))
+    yield "## Can sums wrap with its default settings?\n"
+    total = (most + 1) * largest
+    yield (
+        f"**Not with up to {most:,} clients.** From {most + 1:,} clients on they can, and nothing says so "
+        f"([why](#{anchors['secagg.average/wrap']})). By default `clipping_range` is {clip_at}, `quantization_range` "
+        f"{largest:,} and `modulus_range` {modulus:,}. An element of an update becomes an integer from 0, at "
+        f"-{clip_at}, to {largest:,}, at {clip_at}; the sum of {most + 1:,} of the largest is {total:,}, which is "
+        f"{total % modulus} modulo {modulus:,}. An element of 0 becomes {largest // 2:,}; so with {half:,} clients or "
+        "more also sums of small elements wrap.\n"
+    )
 
 
 def _counts(name: str) -> Iterator[str]:
@@ -214,7 +249,8 @@ def _counts(name: str) -> Iterator[str]:
             numbers = [len(kinds), kinds.count(""), *(kinds.count(one) for one in KINDS)]
             yield f"| {head} | {' | '.join(map(str, numbers))} |"
     yield (
-        f"\nEach number counts checks of the kit and test vectors. A failure is one against [the text]"
+        "\nEach number counts checks of the kit and test vectors, in each configuration anew; a finding above may be "
+        "what many of them show. A failure is one against [the text]"
         f"({relative('spec/conformance.md', page(name))}), which no release promised to keep. "
         f"[All frameworks side by side]({relative(RELEASED, page(name))})\n"
     )

@@ -1,4 +1,4 @@
-"""The page of requirements: each clause, with what decides it."""
+"""The pages of requirements: each clause with what decides it, by pages of the text, and a list of all."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from docs.pages.common import (
     VERSIONS,
     SiteError,
     clause_pages,
-    count,
     escaped,
-    heading,
     relative,
     write,
 )
+from secagg_spec import resources
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.vectors import store
@@ -79,10 +78,12 @@ KINDS = {
 """What decides a clause, in the order of the page, with the word for one of it."""
 FOLDER = REQUIREMENTS.removesuffix(".md")
 """What decides the clauses of each page of the text stands in this folder."""
+_MANY = 40
+"""Of more entries than these only the names are listed."""
 
 
 def write_requirements(out: Path) -> None:
-    """Write the page that lists each clause with the checks, vectors, mutants and tests that belong to it.
+    """Write the pages that list each clause with the checks, vectors, mutants and tests that belong to it.
 
     Raises
     ------
@@ -92,15 +93,19 @@ def write_requirements(out: Path) -> None:
     tables = deciding()
     for fault in orphans(tables):
         raise SiteError(fault)
-    lines = [_requirements_head(tables)]
     for page in PAGES:
-        title = heading(ROOT / "spec" / page)
-        here = {clause: text for clause, text in clauses().items() if clause_pages()[clause] == f"spec/{page}"}
-        lines.append(f"## {title}\n")
-        lines += [line for clause, text in here.items() for line in _requirement(clause, text, page, tables)]
-        write(out / FOLDER / page, "\n".join(_details(title, here, tables)))
-    lines += _withdrawn(versions.book())
-    write(out / REQUIREMENTS, "\n".join(lines))
+        write(out / FOLDER / page, "\n".join(_details(page, tables)))
+    write(out / REQUIREMENTS, "\n".join(_index(tables)))
+
+
+def address(clause: str, page: str) -> str:
+    """Return the link from a page of the site to the entry of a clause."""
+    return f"{relative(f'{FOLDER}/{Path(clause_pages()[clause]).name}', page)}#{clause.lower()}"
+
+
+def _on(page: str) -> Sequence[str]:
+    """Return the clauses of a page of the text."""
+    return [clause for clause in clauses() if clause_pages()[clause] == f"spec/{page}"]
 
 
 @functools.cache
@@ -137,31 +142,35 @@ def orphans(tables: Mapping[str, Table]) -> Iterator[str]:
             yield f"{clause} has no mutant, and spec/vectors/unbreakable.toml gives no reason"
 
 
-def _requirements_head(tables: Mapping[str, Table]) -> str:
+def _index(tables: Mapping[str, Table]) -> Iterator[str]:
+    """Yield the list of all clauses; each keeps the address that it had when all entries stood on one page."""
     known = clauses()
     numbers = {kind: sum(clause in table for clause in known) for kind, table in tables.items()}
     vectors = f"[test vectors]({relative('explanation/vectors.md', REQUIREMENTS)})"
-    return (
+    yield (
         "# Requirements\n\n"
         f"Each clause of the text, and what decides it. Of the {len(known)} clauses, {numbers['Checks of the kit']} "
         "are decided by checks of the kit, on any implementation whose adapter declares the operations that they need; "
         f"{numbers['Test vectors']} by {vectors}, which need no kit; {numbers['Tests']} on the reference by its own "
         f"tests. {numbers['Mutants']} of them are broken by a mutant each, and something kills it. No clause is left "
-        "undecided.\n\n"
-        f"An entry keeps its address, such as `{FOLDER}/#{next(iter(known)).lower()}`, also when the clause comes to "
-        "another page or is withdrawn: cite a clause by it. [What each version "
+        "undecided.\n"
+    )
+    yield "| clauses of | clauses | with checks | with vectors | with mutants | with tests |"
+    yield "| --- |" + " ---: |" * (len(KINDS) + 1)
+    for page in PAGES:
+        here = _on(page)
+        cells = (sum(clause in table for clause in here) for table in tables.values())
+        yield f"| [{resources.title(page)}](requirements/{page}) | {len(here)} | {' | '.join(map(str, cells))} |"
+    yield (
+        "\n## Every clause\n\n"
+        f"A clause keeps its address here, such as `{FOLDER}/#{next(iter(known)).lower()}`, also when it comes to "
+        "another page or is withdrawn; it leads to the entry of the clause. Cite a clause by it. [What each version "
         f"changed]({relative(VERSIONS, REQUIREMENTS)})\n"
     )
-
-
-def _requirement(clause: str, sentence: str, page: str, tables: Mapping[str, Table]) -> list[str]:
-    """Return the entry of one clause: its sentence, and how many of each kind decide it."""
-    counts = ", ".join(count(table.get(clause, ()), KINDS[kind]) for kind, table in tables.items())
-    return [
-        f"### {clause}\n",
-        f"{sentence} {_in_the_text(clause, REQUIREMENTS)}\n",
-        f"Decided by [{counts}](requirements/{page}#{clause.lower()}). {who_fails(clause, REQUIREMENTS)}\n",
-    ]
+    for page in PAGES:
+        yield f"### {resources.title(page)}\n"
+        yield " ".join(f"[{one}]({address(one, REQUIREMENTS)}){{ #{one.lower()} .moved }}" for one in _on(page)) + "\n"
+    yield from _withdrawn(versions.book())
 
 
 def who_fails(clause: str, page: str) -> str:
@@ -183,18 +192,18 @@ def _withdrawn(book: History) -> Iterator[str]:
         yield f"This requirement was {versions.withdrawn(state, REQUIREMENTS)}\n"
 
 
-def _in_the_text(clause: str, page: str) -> str:
-    return f"[In the text]({relative(clause_pages()[clause], page)}#{clause}){{ .mention }}"
-
-
-def _details(title: str, here: Mapping[str, str], tables: Mapping[str, Table]) -> Iterator[str]:
-    """Yield the page that tells what decides each clause of one page of the text."""
-    yield f"# What decides: {title}\n"
-    yield f"What decides the clauses of one page of the text. [All requirements](../{REQUIREMENTS.split('/')[-1]})\n"
-    for clause, sentence in here.items():
+def _details(page: str, tables: Mapping[str, Table]) -> Iterator[str]:
+    """Yield the page of the clauses of one page of the text: what each says, who fails it, and what decides it."""
+    at = f"{FOLDER}/{page}"
+    yield f"# Requirements: {resources.title(page)}\n"
+    yield (
+        f"The clauses of [this page of the text]({relative(f'spec/{page}', at)}), and what decides each. "
+        f"[All requirements]({relative(REQUIREMENTS, at)})\n"
+    )
+    for clause in _on(page):
         yield f"## {clause}\n"
-        yield f"{sentence} {_in_the_text(clause, f'{FOLDER}/page.md')}\n"
-        if failed := who_fails(clause, f"{FOLDER}/page.md"):
+        yield f"{clauses()[clause]} [In the text]({relative(clause_pages()[clause], at)}#{clause}){{ .mention }}\n"
+        if failed := who_fails(clause, at):
             yield f"{failed}\n"
         yield from _entries(clause, tables)
 
@@ -203,7 +212,21 @@ def _entries(clause: str, tables: Mapping[str, Table]) -> Iterator[str]:
     for kind, table in tables.items():
         if entries := table.get(clause, ()):
             yield f'??? note "{kind}: {len(entries)}"\n'
-            yield from (f"    - {entry}" for entry in entries)
+            yield from _listed(entries)
             yield ""
     if reason := mutants.unbreakable().get(clause):
         yield f"No mutant: {escaped(reason)}\n"
+
+
+def _listed(entries: Sequence[str]) -> Sequence[str]:
+    """Return the lines of a list; of many entries only their names."""
+    if len(entries) > _MANY:
+        return [f"    {', '.join(map(name, entries))}"]
+    return [f"    - {entry}" for entry in entries]
+
+
+def name(entry: str) -> str:
+    """Return the name with which an entry begins, as code."""
+    found = re.match(r"`[^`]+`", entry)
+    assert found is not None, entry
+    return found.group()

@@ -107,7 +107,9 @@ def _released_head(known: Mapping[str, Mapping[str, Any]]) -> str:
         f"# Released implementations\n\n{in_words(known)}\n\n"
         "This is what the kit found in software that others released, each in a pinned version, behind an adapter of "
         "this project that runs in an environment of its own. The results are stored in `docs/results`; `make targets` "
-        f"judges all of them again. A failure is one against [the text]({relative('spec/adapter.md', RELEASED)}), "
+        "judges all of them again. Each number here counts checks of the kit and test vectors, in each configuration "
+        f"anew; the [front page]({relative('index.md', RELEASED)}) and the pages of the frameworks count findings, "
+        f"where one reason counts once. A failure is one against [the text]({relative('spec/adapter.md', RELEASED)}), "
         "which these releases never promised to keep. Each has an entry with its reason, and a run fails when a "
         "release no longer fails so.\n"
     )

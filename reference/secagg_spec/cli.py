@@ -48,9 +48,13 @@ ABOUT = {
     "reproduce": "run the papers' experiments, and say whether they confirm the claims",
 }
 """What each command does. It stands here, so that the list of all commands is printed without loading them."""
-_MODULES = {"audit-participation": "audit", "conform": "conform_options"}
+_JUDGING = ("demo", "check", "fuzz", "round", "replay", "diff", "vectors", "promote", "explain")
+_MODULES = {"audit-participation": "audit", "conform": "conform_options", **dict.fromkeys(_JUDGING, "parsers")}
 COMMANDS = {name: f"{_HERE}.{_MODULES.get(name, name)}" for name in ABOUT}
-"""The module of each command. It has a function ``add_parser``, and is loaded only when its command is given."""
+"""The module of the options of each command, which is loaded only when its command is given.
+
+It has a function ``add_parser``; that of several commands has one for each, such as ``add_check``.
+"""
 
 
 _USUAL = """The usual commands (secagg-spec --help lists all):
@@ -130,7 +134,8 @@ def parser(chosen: Sequence[str] = tuple(COMMANDS), *, load: bool = True) -> arg
     listed = _Listed(commands)
     for name in chosen:
         if load:
-            import_module(COMMANDS[name]).add_parser(listed)
+            module = import_module(COMMANDS[name])
+            getattr(module, f"add_{name}" if name in _JUDGING else "add_parser")(listed)
         else:
             listed.add_parser(name)
     return top

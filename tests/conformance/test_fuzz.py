@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from secagg_spec import cli
-from secagg_spec.commands import fuzz
+from secagg_spec.commands import fuzz, parsers
 from secagg_spec.commands.fuzz import Found, Plan
 from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import DirectConnection
@@ -190,13 +190,13 @@ def test_a_place_that_cannot_be_a_folder_is_said_at_once(capsys: pytest.CaptureF
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200)])
 def test_durations(text: str, seconds: float) -> None:
-    assert fuzz.duration(text) == seconds
+    assert parsers.duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1s", "1d", "1e3", "1 m", "nan", "inf", "9999999h", "s"])
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(Exception, match="is not a duration"):
-        fuzz.duration(text)
+        parsers.duration(text)
 
 
 @pytest.mark.slow

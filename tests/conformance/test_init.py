@@ -110,10 +110,26 @@ def test_all_files_are_written_and_six_lines_say_what_is_next(
     assert {helper, init.starter(language).edit, "expectations.toml", str(init.JOB)} <= set(written)
     out = capsys.readouterr().out.splitlines()
     assert all(name in out[0] for name in [*written, str(folder)])
-    words = "enter build check judge write keep"
+    words = "enter write build check judge keep"
     assert [line.split()[:2] for line in out[1:]] == [[f"{at}.", word] for at, word in enumerate(words.split(), 1)]
     edited = (folder / init.starter(language).edit).read_text()
     assert edited.count(BEGIN) == edited.count(END) == 1
+
+
+def test_the_lines_hold_one_after_the_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before the operation is written, check and conform end in `error`; once it is, both pass."""
+    assert cli.main(["init", "--lang", "python", "--into", str(tmp_path)]) == 0
+    lines = [line.split(maxsplit=2)[2] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert lines[1].endswith("until then lines 4 and 5 end in `error`")
+    commands = [shlex.split(line.replace("python3", shlex.quote(sys.executable))) for line in lines[3:5]]
+    for written, code in ((False, 1), (True, 0)):
+        if written:
+            fill_in(init.starter("python"), tmp_path, right_handler("python"))
+        for program, *arguments in commands:
+            assert program == "secagg-spec"
+            done = subprocess.run([*KIT, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
+            assert done.returncode == code, done.stdout
+            assert ("write me: lightsecagg.mask" in done.stdout) != written
 
 
 @pytest.mark.requirement("CNF-41")

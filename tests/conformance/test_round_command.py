@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from secagg_spec import cli
-from secagg_spec.commands.round import PROTOCOLS, REFERENCE, Pair, Table, joined, pairs
+from secagg_spec.commands.parsers import PROTOCOLS, REFERENCE, joined
+from secagg_spec.commands.round import Pair, Table, pairs
 from secagg_spec.conformance.adapter.capabilities import HELLO
 from secagg_spec.conformance.adapter.wire import Answer, Request
 from tests.quick import WHOLE

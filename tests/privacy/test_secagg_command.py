@@ -72,13 +72,40 @@ def test_a_sparse_graph_shows_its_components(capsys: pytest.CaptureFixture[str])
 
 def test_a_sparse_graph_says_when_the_sum_falls_apart(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--neighbours", "2", "--threshold", "2")
-    assert code == 0
+    assert code == 1
     assert "NOT CONNECTED in 25 of these 96 cases: more is learned than the sum over the survivors" in out
-    many = "more than the sums over components of the honest survivors, of which one can be a single input"
-    assert out.startswith(f"PRIVATE up to T = 1: no single user, nor the server, learns {many}.\n")
+    assert out.startswith(
+        "EXPOSES AN INPUT: user 0 alone learns the input of user 1, for it is the only honest user of its component "
+        "when users 0, 1, 4 survive. Nobody learns more than the sums over components of the honest survivors.\n"
+    )
     assert "  user 0, when users 0 to 2, 4 survive: 2 sums: 1, 2 | 4" in out
     assert "smallest coalition that learns more: users 0, 2 (T + 1 = 2 users, t = 2)" in out
     assert "true in 512 of 512 cases" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--drop", "", "--coalition", "0"), 0),
+        (("--drop", "3", "--coalition", "2"), 0),
+        (("--drop", "3", "--coalition", "1"), 1),
+        (("--drop", "3", "--coalition", "0"), 1),
+        (("--drop", "3", "--coalition", "0", "--order", "0,2,4,1,3"), 0),
+    ],
+)
+def test_a_single_input_is_exposed_exactly_where_it_is_alone_in_its_component(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int
+) -> None:
+    """On a circle a user is alone where neither of its two neighbours is honest and survives."""
+    found, out, _ = call(capsys, "--neighbours", "2", "--threshold", "2", *words)
+    order = [int(user) for user in words[-1].split(",")] if "--order" in words else list(range(5))
+    absent = {int(user) for user in (*words[1], *words[3])}
+    near = {user: {order[at - 1], order[(at + 1) % 5]} for at, user in enumerate(order)}
+    alone = [user for user in range(5) if user not in absent and near[user] <= absent]
+    assert (found, bool(alone)) == (code, bool(code))
+    assert out.startswith(
+        f"EXPOSES AN INPUT: user {words[3]} alone learns the input of user {alone[0]}, " if alone else "PRIVATE"
+    )
 
 
 def test_a_larger_preset_says_what_it_leaves_out(capsys: pytest.CaptureFixture[str]) -> None:

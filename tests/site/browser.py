@@ -44,6 +44,15 @@ def program() -> str | None:
 
 
 class _Quiet(SimpleHTTPRequestHandler):
+    """Logs nothing, and lets the browser keep what all pages load: scripts, styles, the index of the search."""
+
+    protocol_version = "HTTP/1.1"
+
+    def end_headers(self) -> None:
+        kept = not self.path.endswith(("/", ".html"))
+        self.send_header("Cache-Control", "max-age=3600" if kept else "no-store")
+        super().end_headers()
+
     def log_message(self, format: str, *arguments: object) -> None:
         pass
 

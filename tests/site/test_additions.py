@@ -234,7 +234,7 @@ def test_each_clause_has_what_decides_it(written: Path) -> None:
         assert page.count("??? decided") == len(report) // 2
         for clause, rest in zip(report[1::2], report[2::2], strict=True):
             block = rest[rest.index("??? decided") :].partition("[What each of them is]")
-            assert block[2].startswith(f"(../reference/requirements.md#{clause.lower()})")
+            assert block[2].startswith(f"(../reference/requirements/{name}#{clause.lower()})")
             for table in tables.values():
                 assert all(entry.split("`")[1] in block[0] for entry in table.get(clause, ())), clause
     assert sum(page_of(written, name).count("??? decided") for name in PAGES) == len(clauses())

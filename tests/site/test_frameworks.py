@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from docs.pages import frameworks
 from docs.pages.common import ROOT, SiteError, escaped
+from tests.site.shell import run
 
 from secagg_spec.conformance.reports import results
+from secagg_spec.conformance.targets import TARGETS, environments
 
 STORED = results.load(ROOT / "docs" / "results")
 
@@ -125,6 +127,55 @@ def test_words_that_the_results_do_not_bear_out_are_refused(
         frameworks.write_frameworks(tmp_path)
 
 
+def test_the_home_page_says_how_to_get_the_code_also_without_an_address() -> None:
+    frame = pytest.importorskip("docs.frame")
+    assert (ROOT / "docs" / "index.md").read_text(encoding="utf-8").count("<!-- copy -->") == 1
+    assert "://" not in frame._NO_ADDRESS
+
+
+def quantised(value: float, weight: float, settings: Mapping[str, float]) -> int:
+    """What Flower makes of a number that needs no rounding: its mod scales by the weight, clips and quantises."""
+    clip, largest = settings["clipping_range"], settings["quantization_range"]
+    number = (min(max(value * weight, -clip), clip) + clip) * largest / (2 * clip)
+    assert number == int(number)
+    return int(number)
+
+
+def test_the_page_says_how_many_clients_of_flower_never_wrap(framework_pages: Mapping[str, str]) -> None:
+    """Sums of the largest integers and of zeros are added up, client by client, until one wraps."""
+    settings = frameworks.defaults("flower")
+    modulus = int(settings["modulus_range"])
+    first = {}
+    for value in (settings["clipping_range"], 0.0):
+        element, total, clients = quantised(value, 1.0, settings), 0, 0
+        while total < modulus:
+            total, clients = total + element, clients + 1
+        first[value] = clients
+    page = framework_pages["flower"]
+    assert f"**Not with up to {first[8.0] - 1:,} clients.** From {first[8.0]:,} clients on they can" in page
+    assert f"so with {first[0.0]:,} clients or more also sums of small elements wrap" in page
+    assert (first[8.0], first[0.0]) == (1024, 2048)
+    assert frameworks.never_wraps(settings) == first[8.0] - 1
+    assert not any("Can sums wrap" in framework_pages[name] for name in framework_pages if name != "flower")
+
+
+def test_the_defaults_are_those_of_the_release_where_it_is_installed() -> None:
+    environment = TARGETS["flower"].environment
+    assert environment is not None
+    python = environments.home() / environment.name / "bin" / "python"
+    if not python.is_file():
+        pytest.skip("the release of Flower is not installed here")
+    asked = (
+        "import inspect, json\nfrom flwr.server.workflow import SecAggPlusWorkflow as W\n"
+        "found = inspect.signature(W.__init__).parameters.values()\n"
+        "print(json.dumps({p.name: p.default for p in found if isinstance(p.default, int | float)}))"
+    )
+    done = run(python, "-c", asked)
+    stated = json.loads(done.stdout.splitlines()[-1])
+    settings = frameworks.defaults("flower")
+    assert {name: stated[name] for name in settings} == settings
+
+
 @pytest.mark.slow
 def test_the_search_is_small_and_leads_to_pages_first(site: Path) -> None:
     index = site / "search" / "search_index.json"
@@ -151,4 +202,6 @@ def test_a_page_leads_to_its_source_where_the_project_has_an_address(
     frame = pytest.importorskip("docs.frame")
     shown = SimpleNamespace(file=SimpleNamespace(src_uri=page), edit_url="before")
     assert frame.on_page_markdown("text", page=shown, config=SimpleNamespace(repo_url=address)) == "text"
+    told = frame.on_page_markdown("Here <!-- copy -->", page=shown, config=SimpleNamespace(repo_url=address))
+    assert told == (f"Here [Get the project]({address})." if address else f"Here {frame._NO_ADDRESS}")
     assert shown.edit_url == (f"https://example.org/x/edit/main/{source}" if address and source else None)

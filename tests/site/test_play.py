@@ -401,3 +401,19 @@ def test_what_the_page_says_to_try_comes_out_as_it_says(page: str, window: Brows
         found = items if said.endswith(" learned more than a sum.") else said
         assert found.startswith(expected) if expected != "Safe" else exposed == 0, (tried, said, items)
         assert window.run("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_page_says_what_the_parameters_of_each_game_allow(address: str, window: Browser) -> None:
+    window.open(f"{address}/tutorials/play-a-round/")
+    for name in ("secagg", "lightsecagg", "heterosag"):
+        window.run(
+            f"(() => {{ const s = document.querySelector('#play select'); s.value = '{name}'; "
+            "s.dispatchEvent(new Event('change')); })()"
+        )
+        numbers = window.run(f"playRound.open('{name}').numbers")
+        said = window.run("document.querySelector('.play-rules').textContent")
+        needed = "U = {U} answers give the sum" if "U" in numbers else "t = {t} shares rebuild a secret"
+        allowed = (
+            "Of N = {N} users, D = {D} may drop out, and T = {T} may work with the server and learn no more than the "
+        )
+        assert said == f"{allowed}sum; {needed}.".format(**numbers)

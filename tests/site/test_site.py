@@ -149,8 +149,8 @@ def test_nothing_is_loaded_from_another_host(site: Path) -> None:
 @pytest.mark.slow
 def test_each_clause_and_each_check_is_on_the_pages_of_requirements(pages: Path) -> None:
     page = (pages / "reference" / "requirements.md").read_text(encoding="utf-8")
-    headings = re.findall(r"^### (\S+)$", page, re.MULTILINE)
-    assert headings == [*clauses(), *sorted(history.load().withdrawn())]
+    assert re.findall(r"\[([A-Z]+-\d\d)\]\(requirements/[\w-]+\.md#\S+\)\{", page) == list(clauses())
+    assert re.findall(r"^### ([A-Z]+-\d\d)$", page, re.MULTILINE) == sorted(history.load().withdrawn())
     details = [(pages / requirements.FOLDER / name).read_text(encoding="utf-8") for name in PAGES]
     assert re.findall(r"^## ([A-Z]+-\d\d)$", "".join(details), re.MULTILINE) == list(clauses())
     vectors = [vector.id for book in store.load_all() for vector in book.vectors]

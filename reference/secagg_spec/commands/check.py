@@ -13,7 +13,6 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
-from secagg_spec.commands import options
 from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities, greet, shake_hands
 from secagg_spec.conformance.adapter.connection import ProcessConnection
 from secagg_spec.conformance.adapter.plain import counted, for_encoding, shown
@@ -31,14 +30,6 @@ from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.protocols.steps import SERVER
 
 OK, FAIL, SKIP = "OK", "FAIL", "skip"
-_USAGE = "secagg-spec check [options] -- ./adapter [arguments]"
-_EPILOG = """check does not judge values; secagg-spec conform does
-
-exit codes:
-  0  the adapter can be judged
-  1  a step failed
-  2  wrong usage
-  3  the adapter could not be started, or did not answer hello correctly"""
 _REQUESTS = 40
 """The total number of valid requests; each operation gets at least one."""
 _MEBIBYTE = 2**20
@@ -129,19 +120,6 @@ class _ThenEnd(ProcessConnection):
         super()._send(process, line)
         assert process.stdin is not None
         process.stdin.close()
-
-
-def add_parser(commands: Any) -> None:
-    """Add ``check`` to the commands."""
-    parser = commands.add_parser(
-        "check",
-        description="Start an adapter; test its handshake, honesty, framing and determinism; say what is wrong.",
-        usage=_USAGE,
-        epilog=_EPILOG,
-    )
-    options.add_timeouts(parser, answer=5.0, start=20.0)
-    parser.add_argument("adapter", nargs="+", help="the command that starts your adapter, after --")
-    parser.set_defaults(run=main)
 
 
 def main(given: argparse.Namespace) -> int:

@@ -6,20 +6,11 @@ import argparse
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from secagg_spec.conformance.adapter.plain import shown, visible
 from secagg_spec.conformance.reports import document
 
-_USAGE = "secagg-spec diff [--markdown] OLD.json NEW.json"
-_EPILOG = """Worse are: a check that passed or failed as expected, and now fails, is not run, is not offered or is
-absent; a check that began to fail; an expectation that became stale; a target that is now absent or unusable.
-
-exit codes:
-  0  nothing got worse
-  1  something got worse
-  2  wrong usage, or a report that cannot be used"""
 _MESSAGE = 160
 _NOT_RUN, _NOT_OFFERED, _ABSENT = "not_run", "unsupported", "absent"
 
@@ -41,20 +32,6 @@ class Comparison:
     target: str
     changes: list[Change] = field(default_factory=list)
     same: int = 0
-
-
-def add_parser(commands: Any) -> None:
-    """Add ``diff`` to the commands."""
-    parser = commands.add_parser(
-        "diff",
-        description="Compare two reports written by secagg-spec conform --json.",
-        usage=_USAGE,
-        epilog=_EPILOG,
-    )
-    parser.add_argument("old", type=Path, metavar="OLD.json", help="the older report")
-    parser.add_argument("new", type=Path, metavar="NEW.json", help="the newer report")
-    parser.add_argument("--markdown", action="store_true", help="print tables in Markdown")
-    parser.set_defaults(run=main)
 
 
 def main(given: argparse.Namespace) -> int:

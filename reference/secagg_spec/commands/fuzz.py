@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -27,71 +26,10 @@ from secagg_spec.conformance.running.runner import MOST_TIMEOUTS, Failure, Outco
 from secagg_spec.errors import UsageError
 from secagg_spec.terminal import did_you_mean
 
-_USAGE = """secagg-spec fuzz [options] --target NAME
-       secagg-spec fuzz [options] -- ./adapter [arguments]"""
-_EPILOG = """In round r, from 0, each check has 2**r times 5 cases, at most 2,000, drawn with the seed SEED * 1,000,000
-+ r: secagg-spec conform --seed and --fuzz with these numbers draws them again. A check that failed is left out
-of later rounds. An interrupt (Ctrl-C, SIGTERM) ends the command, and it prints what it found so far.
-
-exit codes:
-  0  no check failed, or all failures were expected
-  1  a check failed
-  2  wrong usage, or a file that cannot be used or written
-  3  the adapter could not be used, or a check could not be run, and none
-     failed
-  4  nothing ran
-  130, 143  interrupted, and no check had failed"""
-_TIME = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
-_UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _CASES, _MOST_CASES, _MOST_DOUBLINGS = 5, 2000, 10
 _SEEDS = 1_000_000
 _EVERY_SECONDS = 10.0
 UNCONFIRMED = "ended before it was made smaller and confirmed"
-
-
-def add_parser(commands: Any) -> None:
-    """Add ``fuzz`` to the commands."""
-    parser = commands.add_parser(
-        "fuzz",
-        description="Run the checks round after round, each round with more and new cases, until the time is over.",
-        usage=_USAGE,
-        epilog=_EPILOG,
-    )
-    parser.add_argument("--target", metavar="NAME", help="a known implementation")
-    parser.add_argument("--time", type=duration, metavar="T", help="how long: 90s, 10m, 2h (60s, without --rounds)")
-    parser.add_argument("--rounds", type=rounds, metavar="N", help="how many rounds (as many as the time allows)")
-    options.add_pattern(parser)
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the cases (0)")
-    parser.add_argument("--stop", action="store_true", help="end with the first check that fails")
-    options.add_timeouts(parser)
-    parser.add_argument(
-        "--expect", type=Path, metavar="FILE", help="expected failures (TOML); your adapter is named adapter"
-    )
-    parser.add_argument(
-        *("--repro", "--out"), type=Path, default=Path("repro"), metavar="DIR", help="folder for failing cases (repro)"
-    )
-    parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
-    parser.set_defaults(run=main)
-
-
-def duration(text: str) -> float:
-    """Parse a duration in seconds: a number followed by s, m or h.
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        The text is not a duration, or not above 0 and below a million seconds.
-    """
-    found = _TIME.fullmatch(text)
-    seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
-    if not 0 < seconds < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 90s, 10m or 2h")
-    return seconds
-
-
-def rounds(text: str) -> int:
-    """Parse a number of rounds, as `options.count` parses a number of cases."""
-    return options.count(text, "rounds")
 
 
 @dataclass(frozen=True)

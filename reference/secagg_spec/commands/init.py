@@ -172,9 +172,9 @@ def _next(chosen: Starter, folder: Path) -> list[str]:
     missing = f"   (not on your path: {', '.join(absent)})" if absent else ""
     return [
         f"1. enter   {f'cd {shlex.quote(str(folder))}' if folder != Path() else 'nothing to do'}",
-        f"2. build   {shlex.join(chosen.build) or 'nothing to do'}{missing}",
-        f"3. check   secagg-spec check -- {adapter}",
-        f"4. judge   secagg-spec conform -k {_FIRST} -- {adapter}",
-        f"5. write   {_FIRST} in {chosen.edit}, between the two marks; until then its checks end in `error`",
+        f"2. write   {_FIRST} in {chosen.edit}, between the two marks; until then lines 4 and 5 end in `error`",
+        f"3. build   {shlex.join(chosen.build) or 'nothing to do'}{missing}",
+        f"4. check   secagg-spec check -- {adapter}",
+        f"5. judge   secagg-spec conform -k {_FIRST} -- {adapter}",
         f"6. keep    give KIT in {JOB} a wheel of the kit, and let CI judge every change",
     ]

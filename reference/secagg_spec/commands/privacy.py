@@ -8,7 +8,7 @@ from secagg_spec.commands import privacy_basa, privacy_basecagg, privacy_heteros
 
 _EPILOG = """exit codes:
   0  no coalition of up to T users that was decided learns more than it may
-  1  some such coalition does
+  1  some such coalition does, or a sum that it may learn is a single input
   2  wrong usage"""
 _PROTOCOLS = {
     "lightsecagg": privacy_lightsecagg.add_arguments,

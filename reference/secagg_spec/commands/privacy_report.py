@@ -37,7 +37,10 @@ class Found:
 
 @dataclass(frozen=True)
 class Report:
-    """What was decided. `whole`: in all cases; `may`: what may be learned; `listing`: lines in place of the table."""
+    """What was decided. `whole`: in all cases; `may`: what may be learned; `listing`: lines in place of the table.
+
+    `exposed` says how up to T users learn one honest input although they learn no more than they may; else it is empty.
+    """
 
     T: int
     whole: bool
@@ -48,6 +51,7 @@ class Report:
     scope: Sequence[str] = ()
     table: str = ""
     listing: Sequence[str] = ()
+    exposed: str = ""
 
     @property
     def smallest(self) -> Found | None:
@@ -77,7 +81,7 @@ def show(report: Report, every: bool) -> int:
     blocks = (list(conclusion(report)), report.parameters, list(_table(report, every)), report.notes, report.scope)
     print("\n\n".join("\n".join(block) for block in blocks if block))
     print(wording.PROVES)
-    return int(report.broken)
+    return int(report.broken or bool(report.exposed))
 
 
 def conclusion(report: Report) -> Iterator[str]:
@@ -103,6 +107,8 @@ def _sentence(report: Report) -> tuple[str, str, str]:
     if more is not None and (report.broken or not small):
         head = "NOT PRIVATE" if report.broken else f"BEYOND T = {report.T}"
         return "bad" if report.broken else "known", head, f"{more.who} {more.learns}"
+    if report.exposed:
+        return "bad", "EXPOSES AN INPUT", f"{report.exposed}. Nobody learns more than {report.may}"
     if not small:
         named = report.found[0].who if len(report.found) == 1 else "the coalitions decided here learn"
         return "known", f"BEYOND T = {report.T}", f"{named} no more than {report.may}"

@@ -51,7 +51,7 @@ class _Plan:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command. Exit code 0: no decided coalition of up to T users learns more than it may; else 1."""
+    """Run the command. Exit code 0: no coalition of up to T users decided here learns too much or one input; else 1."""
     plan = _plan(options)
     cases = tuple(model.audit(plan.parameters, plan.graph, plan.coalitions, plan.dropouts))
     return show(_report(options.preset, plan, cases), options.all)
@@ -67,6 +67,7 @@ def _report(preset: str, plan: _Plan, cases: Sequence[Case]) -> Report:
         list(_conclusions(plan, cases)),
         list(_scope(plan)),
         f"what the server and these users learn beyond {_allowed(plan)}",
+        exposed=_exposed([case for case in cases if len(case.coalition) <= plan.parameters.T]),
     )
 
 
@@ -176,11 +177,27 @@ def _dropped(sharers: Users, survivors: Users) -> str:
 
 def _sums(plan: _Plan, cases: Sequence[Case]) -> str:
     """Say what up to T users may learn: one sum, or several where the honest survivors fall into components."""
-    parts = [case.parts for case in cases if len(case.coalition) <= plan.parameters.T]
-    if all(len(found) < 2 for found in parts):
+    if all(len(case.parts) < 2 for case in cases if len(case.coalition) <= plan.parameters.T):
         return "the sum"
-    single = any(len(part) == 1 for found in parts for part in found)
-    return f"the sums over components of the honest survivors{', of which one can be a single input' * single}"
+    return "the sums over components of the honest survivors"
+
+
+def _exposed(cases: Sequence[Case]) -> str:
+    """Say how a permitted sum is one honest input, in the smallest case; nothing where none is (SAG-02, section 9)."""
+    if not (alone := _alone(cases)):
+        return ""
+    user, case = alone
+    why = f"it is the only honest user of its component when {wording.users(case.survivors)} survive"
+    return f"{Found(case.coalition, '').who} the input of user {user}, for {why}"
+
+
+def _alone(cases: Sequence[Case]) -> tuple[int, Case] | None:
+    """Return the smallest case in which a permitted sum is one honest input, with its user."""
+    alone = [case for case in cases if case.verdict.private and any(len(part) == 1 for part in case.parts)]
+    if not alone:
+        return None
+    case = min(alone, key=lambda case: (len(case.coalition), len(case.survivors)))
+    return next(part for part in case.parts if len(part) == 1)[0], case
 
 
 def _allowed(plan: _Plan) -> str:
@@ -260,10 +277,8 @@ def _components(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
 
 def _single(cases: Sequence[Case]) -> Iterator[str]:
     """Say how many users are needed before a permitted sum is one honest input."""
-    alone = [case for case in cases if case.verdict.private and any(len(part) == 1 for part in case.parts)]
-    if alone:
-        case = min(alone, key=lambda case: len(case.coalition))
-        [user, *_] = next(part for part in case.parts if len(part) == 1)
+    if alone := _alone(cases):
+        user, case = alone
         who, when = wording.users(case.coalition), wording.users(case.survivors)
         yield f"a permitted sum can be one honest input: of user {user}, for {who}, when {when} survive"
 

@@ -19,12 +19,6 @@ from secagg_spec.conformance.vectors.entries import demanded as demanded_entries
 from secagg_spec.errors import UsageError
 from secagg_spec.schemas import shown
 
-_USAGE = """secagg-spec promote REPRO --id NAME --clause CLAUSE [--clause …]
-                           [--comment TEXT] [--into FILE [--flag FLAG …]
-                           [--covers TEXT]]"""
-_EPILOG = """The reference's answer is the outcome. The vector goes into spec/vectors/findings.json, or into FILE.
-A file that spec/vectors/flags.toml lists takes the flags that stand there: what the vector is for.
-The steps of one session become a script of its party."""
 _PRESUPPOSED: Mapping[str, Mapping[str, str]] = {
     "mds.encode": {"mds.code": "vandermonde"},
     "mds.decode": {"mds.code": "vandermonde"},
@@ -35,24 +29,6 @@ _PRESUPPOSED: Mapping[str, Mapping[str, str]] = {
 }
 _NEW, _STEP, _FREE, _AGAIN = "session.new", "session.step", "session.free", "session.again"
 _COVERS = "Cases in which implementations failed, found by the kit and kept."
-
-
-def add_parser(commands: Any) -> None:
-    """Add ``promote`` to the commands."""
-    parser = commands.add_parser(
-        "promote",
-        description="Turn a stored failure into a permanent test vector.",
-        usage=_USAGE,
-        epilog=_EPILOG,
-    )
-    parser.add_argument("repro", type=Path, help="the .jsonl file of the failure, or its .expected.json")
-    parser.add_argument("--id", required=True, metavar="NAME", help="the id: lowercase words joined by hyphens")
-    parser.add_argument("--clause", action="append", required=True, metavar="CLAUSE", help="a clause that decides it")
-    parser.add_argument("--comment", metavar="TEXT", help="a description of the case (the message of the failure)")
-    parser.add_argument("--into", type=Path, metavar="FILE", help="the file of vectors (spec/vectors/findings.json)")
-    parser.add_argument("--flag", action="append", default=[], metavar="FLAG", help="a flag of FILE in flags.toml")
-    parser.add_argument("--covers", metavar="TEXT", help="what a new FILE that flags.toml lists is about")
-    parser.set_defaults(run=main)
 
 
 def main(options: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from secagg_spec import __version__, system
 from secagg_spec.commands import options
+from secagg_spec.commands.parsers import PROTOCOLS, REFERENCE
 from secagg_spec.conformance.adapter import generators
 from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities, greet
 from secagg_spec.conformance.adapter.connection import Connection, ProcessConnection
@@ -25,7 +26,6 @@ from secagg_spec.conformance.cases import basa_sessions, basecagg_sessions, draw
 from secagg_spec.conformance.checks import Check, playing
 from secagg_spec.conformance.checks.base import Caller, Exchange
 from secagg_spec.conformance.running.runner import Failure, Settings, run_check
-from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS
 from secagg_spec.conformance.sessions import mixed
 from secagg_spec.conformance.sessions.basa_stage import PositionStage
 from secagg_spec.conformance.sessions.basecagg_stage import Stage
@@ -35,75 +35,10 @@ from secagg_spec.conformance.targets import TARGETS, TargetAbsent
 from secagg_spec.errors import TooFewSurvivors, UsageError
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
-REFERENCE = "reference"
-PROTOCOLS = tuple(NUMBERS)
-"""The protocols that have sessions."""
 SCHEMA = "secagg-spec-round/1"
-_USAGE = """secagg-spec round [options] --server IMPL [--server IMPL …]
-                         --user IMPL [--user IMPL …]
-       secagg-spec round [options] --server -- ./a [arguments]
-                         --user -- ./b [arguments]"""
-_EPILOG = f"""IMPL is `{REFERENCE}`, the name of a target, or a command line as one word: --user './b --fast'. In
-the second form a command line follows `--` unquoted, and ends where the next `--server --` or `--user --`
-begins; options come first. Each server plays with each user implementation, and if there are several, also with
-all of them alternating. The reference plays the roles that are not named; only BASA has an authority. Protocols:
-{", ".join(PROTOCOLS)}. In the two asynchronous protocols a round is a session
-of one or two buffers or epochs, with late updates and timeouts; in the others a round has dropouts.
-
-exit codes:
-  0  every round went as the text demands
-  1  some round did not
-  2  wrong usage, or an implementation does not declare a party that it should
-     play
-  3  an implementation could not be used
-  4  nothing was played"""
-_SIDES = ("--server", "--user", "--authority")
 _VALUE = 200
 _WITH_AUTHORITY = "basa"
 Act = Callable[[Mapping[int, Player]], object]
-
-
-def add_parser(commands: Any) -> None:
-    """Add ``round`` to the commands."""
-    parser = commands.add_parser(
-        "round",
-        description="Play rounds with drawn inputs and dropouts between implementations (spec/adapter.md, sessions).",
-        usage=_USAGE,
-        epilog=_EPILOG,
-    )
-    parser.add_argument("--server", action="append", default=[], metavar="IMPL", help="implementation of the server")
-    parser.add_argument("--user", action="append", default=[], metavar="IMPL", help="implementation of the users")
-    parser.add_argument(
-        "--authority", default=REFERENCE, metavar="IMPL", help="implementation of the authority (reference)"
-    )
-    parser.add_argument(
-        *("--protocol", "-p"), action="append", default=[], metavar="NAME", help="a protocol (all that are declared)"
-    )
-    parser.add_argument("--rounds", type=rounds, default=20, metavar="N", help="rounds for each pair (20)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of inputs and dropouts (0)")
-    options.add_timeouts(parser)
-    parser.add_argument(
-        "--repro", type=Path, default=Path("repro"), metavar="DIR", help="folder for the requests of a fault (repro)"
-    )
-    parser.set_defaults(run=main)
-
-
-def rounds(text: str) -> int:
-    """Parse a number of rounds, as `options.count` parses a number of cases."""
-    return options.count(text, "rounds")
-
-
-def joined(arguments: Sequence[str]) -> list[str]:
-    """Rewrite the arguments: each ``--server -- A x`` of ``round`` becomes ``--server 'A x'``."""
-    if list(arguments[:1]) != ["round"]:
-        return list(arguments)
-    begins = [at for at in range(len(arguments) - 1) if arguments[at] in _SIDES and arguments[at + 1] == "--"]
-    if not begins:
-        return list(arguments)
-    result = list(arguments[: begins[0]])
-    for begin, end in zip(begins, [*begins[1:], len(arguments)], strict=True):
-        result += [arguments[begin], shlex.join(arguments[begin + 2 : end])]
-    return result
 
 
 # ------------------------------------------------------------------------------------------------------------ playing

@@ -8,11 +8,9 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from secagg_spec.commands import opening
-from secagg_spec.commands import options as arguments
 from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import ProcessConnection
 from secagg_spec.conformance.adapter.plain import counted, shown
@@ -22,36 +20,7 @@ from secagg_spec.conformance.vectors.base import Vector, VectorFile, only
 from secagg_spec.conformance.vectors.judge import PASS, UNDECLARED, Outcome, run
 from secagg_spec.errors import UsageError
 
-_USAGE = """secagg-spec vectors [-k PATTERN] [--file FILE]
-       secagg-spec vectors [options] --target NAME [--target NAME …]
-       secagg-spec vectors [options] -- ./adapter [arguments]
-       secagg-spec vectors --regenerate [--renew]"""
-_EXIT_CODES = """exit codes:
-  0  all vectors that the adapter declares passed
-  1  a vector failed
-  2  wrong usage, or a file that cannot be used
-  3  an adapter could not be used
-  4  nothing ran"""
 _SHOWN = 300
-
-
-def add_parser(commands: Any) -> None:
-    """Add ``vectors`` to the commands."""
-    parser = commands.add_parser(
-        "vectors",
-        description="List the test vectors in spec/vectors, or run those that an adapter declares.",
-        usage=_USAGE,
-        epilog=_EXIT_CODES,
-    )
-    arguments.add_targets(parser)
-    parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only ids, clauses, flags, operations with this")
-    parser.add_argument("--file", type=Path, metavar="FILE", help="another file of vectors")
-    arguments.add_timeouts(parser)
-    asked = "ask the reference for all results of spec/vectors again, write the files, and exit"
-    parser.add_argument("--regenerate", action="store_true", help=asked)
-    parser.add_argument("--renew", action="store_true", help="with --regenerate: a vector that changed gets a new id")
-    parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
-    parser.set_defaults(run=main)
 
 
 def main(options: argparse.Namespace) -> int:

@@ -333,12 +333,13 @@ def run_synchronous(
     network: Network,
     dropouts: Mapping[str, Collection[int]],
     randomness: Mapping[int, Randomness],
+    follow: Callable[[Step[Any], Sequence[int]], Iterable[int]] = lambda step, users: users,
 ) -> None:
     """Let every party take each row of the table in turn: all users, then the server, phase by phase.
 
     A user named in ``dropouts[phase]`` takes no step from that phase on. If a row receives messages, a user takes it
     only when at least one is waiting. `randomness` holds the sampled values of each user by name; each row takes its
-    own.
+    own. `follow` gives the users of a row again, one by one, and so may show how far a row is.
 
     Raises
     ------
@@ -356,7 +357,7 @@ def run_synchronous(
             network.take(step, SERVER)
             continue
         dropped |= set(dropouts.get(step.phase, ()))
-        for user in users:
+        for user in follow(step, users):
             if user not in dropped and (not step.receives or network.mail(step, user)):
                 sampled = randomness.get(user, {})
                 network.take(step, user, {name: sampled[name] for name in step.randomness if name in sampled})

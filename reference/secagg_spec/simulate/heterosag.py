@@ -21,7 +21,7 @@ from secagg_spec.simulate import heterosag_report as report
 from secagg_spec.simulate.heterosag_inputs import ATTACKS, Inputs, byzantine_users, draw_inputs, plain_sums
 from secagg_spec.simulate.inputs import add_drop, read_dropouts, refuse_large, seed_bytes
 from secagg_spec.simulate.matrices import MOST, Look
-from secagg_spec.simulate.narration import counted, ended_well, failed_round, narrate, traffic
+from secagg_spec.simulate.narration import counted, ended_well, failed_round, followed, narrate, traffic
 
 DEFAULTS = {"users": "those of the preset", "length": "that of the preset"}
 _SHARE_ELEMENTS = 37
@@ -75,7 +75,7 @@ def _round(p: Parameters, inputs: Inputs, dropouts: Mapping[str, Sequence[int]],
     sources = {user: SeededSource(seed_bytes(options.seed), f"user {user}") for user in range(p.N)}
     ended = ""
     try:
-        run_synchronous(network, dropouts, secagg.draw_randomness(p, sources))
+        run_synchronous(network, dropouts, secagg.draw_randomness(p, sources), followed)
     except (TooFewSurvivors, Malformed) as error:
         ended = str(error)
     print("\n".join(_messages(network, options.show)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,19 +83,20 @@ def add_drop(parser: Any, example: str) -> None:
         "--drop",
         action="append",
         default=[],
-        metavar="PHASE:USER",
-        help=f"a user drops out before a phase: {example}:2 (may be given several times)",
+        metavar="PHASE:USERS",
+        help=f"users drop out before a phase: {example}:2 or {example}:1,2 (may be given several times)",
     )
 
 
 def read_dropouts(given: Sequence[str], phases: Sequence[str]) -> dict[str, list[int]]:
-    """Return the users of the options ``--drop PHASE:USER``, by phase."""
+    """Return the users of the options ``--drop PHASE:USER`` and ``--drop PHASE:USER,USER``, by phase."""
     dropouts: dict[str, list[int]] = {}
     for entry in given:
-        phase, colon, user = entry.partition(":")
-        if not colon or not user.isdecimal():
-            raise ParameterError("--drop", entry, f"PHASE:USER, as in {phases[1]}:2; phases are {', '.join(phases)}")
-        dropouts.setdefault(phase, []).append(int(user))
+        phase, _, users = entry.partition(":")
+        if not re.fullmatch(r"[0-9]+(,[0-9]+)*", users):
+            wanted = f"PHASE:USER or PHASE:USER,USER,…, as in {phases[1]}:2; phases are {', '.join(phases)}"
+            raise ParameterError("--drop", entry, wanted)
+        dropouts.setdefault(phase, []).extend(map(int, users.split(",")))
     return dropouts
 
 
@@ -103,8 +105,8 @@ def told_dropouts(dropouts: Mapping[str, Sequence[int]]) -> str:
     return "; ".join(f"{users_in_words(users)} before {phase}" for phase, users in dropouts.items()) or "nobody"
 
 
-def refuse_large(what: str, elements: int) -> None:
-    """Refuse a round that is too large to follow."""
+def refuse_large(what: str, elements: int, instead: str = "") -> None:
+    """Refuse a round that is too large to follow; `instead` names another option that helps."""
     if elements > MOST_ELEMENTS:
-        wanted = f"at most {MOST_ELEMENTS} elements; give fewer --users or a smaller --length"
+        wanted = f"at most {MOST_ELEMENTS} elements; give {instead}fewer --users or a smaller --length"
         raise ParameterError(what, elements, wanted)

@@ -12,8 +12,18 @@ import numpy as np
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import TooFewSurvivors
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.steps import AUTHORITY, SERVER, Event, Network, Randomness, Role, run_synchronous, sizes
-from secagg_spec.terminal import painted
+from secagg_spec.protocols.steps import (
+    AUTHORITY,
+    SERVER,
+    Event,
+    Network,
+    Randomness,
+    Role,
+    Step,
+    run_synchronous,
+    sizes,
+)
+from secagg_spec.terminal import Progress, painted
 
 _SKIPPED = {"parameters", "session", "round", "phase", "ballot", "roster", "signatures"}
 _NAMES = {"past": "remembered requests"}
@@ -44,7 +54,7 @@ def play(
     """
     ended = ""
     try:
-        run_synchronous(network, dropouts, randomness)
+        run_synchronous(network, dropouts, randomness, followed)
     except TooFewSurvivors as failed:
         ended = str(failed)
     for line in narrate(network.transcript, len(network.states) - 1):
@@ -62,6 +72,11 @@ def play(
         "\n".join(ended_well(lost, f"the sum of {counted(len(chosen), 'user')}, and it is right: {elements}", protocol))
     )
     return 0
+
+
+def followed(step: Step[Any], users: Sequence[int]) -> Iterator[int]:
+    """Yield the users of a row; on a terminal, show how far the row is, and how long it may take."""
+    return Progress().follow(users, lambda user: f"{step.phase}: user {user}, of {len(users):,}")
 
 
 def ended_well(lost: Sequence[int], has: str, protocol: str) -> list[str]:
@@ -181,12 +196,13 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def users_in_words(users: Sequence[int]) -> str:
-    """Return users as text, with runs joined: ``users 0 to 3, 5``."""
+    """Return users as text, with runs joined: ``users 0 to 3, 5``; two alone are ``users 0 and 1``."""
     ordered, runs = sorted(users), list[list[int]]()
     for user in ordered:
         if runs and user == runs[-1][-1] + 1:
             runs[-1].append(user)
         else:
             runs.append([user])
-    words = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
-    return ("user " if len(ordered) == 1 else "users ") + ", ".join(words) if words else "nobody"
+    words = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+    listed = " and ".join(map(str, ordered)) if len(ordered) == 2 else ", ".join(words)
+    return ("user " if len(ordered) == 1 else "users ") + listed if words else "nobody"

@@ -15,7 +15,15 @@ from secagg_spec.protocols.secagg import active as secagg_active
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.secagg.graph import draw_order
 from secagg_spec.protocols.steps import Network, check_dropouts
-from secagg_spec.simulate.inputs import add_drop, draw_inputs, read_dropouts, refuse_large, seed_bytes, told_dropouts
+from secagg_spec.simulate.inputs import (
+    MOST_ELEMENTS,
+    add_drop,
+    draw_inputs,
+    read_dropouts,
+    refuse_large,
+    seed_bytes,
+    told_dropouts,
+)
 from secagg_spec.simulate.narration import play, users_in_words
 
 _PROFILES = {"semi-honest": secagg, "active": secagg_active}
@@ -88,12 +96,18 @@ def _parameters(options: argparse.Namespace) -> secagg.Parameters:
         if options.threshold is None
         else options.threshold
     )
-    refuse_large("users * neighbours * shares + users * length", N * k * _SHARE_ELEMENTS + N * options.length)
+    fewer = f"--neighbours {most}, which is SecAgg+, " if 2 <= (most := _most_neighbours(N, options.length)) < k else ""
+    refuse_large("users * neighbours * shares + users * length", N * k * _SHARE_ELEMENTS + N * options.length, fewer)
     numbers = {"R": options.modulus, "N": N, "D": D, "T": T, "t": t, "k": k, "d": options.length}
     if options.threshold is None and complete and t > N - D:
         why = "2t > N + T" if active else "t >= T + 2"
         raise ParameterError("dropouts", D, f"at most {N - least}: {why} needs t = {least} shares or more")
     return secagg_active.Parameters(**numbers) if active else secagg.Parameters(**numbers)
+
+
+def _most_neighbours(N: int, d: int) -> int:
+    """Return the largest even degree, at most 30, with which a round is not too large; below 2 if there is none."""
+    return min(30, (MOST_ELEMENTS - N * d) // (N * _SHARE_ELEMENTS)) // 2 * 2
 
 
 def _least(N: int, T: int, active: bool) -> int:
