@@ -90,4 +90,4 @@ def example(report: Report) -> Finding:
     printed = "s_13"
     lacks = sorted(needed - first - {printed})
     case = {"sends": printed, "knows": sorted(known), "the third user lacks": lacks}
-    return Finding("confirmed" if printed in possible else "refuted", f"it sends {possible[0]}", case)
+    return Finding("confirmed" if printed in possible else "imprecise", f"it sends {possible[0]}", case)

@@ -47,8 +47,9 @@ def equal_shares(report: Report) -> Finding:
     shared = [len(share) for share in np.array_split(np.arange(SAMPLES), USERS)]
     same = (shared.count(least + 1), shared.count(least)) == (over, USERS - over)
     report.agree("MRS-IID", "enumeration", same, "the samples are shared out")
-    case = {"samples": SAMPLES, "users": USERS, "least": least, "users with one more": over}
-    return Finding("imprecise" if over else "confirmed", "417 or 416 samples", case if over else None)
+    uniform = max(shared) - min(shared) <= 1
+    numbers = {"least": least, "users with one more": over}
+    return Finding("confirmed" if uniform else "refuted", "417 or 416 samples", numbers=numbers)
 
 
 def portions(report: Report) -> Finding:

@@ -125,7 +125,7 @@ def prove(report: Report) -> dict[str, Finding]:
         "HET-DEF1": definition(report, tables[5]),
         "HET-EX3": example(tables[5]),
         "HET-P4EX": property_4_example(),
-        **cases(tables),
+        **cases(report, tables),
     }
 
 
@@ -224,9 +224,10 @@ def pairs_only(unions: Unions, members: Users, row: int) -> bool:
     )
 
 
-def unpaired(unions: Unions, members: Users, row: int) -> int:
-    """Return how many of a set have no partner in the set in a row."""
-    return sum(len(set(cell) & set(members)) == 1 for cell in unions.matrix[row])
+def unpaired(unions: Unions, members: Users, row: int, stars: bool) -> int:
+    """Return how many of a set have no partner in the set in a row; groups that are alone, the *, count if told so."""
+    alone = [cell for cell in unions.matrix[row] if len(set(cell) & set(members)) == 1]
+    return sum(stars or len(cell) == 2 for cell in alone)
 
 
 def property_4_example() -> Finding:
@@ -234,14 +235,14 @@ def property_4_example() -> Finding:
     unions, members = Unions(segments.cyclic(5)), (0, 1, 2, 4)
     cells = {str(row): [list(cell) for cell in unions.matrix[row] if set(cell) <= set(members)] for row in range(1, 5)}
     paired = {row: [cell for cell in found if len(cell) == 2] for row, found in cells.items()}
-    least = min(unpaired(unions, members, row) for row in range(1, 5))
-    held = pairs_only(unions, members, 0) and least >= 2
+    unlike = {unpaired(unions, members, row, stars) for row in range(1, 5) for stars in (True, False)}
+    held = pairs_only(unions, members, 0) and unlike == {1, 2}
     verdict = "confirmed" if held and not any(paired.values()) else "imprecise" if held else "refuted"
-    found = "the other rows have pairs too, and two unpaired each"
-    return Finding(verdict, found, {"pairs": paired}, {"unpaired": least})
+    found = "each other row has a pair, a number alone and a *"
+    return Finding(verdict, found, {"pairs": paired}, {"numbers alone": min(unlike), "with *": max(unlike)})
 
 
-def cases(tables: dict[int, Unions]) -> dict[str, Finding]:
+def cases(report: Report, tables: dict[int, Unions]) -> dict[str, Finding]:
     """Decide (c), for all sets of up to 12 groups."""
     found = {
         "HET-CASE1": (lambda G, n: n == 1, lambda G, rows: rows == 1, "exactly one segment"),
@@ -250,7 +251,7 @@ def cases(tables: dict[int, Unions]) -> dict[str, Finding]:
         "HET-CASE4": (odd_of_case_4, lambda G, rows: rows == 0, "alone, with pairs of the row"),
     }
     decided = {name: case(tables, *what) for name, what in found.items()}
-    return {**decided, "HET-P4": property_4(tables), "HET-CASES": all_cases(tables)}
+    return {**decided, "HET-P4": property_4(report, tables), "HET-CASES": all_cases(tables)}
 
 
 def all_cases(tables: dict[int, Unions]) -> Finding:
@@ -273,25 +274,30 @@ def odd_of_case_4(G: int, n: int) -> bool:
 def case(
     tables: dict[int, Unions], size: Callable[[int, int], bool], holds: Callable[[int, int], bool], found: str
 ) -> Finding:
-    """Decide one of the four cases; the condition is that the number of groups is a prime."""
+    """Decide one of the four cases."""
     tally = Tally()
     for G in range(2, 13):
         for members, rows in proper(tables[G]):
             if size(G, len(members)):
                 at = list(segments.decodable(tables[G].matrix, members))
-                tally.add({"G": G, "groups": list(members), "rows": at}, holds(G, rows), condition=prime(G))
+                tally.add({"G": G, "groups": list(members), "rows": at}, holds(G, rows))
     return Finding(tally.verdict, found, tally.against)
 
 
-def property_4(tables: dict[int, Unions]) -> Finding:
-    """Decide property 4 for all sets of up to 12 groups, under the condition that their number is a prime."""
-    tally = Tally()
+def property_4(report: Report, tables: dict[int, Unions]) -> Finding:
+    """Decide property 4 for all sets of up to 12 groups; where * is no number, count what has fewer than two."""
+    tally, few = Tally(), dict.fromkeys((5, 7, 11), (0, 0))
     for G, unions in ((G, tables[G]) for G in range(2, 13)):
         for members, rows in proper(unions):
             if len(members) >= 4 and len(members) % 2 == 0 and rows:
                 for row, other in product(range(G), repeat=2):
                     if row != other and pairs_only(unions, members, row):
-                        least = unpaired(unions, members, other)
+                        least = unpaired(unions, members, other, stars=True)
                         data = {"G": G, "groups": list(members), "row": row, "other": other, "unpaired": least}
-                        tally.add(data, least >= 2, condition=prime(G))
-    return Finding(tally.verdict, "sets that a translation keeps are paired in several rows", tally.against)
+                        tally.add(data, least >= 2)
+                        report.check(least >= 2 or not prime(G), f"(c) it holds for primes when * counts: {data}")
+                        if G in few:
+                            short = unpaired(unions, members, other, stars=False) < 2
+                            few[G] = few[G][0] + short, few[G][1] + 1
+    numbers = {f"G = {G}, * no number: fails in": f"{short} of {all_}" for G, (short, all_) in few.items()}
+    return Finding(tally.verdict, "a set that a translation keeps is paired in several rows", tally.against, numbers)

@@ -87,8 +87,10 @@ def prove(report: Report) -> dict[str, Finding]:
                 rule.add(case, defined(report, frequencies, available, T, left), condition=T == 1)
     report.say(f"a set with the user of the rule exists in {rule.held} of {rule.cases} cases in which there is a set")
     return {
-        "MRS-EQ3": Finding(skip.verdict, "K available users are enough for T = 1 or K = N", skip.against),
-        "MRS-EQ2": nobody(),
+        "MRS-EQ3": Finding(
+            "imprecise" if skip.verdict == "conditional" else skip.verdict, "enough for T = 1 or K = N", skip.against
+        ),
+        "MRS-EQ2": nobody(report),
         "MRS-COMP2": Finding(
             "imprecise" if rule.against else "confirmed", "the user's batch may lack one", rule.against, often(report)
         ),
@@ -224,7 +226,7 @@ def extremes(report: Report) -> Finding:
     return Finding("imprecise" if both else "confirmed", "one of the two is no extreme case", apart or None)
 
 
-def nobody() -> Finding:
+def nobody(report: Report) -> Finding:
     """Decide (h): all users have the model 1, so that each mean of models is 1."""
     tally = Tally()
     for users, chosen, _ in (session for session in sessions(4) if session[2] == 1):
@@ -232,6 +234,7 @@ def nobody() -> Finding:
             for weights in product((1, 2, 3), repeat=users):
                 total = sum(weights[user] for user in some)
                 model = sum((Fraction(weights[user], total) for user in some), Fraction(0))
-                case = {"N": users, "K": chosen, "S(t)": list(some), "x(t)": 1, "x(t+1)": int(model)}
-                tally.add(case, model == 1, condition=bool(some))
+                if some:
+                    tally.add({"N": users, "K": chosen, "S(t)": list(some), "x(t+1)": int(model)}, model == 1)
+                report.check((model == 1) == bool(some), f"(h) 0 when nobody takes part: {some}")
     return Finding(tally.verdict, "when somebody takes part", tally.against)

@@ -30,7 +30,7 @@ ERRATA = ("refuted", "conditional", "imprecise")
 """The verdicts on claims of a paper that fail as written."""
 OURS = "derived"
 """The file of this project's own results, which no paper has."""
-_TEXTS = ("place", "statement", "condition", "repair", "matters", "note", "method", "scope", "new")
+_TEXTS = ("place", "statement", "root", "condition", "repair", "matters", "note", "method", "scope", "new")
 _NAME = re.compile(r"\b[A-Z]{2,}-[A-Z0-9]+\b")
 _NEARLY = 0.8
 _FILE = re.compile(r"\b(?:proofs|spec|docs|reference|tests)/[\w./-]*\w")
@@ -50,7 +50,7 @@ class Claim:
     """One entry of the ledger; omitted texts are empty.
 
     `proof` names the proof that decides the claim; without a proof, `no_proof` says why. `formal` has the theorems that
-    carry a part of it.
+    carry a part of it. `root` is the id of the error that it has in common with others.
     """
 
     id: str
@@ -59,6 +59,7 @@ class Claim:
     statement: str
     kind: str
     verdict: str
+    root: str
     condition: str
     counterexample: Data | None
     repair: str
