@@ -1,4 +1,4 @@
-"""Masks and their code do not need a field: a finite ring with enough points will do.
+"""Masks and their code work in a field of more than N elements; a finite ring with enough points will do as well.
 
 Statement, modulo m.
 (a) A uniform mask hides an element for every m. Without a modulus, no mask that is uniform on 0 to M - 1 does.

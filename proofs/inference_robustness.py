@@ -6,7 +6,8 @@ Statement, for G groups, or Z subgroups, and sets of them that are neither empty
 delta is 1 - 1/p, and {0, p, 2p, ...} attains it. Theorem 1 has the same for odd primes and for G = 4 only; for G = 2 it
 has less, and for all others it promises too much.
 (c) A single group is decodable in one row, a pair in at most one for odd G and at most two for even G. So cases 1 and 2
-of the paper's proof hold. Cases 3 and property 4 hold for prime G, and where there is nothing to say; not for others.
+of the paper's proof hold. Case 3 and property 4 hold for prime G, and where there is nothing to say; not for others. If
+* counts as no number, property 4 fails for the primes 5, 7 and 11 as well.
 Case 4 fails from G = 5 on: a group that is alone in a row, with pairs of this row, is decodable. The four cases leave
 out the sets of all groups but one, for even G from 4 on; each is decodable in one row.
 (d) Definition 1 needs sets that are not empty. Sets that cut a group are decodable in no row.

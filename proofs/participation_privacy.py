@@ -10,8 +10,8 @@ set t.
 (d) The weak notion of remark 1, that each combination but 0 is about T users or more, never asks for more, and may
     ask for less. A log of weak privacy 2 can tell a x_0 + b x_1 for any a and b but 0 whose ratio is rational, and
     for no others; with 2 k + 3 users it can tell 2^k x - y.
-(e) In a log that satisfies (5) the sets are unions of disjoint classes of at least T users, and not always of exactly
-    T.
+(e) In a log that satisfies (5) the sets are unions of disjoint classes of at least T users, and not always of batches
+    of T: the smallest case in which T divides N and K, and K <= N/2, is N = 12, K = 6, T = 2, with classes of three.
 (f) If each x_j of each round is within delta of x_j, in any norm, sum_t z_t s_t is off sum_t z_t sum_{j in S_t} x_j by
     at most delta sum_t |z_t| |S_t|, and that is attained.
 (g) T(t) of section 6, the least number of users in z^T P(t) that is not 0, has z in R^J. As P(t) has t rows, z must be

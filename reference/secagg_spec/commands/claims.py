@@ -122,12 +122,16 @@ def _run(options: argparse.Namespace) -> int:
         return _verify_one(book, claim) if options.verify else _print(_in_full(book, claim))
     if options.verify:
         return _verify_all(chosen)
+    return _print(_lines(book, chosen, options))
+
+
+def _lines(book: Ledger, chosen: Sequence[Claim], options: argparse.Namespace) -> Iterator[str]:
     if options.list:
-        return _print(_script_lines(chosen))
+        return _script_lines(chosen)
     if options.errata and not (options.all or options.single):
-        return _print(_errata(book, options.paper))
+        return _errata(book, options.paper)
     narrowed = options.all or options.paper or options.verdict or options.single
-    return _print(_table(book, chosen) if narrowed else _summary(book))
+    return _table(book, chosen) if narrowed else _summary(book)
 
 
 def _claim(book: Ledger, name: str) -> Claim:
