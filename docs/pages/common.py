@@ -24,7 +24,7 @@ MUTANTS = "reference/mutants.md"
 API = "reference/api"
 COMMAND_LINE = "reference/command-line.md"
 FORMATS = "reference/formats.md"
-ERRATA = "reference/errata.md"
+ERRATA = "reference/errata/index.md"
 INDEX = "reference/papers.md"
 PROOFS = "reference/proofs"
 THEOREMS = "reference/theorems.md"
@@ -72,6 +72,11 @@ def clause_pages() -> Mapping[str, str]:
 def claims_book() -> entries.Ledger:
     """Return the ledger, which is read and checked once."""
     return entries.load()
+
+
+def errata_page(paper: str) -> str:
+    """Return the page of the site with what does not hold in a paper; the anchor of a claim there is its name."""
+    return f"{posixpath.dirname(ERRATA)}/{paper}.md"
 
 
 @functools.cache

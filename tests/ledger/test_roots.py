@@ -90,14 +90,18 @@ def test_no_refuted_claim_is_called_a_slip_or_a_misprint() -> None:
         assert claim.verdict != "refuted" or not any(word in texts for word in ("misprint", "slip", "typo")), claim.id
 
 
+@pytest.mark.requirement("CLM-25")
 def test_errata_print_each_root_on_a_screen_the_gravest_first(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = call(capsys, "--errata")
     assert (code, err) == (0, "")
     book = entries.load()
     found = roots.load(book)
     places = [out.index(f"{root.id}\n") for root in found]
+    assert all(out.index(word) < places[0] for source in book.sources.values() for word in source.unread.split()[:1])
+    assert all(out.index(book.papers[paper]) < places[0] for paper in book.sources)
     assert places == sorted(places)
-    for root, screen in zip(found, out.split("\n\n")[1:], strict=False):
+    first = next(at for at, screen in enumerate(out.split("\n\n")) if screen.startswith(found[0].severity))
+    for root, screen in zip(found, out.split("\n\n")[first:], strict=True):
         assert len(screen.splitlines()) <= 40 or root.lead is None
         assert root.lead is None or root.command in screen
         assert all(claim.id in screen for claim in root.follow)

@@ -221,6 +221,11 @@ def _errata(book: Ledger, paper: str | None) -> Iterator[str]:
     lead = sum(root.lead is not None for root in found)
     slips = sum(len(root.follow) for root in found if root.lead is None)
     yield f"{lead} errors, the gravest first, and {slips} slips and names; what each severity means: spec/ledger.md"
+    for name in dict.fromkeys(root.paper for root in found):
+        source = book.sources[name]
+        yield f"\n{name}: {book.papers[name]}"
+        for what, text in vars(source).items():
+            yield from _wrapped(text, f"  {what:<10} ", " " * 13)
     for root in found:
         yield f"\n{root.severity:<11}  {root.paper}: {root.id}"
         yield from _slips(root) if root.lead is None else _error(root, root.lead)
@@ -252,6 +257,7 @@ def _in_full(book: Ledger, claim: Claim) -> Iterator[str]:
     fields = {
         "paper": book.papers[claim.paper],
         "place": claim.place,
+        "formulas": book.formulas(claim),
         "kind": claim.kind,
         "claim": claim.statement,
         "condition": claim.condition,
