@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 from docs import build_site
-from docs.pages import claims, common, copies, errata, markup, papers, proofs
+from docs.pages import claims, common, copies, errata, markup, papers, proofs, results
 from docs.pages.common import SiteError
 from tests.site.browser import Browser
 from tests.site.shell import ROOT
 
+from secagg_spec import __version__
 from secagg_spec.ledger import entries, errors, roots
 from secagg_spec.ledger import papers as indices
 from secagg_spec.ledger import proofs as ledger_proofs
@@ -174,6 +175,19 @@ def test_each_paper_says_what_of_it_was_read_and_what_was_not() -> None:
     assert set(BOOK.sources) == set(BOOK.papers) - {entries.OURS}
     assert all(all(vars(source).values()) for source in BOOK.sources.values())
     assert "appendices A to I" in BOOK.sources["multi-round"].unread
+
+
+def test_the_results_of_this_project_stand_on_a_page_with_what_they_hold_for(tmp_path: Path) -> None:
+    text = written(results.write_results, tmp_path, common.RESULTS)
+    page, ours = Articles(text), BOOK.of(entries.OURS)
+    assert list(page.found) == [claim.id for claim in sorted(ours, key=lambda claim: not claim.formal)]
+    for claim in ours:
+        report = [claim.statement, claim.new, claim.scope, f"secagg-spec claims {claim.id} --verify"]
+        assert [words for words in report if words not in page.found[claim.id][1]] == []
+        assert all(bound.covers in page.found[claim.id][1] for bound in claim.formal)
+    assert "@misc{secagg-spec-results" in text
+    assert f"secagg-spec {__version__}" in text
+    assert set(re.findall(r"\]\(#([A-Z-]+\w*)\)", text)) <= set(page.found)
 
 
 def test_the_indices_show_each_item_with_its_claims_or_the_reason(tmp_path: Path) -> None:
