@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 from secagg_spec.arithmetic import segments
@@ -125,7 +125,7 @@ def prove(report: Report) -> dict[str, Finding]:
         "UNI-DELTA": Finding(exact.verdict, found, exact.against, {"G": exact.cases, "largest": GROUPS[-1]}),
         "HET-DEF1": definition(report, tables[5]),
         "HET-EX3": example(tables[5]),
-        "HET-P4EX": property_4_example(),
+        "HET-P4EX": property_4_example(report),
         **cases(report, tables),
     }
 
@@ -208,6 +208,10 @@ def definition(report: Report, unions: Unions) -> Finding:
     cut = [members for members in ((0,), (0, 2), (0, 1, 2), (1, 4, 6)) if segments.decodable(doubled, members)]
     report.check(not cut, f"(d) sets that cut a group: {cut}")
     least = 1 - Fraction(int(counts[0]), G)
+    without = 1 - Fraction(max(int(count) for count in counts[1:-1]), G)
+    report.agree(
+        "HET-DEF1", "readings", least == 0 < without == claimed(G), "(d) 4/5 without the empty set, and 0 with it"
+    )
     return Finding("imprecise" if least == 0 else "confirmed", "with the empty set delta is 0 for every matrix")
 
 
@@ -231,11 +235,15 @@ def unpaired(unions: Unions, members: Users, row: int, stars: bool) -> int:
     return sum(stars or len(cell) == 2 for cell in alone)
 
 
-def property_4_example() -> Finding:
+def property_4_example(report: Report) -> Finding:
     """Decide the example of property 4: five groups without the fourth, row 0, and the others."""
     unions, members = Unions(segments.cyclic(5)), (0, 1, 2, 4)
     cells = {str(row): [list(cell) for cell in unions.matrix[row] if set(cell) <= set(members)] for row in range(1, 5)}
     paired = {row: [cell for cell in found if len(cell) == 2] for row, found in cells.items()}
+    by_sums = {
+        str(row): [[a, b] for a, b in combinations(members, 2) if (a + b) % 5 == (row + 1) % 5] for row in range(1, 5)
+    }
+    report.agree("HET-P4EX", "arithmetic", by_sums == paired, "the pairs with a + b = l + 1 modulo 5")
     unlike = {unpaired(unions, members, row, stars) for row in range(1, 5) for stars in (True, False)}
     held = pairs_only(unions, members, 0) and unlike == {1, 2}
     verdict = "confirmed" if held and not any(paired.values()) else "imprecise" if held else "refuted"
@@ -296,6 +304,9 @@ def property_4(report: Report, tables: dict[int, Unions]) -> Finding:
                         least = unpaired(unions, members, other, stars=True)
                         data = {"G": G, "groups": list(members), "row": row, "other": other, "unpaired": least}
                         tally.add(data, least >= 2)
+                        partners = [(a, (other + 1 - a) % G) for a in members]
+                        counted = sum(b not in members or a == b for a, b in partners)
+                        report.agree("HET-P4", "arithmetic", counted == least, f"partners a and l + 1 - a: {data}")
                         report.check(least >= 2 or not prime(G), f"(c) it holds for primes when * counts: {data}")
                         if G in few:
                             short = unpaired(unions, members, other, stars=False) < 2

@@ -115,6 +115,10 @@ def into_the_field(report: Report) -> Finding:
             if condition:
                 tally.add({"q": q, "x": str(x), "phi": str(phi(x, q))}, is_element(phi(x, q), q))
             report.check(is_element(phi(x, q), q) == condition, f"in F_q exactly for -q <= x < q: {x}, {q}")
+    sympy = package("sympy")
+    q_, x_ = sympy.symbols("q x", integer=True)
+    ends = (sympy.solve(q_ + x_, x_), sympy.solve(q_ + x_ - (q_ - 1), x_)) == ([-q_], [-1])
+    report.agree("BAS-EQ9", "symbolic", bool(ends), "q + x runs from 0 to q - 1 as x runs from -q to -1")
     report.say(f"phi: it lands in F_q for the {tally.held} integers from -q to q - 1, and for no other number")
     return Finding(tally.verdict, "the rounded numbers of eq. (8) that do not wrap are carried", tally.against)
 

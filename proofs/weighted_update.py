@@ -142,6 +142,9 @@ def range_of_sums(report: Report) -> Finding:
         case |= {"sum": exact, "decoded": recovered(weights, updates, Q)}
         if fits:
             tally.add(case, holds)
+        flint = int(package("flint").nmod(exact, Q))
+        same = phi_inverse(flint, Q) == recovered(weights, updates, Q)
+        report.agree("BAS-EQ15", "library", same, f"the residue of FLINT: {case}")
         report.check(holds == fits, f"right exactly when the sum is in the range and not all weights are 0: {case}")
     report.say(f"eq. (15): right in the {tally.held} of {tally.cases} cases in which the sum does not wrap")
     return Finding(tally.verdict, "a sum outside the range wraps, and weights that are all 0 give 0/0", tally.against)
