@@ -34,7 +34,6 @@ from docs.pages.markup import (
     mentioned,
     paper_name,
     plain,
-    stacked,
     table,
 )
 from secagg_spec.ledger import entries, roots
@@ -103,16 +102,19 @@ def _row(book: Ledger, paper: str) -> str:
 
 
 def _grave(found: Sequence[Root]) -> Iterator[str]:
-    """Yield a table of the errors for each severity."""
+    """Yield a list of the errors for each severity."""
     for severity in roots.SEVERITIES:
-        rows = [
-            f'<tr><th scope="row">{link(f"{errata_page(root.paper)}#{root.id}", ERRATA, escape(root.fails))}</th>'
-            f"<td>{escape(paper_name(root.paper))}</td><td>{1 + len(root.follow)}</td></tr>"
-            for root in found
-            if root.severity == severity and root.lead
-        ]
-        if rows:
-            yield f"## {severity.capitalize()}\n\n{stacked(('error', 'paper', 'claims'), chr(10).join(rows))}\n"
+        errors = [root for root in found if root.severity == severity and root.lead]
+        if errors:
+            yield f"## {severity.capitalize()}\n"
+            yield from (_line(root) for root in errors)
+            yield ""
+
+
+def _line(root: Root) -> str:
+    there = f"{relative(errata_page(root.paper), ERRATA)}#{root.id}"
+    claims = "1 claim" if not root.follow else f"{1 + len(root.follow)} claims"
+    return f"- [{escaped(root.fails)}]({there}) ({paper_name(root.paper)}, {claims})"
 
 
 def _paper(book: Ledger, paper: str, found: Sequence[Root]) -> Iterator[str]:
@@ -120,7 +122,8 @@ def _paper(book: Ledger, paper: str, found: Sequence[Root]) -> Iterator[str]:
     page, source = errata_page(paper), book.sources[paper]
     errors, slips = ([root for root in found if bool(root.lead) is grave] for grave in (True, False))
     yield f"# Errata: {paper_name(paper)}\n\n{book.papers[paper]}\n"
-    yield fields({name: plain(text, page) for name, text in (*vars(source).items(), ("judged", _judged(book, paper)))})
+    told = {name: plain(text, page) for name, text in (*vars(source).items(), ("judged", _judged(book, paper)))}
+    yield f'<div class="claim">{fields(told)}</div>'
     yield (
         f"\nEach entry has a command that shows it, on a computer with this project and no network; [how to get it]("
         f"{relative('explanation/claims.md', page)}). Where an entry is unfair or wrong, tell us: "

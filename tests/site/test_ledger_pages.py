@@ -165,7 +165,7 @@ def test_the_errata_say_what_is_wrong_by_paper_the_gravest_first(tmp_path: Path)
             assert [words for words in report if words not in page.found[claim.id][1]] == []
         mine = [root for root in ROOTS if root.paper == paper]
         assert re.findall(r"^## .* \{ #(\S+) \}$", text, re.MULTILINE) == [root.id for root in mine]
-        assert all(f'href="{paper}/#{root.id}"' in overview for root in mine if root.lead)
+        assert all(f"({paper}.md#{root.id})" in overview for root in mine if root.lead)
         seen += list(page.found)
     assert sorted(seen) == sorted(claim.id for claim in WRONG)
 
