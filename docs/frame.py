@@ -25,7 +25,8 @@ _UNSEARCHED = re.compile(
 _LEFT_OUT = ("reference/requirements/", "reference/mutants/", "reference/api/", "reference/proofs/", "changelog")
 """Pages that no search leads to. A clause is found on the page of its protocol, its id among the requirements."""
 _BEGUN = (
-    "reference/proofs/", "reference/api/", "reference/mutants", "reference/errata", "reference/benchmarks",
+    "reference/proofs/", "reference/api/", "reference/mutants", "reference/errata", "reference/results",
+    "reference/benchmarks",
     "reference/formats", "decisions/",
 )  # fmt: skip
 """Pages of which the search reads what stands above the first section; what follows is found elsewhere."""

@@ -140,7 +140,9 @@ def parts(report: Report) -> Tally:
         situations = every_repeat(3) if rule.again else every_pattern(3)
         broken = next(found for found in situations if not Epoch(RING, rule, found).decide(()).private)
         beyond = Epoch(RING, rule, broken).decide(()).functionals
-        tally.add({"rule": name}, LATE in [fate for _, fate in broken.holders])
+        single = bool(beyond) and all(found.count("x_") <= 2 for found in beyond)
+        tally.add({"rule": name, "learned": list(beyond)}, single)
+        report.check(LATE in [fate for _, fate in broken.holders], f"(c) a late upload is enough: {name}")
         report.say(f"{name}: {data(broken, ())['users']}: the server learns {', '.join(beyond)}")
     tally.add({"boxes": "any"}, other_boxes(report))
     tally.add({"user": "takes all positions but one"}, crowded())

@@ -141,7 +141,7 @@ def table(report: Report) -> Finding:
     sizes = {T: comb(120 // T, 12 // T) for T in (1, 3, 4, 6, 12)}
     right = all(sizes[T] == stated for T, stated in TABLE.items()) and round(sizes[1], -16) == 10**16
     numbers = {f"T = {T}": str(size) for T, size in sizes.items()}
-    return Finding("imprecise" if right and 3 not in TABLE else "refuted", "right, and T = 3 is missing", None, numbers)
+    return Finding("confirmed" if right else "refuted", "right; T = 3 is not in the text that was read", None, numbers)
 
 
 def nothing_else(report: Report) -> Finding:

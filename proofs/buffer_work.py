@@ -22,7 +22,8 @@ Idea. (a), (b): the masks in each upload of the reference are counted, for masks
 from __future__ import annotations
 
 import re
-from itertools import takewhile
+from fractions import Fraction
+from itertools import product, takewhile
 
 import numpy as np
 
@@ -119,6 +120,10 @@ def growth(report: Report) -> Finding:
     m, extra = sympy.symbols("m extra", positive=True)
     spare = sympy.together(1 / m - (ratio - 1).subs(a, (m + extra) * b * (d + more)))
     below = all(sympy.expand(part).is_positive for part in sympy.fraction(sympy.cancel(spare)))
+    small = [Fraction(n) for n in (1, 2, 3)]
+    cases = [(m * b * (x + y) + e, b, x, y, m) for b, x, y, m, e in product(small, repeat=5)]
+    less = all((a_ + b_ * (x + y)) / (a_ + b_ * x) - 1 < 1 / m_ for a_, b_, x, y, m_ in cases)
+    report.agree("BASA-NDIM", "enumeration", less, f"(e) below 1/m in {len(cases)} cases with boxes that take longer")
     elements = {d: (10 - 1) * d for d in (100_000, 1_000_000)}
     case = {"boxes": "cost nothing", "K": 10, "d": list(elements), "elements of masks": list(elements.values())}
     tally = Tally()

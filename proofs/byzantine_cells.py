@@ -21,7 +21,7 @@ from math import ceil
 
 from secagg_spec.arithmetic import segments
 from secagg_spec.arithmetic.segments import Matrix
-from secagg_spec.ledger.proofs import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 from secagg_spec.privacy.heterosag_unions import Users
 
 CLAIMS = {
@@ -64,7 +64,12 @@ def prove(report: Report) -> dict[str, Finding]:
             grouped.add(case, fewer and one_in_each_row(matrix))
         report.check(leads[-1][0] <= 0, f"(a) one more is too many: Z = {Z}, {name}, {leads[-1]}")
         as_counted = [lead for lead, _ in leads] == [(Z + 1) // 2 - 2 * count for count in range(len(leads))]
-        report.agree(("HET-BYZ1", "HET-REM4A"), "arithmetic", as_counted, f"the least lead is ceil(Z/2) - 2B: Z = {Z}")
+        report.agree(
+            ("HET-BYZ1", "HET-BYZ2", "HET-REM4A"),
+            "arithmetic",
+            as_counted,
+            f"the least lead is ceil(Z/2) - 2B: Z = {Z}",
+        )
     tight = all(2 * bound(Z) < (Z + 1) // 2 <= 2 * bound(Z) + 2 for Z in range(2, 10**4))
     report.check(tight, "(a) ceil(Z/2) - 2B is above 0 for the bound, and not for one more")
     report.say(f"every set of {enough.cases} sizes and matrices: more benign sums, and not with one more")
@@ -72,13 +77,17 @@ def prove(report: Report) -> dict[str, Finding]:
         "HET-BYZ1": Finding(enough.verdict, "and it is tight for Z = 2 to 16", enough.against),
         "HET-BYZ2": Finding(grouped.verdict, "one sum in each row for each such group", grouped.against),
         "HET-REM4A": Finding(divided.verdict, "the same with subgroups", divided.against),
-        "HET-LESS": compared(),
+        "HET-LESS": compared(report),
     }
 
 
-def compared() -> Finding:
+def compared(report: Report) -> Finding:
     """Decide (c) for up to 200 groups of 2 to 12 users."""
-    tally = Tally()
+    tally, sympy = Tally(), package("sympy")
+    z, m = sympy.symbols("z m", nonnegative=True)
+    gap = sympy.expand((z + 2) * (m + 2) / 2 - 1 - ((z + 2) / 4 + sympy.Rational(3, 4) - 1))
+    above = all(c > 0 for c in sympy.Poly(gap, z, m).coeffs())
+    report.agree("HET-LESS", "symbolic", above, "(c) Z n/2 - 1 is above (Z + 3)/4 - 1 for all Z and n from 2 on")
     for Z, n in product(range(2, 201), range(2, 13)):
         of_users = ceil(Z * n / 2) - 1
         tally.add({"G": Z, "n": n, "here": bound(Z), "median of users": of_users}, bound(Z) < of_users)

@@ -1,7 +1,7 @@
-"""How the experiments of Multi-RoundSecAgg share out their data: two sentences say less than they need to.
+"""How the experiments of Multi-RoundSecAgg share out their data: one sentence says less than it needs to.
 
 Statement.
-(a) 50000 samples cannot be partitioned uniformly across 120 users: 80 users have 417 then and 40 have 416.
+(a) 50000 samples are partitioned uniformly across 120 users, as nearly as can be, when 80 have 417 and 40 have 416.
 (b) "d_c, which specifies the prior class distribution over 100 classes" cannot give user i a portion d_(c,i) of class
     c. If d_c has an entry for each user, it is no distribution over classes. If each user draws a distribution over
     classes and takes that portion of each class, the portions of a class sum to 120/100 of it in the mean.
@@ -47,8 +47,9 @@ def equal_shares(report: Report) -> Finding:
     shared = [len(share) for share in np.array_split(np.arange(SAMPLES), USERS)]
     same = (shared.count(least + 1), shared.count(least)) == (over, USERS - over)
     report.agree("MRS-IID", "enumeration", same, "the samples are shared out")
-    case = {"samples": SAMPLES, "users": USERS, "least": least, "users with one more": over}
-    return Finding("imprecise" if over else "confirmed", "417 or 416 samples", case if over else None)
+    uniform = max(shared) - min(shared) <= 1
+    numbers = {"least": least, "users with one more": over}
+    return Finding("confirmed" if uniform else "refuted", "417 or 416 samples", numbers=numbers)
 
 
 def portions(report: Report) -> Finding:

@@ -16,13 +16,14 @@ do the one or two in the middle; run for up to seven sums, benign ones of three 
 
 from __future__ import annotations
 
+import statistics
 from itertools import product
 
 import numpy as np
 
 from secagg_spec.arithmetic import averages, segments
 from secagg_spec.arithmetic.levels import Range
-from secagg_spec.ledger.proofs import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally, rank_of_flint
 from secagg_spec.privacy.heterosag import Plan, situation
 from secagg_spec.protocols.heterosag import round as heterosag
 from secagg_spec.protocols.heterosag.averages import combine, quantize_update
@@ -50,6 +51,9 @@ def prove(report: Report) -> dict[str, Finding]:
             whole.add({"G": G, "segment": row}, sorted(g for cell in cells for g in cell) == list(range(G)))
         report.check(any(len(cells) > 1 for cells in segments.cyclic(G)), f"(b) a segment with two sums: {G}")
         shown = {len(segments.decodable(segments.separate(G), (g,))) for g in range(G)}
+        rows = [[[int(g in cell) for g in range(G)] for cell in cells] for cells in segments.separate(G)]
+        told = all(rank_of_flint(sums) == G for sums in rows)
+        report.agree("HET-NAIVE", "matrices", told, f"(c) the sums of each segment have the rank G = {G}")
         naive.add({"G": G}, segments.inference_robustness(segments.separate(G)).value == 0 and shown == {G})
     for G, matrix in product((2, 3, 5), ("cyclic", "perfect")):
         report.agree(
@@ -91,6 +95,8 @@ def median(report: Report) -> Finding:
                     found = middle((*benign, *wrong))
                     case = {"benign": list(benign), "faulty": list(wrong), "median": found}
                     tally.add(case, min(benign) <= found <= max(benign))
+                    alike = found == statistics.median((*benign, *wrong))
+                    report.agree("HET-MED", "library", alike, f"the median of Python: {case}")
     outside = middle((0.0, 9.0))
     report.check(outside > 0, "(d) with one faulty of two sums the median is neither")
     report.say(f"the median lies between benign sums in {tally.held} of {tally.cases} cases")

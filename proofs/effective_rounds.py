@@ -242,7 +242,7 @@ def optima(report: Report) -> Finding:
         case = {"N": N, "L_i": "x^2/2 + 1", "x_0": 0, "Gamma": str(Gamma), "bound": str(right)}
         tally.add(case, right >= 0, condition=mean)
     return Finding(
-        "refuted" if tally.verdict == "conditional" else tally.verdict, "the mean of the L_i*", tally.against
+        "imprecise" if tally.verdict == "conditional" else tally.verdict, "the mean of the L_i*", tally.against
     )
 
 

@@ -6,7 +6,8 @@ Statement, for G groups, or Z subgroups, and sets of them that are neither empty
 delta is 1 - 1/p, and {0, p, 2p, ...} attains it. Theorem 1 has the same for odd primes and for G = 4 only; for G = 2 it
 has less, and for all others it promises too much.
 (c) A single group is decodable in one row, a pair in at most one for odd G and at most two for even G. So cases 1 and 2
-of the paper's proof hold. Cases 3 and property 4 hold for prime G, and where there is nothing to say; not for others.
+of the paper's proof hold. Case 3 and property 4 hold for prime G, and where there is nothing to say; not for others. If
+* counts as no number, property 4 fails for the primes 5, 7 and 11 as well.
 Case 4 fails from G = 5 on: a group that is alone in a row, with pairs of this row, is decodable. The four cases leave
 out the sets of all groups but one, for even G from 4 on; each is decodable in one row.
 (d) Definition 1 needs sets that are not empty. Sets that cut a group are decodable in no row.
@@ -25,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 from secagg_spec.arithmetic import segments
@@ -124,8 +125,8 @@ def prove(report: Report) -> dict[str, Finding]:
         "UNI-DELTA": Finding(exact.verdict, found, exact.against, {"G": exact.cases, "largest": GROUPS[-1]}),
         "HET-DEF1": definition(report, tables[5]),
         "HET-EX3": example(tables[5]),
-        "HET-P4EX": property_4_example(),
-        **cases(tables),
+        "HET-P4EX": property_4_example(report),
+        **cases(report, tables),
     }
 
 
@@ -207,6 +208,10 @@ def definition(report: Report, unions: Unions) -> Finding:
     cut = [members for members in ((0,), (0, 2), (0, 1, 2), (1, 4, 6)) if segments.decodable(doubled, members)]
     report.check(not cut, f"(d) sets that cut a group: {cut}")
     least = 1 - Fraction(int(counts[0]), G)
+    without = 1 - Fraction(max(int(count) for count in counts[1:-1]), G)
+    report.agree(
+        "HET-DEF1", "readings", least == 0 < without == claimed(G), "(d) 4/5 without the empty set, and 0 with it"
+    )
     return Finding("imprecise" if least == 0 else "confirmed", "with the empty set delta is 0 for every matrix")
 
 
@@ -224,24 +229,29 @@ def pairs_only(unions: Unions, members: Users, row: int) -> bool:
     )
 
 
-def unpaired(unions: Unions, members: Users, row: int) -> int:
-    """Return how many of a set have no partner in the set in a row."""
-    return sum(len(set(cell) & set(members)) == 1 for cell in unions.matrix[row])
+def unpaired(unions: Unions, members: Users, row: int, stars: bool) -> int:
+    """Return how many of a set have no partner in the set in a row; groups that are alone, the *, count if told so."""
+    alone = [cell for cell in unions.matrix[row] if len(set(cell) & set(members)) == 1]
+    return sum(stars or len(cell) == 2 for cell in alone)
 
 
-def property_4_example() -> Finding:
+def property_4_example(report: Report) -> Finding:
     """Decide the example of property 4: five groups without the fourth, row 0, and the others."""
     unions, members = Unions(segments.cyclic(5)), (0, 1, 2, 4)
     cells = {str(row): [list(cell) for cell in unions.matrix[row] if set(cell) <= set(members)] for row in range(1, 5)}
     paired = {row: [cell for cell in found if len(cell) == 2] for row, found in cells.items()}
-    least = min(unpaired(unions, members, row) for row in range(1, 5))
-    held = pairs_only(unions, members, 0) and least >= 2
+    by_sums = {
+        str(row): [[a, b] for a, b in combinations(members, 2) if (a + b) % 5 == (row + 1) % 5] for row in range(1, 5)
+    }
+    report.agree("HET-P4EX", "arithmetic", by_sums == paired, "the pairs with a + b = l + 1 modulo 5")
+    unlike = {unpaired(unions, members, row, stars) for row in range(1, 5) for stars in (True, False)}
+    held = pairs_only(unions, members, 0) and unlike == {1, 2}
     verdict = "confirmed" if held and not any(paired.values()) else "imprecise" if held else "refuted"
-    found = "the other rows have pairs too, and two unpaired each"
-    return Finding(verdict, found, {"pairs": paired}, {"unpaired": least})
+    found = "each other row has a pair, a number alone and a *"
+    return Finding(verdict, found, {"pairs": paired}, {"numbers alone": min(unlike), "with *": max(unlike)})
 
 
-def cases(tables: dict[int, Unions]) -> dict[str, Finding]:
+def cases(report: Report, tables: dict[int, Unions]) -> dict[str, Finding]:
     """Decide (c), for all sets of up to 12 groups."""
     found = {
         "HET-CASE1": (lambda G, n: n == 1, lambda G, rows: rows == 1, "exactly one segment"),
@@ -250,7 +260,7 @@ def cases(tables: dict[int, Unions]) -> dict[str, Finding]:
         "HET-CASE4": (odd_of_case_4, lambda G, rows: rows == 0, "alone, with pairs of the row"),
     }
     decided = {name: case(tables, *what) for name, what in found.items()}
-    return {**decided, "HET-P4": property_4(tables), "HET-CASES": all_cases(tables)}
+    return {**decided, "HET-P4": property_4(report, tables), "HET-CASES": all_cases(tables)}
 
 
 def all_cases(tables: dict[int, Unions]) -> Finding:
@@ -273,25 +283,33 @@ def odd_of_case_4(G: int, n: int) -> bool:
 def case(
     tables: dict[int, Unions], size: Callable[[int, int], bool], holds: Callable[[int, int], bool], found: str
 ) -> Finding:
-    """Decide one of the four cases; the condition is that the number of groups is a prime."""
+    """Decide one of the four cases."""
     tally = Tally()
     for G in range(2, 13):
         for members, rows in proper(tables[G]):
             if size(G, len(members)):
                 at = list(segments.decodable(tables[G].matrix, members))
-                tally.add({"G": G, "groups": list(members), "rows": at}, holds(G, rows), condition=prime(G))
+                tally.add({"G": G, "groups": list(members), "rows": at}, holds(G, rows))
     return Finding(tally.verdict, found, tally.against)
 
 
-def property_4(tables: dict[int, Unions]) -> Finding:
-    """Decide property 4 for all sets of up to 12 groups, under the condition that their number is a prime."""
-    tally = Tally()
+def property_4(report: Report, tables: dict[int, Unions]) -> Finding:
+    """Decide property 4 for all sets of up to 12 groups; where * is no number, count what has fewer than two."""
+    tally, few = Tally(), dict.fromkeys((5, 7, 11), (0, 0))
     for G, unions in ((G, tables[G]) for G in range(2, 13)):
         for members, rows in proper(unions):
             if len(members) >= 4 and len(members) % 2 == 0 and rows:
                 for row, other in product(range(G), repeat=2):
                     if row != other and pairs_only(unions, members, row):
-                        least = unpaired(unions, members, other)
+                        least = unpaired(unions, members, other, stars=True)
                         data = {"G": G, "groups": list(members), "row": row, "other": other, "unpaired": least}
-                        tally.add(data, least >= 2, condition=prime(G))
-    return Finding(tally.verdict, "sets that a translation keeps are paired in several rows", tally.against)
+                        tally.add(data, least >= 2)
+                        partners = [(a, (other + 1 - a) % G) for a in members]
+                        counted = sum(b not in members or a == b for a, b in partners)
+                        report.agree("HET-P4", "arithmetic", counted == least, f"partners a and l + 1 - a: {data}")
+                        report.check(least >= 2 or not prime(G), f"(c) it holds for primes when * counts: {data}")
+                        if G in few:
+                            short = unpaired(unions, members, other, stars=False) < 2
+                            few[G] = few[G][0] + short, few[G][1] + 1
+    numbers = {f"G = {G}, * no number: fails in": f"{short} of {all_}" for G, (short, all_) in few.items()}
+    return Finding(tally.verdict, "a set that a translation keeps is paired in several rows", tally.against, numbers)

@@ -25,7 +25,7 @@ from math import comb
 import numpy as np
 
 from secagg_spec.arithmetic.participation_classes import participation_classes
-from secagg_spec.ledger.proofs import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "MRS-REM6B": "enumeration",
@@ -47,6 +47,15 @@ def unions(classes: tuple[int, ...]) -> list[int]:
     for size in classes:
         ways = np.pad(ways, (0, size)) + np.pad(ways, (size, 0))
     return [int(count) for count in ways]
+
+
+def by_flint(classes: tuple[int, ...]) -> list[int]:
+    """Return the same as coefficients of the product of the 1 + x^size."""
+    poly = package("flint").fmpz_poly
+    whole = poly([1])
+    for size in classes:
+        whole *= poly([1, *[0] * (size - 1), 1])
+    return [int(count) for count in whole]
 
 
 def largest(T: int) -> np.ndarray:
@@ -74,6 +83,10 @@ def listed(N: int, K: int, T: int) -> int:
 def prove(report: Report) -> dict[str, Finding]:
     """Decide (a) to (c)."""
     claim, only_K, neither = Tally(), Tally(), Tally()
+    for classes in sizes(12, 2):
+        report.agree(
+            "MRS-REM6B", "library", unions(classes) == by_flint(classes), f"the polynomial of FLINT: {classes}"
+        )
     for T in range(1, LARGEST + 1):
         most = largest(T)
         for K, N in combinations_with_replacement(range(T, LARGEST + 1), 2):

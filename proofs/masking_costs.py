@@ -42,7 +42,7 @@ import numpy as np
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.packing import bits_of
 from secagg_spec.crypto.entropy import SeededSource
-from secagg_spec.ledger.proofs import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 from secagg_spec.privacy.heterosag import Plan
 from secagg_spec.protocols.codec import encode
 from secagg_spec.protocols.heterosag import costs
@@ -148,6 +148,9 @@ def user(report: Report) -> Finding:
 def server(report: Report) -> Finding:
     """Decide (c), with one user of each subgroup dropped, by readings: not more, and as much."""
     upper, same, case = True, True, None
+    z = package("sympy").Symbol("z")
+    fewer = package("sympy").factor(z * (z + 1) - (3 * z - 1)) == (z - 1) ** 2
+    report.agree("HET-PROP2S", "symbolic", fewer, "(c) (3Z - 1)/(Z(Z + 1)) is below 1 for all Z but 1")
     for n, Z in product((4, 8), (2, 3, 5, 8)):
         p = equal(n, Z, Z)
         survivors = [user for user in range(p.N) if user % n]
@@ -173,6 +176,12 @@ def logarithm(report: Report) -> Finding:
             p = equal(n, Z, Z)
             ratio = Fraction(costs.user_masks(p, 0).elements, p.d) / k
             tally.add({"N": p.N, "nbar": n, "elements over m log2 N": str(ratio)}, ratio <= 2, condition=of == "log2 N")
+    sympy = package("sympy")
+    n, Z, N_ = sympy.symbols("n Z N", positive=True)
+    share = (n + (Z - 1) * 2 * n) / Z
+    below = sympy.expand(2 * n - share - n / Z) == 0
+    halves = sympy.limit(share.subs({n: N_ / 2, Z: 2}) / sympy.log(N_, 2), N_, sympy.oo) == sympy.oo
+    report.agree("HET-LOGN", "symbolic", bool(below and halves), "(b) n/Z below 2n for all; for halves without end")
     report.say(f"at most 2 m log2 N elements in {tally.held} of {tally.cases} plans: for nbar = log2 N")
     return Finding(tally.verdict, "for nbar in O(log N)", tally.against)
 
@@ -199,6 +208,8 @@ def added_bits(report: Report) -> Finding:
     for users, K in product(range(1, 601), range(2, 41)):
         added = (users * (K - 1)).bit_length() - (K - 1).bit_length()
         tally.add({"N": users, "K": K, "added": added}, -1 < added - log2(users) < 1)
+        whole = users < 2 ** (added + 1) and 2**added < 2 * users
+        report.agree("HET-OLOG", "arithmetic", whole, f"(f) without a logarithm: {users, K}")
     worst = costs.secagg_bits(1, N, 2) - 1
     report.check(worst == 10, "(f) ten bits more for 1024 users and one bit")
     report.say(f"SecAgg adds log2 N bits, to within one, in {tally.held} of {tally.cases} cases")
@@ -262,6 +273,8 @@ def rounding(report: Report) -> Finding:
     for users, K in product(range(2, 20), range(2, 20)):
         R = costs.sum_modulus(users, K)
         exact = R & (R - 1) == 0
+        fits = 2 ** (bits_of(R) - 1) < R <= 2 ** bits_of(R) and (2 ** bits_of(R) == R) == exact
+        report.agree("HET-BITS", "arithmetic", fits, f"(e) the least power of 2 that has R values: {R}")
         tally.add({"S": users, "K": K, "bits": bits_of(R)}, bits_of(R) == log2(R), condition=exact)
     report.say(f"log2 R is the number of bits in {tally.held} of {tally.cases} cases: for powers of 2")
     verdict = "imprecise" if tally.verdict == "conditional" else tally.verdict

@@ -141,6 +141,11 @@ def written_as_symbols(report: Report) -> None:
             twice_each = 2 * sum((1 if j < i else -1) * s[min(i, j), max(i, j)] for i in dropped for j in left)
             kept = (rest + theirs).expand() == 0 and (rest - theirs - twice_each).expand() == 0
             report.agree("HET-EQ5", "symbolic", kept, f"(b) and (c): N = {N}, dropped {dropped}")
+    for N in range(2, 6):
+        x, b, s, y = symbols(N)
+        printed = [x[i] + sum(s[i, j] for j in range(i + 1, N)) - sum(s[j, i] for j in range(i)) for i in range(N)]
+        same = all((y[i] - b[i] - printed[i]).expand() == 0 for i in range(N)) and (sum(printed) - sum(x)).expand() == 0
+        report.agree("BASA-EQ3", "symbolic", same, f"as it is written, and its masks cancel: N = {N}")
     x, b, s, y = symbols(3)
     right = (y[1] + y[2] - (x[1] + x[2] + b[1] + b[2] - s[0, 1] - s[0, 2])).expand() == 0
     report.agree("HET-APPA1", "symbolic", right, "equation (14)")

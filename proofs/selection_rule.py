@@ -38,7 +38,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from secagg_spec.ledger.proofs import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "MRS-EQ3": "enumeration",
@@ -85,15 +85,20 @@ def prove(report: Report) -> dict[str, Finding]:
                 skip.add(some, bool(left), condition=T == 1 or chosen == users)
             if left:
                 rule.add(case, defined(report, frequencies, available, T, left), condition=T == 1)
+    for users, chosen, T in (session for session in sessions(12) if session[2] > 1 and session[1] < session[0]):
+        none = not fitting(family(users, chosen, T), Users({*range(chosen - 1), chosen}))
+        report.agree("MRS-EQ3", "arithmetic", none, f"(a) users 0 to K - 2 and K are no set: {users, chosen, T}")
     report.say(f"a set with the user of the rule exists in {rule.held} of {rule.cases} cases in which there is a set")
     return {
-        "MRS-EQ3": Finding(skip.verdict, "K available users are enough for T = 1 or K = N", skip.against),
-        "MRS-EQ2": nobody(),
+        "MRS-EQ3": Finding(
+            "imprecise" if skip.verdict == "conditional" else skip.verdict, "enough for T = 1 or K = N", skip.against
+        ),
+        "MRS-EQ2": nobody(report),
         "MRS-COMP2": Finding(
             "imprecise" if rule.against else "confirmed", "the user's batch may lack one", rule.against, often(report)
         ),
         "MRS-FREQ": lagging(),
-        "MRS-WEIGHTED": too_few(),
+        "MRS-WEIGHTED": too_few(report),
         "MRS-EXTREME": extremes(report),
     }
 
@@ -181,13 +186,15 @@ def lagging() -> Finding:
     )
 
 
-def too_few() -> Finding:
+def too_few(report: Report) -> Finding:
     """Decide (f): all that two rounds can be when everybody is available."""
     tally = Tally()
     for users, chosen, _ in (session for session in sessions(4) if session[2] == 1):
         for first in (Users(), *map(Users, combinations(range(users), chosen))):
             frequencies = [int(user in first) for user in range(users)]
             low = sorted(named(frequencies, range(users)))
+            left = users - len(first) if len(first) < users else users
+            report.agree("MRS-WEIGHTED", "arithmetic", len(low) == left, f"(f) N - K after a round: {users}, {chosen}")
             tally.add({"N": users, "K": chosen, "frequencies": frequencies, "least": low}, len(low) >= chosen)
     return Finding("imprecise" if tally.against else "confirmed", "too few have the least frequency", tally.against)
 
@@ -224,14 +231,18 @@ def extremes(report: Report) -> Finding:
     return Finding("imprecise" if both else "confirmed", "one of the two is no extreme case", apart or None)
 
 
-def nobody() -> Finding:
+def nobody(report: Report) -> Finding:
     """Decide (h): all users have the model 1, so that each mean of models is 1."""
-    tally = Tally()
+    tally, sympy = Tally(), package("sympy")
+    w = sympy.symbols("w:4", positive=True)
+    ones = all(sympy.cancel(sum(one / sum(w[:k]) for one in w[:k]) - 1) == 0 for k in range(1, 5))
+    report.agree("MRS-EQ2", "symbolic", ones, "(h) the weights of one to four users sum to 1")
     for users, chosen, _ in (session for session in sessions(4) if session[2] == 1):
         for some in ((), *combinations(range(users), chosen)):
             for weights in product((1, 2, 3), repeat=users):
                 total = sum(weights[user] for user in some)
                 model = sum((Fraction(weights[user], total) for user in some), Fraction(0))
-                case = {"N": users, "K": chosen, "S(t)": list(some), "x(t)": 1, "x(t+1)": int(model)}
-                tally.add(case, model == 1, condition=bool(some))
+                if some:
+                    tally.add({"N": users, "K": chosen, "S(t)": list(some), "x(t+1)": int(model)}, model == 1)
+                report.check((model == 1) == bool(some), f"(h) 0 when nobody takes part: {some}")
     return Finding(tally.verdict, "when somebody takes part", tally.against)

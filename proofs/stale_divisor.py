@@ -153,7 +153,8 @@ def divisor(report: Report) -> Finding:
             shrunk = len(set(alpha)) > 1 or by_K == alpha[0] * Fraction(sum(updates), K)
             report.check(shrunk, f"(c) equally stale updates are shrunk by alpha: {case}")
     report.say(f"divided by K: the weighted mean in {tally.held} of {tally.cases} cases")
-    return Finding(tally.verdict, "it is the weighted mean times the mean of the weights", tally.against)
+    verdict = "imprecise" if tally.verdict == "conditional" else tally.verdict
+    return Finding(verdict, "it is the weighted mean times the mean of the weights", tally.against)
 
 
 def sign(report: Report) -> dict[str, Finding]:

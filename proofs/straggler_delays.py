@@ -123,7 +123,8 @@ def side_by_side(report: Report) -> Finding:
     tally, faster = Tally(), 0
     for n, B, c, v in product(range(1, 7), range(2, 5), range(1, 7), range(1, 7)):
         one, several = (rate(n, servers, c, v, 24 * n * servers) for servers in (1, B))
-        report.check(several == min(Fraction(n, c + v), Fraction(B, v)), f"(d) n = {n}, B = {B}, c = {c}, v = {v}")
+        stated = several == min(Fraction(n, c + v), Fraction(B, v)) and one == min(Fraction(n, c + v), Fraction(1, v))
+        report.agree("BASA-BUF", "arithmetic", stated, f"(d) the lesser of n/(c + v) and B/v: {n}, {B}, {c}, {v}")
         report.check((several > one) == (n * v > c + v), f"(d) faster when users queue: {n}, {B}, {c}, {v}")
         tally.add({"n": n, "buffers": B, "training": c, "visit": v}, several >= one)
         faster += several > one
@@ -146,7 +147,7 @@ def connecting(report: Report) -> Finding:
     tally = Tally()
     for M, a, c in product(range(2, 9), range(1, 7), range(1, 41)):
         found, case = training(M, a, c), {"at most": M, "one after": a, "training": c}
-        report.check(found == min(M, -(-c // a)), f"(e) c/a train, rounded up: {case}: {found}")
+        report.agree("BASA-RATE", "arithmetic", found == min(M, -(-c // a)), f"(e) c/a train, rounded up: {case}")
         tally.add(case | {"train": found}, found == M, condition=(M - 1) * a < c)
     report.check(tally.exact, "(e) exactly when (M - 1) a < c")
     report.say(f"users at a constant rate: as many train as may in {tally.held} of {tally.cases} cases")

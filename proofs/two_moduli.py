@@ -98,13 +98,15 @@ def two_moduli(report: Report) -> Finding:
     messages = sent((1, 3), (1, -1), (2, 4))
     report.say(f"moduli 2 and 4: messages {messages}, the sum {sum(messages)} for 4")
     wrong = sum(messages) == 2 != 1 + 3
+    sums = {Z: sum(sent((1, 3), (Z, -Z), (2, 4))) for Z in range(4)}
+    report.agree("HET-EX1B", "enumeration", sums == {0: 4, 1: 2, 2: 2, 3: 0}, "(b) of all masks only 0 gives 4")
     return Finding("confirmed" if wrong else "refuted", "2 and not 4", None, {"messages": messages})
 
 
 def impossible(report: Report) -> Finding:
     """Decide (c)."""
     cancel = [Z for Z in range(4) if (Z % 2 - Z % 4) % 4 == 0]
-    report.check(cancel == [0, 1], "(c) Z modulo 2 and Z modulo 4 are one number for Z = 0 and 1 only")
+    report.agree("HET-EX1C", "enumeration", cancel == [0, 1], "(c) one number modulo 2 and 4 for Z = 0 and 1 only")
     holds = 3 not in range(2) and 3 in range(4)
     return Finding("confirmed" if holds else "refuted", "3 is below 4 and not below 2")
 
@@ -133,6 +135,8 @@ def completions(place: int, mask: int) -> int:
 def distorted_example(report: Report) -> Finding:
     """Decide (e)."""
     total = sum(sent((1, 0, 0), (1, 1, 4), MODULI)) % D
+    others = {sum(sent((1, 0, 0), masks, MODULI)) % D for masks in TABLE_1 if masks[0] == 1}
+    report.agree("HET-EX2B", "enumeration", others == {5}, "(e) each of the six masks with 1 for user 1 gives 5")
     report.say(f"inputs (1, 0, 0), masks (1, 1, 4): the sum {total} for 1")
     return Finding("confirmed" if total == 5 else "refuted", "5 for 1", None, {"sum": total})
 

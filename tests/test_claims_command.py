@@ -31,7 +31,10 @@ def test_the_summary_counts_every_claim(capsys: pytest.CaptureFixture[str]) -> N
         expected = [sum(claim.verdict == verdict for claim in chosen) for verdict in entries.VERDICTS]
         assert rows[name] == [*(str(count or "·") for count in expected), str(len(chosen))]
     assert f"{sum(bool(claim.second) for claim in claims)} are also decided by a second method" in out
-    assert f"the {len(book.errata())} that fail as written: secagg-spec claims --errata\n" in out
+    assert (
+        f"the {len(book.errata())} that fail as written, by the errors behind them: secagg-spec claims --errata\n"
+        in out
+    )
     assert code == 0
     assert len(out.splitlines()) <= 24
     assert max(map(len, out.splitlines())) <= 110
@@ -43,8 +46,11 @@ def test_the_summary_counts_every_claim(capsys: pytest.CaptureFixture[str]) -> N
     [
         (("--verdict", "refuted"), lambda claim: claim.verdict == "refuted"),
         (("--paper", "basa", "--verdict", "open"), lambda claim: claim.paper == "basa" and claim.verdict == "open"),
-        (("--errata",), lambda claim: claim.verdict in entries.ERRATA and claim.paper != entries.OURS),
-        (("--errata", "--paper", "basa"), lambda claim: claim.verdict in entries.ERRATA and claim.paper == "basa"),
+        (("--errata", "--all"), lambda claim: claim.verdict in entries.ERRATA and claim.paper != entries.OURS),
+        (
+            ("--errata", "--list", "--paper", "basa"),
+            lambda claim: claim.verdict in entries.ERRATA and claim.paper == "basa",
+        ),
         (("--single",), lambda claim: claim.proof and not claim.second),
         (("--single", "--list"), lambda claim: claim.proof and not claim.second),
     ],

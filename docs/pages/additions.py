@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from docs.pages import differences, excerpts, first_figures, requirements, selected, sparse, theorems, trust, versions
-from docs.pages.common import ERRATA, SiteError, claims_book, count, escaped, relative
+from docs.pages.common import SiteError, claims_book, count, errata_page, escaped, relative
 from docs.pages.errata import wrong
 from docs.pages.markup import badge
 from docs.pages.requirements import KINDS
@@ -199,7 +199,7 @@ def erratum(claims: Sequence[Claim], clauses: set[str], page: str) -> list[str]:
 
 def _told(claim: Claim, clauses: set[str], page: str) -> str:
     """Return one line: a claim, its verdict, what the paper says, what holds, and the clauses that follow from it."""
-    name = f"[{claim.id}]({relative(ERRATA, page)}#{claim.id}){{ .mention }} {badge(claim.verdict)}"
+    name = f"[{claim.id}]({relative(errata_page(claim.paper), page)}#{claim.id}){{ .mention }} {badge(claim.verdict)}"
     required = ", ".join(f"[{clause}](#{clause}){{ .mention }}" for clause in claim.clauses if clause in clauses)
     instead = f" *Instead:* {_sentence(claim.repair)}" if claim.repair else ""
     return f"- {name} {_sentence(claim.statement)} ({escaped(claim.place)}){instead} See {required}."

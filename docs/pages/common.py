@@ -28,8 +28,9 @@ MUTANTS = "reference/mutants.md"
 API = "reference/api"
 COMMAND_LINE = "reference/command-line.md"
 FORMATS = "reference/formats.md"
-ERRATA = "reference/errata.md"
+ERRATA = "reference/errata/index.md"
 INDEX = "reference/papers.md"
+RESULTS = "reference/results.md"
 PROOFS = "reference/proofs"
 THEOREMS = "reference/theorems.md"
 TRUST = "explanation/trust.md"
@@ -76,6 +77,11 @@ def clause_pages() -> Mapping[str, str]:
 def claims_book() -> entries.Ledger:
     """Return the ledger, which is read and checked once."""
     return entries.load()
+
+
+def errata_page(paper: str) -> str:
+    """Return the page of the site with what does not hold in a paper; the anchor of a claim there is its name."""
+    return f"{posixpath.dirname(ERRATA)}/{paper}.md"
 
 
 @functools.cache

@@ -53,6 +53,7 @@ MAIN = (
     "how-to/choose-parameters/",
     "spec/lightsecagg/",
     "reference/errata/",
+    "reference/errata/heterosag/",
     "reference/comparison/",
     "explanation/threat-models/",
     "reference/proofs/field_size/",

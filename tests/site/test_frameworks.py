@@ -192,7 +192,7 @@ def test_the_search_is_small_and_leads_to_pages_first(site: Path) -> None:
         ("index.md", "docs/index.md"),
         ("spec/secagg.md", "spec/secagg.md"),
         ("changelog.md", "CHANGELOG.md"),
-        ("reference/errata.md", None),
+        ("reference/errata/index.md", None),
     ],
 )
 @pytest.mark.parametrize("address", ["", "https://example.org/x/"])

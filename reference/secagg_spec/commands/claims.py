@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import resources
-from secagg_spec.ledger import bindings, entries, papers, proofs, theorems
+from secagg_spec.ledger import bindings, entries, papers, proofs, roots, theorems
 from secagg_spec.ledger.entries import Claim, Ledger
 from secagg_spec.ledger.errors import LedgerError, ProofFailed
 from secagg_spec.ledger.papers import Index
 from secagg_spec.ledger.proofs import Finding, Outcome
+from secagg_spec.ledger.roots import Root
 from secagg_spec.terminal import Progress
 
 _WIDTH = 110
@@ -63,7 +64,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--verdict", choices=entries.VERDICTS, metavar="VERDICT", help="only the claims with this verdict"
     )
-    parser.add_argument("--errata", action="store_true", help="only the claims of papers that fail as written")
+    parser.add_argument(
+        "--errata",
+        action="store_true",
+        help="the errors in the papers, the gravest first; with another option, only the claims that fail as written",
+    )
     parser.add_argument("--single", action="store_true", help="only the claims that rest on one method")
     parser.add_argument(
         "--list", action="store_true", help="id, verdict, proof, method and second methods, for scripts"
@@ -117,10 +122,16 @@ def _run(options: argparse.Namespace) -> int:
         return _verify_one(book, claim) if options.verify else _print(_in_full(book, claim))
     if options.verify:
         return _verify_all(chosen)
+    return _print(_lines(book, chosen, options))
+
+
+def _lines(book: Ledger, chosen: Sequence[Claim], options: argparse.Namespace) -> Iterator[str]:
     if options.list:
-        return _print(_script_lines(chosen))
-    narrowed = options.all or options.paper or options.verdict or options.errata or options.single
-    return _print(_table(book, chosen) if narrowed else _summary(book))
+        return _script_lines(chosen)
+    if options.errata and not (options.all or options.single):
+        return _errata(book, options.paper)
+    narrowed = options.all or options.paper or options.verdict or options.single
+    return _table(book, chosen) if narrowed else _summary(book)
 
 
 def _claim(book: Ledger, name: str) -> Claim:
@@ -161,7 +172,7 @@ def _summary(book: Ledger) -> Iterator[str]:
     yield f"\n{len(claims)} claims; {len(proved)} are decided by the {programs} programs of proofs/"
     yield f"{len(proved) - single} are also decided by a second method, {single} by one method only (--single)"
     yield f"{len(book.of(entries.OURS))} are results of this project, found in no paper (--paper {entries.OURS})"
-    yield f"\nthe {len(book.errata())} that fail as written: secagg-spec claims --errata"
+    yield f"\nthe {len(book.errata())} that fail as written, by the errors behind them: secagg-spec claims --errata"
     yield "all claims, or those of one paper: secagg-spec claims --all, secagg-spec claims --paper basecagg"
     yield "one in full: secagg-spec claims BAS-EQ6; its proof, run now: secagg-spec claims BAS-EQ6 --verify"
     yield "the numbered items of each paper: secagg-spec claims --index"
@@ -202,17 +213,58 @@ def _table(book: Ledger, claims: Sequence[Claim]) -> Iterator[str]:
     yield "one in full: secagg-spec claims ID; its proof: secagg-spec claims ID --verify"
 
 
+def _errata(book: Ledger, paper: str | None) -> Iterator[str]:
+    """Show each root with what fails, the smallest case, what holds instead, what to do now, and what follows."""
+    if paper == entries.OURS:
+        raise LedgerError(f"--errata: {paper} is no paper")
+    found = [root for root in roots.load(book) if paper in (None, root.paper)]
+    lead = sum(root.lead is not None for root in found)
+    slips = sum(len(root.follow) for root in found if root.lead is None)
+    yield f"{lead} errors, the gravest first, and {slips} slips and names; what each severity means: spec/ledger.md"
+    for name in dict.fromkeys(root.paper for root in found):
+        source = book.sources[name]
+        yield f"\n{name}: {book.papers[name]}"
+        for what, text in vars(source).items():
+            yield from _wrapped(text, f"  {what:<10} ", " " * 13)
+    for root in found:
+        yield f"\n{root.severity:<11}  {root.paper}: {root.id}"
+        yield from _slips(root) if root.lead is None else _error(root, root.lead)
+
+
+def _error(root: Root, lead: Claim) -> Iterator[str]:
+    fields = {
+        "fails": root.fails,
+        "claimed": f"{lead.statement} ({lead.place}: {lead.id}, {lead.verdict})",
+        "fails for": _data(lead.counterexample),
+        "instead": root.instead,
+        "now": lead.matters,
+        "see it": root.command,
+    }
+    for name, text in fields.items():
+        yield from _wrapped(text, f"  {name:<10} ", " " * 13)
+    for claim in root.follow:
+        yield f"  {'follows' if claim is root.follow[0] else '':<10} {claim.id}, {claim.verdict}: {claim.place}"
+
+
+def _slips(root: Root) -> Iterator[str]:
+    for claim in root.follow:
+        condition = f"it holds if {claim.condition}; " if claim.condition else ""
+        yield from _wrapped(f"{claim.id}, {claim.place}: {condition}{claim.repair}", "  ", " " * 13)
+
+
 def _in_full(book: Ledger, claim: Claim) -> Iterator[str]:
     yield f"{claim.id}  {claim.verdict}"
     fields = {
         "paper": book.papers[claim.paper],
         "place": claim.place,
+        "formulas": book.formulas(claim),
         "kind": claim.kind,
         "claim": claim.statement,
         "condition": claim.condition,
         "fails for": _data(claim.counterexample),
         "repair": claim.repair,
         "matters": claim.matters,
+        "root": claim.root,
         "new": claim.new,
         "numbers": _data(claim.numbers),
         "note": claim.note,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 
@@ -30,8 +30,12 @@ ERRATA = ("refuted", "conditional", "imprecise")
 """The verdicts on claims of a paper that fail as written."""
 OURS = "derived"
 """The file of this project's own results, which no paper has."""
-_TEXTS = ("place", "statement", "condition", "repair", "matters", "note", "method", "scope", "new")
+_TEXTS = ("place", "statement", "root", "condition", "repair", "matters", "note", "method", "scope", "new")
 _NAME = re.compile(r"\b[A-Z]{2,}-[A-Z0-9]+\b")
+_FORMULA = re.compile(
+    r"\b(?:eq|equation|theorem|lemma|definition|assumption|algorithm|proposition|property|matrix|table)\b", re.I
+)
+"""The places that have a formula, or the lines of an algorithm."""
 _NEARLY = 0.8
 _FILE = re.compile(r"\b(?:proofs|spec|docs|reference|tests)/[\w./-]*\w")
 
@@ -50,7 +54,7 @@ class Claim:
     """One entry of the ledger; omitted texts are empty.
 
     `proof` names the proof that decides the claim; without a proof, `no_proof` says why. `formal` has the theorems that
-    carry a part of it.
+    carry a part of it. `root` is the id of the error that it has in common with others.
     """
 
     id: str
@@ -59,6 +63,7 @@ class Claim:
     statement: str
     kind: str
     verdict: str
+    root: str
     condition: str
     counterexample: Data | None
     repair: str
@@ -76,11 +81,27 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Source:
+    """What of a paper was read: its version, which parts and which not, and in which form its formulas."""
+
+    version: str
+    read: str
+    unread: str
+    formulas: str
+
+
+@dataclass(frozen=True)
 class Ledger:
-    """All claims, by id, in the order of the files; and the title of each paper."""
+    """All claims, by id, in the order of the files; the title of each paper; and what of it was read."""
 
     claims: Mapping[str, Claim]
     papers: Mapping[str, str]
+    sources: Mapping[str, Source]
+
+    def formulas(self, claim: Claim) -> str:
+        """Return in which form the formulas were read that a claim rests on; empty if it rests on none (CLM-25)."""
+        source = self.sources.get(claim.paper)
+        return source.formulas if source and _FORMULA.search(claim.place) else ""
 
     def claim(self, identifier: str) -> Claim:
         """Return a claim.
@@ -130,11 +151,15 @@ def load(folder: Path | None = None, proofs: Path | None = None) -> Ledger:
     proofs = resources.root("proofs") if proofs is None else proofs
     claims: dict[str, Claim] = {}
     papers: dict[str, str] = {}
+    sources: dict[str, Source] = {}
     files = [read(path, "claims/schema.json", "claim", "id") for path in sorted(folder.glob("*.toml"))]
     if not files:
         raise BrokenFile(f"{folder.name}/ holds no claims")
     for file in files:
         papers[file.content["paper"]] = file.content["title"]
+        if file.content["paper"] != OURS:
+            told = {one.name: one_line(file.content.get(one.name, "")) for one in fields(Source)}
+            sources[file.content["paper"]] = Source(**told)
         for number, entry in enumerate(file.entries):
             claim = _claim(file.content["paper"], entry)
             _check_once(file, number, claims)
@@ -145,7 +170,7 @@ def load(folder: Path | None = None, proofs: Path | None = None) -> Ledger:
             _check_names(file, number, claims[entry["id"]], proofs, known)
             check_links(file, number, claims)
             _check_kind(file, number, claims[entry["id"]])
-    return Ledger(MappingProxyType(claims), MappingProxyType(papers))
+    return Ledger(MappingProxyType(claims), MappingProxyType(papers), MappingProxyType(sources))
 
 
 def _claim(paper: str, entry: Data) -> Claim:
