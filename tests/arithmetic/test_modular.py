@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, MAX_MODULUS, PrimeField, Ring, is_prime
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.arithmetic.wide import WideField
 from secagg_spec.errors import LengthMismatch, NonCanonical, OutOfRange, ParameterError
 from tests.strategies import EDGE_MODULI, OTHER_MODULI, PRIMES, arrays, integers_of, moduli, primes, snapshot, vector
 
@@ -249,6 +250,26 @@ def test_powers_are_exact(data: st.DataObject) -> None:
     points = data.draw(arrays(q, 3))
     expected = [[pow(x, k, q) for x in integers_of(points)] for k in range(count)]
     assert integers_of(PrimeField(q).powers(points, count)) == expected
+
+
+@pytest.mark.requirement("MDS-05")
+@given(st.data())
+def test_interpolation_is_what_elimination_gives(data: st.DataObject) -> None:
+    """The structured inverse of the code against the general one, for large moduli too."""
+    q = data.draw(st.one_of(primes(), st.sampled_from([2**61 - 1, 2**127 - 1])))
+    field = PrimeField(q) if q < 2**32 else WideField(q)
+    points = data.draw(st.lists(st.integers(1, q - 1), min_size=1, max_size=min(q - 1, 9), unique=True))
+    count = data.draw(st.integers(0, len(points)))
+    at, eye = np.array(points, dtype=field.dtype), np.eye(len(points), dtype=int).astype(field.dtype)
+    general = field.solve(np.ascontiguousarray(field.powers(at, len(points)).T), eye)
+    assert integers_of(field.interpolation(at, count)) == integers_of(general[:count])
+
+
+@pytest.mark.requirement("MDS-02", "ERR-02")
+@pytest.mark.parametrize("points", [[0], [0, 1], [3, 3], [1, 2, 1]])
+def test_interpolation_refuses_points_that_are_0_or_stand_twice(points: list[int]) -> None:
+    with pytest.raises(OutOfRange, match="different from 0"):
+        PrimeField(7).interpolation(np.array(points, dtype=np.uint64), 1)
 
 
 # ------------------------------------------------------------------------------------------------------ refusals

@@ -120,13 +120,13 @@ class MaskCode:
         if len(chosen) < self.U:
             raise TooFewSurvivors(f"{len(chosen)} shares are given and U = {self.U} are needed")
         columns = self.columns[:, list(chosen)]
-        inverse = self.field.solve(np.ascontiguousarray(columns[:, : self.U].T), np.eye(self.U, dtype=self.field.dtype))
-        rows = self.field.matmul(inverse, shares[: self.U])
+        needed = self.U if len(chosen) > self.U else self.U - self.T
+        rows = self.field.matmul(self.field.interpolation(columns[1, : self.U], needed), shares[: self.U])
         self._check_extra(chosen, columns, rows, shares)
         return rows[: self.U - self.T].reshape(-1)[:d].copy()
 
     def _check_extra(self, users: tuple[int, ...], columns: UintArray, rows: UintArray, shares: UintArray) -> None:
-        expected = self.field.matmul(np.ascontiguousarray(columns[:, self.U :].T), rows)
+        expected = self.field.matmul(np.ascontiguousarray(columns[: len(rows), self.U :].T), rows)
         if not np.array_equal(expected, shares[self.U :]):
             raise BadShare(f"the {len(users)} shares do not lie on one codeword", users)
 

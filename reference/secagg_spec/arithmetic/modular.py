@@ -264,6 +264,46 @@ class PrimeField(Ring):
             rows[k] = rows[k - 1] * points % self._m
         return rows
 
+    def interpolation(self, points: UintArray, count: int) -> UintArray:
+        """Return what takes values at n points to the first `count` coefficients of the polynomial of degree below n.
+
+        These are the first `count` rows of the inverse of ``powers(points, n)`` transposed, in O(n (n + count)).
+
+        Parameters
+        ----------
+        points : array (n,)
+            Distinct elements, none of them 0.
+        count : int
+            In ``[0, n]``.
+
+        Returns
+        -------
+        array (count, n)
+            Row k holds the coefficients of x^k of the Lagrange polynomials.
+
+        Raises
+        ------
+        OutOfRange
+            A point is 0, or stands twice.
+        """
+        points = self.check("points", points, (None,))
+        rows = np.zeros((validate.integer("count", count, 0, points.size), points.size), dtype=self.dtype)
+        product = np.ones(1, dtype=self.dtype)  # the product of all x - point, from the constant on
+        for point in points:
+            grown = self.zeros(product.size + 1)
+            grown[1:] = product
+            grown[:-1] += self._m - product * point % self._m
+            product = grown % self._m
+        slope = self.zeros(points.size)
+        for degree in range(points.size, 0, -1):
+            slope = (slope * points + product[degree] * self.dtype.type(degree) % self._m) % self._m
+        inverse = self.inverse(points)
+        scaled, row = self.inverse(slope), self.zeros(points.size)
+        for k in range(count):  # the product divided by x - point, from the constant on, and by its slope there
+            row = (row + (self._m - product[k] * scaled % self._m)) % self._m * inverse % self._m
+            rows[k] = row
+        return rows
+
     def _power(self, base: UintArray, exponent: int) -> UintArray:
         result = np.ones_like(base)
         while exponent:
