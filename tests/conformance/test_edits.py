@@ -512,6 +512,7 @@ def test_files_that_do_not_fit_together_are_refused_each_time(
     assert before == mutants.REGISTRY
 
 
+@pytest.mark.slow
 def test_power_says_which_edit_no_longer_fits_and_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

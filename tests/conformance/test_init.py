@@ -116,6 +116,7 @@ def test_all_files_are_written_and_six_lines_say_what_is_next(
     assert edited.count(BEGIN) == edited.count(END) == 1
 
 
+@pytest.mark.slow
 def test_the_lines_hold_one_after_the_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Before the operation is written, check and conform end in `error`; once it is, both pass."""
     assert cli.main(["init", "--lang", "python", "--into", str(tmp_path)]) == 0

@@ -226,6 +226,7 @@ def test_the_picture_of_the_messages_stands_on_each_page_of_a_protocol(written: 
 # ----------------------------------------------------------------------------------------- evidence and errata
 
 
+@pytest.mark.slow
 def test_each_clause_has_what_decides_it(written: Path) -> None:
     tables = requirements.deciding()
     for name in PAGES:

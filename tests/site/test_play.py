@@ -403,6 +403,7 @@ def test_what_the_page_says_to_try_comes_out_as_it_says(page: str, window: Brows
         assert window.run("document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.slow
 def test_the_page_says_what_the_parameters_of_each_game_allow(address: str, window: Browser) -> None:
     window.open(f"{address}/tutorials/play-a-round/")
     for name in ("secagg", "lightsecagg", "heterosag"):
