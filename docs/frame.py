@@ -22,8 +22,11 @@ _UNSEARCHED = re.compile(
     re.DOTALL,
 )
 """What is no text to search: sources and pictures, and all tags but those of headings and paragraphs."""
-_LEFT_OUT = ("reference/requirements/", "reference/mutants/", "reference/api/", "reference/proofs/", "changelog")
-"""Pages that no search leads to. A clause is found on the page of its protocol, its id among the requirements."""
+_LEFT_OUT = ("reference/mutants/", "reference/api/", "reference/proofs/", "changelog")
+"""Pages that no search leads to."""
+_HEADED = "reference/requirements/"
+"""Pages of which the search reads the headings, which are ids: the pages of the text have the sentences."""
+_HEADING = re.compile(r"<h[12]\b.*?</h[12]>", re.DOTALL)
 _BEGUN = (
     "reference/proofs/", "reference/api/", "reference/mutants", "reference/errata", "reference/results",
     "reference/benchmarks",
@@ -53,6 +56,7 @@ def _before_search(context: Any, /, page: Any, **_: Any) -> Any:
     elif name.startswith(_FIRST):
         page.meta["search"] = {"boost": 2}
     read = page.content.partition("<h2")[0] if name.startswith(_BEGUN) else page.content
+    read = " ".join(_HEADING.findall(read)) if name.startswith(_HEADED) else read
     page.content = " ".join(_UNSEARCHED.sub(" ", read).split())
     return context
 

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -88,10 +87,7 @@ def test_a_round_that_is_too_large_names_the_neighbours_that_help(capsys: pytest
     code, _, err = call(capsys, "simulate", "secagg", "--users", "1000")
     assert code == 2
     assert "give --neighbours 30, which is SecAgg+, fewer --users or a smaller --length" in err
-    options = Namespace(
-        users=1000, length=6, neighbours=30, profile="semi-honest", colluders=None, dropouts=None, threshold=None,
-        modulus=2**32,
-    )  # fmt: skip
+    options = cli.parser(["simulate"]).parse_args(["simulate", "secagg", "--users", "1000", "--neighbours", "30"])
     assert simulated._parameters(options).k == 30
     _, _, err = call(capsys, "simulate", "secagg", "--users", "60000")
     assert "SecAgg+" not in err

@@ -19,6 +19,7 @@ from secagg_spec.conformance.adapter.codes import ALL_CODES
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.mutation import kills
+from secagg_spec.conformance.running import suite
 from secagg_spec.conformance.running.expectations import VERDICTS
 from secagg_spec.errors import UsageError
 from secagg_spec.ledger import entries
@@ -284,6 +285,32 @@ def test_no_help_loads_a_check() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [f"{name} False False" for name in cli.COMMANDS]
+
+
+@pytest.mark.parametrize("clause", [*list(resources.clauses())[::7], "LSA-09", "SAG-02"])
+def test_what_is_found_in_single_files_is_what_all_of_them_have(clause: str) -> None:
+    claims = [claim.id for claim in entries.load().claims.values() if clause in claim.clauses]
+    assert list(meanings._claims_of(clause)) == claims
+    found = [vector.id for file in meanings._files(clause) for vector in file.vectors if clause in vector.clauses]
+    assert found == [vector.id for vector in shipped.VECTORS.values() if clause in vector.clauses]
+
+
+def test_no_id_is_of_two_kinds() -> None:
+    """So the first kind that knows an id is the only one."""
+    for id in meanings.names()[::41]:
+        assert sum(known(id) is not None for known in meanings.KINDS.values()) == 1, id
+    assert meanings._PREFIX == suite.PREFIX
+
+
+@pytest.mark.parametrize("id", ["BAS-EQ6", "wrong_value", "below_threshold", "shamir.share"])
+def test_what_needs_no_check_loads_none(id: str) -> None:
+    program = (
+        "import sys\nfrom secagg_spec.commands import meanings\n"
+        f"assert [kind for kind, known in list(meanings.KINDS.items())[:5] if known({id!r}) is not None]\n"
+        "print('secagg_spec.conformance.checks' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True" if id == "shamir.share" else "False"]
 
 
 def test_the_wheel_has_the_glossary() -> None:

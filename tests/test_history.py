@@ -417,3 +417,8 @@ def test_regenerate_needs_a_checkout(
     monkeypatch.setattr(resources, "root", lambda part: tmp_path / part)
     code, _, err = shown(capsys, "--regenerate")
     assert (code, err) == (2, "secagg-spec text: --regenerate needs a checkout\n")
+
+
+def test_the_history_of_the_text_fits_its_schema() -> None:
+    """`load` relies on it."""
+    assert history.read(resources.root("spec") / history.FILE) == history.load()

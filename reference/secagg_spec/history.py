@@ -142,11 +142,14 @@ def load() -> History:
     HistoryError
     The file is unusable.
     """
-    return read(resources.root("spec") / FILE)
+    return read(resources.root("spec") / FILE, validated=False)
 
 
-def read(path: Path) -> History:
+def read(path: Path, *, validated: bool = True) -> History:
     """Return the history in a file.
+
+    A test ensures that the text's own file fits the schema. Many commands read it, and it is therefore not `validated`
+    again unless it cannot be used.
 
     Raises
     ------
@@ -157,14 +160,24 @@ def read(path: Path) -> History:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise HistoryError(f"{path.name}: cannot be used: {' '.join(str(error).split())}") from None
-    schema = schemas.load(resources.root("spec") / "history.schema.json")
-    for where, fault in schemas.faults(content, schema):
-        raise HistoryError(f"{path.name}: {''.join(f'{part}: ' for part in where)}{fault}")
-    versions = tuple(Version(**entry) for entry in content["version"])
-    found = History(versions, {id: tuple(map(_state, states)) for id, states in content["clauses"].items()})
+    if validated:
+        _validate(path, content)
+    try:
+        versions = tuple(Version(**entry) for entry in content["version"])
+        found = History(versions, {id: tuple(map(_state, states)) for id, states in content["clauses"].items()})
+    except (AttributeError, LookupError, TypeError, ValueError):
+        _validate(path, content)
+        raise
     for fault in _contradictions(found):
         raise HistoryError(f"{path.name}: {fault}")
     return found
+
+
+def _validate(path: Path, content: Mapping[str, object]) -> None:
+    """Refuse a file that breaks the schema."""
+    schema = schemas.load(resources.root("spec") / "history.schema.json")
+    for where, fault in schemas.faults(content, schema):
+        raise HistoryError(f"{path.name}: {''.join(f'{part}: ' for part in where)}{fault}")
 
 
 def _state(entry: Mapping[str, object]) -> State:

@@ -184,6 +184,13 @@ def test_the_search_finds_what_is_typed(address: str, window: Browser) -> None:
     assert any(path == "/explanation/privacy-verdicts/" for path, _ in found), found
 
 
+def test_the_search_finds_the_entry_of_a_clause_first(address: str, window: Browser) -> None:
+    window.open(f"{address}/")
+    window.run("document.querySelector('.md-search__input').focus()")
+    window.type("LSA-09")
+    assert window.run(RESULTS)[0][0] == "/reference/requirements/lightsecagg/"
+
+
 def test_the_address_of_a_clause_leads_to_its_entry(address: str, window: Browser) -> None:
     window.open(f"{address}/reference/requirements/#lsa-09")
     assert window.run(HERE_AT) == "/reference/requirements/lightsecagg/#lsa-09"

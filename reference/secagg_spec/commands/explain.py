@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import itertools
 import re
 import sys
 import textwrap
@@ -30,23 +31,27 @@ def main(given: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     asked = " ".join(given.words)
     if (clause := asked.upper()) in resources.clauses():
-        _print(_block("clause", clause, head(clause)))
-        rest = list(_meanings().KINDS["clause"](clause))[len(list(head(clause))) :]
-        _print(_lines(iter(rest) if given.all else _shorter(iter(rest))))
-        return 0
-    ids = _meanings().names()
-    name = asked if asked in ids else ""
-    if not name and (" " in asked or asked.isalpha()):
+        first = list(head(clause))
+        _print(_block("clause", clause, iter(first)))
+        rest = itertools.islice(_meanings().KINDS["clause"](clause), len(first), None)
+        _print(_lines(rest if given.all else _shorter(rest)))
+    elif not _explained(asked):
+        ids = _meanings().names()
         finding = import_module("secagg_spec.commands.finding")
-        if best := finding.hits(asked):
+        if (" " in asked or asked.isalpha()) and (best := finding.hits(asked)):
             _print(finding.found(asked, best))
-            return 0
-    name = name or spelled(asked, ids)
+        else:
+            _explained(spelled(asked, ids))
+    return 0
+
+
+def _explained(name: str) -> bool:
+    """Print what is known of an id; return whether there is one."""
     for kind, known in _meanings().KINDS.items():
         if (lines := known(name)) is not None:
             _print(_block(kind, name, lines))
-            break
-    return 0
+            return True
+    return False
 
 
 def _meanings() -> Any:

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from secagg_spec import history, resources
 from secagg_spec.commands.explain import Lines, head
-from secagg_spec.conformance.adapter.capabilities import POLICIES
 from secagg_spec.conformance.adapter.codes import ALL_CODES, REJECT_CODES
-from secagg_spec.conformance.checks import REGISTRY, Check
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.mutants import engine, kinds
 from secagg_spec.conformance.mutants.catalogue import Mutant
 from secagg_spec.conformance.mutation import kills
-from secagg_spec.conformance.reports import results
-from secagg_spec.conformance.running.suite import PREFIX
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
-from secagg_spec.conformance.vectors import store
-from secagg_spec.conformance.vectors.base import Flag, Vector, VectorFile
 from secagg_spec.ledger import entries
 
+if TYPE_CHECKING:
+    from secagg_spec.conformance.checks import Check
+    from secagg_spec.conformance.vectors.base import Flag, Vector, VectorFile
+
 _LISTED = 12
+_PREFIX = "vector/"
 _FEW = 3
 """The number of mutants whose effects say why a clause matters."""
 _NOT_JUDGED = "not judged: no check and no vector of the kit decides it, so no report says anything about it"
@@ -37,9 +38,9 @@ def names() -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(
             [
-                *(*resources.clauses(), *history.load().withdrawn(), *REGISTRY),
-                *(*vectors, *(PREFIX + id for id in vectors), *flags),
-                *(*mutants.load(), *OPERATIONS, *POLICIES, *sorted(ALL_CODES), *verdicts(), *_ledger().claims),
+                *(*resources.clauses(), *history.load().withdrawn(), *_checks()),
+                *(*vectors, *(f"{_PREFIX}{id}" for id in vectors), *flags),
+                *(*mutants.load(), *OPERATIONS, *_policies(), *sorted(ALL_CODES), *verdicts(), *_ledger().claims),
             ]
         )
     )
@@ -57,8 +58,8 @@ def _about_clause(name: str) -> Lines:
     yield "since", _since(name)
     bugs = _bugs_of(name)
     yield "if broken", "; ".join(dict.fromkeys([bug.effect for bug in bugs][:_FEW]))
-    checks = [check for check in REGISTRY.values() if name in check.clauses]
-    vectors = [vector for vector in _vectors().values() if name in vector.clauses]
+    checks = [check for check in _checks().values() if name in check.clauses]
+    vectors = [vector for file in _files(name) for vector in file.vectors if name in vector.clauses]
     yield "checks", _listed(check.id for check in checks)
     yield "vectors", _listed(vector.id for vector in vectors)
     yield "tests", "\n".join(tests_of(name)) if in_checkout() else "(of the reference: in a checkout)"
@@ -67,7 +68,7 @@ def _about_clause(name: str) -> Lines:
     yield "not broken", mutants.unbreakable().get(name, "")
     needed = [*(op for check in checks for op in check.operations), *(vector.operation for vector in vectors)]
     yield "declare", _listed(dict.fromkeys(needed))
-    yield "claims", _listed(claim.id for claim in _ledger().claims.values() if name in claim.clauses)
+    yield "claims", _listed(_claims_of(name))
     yield "judge it", f"secagg-spec conform -k {name} -- ./adapter" if checks or vectors else _NOT_JUDGED
 
 
@@ -76,6 +77,8 @@ def failing() -> Mapping[str, Sequence[str]]:
     """Return the frameworks that fail each clause, with the releases that do; nothing without the project's folder."""
     folder = resources.root("spec").parent / "docs" / "results"
     found: dict[str, dict[str, dict[str, str]]] = {}
+    from secagg_spec.conformance.reports import results  # noqa: PLC0415 - as in `_checks`
+
     for target, result in results.load(folder).items() if folder.is_dir() else ():
         framework, release = results.framework(target), result["implementation"]["version"]
         for clause in {clause for check in result["checks"] if check["failure"] for clause in check["clauses"]}:
@@ -109,7 +112,7 @@ def _withdrawn(name: str) -> Lines | None:
 
 
 def _check(name: str) -> Lines | None:
-    return _about_check(REGISTRY[name]) if name in REGISTRY else None
+    return _about_check(_checks()[name]) if name in _checks() else None
 
 
 def _about_check(check: Check) -> Lines:
@@ -123,7 +126,7 @@ def _about_check(check: Check) -> Lines:
 
 
 def _vector(name: str) -> Lines | None:
-    id = name.removeprefix(PREFIX)
+    id = name.removeprefix(_PREFIX)
     return _about_vector(_vectors()[id]) if id in _vectors() else None
 
 
@@ -141,7 +144,7 @@ def _about_vector(vector: Vector) -> Lines:
     yield "kills", _listed(dict.fromkeys(name for flag in vector.flags for name in file.flags[flag].mutants))
     yield "presupposes", ", ".join(f"{policy} = {choice}" for policy, choice in vector.policy.items())
     yield "is in", f"spec/vectors/{file.name}.json"
-    yield "judge it", f"secagg-spec conform -k {PREFIX}{vector.id} -- ./adapter"
+    yield "judge it", f"secagg-spec conform -k {_PREFIX}{vector.id} -- ./adapter"
 
 
 def _flag(name: str) -> Lines | None:
@@ -202,7 +205,7 @@ def _operation(name: str) -> Lines | None:
     if name not in OPERATIONS:
         return None
     params, rand = OPERATIONS[name]
-    checks = [check for check in REGISTRY.values() if name in check.operations]
+    checks = [check for check in _checks().values() if name in check.operations]
     vectors = [vector for vector in _vectors().values() if vector.operation == name]
     decided = [check.clauses for check in checks] + [vector.clauses for vector in vectors]
     clauses = dict.fromkeys(clause for some in decided for clause in some)
@@ -219,9 +222,9 @@ def _operation(name: str) -> Lines | None:
 
 
 def _policy(name: str) -> Lines | None:
-    if name not in POLICIES:
+    if name not in _policies():
         return None
-    usual, *others = POLICIES[name]
+    usual, *others = _policies()[name]
     row = next(row for row in resources.rows("adapter.md", "policy") if f"`{name}`" in row[0])
     about = row[0].partition(": ")[2]
     files = [vector.id for vector in _vectors().values() if name in vector.policy]
@@ -264,18 +267,21 @@ def _claim(name: str) -> Lines | None:
 
 KINDS: Mapping[str, Callable[[str], Lines | None]] = {
     "clause": _clause,
-    "withdrawn clause": _withdrawn,
-    "check": _check,
-    "test vector": _vector,
-    "flag of test vectors": _flag,
-    "mutant": _bug,
     "operation": _operation,
-    "policy": _policy,
     "reject code": _code,
     "verdict": _verdict,
     "claim": _claim,
+    "mutant": _bug,
+    "withdrawn clause": _withdrawn,
+    "policy": _policy,
+    "check": _check,
+    "test vector": _vector,
+    "flag of test vectors": _flag,
 }
-"""The kinds of ids, each with the function that explains one; it returns None for an id of another kind."""
+"""The kinds of ids, each with the function that explains one, or returns None for an id of another kind.
+
+The kinds that are known soonest come first. No id is of two kinds.
+"""
 
 
 # ----------------------------------------------------------------------------------------------------------- sources
@@ -333,6 +339,13 @@ def _decided(clauses: Iterable[str], word: str = "decides") -> Lines:
         yield word, f"{clause}: {resources.clauses()[clause]}"
 
 
+def _claims_of(clause: str) -> Iterator[str]:
+    """Yield the claims on which a clause depends; only the files that name it are read."""
+    for path in sorted((resources.root("spec") / "claims").glob("*.toml")):
+        if clause in (text := path.read_text(encoding="utf-8")):
+            yield from (entry["id"] for entry in tomllib.loads(text)["claim"] if clause in entry["clauses"])
+
+
 def _bugs_of(clause: str) -> list[Mutant]:
     return [bug for bug in mutants.load().values() if clause in bug.clauses]
 
@@ -346,9 +359,28 @@ def _ledger() -> entries.Ledger:
     return entries.load()
 
 
+def _checks() -> Mapping[str, Check]:
+    """Return all checks, which take longest to load; what needs none is explained without them."""
+    from secagg_spec.conformance.checks import REGISTRY  # noqa: PLC0415
+
+    return REGISTRY
+
+
+def _policies() -> Mapping[str, Sequence[str]]:
+    from secagg_spec.conformance.adapter.capabilities import POLICIES  # noqa: PLC0415 - it loads numbers
+
+    return POLICIES
+
+
 @cache
-def _files() -> tuple[VectorFile, ...]:
-    return tuple(store.load_all())
+def _files(word: str = "") -> tuple[VectorFile, ...]:
+    """Return the files of vectors in which a word stands."""
+    from secagg_spec.conformance.vectors import store  # noqa: PLC0415 - as in `_checks`
+
+    if not word:
+        return tuple(store.load_all())
+    paths = (path for path in sorted(store.folder().glob("*.json")) if path.name != "schema.json")
+    return tuple(store.load(path, validated=False) for path in paths if word in path.read_text(encoding="utf-8"))
 
 
 @cache
