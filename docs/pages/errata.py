@@ -127,7 +127,7 @@ def _paper(book: Ledger, paper: str, found: Sequence[Root]) -> Iterator[str]:
     yield (
         f"\nEach entry has a command that shows it, on a computer with this project and no network; [how to get it]("
         f"{relative('explanation/claims.md', page)}). Where an entry is unfair or wrong, tell us: "
-        f"[how to answer]({relative('contributing.md', page)}). [All errata]({relative(ERRATA, page)}), [verdicts "
+        f"[how to answer]({relative('contributing.md', page)}#answer-an-erratum). [All errata]({relative(ERRATA, page)}), [verdicts "
         f"and severities]({relative('spec/ledger.md', page)}).\n"
     )
     for number, root in enumerate(errors, 1):
