@@ -171,6 +171,7 @@ def twos_complement(report: Report) -> Finding:
     (off,) = unsigned()
     shown = "words of 32 bits, read as unsigned, are 2^32 - q off"
     report.agree("BAS-TWOS", "arithmetic", apart[DEFAULT_PRIME] == {off}, shown)
+    report.check(words.held == 0, "(e) for odd q it is never the word of b bits")
     report.say(f"phi is the word of b bits for {words.held} of {words.cases} negative integers,")
     report.say(f"and the residue that is decoded as x for {residues.held}")
     return Finding(residues.verdict, "the complement modulo q", residues.against, {"words of 32 bits are off by": off})
