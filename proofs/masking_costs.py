@@ -175,14 +175,16 @@ def logarithm(report: Report) -> Finding:
             Z = -(-(2**k) // n)
             p = equal(n, Z, Z)
             ratio = Fraction(costs.user_masks(p, 0).elements, p.d) / k
-            tally.add({"N": p.N, "nbar": n, "elements over m log2 N": str(ratio)}, ratio <= 2, condition=of == "log2 N")
+            if of == "log2 N":
+                tally.add({"N": p.N, "nbar": n, "elements over m log2 N": str(ratio)}, ratio <= 2)
+            report.check((ratio <= 2) == (of == "log2 N"), f"(b) more for two subgroups: {p.N, n}")
     sympy = package("sympy")
     n, Z, N_ = sympy.symbols("n Z N", positive=True)
     share = (n + (Z - 1) * 2 * n) / Z
     below = sympy.expand(2 * n - share - n / Z) == 0
     halves = sympy.limit(share.subs({n: N_ / 2, Z: 2}) / sympy.log(N_, 2), N_, sympy.oo) == sympy.oo
     report.agree("HET-LOGN", "symbolic", bool(below and halves), "(b) n/Z below 2n for all; for halves without end")
-    report.say(f"at most 2 m log2 N elements in {tally.held} of {tally.cases} plans: for nbar = log2 N")
+    report.say(f"at most 2 m log2 N elements in {tally.held} of {tally.cases} plans with nbar = log2 N")
     return Finding(tally.verdict, "for nbar in O(log N)", tally.against)
 
 

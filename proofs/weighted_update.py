@@ -180,12 +180,7 @@ def expectation(report: Report) -> Finding:
     report.say(f"unbiased by coincidence: {by_chance}")
     report.say(f"{tally.cases} buffers: eq. (15) is unbiased for eq. (4) in {tally.held} of them")
     report.say(f"for c_g = 64 no share is off by more than {float(largest):.1e}")
-    return Finding(
-        "confirmed" if tally.verdict == "conditional" else "refuted",
-        "a ratio of unbiased estimates is not unbiased",
-        numbers={
-            "largest bias at c_g = 64": str(largest),
-            "unbiased by coincidence": by_chance,
-            "first that is biased": tally.against,
-        },
-    )
+    numbers = {"largest bias at c_g = 64": str(largest), "unbiased by coincidence": by_chance}
+    verdict = "confirmed" if tally.verdict == "conditional" else "refuted"
+    biased = {"first that is biased": tally.against}
+    return Finding(verdict, "a ratio of unbiased estimates is not unbiased", numbers=numbers | biased)

@@ -127,8 +127,8 @@ def _paper(book: Ledger, paper: str, found: Sequence[Root]) -> Iterator[str]:
     yield (
         f"\nEach entry has a command that shows it, on a computer with this project and no network; [how to get it]("
         f"{relative('explanation/claims.md', page)}). Where an entry is unfair or wrong, tell us: "
-        f"[how to answer]({relative('contributing.md', page)}). [All errata]({relative(ERRATA, page)}), [verdicts "
-        f"and severities]({relative('spec/ledger.md', page)}).\n"
+        f"[how to answer]({relative('contributing.md', page)}#answer-an-erratum). "
+        f"[All errata]({relative(ERRATA, page)}), [verdicts and severities]({relative('spec/ledger.md', page)}).\n"
     )
     for number, root in enumerate(errors, 1):
         yield f"## {number}. {escaped(root.fails)} {{ #{root.id} }}\n\n*Severity: {root.severity}.*\n"

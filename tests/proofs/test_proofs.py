@@ -336,7 +336,7 @@ FALSIFIED = [
     ("masking_costs", "[2 * n - 1] * (Z - 1)", "[2 * n] * (Z - 1)"),
     ("masking_costs", "(2 * Z - 1) * n <", "Z * n <"),
     ("masking_costs", "Fraction(3 * Z - 1, Z * (Z + 1))", "Fraction(2, Z)"),
-    ("masking_costs", 'condition=of == "log2 N"', "condition=True"),
+    ("masking_costs", '(of == "log2 N")', '(of != "log2 N")'),
     ("masking_costs", "Fraction(1, 2) < ratio < 1", "Fraction(1, 2) > ratio"),
     ("masking_costs", "exact = R & (R - 1) == 0", "exact = R % 2 == 0"),
     ("masking_costs", "combinations_with_replacement((0, 1), 2 * NBAR)", "combinations_with_replacement((0, 1), NBAR)"),
@@ -731,7 +731,7 @@ FALSIFIED = [
     ("participation_privacy", "by_definition(log, N) >= T", "by_definition(log, N) > T"),
     ("segment_matrix", "first[entry[0]] + entry[1]", "first[entry[0]]"),
     ("users_alone", "(len(coalition) >= t)", "(len(coalition) > t)"),
-    ("users_alone", "not learned, condition=False)", "not learned)"),
+    ("users_alone", "if user not in coalition]", "if user]"),
     (
         "decoded_sums",
         "sorted(g for cell in cells for g in cell) == list(range(G))",
