@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secagg_spec.arithmetic import quantizer
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.quantizer import MAX_LEVEL, dequantize, quantize, stochastic_round
 from secagg_spec.arithmetic.staleness import Staleness, realised_weight
@@ -57,6 +58,26 @@ def draws_below(fraction: Fraction) -> int:
 def one(x: float, draw: int = 0, *, level: int = 1, ring: Ring = LARGE, weight: int = 1) -> int:
     """Quantise one number."""
     return int(quantize(reals(x), level=level, ring=ring, weight=weight, rounding=reals(draw / DRAWS))[0])
+
+
+@pytest.mark.requirement("QNT-01", "QNT-04", "QNT-09", "QNT-10")
+@given(
+    st.lists(st.tuples(st.floats(-9, 9) | st.sampled_from((1e300, np.nan)), draws | st.just(0.25)), max_size=9),
+    st.integers(1, 4),
+)
+def test_parts_are_quantised_as_the_whole_is(numbers: list[tuple[float, float]], part: int) -> None:
+    """Whatever is refused, the whole says what and where."""
+    x, draw = reals(*(number for number, _ in numbers)), reals(*(draw / DRAWS for _, draw in numbers))
+
+    def result(count: int) -> tuple[int, ...] | str:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(quantizer, "_PART", count)
+            try:
+                return tuple(quantize(x, level=8, ring=Ring(1001), weight=9, rounding=draw).tolist())
+            except OutOfRange as refused:
+                return str(refused)
+
+    assert result(part) == result(10)
 
 
 # ------------------------------------------------------------------------------------------------------- rounding

@@ -21,6 +21,8 @@ from secagg_spec.errors import OutOfRange, ParameterError
 IntArray: TypeAlias = NDArray[np.int64]
 Format: TypeAlias = Literal["binary64", "binary32"]
 MAX_LEVEL = 2**32
+_PART = 2**14
+"""So many numbers are quantised at a time: as many as the nearest memory of a processor holds."""
 
 
 def stochastic_round(scaled: RealArray, rounding: RealArray) -> IntArray:
@@ -68,6 +70,22 @@ def quantize(x: RealArray, *, level: int, ring: Ring, weight: int, rounding: Rea
     """
     level = validate.integer("level", level, 1, MAX_LEVEL)
     bound = (ring.modulus - 1) // 2 // validate.integer("weight", weight, 1)
+    x = validate.binary64("x", x)
+    validate.array_shape("x", x, (None,))
+    rounding = validate.binary64("rounding", rounding)
+    validate.array_shape("rounding", rounding, x.shape)
+    parts = [slice(left, left + _PART) for left in range(0, x.size, _PART)]
+    elements = np.empty(x.size, dtype=ring.dtype)
+    try:
+        for part in parts:
+            elements[part] = _quantized(x[part], rounding[part], level, ring, bound)
+    except OutOfRange:  # the whole says what is wrong first, and where
+        return _quantized(x, rounding, level, ring, bound)
+    return elements
+
+
+def _quantized(x: RealArray, rounding: RealArray, level: int, ring: Ring, bound: int) -> UintArray:
+    """Return the elements of numbers; what is refused is found in the order of the errors of `quantize`."""
     x = validate.reals("x", x, (None,))
     rounding = validate.reals("rounding", rounding, x.shape)
     if x.size and (rounding.min() < 0 or rounding.max() >= 1):
