@@ -6,8 +6,9 @@ users that answered, and k is the number of users in A or C: a colluder's shares
 (b) A round that ended later shows no more than the sum over the announced survivors: in SecAgg over each component of
 the graph of the honest ones, in HeteroSAg over each cell.
 (c) LightSecAgg and BASecAgg, with at most T colluders: of each column with m elements, min(m, max(0, k - T))
-independent combinations of the elements of the sum, though it takes U answers to recover it. The active profile of
-LightSecAgg when it ends in `confirm`: nothing.
+independent combinations of the elements of the sum, though it takes U answers to recover it. That is proved for all
+parameters where m = U - T; of a column with padding there are at most so many, and fewer where points are special. The
+active profile of LightSecAgg when it ends in `confirm`: nothing.
 (d) SecAgg on the complete graph and each cell of HeteroSAg, with fewer than t colluders: the sum when k >= t, and else
 nothing. On a sparse graph: the sum over a component of the honest survivors when t shares are known of each member's
 self seed, and of the masking key of each honest neighbour that dropped out; and nothing of any other component.

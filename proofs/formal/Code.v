@@ -76,6 +76,41 @@ Proof.
 move=> leT same; apply: (recovery leT) => j jA; move: (same j jA); rewrite !share_col => /addrI.
 by apply: scalerI; rewrite expf_neq0.
 Qed.
+(* Powers of the points of the users in D, from the power s on: any n of them are independent, and any n users. *)
+Definition powers (D : {set 'I_N}) s n : 'M[F]_(#|D|, n) := \matrix_(i, k) a (enum_val i) ^+ (s + k).
+
+Lemma powers_share D s n L (M : 'M[F]_(n, L)) i : row i (powers D s n *m M) = a (enum_val i) ^+ s *: share M (enum_val i).
+Proof.
+apply/rowP => l; rewrite !mxE summxE mulr_sumr; apply: eq_bigr => k _.
+by rewrite !mxE exprD mulrA.
+Qed.
+
+Lemma powers_zero D s n L (M : 'M[F]_(n, L)) : powers D s n *m M = 0 <-> forall j, j \in D -> share M j = 0.
+Proof.
+split=> [zero j jD|zero]; last by apply/row_matrixP => i; rewrite powers_share zero ?enum_valP // scaler0 row0.
+apply: (@scalerI _ _ (a j ^+ s)); first by rewrite expf_neq0.
+by rewrite scaler0 -[j](enum_rankK_in jD jD) -powers_share zero row0.
+Qed.
+
+Lemma powers_rank D s n : \rank (powers D s n) = minn n #|D|.
+Proof.
+have full m : (m <= #|D|)%N -> \rank (powers D s m) = m.
+  move=> le; rewrite -mxrank_tr; apply/eqP; apply: inj_row_free => v /(congr1 trmx).
+  by rewrite trmx_mul trmxK trmx0 => /powers_zero zero; apply: trmx_inj; rewrite (shares_zero le zero) trmx0.
+apply/eqP; rewrite eqn_leq leq_min rank_leq_col rank_leq_row /=; set m := minn _ _.
+rewrite -{1}(full m) ?geq_minr // (_ : powers D s m = powers D s n *m pid_mx m) ?mxrankM_maxl //.
+apply/matrixP => i k; have kn : (k < n)%N := leq_trans (ltn_ord k) (geq_minl _ _).
+rewrite !mxE (bigD1 (Ordinal kn)) //= big1 ?addr0 => [|l lk]; rewrite !mxE /= ?eqxx ?ltn_ord ?mulr1 //.
+by rewrite (_ : (l == k :> nat) = false) ?mulr0 //; apply: negbTE; rewrite -(inj_eq val_inj) in lk.
+Qed.
+
+Lemma powers_row D K T : powers D 0 (K + T) = row_mx (powers D 0 K) (powers D K T).
+Proof. by apply/matrixP => i k; rewrite !mxE; case: splitP => l ->; rewrite mxE. Qed.
+
+(* Shares of a mask that are zero: what its sub-masks give is what the noise takes away. *)
+Lemma silent D K T L (Z : 'M[F]_(K, L)) (n : 'M[F]_(T, L)) :
+  powers D 0 K *m Z + powers D K T *m n = 0 <-> forall j, j \in D -> share (col_mx Z n) j = 0.
+Proof. by rewrite -(powers_zero D 0) powers_row mul_row_col. Qed.
 End Code.
 
 (* T-privacy over a finite field, in counting form. *)

@@ -640,3 +640,81 @@ rewrite diff in two; have := le_trans (ler_sub (ler_sub all few) few) two.
 exact: half_of.
 Qed.
 End Example.
+
+(* A server that may skip rounds can have a smaller gap: of two batches, the second one complete in a quarter of the rounds, it
+   takes one at random when both are complete, and else none.  Each is in an eighth of the rounds; the least gap is 1/2. *)
+Section Skip.
+Local Notation batches := {set 'I_2}.
+Definition quarter (B : batches) : rat := if B == setT then 4%:R^-1 else if B == [set ord0] then 3%:R / 4%:R else 0.
+Definition skips : strategy [realFieldType of rat] 2 := fun h B S =>
+  if B == setT then (#|S| == 1%N)%:R / 2%:R else (S == set0)%:R.
+
+Let one_neq : [set ord0] != setT :> batches. Proof. by apply/eqP => /setP/(_ (lift ord0 ord0)); rewrite !inE. Qed.
+
+Lemma quarter_sum (phi : batches -> rat) : \sum_B quarter B * phi B = 4%:R^-1 * phi setT + 3%:R / 4%:R * phi [set ord0].
+Proof.
+rewrite (bigD1 setT) //= (bigD1 [set ord0]) ?one_neq //= big1 ?addr0 => [|B /andP[/negPf nT /negPf n0]].
+  by rewrite /quarter eqxx (negPf one_neq) eqxx.
+by rewrite /quarter nT n0 mul0r.
+Qed.
+
+Lemma ones_sum (phi : batches -> rat) : \sum_(S : batches) (#|S| == 1%N)%:R / 2%:R * phi S = (phi [set ord0] + phi [set lift ord0 ord0]) / 2%:R.
+Proof.
+have ne : [set lift ord0 ord0] != [set ord0] :> batches by apply/eqP => /set1_inj.
+rewrite (bigD1 [set ord0]) //= (bigD1 [set lift ord0 ord0]) ?ne //= big1 ?addr0 => [|S /andP[n0 n1]].
+  by rewrite !cards1 !eqxx !mul1r mulrDl ![2%:R^-1 * _]mulrC.
+rewrite (_ : (#|S| == 1%N) = false) ?mul0r //; apply/negbTE; apply: contra n0 => /cards1P [b Sb].
+move: n1; rewrite Sb; case: (unliftP ord0 b) => [k ->|-> //]; by rewrite (ord1 k) eqxx.
+Qed.
+
+Lemma skips_sum h B : \sum_(S : batches) skips h B S = 1.
+Proof.
+rewrite /skips; case: (B == setT); last by rewrite (bigD1 set0) //= eqxx big1 ?addr0 // => S /negPf ->.
+by under eq_bigr do rewrite -[_ / _]mulr1; rewrite (ones_sum (fun=> 1)).
+Qed.
+
+Lemma skips_share t b : (0 < t)%N -> share quarter skips t b = 8%:R^-1.
+Proof.
+move=> t0; suff gen h : iter t (next quarter skips) (fun h => (frequency h b)%:R) h = (frequency h b)%:R + t%:R / 8%:R.
+  by rewrite /share /mean gen /frequency /= add0r mulrAC divff ?mul1r // pnatr_eq0 -lt0n.
+elim: t {t0} h => [|t IH] h; first by rewrite mul0r addr0.
+rewrite iterS {1}/next quarter_sum /skips eqxx (negPf one_neq) ones_sum (bigD1 set0) //= eqxx big1 ?addr0 => [|S /negPf ->]; last by rewrite mul0r.
+rewrite mul1r !IH /frequency /= !inE !natrD.
+have -> : (b == ord0)%:R = 1 - (b == lift ord0 ord0)%:R :> rat.
+  by case: (unliftP ord0 b) => [k ->|->] //; rewrite (ord1 k) // subrr.
+by rewrite [t.+1%:R]mulrS; field.
+Qed.
+
+(* Carries UNI-FAIR. *)
+Theorem skip_needed t : (0 < t)%N ->
+  [/\ law quarter,
+      forall h B, [/\ forall S, 0 <= skips h B S, \sum_S skips h B S = 1 & forall S, skips h B S != 0 -> S = set0 \/ choice 1 B S],
+      gap quarter skips t = 0 & 2%:R^-1 <= least_gap 1 quarter].
+Proof.
+move=> t0; split=> [|h B||].
+- split=> [B|]; first by rewrite /quarter; do 2?case: ifP.
+  by under eq_bigr do rewrite -[quarter _]mulr1; rewrite (quarter_sum (fun=> 1)).
+- split=> [S||S]; rewrite /skips; first by case: (B == setT); rewrite ?divr_ge0 ?ler0n.
+    exact: (skips_sum h B).
+  case: (eqVneq B setT) => [->|_]; last by case: (S =P set0) => [->|]; [left | rewrite eqxx].
+  by case: (#|S| =P 1%N) => [S1 _|_]; [right; rewrite /choice cardsT card_ord subsetT S1 eqxx | rewrite mul0r eqxx].
+- apply/le_anti/andP; split; last by apply: le_trans (le_bigmax _ _ (isT : predT (ord0, ord0))); rewrite /= subrr.
+  by apply: bigmax_le => // -[b b'] _; rewrite !skips_share // subrr.
+have most1 A : most 1 quarter A = 4%:R^-1 * (0 < #|A|)%N%:R + 3%:R / 4%:R * (ord0 \in A)%:R.
+  rewrite /most big_mkcond /= (eq_bigr (fun B => quarter B * (if (1 <= #|B|)%N then (minn #|A :&: B| 1)%:R else 0))).
+    rewrite quarter_sum cardsT card_ord cards1 /= setIT; congr (_ * _%:R + _ * _%:R); first by case: #|A| => // n; rewrite /minn ltnS; case: n.
+    case: (boolP (ord0 \in A)) => [in0|n0]; first by rewrite (setIidPr _) ?cards1 // sub1set.
+    by rewrite (_ : A :&: _ = set0) ?cards0 //; apply/setP => k; rewrite !inE; apply: contraNF n0 => /andP[kA /eqP <-].
+  by move=> B _; case: ifP; rewrite ?mulr0.
+have c0 : #|[set ord0] : batches| = 1%N by rewrite cards1.
+have lo : low 1 quarter <= 4%:R^-1.
+  apply: le_trans (bigmin_le (fun A : batches => most 1 quarter A / #|A|%:R) _ (_ : [set lift ord0 ord0] != set0)) _.
+    by rewrite -card_gt0 cards1.
+  by rewrite most1 cards1 inE /= mulr0 addr0 mulr1 divr1.
+have hi : 3%:R / 4%:R <= high 1 quarter.
+  apply: le_trans _ (le_bigmax (fun A : batches => (most 1 quarter setT - most 1 quarter (~: A)) / #|A|%:R) _ (_ : [set ord0] != set0)).
+    rewrite !most1 cards1 cardsT card_ord !inE eqxx /= divr1 cardsCs setCK cards1 card_ord /= !mulr1 mulr0 addr0 [X in _ <= X - _]addrC addrK //.
+  by rewrite -card_gt0 cards1.
+apply: le_trans (ler_sub hi lo); by [].
+Qed.
+End Skip.

@@ -50,7 +50,7 @@ Qed.
 (* LightSecAgg with its parameters (LSA-01), all at once. *)
 Section Whole.
 Variables (q N U T d : nat) (w : 'I_N -> 'F_q).
-Hypotheses (q_prime : prime q) (T_gt0 : (0 < T)%N) (T_lt_U : (T < U)%N) (U_le_N : (U <= N)%N) (N_lt_q : (N < q)%N).
+Hypotheses (q_prime : prime q) (T_gt0 : (0 < T)%N) (T_lt_U : (T < U)%N) (N_lt_q : (N < q)%N).
 Let L := ((d + (U - T) - 1) %/ (U - T))%N.
 Variables (W U1 Q C : {set 'I_N}).
 
@@ -62,7 +62,6 @@ move=> leC sub leQ; apply: lightsecagg_exactly => //.
 - exact: point_inj.
 - exact: point_neq0.
 - by apply: layout_inj; apply: ceil_enough; rewrite subn_gt0.
-- exact: leq_trans (ltnW T_lt_U) U_le_N.
 - by rewrite subnK // ltnW.
 Qed.
 End Whole.

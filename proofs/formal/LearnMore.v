@@ -7,10 +7,10 @@ Import GRing.Theory. Local Open Scope ring_scope.
 (* Before a surviving set is announced nothing is learned of honest inputs. *)
 (* Carries LSA-02, MDS-10, UNI-FAILED. *)
 Theorem unannounced (F : finFieldType) N K T L d (a : 'I_N -> F) (lay : {linear 'rV[F]_d -> 'M[F]_(K, L)}) w (W Q C : {set 'I_N}) :
-  injective a -> (forall j, a j != 0) -> (#|C| <= T)%N -> (T <= N)%N ->
+  injective a -> (forall j, a j != 0) -> (#|C| <= T)%N ->
   hides (view (T := T) a lay w W set0 Q C) (fun x => [ffun i => if i \in C then x i else 0]).
 Proof.
-move=> inj neq leC leT x x' same v; apply: lightsecagg_hides => //; rewrite /allowed set0D !big_set0.
+move=> inj neq leC x x' same v; apply: lightsecagg_hides => //; rewrite /allowed set0D !big_set0.
 by congr (_, _).
 Qed.
 
@@ -92,21 +92,27 @@ rewrite {1}uE; apply: (@leq_trans (r.+1 * L)%N); last by rewrite leq_mul2r rK or
 by rewrite mulSn addnC ltn_add2r.
 Qed.
 
-(* But where a sub-mask is all padding, T + 1 users may learn no more: here T = 1, there are two sub-masks of one element, the
-   second one is padding, and all of C have points with one square, as 1 and 4 modulo 5. *)
+(* Two sub-masks of one element, the second one padding, under one row of noise: where all points have one square, as 1 and 4
+   modulo 5, there is a noise with which all shares are zero. *)
+Lemma square_quiet (F : finFieldType) N (a : 'I_N -> F) (D : {set 'I_N}) b (z : 'rV[F]_1) :
+  b != 0 -> (forall j, j \in D -> a j ^+ 2 = b) ->
+  exists n : 'M[F]_(1, 1), forall j, j \in D -> share a (col_mx (layout 2 1 z) n) j = 0.
+Proof.
+move=> b0 square; exists (- (b^-1 *: row 0 (layout 2 1 z))) => j /square jb.
+rewrite share_col jb /share big_ord_recl !big_ord1 /= !expr0 expr1 !scale1r; apply/rowP => l.
+have none : insub 1%N = None :> option 'I_1 by rewrite insubN.
+rewrite (ord1 l) !mxE mulrN mulrA divff // mul1r.
+by rewrite -[(lift _ _ * 1 + _)%N]/1%N none mulr0 addr0 subrr.
+Qed.
+
+(* So where a sub-mask is all padding, T + 1 users may learn no more, and T + 1 or more with such points. *)
 (* Carries MDS-03, BAS-TPRIV. *)
 Theorem padding_may_hide (F : finFieldType) N (a : 'I_N -> F) (w : 'I_N -> F) (W U1 Q C : {set 'I_N}) b :
   b != 0 -> (forall j, j \in C -> a j ^+ 2 = b) ->
   hides (view (T := 1) a (layout_is_linear F 1 2 1) w W U1 Q C) (allowed w U1 C).
 Proof.
-move=> b0 square; pose psi (Z : 'M[F]_(2, 1)) : 'M[F]_(1, 1) := - (b^-1 *: row 0 Z).
-apply: quiet_hides; exists psi; split=> [z j /square jb||P Z Z0].
-- rewrite share_col jb /share big_ord_recl !big_ord1 /= !expr0 expr1 !scale1r; apply/rowP => l.
-  have none : insub 1%N = None :> option 'I_1 by rewrite insubN.
-  rewrite (ord1 l) !mxE mulrN mulrA divff // mul1r.
-  by rewrite -[(lift _ _ * 1 + _)%N]/1%N none mulr0 addr0 subrr.
-- by rewrite /psi row0 scaler0 oppr0.
-have psiE (c : F) (M : 'M[F]_(2, 1)) : c *: psi M = psi (c *: M) 
-  by apply/rowP => l; rewrite !mxE mulrN mulrCA.
-under eq_bigr do rewrite psiE; rewrite /psi sumrN -scaler_sumr -linear_sum Z0 /= row0 scaler0 oppr0 //.
+move=> b0 square; apply: hides_by_moving => x x' [/ffunP own sums]; apply: moving => [z|i iC|].
+- exact: square_quiet b0 square.
+- by move: (own i); rewrite !ffunE iC.
+exists 0 => j _; under eq_bigr do rewrite scalerBr; by rewrite sumrB sums subrr linear0 col_mx0 share0.
 Qed.

@@ -50,91 +50,90 @@ Definition view (x : input) (r : secret) :=
 (* What they may learn: the inputs of C, and the weighted sum over the honest survivors. *)
 Definition allowed (x : input) := ([ffun i => if i \in C then x i else 0], \sum_(i in U1 :\: C) w i *: x i).
 
-(* For at most T colluders, and every mask, there is a noise with which the shares of the colluders are zero; chosen by a
-   function that is additive where it has to be. *)
-Lemma quiet_noise : (#|C| <= T)%N -> (T <= N)%N ->
-  exists psi : 'M[F]_(K, L) -> 'M[F]_(T, L),
-    [/\ forall Z j, j \in C -> share a (col_mx Z (psi Z)) j = 0,
-        psi 0 = 0
-      & forall (P : {set 'I_N}) (Z : 'I_N -> 'M[F]_(K, L)),
-          \sum_(i in P) w i *: Z i = 0 -> \sum_(i in P) w i *: psi (Z i) = 0].
+(* For at most T colluders, and every mask, there is a noise with which the shares of the colluders are zero. *)
+Lemma quiet_noise : (#|C| <= T)%N -> forall Z : 'M[F]_(K, L), exists n : 'M[F]_(T, L), forall j, j \in C -> share a (col_mx Z n) j = 0.
 Proof.
-move=> leC leT; have [C' CC' cardC'] : exists2 C' : {set 'I_N}, C \subset C' & #|C'| = T.
-  pose k := (T - #|C|)%N; pose s := take k (enum (~: C)).
-  have szs : size s = k by rewrite size_takel // -cardE cardsCs setCK card_ord leq_sub2r.
-  have us : uniq s by rewrite take_uniq ?enum_uniq.
-  have dis i : i \in s -> i \notin C by move/mem_take; rewrite mem_enum inE.
-  exists (C :|: [set i in s]); first exact: subsetUl.
-  rewrite cardsU (_ : C :&: _ = set0) ?cards0 ?subn0; last first.
-    by apply/setP => i; rewrite !inE; apply/negP => /andP[iC /dis]; rewrite iC.
-  by rewrite cardsE (card_uniqP us) szs subnKC.
-pose c (i : 'I_T) : 'I_N := enum_val (cast_ord (esym cardC') i).
-have injc : injective c by move=> i j /enum_val_inj/cast_ord_inj.
-have exn (Z : 'M[F]_(K, L)) : exists n : 'M[F]_(T, L), held a c Z n == 0.
-  have /eqP := t_privacy a_inj a_neq0 (K := K) (L := L) Z 0 injc.
-  by rewrite eqn_leq => /andP[_ /card_gt0P [n]]; rewrite inE; exists n.
-pose psi Z := xchoose (exn Z).
-have psiP Z j : j \in C' -> share a (col_mx Z (psi Z)) j = 0.
-  move=> jC; have /eqP/ffunP := xchooseP (exn Z).
-  move=> /(_ (cast_ord cardC' (enum_rank_in jC j))); rewrite !ffunE /c cast_ordK.
-  by rewrite enum_rankK_in.
-have leC' : (T <= #|C'|)%N by rewrite cardC'.
-exists psi; split.
-- by move=> Z j /(subsetP CC'); exact: psiP.
-- by apply: (noise_inj a_inj a_neq0 (K := K) (Z := 0) leC') => j jC; rewrite psiP // col_mx0 share0.
-move=> P Z Z0; apply: (noise_inj a_inj a_neq0 (K := K) (Z := 0) leC') => j jC.
-rewrite col_mx0 share0 -Z0 -sum_col_mx share_sum big1 // => i _.
-by rewrite -scale_col_mx shareZ psiP // scaler0.
+move=> leC Z; have free : row_free (powers a C K T) by rewrite -row_leq_rank powers_rank // leq_min leC leqnn.
+exists (pinvmx (powers a C K T) *m - (powers a C 0 K *m Z)); apply/silent => //.
+by rewrite mulmxA mulmxVp // mul1mx addrN.
 Qed.
 
-(* Where there is such a function, nothing else is learned. *)
-Lemma quiet_hides :
-  (exists psi : 'M[F]_(K, L) -> 'M[F]_(T, L),
-    [/\ forall z j, j \in C -> share a (col_mx (lay z) (psi (lay z))) j = 0,
-        psi 0 = 0
-      & forall (P : {set 'I_N}) (Z : 'I_N -> 'M[F]_(K, L)),
-          \sum_(i in P) w i *: Z i = 0 -> \sum_(i in P) w i *: psi (Z i) = 0]) -> hides view allowed.
+(* Where each mask has such a noise, and the sum of what is added to the masks has one for the answers too, randomness is moved
+   without loss, so that inputs become others. *)
+Lemma moving (x x' : input) :
+  (forall z, exists n : 'M[F]_(T, L), forall j, j \in C -> share a (col_mx (lay z) n) j = 0) ->
+  (forall i, i \in C -> x i = x' i) ->
+  (exists n : 'M[F]_(T, L), forall j, j \in Q :|: C -> share a (col_mx (lay (\sum_(i in U1 :\: C) w i *: (x i - x' i))) n) j = 0) ->
+  exists2 g : secret -> secret, injective g & forall r, view x' (g r) = view x r.
 Proof.
-move=> [psi [quiet psi0 psiS]].
-apply: hides_by_moving => x x' [/ffunP ownx sumx].
-pose dx i := x i - x' i.
-have dxC i : i \in C -> dx i = 0 by move=> iC; move: (ownx i); rewrite !ffunE iC /dx => ->; rewrite subrr.
-have dxU : \sum_(i in U1) w i *: dx i = 0.
-  rewrite (big_setID C) /= big1 => [|i /setIP[_ /dxC ->]]; last by rewrite scaler0.
-  by rewrite add0r /dx; under eq_bigr do rewrite scalerBr; rewrite sumrB sumx subrr.
-exists (fun r : secret => [ffun i => ((r i).1 + dx i, (r i).2 + psi (lay (dx i)))]).
+move=> quiet own [s silent]; pose dx i := x i - x' i; pose H := U1 :\: C.
+have dxC i : i \in C -> dx i = 0 by move=> /own e; rewrite /dx e subrr.
+have HU (G : zmodType) (f : 'I_N -> G) : (forall i, i \in C -> f i = 0) -> \sum_(i in U1) f i = \sum_(i in H) f i.
+  by move=> f0; rewrite (big_setID C) /= big1 ?add0r // => i /setIP[_ /f0].
+(* To the noise of each user that is nobody's: what is quiet; to that of one with a weight what is missing. *)
+have [nu nuC nuQ] : exists2 nu : 'I_N -> 'M[F]_(T, L),
+    forall i, (i \in C -> nu i = 0) /\ forall j, j \in C -> share a (col_mx (lay (dx i)) (nu i)) j = 0
+    & forall j, j \in Q -> \sum_(i in U1) w i *: share a (col_mx (lay (dx i)) (nu i)) j = 0.
+  have ex i : exists n : 'M[F]_(T, L), [forall j in C, share a (col_mx (lay (dx i)) n) j == 0].
+    by have [n qn] := quiet (dx i); exists n; apply/forall_inP => j /qn ->.
+  pose psi i := if i \in C then 0 else xchoose (ex i).
+  have psiC i j : j \in C -> share a (col_mx (lay (dx i)) (psi i)) j = 0.
+    rewrite /psi; case: ifP => [/dxC ->|_] jC; first by rewrite linear0 col_mx0 share0.
+    exact/eqP/(forall_inP (xchooseP (ex i))).
+  have sums (nu : 'I_N -> 'M[F]_(T, L)) j : (forall i, i \in C -> nu i = 0) ->
+      \sum_(i in U1) w i *: share a (col_mx (lay (dx i)) (nu i)) j =
+      share a (col_mx (lay (\sum_(i in H) w i *: dx i)) (\sum_(i in H) w i *: nu i)) j.
+    move=> nu0; rewrite HU => [|i iC]; last by rewrite dxC // nu0 // linear0 col_mx0 share0 scaler0.
+    rewrite linear_sum -sum_col_mx share_sum; apply: eq_bigr => i _; by rewrite linearZ /= -scale_col_mx shareZ.
+  case: (pickP [pred i | (i \in H) && (w i != 0)]) => [i0 /= /andP[iH wi]|none].
+    have iC : i0 \notin C by move: iH; rewrite inE => /andP[].
+    pose nu i := if i == i0 then (w i0)^-1 *: (s - \sum_(i in H | i != i0) w i *: psi i) else psi i.
+    have nu0 i : i \in C -> nu i = 0.
+      by move=> iC'; rewrite /nu /psi iC' (_ : (i == i0) = false) //; apply: contraNF iC => /eqP <-.
+    have total : \sum_(i in H) w i *: nu i = s.
+      rewrite (bigD1 i0) //= {1}/nu eqxx scalerA divff // scale1r.
+      by rewrite [X in _ + X](eq_bigr (fun i => w i *: psi i)) ?subrK // => i /andP[_ /negPf]; rewrite /nu => ->.
+    exists nu => [i|j jQ]; last by rewrite sums // total silent // inE jQ.
+    split=> [|j jC]; first exact: nu0.
+    case: (eqVneq i i0) => [->|ne]; last by rewrite {1}/nu (negPf ne) psiC.
+    apply: (@scalerI _ _ (w i0)); rewrite // scaler0 -[RHS](silent j) ?inE ?jC ?orbT // -total -sums //.
+    rewrite [RHS]HU => [|k kC]; last by rewrite dxC // nu0 // linear0 col_mx0 share0 scaler0.
+    rewrite (bigD1 i0) //= [X in _ + X]big1 ?addr0 // => k /andP[_ /negPf ki].
+    by rewrite {1}/nu ki psiC // scaler0.
+  exists psi => [i|j _]; first by split=> [iC|j]; [rewrite /psi iC | exact: psiC].
+  rewrite HU => [|i iC]; last by rewrite dxC // /psi iC linear0 col_mx0 share0 scaler0.
+  by rewrite big1 // => i iH; move/negbT: (none i); rewrite /= iH negbK => /eqP ->; rewrite scale0r.
+exists (fun r : secret => [ffun i => ((r i).1 + dx i, (r i).2 + nu i)]).
   move=> r r' /ffunP same; apply/ffunP => i; move: (same i); rewrite !ffunE => -[/addIr e1 /addIr e2].
   by move: e1 e2; case: (r i) (r' i) => [? ?] [? ?] /= -> ->.
 move=> r; set r' := finfun _.
-have codeD i : code r' i = code r i + col_mx (lay (dx i)) (psi (lay (dx i))).
-  by rewrite /code ffunE raddfD add_col_mx.
+have codeD i : code r' i = code r i + col_mx (lay (dx i)) (nu i) by rewrite /code ffunE raddfD add_col_mx.
 congr (_, _, _, _); apply/ffunP.
 - move=> i; rewrite !ffunE /upload; case: ifP => // _; rewrite ?ffunE /= /dx.
   by rewrite addrCA [x' i + _]addrC subrK addrC.
-- by move=> [i j]; rewrite !ffunE /=; case: ifP => // jC; rewrite codeD shareD quiet // addr0.
-- move=> j; rewrite !ffunE; case: ifP => // _; rewrite /answer.
-  under eq_bigr do rewrite codeD shareD scalerDr; rewrite big_split /= -[RHS]addr0; congr (_ + _).
-  under eq_bigr do rewrite -shareZ scale_col_mx; rewrite -share_sum sum_col_mx psiS.
-    by under eq_bigr do rewrite -linearZ; rewrite -linear_sum dxU linear0 col_mx0 share0.
-  by under eq_bigr do rewrite -linearZ; rewrite -linear_sum dxU linear0.
-- move=> i; rewrite !ffunE; case: ifP => // iC; rewrite ?ffunE dxC // raddf0 psi0 !addr0.
-  by move: (ownx i); rewrite !ffunE iC => ->; case: (r i).
+- by move=> [i j]; rewrite !ffunE /=; case: ifP => // jC; rewrite codeD shareD (proj2 (nuC i)) // addr0.
+- move=> j; rewrite !ffunE; case: ifP => // jQ; rewrite /answer.
+  by under eq_bigr do rewrite codeD shareD scalerDr; rewrite big_split /= nuQ // addr0.
+- move=> i; rewrite !ffunE; case: ifP => // iC; rewrite ?ffunE dxC // (proj1 (nuC i)) // !addr0 own //.
+  by case: (r i).
 Qed.
 
 (* The server with at most T users learns nothing else, whatever W, U1 and Q are. *)
 (* Carries MDS-10, LSA-02, LSA-08, BAS-TPRIV, UNI-FAILED. *)
-Theorem lightsecagg_hides : (#|C| <= T)%N -> (T <= N)%N -> hides view allowed.
+Theorem lightsecagg_hides : (#|C| <= T)%N -> hides view allowed.
 Proof.
-move=> leC leT; apply: quiet_hides; have [psi [quiet psi0 psiS]] := quiet_noise leC leT.
-by exists psi; split=> // z; exact: quiet.
+move=> leC; apply: hides_by_moving => x x' [/ffunP own sums]; apply: moving => [z|i iC|].
+- exact: quiet_noise.
+- by move: (own i); rewrite !ffunE iC.
+exists 0 => j _; under eq_bigr do rewrite scalerBr; by rewrite sumrB sums subrr linear0 col_mx0 share0.
 Qed.
 
 (* Second half: and that much it does learn, when the uploads of U1 and U answers came. *)
 (* Carries LSA-13, BSA-27, BAS-TPRIV. *)
-Theorem lightsecagg_exactly : (#|C| <= T)%N -> (T <= N)%N -> U1 \subset W -> (K + T <= #|Q|)%N ->
+Theorem lightsecagg_exactly : (#|C| <= T)%N -> U1 \subset W -> (K + T <= #|Q|)%N ->
   learns_exactly view allowed.
 Proof.
-move=> leC leT sub leQ; split; first exact: lightsecagg_hides.
+move=> leC sub leQ; split; first exact: lightsecagg_hides.
 move=> x x' r r' [/ffunP up _ /ffunP ans /ffunP own].
 have ownx i : i \in C -> x i = x' i by move=> iC; move: (own i); rewrite !ffunE iC => -[].
 have sums : \sum_(i in U1) w i *: x i = \sum_(i in U1) w i *: x' i.

@@ -2,6 +2,7 @@
 
 check.py             build in build/formal, compare, and print which clause and claim each theorem carries
 check.py --mutants   and see that each mutant of mutants.toml is refused, and each kind of vector with a wrong result
+                     (--only FILE or OPERATION: those of it, on what lies in build/formal where it is of these files)
 check.py --write     store statements.txt again
 check.py --if-there  without a prover, say so and end with 0
 
@@ -18,8 +19,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -42,6 +45,8 @@ FORBIDDEN = re.compile(
     r"|bypass_check|Unset\s+(?!Strict\b|Printing\b)\w+|Set\s+(?!Implicit\b|Printing\b)\w+)\b|type-in-type|#\["
 )
 """What no file may hold outside comments: what leaves a gap, or loosens what the prover checks."""
+MISPRINT = re.compile(r"Syntax error|was not found in the current|Unknown (?:scope|interpretation)")
+"""What the prover says of a text that is no statement, so that its refusal says nothing."""
 
 
 def _examples() -> ModuleType:
@@ -129,12 +134,18 @@ def _read(name: str) -> dict[str, Any]:
     return tomllib.loads((HERE / name).read_text(encoding="utf-8"))
 
 
-def levels() -> list[list[str]]:
-    """Return the names of the files, without ending, in levels: each file requires files of the levels before only."""
+def required() -> dict[str, list[str]]:
+    """Return the names of the files, without ending, with those that each requires."""
     requires: dict[str, list[str]] = {}
     for path in sorted(HERE.glob("*.v")):
         lines = re.findall(r"^From secagg Require Import (.*)\.$", path.read_text(encoding="utf-8"), re.MULTILINE)
         requires[path.stem] = " ".join(lines).split()
+    return requires
+
+
+def levels() -> list[list[str]]:
+    """Return the names of the files in levels: each file requires files of the levels before only."""
+    requires = required()
     found: list[list[str]] = []
     while missing := [name for name in requires if name not in chain(*found)]:
         ready = [name for name in missing if set(requires[name]) <= set(chain(*found))]
@@ -147,6 +158,18 @@ def levels() -> list[list[str]]:
 def files() -> list[str]:
     """Return the names of the files so that each comes after those that it requires."""
     return list(chain(*levels()))
+
+
+def resting(file: str) -> list[str]:
+    """Return a file, and those that rest on it, in the order of `files`; those of examples come last."""
+    found, requires = {file}, required()
+    for name in files():
+        if found & {*requires[name]}:
+            found.add(name)
+    return [
+        *(name for name in files() if name in found),
+        *(name for name, (needs, _) in EXAMPLES.FILES.items() if found & {*needs.split()}),
+    ]
 
 
 def without_comments(text: str) -> str:
@@ -201,15 +224,25 @@ def coqc(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def build() -> list[str]:
-    """Build all files in a new folder, the examples last, and return the faults: at most the first of the prover."""
+    """Build all files in a new folder, each when those that it requires are there; return the prover's first fault."""
     shutil.rmtree(BUILD, ignore_errors=True)
     shutil.copytree(HERE, BUILD, ignore=lambda _, names: [name for name in names if not name.endswith(".v")])
     EXAMPLES.write(BUILD)
+    requires = required()
+    left = {name: requires[name] for name in files()}
+    left |= {name: needs.split() for name, (needs, _) in EXAMPLES.FILES.items()}
+    done: set[str] = set()
+    running: dict[Future[subprocess.CompletedProcess[str]], str] = {}
     with ThreadPoolExecutor(2) as pool:
-        for level in [*levels(), list(EXAMPLES.FILES)]:
-            for name, ran in zip(level, pool.map(lambda name: coqc(name, BUILD), level), strict=True):
+        while left or running:
+            for name in [name for name, needs in left.items() if done >= {*needs}]:
+                running[pool.submit(coqc, name, BUILD)] = name
+                del left[name]
+            for ended in wait(running, return_when=FIRST_COMPLETED).done:
+                name, ran = running.pop(ended), ended.result()
                 if ran.returncode:
                     return [f"{name}.v: {ran.stderr.strip()[-1500:]}"]
+                done.add(name)
     return []
 
 
@@ -232,8 +265,11 @@ def refused(mutant: Mutant) -> str:
             shutil.copy(path, folder)
         (Path(folder) / f"{mutant.file}.v").write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
         EXAMPLES.write(Path(folder))
-        for name in [*files()[files().index(mutant.file) :], *EXAMPLES.FILES]:
-            if ended := coqc(name, Path(folder)).returncode:
+        for name in resting(mutant.file):
+            ran = coqc(name, Path(folder))
+            if MISPRINT.search(ran.stderr):
+                return f"{mutant.file}.v: {mutant.new!r} is a misprint, and no fault: {ran.stderr.strip()[-300:]}"
+            if ended := ran.returncode:
                 return "" if ended > 0 else f"{mutant.file}.v: the prover came to no end with {mutant.new!r}"
     return f"{mutant.file}.v: the prover takes {mutant.new!r} in place of {mutant.old!r}"
 
@@ -248,6 +284,43 @@ def spoilt(operation: str) -> str:
             if operation in families and (ended := coqc(name, Path(folder)).returncode):
                 return "" if ended > 0 else f"{operation}: the prover came to no end"
     return f"{operation}: the prover takes a wrong result"
+
+
+def planted(only: list[str]) -> list[str]:
+    """Plant the mutants and the wrong results, or those of some files and operations; return the faults."""
+    chosen = [mutant for mutant in mutants() if not only or mutant.file in only]
+    wrong = [operation for operation in EXAMPLES.operations() if not only or operation in only]
+    if unknown := {*only} - {*(mutant.file for mutant in chosen), *wrong}:
+        known = sorted({*(mutant.file for mutant in mutants()), *EXAMPLES.operations()})
+        raise ValueError(f"--only: {', '.join(sorted(unknown))}: the names are {', '.join(known)}")
+    with ThreadPoolExecutor(2) as pool:
+        results, vectors = list(pool.map(timed(refused), chosen)), list(pool.map(timed(spoilt), wrong))
+    print(f"{results.count('')} of {len(results)} mutants are refused.")
+    print(f"{vectors.count('')} of {len(vectors)} wrong results in vectors are refused.")
+    return [fault for fault in results + vectors if fault]
+
+
+def timed(decide: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Return a function that says what came of each fault, and after how many seconds."""
+
+    def decided(fault: Any) -> str:
+        start = time.monotonic()
+        found = decide(fault)
+        name = f"{fault.file}: {fault.new!r}" if isinstance(fault, Mutant) else fault
+        print(f"{time.monotonic() - start:4.0f} s  {'TAKEN  ' if found else 'refused'}  {name}", flush=True)
+        return found
+
+    return decided
+
+
+def built() -> bool:
+    """Return whether what lies in build/formal is of these files."""
+    return all(
+        (BUILD / path.name).is_file()
+        and (BUILD / path.name).read_bytes() == path.read_bytes()
+        and (BUILD / f"{path.stem}.vo").is_file()
+        for path in HERE.glob("*.v")
+    )
 
 
 def statements(stored: Path, *, write: bool) -> list[str]:
@@ -279,9 +352,14 @@ def main(arguments: list[str] | None = None) -> int:
     """Check all of it, and say what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mutants", action="store_true", help="plant the mutants of mutants.toml too")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="with --mutants: those of a file or an operation"
+    )
     parser.add_argument("--write", action="store_true", help="store statements.txt again")
     parser.add_argument("--if-there", action="store_true", help="end with 0 where there is no prover")
     chosen = parser.parse_args(arguments)
+    if chosen.only and not chosen.mutants:
+        parser.error("--only goes with --mutants")
     if faults := gaps():
         print("\n".join(faults))
         return 1
@@ -289,19 +367,17 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"The theorems in proofs/formal were NOT checked: {reason}. {INSTALL}")
         return 0 if chosen.if_there else 77
     try:
-        faults = build() or statements(HERE / "statements.txt", write=chosen.write)
+        if not (chosen.only and built()):
+            faults = build() or statements(HERE / "statements.txt", write=chosen.write)
+        if not faults and chosen.mutants:
+            faults = planted(chosen.only)
     except ValueError as error:
         faults = [str(error)]
-    if not faults and chosen.mutants:
-        with ThreadPoolExecutor(2) as pool:
-            results = list(pool.map(refused, mutants()))
-            wrong = list(pool.map(spoilt, EXAMPLES.operations()))
-        print(f"{results.count('')} of {len(results)} mutants are refused.")
-        print(f"{wrong.count('')} of {len(wrong)} wrong results in vectors are refused.")
-        faults = [fault for fault in results + wrong if fault]
     if faults:
         print("\n".join(faults))
         return 1
+    if chosen.only:
+        return 0
     print(f"{table()}\n\n{EXAMPLES.said(EXAMPLES.write(BUILD))}\nChecked: {len(theorems())} theorems, all closed.")
     return 0
 

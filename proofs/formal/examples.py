@@ -9,12 +9,17 @@ it asks for. Certificates (codewords, coefficients) are computed here; the prove
 from __future__ import annotations
 
 import json
+import re
 import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+
+from secagg_spec.conformance.targets.reference.basa import bound_epoch, read_parameters
+from secagg_spec.crypto.boxes import mask_key
+from secagg_spec.crypto.prg import expand
 
 VECTORS = Path(__file__).parents[2] / "spec" / "vectors"
 FIELD = 2**521 - 1
@@ -228,6 +233,36 @@ def carried(out: Examples, vector: Vector) -> None:
     out.add(vector, f"levels {given}", "apply: levelsP")
 
 
+def position(out: Examples, vector: Vector) -> None:
+    """Add the upload of a position of BASA, with its masks and their signs; the reference makes them from the seeds."""
+    p = dict(vector["params"])
+    k, accepted, weight = p.pop("position"), p.pop("accepted"), p.pop("weight")
+    session, number, update = p.pop("session"), p.pop("round"), numbers(p.pop("update"))
+    received = [bytes.fromhex(seed) for seed in p.pop("before")]
+    seeds = [bytes.fromhex(seed) for seed in re.findall(".{64}", p.pop("seeds"))]
+    parameters = read_parameters(**p)
+    epoch, P = bound_epoch(parameters, session, number), parameters.positions
+
+    def mask(seed: bytes, source: int, target: int | None = None) -> list[int]:
+        return [int(word) for word in expand(mask_key(epoch, seed, source, target), parameters.ring, parameters.d)]
+
+    own = mask(seeds[k], k) if parameters.settle else []
+    before = [mask(seed, source, k) for source, seed in zip(accepted, received, strict=True)]
+    after = [mask(seeds[target], k, target) for target in range(k + 1, P)]
+    lists = f"{term(update)} {term(own)} {term(before)} {term(after)} {term(numbers(vector['result']['masked']))}"
+    given = f"{p['R']} {nat(P)} {nat(parameters.d)} {nat(k)} {nat(accepted)} {term(weight)} {lists}"
+    out.add(vector, f"uploads {given}", f"apply: (uploadsP (@below 1%N {p['R']} isT))")
+
+
+def plan(out: Examples, vector: Vector) -> None:
+    """Add the matrix of a plan: the cyclic one, or one that has the premises of Perfect.v."""
+    rows = vector["result"]["matrix"]
+    if vector["params"]["matrix"] == "cyclic":
+        out.add(vector, f"plans {nat(len(rows) - 2)} {term(rows)}", "apply: plansP")
+    else:
+        out.add(vector, f"factors {nat(len(rows))} {term(rows)}", "apply: factorsP")
+
+
 _CODE = "Code Instances LightSecAgg SecAggShamir Twin TwinCode Primes"
 FILES: dict[str, tuple[str, dict[str, Callable[[Examples, Vector], None]]]] = {
     "ExamplesCode": (
@@ -243,6 +278,8 @@ FILES: dict[str, tuple[str, dict[str, Callable[[Examples, Vector], None]]]] = {
             "basecagg.recover": recover,
         },
     ),
+    "ExamplesMasks": ("Basa Twin TwinMasks", {"basa.mask": position}),
+    "ExamplesPlan": ("Heterosag TwinPlan", {"segment.plan": plan}),
     "ExamplesQuantiser": (
         "Quantiser Twin TwinQuantiser",
         {"quantizer.quantize": quantise, "quantize.levels": carried},
@@ -263,7 +300,7 @@ def vectors() -> Iterator[Vector]:
 def wrong(result: Any) -> Any:
     """Return a result of which the first number or byte is another."""
     if isinstance(result, dict):
-        key, *_ = result
+        key = "matrix" if "matrix" in result else next(iter(result))
         return {**result, key: wrong(result[key])}
     if isinstance(result, list):
         return [wrong(result[0]), *result[1:]]

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -169,6 +170,46 @@ def test_a_premise_that_is_dropped_has_a_counterexample() -> None:
     for fault in check.mutants():
         dropped = fault.old.startswith("Hypothes") or ("<= #|" in fault.old and "<= #|" in fault.new)
         assert fault.needed or not dropped, fault
+
+
+def test_a_fault_is_tried_in_its_file_and_in_those_that_rest_on_it_alone() -> None:
+    assert check.resting("Fairness") == ["Fairness"]
+    assert check.resting("TwinQuantiser") == ["TwinQuantiser", "ExamplesQuantiser"]
+    requires = check.required() | {name: needs.split() for name, (needs, _) in check.EXAMPLES.FILES.items()}
+    for file in check.files():
+        first, *others = check.resting(file)
+        assert first == file
+        for name in requires:
+            assert (name in others) == bool({file, *others} & {*requires[name]}), (file, name)
+
+
+def test_faults_are_chosen_by_file_and_operation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(check, "refused", lambda mutant: "wrong" if "maxn" in mutant.old else "")
+    monkeypatch.setattr(check, "spoilt", lambda operation: "")
+    assert check.planted(["Masks", "mds.encode"]) == []
+    said = capsys.readouterr().out
+    masks = sum(mutant.file == "Masks" for mutant in check.mutants())
+    assert f"{masks} of {masks} mutants are refused.\n1 of 1 wrong results in vectors are refused.\n" in said
+    assert check.planted([]) == ["wrong"]
+    assert f"{len(check.mutants()) - 1} of {len(check.mutants())} mutants are refused." in capsys.readouterr().out
+    with pytest.raises(ValueError, match=r"^--only: Mask: the names are .*Masks"):
+        check.planted(["Mask"])
+
+
+@pytest.mark.parametrize(
+    ("said", "misprint"),
+    [
+        ("Error: Syntax error: '.' expected after [gallina]", True),
+        ("Error: The reference foo was not found in the current environment.", True),
+        ("Error: No applicable tactic.", False),
+    ],
+)
+def test_a_misprint_is_no_fault_that_is_refused(monkeypatch: pytest.MonkeyPatch, said: str, misprint: bool) -> None:
+    ran = subprocess.CompletedProcess[str]([], 1, "", said)
+    monkeypatch.setattr(check, "coqc", lambda name, folder: ran)
+    assert ("is a misprint" in check.refused(check.mutants()[0])) == misprint
 
 
 @pytest.mark.slow
