@@ -443,9 +443,11 @@ def rule_of_least(report: Report) -> Finding:
 
 def unbiased() -> Finding:
     """Decide (g)."""
-    by_frequency = expected(fair, (1, 0), independent((ONE, ONE), 1))
-    by_rates = expected(uniform, (0, 0), independent((ONE, HALF), 1))
-    broken = by_frequency == [0, 1] and by_rates[0] != by_rates[1]
+    law = independent((ONE, HALF), 1)
+    by_frequency = [expected(fair, before, law) for before in ((0, 1), (1, 0))]
+    by_rates = expected(uniform, (0, 0), law)
+    broken = by_frequency == [[1, 0], [HALF, HALF]] and by_rates[0] != by_rates[1]
     return Finding(
-        "confirmed" if broken else "refuted", "after a round the other batch is certain; unequal rates do it too"
+        "confirmed" if broken else "refuted",
+        "what is chosen next depends on the rounds before; unequal rates do it too",
     )
