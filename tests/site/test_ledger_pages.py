@@ -450,11 +450,11 @@ def test_the_filters_are_reached_by_keys(window: Browser, address: str) -> None:
     window.run(SETTLED)
     assert "HET-THM1" in window.run(SHOWN)
     assert len(window.run(SHOWN)) < 20
-    window.run("document.querySelector('.ledger-matrix a[href*=\"basa&verdict=refuted\"]').focus()")
+    window.run("document.querySelector('.ledger-matrix a[href*=\"heterosag&verdict=confirmed\"]').focus()")
     window.press("Enter", 13)
     window.run(SETTLED)
-    refuted = {claim.id for claim in BOOK.of("basa") if claim.verdict == "refuted"}
-    assert set(window.run(SHOWN)) == refuted
+    confirmed = {claim.id for claim in BOOK.of("heterosag") if claim.verdict == "confirmed"}
+    assert set(window.run(SHOWN)) == confirmed
     assert_at_the_filters(window)
     window.run("document.querySelector('#claim-filters button').focus()")
     window.press("Enter", 13)
@@ -469,11 +469,11 @@ def test_a_link_of_the_summary_leads_to_the_filters_in_a_window_of_its_own_too(
 ) -> None:
     window.show(width, 900, "light")
     window.open(f"{address}/reference/claims/")
-    link = window.run("document.querySelector('.ledger-matrix a[href*=\"basa&verdict=refuted\"]').href")
+    link = window.run("document.querySelector('.ledger-matrix a[href*=\"heterosag&verdict=confirmed\"]').href")
     window.open(link)
     window.run(SETTLED)
     assert_at_the_filters(window)
-    assert window.run("document.forms['claim-filters'].elements.verdict.value") == "refuted"
+    assert window.run("document.forms['claim-filters'].elements.verdict.value") == "confirmed"
     window.open(f"{address}/reference/claims/#basa")
     window.run(SETTLED)
     assert 0 <= window.run("document.getElementById('basa').getBoundingClientRect().top") < 200
