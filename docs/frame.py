@@ -28,13 +28,13 @@ _HEADED = "reference/requirements/"
 """Pages of which the search reads the headings, which are ids: the pages of the text have the sentences."""
 _HEADING = re.compile(r"<h[12]\b.*?</h[12]>", re.DOTALL)
 _BEGUN = (
-    "reference/proofs/", "reference/api/", "reference/mutants", "reference/errata", "reference/results",
+    "reference/proofs/", "reference/api/", "reference/mutants", "reference/errata", "reference/claims.md",
     "reference/benchmarks",
     "reference/formats", "decisions/",
 )  # fmt: skip
 """Pages of which the search reads what stands above the first section; what follows is found elsewhere."""
-_FIRST = ("frameworks/", "tutorials/", "explanation/questions")
-"""Pages that come first where others fit as well."""
+_BOOST = {"frameworks/": 2, "tutorials/": 2, "explanation/questions": 2, "reference/claims/": 1.5, "decisions/": 0.5}
+"""Pages that come before others that fit as well, or after them; the headings of decisions begin with numbers."""
 _NO_ADDRESS = (
     "This site names no public address of the project: `make` runs in the checkout or source archive from which it was "
     "built. A wheel is installed with `pip install FILE.whl`, and has `secagg-spec` without `make`."
@@ -53,8 +53,8 @@ def _before_search(context: Any, /, page: Any, **_: Any) -> Any:
     name = page.file.src_uri
     if name.startswith(_LEFT_OUT) and not name.endswith("/index.md"):
         page.meta["search"] = {"exclude": True}
-    elif name.startswith(_FIRST):
-        page.meta["search"] = {"boost": 2}
+    elif boost := next((boost for start, boost in _BOOST.items() if name.startswith(start)), None):
+        page.meta["search"] = {"boost": boost}
     read = page.content.partition("<h2")[0] if name.startswith(_BEGUN) else page.content
     read = " ".join(_HEADING.findall(read)) if name.startswith(_HEADED) else read
     page.content = " ".join(_UNSEARCHED.sub(" ", read).split())

@@ -71,7 +71,7 @@ def test_users_who_drop_out_together_are_listed_or_named_one_by_one(capsys: pyte
 def test_a_long_round_shows_on_a_terminal_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for protocol in ("lightsecagg", "secagg", "heterosag"):
+    for protocol in ("lightsecagg", "secagg", "heterosag", "basecagg"):
         plain = call(capsys, "simulate", protocol)
         assert plain[2] == ""
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
@@ -79,7 +79,10 @@ def test_a_long_round_shows_on_a_terminal_how_far_it_is(
         monkeypatch.undo()
         assert (code, out) == plain[:2]
         steps = err.split("\r\x1b[2K")
-        assert any(re.fullmatch(r" +\d+%  \w+: user 1, of \d+", step) for step in steps)
+        asked = (
+            r"round 5: upload of user \d, 4 of 5 in the buffer" if protocol == "basecagg" else r"\w+: user 1, of \d+"
+        )
+        assert any(re.fullmatch(rf" +\d+%  {asked}", step) for step in steps)
         assert steps[-1] == ""
 
 

@@ -3,10 +3,10 @@
   const form = document.getElementById("claim-filters");
   const status = form.querySelector("[role=status]");
   const fields = ["paper", "verdict", "kind", "method", "text", "single"];
-  const claims = [...document.querySelectorAll("article.claim")].map((element) => ({
+  const claims = [...document.querySelectorAll(".claims li")].map((element) => ({
     element,
-    words: element.textContent.toLowerCase(),
     ...element.dataset,
+    words: `${element.textContent.toLowerCase()} ${element.dataset.words}`,
   }));
   const papers = [...new Set(claims.map((claim) => claim.paper))];
 
@@ -62,11 +62,11 @@
     if (location.search && [...papers, "summary"].includes(place)) history.replaceState(null, "", `${location.search}#${form.id}`);
   }
 
-  // Whoever follows a link to a claim sees it, whatever is filtered.
+  // Whoever follows a link to a paper sees it, whatever is filtered; a link to a claim leads to its entry.
   function reveal() {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (!target) return;
-    if (target.closest("article.claim[hidden]") || target.hidden) {
+    if (target.hidden) {
       take("");
       update();
     }

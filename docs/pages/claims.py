@@ -1,14 +1,25 @@
-"""The page of the ledger: a summary, the filters, and each claim with all its fields."""
+"""The pages of claims: a list of all with a summary and filters, and a page for each paper with all fields of each."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 
 from docs.pages import theorems
-from docs.pages.common import CLAIMS, ERRATA, INDEX, claims_book, relative, write
+from docs.pages.common import (
+    CLAIMS,
+    ERRATA,
+    INDEX,
+    claims_book,
+    claims_page,
+    errata_page,
+    named,
+    relative,
+    write,
+)
 from docs.pages.markup import (
     badge,
     codes,
@@ -16,6 +27,8 @@ from docs.pages.markup import (
     fields,
     headline,
     heads,
+    href,
+    link,
     listed,
     meanings,
     ordered_papers,
@@ -25,15 +38,21 @@ from docs.pages.markup import (
 from secagg_spec.ledger import entries, proofs
 from secagg_spec.ledger.entries import Claim, Ledger
 
+_INLINE = re.compile(r"&para;|</?(?:a|code|span)\b[^>]*>")
+_TAG = re.compile(r"<[^>]+>")
+
 
 def write_claims(out: Path) -> None:
-    """Write the page of the ledger."""
+    """Write the list of all claims, and a page for each paper; the results of this project have theirs already."""
     book = claims_book()
     lines = [_head(book), _matrix(book), "", _legend(), "", *_filters(book)]
     for paper in ordered_papers(book):
-        lines += ["", f"## {book.papers[paper]} {{ #{paper} }}", "", *map(entry, book.of(paper))]
+        rows = map(_row, book.of(paper))
+        lines += ["", f"## {book.papers[paper]} {{ #{paper} }}", "", '<ul class="claims">', *rows, "</ul>"]
     lines += ["", '<script src="../../assets/claims.js" defer></script>', ""]
     write(out / CLAIMS, "\n".join(lines))
+    for paper in book.sources:
+        write(out / claims_page(paper), "\n".join(_paper(book, paper)))
 
 
 def _head(book: Ledger) -> str:
@@ -45,8 +64,9 @@ def _head(book: Ledger) -> str:
         "# Claims of the papers\n\nWhat the papers claim, in our words, and the verdict that a program reaches. "
         f"Of {len(book.claims)} claims {len(proved)} are decided by {len({claim.proof for claim in proved})} programs; "
         f"{len(proved) - single} of these are also decided by a second method, {single} by one method only. The "
-        f"last section has the results of this project, found in no paper. [How it works]({how}), [what a verdict "
-        f"is]({text}), [what is wrong in the papers]({errata}), [what each paper numbers]({index}).\n\n"
+        "last section has the results of this project, found in no paper. Each id leads to the entry: what fails, what "
+        f"holds instead, what was run. [How it works]({how}), [what a verdict is]({text}), "
+        f"[what is wrong in the papers]({errata}), [what each paper numbers]({index}).\n\n"
         "## Summary\n"
     )
 
@@ -57,7 +77,8 @@ def _head(book: Ledger) -> str:
 def _matrix(book: Ledger) -> str:
     """Return the table of papers by verdicts; each number leads to the claims that it counts."""
     head = heads([*map(badge, entries.VERDICTS), "all"])
-    rows = [_matrix_row(paper_name(paper), paper, book.of(paper)) for paper in ordered_papers(book)]
+    pages = {paper: link(claims_page(paper), CLAIMS, escape(paper_name(paper))) for paper in ordered_papers(book)}
+    rows = [_matrix_row(name, paper, book.of(paper)) for paper, name in pages.items()]
     total = _matrix_row("All", "", tuple(book.claims.values()))
     return (
         '<div class="ledger-matrix">\n<table aria-label="Claims by paper and verdict">\n'
@@ -70,7 +91,7 @@ def _matrix_row(name: str, paper: str, claims: Sequence[Claim]) -> str:
     counts = Counter(claim.verdict for claim in claims)
     cells = [_matrix_cell(paper, verdict, counts[verdict]) for verdict in entries.VERDICTS]
     total = _matrix_cell(paper, "", len(claims))
-    return f'<tr><th scope="row">{escape(name)}</th>{"".join(cells)}{total}</tr>'
+    return f'<tr><th scope="row">{name}</th>{"".join(cells)}{total}</tr>'
 
 
 def _matrix_cell(paper: str, verdict: str, number: int) -> str:
@@ -130,26 +151,63 @@ def _methods(claim: Claim) -> Sequence[str]:
 # One claim
 
 
-def entry(claim: Claim) -> str:
+def _row(claim: Claim) -> str:
+    """Return a claim in the list; its old address leads to its entry, and the filters read the words of the entry."""
+    page = named()[claim.id]
+    shown = (
+        f'<a class="moved" id="{claim.id}" href="{href(f"{page}#{claim.id}", CLAIMS)}">{claim.id}</a> '
+        f'{badge(claim.verdict)} <span class="place">{plain(claim.place, CLAIMS)} · {claim.kind}</span>'
+        f"<br>{plain(claim.statement, CLAIMS)}"
+    )
+    here = _text(shown)
+    more = dict.fromkeys(word for word in _text(entry(claim, page)).split() if word not in here)
+    return f'<li {_attributes(claim)} data-words="{escape(" ".join(more))}">{shown}</li>'
+
+
+def _text(html: str) -> str:
+    """Return what can be read of HTML, in small letters."""
+    return unescape(_TAG.sub(" ", _INLINE.sub("", html))).lower()
+
+
+def _paper(book: Ledger, paper: str) -> Iterator[str]:
+    """Yield the lines of the page of a paper: its claims by verdicts, and each in full."""
+    page, claims = claims_page(paper), book.of(paper)
+    others = (CLAIMS, errata_page(paper), f"{INDEX}#{paper}", "spec/ledger.md")
+    every, errata, index, text = (relative(other, page) for other in others)
+    yield (
+        f"# Claims: {paper_name(paper)}\n\n{len(claims)} claims of this paper, in our words, and the verdict that a "
+        f"program reaches. [All claims, with filters]({every}), [what is wrong in this paper]({errata}), [what it "
+        f"numbers]({index}), [what a verdict is]({text}).\n"
+    )
+    found = {verdict: [claim.id for claim in claims if claim.verdict == verdict] for verdict in entries.VERDICTS}
+    rows = (f"<dt>{badge(verdict)}</dt><dd>{listed(names, page)}</dd>" for verdict, names in found.items() if names)
+    yield f'<dl class="verdicts">{"".join(rows)}</dl>'
+    yield f"\n## {book.papers[paper]} {{ #{paper} }}\n"
+    yield from (entry(claim, page) for claim in claims)
+    yield ""
+
+
+def entry(claim: Claim, page: str) -> str:
     """Return a claim with all its fields."""
     members = {
-        "holds if": plain(claim.condition, CLAIMS),
+        "holds if": plain(claim.condition, page),
         "fails for": codes(claim.counterexample),
-        "repair": plain(claim.repair, CLAIMS),
-        "matters": plain(claim.matters, CLAIMS),
-        "new": plain(claim.new, CLAIMS),
+        "repair": plain(claim.repair, page),
+        "matters": plain(claim.matters, page),
+        "new": plain(claim.new, page),
         "numbers": codes(claim.numbers),
-        "note": plain(claim.note, CLAIMS),
-        "evidence": evidence(claim, CLAIMS),
+        "note": plain(claim.note, page),
+        "evidence": evidence(claim, page),
         "method": _method(claim),
-        "scope": plain(claim.scope, CLAIMS),
-        "theorems": theorems.carrying(claim, CLAIMS),
-        "clauses": listed(claim.clauses, CLAIMS),
+        "see it": f"<code>secagg-spec claims {claim.id} --verify</code>" if claim.proof else "",
+        "scope": plain(claim.scope, page),
+        "theorems": theorems.carrying(claim, page),
+        "clauses": listed(claim.clauses, page),
     }
+    place = f'<span class="place">{plain(claim.place, page)}</span> '
     return (
-        f'<article class="claim" {_attributes(claim)}>\n{headline(claim)}\n'
-        f'<p class="place">{plain(claim.place, CLAIMS)} · {claim.kind}</p>\n<p>{plain(claim.statement, CLAIMS)}</p>\n'
-        f"{fields(members)}\n</article>"
+        f'<article class="claim">\n{headline(claim, place)}\n<p>{plain(claim.statement, page)} '
+        f'<span class="place">({claim.kind})</span></p>\n{fields(members)}\n</article>'
     )
 
 

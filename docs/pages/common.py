@@ -84,11 +84,16 @@ def errata_page(paper: str) -> str:
     return f"{posixpath.dirname(ERRATA)}/{paper}.md"
 
 
+def claims_page(paper: str) -> str:
+    """Return the page of the site with the claims of a paper in full; the anchor of a claim there is its name."""
+    return RESULTS if paper == entries.OURS else f"{CLAIMS.removesuffix('.md')}/{paper}.md"
+
+
 @functools.cache
 def named() -> Mapping[str, str]:
     """Return the page of the site on which each clause and each claim stands; its anchor there is its name."""
     ended = {clause: f"spec/{state.page}" for clause, state in history.load().withdrawn().items()}
-    return {**clause_pages(), **ended, **dict.fromkeys(claims_book().claims, CLAIMS)}
+    return {**clause_pages(), **ended, **{name: claims_page(one.paper) for name, one in claims_book().claims.items()}}
 
 
 @functools.cache

@@ -149,10 +149,10 @@ def ordered_papers(book: Ledger) -> Sequence[str]:
     return sorted(book.papers, key=lambda paper: paper == entries.OURS)
 
 
-def headline(claim: Claim) -> str:
-    """Return the heading of an entry, which carries its permanent anchor."""
+def headline(claim: Claim, place: str = "") -> str:
+    """Return the heading of an entry, which carries its permanent anchor; the place of the claim is HTML."""
     permanent = f'<a class="headerlink" href="#{claim.id}" title="Permanent link">&para;</a>'
-    return f'<h3 id="{claim.id}">{claim.id} {badge(claim.verdict)}{permanent}</h3>'
+    return f'<h3 id="{claim.id}">{claim.id} {place}{badge(claim.verdict)}{permanent}</h3>'
 
 
 def fields(pairs: Mapping[str, str]) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from docs.pages import theorems
-from docs.pages.common import CLAIMS, RESULTS, THEOREMS, claims_book, relative, write
-from docs.pages.markup import codes, evidence, fields, headline, link, listed, plain
+from docs.pages import claims
+from docs.pages.common import RESULTS, THEOREMS, claims_book, relative, write
 from secagg_spec import __version__
 from secagg_spec.ledger import entries
 from secagg_spec.ledger.entries import Claim
@@ -36,9 +35,9 @@ def _lines(ours: Sequence[Claim]) -> Iterator[str]:
     )
     yield f"## How to cite them\n\nCite the version, and the result by its id.\n\n```bibtex\n{_bibtex()}\n```\n"
     yield f"## Carried by theorems\n\n[The theorems]({relative(THEOREMS, RESULTS)}) say what they idealise.\n"
-    yield from map(_result, carried)
+    yield from (claims.entry(claim, RESULTS) for claim in carried)
     yield "\n## Decided by programs\n"
-    yield from (_result(claim) for claim in ours if not claim.formal)
+    yield from (claims.entry(claim, RESULTS) for claim in ours if not claim.formal)
     yield ""
 
 
@@ -50,22 +49,4 @@ def _bibtex() -> str:
         f"  year   = {{{YEAR}}},\n"
         f"  note   = {{secagg-spec {__version__}, with programs and theorems; result UNI-LIES}}\n"
         "}"
-    )
-
-
-def _result(claim: Claim) -> str:
-    members = {
-        "new": plain(claim.new, RESULTS),
-        "numbers": codes(claim.numbers),
-        "note": plain(claim.note, RESULTS),
-        "holds for": plain(claim.scope, RESULTS),
-        "proof": evidence(claim, RESULTS),
-        "theorems": theorems.carrying(claim, RESULTS),
-        "see it": f"<code>secagg-spec claims {claim.id} --verify</code>" if claim.proof else "",
-        "in the text": listed(claim.clauses, RESULTS),
-        "more": link(f"{CLAIMS}#{claim.id}", RESULTS, "the whole entry"),
-    }
-    return (
-        f'<article class="claim">\n{headline(claim)}\n<p>{plain(claim.statement, RESULTS)}</p>\n'
-        f"{fields(members)}\n</article>"
     )

@@ -59,7 +59,7 @@ MAIN = (
     "reference/proofs/field_size/",
 )
 """The pages that are opened in each run of the tests, one of each kind; `make pages` opens all."""
-PLAIN = ("reference/claims/", "reference/papers/", "reference/proofs/")
+PLAIN = ("reference/claims/", "reference/claims/heterosag/", "reference/papers/", "reference/proofs/")
 """Those that are opened as well, but that axe does not see then: they are long."""
 ALL = os.environ.get("SECAGG_SPEC_PAGES") == "1"
 
@@ -189,6 +189,14 @@ def test_the_search_finds_the_entry_of_a_clause_first(address: str, window: Brow
     window.run("document.querySelector('.md-search__input').focus()")
     window.type("LSA-09")
     assert window.run(RESULTS)[0][0] == "/reference/requirements/lightsecagg/"
+
+
+def test_the_search_finds_what_a_paper_numbers(address: str, window: Browser) -> None:
+    window.open(f"{address}/")
+    window.run("document.querySelector('.md-search__input').focus()")
+    window.type("theorem 1")
+    first = [words for _, words in window.run(RESULTS)[:8]]
+    assert any("HET-THM1 theorem 1" in words for words in first), first
 
 
 def test_the_address_of_a_clause_leads_to_its_entry(address: str, window: Browser) -> None:

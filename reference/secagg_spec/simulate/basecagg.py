@@ -27,7 +27,7 @@ from secagg_spec.simulate.asynchronous import Training
 from secagg_spec.simulate.buffered import Arrival, ByCores, ByMessages, Engine, Report, Simulation
 from secagg_spec.simulate.inputs import refuse_large, seed_bytes
 from secagg_spec.simulate.narration import counted, shown, users_in_words
-from secagg_spec.terminal import painted
+from secagg_spec.terminal import Progress, painted
 
 MOST_MESSAGES = 50_000
 MOST_ROUNDS = 100_000
@@ -85,10 +85,19 @@ def main(options: argparse.Namespace) -> int:
     log = _read_log(options.log, parameters.N)
     print(_heading(parameters, log is not None, by))
     engine, server = _engine(parameters, seed, by), SeededSource(seed, "server")
-    run = Simulation(parameters, engine, training, yardstick, server, log)
+    progress = Progress()
+
+    def follow(event: Event, filled: int) -> None:
+        done = f"round {run.round}: {event.kind} of user {event.user}, {filled} of {parameters.K} in the buffer"
+        progress(done, (run.round + filled / parameters.K) / rounds)
+
+    run = Simulation(parameters, engine, training, yardstick, server, log, follow)
     shown = set(range(rounds)) if rounds <= _SHOWN else {0, 1, rounds - 1}
     for number in range(rounds):
-        report = run.next_round()
+        try:
+            report = run.next_round()
+        finally:
+            progress.end()
         if report is None:
             print("\n".join([f"\nround {number}", *_arrivals(parameters, run.waiting, {})]))
             print(f"  the log ends in round {number}, before the buffer is full")

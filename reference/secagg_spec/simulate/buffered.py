@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -139,7 +139,7 @@ class Simulation:
     """Users that come, train and upload; the model, and that of plain FedBuff on the same quantised updates.
 
     `log` holds the downloads, uploads and timeouts. Without a log, the seed determines them, and users begin again as
-    soon as they may.
+    soon as they may. `follow` is told each event before it happens, and how many updates the buffer has.
     """
 
     parameters: Parameters
@@ -148,6 +148,7 @@ class Simulation:
     plain: fedbuff.ServerState
     source: Source
     log: Schedule | None = None
+    follow: Callable[[Event, int], None] = lambda event, filled: None
     staleness: Counter[int] = field(default_factory=Counter)
     late: int = 0
 
@@ -168,6 +169,7 @@ class Simulation:
         """Run until the next buffer is recovered; return None if the log ends before."""
         self.waiting: list[Arrival] = []
         for event in self._events:
+            self.follow(event, len(self._reals))
             self.done.append(event)
             self.waiting += self._happen(event)
             if len(self._reals) == self.parameters.K:
