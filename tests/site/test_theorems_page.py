@@ -8,7 +8,7 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from docs.pages import additions, claims, common, requirements, theorems, trust
+from docs.pages import additions, claims, common, requirements, results, theorems, trust
 from docs.pages.common import SiteError
 
 from secagg_spec import resources
@@ -66,10 +66,12 @@ def test_each_definition_is_shown_once_and_linked_from_the_theorems_that_rest_on
 
 def test_a_claim_names_its_theorems_with_what_they_carry(tmp_path: Path) -> None:
     claims.write_claims(tmp_path)
-    told = words((tmp_path / common.CLAIMS).read_text(encoding="utf-8"))
+    results.write_results(tmp_path)
+    pages = {claim.paper: common.claims_page(claim.paper) for claim in BOOK.claims.values()}
+    told = {paper: words((tmp_path / page).read_text(encoding="utf-8")) for paper, page in pages.items()}
     for claim in BOOK.claims.values():
         for bound in claim.formal:
-            assert f"{bound.theorem}: {bound.covers}" in told
+            assert f"{bound.theorem}: {bound.covers}" in told[claim.paper]
 
 
 def test_a_digest_that_does_not_fit_stops_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
