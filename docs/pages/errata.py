@@ -18,6 +18,7 @@ from docs.pages.common import (
     errata_page,
     escaped,
     heading,
+    named,
     names,
     relative,
     slug,
@@ -164,7 +165,7 @@ def erratum(claim: Claim, page: str) -> str:
         "formulas": plain(claims_book().formulas(claim), page),
         "in the text": _in_the_text(claim, page),
         "explained": _explained(claim, page),
-        "more": f"{link(f'{CLAIMS}#{claim.id}', page, 'the whole entry')}; {evidence(claim, page)}",
+        "more": f"{link(f'{named()[claim.id]}#{claim.id}', page, 'the whole entry')}; {evidence(claim, page)}",
     }
     return f'<article class="claim">\n{headline(claim)}\n{fields(members)}\n</article>'
 
