@@ -231,8 +231,8 @@ def formulas(s: Setting) -> Mapping[str, Cost]:
     return {
         "secagg": Cost(4 * s.d, pairs, left * (1 + s.D) * s.d, 0, 0),
         "secagg-plus": Cost(4 * s.d, plus, left * s.d + s.D * (plus - s.d), 0, 0),
-        "lightsecagg": Cost(coded, 0, 0, s.N * left * length, left * left * length),
-        "basecagg": Cost(coded, 0, 0, (s.N + 1) * left * length, left * (left * length + s.d)),
+        "lightsecagg": Cost(coded, 0, 0, s.N * left * length, (left - s.T) * left * length),
+        "basecagg": Cost(coded, 0, 0, (s.N + 1) * left * length, left * ((left - s.T) * length + s.d)),
         "heterosag": _heterosag(s),
     }
 
@@ -253,7 +253,10 @@ def costs() -> Sheet:
         Column("mask elements, user", "of the pairs and of itself: N d; (k + 1) d; `heterosag.costs.user_masks`"),
         Column("mask elements, server", "(N - D)(1 + D) d; at most (N - D + D k) d; `heterosag.costs.server_masks`"),
         Column("products, user", "N U L to encode; U L more to weigh"),
-        Column("products, server", "U U L to decode, after an elimination of U rows; K d more to weigh K = U updates"),
+        Column(
+            "products, server",
+            "(U - T) U L to decode, after an interpolation of U points; K d more to weigh K = U updates",
+        ),
     )
     text = (
         f"Formulas at N = {s.N}, D = {s.D}, T = {s.T}, d = {s.d:,}; U = N - D, and k = {secagg_plus_parameters(s).k} "

@@ -54,7 +54,7 @@ def judged(target: dict[str, Any]) -> str:
 
 @pytest.mark.slow
 @pytest.mark.requirement("CNF-54", "CNF-06")
-@pytest.mark.parametrize("fault", table())
+@pytest.mark.parametrize("fault", part(2, table()))
 def test_a_fake_has_the_verdict_of_the_table(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if fault == "closes-output":  # it runs on, and each case would wait for its end
         monkeypatch.setattr(connection, "_END_SECONDS", 0.05)

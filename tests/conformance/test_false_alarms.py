@@ -75,8 +75,8 @@ def alarms(connection: Connection, settings: Settings) -> list[str]:
 
 @pytest.mark.slow
 def test_the_reference_in_this_process() -> None:
-    settings = Sampled(cases=CASES, seed=1, first=0)
-    assert QUICK or len(settings.chosen()) == len(REGISTRY)
+    settings = Sampled(cases=CASES, seed=1, first=0, step=2)
+    assert QUICK or len(settings.chosen()) >= len(REGISTRY) / settings.step
     assert alarms(DirectConnection(reference.build().answer), settings) == []
 
 

@@ -19,7 +19,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.levels import Range, quantize_levels
@@ -31,6 +31,7 @@ from secagg_spec.protocols.heterosag import round as heterosag
 from secagg_spec.protocols.heterosag.plan import Parameters, cells_of
 from secagg_spec.protocols.steps import SERVER, Network, Randomness, run_synchronous
 from tests.conformance.node import NODE, Answer, Node, entries_of, reals, reals_of, running, vector
+from tests.quick import WHOLE
 
 SESSION = bytes(range(16)).hex()
 MASKED_SEGMENTS = 1281
@@ -818,6 +819,7 @@ def answered(node: Node, sampled: Mapping[int, Randomness], party: int, asked: A
 
 @pytest.mark.slow
 @pytest.mark.requirement("HSA-14", "HSA-15", "HSA-19", "HSA-21", "HSA-22")
+@settings(max_examples=settings().max_examples if WHOLE else min(10, settings().max_examples))
 @given(
     numbers=st.sampled_from([TINY, {**TINY, "matrix": "cyclic", "D": 5}, {**UNEVEN, "t": 4, "D": 9}]),
     left_out=st.dictionaries(st.integers(0, 21), st.sampled_from(PHASES), max_size=5),
