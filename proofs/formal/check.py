@@ -286,8 +286,8 @@ def spoilt(operation: str) -> str:
     return f"{operation}: the prover takes a wrong result"
 
 
-def planted(only: list[str]) -> list[str]:
-    """Plant the mutants and the wrong results, or those of some files and operations; return the faults."""
+def taken(only: list[str]) -> list[str]:
+    """Try the mutants and the wrong results, or those of some files and operations; return what the prover took."""
     chosen = [mutant for mutant in mutants() if not only or mutant.file in only]
     wrong = [operation for operation in EXAMPLES.operations() if not only or operation in only]
     if unknown := {*only} - {*(mutant.file for mutant in chosen), *wrong}:
@@ -370,7 +370,7 @@ def main(arguments: list[str] | None = None) -> int:
         if not (chosen.only and built()):
             faults = build() or statements(HERE / "statements.txt", write=chosen.write)
         if not faults and chosen.mutants:
-            faults = planted(chosen.only)
+            faults = taken(chosen.only)
     except ValueError as error:
         faults = [str(error)]
     if faults:

@@ -188,14 +188,14 @@ def test_faults_are_chosen_by_file_and_operation(
 ) -> None:
     monkeypatch.setattr(check, "refused", lambda mutant: "wrong" if "maxn" in mutant.old else "")
     monkeypatch.setattr(check, "spoilt", lambda operation: "")
-    assert check.planted(["Masks", "mds.encode"]) == []
+    assert check.taken(["Masks", "mds.encode"]) == []
     said = capsys.readouterr().out
     masks = sum(mutant.file == "Masks" for mutant in check.mutants())
     assert f"{masks} of {masks} mutants are refused.\n1 of 1 wrong results in vectors are refused.\n" in said
-    assert check.planted([]) == ["wrong"]
+    assert check.taken([]) == ["wrong"]
     assert f"{len(check.mutants()) - 1} of {len(check.mutants())} mutants are refused." in capsys.readouterr().out
     with pytest.raises(ValueError, match=r"^--only: Mask: the names are .*Masks"):
-        check.planted(["Mask"])
+        check.taken(["Mask"])
 
 
 @pytest.mark.parametrize(
