@@ -66,10 +66,10 @@ whole: $(VENV)/test  ## all tests, with all cases of those of which `make test` 
 proofs: $(VENV)/test  ## the tests of proofs and of privacy, with all cases (long)
 	SECAGG_SPEC_WHOLE=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/proofs tests/privacy
 
-formal: $(BIN)/python  ## build the theorems that a prover checks, and say which clause and claim each carries (needs coqc)
+formal: $(VENV)/core  ## build the theorems that a prover checks, and say which clause and claim each carries (needs coqc)
 	$(BIN)/python proofs/formal/check.py $(FORMAL)
 
-formal-mutants: $(BIN)/python  ## the same, and plant faults in the theorems: the prover has to refuse each (long; needs coqc)
+formal-mutants: $(VENV)/core  ## the same, and plant faults in the theorems: the prover has to refuse each (long; needs coqc)
 	$(BIN)/python proofs/formal/check.py --mutants
 
 docs: $(VENV)/docs  ## build the site into site/ (needs npm for KaTeX)

@@ -172,6 +172,16 @@ def test_every_make_target_on_a_page_is_there(command: Shown) -> None:
     assert re.search(rf"^{re.escape(command.words[1])}:.*## ", makefile, re.MULTILINE)
 
 
+def test_every_make_target_installs_the_package_before_it_runs_python() -> None:
+    """In a fresh clone an interpreter alone is not enough: `make formal` writes examples by the package."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    rules = re.findall(r"^([a-z-]+):(.*?)##.*\n((?:\t.*\n)*)", makefile, re.MULTILINE)
+    assert len(rules) == makefile.count("  ## ")
+    runs = {name for name, _, recipe in rules if "$(BIN)/" in recipe}
+    assert "formal" in runs
+    assert runs - {name for name, needs, _ in rules if "$(VENV)/" in needs} == set()
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_on_a_page_runs_and_prints_what_is_shown(
     command: Shown, inside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
