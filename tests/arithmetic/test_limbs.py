@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec.arithmetic.limbs import exact_matmul, inner_block
+from secagg_spec.arithmetic.limbs import exact_matmul, inner_blocks, two_factors
 from secagg_spec.arithmetic.validate import UintArray
 from tests.strategies import EDGE_MODULI, OTHER_MODULI, bulk, fewer, moduli, pseudorandom, snapshot
 
 ALL_MODULI = pytest.mark.parametrize("modulus", EDGE_MODULI + OTHER_MODULI)
-INNER = (1, 2, 126, 127, 128, 129, 300)
+INNER = (1, 2, 62, 63, 64, 65, 126, 127, 128, 129, 300)
 
 
 def extremes(modulus: int) -> list[int]:
@@ -43,31 +43,21 @@ def test_extreme_entries_are_exact(modulus: int, inner: int) -> None:
 
 @pytest.mark.requirement("MOD-04")
 @ALL_MODULI
-def test_all_entries_q_minus_1_are_exact_around_the_blocks(modulus: int) -> None:
-    block = inner_block(modulus)
-    for inner in (block - 1, block, block + 1, 2 * block, 2 * block + 1):
-        got = exact_matmul(constant(1, inner, modulus - 1), constant(inner, 1, modulus - 1), modulus)
-        assert got.tolist() == [[inner % modulus]]
-
-
-@pytest.mark.requirement("MOD-04")
-@ALL_MODULI
-def test_extreme_entries_are_exact_around_the_blocks(modulus: int) -> None:
-    block = inner_block(modulus)
-    values = np.array(extremes(modulus), dtype=np.uint64)
-    for inner in (block - 1, block, block + 1):
-        left, right = np.repeat(values[:, None], inner, axis=1), np.repeat(values[None, :], inner, axis=0)
-        expected = [[inner * int(x) * int(y) % modulus for y in values] for x in values]
-        assert exact_matmul(left, right, modulus).tolist() == expected
-
-
-@pytest.mark.requirement("MOD-04")
-@given(moduli())
-def test_no_partial_sum_passes_2_to_53(modulus: int) -> None:
-    block, limb, centred = inner_block(modulus), 2**15, modulus // 2
-    assert block >= 1
-    assert block * limb * centred + modulus <= 2**53
-    assert (centred + 2) * 2**16 + block * limb * centred + modulus <= 2**53
+@pytest.mark.parametrize("inner", [1, 63, 64, 127, 128, 1000])
+def test_no_partial_sum_passes_2_to_53(modulus: int, inner: int) -> None:
+    """Whatever the right factor is: limbs are at most 2**15, and what is added for the moved ones is below R."""
+    for value in extremes(modulus):
+        left = np.concatenate([constant(1, inner, value), pseudorandom(value, modulus, 2, inner)])
+        factors, at = two_factors(left, modulus), 0
+        for part in inner_blocks(factors, modulus):
+            assert part.start in (at, None)
+            sizes = np.abs(factors[:, :, part]).sum(axis=(0, 2)).astype(object)
+            assert max(int(size) for size in sizes) * 2**15 + modulus <= 2**53
+            at = part.stop
+        assert at >= inner
+        for factor, scale in zip(factors, (1, 2**16), strict=True):
+            pairs = zip(factor.ravel().tolist(), left.ravel().tolist(), strict=True)
+            assert not any((int(got) - element * scale) % modulus for got, element in pairs)
 
 
 @pytest.mark.requirement("MOD-04")
@@ -76,7 +66,7 @@ def test_no_partial_sum_passes_2_to_53(modulus: int) -> None:
 def test_random_products_are_exact(data: st.DataObject) -> None:
     modulus = data.draw(moduli())
     rows, columns = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
-    inner = data.draw(st.sampled_from((0, *INNER, min(inner_block(modulus), 700) + 1)))
+    inner = data.draw(st.sampled_from((0, *INNER, 700)))
     a, b = data.draw(bulk(modulus, rows, inner)), data.draw(bulk(modulus, inner, columns))
     got = exact_matmul(a, b, modulus)
     assert got.shape == (rows, columns)
