@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests wait at times for what they started: a worker more than there are cores keeps these busy.
+WORKERS ?= 3
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOCKED := $(PIP) install --no-deps --only-binary=:all: --require-hashes
 export OPENBLAS_NUM_THREADS ?= 1
@@ -44,15 +46,15 @@ demo: $(VENV)/core  ## judge five released frameworks, live, and print one scree
 
 test: $(VENV)/test  ## all tests, the checks of `make check` first
 	$(MAKE) --no-print-directory check
-	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=12
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations=12
 
 quick: $(VENV)/test  ## the fast tests, and a sample of the long ones
-	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
+	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow'
 
 check: $(VENV)/test  ## ruff, mypy --strict, import-linter, and whether each mutant fits the source
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 	$(BIN)/lint-imports
 	$(BIN)/secagg-spec power --edits
 
@@ -61,10 +63,10 @@ claims: $(VENV)/test  ## verify every claim, from stored results where it rests 
 	$(BIN)/secagg-spec claims
 
 whole: $(VENV)/test  ## all tests, with all cases of those of which `make test` takes a part (long)
-	SECAGG_SPEC_WHOLE=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	SECAGG_SPEC_WHOLE=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 proofs: $(VENV)/test  ## the tests of proofs and of privacy, with all cases (long)
-	SECAGG_SPEC_WHOLE=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/proofs tests/privacy
+	SECAGG_SPEC_WHOLE=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/proofs tests/privacy
 
 formal: $(VENV)/core  ## build the theorems that a prover checks, and say which clause and claim each carries (needs coqc)
 	$(BIN)/python proofs/formal/check.py $(FORMAL)

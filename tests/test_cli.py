@@ -68,6 +68,7 @@ def test_users_who_drop_out_together_are_listed_or_named_one_by_one(capsys: pyte
         assert "must be PHASE:USER or PHASE:USER,USER,…, as in upload:2" in err
 
 
+@pytest.mark.slow
 def test_a_long_round_shows_on_a_terminal_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,6 +57,7 @@ def test_models_come_out_exactly_under_random_selection() -> None:
         assert (found, off, most) == (model, "0", "0")
 
 
+@pytest.mark.slow
 def test_the_combination_that_is_shown_is_the_user() -> None:
     _, out, _ = default()
     user, below, terms = next(iter(re.findall(r"  x_(\d+) = 1/(\d+) \(([^)]*)\)", out)))

@@ -36,6 +36,7 @@ def toys(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> t
     return call(capsys, "toy", "--jobs", "1", "--out", str(folder), *arguments)
 
 
+@pytest.mark.slow
 def test_a_run_says_its_verdict_and_writes_its_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out, err = toys(capsys, tmp_path)
     assert (code, err) == (0, "")
@@ -59,6 +60,7 @@ def test_a_run_says_its_verdict_and_writes_its_files(capsys: pytest.CaptureFixtu
     assert all(len(line) <= 110 or str(tmp_path) in line for line in out.splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("EXP-03", "EXP-09")
 def test_cells_that_diverged_and_samples_that_nobody_holds_are_said(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -271,6 +271,7 @@ def test_the_robustness_of_too_many_parts_is_refused() -> None:
         inference_robustness((*separate(22)[:2], *joint(22)[:20]))
 
 
+@pytest.mark.slow
 def test_the_robustness_of_many_subgroups() -> None:
     many = cyclic(66)
     assert decodable(many, range(0, 66, 2)) == tuple(range(1, 66, 2))

@@ -337,6 +337,7 @@ def test_a_message_that_is_not_sent_is_missed_where_it_should_have_come_from() -
 # -------------------------------------------------------------------------------------------------------------- checks
 
 
+@pytest.mark.slow
 @settings(max_examples=10 if QUICK else 60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.booleans())
 def test_a_drawn_session_recovers_its_buffers_and_can_be_gone_through_again(data: st.DataObject, active: bool) -> None:

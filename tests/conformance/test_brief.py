@@ -52,6 +52,7 @@ def body(targets: list[dict[str, tuple[str, bool]]], **settings: Any) -> dict[st
     return document.document(reports, Settings(**settings))
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-93")
 @settings(max_examples=20)
 @example([dict.fromkeys(IDS[:5], ("leaked", False))] * 30, 3)
@@ -83,6 +84,7 @@ def test_a_brief_summary_has_forty_lines_and_counts_what_failed_in_each_way(
         assert numbers[0] == sum("pass" in met and not met & {"fails", "known", "not_run"} for met in clauses.values())
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-94")
 @settings(max_examples=30)
 @given(st.lists(TARGET, max_size=5))
@@ -131,6 +133,7 @@ def test_the_demo_leaves_out_checks_that_exist_and_its_whole_judges_all() -> Non
     assert (full.brief, full.fuzz, full.patterns) == (False, 100, [])
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-93")
 def test_the_demo_prints_one_screen_and_writes_its_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

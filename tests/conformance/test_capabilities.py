@@ -91,6 +91,7 @@ def test_a_hello_that_is_rejected_is_refused() -> None:
         shake_hands(Answer("reject", code="other", message="no"))
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("ADP-06")
 def test_outside_its_range_an_adapter_may_call_a_forbidden_case_unsupported() -> None:
     adapter = Adapter("narrow", "1")

@@ -87,6 +87,7 @@ def first(report: dict[str, Any]) -> dict[str, Any]:
     return next(check for check in report["targets"][0]["checks"] if check["verdict"] == "pass")
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-48")
 @pytest.mark.parametrize(
     ("before", "after", "kind", "worse"),

@@ -71,6 +71,7 @@ def test_equal_runs_give_equal_reports_however_many_processes_judge(tmp_path: Pa
     assert report(tmp_path)["footer"]["digest"] != bodies[0]["footer"]["digest"]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-08")
 def test_a_report_that_is_cut_or_altered_is_refused(tmp_path: Path) -> None:
     conform(tmp_path, "none")
@@ -96,6 +97,7 @@ def test_a_report_that_is_cut_or_altered_is_refused(tmp_path: Path) -> None:
         document.load(tmp_path / "nothing.json")
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-08")
 def test_a_verdict_that_was_altered_changes_the_digest(tmp_path: Path) -> None:
     conform(tmp_path, "wrong-value")

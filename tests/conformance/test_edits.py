@@ -532,6 +532,7 @@ def test_power_says_which_edit_no_longer_fits_and_what_to_do(
     assert "--edits goes with no other option" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_equivalent_edit_that_fits_no_more_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     stale = Edit("arithmetic/modular.py", "Ring.add", (("stands nowhere", ""),))
     monkeypatch.setattr(engine, "equivalent", lambda: [("added-in-another-way", stale)])

@@ -76,6 +76,7 @@ def _draws(refusals: Refusals, rule: Rule, caps: Capabilities, most: int) -> boo
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("party", one_in(2, part(2, ALL)))
 def test_each_fault_can_be_put_into_some_session(party: str, caps: Capabilities) -> None:
     assert missing(REFUSALS[party], caps, 100) == set()

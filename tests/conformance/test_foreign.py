@@ -54,6 +54,7 @@ def failing(found: dict[str, Outcome]) -> dict[str, str]:
     return {id: outcome.failure.message for id, outcome in found.items() if outcome.failure}
 
 
+@pytest.mark.slow
 @pytest.mark.requirement(
     "ADP-41",
     "ADP-42",
@@ -77,6 +78,7 @@ def test_a_right_implementation_with_other_conventions_has_no_failure(foreign: F
     assert sum(outcome.cases for outcome in found.values()) > 100
 
 
+@pytest.mark.slow
 @pytest.mark.requirement(
     "ADP-41",
     "ADP-42",
@@ -363,6 +365,7 @@ def test_the_reference_with_large_moduli_has_no_failure() -> None:
     assert judged >= set(wide.build().hello["operations"])
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("MOD-03", "MOD-04", "MDS-04", "QNT-05", "PRG-04")
 @pytest.mark.parametrize("operation", WIDE)
 @pytest.mark.parametrize("seed", part(2, [1, 2]))

@@ -210,6 +210,7 @@ def test_a_time_that_is_over_in_the_middle_of_a_check_is_no_failure(
     assert (code, "NOT RUN" in out) == (0, False)
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_spent_in_the_middle_of_a_check_is_no_fault_of_the_kit() -> None:
     connection = Recorded()
     caps = greet(connection.ask)

@@ -36,6 +36,7 @@ def judged(folder: Path, edited: str, *pattern: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_protocol_of_the_page_passes_what_is_derived_for_it(tmp_path: Path) -> None:
     assert judged(tmp_path, FILES["additive.py"]) == SAID["adapter.py"]
 

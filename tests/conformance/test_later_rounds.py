@@ -295,6 +295,7 @@ class Drawing:
         return self._adapter.answer(request) if request["op"] == "hello" else self._explicit.answer(request)
 
 
+@pytest.mark.slow
 def test_users_that_draw_by_themselves_are_judged_by_the_sum_in_later_rounds() -> None:
     adapter = reference.build()
     adapter.hello["randomness"] = "none"

@@ -143,6 +143,7 @@ def test_operations_are_judged_within_the_numbers_that_they_declare(declared: di
     assert met == set(SELECTING)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("ADP-06")
 @pytest.mark.parametrize(
     ("mutant", "strategy"),

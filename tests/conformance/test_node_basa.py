@@ -621,6 +621,7 @@ def test_the_server_does_what_the_authority_settled(node: Node, epoch: Epoch) ->
     assert node.decode(OFFER, sorted(epoch.server.step("offer", *last.step("request")))[0])["boxes"] == ""
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("BAA-29", "BAA-50", "BAA-51")
 def test_the_server_refuses_keys_that_are_not_those_of_a_new_epoch(node: Node, epoch: Epoch) -> None:
     setup = {"authority": verification_key("authority"), "verification": epoch.verification}

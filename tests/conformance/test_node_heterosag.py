@@ -856,6 +856,7 @@ def finished() -> tuple[Network, Mapping[int, Randomness]]:
     return network, sampled
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("HSA-16", "SAG-37", "ADP-21")
 def test_the_server_refuses_wrong_segments(node: Node, finished: tuple[Network, Mapping[int, Randomness]]) -> None:
     network, sampled = finished
@@ -989,6 +990,7 @@ def test_sessions_are_opened_and_held_to_the_text(
     node.result("session.free", {"handle": "one"})
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("MSG-01")
 def test_no_authority_stands_in_messages_of_heterosag(node: Node) -> None:
     params = {

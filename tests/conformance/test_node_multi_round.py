@@ -739,6 +739,7 @@ VALID: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 OTHER_TYPES: list[Any] = [None, True, {}, 1.5]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("ADP-05", "ADP-12", "RND-04")
 @pytest.mark.parametrize(("op", "params", "rand"), VALID)
 def test_requests_with_other_members_are_malformed(

@@ -106,6 +106,7 @@ def test_a_table_says_the_types_of_members_and_which_may_have_a_range() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_it_is_a_schema_of_requests_and_names_only_what_exists() -> None:
     Draft202012Validator.check_schema(DOCUMENT)
     assert list(DOCUMENT["operations"]) == list(OPERATIONS)

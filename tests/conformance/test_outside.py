@@ -279,6 +279,7 @@ def test_coalitions_that_see_nothing_learn_nothing(modulus: int) -> None:
     assert leak.coalition == (2,)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-30")
 def test_a_drawn_coalition_is_named_without_those_it_does_without() -> None:
     """User 3 hides a value with the draws of users 17 and 23; all pairs are decided, and drawn coalitions of 20."""
@@ -660,15 +661,15 @@ def test_a_pass_by_chance_says_what_it_cannot_see() -> None:
 def test_every_check_by_chance_says_so_and_no_other_does() -> None:
     hello = {**reference.build().hello, "randomness": "none", "policy": {"prg.stream": "other"}}
     connection = DirectConnection(narrow.adapter(hello))
-    for check in BY_CHANCE:
+    for check in part(3, BY_CHANCE):
         assert "false alarm at most 2**-48" in outcome(check.id, connection, 1).note, check.id
-    for check in (c for c in BY_COUNTS if c in OURS and "session.new" not in c.operations):
+    for check in part(2, (c for c in BY_COUNTS if c in OURS and "session.new" not in c.operations)):
         assert re.search(r"may pass; false alarm at most 2\*\*-(59|60)", outcome(check.id, connection, 1).note), (
             check.id
         )
-    for check in BY_ELEMENT:
+    for check in part(3, BY_ELEMENT):
         assert "false alarm at most 2**-52" in outcome(check.id, connection, 1).note, check.id
-    for check in BY_CONTRAST:
+    for check in part(3, BY_CONTRAST):
         assert "false alarm at most 2**-50" in outcome(check.id, connection, 1).note, check.id
     assert "alarm" not in outcome("privacy/mds.encode", cases=2).note
 
@@ -814,6 +815,7 @@ def test_a_payload_that_is_too_long_is_found(mutant: str) -> None:
     assert "the sealing of the text adds 28" in seen.failure.message
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("SEA-11")
 @pytest.mark.parametrize(
     ("tail", "said"),

@@ -203,6 +203,7 @@ def test_bytes_are_known_from_their_raw_value(kept: bytes, rest: bytes, zeros: i
         found(rest, bytes([rest[0] ^ 1]) + rest[1:])
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("ADP-11", "ADP-55")
 def test_no_adapter_is_asked_for_raw_values_that_it_does_not_declare() -> None:
     asked = list[Any]()

@@ -6,7 +6,7 @@ import json
 import struct
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +22,49 @@ SECRET = bytes(range(32)).hex()
 NOBODY: dict[str, list[int]] = {"share": [], "upload": [], "recover": []}
 HALF = {name: list[int]() for name in ("advertise_keys", "share_keys", "masked_input", "unmasking")}
 DRAW_THEMSELVES = ("openfl", "declearn", "flower@1.8.0")
+STARTED: dict[str, subprocess.Popen[str]] = {}
+"""The targets that answer already."""
 ONE, ZERO = "000000000000f03f", "00" * 8
 
 
 def answers(target: str, *requests: tuple[str, dict[str, Any], bool]) -> list[dict[str, Any]]:
-    """Return the answers of a target to requests, or skip where its environment cannot be made."""
+    """Return the answers of a target to requests, or skip where its environment cannot be made.
+
+    One process of a target answers all tests: to import a framework takes most of their time.
+    """
+    if target not in STARTED:
+        STARTED[target] = started(target)
+    process = STARTED[target]
+    assert process.stdin is not None
+    assert process.stdout is not None
+    found = []
+    for at, (op, params, seeded) in enumerate(requests):
+        line = {"id": at, "op": op, "params": params, "rand": SEED if seeded else {}}
+        process.stdin.write(json.dumps(line) + "\n")
+        process.stdin.flush()
+        found.append(json.loads(process.stdout.readline()))
+    return found
+
+
+def started(target: str) -> subprocess.Popen[str]:
+    """Start a target."""
     try:
         command = TARGETS[target].command()
     except TargetAbsent as absent:
         pytest.skip(str(absent))
-    lines = [{"id": at, "op": op, "params": params, "rand": SEED if seeded else {}}
-             for at, (op, params, seeded) in enumerate(requests)]  # fmt: skip
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ended() -> Iterator[None]:
+    """End what was started, and see that it ends well."""
+    yield
+    for process in STARTED.values():
+        process.communicate()
+        assert process.returncode == 0
+    STARTED.clear()
 
 
 def light(drop: dict[str, list[int]]) -> tuple[str, dict[str, Any], bool]:
@@ -74,8 +102,9 @@ def test_the_codes_of_fedml_as_shipped_draw_no_noise_and_do_not_pad() -> None:
 
 
 def test_the_clients_of_fedml_all_draw_the_same() -> None:
-    first, second = (answers("fedml-clients", encoding("00" * 8, seeded=False)) for _ in range(2))
-    assert first == second
+    first = answers("fedml-clients", encoding("00" * 8, seeded=False))
+    STARTED.pop("fedml-clients").communicate()
+    assert first == answers("fedml-clients", encoding("00" * 8, seeded=False))
     assert first[0]["result"]["shares"] != ["00" * 4] * 3
 
 

@@ -53,6 +53,7 @@ def verdicts(outcomes: dict[str, Outcome]) -> set[str]:
     return {outcome.verdict for outcome in outcomes.values() if outcome.failure}
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("ADP-01")
 def test_a_right_adapter_passes_everything(judge: Judge) -> None:
     outcomes = judge("none", "*")
@@ -61,6 +62,7 @@ def test_a_right_adapter_passes_everything(judge: Judge) -> None:
     assert outcomes["mds.encode/exact"].verdict == "unsupported"
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-54")
 def test_a_failure_that_no_fresh_process_gives_is_inconsistent(judge: Judge) -> None:
     failures = [outcome.failure for outcome in judge("state-leak").values() if outcome.verdict == "inconsistent"]
@@ -203,6 +205,7 @@ def sharing(made: list[tuple[int, ...]], wrong: int = 2**64) -> Check:
     return Check("any/check", (), (), judge_case, lambda caps: True, "")
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-79")
 def test_sessions_that_cases_share_differ() -> None:
     connection = DirectConnection(reference.build().answer)
@@ -226,6 +229,7 @@ def test_a_failure_in_a_shared_session_is_the_smallest_one() -> None:
     assert [*numbers, more] == [0, 0, 9000, 1000]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-79")
 def test_a_failure_after_a_session_that_was_exchanged_is_the_smallest_one() -> None:
     """A case takes another session when the first one does not allow its fault."""

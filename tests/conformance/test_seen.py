@@ -57,6 +57,7 @@ def conform(folder: Path, fault: str, *options: str, cases: int = 8) -> int:
 # --------------------------------------------------------------------------------------------- runs that are ended
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-68")
 @pytest.mark.parametrize("earlier", [True, False])
 def test_a_run_that_is_killed_leaves_no_file_that_says_more_than_it_judged(tmp_path: Path, earlier: bool) -> None:

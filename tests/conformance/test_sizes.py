@@ -101,6 +101,7 @@ def test_as_many_users_as_are_declared_are_asked_for(most: int) -> None:
         assert max(asked) == most
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-85")
 def test_no_more_users_than_a_thousand_are_asked_for() -> None:
     counted: list[int] = []

@@ -469,6 +469,7 @@ def test_what_is_not_declared_is_not_run(capsys: pytest.CaptureFixture[str]) -> 
     assert "0 passed, 0 failed" in out
 
 
+@pytest.mark.slow
 def test_several_targets_are_named_by_a_pattern(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "-k", "LSA-02", "--target", "[rn]*e", "--target", "node")
     assert [line.partition(":")[0] for line in out.splitlines() if " passed" in line and line[0] != " "] == [
@@ -477,6 +478,7 @@ def test_several_targets_are_named_by_a_pattern(capsys: pytest.CaptureFixture[st
     ]
 
 
+@pytest.mark.slow
 def test_an_adapter_that_cannot_be_used(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "--", "/nowhere/adapter")[0] == 3
 

@@ -72,6 +72,7 @@ def test_distances_and_scarce_labels_are_those_of_a_count(counts: list[list[int]
     assert heterosag_labels.scarce(array) == pytest.approx(sum(few) / len(counts))
 
 
+@pytest.mark.slow
 def test_each_user_has_a_bar_of_height_one_and_each_cell_a_row(results: list[Result]) -> None:
     mpl = pytest.importorskip("matplotlib", reason="matplotlib is in the extra `plot`")
     mpl.use("Agg")

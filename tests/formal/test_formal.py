@@ -49,6 +49,7 @@ def copy(tmp_path: Path) -> Path:
     return Path(shutil.copytree(FORMAL, tmp_path / "proofs" / "formal"))
 
 
+@pytest.mark.slow
 def test_the_table_names_clauses_claims_and_idealisations_that_are_there() -> None:
     table = check.theorems()
     assert len({theorem.full_name for theorem in table}) == len(table) >= 45
@@ -62,6 +63,7 @@ def test_the_table_names_clauses_claims_and_idealisations_that_are_there() -> No
     assert {theorem.idealises for theorem in table} == set(check.idealised())
 
 
+@pytest.mark.slow
 def test_each_theorem_stands_once_in_its_file_with_what_it_carries() -> None:
     for theorem in check.theorems():
         text = (FORMAL / f"{theorem.file}.v").read_text(encoding="utf-8")
@@ -250,6 +252,7 @@ def test_examples_are_chosen_by_rule_from_all_vectors(tmp_path: Path) -> None:
     assert set(names) <= known
 
 
+@pytest.mark.slow
 def test_a_wrong_result_changes_one_example_of_its_operation(tmp_path: Path) -> None:
     right, spoilt = tmp_path / "right", tmp_path / "spoilt"
     right.mkdir()

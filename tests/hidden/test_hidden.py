@@ -24,6 +24,7 @@ print(*(name for name in sys.argv[1:] if find_spec(name)))
 """
 
 
+@pytest.mark.slow
 def test_what_is_hidden_is_not_found_and_all_else_is() -> None:
     names = ("json", "numpy", "flint", "pytest", "xdist", "secagg_spec")
     command = (sys.executable, "-c", FOUND, *names)
@@ -31,6 +32,7 @@ def test_what_is_hidden_is_not_found_and_all_else_is() -> None:
     assert run(*command, **hidden.without("test")).stdout.split() == [*names]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

@@ -61,6 +61,7 @@ def same(found: RealArray, wanted: RealArray, starts: RealArray) -> bool:
     return bool(np.abs(found - wanted).max() <= 1e-4 * np.abs(wanted - starts).max())
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("EXP-06")
 @given(SETTINGS, SIZES, st.sampled_from(ENGINES))
 def test_training_takes_the_steps_of_the_text(sgd: LocalSGD, sizes: list[int], engine: str) -> None:

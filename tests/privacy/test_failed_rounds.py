@@ -32,6 +32,7 @@ def equations(answers: int, colluders: int, second: tuple[int, ...] | None) -> i
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("MRA-27")
 @pytest.mark.parametrize("colluders", [0, 3])
 def test_a_failed_round_and_one_with_a_user_fewer_tell_twelve_equations_on_sixteen_elements(colluders: int) -> None:

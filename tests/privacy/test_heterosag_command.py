@@ -231,6 +231,7 @@ def test_one_stream_for_all_segments(capsys: pytest.CaptureFixture[str]) -> None
     assert "x_0[0] - x_0[1]\n" in out
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("HSA-14")
 def test_one_stream_for_segments_of_two_moduli(capsys: pytest.CaptureFixture[str]) -> None:
     """Without subgroup 1, subgroup 2 is alone in segment 2, modulo 51, and in segment 3 anyway, modulo 36."""

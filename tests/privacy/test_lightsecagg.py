@@ -95,6 +95,7 @@ def test_one_user_more_than_T_learns_more_where_two_honest_users_contribute(p: P
         assert case.excess == min(p.U - p.T, 1) * max(case.honest - 1, 0)
 
 
+@pytest.mark.slow
 def test_a_column_that_ends_in_padding_can_tell_T_plus_1_users_less() -> None:
     """With one real element, points a and 7 - a give two shares whose noise-free combination misses it."""
     short = [case for case in whole_audit(TINY) if case.elements == (1,) and len(case.coalition) == 2]

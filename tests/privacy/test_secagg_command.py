@@ -70,6 +70,7 @@ def test_a_sparse_graph_shows_its_components(capsys: pytest.CaptureFixture[str])
     assert line_of(out, "users 0, 2").endswith("  nothing")
 
 
+@pytest.mark.slow
 def test_a_sparse_graph_says_when_the_sum_falls_apart(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--neighbours", "2", "--threshold", "2")
     assert code == 1

@@ -36,8 +36,8 @@ COLOURS = {"runOnly": ["color-contrast"]}
 VIEWS = ((390, "dark"), (390, "light"), (1280, "light"), (1280, "dark"))
 """A page is opened in the first; then one thing changes at a time, the scheme by the page's own button.
 
-Where axe does not see a page, the first and the third are enough: whether it is too wide depends on the width alone,
-and a contrast on the scheme alone.
+The first and the third are enough where axe does not see a page, and outside `make pages`: whether a page is too wide
+depends on the width alone, and a contrast on the scheme alone.
 """
 GENERATED = ("reference/api/", "reference/proofs/")
 EVERY = 25
@@ -123,12 +123,12 @@ def faults(tab: Browser, address: str, axe: str = "") -> Iterator[str]:
     tab.show(VIEWS[0][0], 900, VIEWS[0][1])
     tab.open(address)
     tab.run(f"{axe}; 0")
-    for number, (width, scheme) in enumerate(VIEWS if axe else VIEWS[::2]):
+    for number, (width, scheme) in enumerate(VIEWS if axe and ALL else VIEWS[::2]):
         tab.show(width, 900, scheme)
         tab.run(f"({TURN})({json.dumps(SCHEMES[scheme])})")
         if (shown := tab.run(f"({SHOWN})({json.dumps(SCHEMES[scheme])})")) != SCHEMES[scheme]:
             yield f"{width} {scheme}: is shown in the colours of {shown}"
-        yield from (f"{width} {scheme}: {fault}" for fault in _seen(tab, bool(axe), whole=number in (0, 2)))
+        yield from (f"{width} {scheme}: {fault}" for fault in _seen(tab, bool(axe), whole=number in (0, 2) or not ALL))
     yield from (f"complains: {words}" for words in tab.complaints)
     yield from (f"asks for {url}" for url in tab.elsewhere())
 

@@ -159,6 +159,7 @@ def test_the_page_says_how_many_clients_of_flower_never_wrap(framework_pages: Ma
     assert not any("Can sums wrap" in framework_pages[name] for name in framework_pages if name != "flower")
 
 
+@pytest.mark.slow
 def test_the_defaults_are_those_of_the_release_where_it_is_installed() -> None:
     environment = TARGETS["flower"].environment
     assert environment is not None

@@ -110,6 +110,7 @@ def test_each_claim_is_told_in_full_under_its_id(paper: str, tmp_path: Path) -> 
         assert ("by this method only" in text) == bool(claim.proof and not claim.second)
 
 
+@pytest.mark.slow
 def test_the_list_leads_to_each_claim_and_filters_by_the_words_of_its_entry(tmp_path: Path) -> None:
     listed = Articles(written(claims.write_claims, tmp_path, common.CLAIMS)).found
     shown = {
@@ -241,7 +242,7 @@ def bare(text: str) -> str:
 @pytest.mark.slow
 def test_each_proof_has_a_page_with_its_statement_its_claims_and_its_source(tmp_path: Path) -> None:
     proofs.write_proofs(tmp_path)
-    for name in entries.proof_names():
+    for name in part(3, entries.proof_names()):
         page = (tmp_path / common.PROOFS / f"{name}.md").read_text(encoding="utf-8")
         proof, source = ledger_proofs.load_proof(name), (ROOT / "proofs" / f"{name}.py").read_text(encoding="utf-8")
         program = page.partition(f'```python title="proofs/{name}.py"\n')[2]

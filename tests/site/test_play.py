@@ -228,6 +228,7 @@ def differences(name: str, answers: Sequence[tuple[Choice, dict[str, Any]]]) -> 
 # -------------------------------------------------------------------------------------------------------- the tests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GAMES)
 def test_the_page_says_what_the_procedure_says(name: str) -> None:
     assert list(differences(name, right(name))) == []
@@ -266,6 +267,7 @@ PLANTED = {
 """What is planted: the text that is replaced, that which replaces it, and the game that finds it."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANTED)
 def test_an_error_in_the_page_is_found(name: str) -> None:
     before, after, where = PLANTED[name]
@@ -295,6 +297,7 @@ WORDS = {
 }
 
 
+@pytest.mark.slow
 def test_a_verdict_is_put_into_words() -> None:
     for (name, choice), words in WORDS.items():
         answer = dict(right(name))[choice]

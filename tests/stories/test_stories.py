@@ -45,6 +45,7 @@ def test_nothing_is_learned_beyond_the_text_when_all_rules_are_kept(world: World
     assert tally.first is None, f"{world.name}\n{tally.first}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("world", "rules"), FORGETFUL, ids=_name)
 def test_ballots_and_sealing_hold_where_users_forget(world: World, rules: Rules) -> None:
     tally = played(world, rules, FEW, SEED)
