@@ -141,8 +141,8 @@ class Ring:
             assert number < 2**32 - 3, "uint64 holds fewer than 2**32 summands below 2**32, and the modulus"
             self._add_into(plus if positive else minus, vector)
         if wraps:  # 32-bit sums wrap modulo 2**32, which is a multiple of every power of two up to it
-            difference: UintArray = (plus - minus).astype(np.uint64)
-            return difference % self._m
+            difference: UintArray = np.subtract(plus, minus, out=plus).astype(np.uint64)
+            return difference & (self._m - np.uint64(1))
         return self._reduced(plus + (self._m - self._reduced(minus)))
 
     def _reduced(self, a: UintArray) -> UintArray:
