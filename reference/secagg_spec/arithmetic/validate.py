@@ -82,7 +82,7 @@ def canonical(name: str, value: NDArray[Any], modulus: int) -> None:
     NonCanonical
         An entry is not in ``[0, modulus)``.
     """
-    if modulus <= np.iinfo(value.dtype).max and value.size and int(value.max()) >= modulus:
+    if modulus >> 8 * value.itemsize == 0 and value.size and int(value.max()) >= modulus:
         position = int(np.argmax(value.ravel() >= np.uint64(modulus)))
         raise NonCanonical(f"{name}[{position}]", int(value.ravel()[position]), f"in [0, {modulus})")
 

@@ -139,7 +139,7 @@ class Plan:
 
     def __init__(self, parameters: Parameters, rule: Rule = CELLS) -> None:
         self.parameters, self.rule, self.graph = parameters, rule, parameters.graph()
-        self.element = cache(self._element)
+        self.element, self.exact = cache(self._element), cache(exact)
 
     def together(self) -> Iterator[tuple[Cell, ...]]:
         """Yield groups of cells that may share symbols: single cells or, with one stream, linked by common divisors."""
@@ -176,7 +176,8 @@ class Plan:
         views = [seen(part, happened, coalition) for part in parts]
         allowed = [[form for e in part for form in e.allowed(coalition, happened.survivors)] for part in parts]
         verdict = views[0].decide(*allowed[0]) if len(views) == 1 else decide_together(views, allowed)
-        return Case(cells, coalition, happened, verdict, all(exact(element, happened) for element in elements))
+        right = all(self.exact(element, happened.survivors) for element in elements)
+        return Case(cells, coalition, happened, verdict, right)
 
     def parts_shown(self, cell: Cell, happened: Situation, coalition: Users = ()) -> tuple[Users, ...]:
         """Return the sets of subgroups of a cell, each with honest survivors, whose honest sum the view determines."""
@@ -217,9 +218,9 @@ def seen(elements: Sequence[Element], happened: Situation, coalition: Collection
     return view
 
 
-def exact(element: Element, happened: Situation) -> bool:
+def exact(element: Element, left: Users) -> bool:
     """Return whether `unmask` returns the sum over the survivors of a cell, without any mask."""
-    survivors = tuple(user for user in element.members if user in happened.survivors)
+    survivors = tuple(user for user in element.members if user in left)
     if not survivors:
         return True
     joined = join([element.recovered(survivors), element.total(survivors)]).matrix
