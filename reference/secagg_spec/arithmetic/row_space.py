@@ -96,7 +96,10 @@ class RowSpace:
         held, support = np.flatnonzero(self.column), np.flatnonzero(new)
         factors = (self._p - self.column[held])[:, np.newaxis]
         block = np.ix_(held, support)
-        rows[block] = (rows[block] + factors * new[support] % self._p) % self._p
+        sums = factors * new[support]  # below 2**62
+        sums += rows[block]
+        sums -= sums // self._p * self._p  # numpy divides several times faster than it finds remainders
+        rows[block] = sums
         rows[self.rank, : len(new)] = new
 
     def _grow(self) -> None:

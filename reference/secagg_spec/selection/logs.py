@@ -9,7 +9,7 @@ import contextlib
 import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -213,8 +213,14 @@ def _take(table: Table, seats: _Seats, form: tuple[str, ...], at: int, fields: l
     table.add(at, number, segment, seats.numbers(names, at))
 
 
+@lru_cache(maxsize=64)
+def _number(text: str) -> int | None:
+    """Return what a field says; the lines of a round have the same."""
+    return whole_number(text.strip())
+
+
 def _whole(file: str, at: int, name: str, text: str) -> int:
-    found = whole_number(text.strip())
+    found = _number(text)
     if found is None:
         raise ParameterError(f"{_spot(file, at)}, {name}", text, _ROUND)
     return found
