@@ -84,6 +84,10 @@ def test_a_long_round_shows_on_a_terminal_how_far_it_is(
             r"round 5: upload of user \d, 4 of 5 in the buffer" if protocol == "basecagg" else r"\w+: user 1, of \d+"
         )
         assert any(re.fullmatch(rf" +\d+%  {asked}", step) for step in steps)
+        answers = r" +\d+%  round 5: recover: user \d, of 6, 5 of 5 in the buffer"
+        assert sum(bool(re.fullmatch(answers, step)) for step in steps) == 6 * (protocol == "basecagg")
+        shares = [int(step.partition("%")[0]) for step in steps if "%" in step]
+        assert protocol != "basecagg" or shares == sorted(shares)
         assert steps[-1] == ""
 
 

@@ -20,6 +20,11 @@ _SHOWN = 3
 """So many vectors, and so many checks, are named at most."""
 
 
+_PARTS = {"conventions": {"numbers": ("MOD", "MDS", "SHM", "QNT")}}
+"""The parts of protocols with too many mutants for one page, by the families of clauses; the others are a last part."""
+_OTHERS = "messages"
+
+
 def power() -> str:
     """Return how many mutants are killed by what, by protocol, as a table."""
     return "\n".join(_table("{}"))
@@ -66,11 +71,34 @@ def write_mutants(out: Path) -> None:
     named = f"[{{0}}]({relative(folder, MUTANTS)}/{{0}}.md)"
     write(out / MUTANTS, "\n".join(["# Mutants\n", about, "", *_table(named)]))
     for protocol, bugs in _by_protocol().items():
-        page = f"{folder}/{protocol}.md"
-        how = relative("explanation/power.md", page)
-        head = f"Each of these {len(bugs)} is the reference with the edit that is shown. [What that is for]({how})."
-        lines = [f"# Mutants: {protocol}", "", head, "", *(line for bug in bugs for line in _mutant(bug, page))]
-        write(out / page, "\n".join(lines))
+        parts = _parts(protocol, bugs)
+        for name, some in parts.items():
+            page = f"{folder}/{name}.md"
+            how = relative("explanation/power.md", page)
+            head = f"Each of these {len(some)} is the reference with the edit that is shown. [What that is for]({how})."
+            title = ", ".join([protocol, *name.removeprefix(protocol).removeprefix("-").split()])
+            lines = [f"# Mutants: {title}", "", head, "", *(line for bug in some for line in _mutant(bug, page))]
+            write(out / page, "\n".join(lines))
+        if protocol not in parts:
+            lines = [f"# Mutants: {protocol}", "", f"There are {len(bugs)}, on pages by what they break:", ""]
+            lines += [f"- [{name}]({name}.md): {len(some)}, of {_families(some)}" for name, some in parts.items()]
+            write(out / f"{folder}/{protocol}.md", "\n".join(lines))
+
+
+def _parts(protocol: str, bugs: Sequence[kills.Bug]) -> Mapping[str, Sequence[kills.Bug]]:
+    """Return the mutants of a protocol by the name of their page, each by the first clause that it breaks."""
+    if protocol not in _PARTS:
+        return {protocol: bugs}
+    of = {family: name for name, families in _PARTS[protocol].items() for family in families}
+    found = dict[str, list[kills.Bug]]()
+    for bug in bugs:
+        part = of.get(bug.clauses[0].partition("-")[0], _OTHERS)
+        found.setdefault(f"{protocol}-{part}", []).append(bug)
+    return dict(sorted(found.items()))
+
+
+def _families(bugs: Sequence[kills.Bug]) -> str:
+    return ", ".join(sorted({bug.clauses[0].partition("-")[0] for bug in bugs}))
 
 
 def _mutant(bug: kills.Bug, page: str) -> Iterator[str]:

@@ -124,17 +124,27 @@ def test_what_is_seen_is_compared_at_each_end_of_the_moduli_and_for_users(
     assert "tells the upload of user {} from that of user {} in".format(*told) in failure.message
 
 
-@pytest.mark.requirement("ADP-43")
-def test_a_message_more_for_some_updates_is_seen() -> None:
+@pytest.mark.requirement("ADP-43", "CNF-59")
+@pytest.mark.parametrize("cases", [3, 16])
+def test_a_message_more_for_some_updates_is_seen(cases: int) -> None:
     def play(R: int, rows: list[list[int]], drop: Mapping[str, list[int]]) -> Played:
         total, users, seen = pairwise(every_pair, masked=lambda R: R)(R, rows, drop)
         uniform = [[secrets.randbelow(R)]] * (rows[0][0] > R // 4)
         return total, users, {"server": [*seen["server"], *uniform]}
 
     adapter = summing("talkative", play, ranges={"R": {"values": [str(2**32)]}}, **NOBODY_MAY_LEAVE)
-    failure = outcomes(adapter, "privacy/secagg.view/contrast")["privacy/secagg.view/contrast"].failure
+    failure = outcomes(adapter, "privacy/secagg.view/contrast", cases)["privacy/secagg.view/contrast"].failure
     assert failure is not None
     assert "the lengths of all parts" in failure.message
+
+
+@pytest.mark.requirement("CNF-59")
+@pytest.mark.parametrize(("cases", "answers"), [(7, 48), (8, 128)])
+def test_a_pass_says_of_how_many_answers(cases: int, answers: int) -> None:
+    adapter = summing("pairs", pairwise(every_pair, masked=lambda R: R), ranges={"R": {"values": ["97"]}})
+    found = outcomes(adapter, "privacy/secagg.view/contrast", cases)["privacy/secagg.view/contrast"]
+    assert found.verdict == "pass"
+    assert f"of {answers} answers about each of two secrets" in found.note
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -227,6 +228,29 @@ def test_a_failure_in_a_shared_session_is_the_smallest_one() -> None:
     assert outcome.failure is not None
     *numbers, more = outcome.failure.draws
     assert [*numbers, more] == [0, 0, 9000, 1000]
+
+
+@pytest.mark.parametrize("least", [0, 6])
+def test_what_failed_last_is_not_asked_again(least: int) -> None:
+    """Hypothesis draws the smallest case twice more; a case that a check draws out while it asks is asked each time."""
+    asked, late = list[int](), list[int]()
+
+    def judge_case(draw: Any, call: Caller, into: list[int], later: bool) -> None:
+        number = draw(st.integers(0, 9))
+        call.ask("hello", {"protocol": [1, 0]})
+        into.append(number)
+        if number >= least and (not later or draw(st.integers(0, 1)) >= 0):
+            raise CheckFailed("wrong_value", f"{number}")
+
+    connection, check = DirectConnection(reference.build().answer), sharing([])
+    for into, later in ((asked, False), (late, True)):
+        chosen = replace(check, judge=partial(judge_case, into=into, later=later))
+        outcome = run_check(connection, greet(connection.ask), chosen, Settings(cases=50, seed=1))
+        assert outcome.failure is not None
+        assert outcome.failure.draws[0] == least
+        assert outcome.failure.message == f"{least}"
+    assert asked.count(least) == 1
+    assert late.count(least) > 1
 
 
 @pytest.mark.slow

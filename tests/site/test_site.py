@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import pytest
 from docs.pages import frameworks, requirements, targets
 from docs.pages.common import SiteError
+from docs.pages.mutants import write_mutants
 from tests.site.shell import ROOT, run
 
 from secagg_spec import history
@@ -362,3 +363,16 @@ def test_the_kit_says_of_the_tutorial_what_is_shown(tmp_path: Path) -> None:
         assert shown in failed.stdout.replace(sys.executable, "python")
     passed = conform(tmp_path, mended, "--fuzz", "8")
     assert passed.returncode == 0, passed.stdout
+
+
+def test_each_mutant_is_on_one_page_of_at_most_200(tmp_path: Path) -> None:
+    write_mutants(tmp_path)
+    folder = tmp_path / "reference" / "mutants"
+    named = {
+        path.stem: re.findall(r"^## (\S+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        for path in folder.iterdir()
+    }
+    assert sorted(name for names in named.values() for name in names) == sorted(mutants.load())
+    assert max(map(len, named.values())) <= 200
+    leads = re.findall(r"\]\(([\w-]+)\.md\)", (folder / "conventions.md").read_text(encoding="utf-8"))
+    assert leads == sorted(name for name in named if name.startswith("conventions-"))

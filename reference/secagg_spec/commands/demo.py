@@ -10,8 +10,11 @@ from secagg_spec.terminal import painted
 
 TARGETS = ("node", "flower", "fedml-managers", "fedml", "openfl", "fedbiomed", "declearn")
 CASES = 3
-"""Cases per check: on these targets they find what a hundred find (`tests/conformance/test_demo.py`)."""
-SLOW = ("sum/rounds", "view/rounds", "seal/contrast", "share/contrast", "seal/long", "/ends", "/blocks", "/size")
+"""Cases per check: on these targets they find what a hundred find (`tests/conformance/test_readme.py`)."""
+SLOW = (
+    *("sum/rounds", "view/rounds", "seal/contrast", "share/contrast", "seal/long"),
+    *("/ends", "/blocks", "/size", "/long-line"),
+)
 """Checks of hundreds of rounds or messages, and those that ask others again with the ends of ranges or large sizes."""
 BY_CHANCE = ("lightsecagg.round/parameters",)
 """Checks that draw one of several wrong requests a case, so that few cases may miss what is known."""

@@ -1,6 +1,6 @@
 """The command ``secagg-spec explain``: the meaning of an id of the text, the kit or the ledger, and why it matters.
 
-What a clause says is printed at once; then the checks are loaded, which takes longest.
+What a clause says is printed at once. No check is loaded: what is needed of them is stored (`index`).
 """
 
 from __future__ import annotations
@@ -36,26 +36,25 @@ def main(given: argparse.Namespace) -> int:
         rest = itertools.islice(_meanings().KINDS["clause"](clause), len(first), None)
         _print(_lines(rest if given.all else _shorter(rest)))
     elif not _explained(asked):
-        ids = _meanings().names()
         finding = import_module("secagg_spec.commands.finding")
         if (" " in asked or asked.isalpha()) and (best := finding.hits(asked)):
             _print(finding.found(asked, best))
         else:
-            _explained(spelled(asked, ids))
+            _explained(spelled(asked, _meanings().names()))
     return 0
 
 
 def _explained(name: str) -> bool:
     """Print what is known of an id; return whether there is one."""
-    for kind, known in _meanings().KINDS.items():
-        if (lines := known(name)) is not None:
-            _print(_block(kind, name, lines))
-            return True
-    return False
+    if (found := _meanings().explained(name)) is None:
+        return False
+    kind, lines = found
+    _print(_block(kind, name, lines))
+    return True
 
 
 def _meanings() -> Any:
-    """Return the module that knows all ids, which loads all checks."""
+    """Return the module that knows all ids, which is loaded once a clause is printed."""
     return import_module("secagg_spec.commands.meanings")
 
 

@@ -1,6 +1,6 @@
 """What ``secagg-spec explain`` finds by words: terms, verdicts, targets, clauses, claims and errata, checks.
 
-Nothing is indexed beforehand: what is searched are the texts themselves, with the ids and the places of claims.
+What is searched are the texts themselves, with the ids and the places of claims (`index`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from secagg_spec import resources
-from secagg_spec.commands import meanings
+from secagg_spec.commands import index, meanings
 from secagg_spec.conformance.adapter.plain import clip
-from secagg_spec.conformance.checks import REGISTRY
-from secagg_spec.conformance.targets import TARGETS
-from secagg_spec.ledger import entries
 
 MOST = 10
 """The most hits that are listed."""
@@ -44,9 +41,14 @@ class Hit:
     def _all(self) -> Sequence[str]:
         return [*self._title, *_words(f"{self.kind} {self.says} {self.more}")]
 
+    @cached_property
+    def _text(self) -> str:
+        return f"{self.id} {self.place} {self.kind} {self.says} {self.more}".lower()
+
     def score(self, asked: Sequence[str]) -> int:
         """Return how well this fits some words: 0 if it lacks one, more for those of its title and for neighbours."""
-        if not all(any(map(word.fits, self._all)) for word in map(_Word, asked)):
+        words = [_Word(word) for word in asked]
+        if not all(word.begins in self._text and any(map(word.fits, self._all)) for word in words):
             return 0
         titled = sum(any(map(_Word(word).fits, self._title)) for word in asked)
         together = sum(_together(asked, words) for words in (self._title, self._all)) if len(asked) > 1 else 0
@@ -65,10 +67,15 @@ class _Word:
 
     word: str
 
+    @property
+    def begins(self) -> str:
+        """How each word begins that it fits."""
+        return self.word[:-1] if len(self.word) >= _SHORT and self.word.endswith("s") else self.word
+
     def fits(self, other: str) -> bool:
         if len(self.word) < _SHORT or self.word.isdigit():
             return other == self.word
-        return other.startswith(self.word[:-1] if self.word.endswith("s") else self.word)
+        return other.startswith(self.begins)
 
 
 def _words(text: str) -> Sequence[str]:
@@ -106,19 +113,17 @@ def _everything() -> Iterator[Hit]:
     for term, meaning, more in resources.rows_of(glossary(), "word"):
         page = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", more)
         yield Hit("term", term, "", meaning, f"the site has more on the page: {page}")
-    yield from (Hit("target", one.name, "", one.about, _conform(one.name)) for one in TARGETS.values())
+    yield from (Hit("target", name, "", about, _conform(name)) for name, about in index.load().targets.items())
     for name, when in meanings.verdicts().items():
         yield Hit("verdict", name, "", when, f"secagg-spec explain {name}")
     failing = meanings.failing()
     for clause, said in resources.clauses().items():
         failed = f"Failed by {'; '.join(failing[clause])}." if clause in failing else ""
         yield Hit("clause", clause, "", said, f"secagg-spec explain {clause}", failed)
-    book = entries.load()
-    for claim in book.claims.values():
-        kind = "erratum" if claim in book.errata() else "claim"
-        where, run = f"{claim.paper}, {claim.place}", f"secagg-spec claims {claim.id}"
-        yield Hit(f"{claim.verdict} {kind}", claim.id, where, claim.statement, run, book.papers[claim.paper])
-    yield from (Hit("check", one.id, "", one.text, f"secagg-spec explain {one.id}") for one in REGISTRY.values())
+    for id, claim in index.load().claims.items():
+        yield Hit(claim.kind, id, claim.place, claim.says, f"secagg-spec claims {id}", claim.paper)
+    for check in index.load().checks.values():
+        yield Hit("check", check.id, "", check.text, f"secagg-spec explain {check.id}")
 
 
 def _conform(target: str) -> str:

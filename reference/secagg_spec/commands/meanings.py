@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from secagg_spec import history, resources
+from secagg_spec.commands import index
 from secagg_spec.commands.explain import Lines, head
 from secagg_spec.conformance.adapter.codes import ALL_CODES, REJECT_CODES
 from secagg_spec.conformance.mutants import catalogue as mutants
@@ -21,11 +22,10 @@ from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.ledger import entries
 
 if TYPE_CHECKING:
-    from secagg_spec.conformance.checks import Check
     from secagg_spec.conformance.vectors.base import Flag, Vector, VectorFile
 
 _LISTED = 12
-_PREFIX = "vector/"
+_PREFIX, _VECTOR, _FLAG = "vector/", "test vector", "flag of test vectors"
 _FEW = 3
 """The number of mutants whose effects say why a clause matters."""
 _NOT_JUDGED = "not judged: no check and no vector of the kit decides it, so no report says anything about it"
@@ -33,17 +33,19 @@ _NOT_JUDGED = "not judged: no check and no vector of the kit decides it, so no r
 
 def names() -> tuple[str, ...]:
     """Return all ids that can be explained."""
-    flags = [name for file in _files() for name in file.flags]
-    vectors = list(_vectors())
-    return tuple(
-        dict.fromkeys(
-            [
-                *(*resources.clauses(), *history.load().withdrawn(), *_checks()),
-                *(*vectors, *(f"{_PREFIX}{id}" for id in vectors), *flags),
-                *(*mutants.load(), *OPERATIONS, *_policies(), *sorted(ALL_CODES), *verdicts(), *_ledger().claims),
-            ]
-        )
-    )
+    stored = index.load()
+    ids = (*resources.clauses(), *history.load().withdrawn(), *stored.checks, *stored.vectors)
+    more = (*(f"{_PREFIX}{id}" for id in stored.vectors), *(id for some in stored.ids.values() for id in some))
+    return tuple(dict.fromkeys([*ids, *more, *OPERATIONS, *sorted(ALL_CODES), *verdicts(), *stored.claims]))
+
+
+def explained(name: str) -> tuple[str, Lines] | None:
+    """Return the kind of an id with what is known of it, or None if there is no such id."""
+    stored = index.load()
+    known = {**stored.ids, "check": stored.checks, _VECTOR: stored.vectors, "claim": stored.claims}
+    id = name.removeprefix(_PREFIX)
+    kinds = (kind for kind in KINDS if kind not in known or (id if kind == _VECTOR else name) in known[kind])
+    return next(((kind, lines) for kind in kinds if (lines := KINDS[kind](name)) is not None), None)
 
 
 # ------------------------------------------------------------------------------------------------------------- kinds
@@ -59,7 +61,7 @@ def _about_clause(name: str) -> Lines:
     bugs = _bugs_of(name)
     yield "if broken", "; ".join(dict.fromkeys([bug.effect for bug in bugs][:_FEW]))
     checks = [check for check in _checks().values() if name in check.clauses]
-    vectors = [vector for file in _files(name) for vector in file.vectors if name in vector.clauses]
+    vectors = [vector for vector in index.load().vectors.values() if name in vector.clauses]
     yield "checks", _listed(check.id for check in checks)
     yield "vectors", _listed(vector.id for vector in vectors)
     yield "tests", "\n".join(tests_of(name)) if in_checkout() else "(of the reference: in a checkout)"
@@ -72,21 +74,9 @@ def _about_clause(name: str) -> Lines:
     yield "judge it", f"secagg-spec conform -k {name} -- ./adapter" if checks or vectors else _NOT_JUDGED
 
 
-@cache
 def failing() -> Mapping[str, Sequence[str]]:
-    """Return the frameworks that fail each clause, with the releases that do; nothing without the project's folder."""
-    folder = resources.root("spec").parent / "docs" / "results"
-    found: dict[str, dict[str, dict[str, str]]] = {}
-    from secagg_spec.conformance.reports import results  # noqa: PLC0415 - as in `_checks`
-
-    for target, result in results.load(folder).items() if folder.is_dir() else ():
-        framework, release = results.framework(target), result["implementation"]["version"]
-        for clause in {clause for check in result["checks"] if check["failure"] for clause in check["clauses"]}:
-            found.setdefault(clause, {}).setdefault(framework, {})[str(result["released"])] = str(release)
-    return {
-        clause: [f"{name} {', '.join(names[name][day] for day in sorted(names[name]))}" for name in names]
-        for clause, names in found.items()
-    }
+    """Return the frameworks that fail each clause, with the releases that do."""
+    return index.load().failing
 
 
 def _since(clause: str) -> str:
@@ -115,7 +105,7 @@ def _check(name: str) -> Lines | None:
     return _about_check(_checks()[name]) if name in _checks() else None
 
 
-def _about_check(check: Check) -> Lines:
+def _about_check(check: index.Row) -> Lines:
     yield "tests", check.text
     yield from _decided(check.clauses)
     yield "declare", _listed(check.operations) or "nothing: it runs on every adapter"
@@ -127,10 +117,11 @@ def _about_check(check: Check) -> Lines:
 
 def _vector(name: str) -> Lines | None:
     id = name.removeprefix(_PREFIX)
-    return _about_vector(_vectors()[id]) if id in _vectors() else None
+    return _about_vector(id) if id in index.load().vectors else None
 
 
-def _about_vector(vector: Vector) -> Lines:
+def _about_vector(id: str) -> Lines:
+    vector = _vectors()[id]
     yield "is", vector.comment
     yield "asks", vector.operation
     yield "outcome", f"reject with {' or '.join(vector.reject)}" if vector.reject else "one right result"
@@ -148,13 +139,12 @@ def _about_vector(vector: Vector) -> Lines:
 
 
 def _flag(name: str) -> Lines | None:
-    found = [(file, file.flags[name]) for file in _files() if name in file.flags]
-    return _about_flag(name, found) if found else None
+    return _about_flag(name) if name in index.load().ids[_FLAG] else None
 
 
-def _about_flag(name: str, found: Sequence[tuple[VectorFile, Flag]]) -> Lines:
+def _about_flag(name: str) -> Lines:
     said = set[str]()
-    for file, flag in found:
+    for file, flag in [(file, file.flags[name]) for file in _files() if name in file.flags]:
         yield "in file", f"spec/vectors/{file.name}.json"
         yield "is", _once(f"{flag.bug_type}: ", flag.description, said)
         yield "effect", flag.effect
@@ -193,11 +183,11 @@ def _killed(bug: Mutant, row: kills.Bug | None) -> Lines:
     if row is None:
         yield "killed by", f"not stored yet: secagg-spec power --regenerate -k {bug.name}"
         return
-    checks = dict.fromkeys(case.check for case in row.cases)
+    checks, stored = dict.fromkeys(case.check for case in row.cases), index.load().vectors
     yield "killed by", f"test vectors: {_listed(row.vectors)}" if row.vectors else ""
     yield "killed by", f"drawn cases of checks: {_listed(checks)}" if checks else ""
     yield "killed by", f"the test {row.test}; no operation shows it" if row.test else ""
-    asked = [_vectors()[id].operation for id in row.vectors if id in _vectors()]
+    asked = [stored[id].operation for id in row.vectors if id in stored]
     yield "declare", _listed(dict.fromkeys([*asked, *(need.op for case in row.cases for need in case.needs)]))
 
 
@@ -206,7 +196,7 @@ def _operation(name: str) -> Lines | None:
         return None
     params, rand = OPERATIONS[name]
     checks = [check for check in _checks().values() if name in check.operations]
-    vectors = [vector for vector in _vectors().values() if vector.operation == name]
+    vectors = [vector for vector in index.load().vectors.values() if vector.operation == name]
     decided = [check.clauses for check in checks] + [vector.clauses for vector in vectors]
     clauses = dict.fromkeys(clause for some in decided for clause in some)
     return iter(
@@ -275,8 +265,8 @@ KINDS: Mapping[str, Callable[[str], Lines | None]] = {
     "withdrawn clause": _withdrawn,
     "policy": _policy,
     "check": _check,
-    "test vector": _vector,
-    "flag of test vectors": _flag,
+    _VECTOR: _vector,
+    _FLAG: _flag,
 }
 """The kinds of ids, each with the function that explains one, or returns None for an id of another kind.
 
@@ -359,11 +349,8 @@ def _ledger() -> entries.Ledger:
     return entries.load()
 
 
-def _checks() -> Mapping[str, Check]:
-    """Return all checks, which take longest to load; what needs none is explained without them."""
-    from secagg_spec.conformance.checks import REGISTRY  # noqa: PLC0415
-
-    return REGISTRY
+def _checks() -> Mapping[str, index.Row]:
+    return index.load().checks
 
 
 def _policies() -> Mapping[str, Sequence[str]]:
@@ -373,14 +360,10 @@ def _policies() -> Mapping[str, Sequence[str]]:
 
 
 @cache
-def _files(word: str = "") -> tuple[VectorFile, ...]:
-    """Return the files of vectors in which a word stands."""
-    from secagg_spec.conformance.vectors import store  # noqa: PLC0415 - as in `_checks`
+def _files() -> tuple[VectorFile, ...]:
+    from secagg_spec.conformance.vectors import store  # noqa: PLC0415 - it loads numbers
 
-    if not word:
-        return tuple(store.load_all())
-    paths = (path for path in sorted(store.folder().glob("*.json")) if path.name != "schema.json")
-    return tuple(store.load(path, validated=False) for path in paths if word in path.read_text(encoding="utf-8"))
+    return tuple(store.load_all())
 
 
 @cache

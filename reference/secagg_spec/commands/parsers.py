@@ -119,7 +119,7 @@ def add_demo(commands: Any) -> None:
     """Add ``demo`` to the commands."""
     parser = commands.add_parser(
         "demo",
-        description="Judge released frameworks and one in JavaScript, live, in two to three minutes on two cores.",
+        description="Judge released frameworks and one in JavaScript, live, in one to two minutes on two cores.",
         epilog="The exit code is that of secagg-spec conform.",
     )
     parser.add_argument("--full", action="store_true", help="all checks with 100 cases each, and every failure printed")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import history, resources
+from secagg_spec.commands import index
 from secagg_spec.conformance.adapter import declared
 from secagg_spec.errors import UsageError
 from secagg_spec.history import Changes, History, HistoryError, Text, Version
@@ -20,8 +21,8 @@ _EPILOG = """examples:
   secagg-spec text 0.1.0         the requirements that a version added,
                                  changed, moved and withdrew
   secagg-spec text --regenerate  write spec/history.toml, the tables in the
-                                 helper for adapters, and
-                                 spec/operations.json again, in a checkout
+                                 helper for adapters, spec/operations.json
+                                 and spec/explain.json again, in a checkout
 
 exit codes:
   0  done
@@ -81,8 +82,9 @@ def _regenerated_operations(spec: Path) -> Iterator[str]:
         return
     from secagg_spec.conformance.reports import operations  # noqa: PLC0415 - the checks take a second to load
 
-    (spec / operations.FILE).write_text(operations.written(), encoding="utf-8")
-    yield f"{spec.name}/{operations.FILE}"
+    for name, written in ((operations.FILE, operations.written), (index.FILE, index.written)):
+        (spec / name).write_text(written(), encoding="utf-8")
+        yield f"{spec.name}/{name}"
 
 
 def _shown(book: History, number: str | None) -> Iterator[str]:

@@ -329,11 +329,15 @@ class Network:
             raise ParameterError("party", party, f"the {step.role.value}, who takes this step")
 
 
+Follow: TypeAlias = Callable[[Step[Any], Sequence[int]], Iterable[int]]
+"""Gives the users of a step again, one by one, and so may show how far they are."""
+
+
 def run_synchronous(
     network: Network,
     dropouts: Mapping[str, Collection[int]],
     randomness: Mapping[int, Randomness],
-    follow: Callable[[Step[Any], Sequence[int]], Iterable[int]] = lambda step, users: users,
+    follow: Follow = lambda step, users: users,
 ) -> None:
     """Let every party take each row of the table in turn: all users, then the server, phase by phase.
 

@@ -87,9 +87,11 @@ def main(options: argparse.Namespace) -> int:
     engine, server = _engine(parameters, seed, by), SeededSource(seed, "server")
     progress = Progress()
 
-    def follow(event: Event, filled: int) -> None:
-        done = f"round {run.round}: {event.kind} of user {event.user}, {filled} of {parameters.K} in the buffer"
-        progress(done, (run.round + filled / parameters.K) / rounds)
+    def follow(what: str, filled: int, answered: float) -> None:
+        """Show what happens, and which share of all events is over; a recovery counts as much as K of them."""
+        done = len(run.done) + parameters.K * (run.round + answered)
+        left = parameters.K * (3 * (rounds - run.round) - answered) - 2 * filled
+        progress(f"round {run.round}: {what}, {filled} of {parameters.K} in the buffer", done / (done + left))
 
     run = Simulation(parameters, engine, training, yardstick, server, log, follow)
     shown = set(range(rounds)) if rounds <= _SHOWN else {0, 1, rounds - 1}

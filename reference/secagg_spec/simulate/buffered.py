@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from secagg_spec.protocols.basecagg.cores import CoreRun
 from secagg_spec.protocols.basecagg.round import Parameters, Recovered
 from secagg_spec.protocols.basecagg.runs import Abandon, Play, Recover, Start, Supplies, Upload
 from secagg_spec.protocols.fedbuff import round as fedbuff
-from secagg_spec.protocols.steps import SERVER, Network, sizes
+from secagg_spec.protocols.steps import SERVER, Follow, Network, Step, sizes
 from secagg_spec.simulate.asynchronous import Training
 
 
@@ -34,8 +34,8 @@ class Engine(Protocol):
     def abandon(self, user: int) -> None:
         """Let a user give up."""
 
-    def recover(self, users: Sequence[int], draws: RealArray) -> Recovered:
-        """Close the buffer, let users answer, and recover."""
+    def recover(self, users: Sequence[int], draws: RealArray, follow: Follow) -> Recovered:
+        """Close the buffer, let users answer, and recover. `follow` may show who answers."""
         ...
 
 
@@ -65,15 +65,15 @@ class ByMessages:
         """Let a user give up."""
         self._take(Abandon(user))
 
-    def recover(self, users: Sequence[int], draws: RealArray) -> Recovered:
+    def recover(self, users: Sequence[int], draws: RealArray, follow: Follow) -> Recovered:
         """Close the buffer, let users answer, and recover."""
-        self._take(Recover(tuple(users)), roundings=[draws])
+        self._take(Recover(tuple(users)), follow, roundings=[draws])
         recovered: Recovered = self.network.states[SERVER].recovered
         return recovered
 
-    def _take(self, turn: basecagg_runs.Turn, **given: Any) -> None:
+    def _take(self, turn: basecagg_runs.Turn, follow: Follow = lambda step, users: users, **given: Any) -> None:
         lists = [iter(given.get(name, ())) for name in ("updates", "masks", "noises", "roundings")]
-        Play(self.network, Supplies(*lists), self.trained).take(turn)
+        Play(self.network, Supplies(*lists), self.trained, follow).take(turn)
         for event in self.network.transcript:
             for message in event.sent:
                 self.sent[type(message).__name__] += 1
@@ -104,8 +104,8 @@ class ByCores:
         """Let a user give up."""
         self.run.abandon(user)
 
-    def recover(self, users: Sequence[int], draws: RealArray) -> Recovered:
-        """Close the buffer, let users answer, and recover."""
+    def recover(self, users: Sequence[int], draws: RealArray, follow: Follow) -> Recovered:
+        """Close the buffer, let users answer, and recover, which is soon done."""
         return self.run.recover(users, draws)
 
 
@@ -139,7 +139,8 @@ class Simulation:
     """Users that come, train and upload; the model, and that of plain FedBuff on the same quantised updates.
 
     `log` holds the downloads, uploads and timeouts. Without a log, the seed determines them, and users begin again as
-    soon as they may. `follow` is told each event before it happens, and how many updates the buffer has.
+    soon as they may. `follow` is told what happens next, how many updates the buffer has, and which share of the users
+    of a recovery have answered.
     """
 
     parameters: Parameters
@@ -148,7 +149,7 @@ class Simulation:
     plain: fedbuff.ServerState
     source: Source
     log: Schedule | None = None
-    follow: Callable[[Event, int], None] = lambda event, filled: None
+    follow: Callable[[str, int, float], None] = lambda what, filled, answered: None
     staleness: Counter[int] = field(default_factory=Counter)
     late: int = 0
 
@@ -169,7 +170,7 @@ class Simulation:
         """Run until the next buffer is recovered; return None if the log ends before."""
         self.waiting: list[Arrival] = []
         for event in self._events:
-            self.follow(event, len(self._reals))
+            self.follow(f"{event.kind} of user {event.user}", len(self._reals), 0.0)
             self.done.append(event)
             self.waiting += self._happen(event)
             if len(self._reals) == self.parameters.K:
@@ -230,12 +231,17 @@ class Simulation:
         self.plain = fedbuff.receive(self.plain, user, stamp, p.field.decode_signed(update))
         self._reals[user] = real
 
+    def _answering(self, step: Step[Any], users: Sequence[int]) -> Iterator[int]:
+        for done, user in enumerate(users):
+            self.follow(f"{step.phase}: user {user}, of {len(users):,}", len(self._reals), done / len(users))
+            yield user
+
     def _recover(self, arrivals: tuple[Arrival, ...]) -> Report:
         p = self.parameters
         order = np.argsort(draw_rounding(self.source, p.N)).tolist()
         away, answering = tuple(sorted(order[: p.D])), tuple(sorted(order[p.D :]))
         draws = draw_rounding(self.source, p.K)
-        recovered = self.engine.recover(answering, draws)
+        recovered = self.engine.recover(answering, draws, self._answering)
         weights, users = [e.weight for e in recovered.entries], [e.user for e in recovered.entries]
         real = fedbuff.average_reals(weights, [self._reals[user] for user in users])
         self.model = fedbuff.moved(self.model, recovered.average, self.plain.parameters.eta_g)

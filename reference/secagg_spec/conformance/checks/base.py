@@ -86,7 +86,7 @@ class Caller:
     `cases` is the number of cases of the run; statistical checks choose their sample size by it. A check adds to
     `limits` what a pass cannot rule out (CNF-31). Of the operation `probed`, raw values are asked for (ADP-55). With
     `shuffles`, messages arrive in a different order from the one that the check gives (CNF-61). At `until`, a reading
-    of `time.monotonic`, the check's share of the budget is spent.
+    of `time.monotonic`, the check's share of the budget is spent. `begun` is called before the first request.
     """
 
     connection: Connection
@@ -101,12 +101,13 @@ class Caller:
     limits: list[str] = field(default_factory=list)
     until: float = math.inf
     probed: str = ""
+    begun: Callable[[], None] = lambda: None
 
     def ask(self, op: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> Answer:
         """Ask, record the exchange, and return the answer. A broken adapter fails the check."""
         given = _shuffled(decimal(params)) if self.shuffles else decimal(params)
         request = Request(op, given, dict(rand) if rand else None, op == self.probed)
-        self.asked += 1
+        self._count()
         try:
             answer = self.connection.ask(request)
         except AdapterBroken as broken:
@@ -118,7 +119,7 @@ class Caller:
     def raw(self, line: bytes, id: int | None, why: str) -> Answer:
         """Send a line that is not a request of the protocol, record the exchange, and return the answer."""
         request = RawLine(data=line, id=id)
-        self.asked += 1
+        self._count()
         try:
             answer = self.connection.ask_raw(line, id)
         except AdapterBroken as broken:
@@ -126,6 +127,11 @@ class Caller:
             raise CheckFailed(broken.verdict, f"{why}: {line!r}: {broken}", step=LAST) from None
         self.transcript.append(Exchange(request, answer))
         return answer
+
+    def _count(self) -> None:
+        if not self.asked:
+            self.begun()
+        self.asked += 1
 
     def result(self, op: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
         """Send a valid request and return the members of the result."""

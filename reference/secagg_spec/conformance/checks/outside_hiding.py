@@ -29,6 +29,8 @@ from secagg_spec.protocols.lightsecagg.round import MaskedUpdate, MaskShare
 _SEAL, _SHARE, _ENCODE, _LIGHT = "pair.seal", "shamir.share", "mds.encode", "lightsecagg.user"
 _EACH = 128
 """The minimum number of answers about each of the two secrets."""
+_FEW = 8
+"""The cases of a run below which a first look, where there is one, is the only one."""
 _WIDEST = 4096
 """The most bits, of the view and of the secret together, in which relations are searched."""
 _PHASES, _COUNT = ("share", "upload"), 4
@@ -101,7 +103,8 @@ def demand_hidden(call: Caller, hidden: Hidden, seed: int) -> None:
     """Fail when the view depends on the secret."""
     asked = _Asked(call, hidden, seed)
     columns = len(hidden.numbers(asked.parts([False] * hidden.coins))) if hidden.field else 0
-    n = max(_EACH, columns + contrast.spare(hidden.field)) if columns else _EACH
+    each = hidden.look // 2 if hidden.look and call.cases < _FEW else _EACH
+    n = max(each, columns + contrast.spare(hidden.field)) if columns else each
     sides: dict[bool, list[Sequence[bytes]]] = {False: [], True: []}
     for at, great in enumerate(asked.order(n)):
         sides[great].append(asked.parts([great] * hidden.coins))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -57,7 +58,8 @@ def _settings(settings: Mapping[str, Any], width: int) -> Iterator[str]:
         ("Left out", [one[1:] for one in patterns if one.startswith("!")]),
     ):
         if chosen:
-            yield clip(f"{says}: {shown(', '.join(chosen))}", width)
+            said = f"{says}: {shown(', '.join(chosen))}"
+            yield from textwrap.wrap(said, width, max_lines=2, placeholder=" …", break_on_hyphens=False)
     if not settings["vectors"]:
         yield "Left out: the test vectors"
 

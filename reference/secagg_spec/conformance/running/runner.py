@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
+from types import TracebackType
 from typing import Any, NoReturn
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis import strategies as st
+from hypothesis.control import current_build_context
 from hypothesis.database import InMemoryExampleDatabase, choices_to_bytes
 from hypothesis.errors import Flaky
 
@@ -166,6 +168,16 @@ def _selects(pattern: str, check: Check) -> bool:
     return any(fnmatch.fnmatch(name.lower(), f"*{pattern.lower()}*") for name in names)
 
 
+@dataclass(frozen=True)
+class _Known:
+    """A case that failed: the choices of Hypothesis that draw it, and what came of it."""
+
+    choices: tuple[Any, ...]
+    failed: base.CheckFailed
+    trace: TracebackType | None
+    failure: Failure
+
+
 @dataclass
 class _Run:
     """The state of one check during its run."""
@@ -197,12 +209,18 @@ class _Run:
     """The number of cases that the interface of the implementation cannot say (ADP-44)."""
     choices: tuple[Any, ...] | None = None
     """What draws the first failure again, if its session was one that cases share."""
+    known: _Known | None = None
+    """The case that failed last."""
 
 
 @cache
 def _of_kind(verdict: str) -> type[base.CheckFailed]:
     """Return an exception class for each verdict, because Hypothesis shrinks each class separately."""
     return type("CheckFailed", (base.CheckFailed,), {})
+
+
+class _Again(BaseException):
+    """The case that failed last is drawn again."""
 
 
 class _Enough(BaseException):
@@ -353,6 +371,7 @@ def _search(
     _draw_cases(connection, caps, check, settings, met, phases)
     if met.choices is not None and shrink:
         _draw_cases(connection, caps, check, settings, met, (Phase.reuse, Phase.shrink), met.choices)
+    met.known = None
 
 
 def _draw_cases(
@@ -418,8 +437,10 @@ def _case(
     if met.cut or met.short or time.monotonic() > met.hanging_since + _HANG_SECONDS or met.asked > met.most_asked:
         raise _Enough
     met.cases += 1
+    again: _Known | None = None
     until = min(settings.deadline, settings.shares.get(check.id, math.inf))
-    caller = base.Caller(connection, caps, cases=settings.cases, shuffles=not check.fixed, until=until)
+    begun = partial(_leave_known, met)
+    caller = base.Caller(connection, caps, cases=settings.cases, shuffles=not check.fixed, until=until, begun=begun)
     try:
         check.judge(drawing, caller)
     except base.NotExpressible:
@@ -432,13 +453,18 @@ def _case(
         met.without_stream += 1
         return
     except base.CheckFailed as failed:
-        _note(connection, met, failed, _failure(failed, caller, drawing.draws))
-        settings.found(check, _failure(failed, caller, drawing.draws))
+        failure = _failure(failed, caller, drawing.draws)
+        _note(connection, met, failed, failure)
+        settings.found(check, failure)
         met.choices = drawing.choices
         if met.choices is not None:
             raise _Enough from None
         failed.__class__ = _of_kind(failed.verdict)
+        if not check.fixed:
+            met.known = _Known(current_build_context().data.choices, failed, failed.__traceback__, failure)
         raise
+    except _Again:
+        again = met.known
     except AdapterUnusable as unusable:
         met.unusable = unusable
         raise _Enough from None
@@ -447,6 +473,15 @@ def _case(
         met.by_relation |= caller.by_relation
         met.reason_unchecked |= caller.reason_unchecked
         met.limits |= dict.fromkeys(caller.limits)
+    if again:  # out of the handler, since Hypothesis takes a failure in another context for another one
+        _note(connection, met, again.failed, again.failure)
+        raise again.failed.with_traceback(again.trace)
+
+
+def _leave_known(met: _Run) -> None:
+    """Ask nothing again for the case that failed last: Hypothesis draws the smallest one twice more."""
+    if met.known and met.known.choices == current_build_context().data.choices:
+        raise _Again
 
 
 def _note(connection: Connection, met: _Run, failed: base.CheckFailed, failure: Failure) -> None:

@@ -166,11 +166,15 @@ def supplies(parameters: basecagg.Parameters, updates: Sequence[UintArray], rand
 
 @dataclass(eq=False)
 class Play:
-    """A network of either profile for taking turns, the supplies of the turns, and how a user gets its update."""
+    """A network of either profile for taking turns, the supplies of the turns, and how a user gets its update.
+
+    `follow` gives the users that answer again, one by one, and so may show how far a recovery is.
+    """
 
     network: steps.Network
     supplies: Supplies
     trained: Callable[[Any, UintArray], Any]
+    follow: steps.Follow = lambda step, users: users
 
     def __post_init__(self) -> None:
         self.buffers: list[basecagg.Recovered] = []
@@ -220,7 +224,7 @@ class Play:
         self._step("close", steps.SERVER, {"rounding": _next("roundings", self.supplies.roundings)})
         users = validate.user_numbers("users", users)
         for phase in ("confirm", "recover") if ("confirm", steps.Role.USER) in self.table else ("recover",):
-            for user in users:
+            for user in self.follow(self.table[phase, steps.Role.USER], users):
                 self._step(phase, user)
             self._step(phase, steps.SERVER)
         self.buffers.append(self.network.states[steps.SERVER].recovered)
