@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from secagg_spec.experiments import claims
 from secagg_spec.experiments.multi_round_accuracy import COMPARABLE
-from secagg_spec.experiments.statistics import CONFIRMED
+from secagg_spec.experiments.statistics import CONFIRMED, UNCONFIRMED
 from secagg_spec.ledger.proofs import Finding, Report, package
 
 CLAIMS = {
@@ -42,7 +42,12 @@ def prove(report: Report) -> dict[str, Finding]:
     report.say(
         f"the gap is smaller for each T: {smaller}; more accurate by more than {COMPARABLE} could be: {sum(much)}"
     )
-    numbers = {f"{one.experiment}, {one.preset}, {one.judged.statement.name}": one.said for one in (*fairer, *accurate)}
+    numbers = {f"{one.experiment}, {one.preset}, {one.judged.statement.name}": one.said for one in fairer}
+    ends = {f"{one.experiment}, {one.preset}, {one.judged.statement.name}": one.judged.interval for one in accurate}
+    numbers |= {
+        name: f"[{of.low:.3g}, {of.high:.3g}] <= {COMPARABLE}: {CONFIRMED if of.high <= COMPARABLE else UNCONFIRMED}"
+        for name, of in ends.items()
+    }
     scales = {f"scale of {one.experiment}, {one.preset}": one.scale for one in (fairer[0], accurate[0])}
-    verdict = "unconfirmed" if smaller and not any(much) else "confirmed"
+    verdict = "unconfirmed" if smaller and not any(much) else "open"
     return {"MRS-FAIRACC": Finding(verdict, "fairer, and comparable in accuracy", None, {**numbers, **scales})}

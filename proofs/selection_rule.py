@@ -38,7 +38,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from secagg_spec.ledger.proofs import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading, package
 
 CLAIMS = {
     "MRS-EQ3": "enumeration",
@@ -73,7 +73,7 @@ def named(frequencies: Sequence[int], users: Iterable[int]) -> Users:
 
 def prove(report: Report) -> dict[str, Finding]:
     """Decide (a) to (f)."""
-    skip, rule = Tally(), Tally()
+    skip, whole, rule = Tally(), Tally(), Tally()
     for users, chosen, T in (*sessions(4), *SIX):
         rows = family(users, chosen, T)
         for available, by_batch in product(everybody(users), product(range(3), repeat=users // T)):
@@ -82,7 +82,10 @@ def prove(report: Report) -> dict[str, Finding]:
             frequencies = [f for f in by_batch for _ in range(T)]
             if len(available) >= chosen:
                 some = {name: case[name] for name in ("N", "K", "T", "available")}
-                skip.add(some, bool(left), condition=T == 1 or chosen == users)
+                skip.add(some, bool(left))
+                report.check(bool(left) or (T > 1 and chosen < users), f"(a) for T = 1 and K = N they are the same: {some}")
+            batches = sum({*range(b, b + T)} <= available for b in range(0, users, T))
+            whole.add(case, bool(left) == (batches >= chosen // T))
             if left:
                 rule.add(case, defined(report, frequencies, available, T, left), condition=T == 1)
     for users, chosen, T in (session for session in sessions(12) if session[2] > 1 and session[1] < session[0]):
@@ -91,7 +94,7 @@ def prove(report: Report) -> dict[str, Finding]:
     report.say(f"a set with the user of the rule exists in {rule.held} of {rule.cases} cases in which there is a set")
     return {
         "MRS-EQ3": Finding(
-            "imprecise" if skip.verdict == "conditional" else skip.verdict, "enough for T = 1 or K = N", skip.against
+            by_reading((skip, whole)), "K/T complete batches are needed", skip.against
         ),
         "MRS-EQ2": nobody(report),
         "MRS-COMP2": Finding(

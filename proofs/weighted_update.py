@@ -140,7 +140,7 @@ def range_of_sums(report: Report) -> Finding:
         fits = sum(weights) > 0 and -(Q + 1) // 2 <= exact <= (Q - 3) // 2
         case = {"q": Q, "weights": list(weights), "quantised": list(updates)}
         case |= {"sum": exact, "decoded": recovered(weights, updates, Q)}
-        if fits:
+        if fits:  # section 2.2.2 leaves out sums that wrap, and without a weight neither equation has a value
             tally.add(case, holds)
         flint = int(package("flint").nmod(exact, Q))
         same = phi_inverse(flint, Q) == recovered(weights, updates, Q)
@@ -162,7 +162,7 @@ def bias(c_g: int, stale: Sequence[Fraction]) -> list[Fraction]:
 
 def expectation(report: Report) -> Finding:
     """Decide (d)."""
-    tally, largest, by_chance = Tally(), Fraction(0), []
+    stated, biased, largest, by_chance = Tally(), Tally(), Fraction(0), []
     for c_g, users in product((1, 2, 3, 4, 8, 16, 64), (2, 3)):
         for delays in combinations_with_replacement(range(11), users):
             stale = [Fraction(1, 1 + tau) for tau in delays]
@@ -171,16 +171,16 @@ def expectation(report: Report) -> Finding:
             off = bias(c_g, stale)
             still = all((c_g * s).denominator == 1 for s in stale) or len(set(stale)) == 1
             case = {"c_g": c_g, "delays": list(delays), "bias of the shares": [str(value) for value in off]}
-            tally.add(case, not any(off), condition=still)
+            stated.add(case, not (still and any(off)))
+            biased.add(case, not any(off))
             if not any(off) and not still:
                 by_chance.append({"c_g": c_g, "delays": list(delays)})
             if c_g == 64:
                 largest = max(largest, *map(abs, off))
-    report.check(tally.breaches == 0, "unbiased when no weight is random or all delays are equal")
+    report.check(biased.held < biased.cases, "in general not")
     report.say(f"unbiased by coincidence: {by_chance}")
-    report.say(f"{tally.cases} buffers: eq. (15) is unbiased for eq. (4) in {tally.held} of them")
+    report.say(f"{biased.cases} buffers: eq. (15) is unbiased for eq. (4) in {biased.held} of them")
     report.say(f"for c_g = 64 no share is off by more than {float(largest):.1e}")
     numbers = {"largest bias at c_g = 64": str(largest), "unbiased by coincidence": by_chance}
-    verdict = "confirmed" if tally.verdict == "conditional" else "refuted"
-    biased = {"first that is biased": tally.against}
-    return Finding(verdict, "a ratio of unbiased estimates is not unbiased", numbers=numbers | biased)
+    numbers |= {"first that is biased": biased.against}
+    return Finding(stated.verdict, "a ratio of unbiased estimates is not unbiased", stated.against, numbers)
