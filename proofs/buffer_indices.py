@@ -219,7 +219,7 @@ def algorithm(report: Report) -> Finding:
         if not (loops.all_sent or loops.more or loops.skip):
             report.say(f"algorithm 2, K = 3, positions from {loops.f}, {loops}: {lefts[3]}")
             for K, left in lefts.items():
-                case = {"K": K, "first position": loops.f, "i to k": loops.i_to_k, "j to K": loops.j_to_end}
+                case = {"K": K, "first position": loops.f, "up to i = k": loops.i_to_k, "up to j = K": loops.j_to_end}
                 tally.add(case | {"left": left}, left == NOTHING)
     of_K = [loops for loops in cancel if not loops.more]
     whole = [loops for loops in of_K if not loops.skip]

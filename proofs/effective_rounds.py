@@ -130,7 +130,7 @@ def counted(report: Report) -> Finding:
         right = np.array([float(bound(A, gamma, c, 1, J)) for J in range(LONGEST + 1)])
         every = np.concatenate([[1.0], np.cumprod(float(1 - c) + float(c) * factors)]) / 2
         J = int(np.argmax(every > right))
-        case = {"c": str(c), "J": J, "loss": f"{every[J]:.5f}", "bound": f"{right[J]:.5f}"}
+        case = {"C/K": str(c), "J": J, "loss": f"{every[J]:.5f}", "bound": f"{right[J]:.5f}"}
         readings["rounds that take place"].add({"c": str(c)}, bool((expected(after, c) / 2 <= right).all()))
         readings["all rounds"].add({"t counts": "all rounds", **case}, not (every > right).any())
     against = readings["all rounds"].against

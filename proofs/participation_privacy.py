@@ -145,9 +145,10 @@ def prove(report: Report) -> dict[str, Finding]:
         report.agree("MRS-REM1", "enumeration", fewest(log, N) == least, f"the same weak privacy by factors: {log}")
         weaker.add({**case, "weak": least, "strong": T}, least == T)
         if N > 2 and min(map(len, log)) > 1:
-            protects["overlap"].add({**case, "T": 2, "weak": least}, least > 1)
+            case |= {"T": 2, "users in a combination": least}
+            protects["overlap"].add(case, least > 1)
             if T > 1:
-                protects["disjoint"].add({**case, "T": 2, "weak": least}, least > 1)
+                protects["disjoint"].add(case, least > 1)
     report.say(f"{weaker.cases} logs: definition and classes agree; weak privacy is larger in {weaker.breaches}")
     larger_logs(report)
     identity(report)

@@ -116,7 +116,7 @@ def remark(report: Report) -> Finding:
     exact = formula(8, Fraction(1, 10))
     counted = sum(chance for counts, chance in fates(1, 8, Fraction(1, 10)) if counts == [1])
     report.agree("HET-REM5", "enumeration", counted == Fraction(72, 10**8), "all 256 sets of survivors of eight users")
-    numbers = {"given": str(exact), "any of 20": f"{float(1 - (1 - exact) ** 20):.3g}"}
+    numbers = {"one given subgroup": str(exact), "any of 20": f"{float(1 - (1 - exact) ** 20):.3g}"}
     return Finding("confirmed" if exact == Fraction("7.2e-7") else "refuted", "72/10^8 exactly", numbers=numbers)
 
 
