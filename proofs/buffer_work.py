@@ -7,10 +7,10 @@ Statement, for K positions and no timeouts. The text is that of spec/basa.md, in
     The d elements of an upload do not grow with K. With settled timeouts a user has one box and one stream more.
 (d) A user asks the server, receives an offer, asks the authority, receives a key, and uploads to the server. It
     receives nothing of another user, and sends it nothing.
-(e) What a user does depends on K and d alone, and not on how many users there are. It shares K - 1 seeds, whatever d is;
-its masks are (K - 1) d elements, which take time in proportion to d. If boxes cost a seconds, and the masks b for each
-element of the model, the time for d' elements over that for d is (a + b d')/(a + b d): below 1 + 1/m if a is more than
-m times b d', for any m > 0.
+(e) What a user does depends on K and d alone, and not on how many users there are. It shares K - 1 seeds, whatever d
+is; its masks are (K - 1) d elements, which take time in proportion to d. If boxes cost a seconds, and the masks b for
+each element of the model, the time for d' elements over that for d is (a + b d')/(a + b d): below 1 + 1/m if a is more
+than m times b d', for any m > 0.
 (f) In LightSecAgg a user sends a share of its mask to each other user before it uploads, and takes a step after the
 uploads, in which users help to recover the sum. In BASA no message goes to a user, and the upload is the last step.
 So "one round of communication with the server" is one visit, and not one message; and it is no visit to the server
@@ -129,7 +129,11 @@ def growth(report: Report) -> Finding:
     case = {"K": 10, "d": list(elements), "elements of masks": list(elements.values())}
     report.say(f"with K = 10, masks of {list(elements.values())} elements for models of {list(elements)}")
     few, many = elements.values()
-    readings = {"with the users": alike, "with the model, beside boxes": less, "with the model, by masks": many < 2 * few}
+    readings = {
+        "with the users": alike,
+        "with the model, beside boxes": less,
+        "with the model, by masks": many < 2 * few,
+    }
     found = "not with the users at all; what masks take of it grows in proportion to the model"
     return Finding(by_reading(readings.values()), found, case)
 
@@ -155,8 +159,12 @@ def visit(report: Report) -> Finding:
     readings = {"no step with another user": all(party != USER for party, _, _ in steps)}
     readings["one message to the server"] = count[SERVER, "sends"] == 1
     readings["the server alone"] = all(party == SERVER for party, _, _ in steps)
-    verdict = "confirmed" if all(readings.values()) else "imprecise" if any(readings.values()) else "refuted"
-    return Finding(verdict, "one visit, of two messages to the server and a key from the authority", None, numbers)
+    return Finding(
+        by_reading(readings.values()),
+        "one visit, of two messages to the server and a key from the authority",
+        None,
+        numbers,
+    )
 
 
 def steps(report: Report) -> Finding:

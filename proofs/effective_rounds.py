@@ -10,8 +10,8 @@ t)).
 (c) beta = 4 (N - K) E^2 G^2/(K (N - 1)) comes from the variance of the mean of K users drawn one by one. K/T of N/T
     batches have up to T (N - 1)/(N - T) times as much: with M = N/T and k = K/T, (M - k)/(k (M - 1)) in the place of
     (N - K)/(K (N - 1)). For E = 1 the step with beta fails for T >= 4 when N is large, and for N = 6 and K = T = 3.
-(d) The noise of the mean of N gradients is at most the mean of the sigma_i^2, as alpha has it: it is a Nth of that, so that
-    alpha is N times as large as it need be there.
+(d) The noise of the mean of N gradients is at most the mean of the sigma_i^2, as alpha has it: it is a Nth of that, so
+    that alpha is N times as large as it need be there.
 (e) Gamma must be L* minus the *mean* of the L_i*. As printed, with their sum, the right side can be negative.
 (f) With C = K, (8) is theorem 3 of the work it rests on with E J in the place of its number of steps.
 (g) (8) falls as C grows, and is with C after (K/C) J rounds what it is with C = K after J.

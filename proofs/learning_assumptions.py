@@ -95,7 +95,9 @@ def smoothness(report: Report) -> Finding:
         "F = x^2/4, L = 1/4, eta = 1/L = 4, J = 3: the models are 1, -1, 1, and so on; (17) says that the mean of"
     )
     report.say(f"the squared gradients, {left}, is at most {float(right):.3f}")
-    return Finding(by_reading((tally, meant)), "the constant of the squared inequality is the square of L", tally.against)
+    return Finding(
+        by_reading((tally, meant)), "the constant of the squared inequality is the square of L", tally.against
+    )
 
 
 def unstable(m: Fraction, L: Fraction) -> tuple[Fraction, Fraction]:
@@ -149,4 +151,6 @@ def bounded(report: Report) -> Finding:
     report.say(
         f"{tally.cases} pairs of users meet Assumption 4 for all x; in {tally.held} of them gradients are bounded"
     )
-    return Finding(by_reading((tally, meant)), "it holds with G = 0 for equal users, whatever their gradients", tally.against)
+    return Finding(
+        by_reading((tally, meant)), "it holds with G = 0 for equal users, whatever their gradients", tally.against
+    )

@@ -163,8 +163,7 @@ def server(report: Report) -> Finding:
         if found < whole and case is None:
             case = {"nbar": n, "Z": Z, "elements": found, "SecAgg": whole}
         report.say(f"nbar = {n}, Z = {Z}: the server expands {found} elements, in SecAgg {whole}")
-    verdict = "confirmed" if upper and same else "imprecise" if upper else "refuted"
-    return Finding(verdict, "the same as an upper bound", case)
+    return Finding(by_reading((upper, same)), "the same as an upper bound", case)
 
 
 def logarithm(report: Report) -> Finding:

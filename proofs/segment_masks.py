@@ -149,5 +149,7 @@ def threshold(report: Report) -> Finding:
                 report.check(not enough, "(d) two survivors cannot meet ceil(N/2) + 1")
     report.agree("HET-APPA2", "samples", two_of_three(), "(c) two shares of the reference give a secret, one does not")
     for keeps_own, tally in readings.items():
-        report.say(f"a share of one's own: {keeps_own}: two survivors recover all in {tally.held} of {tally.cases} cases")
+        report.say(
+            f"a share of one's own: {keeps_own}: two survivors recover all in {tally.held} of {tally.cases} cases"
+        )
     return Finding(by_reading(readings.values()), "two shares, with each user's own", readings[False].against)

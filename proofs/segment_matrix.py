@@ -160,7 +160,10 @@ def example_4(report: Report) -> Finding:
     report.agree("HET-EX4", "enumeration", lone == [4], "the loops of algorithm 1 leave group 0 alone in row 4")
     stated = {(0, 1): 0, (0, 2): 1, (0, 3): 2, (0, 4): 3, (0,): 0}
     wrong = {
-        f"{'group' if len(cell) == 1 else 'groups'} {', '.join(map(str, cell))}": {"printed": stated[cell], "right": row}
+        f"{'group' if len(cell) == 1 else 'groups'} {', '.join(map(str, cell))}": {
+            "printed": stated[cell],
+            "right": row,
+        }
         for cell, row in spoiled.items()
         if stated[cell] != row
     }

@@ -83,7 +83,9 @@ def prove(report: Report) -> dict[str, Finding]:
             if len(available) >= chosen:
                 some = {name: case[name] for name in ("N", "K", "T", "available")}
                 skip.add(some, bool(left))
-                report.check(bool(left) or (T > 1 and chosen < users), f"(a) for T = 1 and K = N they are the same: {some}")
+                report.check(
+                    bool(left) or (T > 1 and chosen < users), f"(a) for T = 1 and K = N they are the same: {some}"
+                )
             batches = sum({*range(b, b + T)} <= available for b in range(0, users, T))
             whole.add(case, bool(left) == (batches >= chosen // T))
             if left:
@@ -96,9 +98,7 @@ def prove(report: Report) -> dict[str, Finding]:
         report.agree("MRS-EQ3", "arithmetic", none, f"(a) users 0 to K - 2 and K are no set: {users, chosen, T}")
     report.say(f"a set with the user of the rule exists in {rule.held} of {rule.cases} cases in which there is a set")
     return {
-        "MRS-EQ3": Finding(
-            by_reading((skip, whole)), "K/T complete batches are needed", skip.against
-        ),
+        "MRS-EQ3": Finding(by_reading((skip, whole)), "K/T complete batches are needed", skip.against),
         "MRS-EQ2": nobody(report),
         "MRS-COMP2": Finding(
             by_reading((rule, complete)), "the user's batch may lack one", rule.against, often(report)
@@ -121,7 +121,9 @@ def everybody(users: int) -> list[Users]:
     return [Users(some) for size in range(users + 1) for some in combinations(range(users), size)]
 
 
-def defined(report: Report, frequencies: Sequence[int], available: Users, T: int, left: list[Users]) -> tuple[bool, bool]:
+def defined(
+    report: Report, frequencies: Sequence[int], available: Users, T: int, left: list[Users]
+) -> tuple[bool, bool]:
     """Return whether a row has a user that the rule names, of those available or in complete batches; check (b)."""
     complete = [u for u in available if {*range(u // T * T, u // T * T + T)} <= available]
     found = any(row & named(frequencies, available) for row in left)

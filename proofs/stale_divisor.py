@@ -3,8 +3,9 @@
 Statement, for weights alpha_k > 0 and updates Delta_k.
 (a) Equation (2), the sum of the p_i Delta_i over the sum of the p_i, has shares that add up to 1: equal updates give
     themselves, and only the proportions of the p_i count.
-(b) The sum of the alpha_k Delta_k, recovered modulo q without wrapping around, may be divided by the sum of the alpha_k
-    once it is decoded. In the field the quotient is right exactly when it is an integer. A sum that wraps is never right.
+(b) The sum of the alpha_k Delta_k, recovered modulo q without wrapping around, may be divided by the sum of the
+    alpha_k once it is decoded. In the field the quotient is right exactly when it is an integer. A sum that wraps is
+    never right.
 (c) Without weights, as in algorithm 3, the quotient by K is the average. With weights it is that of (b) times the mean
     of the alpha_k; the two are equal exactly when the mean is 1, or the sum is 0; for alpha_k <= 1 the mean is 1 only
     when all of them are 1. When all updates are equally stale, the average is shrunk by alpha.
@@ -174,7 +175,9 @@ def sign(report: Report) -> dict[str, Finding]:
     for name, tally in readings.items():
         report.say(f"an update is the model {name}: nearer to the minimum in {tally.held} of {tally.cases} cases")
     report.agree("BASA-SIGN", "symbolic", by_algebra(), "(d) the parts of w - m that are left, for all rates and steps")
-    report.check(readings["started - ended"].verdict == "confirmed", "(d) the model that the user started from comes first")
+    report.check(
+        readings["started - ended"].verdict == "confirmed", "(d) the model that the user started from comes first"
+    )
     verdict = by_reading(readings.values())
     found = "nearer when the update is the model before training less the one after it"
     return {"BASA-SIGN": Finding(verdict, found, readings["ended - started"].against)}

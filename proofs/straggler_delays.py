@@ -104,8 +104,8 @@ def frequency(report: Report) -> Finding:
     for users, full, c_, beta_ in product((*range(2, 9), USERS, LARGE), range(1, 11), (1, 12), (0, 1, 6)):
         if full < users:
             case = {"n": users, "K": full, "training": c_, "beta": beta_}
-            often = Fraction(full * (c_ + beta_), users) < c_ + beta_ * harmonic(users)
-            readings["visits of no time"].add(case, often)
+            sooner = Fraction(full * (c_ + beta_), users) < c_ + beta_ * harmonic(users)
+            readings["visits of no time"].add(case, sooner)
     tally = readings["visits one at a time"]
     for users, c_, v in product(range(2, 9), range(1, 13), range(1, 7)):
         for full in range(1, users):

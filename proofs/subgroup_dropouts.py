@@ -6,9 +6,9 @@ Statement, for users that drop out with the probability p each, independently.
 (c) Some user has a segment in clear exactly when a subgroup has one survivor, for every matrix in which each subgroup
 is alone once: a cell of two subgroups with one survivor has one subgroup with one.
 (d) In SecAgg, which ends only with t survivors, nobody has: the probability is 0. In HeteroSAg it is not, unless users
-refuse such rounds (HSA-17, HSA-18), and goes to 0 as n grows. With q for (12) it does so exactly when Z q does: for fixed
-Z, or Z = n^2, as n grows, and with p; not for subgroups of 8 users as Z grows, where it goes to 1, nor for Z = 1/q, where it goes to 1 -
-1/e however large n is.
+refuse such rounds (HSA-17, HSA-18), and goes to 0 as n grows. With q for (12) it does so exactly when Z q does: for
+fixed Z, or Z = n^2, as n grows, and with p; not for subgroups of 8 users as Z grows, where it goes to 1, nor for Z =
+1/q, where it goes to 1 - 1/e however large n is.
 
 (e) (12) goes to 0 with p, for subgroups of two users or more, and as n grows, for every p below 1. It need not fall at
 once: from n to n + 1 it grows as long as p > n/(n + 1).
@@ -137,7 +137,9 @@ def breach(report: Report) -> Finding:
     report.agree("HET-TAB3D", "expectation", agrees, "(d) for 4, 8 and 16 users: Z = 1/q beside Z = 3, p = 1/2")
     report.say(f"it goes to 0 in {tally.held} of {tally.cases} cases")
     many = {"any of 100 with 8 users": f"{float(1 - (1 - formula(8, Fraction(1, 10))) ** 100):.3g}"}
-    return Finding(tally.verdict, "0 for SecAgg; in HeteroSAg it goes to 0 with the users in each subgroup", tally.against, many)
+    return Finding(
+        tally.verdict, "0 for SecAgg; in HeteroSAg it goes to 0 with the users in each subgroup", tally.against, many
+    )
 
 
 def some(n: int, Z: Fraction | int) -> Fraction:

@@ -1,7 +1,7 @@
 """The server and up to T users learn the weighted sum over the buffer, and nothing else.
 
-Statement, for the points 1 to N, uniform masks and noise, private channels, and the same realised weights everywhere; (e)
-for other points and masks.
+Statement, for the points 1 to N, uniform masks and noise, private channels, and the same realised weights everywhere;
+(e) for other points and masks.
 (a) The server and any coalition of at most T users learn, from the masked updates in the buffer, the answers of all
     users and the shares that the coalition holds, exactly the weighted sum over the buffer and their own data.
 (b) T + 1 users learn more whenever at least two honest users contribute with a non-zero weight. So T is tight.
@@ -10,8 +10,8 @@ for other points and masks.
 (d) (a) and (b) hold for the answers that users of BASecAgg give at `tiny`, with all that they check: these are the
     shares times the weights for every buffer that a user accepts.
 
-(e) Who holds the share of the point 0 learns more with the server, and the server alone when two uploads have one mask: the
-    paper excludes neither (proofs/vandermonde_code.py, proofs/masks_hide.py).
+(e) Who holds the share of the point 0 learns more with the server, and the server alone when two uploads have one
+    mask: the paper excludes neither (proofs/vandermonde_code.py, proofs/masks_hide.py).
 
 Idea. The encoder, the masking function and the weighted sum that answers are made with are run on basis vectors, and
 the rank criterion of proofs/rank_criterion.py decides each view exactly. Fewer answers never tell more. (a) to (c) do
@@ -69,8 +69,8 @@ def subsets(users: range, least: int, most: int) -> Iterator[Users]:
 class Buffer:
     """One column of a full buffer: each user's update in U - T elements, masked; its mask, shared at the points 1 to N.
 
-    With `points`, shares are those of eq. (6) at these; with `twice`, user 1 has the mask of user 0, as one user would that
-    uploads twice under one mask.
+    With `points`, shares are those of eq. (6) at these; with `twice`, user 1 has the mask of user 0, as one user would
+    that uploads twice under one mask.
     """
 
     def __init__(self, q: int, N: int, U: int, T: int, points: Users = (), twice: bool = False) -> None:

@@ -28,7 +28,7 @@ import numpy as np
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.quantizer import stochastic_round
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
-from secagg_spec.ledger.proofs import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading, package
 
 CLAIMS = {
     "BAS-EQ11": "readings",
@@ -114,21 +114,13 @@ def recovery(report: Report) -> dict[str, Finding]:
             report.say(f"{title}, read with {name}: holds in {tally.held} of {tally.cases} cases")
     report.check(factors == {Fraction(1, 64)}, "with the weights of eq. (12) eq. (13) is 1/64 of eq. (15)")
     sums = Finding(
-        _by_reading(readings), "the recovered sum is that of the quantised updates", readings["real"].against
+        by_reading(readings.values()), "the recovered sum is that of the quantised updates", readings["real"].against
     )
     factor = {"factor with c_g = 64": str(factors.pop())}
     norm = Finding(
-        _by_reading(divisors), "only the reading Q_c(s) gives eq. (15)", divisors["c Q_c(s)"].against, factor
+        by_reading(divisors.values()), "only the reading Q_c(s) gives eq. (15)", divisors["c Q_c(s)"].against, factor
     )
     return {"BAS-EQ11": sums, "BAS-EQ13": norm}
-
-
-def _by_reading(tallies: dict[str, Tally]) -> str:
-    """Imprecise: one reading holds in every case, and others do not."""
-    verdicts = [tally.verdict for tally in tallies.values()]
-    if verdicts.count("confirmed") == len(verdicts):
-        return "confirmed"
-    return "imprecise" if verdicts.count("confirmed") == 1 else "refuted"
 
 
 def range_of_sums(report: Report) -> Finding:
@@ -181,6 +173,6 @@ def expectation(report: Report) -> Finding:
     report.say(f"unbiased by coincidence: {by_chance}")
     report.say(f"{biased.cases} buffers: eq. (15) is unbiased for eq. (4) in {biased.held} of them")
     report.say(f"for c_g = 64 no share is off by more than {float(largest):.1e}")
-    numbers = {"largest bias at c_g = 64": str(largest), "unbiased by coincidence": by_chance}
+    numbers: dict[str, object] = {"largest bias at c_g = 64": str(largest), "unbiased by coincidence": by_chance}
     numbers |= {"first that is biased": biased.against}
     return Finding(stated.verdict, "a ratio of unbiased estimates is not unbiased", stated.against, numbers)
