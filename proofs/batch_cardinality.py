@@ -189,11 +189,15 @@ def chance(rates: Sequence[Fraction], here: int) -> Fraction:
 def figure(report: Report) -> Finding:
     """Decide (c)."""
     table = {f"p = {p}": [f"{float(formula(N, K, T, p)):.3f}" for T in sizes(N, K)] for p in GRID[1:6]}
-    apart = all(a != b for a, b in combinations(table.values(), 2))
+    tally = Tally()
+    for p in GRID[1:6]:
+        exact = [formula(N, K, T, p) for T in sizes(N, K)]
+        falls = all(later < sooner for sooner, later in pairwise(exact))
+        tally.add({"p": str(p), "C": [str(C) for C in exact]}, falls and f"{float(exact[0]):.3f}" == "12.000")
     for p, T in product(GRID[1:6], sizes(N, K)):
         same = cardinality([p] * N, T) == formula(N, K, T, p)
         report.agree("MRS-FIG3", "expectation", same, f"(c) the mean over complete batches: p = {p}, T = {T}")
-    return Finding("imprecise" if apart else "confirmed", "C for T = 1, 2, 3, 4, 6, 12", None, table)
+    return Finding(tally.verdict, "C for T = 1, 2, 3, 4, 6, 12", tally.against, table)
 
 
 def observations(report: Report) -> dict[str, Finding]:

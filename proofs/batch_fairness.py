@@ -57,7 +57,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from secagg_spec.ledger.proofs import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading, package
 from secagg_spec.selection import metrics, strategies
 from secagg_spec.selection.batches import Parameters
 
@@ -393,9 +393,8 @@ def theorem(report: Report, readings: Mapping[str, str]) -> Finding:
         f"least gaps for the rates 0, 0, 1/2, 1/2 by how users are batched: { {k: str(v) for k, v in found.items()} }"
     )
     report.say(f"the gap 0, by what the theorem is for: {dict(readings)}")
-    held = [reading == "confirmed" for reading in readings.values()]
     return Finding(
-        "confirmed" if all(held) else "imprecise" if any(held) else "refuted",
+        by_reading(reading == "confirmed" for reading in readings.values()),
         "0 for equal rates",
         against,
         {"C": str(2 * all_rounds), "C with gap 0": str(2 * kept), "C of other batches": str(2 * others)},

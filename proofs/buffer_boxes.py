@@ -21,7 +21,7 @@ import numpy as np
 
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.ledger.proofs import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading
 from secagg_spec.protocols.basa import cores as basa_cores
 from secagg_spec.protocols.basa.cores import Masks
 
@@ -78,10 +78,8 @@ def loops(report: Report) -> Finding:
         report.check(with_ends.lacking == [(k, K) for k in range(K)], f"(b) the boxes c_kK: K = {K}")
     for with_end, tally in readings.items():
         report.say(f"loops {'with' if with_end else 'without'} their ends: right for {tally.held} of {tally.cases} K")
-    verdicts = [tally.verdict for tally in readings.values()]
-    verdict = "imprecise" if sorted(verdicts) == ["confirmed", "refuted"] else "refuted"
     numbers = {"K without the ends": readings[False].held, "K with the ends": readings[True].held}
-    return Finding(verdict, "right when the loops end before K", readings[True].against, numbers)
+    return Finding(by_reading(readings.values()), "right when the loops end before K", readings[True].against, numbers)
 
 
 def left(received: set[str]) -> UintArray:

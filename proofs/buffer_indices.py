@@ -41,7 +41,7 @@ import numpy as np
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.ledger.proofs import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading
 from secagg_spec.privacy.verdict import readable
 from secagg_spec.protocols.basa import cores as basa_cores
 from secagg_spec.protocols.basa.cores import Masks, Parameters
@@ -219,7 +219,7 @@ def algorithm(report: Report) -> Finding:
         if not (loops.all_sent or loops.more or loops.skip):
             report.say(f"algorithm 2, K = 3, positions from {loops.f}, {loops}: {lefts[3]}")
             for K, left in lefts.items():
-                case = {"K": K, "first position": loops.f, "i to k": loops.i_to_k, "j to K": loops.j_to_end}
+                case = {"K": K, "first position": loops.f, "up to i = k": loops.i_to_k, "up to j = K": loops.j_to_end}
                 tally.add(case | {"left": left}, left == NOTHING)
     of_K = [loops for loops in cancel if not loops.more]
     whole = [loops for loops in of_K if not loops.skip]
@@ -268,7 +268,7 @@ def prefix(report: Report) -> Finding:
         report.say(f"equation (7), {name}: holds in {tally.held} of {tally.cases} cases")
     wanted = {"positions from 0, masks of all", "positions from 1, masks as printed"}
     report.check({name for name, holds in readings.items() if holds} == wanted, "(e) two of the four readings")
-    verdict = "confirmed" if all(readings.values()) else "imprecise" if any(readings.values()) else "refuted"
+    verdict = by_reading(readings.values())
     return Finding(
         verdict, "it holds of k + 1 updates, or of fewer than K", against, {"readings": 4, "hold": len(wanted)}
     )

@@ -24,7 +24,7 @@ from itertools import combinations
 import numpy as np
 
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.ledger.proofs import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading
 from secagg_spec.protocols.basa import cores as basa_cores
 from secagg_spec.protocols.basa.cores import Masks
 
@@ -40,12 +40,6 @@ Uploads = list[tuple[int, Collection[int]]]
 def prove(report: Report) -> dict[str, Finding]:
     """Decide (a) and (b)."""
     return {"BASA-ALG1L": endless(report), "BASA-ABORT": aborted(report)}
-
-
-def verdict(readings: Collection[Tally]) -> str:
-    """Return confirmed when all readings hold, imprecise when some do."""
-    held = [tally.verdict == "confirmed" for tally in readings]
-    return "confirmed" if all(held) else "imprecise" if any(held) else "refuted"
 
 
 def put_out(K: int, users: int, *, ends: bool, back: bool) -> list[Users]:
@@ -75,7 +69,7 @@ def endless(report: Report) -> Finding:
         report.say(f"the loop {name}: all buffers are put out for {tally.held} of {tally.cases} K")
     report.check(readings["ends"].verdict == readings["sets back"].verdict == "confirmed", "(a) the two that serve")
     found = "with its end, or when k is set back, each buffer; as printed the first one"
-    return Finding(verdict(readings.values()), found, readings["goes on"].against)
+    return Finding(by_reading(readings.values()), found, readings["goes on"].against)
 
 
 def counted(K: int, out: Collection[int]) -> tuple[Uploads, bool]:
@@ -144,4 +138,4 @@ def aborted(report: Report) -> Finding:
     report.check(alone == len(range(2, 9)), "(b) for each K from 2 on, one case shows the last update")
     numbers = {name: f"{tally.held} of {tally.cases}" for name, tally in readings.items()}
     found = "right when the pass ends with the abort"
-    return Finding(verdict(readings.values()), found, readings["goes on"].against, numbers)
+    return Finding(by_reading(readings.values()), found, readings["goes on"].against, numbers)

@@ -36,7 +36,7 @@ from itertools import product
 from math import floor
 from typing import Any, NamedTuple, TypeAlias
 
-from secagg_spec.ledger.proofs import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading, package
 
 CLAIMS = {
     "BAS-THM1": "expectation",
@@ -316,9 +316,7 @@ def colluders(report: Report) -> Finding:
         bounded_with_rounds(),
         "with T = J it holds for all eta <= 1, and with T = 2 fails for J = 1",
     )
-    verdicts = [tally.verdict for tally in readings.values()]
-    verdict = "imprecise" if verdicts == ["confirmed", "refuted"] else "refuted"
-    return Finding(verdict, "only T = J holds", readings["colluders"].against)
+    return Finding(by_reading(readings.values()), "only T = J holds", readings["colluders"].against)
 
 
 # ------------------------------------------------------------------------------------------------ by computer algebra

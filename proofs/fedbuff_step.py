@@ -31,7 +31,7 @@ from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.quantizer import stochastic_round
 from secagg_spec.arithmetic.staleness import Staleness, admissible_weights
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
-from secagg_spec.ledger.proofs import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading, package
 from secagg_spec.protocols.fedbuff.round import Parameters, ServerState, local_update, receive, start, step
 
 CLAIMS = {
@@ -225,6 +225,4 @@ def mean_of_models(report: Report) -> Finding:
         report.check((mean == x) == still, f"(e) the mean is x exactly where the gradients sum to 0: {case}")
     for name, tally in readings.items():
         report.say(f"appendix A, the mean as {name}: in {tally.held} of {tally.cases} cases")
-    verdicts = [tally.verdict for tally in readings.values()]
-    verdict = "imprecise" if verdicts[0] != "confirmed" == verdicts[1] else "refuted"
-    return Finding(verdict, "the mean is the next model", readings["x^(t)"].against)
+    return Finding(by_reading(readings.values()), "the mean is the next model", readings["x^(t)"].against)

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 
-from secagg_spec.ledger.proofs import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading, package
 
 CLAIMS = {
     "HET-EQ1": "enumeration",
@@ -123,8 +123,11 @@ def step(report: Report) -> Finding:
     alone = [Fraction(0)]
     report.check(Fraction(3) + gradient(alone, Fraction(3)) == 6, "(b) one user, F = theta^2/2: from 3 to 6")
     report.say(f"equation (2) goes down: {down}")
-    verdict = "confirmed" if all(down.values()) else "imprecise" if any(down.values()) else "refuted"
-    return Finding(verdict, "for updates, not for gradients", {"x_i": "g_i", "theta": "3", "c": ["0"], "next": "6"})
+    return Finding(
+        by_reading(down.values()),
+        "for updates, not for gradients",
+        {"x_i": "g_i", "F": "theta^2/2", "theta": "3", "next": "6"},
+    )
 
 
 def assumption(report: Report) -> Finding:

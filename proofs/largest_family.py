@@ -107,5 +107,6 @@ def prove(report: Report) -> dict[str, Finding]:
         f"attained in {claim.held} of {claim.cases} cases with N/T and K/T whole, and {only_K.cases} with K/T whole"
     )
     report.say(f"attained in {neither.held} of {neither.cases} with K/T not whole, and not for {neither.against}")
-    counts = {"whole": claim.cases, "K/T whole": only_K.cases, "neither": neither.cases, "attained": neither.held}
+    counts = {"T divides N and K": claim.cases, "T divides K alone": only_K.cases}
+    counts |= {"T does not divide K": neither.cases, "of these attained": neither.held}
     return {"MRS-REM6B": Finding(claim.verdict, "and for K > N/2 too", claim.against, counts)}

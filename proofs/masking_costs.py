@@ -35,14 +35,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
-from math import log2
+from math import ceil, log2
 
 import numpy as np
 
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.packing import bits_of
 from secagg_spec.crypto.entropy import SeededSource
-from secagg_spec.ledger.proofs import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading, package
 from secagg_spec.privacy.heterosag import Plan
 from secagg_spec.protocols.codec import encode
 from secagg_spec.protocols.heterosag import costs
@@ -163,8 +163,7 @@ def server(report: Report) -> Finding:
         if found < whole and case is None:
             case = {"nbar": n, "Z": Z, "elements": found, "SecAgg": whole}
         report.say(f"nbar = {n}, Z = {Z}: the server expands {found} elements, in SecAgg {whole}")
-    verdict = "confirmed" if upper and same else "imprecise" if upper else "refuted"
-    return Finding(verdict, "the same as an upper bound", case)
+    return Finding(by_reading((upper, same)), "the same as an upper bound", case)
 
 
 def logarithm(report: Report) -> Finding:
@@ -271,13 +270,14 @@ def key_bytes(transcript: Iterable[Event]) -> int:
 
 def rounding(report: Report) -> Finding:
     """Decide (e)."""
-    tally = Tally()
+    tally, up = Tally(), Tally()
     for users, K in product(range(2, 20), range(2, 20)):
         R = costs.sum_modulus(users, K)
         exact = R & (R - 1) == 0
         fits = 2 ** (bits_of(R) - 1) < R <= 2 ** bits_of(R) and (2 ** bits_of(R) == R) == exact
         report.agree("HET-BITS", "arithmetic", fits, f"(e) the least power of 2 that has R values: {R}")
-        tally.add({"S": users, "K": K, "bits": bits_of(R)}, bits_of(R) == log2(R), condition=exact)
+        tally.add({"S": users, "K": K, "bits": bits_of(R)}, bits_of(R) == log2(R))
+        up.add({"S": users, "K": K, "bits": bits_of(R)}, bits_of(R) == ceil(log2(R)))
+        report.check((bits_of(R) == log2(R)) == exact, f"(e) not rounded up it is right for powers of 2 only: {R}")
     report.say(f"log2 R is the number of bits in {tally.held} of {tally.cases} cases: for powers of 2")
-    verdict = "imprecise" if tally.verdict == "conditional" else tally.verdict
-    return Finding(verdict, "rounded up for each element", tally.against)
+    return Finding(by_reading((tally, up)), "rounded up for each element", tally.against)

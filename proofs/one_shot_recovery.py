@@ -21,7 +21,7 @@ import numpy as np
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.ledger.proofs import Finding, Report, Tally, package, rank_of_flint
+from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading, package, rank_of_flint
 from secagg_spec.privacy.probe import probe
 
 CLAIMS = {
@@ -95,9 +95,9 @@ def sharing(report: Report) -> Finding:
     report.agree(
         "BAS-SHARE1", "library", all(counted), "FLINT: the shares of fewer than U users have a smaller rank than U"
     )
-    verdicts = [tally.verdict for tally in readings.values()]
-    verdict = "imprecise" if verdicts[0] == "confirmed" != verdicts[1] else "refuted"
-    return Finding(verdict, "only one share to each works", readings["one to one other user"].against)
+    return Finding(
+        by_reading(readings.values()), "only one share to each works", readings["one to one other user"].against
+    )
 
 
 def rank_of_columns(code: tuple[int, int, int, int], users: Sequence[int]) -> int:

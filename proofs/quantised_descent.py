@@ -42,7 +42,7 @@ import numpy as np
 from secagg_spec.arithmetic.levels import Range, quantize_levels
 from secagg_spec.arithmetic.segments import cyclic
 from secagg_spec.arithmetic.validate import RealArray
-from secagg_spec.ledger.proofs import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading, package
 from secagg_spec.protocols.heterosag.costs import error_bound
 from secagg_spec.protocols.heterosag.plan import Parameters
 
@@ -279,7 +279,7 @@ def root(report: Report) -> Finding:
 
 def rate(report: Report) -> Finding:
     """Decide (f): what lasts of a noise of variance 1 on theta^2/2, for steps of eta and eta/2."""
-    tally = Tally()
+    readings = {"updates": Tally(), "gradients": Tally()}
     for kind, k in product(("updates", "gradients"), range(8)):
         eta = Fraction(1, 2**k)
         lasting = [residual(kind, eta), residual(kind, eta / 2)]
@@ -287,10 +287,12 @@ def rate(report: Report) -> Finding:
             kept = (1 - step) ** 2 * value + (step**2 if kind == "gradients" else 1)
             report.check(kept == value, f"(f) a step leaves the variance as it is: {kind}, {step}")
         case = {"quantised": kind, "eta": [str(eta), str(eta / 2)], "residual": [str(x) for x in lasting]}
-        tally.add(case, lasting[1] < lasting[0], condition=kind == "gradients")
+        readings[kind].add(case, lasting[1] < lasting[0])
     lasting_noise(report)
-    report.say(f"a smaller step leaves less noise in {tally.held} of {tally.cases} cases: when gradients are quantised")
-    return Finding(tally.verdict, "to within eta V, and for quantised gradients", tally.against)
+    for kind, tally in readings.items():
+        report.say(f"{kind} are quantised: a smaller step leaves less noise in {tally.held} of {tally.cases} cases")
+    found = "to within eta V, and for quantised gradients"
+    return Finding(by_reading(readings.values()), found, readings["updates"].against)
 
 
 def lasting_noise(report: Report) -> None:

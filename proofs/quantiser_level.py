@@ -21,7 +21,7 @@ from math import floor
 import numpy as np
 
 from secagg_spec.arithmetic.quantizer import stochastic_round
-from secagg_spec.ledger.proofs import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading
 
 CLAIMS = {
     "BAS-VARC": "readings",
@@ -52,8 +52,7 @@ def prove(report: Report) -> dict[str, Finding]:
     )
     report.say(f"{each.cases} pairs of levels: the higher level has the larger variance in {each.cases - each.held}")
     report.say(f"the bound 1/(4 c^2) is attained and falls in {bound.held} of {bound.cases} pairs")
-    verdicts = {each.verdict, bound.verdict}
-    verdict = verdicts.pop() if len(verdicts) == 1 else "imprecise" if "confirmed" in verdicts else "refuted"
+    verdict = by_reading((each, bound))
     return {"BAS-VARC": Finding(verdict, "at a fixed x the variance can grow with c; its bound cannot", each.against)}
 
 

@@ -29,7 +29,7 @@ from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.segments import cyclic
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
-from secagg_spec.ledger.proofs import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading
 from secagg_spec.protocols.heterosag.plan import Parameters
 from secagg_spec.protocols.secagg import round as secagg
 
@@ -135,7 +135,7 @@ def two_of_three() -> bool:
 
 def threshold(report: Report) -> Finding:
     """Decide (c) and (d) for the example, by who holds which shares."""
-    N, D, tally = 3, 1, Tally()
+    N, D, readings = 3, 1, {True: Tally(), False: Tally()}
     users, high = tuple(range(1, N + 1)), (N + 1) // 2 + 1
     for keeps_own, t in product((False, True), (N - D, high)):
         for dropped in users:
@@ -144,9 +144,12 @@ def threshold(report: Report) -> Finding:
             enough = all(len(holders) >= t for holders in held.values())
             if t != high:
                 case = {"dropped": dropped, "shares": {f"b_{owner}": len(held[owner]) for owner in sorted(present)}}
-                tally.add(case, enough, condition=keeps_own)
+                readings[keeps_own].add(case, enough)
             else:
                 report.check(not enough, "(d) two survivors cannot meet ceil(N/2) + 1")
     report.agree("HET-APPA2", "samples", two_of_three(), "(c) two shares of the reference give a secret, one does not")
-    report.say(f"appendix A: two survivors recover all secrets in {tally.held} of {tally.cases} cases")
-    return Finding(tally.verdict, "two shares, with each user's own", tally.against)
+    for keeps_own, tally in readings.items():
+        report.say(
+            f"a share of one's own: {keeps_own}: two survivors recover all in {tally.held} of {tally.cases} cases"
+        )
+    return Finding(by_reading(readings.values()), "two shares, with each user's own", readings[False].against)

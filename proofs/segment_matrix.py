@@ -159,7 +159,14 @@ def example_4(report: Report) -> Finding:
     lone = [row for row, entries in enumerate(segments.algorithm_1(5)) if entries[0] == ALONE]
     report.agree("HET-EX4", "enumeration", lone == [4], "the loops of algorithm 1 leave group 0 alone in row 4")
     stated = {(0, 1): 0, (0, 2): 1, (0, 3): 2, (0, 4): 3, (0,): 0}
-    wrong = {str(cell): [stated[cell], row] for cell, row in spoiled.items() if stated[cell] != row}
+    wrong = {
+        f"{'group' if len(cell) == 1 else 'groups'} {', '.join(map(str, cell))}": {
+            "printed": stated[cell],
+            "right": row,
+        }
+        for cell, row in spoiled.items()
+        if stated[cell] != row
+    }
     verdict = "confirmed" if spoiled == stated else "imprecise" if set(spoiled) == set(stated) else "refuted"
     return Finding(verdict, "the sums are right; that of group 0 alone is of segment 4", wrong or None)
 
@@ -211,7 +218,7 @@ def subgroups(report: Report) -> dict[str, Finding]:
     report.check(delta == Fraction(1, 3), "(d) as printed three subgroups of one group have delta 1/3, and not 2/3")
     report.check(as_printed.exact, "(d) right exactly when no group has more than two subgroups")
     report.say(f"algorithm 2 as printed is right for {as_printed.held} of {as_printed.cases} L, with d for all")
-    numbers = {"L": as_printed.cases, "as printed": as_printed.held, "from d": as_printed.cases}
+    numbers = {"cases": as_printed.cases, "as printed": as_printed.held, "from d": as_printed.cases}
     expected_counts = [sum(most**groups for groups in range(1, 5)) - 1 for most in (4, 2)]
     report.agree(
         "HET-ALG2", "arithmetic", expected_counts == [as_printed.cases, as_printed.held], "all L, and L of 1 and 2"

@@ -38,7 +38,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from secagg_spec.ledger.proofs import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading, package
 
 CLAIMS = {
     "MRS-EQ3": "enumeration",
@@ -73,7 +73,7 @@ def named(frequencies: Sequence[int], users: Iterable[int]) -> Users:
 
 def prove(report: Report) -> dict[str, Finding]:
     """Decide (a) to (f)."""
-    skip, rule = Tally(), Tally()
+    skip, whole, rule, complete = Tally(), Tally(), Tally(), Tally()
     for users, chosen, T in (*sessions(4), *SIX):
         rows = family(users, chosen, T)
         for available, by_batch in product(everybody(users), product(range(3), repeat=users // T)):
@@ -82,20 +82,26 @@ def prove(report: Report) -> dict[str, Finding]:
             frequencies = [f for f in by_batch for _ in range(T)]
             if len(available) >= chosen:
                 some = {name: case[name] for name in ("N", "K", "T", "available")}
-                skip.add(some, bool(left), condition=T == 1 or chosen == users)
+                skip.add(some, bool(left))
+                report.check(
+                    bool(left) or (T > 1 and chosen < users), f"(a) for T = 1 and K = N they are the same: {some}"
+                )
+            batches = sum({*range(b, b + T)} <= available for b in range(0, users, T))
+            whole.add(case, bool(left) == (batches >= chosen // T))
             if left:
-                rule.add(case, defined(report, frequencies, available, T, left), condition=T == 1)
+                some_row = defined(report, frequencies, available, T, left)
+                rule.add(case, some_row[0])
+                complete.add(case, some_row[1])
+                report.check(some_row[0] or T > 1, f"(b) always for T = 1: {case}")
     for users, chosen, T in (session for session in sessions(12) if session[2] > 1 and session[1] < session[0]):
         none = not fitting(family(users, chosen, T), Users({*range(chosen - 1), chosen}))
         report.agree("MRS-EQ3", "arithmetic", none, f"(a) users 0 to K - 2 and K are no set: {users, chosen, T}")
     report.say(f"a set with the user of the rule exists in {rule.held} of {rule.cases} cases in which there is a set")
     return {
-        "MRS-EQ3": Finding(
-            "imprecise" if skip.verdict == "conditional" else skip.verdict, "enough for T = 1 or K = N", skip.against
-        ),
+        "MRS-EQ3": Finding(by_reading((skip, whole)), "K/T complete batches are needed", skip.against),
         "MRS-EQ2": nobody(report),
         "MRS-COMP2": Finding(
-            "imprecise" if rule.against else "confirmed", "the user's batch may lack one", rule.against, often(report)
+            by_reading((rule, complete)), "the user's batch may lack one", rule.against, often(report)
         ),
         "MRS-FREQ": lagging(),
         "MRS-WEIGHTED": too_few(report),
@@ -115,13 +121,14 @@ def everybody(users: int) -> list[Users]:
     return [Users(some) for size in range(users + 1) for some in combinations(range(users), size)]
 
 
-def defined(report: Report, frequencies: Sequence[int], available: Users, T: int, left: list[Users]) -> bool:
-    """Return whether a row has a user that the rule names, and check (b) and (c)."""
+def defined(
+    report: Report, frequencies: Sequence[int], available: Users, T: int, left: list[Users]
+) -> tuple[bool, bool]:
+    """Return whether a row has a user that the rule names, of those available or in complete batches; check (b)."""
     complete = [u for u in available if {*range(u // T * T, u // T * T + T)} <= available]
     found = any(row & named(frequencies, available) for row in left)
     report.check(found == bool(named(frequencies, available) & {*complete}), f"(b) {sorted(available)}, {frequencies}")
-    report.check(any(row & named(frequencies, complete) for row in left), f"(c) {sorted(available)}, {frequencies}")
-    return found
+    return found, any(row & named(frequencies, complete) for row in left)
 
 
 class Bits:
@@ -180,23 +187,23 @@ def lagging() -> Finding:
             known = history[: t - lag]
             history.append(min((0, 1), key=known.count))
         runs[name] = "".join(map(str, history))
-    alternate = runs["f(t)"] == "01" * 4 + "0"
-    return Finding(
-        "imprecise" if alternate and runs["f(t-1)"] != runs["f(t)"] else "confirmed", f"batches by round: {runs}", runs
-    )
+    return Finding(by_reading(run == "01" * 4 + "0" for run in runs.values()), f"batches by round: {runs}", runs)
 
 
 def too_few(report: Report) -> Finding:
     """Decide (f): all that two rounds can be when everybody is available."""
-    tally = Tally()
+    tally, ascending = Tally(), Tally()
     for users, chosen, _ in (session for session in sessions(4) if session[2] == 1):
         for first in (Users(), *map(Users, combinations(range(users), chosen))):
             frequencies = [int(user in first) for user in range(users)]
             low = sorted(named(frequencies, range(users)))
             left = users - len(first) if len(first) < users else users
             report.agree("MRS-WEIGHTED", "arithmetic", len(low) == left, f"(f) N - K after a round: {users}, {chosen}")
-            tally.add({"N": users, "K": chosen, "frequencies": frequencies, "least": low}, len(low) >= chosen)
-    return Finding("imprecise" if tally.against else "confirmed", "too few have the least frequency", tally.against)
+            case = {"N": users, "K": chosen, "frequencies": frequencies, "least": low}
+            tally.add(case, len(low) >= chosen)
+            order = sorted(range(users), key=frequencies.__getitem__)
+            ascending.add(case, {*order[:chosen]} <= {*low} or {*low} <= {*order[:chosen]})
+    return Finding(by_reading((tally, ascending)), "too few have the least frequency", tally.against)
 
 
 Law: TypeAlias = dict[Users, Fraction]

@@ -1,6 +1,7 @@
 """The server and up to T users learn the weighted sum over the buffer, and nothing else.
 
-Statement, for the points 1 to N, uniform masks and noise, private channels, and the same realised weights everywhere.
+Statement, for the points 1 to N, uniform masks and noise, private channels, and the same realised weights everywhere;
+(e) for other points and masks.
 (a) The server and any coalition of at most T users learn, from the masked updates in the buffer, the answers of all
     users and the shares that the coalition holds, exactly the weighted sum over the buffer and their own data.
 (b) T + 1 users learn more whenever at least two honest users contribute with a non-zero weight. So T is tight.
@@ -8,6 +9,9 @@ Statement, for the points 1 to N, uniform masks and noise, private channels, and
     honest users in the buffer have one weight (or there is only one honest user).
 (d) (a) and (b) hold for the answers that users of BASecAgg give at `tiny`, with all that they check: these are the
     shares times the weights for every buffer that a user accepts.
+
+(e) Who holds the share of the point 0 learns more with the server, and the server alone when two uploads have one
+    mask: the paper excludes neither (proofs/vandermonde_code.py, proofs/masks_hide.py).
 
 Idea. The encoder, the masking function and the weighted sum that answers are made with are run on basis vectors, and
 the rank criterion of proofs/rank_criterion.py decides each view exactly. Fewer answers never tell more. (a) to (c) do
@@ -63,19 +67,31 @@ def subsets(users: range, least: int, most: int) -> Iterator[Users]:
 
 
 class Buffer:
-    """One column of a full buffer: each user's update in U - T elements, masked; its mask, shared."""
+    """One column of a full buffer: each user's update in U - T elements, masked; its mask, shared at the points 1 to N.
 
-    def __init__(self, q: int, N: int, U: int, T: int) -> None:
+    With `points`, shares are those of eq. (6) at these; with `twice`, user 1 has the mask of user 0, as one user would
+    that uploads twice under one mask.
+    """
+
+    def __init__(self, q: int, N: int, U: int, T: int, points: Users = (), twice: bool = False) -> None:
         self.field, size = PrimeField(q), U - T
         code = MaskCode(self.field, N, U, T)
         masking = probe(self.field, lambda v: basecagg.mask_update(self.field, 1, v[:size], v[size:]), 2 * size)
-        encoding = probe(self.field, lambda v: code.encode(v[:size], v[size:].reshape(T, 1))[:, 0], U)
+        columns = self.field.powers(np.array(points or (1,), dtype=np.uint64), U)
+
+        def encode(v: UintArray) -> UintArray:
+            if points:
+                return self.field.weighted_sum(v, columns)
+            return code.encode(v[:size], v[size:].reshape(T, 1))[:, 0]
+
+        encoding = probe(self.field, encode, U)
         self.space, self.users, self.size = Space(self.field), range(N), size
-        masks = [self.space.drawn("mask", i, size) for i in self.users]
+        masks = [self.space.drawn("mask", 0 if twice and i == 1 else i, size) for i in self.users]
         self.weighting = cache(self._weighting)
         self.updates = [self.space.secret("x", i, range(size)) for i in self.users]
         self.uploads = [self.space.apply(masking, self.updates[i], masks[i]) for i in self.users]
-        self.shares = [self.space.apply(encoding, masks[i], self.space.drawn("noise", i, T)) for i in self.users]
+        noise = [self.space.drawn("noise", 0 if twice and i == 1 else i, T) for i in self.users]
+        self.shares = [self.space.apply(encoding, *both) for both in zip(masks, noise, strict=True)]
 
     def weighted(self, parts: list[Forms], weights: Users) -> Forms:
         """Return the sum of parts of equal length, each times its weight."""
@@ -119,7 +135,7 @@ def several_weights(buffer: Users) -> Iterator[Users]:
 
 def coalitions(report: Report) -> Finding:
     """Decide (a) and (b)."""
-    tally, tight, withheld = Tally(), 0, 0
+    tally, tight, withheld = beyond_the_paper(report), 0, 0
     for q, N, U, T in PARAMETERS:
         column = Buffer(q, N, U, T)
         for buffer in subsets(range(N), 1, N):
@@ -135,13 +151,28 @@ def coalitions(report: Report) -> Finding:
                     elif len(honest) >= 2:
                         tight += 1
                         report.check(not verdict.private, f"T + 1 users learn more: {case}")
-        if tally.against:
-            return Finding(tally.verdict, "a coalition of at most T users learns more", tally.against)
     report.check(tight > 0, "T + 1 users were tried")
     report.check(withheld == 0, "the weighted sum itself is always learned")
-    report.say(f"at most T users: exactly the weighted sum in {tally.held} of {tally.cases} views")
+    report.say(f"at most T users: exactly the weighted sum in {tally.held} of {tally.met} views under the condition")
     report.say(f"T + 1 users with two honest contributors: more in {tight} of {tight} views")
     return Finding(tally.verdict, "nothing beyond the weighted sum; T + 1 users learn more", tally.against)
+
+
+def beyond_the_paper(report: Report) -> Tally:
+    """Decide (e) for the smallest code: the point 0, and one mask for two uploads, which the paper leaves open."""
+    tally, (q, N, U, T) = Tally(), PARAMETERS[0]
+    for points, twice in (((0, 1, 2), False), ((1, 2, 3), True), ((1, 2, 3), False)):
+        column = Buffer(q, N, U, T, points, twice)
+        for coalition in subsets(range(N), 0, T):
+            verdict = column.decide(coalition, tuple(range(N)), (1,) * N)
+            case = {"q": q, "N": N, "U": U, "T": T, "points": list(points), "masks": "twice" if twice else "own"}
+            case |= {"coalition": list(coalition), "learned": list(verdict.functionals)}
+            if twice and {0, 1} & {*coalition}:  # these two are one user
+                continue
+            told = twice or any(points[user] == 0 for user in coalition)
+            report.check(verdict.private != told, f"(e) more is learned exactly then: {case}")
+            tally.add(case, verdict.private, condition=0 not in points and not twice)
+    return tally
 
 
 def definition(report: Report) -> Finding:

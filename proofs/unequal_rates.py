@@ -34,7 +34,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from secagg_spec.ledger.proofs import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading
 from secagg_spec.selection import metrics, strategies
 from secagg_spec.selection.batches import Parameters
 
@@ -112,8 +112,7 @@ def prove(report: Report) -> dict[str, Finding]:
 
 def convergence(settled: Tally, optimum: Tally) -> Finding:
     """Decide remark 10, by readings: to some model, or to the optimum."""
-    held = [tally.verdict == "confirmed" for tally in (settled, optimum)]
-    verdict = "confirmed" if all(held) else "imprecise" if any(held) else "refuted"
+    verdict = by_reading((settled, optimum))
     numbers = {"settled": settled.held, "at the optimum": optimum.held, "of": optimum.cases}
     return Finding(verdict, "to some model, and to the optimum when the least gap is 0", optimum.against, numbers)
 

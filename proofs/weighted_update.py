@@ -28,7 +28,7 @@ import numpy as np
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.quantizer import stochastic_round
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
-from secagg_spec.ledger.proofs import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading, package
 
 CLAIMS = {
     "BAS-EQ11": "readings",
@@ -114,21 +114,13 @@ def recovery(report: Report) -> dict[str, Finding]:
             report.say(f"{title}, read with {name}: holds in {tally.held} of {tally.cases} cases")
     report.check(factors == {Fraction(1, 64)}, "with the weights of eq. (12) eq. (13) is 1/64 of eq. (15)")
     sums = Finding(
-        _by_reading(readings), "the recovered sum is that of the quantised updates", readings["real"].against
+        by_reading(readings.values()), "the recovered sum is that of the quantised updates", readings["real"].against
     )
     factor = {"factor with c_g = 64": str(factors.pop())}
     norm = Finding(
-        _by_reading(divisors), "only the reading Q_c(s) gives eq. (15)", divisors["c Q_c(s)"].against, factor
+        by_reading(divisors.values()), "only the reading Q_c(s) gives eq. (15)", divisors["c Q_c(s)"].against, factor
     )
     return {"BAS-EQ11": sums, "BAS-EQ13": norm}
-
-
-def _by_reading(tallies: dict[str, Tally]) -> str:
-    """Imprecise: one reading holds in every case, and others do not."""
-    verdicts = [tally.verdict for tally in tallies.values()]
-    if verdicts.count("confirmed") == len(verdicts):
-        return "confirmed"
-    return "imprecise" if verdicts.count("confirmed") == 1 else "refuted"
 
 
 def range_of_sums(report: Report) -> Finding:
@@ -140,7 +132,7 @@ def range_of_sums(report: Report) -> Finding:
         fits = sum(weights) > 0 and -(Q + 1) // 2 <= exact <= (Q - 3) // 2
         case = {"q": Q, "weights": list(weights), "quantised": list(updates)}
         case |= {"sum": exact, "decoded": recovered(weights, updates, Q)}
-        if fits:
+        if fits:  # section 2.2.2 leaves out sums that wrap, and without a weight neither equation has a value
             tally.add(case, holds)
         flint = int(package("flint").nmod(exact, Q))
         same = phi_inverse(flint, Q) == recovered(weights, updates, Q)
@@ -162,7 +154,7 @@ def bias(c_g: int, stale: Sequence[Fraction]) -> list[Fraction]:
 
 def expectation(report: Report) -> Finding:
     """Decide (d)."""
-    tally, largest, by_chance = Tally(), Fraction(0), []
+    stated, biased, largest, by_chance = Tally(), Tally(), Fraction(0), []
     for c_g, users in product((1, 2, 3, 4, 8, 16, 64), (2, 3)):
         for delays in combinations_with_replacement(range(11), users):
             stale = [Fraction(1, 1 + tau) for tau in delays]
@@ -171,16 +163,16 @@ def expectation(report: Report) -> Finding:
             off = bias(c_g, stale)
             still = all((c_g * s).denominator == 1 for s in stale) or len(set(stale)) == 1
             case = {"c_g": c_g, "delays": list(delays), "bias of the shares": [str(value) for value in off]}
-            tally.add(case, not any(off), condition=still)
+            stated.add(case, not (still and any(off)))
+            biased.add(case, not any(off))
             if not any(off) and not still:
                 by_chance.append({"c_g": c_g, "delays": list(delays)})
             if c_g == 64:
                 largest = max(largest, *map(abs, off))
-    report.check(tally.breaches == 0, "unbiased when no weight is random or all delays are equal")
+    report.check(biased.held < biased.cases, "in general not")
     report.say(f"unbiased by coincidence: {by_chance}")
-    report.say(f"{tally.cases} buffers: eq. (15) is unbiased for eq. (4) in {tally.held} of them")
+    report.say(f"{biased.cases} buffers: eq. (15) is unbiased for eq. (4) in {biased.held} of them")
     report.say(f"for c_g = 64 no share is off by more than {float(largest):.1e}")
-    numbers = {"largest bias at c_g = 64": str(largest), "unbiased by coincidence": by_chance}
-    verdict = "confirmed" if tally.verdict == "conditional" else "refuted"
-    biased = {"first that is biased": tally.against}
-    return Finding(verdict, "a ratio of unbiased estimates is not unbiased", numbers=numbers | biased)
+    numbers: dict[str, object] = {"largest bias at c_g = 64": str(largest), "unbiased by coincidence": by_chance}
+    numbers |= {"first that is biased": biased.against}
+    return Finding(stated.verdict, "a ratio of unbiased estimates is not unbiased", stated.against, numbers)

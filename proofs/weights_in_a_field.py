@@ -27,7 +27,7 @@ import numpy as np
 
 from secagg_spec.arithmetic.staleness import Staleness, admissible_weights
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.ledger.proofs import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading, package
 from secagg_spec.protocols.basa import cores as basa_cores
 from secagg_spec.protocols.basa.cores import Masks, Parameters
 
@@ -82,7 +82,7 @@ def prove(report: Report) -> dict[str, Finding]:
         report.say(f"{name}: the weighted sum in {tally.held} of {tally.cases} cases")
     verdicts = {name: tally.verdict for name, tally in readings.items()}
     serve = [name for name, verdict in verdicts.items() if verdict == "confirmed"]
-    verdict = "confirmed" if len(serve) == len(verdicts) else "imprecise" if serve else "refuted"
+    verdict = by_reading(readings.values())
     return {"BASA-EQ6": Finding(verdict, f"it holds {' and '.join(serve)}", on_residues.against, verdicts)}
 
 

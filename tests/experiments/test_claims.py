@@ -45,6 +45,14 @@ def test_a_claim_is_what_its_statements_make_of_it(statements: list[tuple[str, s
     assert claims.verdict([stated(*one) for one in statements]) == verdict
 
 
+@pytest.mark.requirement("EXP-31")
+def test_a_report_is_called_refuted_at_the_scale_of_the_paper_only() -> None:
+    ends = [
+        stated(*one).said.partition(": ")[2] for one in (("paper", R), ("default", R), ("default", U), ("paper", C))
+    ]
+    assert ends == [R, "not so at this scale", U, C]
+
+
 @pytest.mark.requirement("EXP-28")
 def test_a_stored_verdict_that_its_numbers_do_not_give_is_seen() -> None:
     assert stated("default", C).follows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from secagg_spec import resources, schemas
 from secagg_spec.ledger import entries, errors, proofs
 from secagg_spec.ledger.errors import BrokenProof, MissingEvidence, ProofFailed
-from secagg_spec.ledger.proofs import Tally, _verdict
+from secagg_spec.ledger.proofs import Tally, _verdict, by_reading
 from tests.ledger.forms import HEAD, entry, load
 
 
@@ -183,6 +184,36 @@ def test_a_tally_reaches_the_verdict(cases: list[tuple[bool, bool]], verdict: st
     assert (tally.verdict, tally.exact) == (verdict, exact)
     failing = [number for number, (holds, _) in enumerate(cases) if not holds]
     assert tally.against == ({"case": failing[0]} if failing else None)
+
+
+@pytest.mark.requirement("CLM-05")
+@pytest.mark.parametrize(
+    ("readings", "verdict"),
+    [
+        ([], "open"),
+        ([True, True], "confirmed"),
+        ([False, True], "imprecise"),
+        ([False, False], "refuted"),
+        ([[(True, True)], False], "imprecise"),
+        ([[(False, True)], [(True, True), (False, False)]], "refuted"),
+        ([[(True, True), (False, False)]] * 2, "conditional"),
+    ],
+)
+def test_a_claim_of_several_readings_is_imprecise_when_some_hold(readings: list[Any], verdict: str) -> None:
+    found: list[bool | Tally] = []
+    for cases in readings:
+        tally = Tally()
+        for holds, condition in cases if isinstance(cases, list) else ():
+            tally.add({}, holds, condition=condition)
+        found.append(tally if isinstance(cases, list) else cases)
+    assert by_reading(found) == verdict
+
+
+@pytest.mark.requirement("CLM-05")
+def test_no_program_calls_one_verdict_by_the_name_of_another() -> None:
+    named = re.compile(r'"(confirmed|imprecise|refuted)" if [\w.]+\.verdict == "conditional"')
+    for path in sorted(resources.root("proofs").glob("*.py")):
+        assert not named.search(path.read_text(encoding="utf-8")), path.name
 
 
 @pytest.mark.requirement("CLM-14")

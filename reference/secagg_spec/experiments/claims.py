@@ -35,9 +35,10 @@ class Stated:
 
     @property
     def said(self) -> str:
-        """The interval, its bound and the verdict, as the ledger writes them."""
-        of, statement = self.judged.interval, self.judged.statement
-        return f"[{of.low:.3g}, {of.high:.3g}] {statement.relation} {statement.bound:.3g}: {self.judged.verdict}"
+        """The interval, its bound and the verdict, as the ledger writes them: only the paper's numbers refute it."""
+        of, statement, verdict = self.judged.interval, self.judged.statement, self.judged.verdict
+        said = "not so at this scale" if verdict == REFUTED and self.preset != PAPER else verdict
+        return f"[{of.low:.3g}, {of.high:.3g}] {statement.relation} {statement.bound:.3g}: {said}"
 
 
 def stored(folder: Path | None = None) -> tuple[Stated, ...]:

@@ -122,6 +122,17 @@ def _verdict(cases: int, held: int, breaches: int, met: int) -> str:
     return "conditional" if met else "open"
 
 
+def by_reading(readings: Iterable[Tally | bool]) -> str:
+    """Return the verdict on a claim that can be read in several ways (spec/ledger.md, section 2, rule 2).
+
+    Confirmed if it holds in all of them, imprecise if in some. If in none, the verdict that all have, or refuted.
+    """
+    verdicts = [one.verdict if isinstance(one, Tally) else ("refuted", "confirmed")[one] for one in readings]
+    if len(set(verdicts)) == 1:
+        return verdicts[0]
+    return "imprecise" if "confirmed" in verdicts else "refuted" if verdicts else "open"
+
+
 def _is_truth(value: object) -> bool:
     return isinstance(value, bool | np.bool_)
 
