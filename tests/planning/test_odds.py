@@ -95,3 +95,10 @@ def test_a_level_is_the_largest_power_of_two_that_cannot_wrap(modulus: int, weig
     level = level_of(modulus, weight, clip)
     assert level == 0 or (level.bit_count() == 1 and fits(level))
     assert level == 2**32 or not fits(max(2 * level, 1))
+
+
+@pytest.mark.requirement("PLN-05")
+def test_who_hides_a_user_is_honest() -> None:
+    wish = Wish(9, 1, Fraction(1, 9), Fraction(4, 9), rounds=2, leak=Fraction(99, 100))
+    exact = 5 * companions(2, Fraction(1, 9), 4, 1)
+    assert exact <= alone(wish) <= exact * (1 + Fraction(1, 2**40))
