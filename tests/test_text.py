@@ -55,6 +55,7 @@ PREFIXES = (
     "MRA",
     "CNF",
     "EXP",
+    "PLN",
     "CLM",
 )
 ID = re.compile(rf"\b(?:ADP|{'|'.join(PREFIXES)})-\d\d\b")

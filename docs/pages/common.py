@@ -14,7 +14,18 @@ from secagg_spec.ledger import entries
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "reference" / "secagg_spec"
 WITH_API = (
-    *("arithmetic", "crypto", "learning", "privacy", "protocols", "selection", "experiments", "errors.py", "events.py"),
+    *(
+        "arithmetic",
+        "crypto",
+        "learning",
+        "privacy",
+        "protocols",
+        "selection",
+        "experiments",
+        "planning",
+        "errors.py",
+        "events.py",
+    ),
     *(f"conformance/{part}" for part in ("adapter", "api.py", "mutants", "pytest_plugin.py", "sdk", "vectors")),
 )
 """What users of the library import; the rest is read in its source."""

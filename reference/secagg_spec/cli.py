@@ -41,6 +41,7 @@ ABOUT = {
     "privacy": "decide what a coalition learns beyond the sum",
     "claims": "list what the papers claim, and run the proofs behind the verdicts",
     "simulate": "watch a protocol run, step by step",
+    "plan": "say which protocol suits a deployment, with parameters, bytes, time and probabilities",
     "segments": "draw which users of HeteroSAg mask which segment together, and what that reveals",
     "reconstruct": "recover models and images from the sums of many rounds",
     "selection": "compare ways to choose users for many rounds: privacy, fairness, cardinality",

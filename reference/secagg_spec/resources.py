@@ -21,6 +21,7 @@ PAGES = (
     "heterosag.md",
     "multi-round.md",
     "experiments.md",
+    "planning.md",
     "adapter.md",
     "conformance.md",
     "ledger.md",

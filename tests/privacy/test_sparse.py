@@ -50,6 +50,17 @@ def test_how_often_a_graph_is_cut_is_what_the_formula_says(N: int, k: int) -> No
     assert sparse.disconnected(N, k, N) == 0
 
 
+def test_the_first_term_bounds_how_often_a_graph_is_cut() -> None:
+    for N, k in GRAPHS:
+        for m in range(N + 1):
+            exact, bound = sparse.disconnected(N, k, m), sparse.disconnected_at_most(N, k, m)
+            assert exact <= bound <= 1
+            assert (exact == bound) or m // (k // 2) > 2
+    rare = [of(1000, 60, 300) for of in (sparse.disconnected, sparse.disconnected_at_most)]
+    assert rare[0] < rare[1] < rare[0] * (1 + Fraction(1, 10**12))
+    assert sparse.disconnected_at_most(1000, 999, 900) == 0
+
+
 def test_on_the_complete_graph_nothing_is_cut() -> None:
     assert all(sparse.disconnected(N, N - 1, m) == 0 for N in range(3, 9) for m in range(N + 1))
 

@@ -74,6 +74,7 @@ CODES: Mapping[str, int] = MappingProxyType(
         "privacy lightsecagg --preset tiny --points": 1,
         "privacy basecagg --weights": 1,
         "privacy basa --rule paper": 1,
+        "plan --users 1000 --dimension 1e6 --dropout 0.1 --colluders 0.2 --rounds 100": 1,
         "privacy secagg --neighbours 2 --threshold 2": 1,
         "audit-participation docs/assets/participation-random.csv": 1,
         "audit-participation docs/assets/participation-batches.csv --users 12 --privacy 4": 1,

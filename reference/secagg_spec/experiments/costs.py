@@ -149,7 +149,7 @@ class Timed(Network):
         return super().take_on(received, step.taken_by(timed), party, randomness)
 
 
-def _timed(network: Network) -> Timed:
+def timed(network: Network) -> Timed:
     """Return a timed network in the same state as another one, which must not be used any more."""
     return Timed(network.table, network.states, network.waiting, network.transcript)
 
@@ -184,7 +184,7 @@ def _secagg(setting: Setting) -> Times:
     """Return the times of a round of SecAgg among the K users of a sum, all of them neighbours."""
     K = setting.buffer
     p = secagg.Parameters(R=2**32, N=K, D=0, T=max(1, K // 3), t=max(3, 2 * K // 3), k=K - 1, d=setting.length)
-    network = _timed(secagg.open_round(p, p.ring.zeros(K * p.d).reshape(K, -1), session=_SESSION, round=0))
+    network = timed(secagg.open_round(p, p.ring.zeros(K * p.d).reshape(K, -1), session=_SESSION, round=0))
     run_synchronous(network, {}, secagg.draw_randomness(p, _sources(K)))
     return _of_round(network, ("advertise_keys", "share_keys", "masked_input"), ("unmasking",))
 
@@ -195,7 +195,7 @@ def _lightsecagg(setting: Setting) -> Times:
     p = lightsecagg.Parameters(DEFAULT_PRIME, K, 0, max(2, 2 * K // 3), max(1, K // 3), setting.length)
     link = sealed_links(lightsecagg.sealing_context(p, _SESSION, 0), _privates(K))
     updates = p.field.zeros(K * p.d).reshape(K, -1)
-    network = _timed(lightsecagg.open_round(p, updates, session=_SESSION, channel=link, round=0))
+    network = timed(lightsecagg.open_round(p, updates, session=_SESSION, channel=link, round=0))
     lightsecagg.run_network(network, {}, lightsecagg.draw_randomness(p, _sources(K)))
     return _of_round(network, ("share", "upload"), ("recover",))
 
@@ -245,7 +245,7 @@ def _basecagg(setting: Setting) -> Times:
     """
     p = buffered_parameters(setting.users, setting.buffer, setting.length)
     links = basecagg_runs.sealed_channels(basecagg.sealing_context(p, _SESSION), _privates(p.N))
-    network = _timed(basecagg_runs.open_session(p, session=_SESSION, channels=links, round=0))
+    network = timed(basecagg_runs.open_session(p, session=_SESSION, channels=links, round=0))
     turns: list[basecagg_runs.Turn] = [
         *map(basecagg_runs.Start, range(p.K)),
         *map(basecagg_runs.Upload, range(p.K)),
@@ -300,7 +300,7 @@ def _basa(setting: Setting, ring: KeyRing) -> Times:
     """
     p = position_parameters(setting.users, setting.buffer, setting.length)
     run = basa_runs.Run(p, SeededSource(_SEED, "basa"), session=_SESSION, ring=ring, round=0)
-    run.network = network = _timed(run.network)
+    run.network = network = timed(run.network)
     visits, users = [], []
     for user in range(p.K):
         already = len(network.spent)

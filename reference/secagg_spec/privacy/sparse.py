@@ -16,7 +16,7 @@ Source: spec/secagg.md, section 9.
 from __future__ import annotations
 
 from fractions import Fraction
-from math import comb
+from math import comb, prod
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.protocols.secagg.graph import check_degree
@@ -32,8 +32,13 @@ def tail(population: int, marked: int, drawn: int, least: int) -> Fraction:
     """
     for name, count in (("marked", marked), ("drawn", drawn)):
         validate.integer(name, count, 0, validate.integer("population", population, 0, validate.MAX_COUNT))
-    hits = range(max(least, 0), min(marked, drawn) + 1)
-    cases = sum(comb(marked, hit) * comb(population - marked, drawn - hit) for hit in hits)
+    others = population - marked
+    first, last = max(least, 0, drawn - others), min(marked, drawn)
+    term = comb(marked, first) * comb(others, drawn - first) if first <= last else 0
+    cases = 0
+    for hit in range(first, last + 1):
+        cases += term
+        term = term * (marked - hit) * (drawn - hit) // ((hit + 1) * (others - drawn + hit + 1))
     return Fraction(cases, comb(population, drawn))
 
 
@@ -74,6 +79,22 @@ def disconnected(N: int, k: int, vanished: int) -> Fraction:
     at_least = {j: comb(left, j) * comb(N - 1 - j * h, left - 1) for j in runs}
     cases = sum((j - 1) * count if j // 2 * 2 == j else (1 - j) * count for j, count in at_least.items())
     return Fraction(cases, comb(N - 1, left - 1))
+
+
+def disconnected_at_most(N: int, k: int, vanished: int) -> Fraction:
+    """Return the first term of the sum that `disconnected` is, which is at least that sum, for graphs of any size.
+
+    Raises
+    ------
+    ParameterError
+        The same as for `disconnected`.
+    """
+    check_degree(N, k)
+    left, h = N - validate.integer("vanished", vanished, 0, N), k // 2
+    if k == N - 1 or left == 0 or 2 * h > vanished:
+        return Fraction(0)
+    both = Fraction(prod(range(vanished - 2 * h + 1, vanished + 1)), prod(range(N - 2 * h, N)))
+    return min(Fraction(1), comb(left, 2) * both)
 
 
 def stuck(N: int, k: int, t: int, dropped: int) -> Fraction:

@@ -14,6 +14,7 @@ PROTOCOLS = {
     "STL": "fedbuff",
     "FBF": "fedbuff",
     "EXP": "experiments",
+    "PLN": "planning",
     "ADP": "adapter",
     "CNF": "kit",
     "CLM": "ledger",

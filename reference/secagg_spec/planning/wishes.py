@@ -1,0 +1,115 @@
+"""What is asked of a plan: how many users, how long an update, who drops out, who colludes, what may go wrong.
+
+Source: spec/planning.md, section 2 (PLN-01, PLN-02).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.errors import OutOfRange, ParameterError
+
+MOST_USERS = 10**6
+MOST_ROUNDS = 10**4
+FAILURE, LEAK = Fraction(1, 10**6), Fraction(1, 2**40)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A deployment that seeks a protocol.
+
+    Parameters
+    ----------
+    users : int
+        N, in [3, 10^6].
+    dimension : int
+        d, the numbers of an update, in [1, 2^32 - 1].
+    dropout : Fraction
+        The probability, in [0, 1), that a user drops out of a round, independently of the others.
+    colluders : Fraction
+        The largest share of users that may collude with the server, in [0, 1).
+    rounds : int
+        J, the rounds over the same users, in [1, 10^4].
+    asynchronous : bool
+        Whether users answer when they have trained, and not all at one time.
+    clip : Fraction
+        The largest magnitude of a number of an update, above 0 and at most 2^32.
+    failure, leak : Fraction
+        The largest probabilities, in (0, 1), that a round fails, and that privacy does in all rounds together.
+
+    Raises
+    ------
+    ParameterError
+        A number is outside its range (PLN-01); the error names the option of the command.
+    """
+
+    users: int
+    dimension: int
+    dropout: Fraction
+    colluders: Fraction
+    rounds: int = 1
+    asynchronous: bool = False
+    clip: Fraction = Fraction(1)
+    failure: Fraction = FAILURE
+    leak: Fraction = LEAK
+
+    def __post_init__(self) -> None:
+        validate.integer("users", self.users, 3, MOST_USERS)
+        validate.integer("dimension", self.dimension, 1, validate.MAX_COUNT)
+        validate.integer("rounds", self.rounds, 1, MOST_ROUNDS)
+        for name in ("dropout", "colluders", "failure", "leak"):
+            value = validate.instance(name, getattr(self, name), Fraction)
+            if not 0 <= value < 1 or (not value and name in {"failure", "leak"}):
+                low = "in [0, 1)" if name in {"dropout", "colluders"} else "above 0 and below 1"
+                raise OutOfRange(name, shown(value), f"a probability {low}")
+        if not 0 < validate.instance("clip", self.clip, Fraction) <= 2**32:
+            raise OutOfRange("clip", shown(self.clip), "above 0 and at most 2**32")
+
+    @property
+    def colluding(self) -> int:
+        """The users that may collude: the share of all, rounded up, and at least 1 (PLN-02)."""
+        return max(1, ceil(self.colluders * self.users))
+
+
+def shown(number: Fraction) -> float | int:
+    """Return a fraction as the number that an error shows."""
+    return number.numerator if number.denominator == 1 else float(number)
+
+
+def number(name: str, text: str) -> Fraction:
+    """Parse a number: decimal, with an exponent, or a fraction, as 1000, 1e6, 0.1, 1/3 or 2^-40.
+
+    Raises
+    ------
+    ParameterError
+        The text is no such number, has more than 30 characters, or an exponent of more than 3 digits.
+    """
+    base, power, exponent = text.partition("^")
+    digits = exponent.removeprefix("-")
+    try:
+        if len(text) > 30 or not text.isascii() or "_" in text or len(text.lower().partition("e")[2].strip("+-")) > 3:
+            raise ValueError
+        if not power:
+            return Fraction(text)
+        if base != "2" or not digits.isdecimal() or len(digits) > 3:
+            raise ValueError
+        return Fraction(2) ** int(exponent)
+    except (ValueError, ZeroDivisionError):
+        raise ParameterError(name, text, "a number, as 1000, 1e6, 0.1, 1/3 or 2^-40 are") from None
+
+
+def whole(name: str, text: str) -> int:
+    """Parse a whole number, which may have an exponent, as `number` does.
+
+    Raises
+    ------
+    ParameterError
+        It is no number, or not whole.
+    """
+    value = number(name, text)
+    if value.denominator != 1:
+        raise ParameterError(name, text, "a whole number, as 1000 or 1e6 are")
+    return int(value)

@@ -1,0 +1,104 @@
+"""The probabilities of a plan against exact sums, and what they decide."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from math import comb
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.planning import odds
+from secagg_spec.planning.choices import alone, level_of
+from secagg_spec.planning.wishes import Wish
+
+RATES = st.fractions(0, 1, max_denominator=1000)
+SMALL_RATES = st.fractions(Fraction(1, 50), Fraction(49, 50), max_denominator=50)
+SLACK = 1 + Fraction(1, 2**60)
+
+
+def tail(trials: int, rate: Fraction, least: int) -> Fraction:
+    """The exact probability of at least so many hits."""
+    hits = range(max(least, 0), trials + 1)
+    return sum((comb(trials, i) * rate**i * (1 - rate) ** (trials - i) for i in hits), Fraction(0))
+
+
+@pytest.mark.requirement("PLN-03")
+@given(st.integers(1, 80), RATES, st.integers(-1, 82))
+def test_a_tail_is_at_least_the_exact_sum_and_hardly_more(trials: int, rate: Fraction, least: int) -> None:
+    exact, found = tail(trials, rate, least), odds.at_least(trials, rate, least)
+    assert exact <= found <= min(Fraction(1), exact * SLACK)
+    below, found = 1 - tail(trials, rate, least), odds.fewer_than(trials, rate, least)
+    assert below <= found <= min(Fraction(1), below * SLACK)
+
+
+@pytest.mark.requirement("PLN-03")
+def test_a_tail_of_a_million_users_is_certified_however_small() -> None:
+    rare = odds.at_least(10**6, Fraction(1, 10), 200_000)
+    assert 0 < rare < Fraction(1, 2**60_000)
+    assert odds.at_least(10**6, Fraction(1, 10), 10**6) == pytest.approx(0)
+    whole = odds.at_least(10**6, Fraction(1, 2), 10**6)
+    assert Fraction(1, 2**10**6) <= whole <= SLACK * Fraction(1, 2**10**6)
+
+
+@pytest.mark.requirement("PLN-04")
+@given(st.integers(1, 60), RATES.filter(lambda rate: rate < 1), st.integers(1, 40))
+def test_D_is_the_least_number_that_is_rarely_exceeded(users: int, rate: Fraction, bits: int) -> None:
+    allowed = Fraction(1, 2**bits)
+    D = odds.least_dropouts(users, rate, allowed)
+    assert odds.at_least(users, rate, D + 1) <= allowed
+    assert D == 0 or tail(users, rate, D) > allowed / SLACK
+
+
+def companions(rounds: int, rate: Fraction, others: int, least: int) -> Fraction:
+    """The same as `without_companions`, from all patterns of rounds of a user and of the others."""
+    total = Fraction(0)
+    for own in product((0, 1), repeat=rounds):
+        if any(own):
+            one = (1 - rate) ** sum(own) * rate ** (rounds - sum(own))
+            total += one * (1 - tail(others, one, least))
+    return total
+
+
+@pytest.mark.requirement("PLN-03", "PLN-05")
+@given(st.integers(1, 5), SMALL_RATES, st.integers(0, 8), st.integers(1, 4))
+def test_who_is_in_the_same_rounds_is_counted_over_all_patterns(
+    rounds: int, rate: Fraction, others: int, least: int
+) -> None:
+    exact = companions(rounds, rate, others, least)
+    found = odds.without_companions(rounds, rate, others, least, Fraction(1))
+    assert exact <= found <= exact * (1 + Fraction(1, 2**50)) + Fraction(1, 2**60)
+    stop = exact / 2
+    if stop:
+        assert stop < odds.without_companions(rounds, rate, others, least, stop) <= exact * (1 + Fraction(1, 2**50))
+
+
+@pytest.mark.requirement("PLN-05")
+def test_without_dropouts_everybody_has_all_others_as_companions() -> None:
+    assert odds.without_companions(9, Fraction(0), 3, 4, Fraction(1)) == 1
+    assert odds.without_companions(9, Fraction(0), 3, 3, Fraction(1)) == 0
+    assert alone(Wish(9, 1, Fraction(0), Fraction(0), rounds=9)) == 0
+    assert alone(Wish(9, 1, Fraction(1, 2), Fraction(0))) == 0
+    wish = Wish(9, 1, Fraction(1, 9), Fraction(1, 9), rounds=3, leak=Fraction(99, 100))
+    assert alone(wish) >= min(Fraction(1), 8 * companions(3, Fraction(1, 9), 7, 1))
+
+
+@pytest.mark.requirement("PLN-07", "QNT-04")
+@given(st.integers(2, 2**32), st.integers(1, 10**6), st.fractions(Fraction(1, 10**6), 10**6, max_denominator=10**6))
+def test_a_level_is_the_largest_power_of_two_that_cannot_wrap(modulus: int, weight: int, clip: Fraction) -> None:
+    def fits(level: int) -> bool:
+        largest = level * clip
+        return -(-largest.numerator // largest.denominator) * weight <= (modulus - 1) // 2
+
+    level = level_of(modulus, weight, clip)
+    assert level == 0 or (level.bit_count() == 1 and fits(level))
+    assert level == 2**32 or not fits(max(2 * level, 1))
+
+
+@pytest.mark.requirement("PLN-05")
+def test_who_hides_a_user_is_honest() -> None:
+    wish = Wish(9, 1, Fraction(1, 9), Fraction(4, 9), rounds=2, leak=Fraction(99, 100))
+    exact = 5 * companions(2, Fraction(1, 9), 4, 1)
+    assert exact <= alone(wish) <= exact * (1 + Fraction(1, 2**40))

@@ -1,0 +1,151 @@
+"""``secagg-spec plan``: what it prints, as text and as data, and one clear line for bad input."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Any
+
+import pytest
+
+from secagg_spec import resources
+from secagg_spec.cli import main
+from secagg_spec.planning.choices import PROTOCOLS
+
+PHONES = ("--users", "1000", "--dimension", "1e6", "--dropout", "0.1", "--colluders", "0.2")
+TOO_MANY = ("--users", "1000", "--dimension", "1e6", "--colluders", "0.9", "--no-times")
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Run the command, and return its exit code and what it printed."""
+    try:
+        code = main(["plan", *arguments])
+    except SystemExit as ended:
+        code = int(str(ended.code))
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+@pytest.mark.requirement("PLN-11", "PLN-13")
+def test_a_thousand_phones_take_secagg_plus(capsys: pytest.CaptureFixture[str]) -> None:
+    begun = time.process_time()
+    code, out, err = call(capsys, *PHONES)
+    assert (code, err) == (0, "")
+    assert time.process_time() - begun < 10
+    assert len(out.splitlines()) <= 45
+    assert (
+        "take SecAgg+    SAG-01, SAG-02\n  R = 2^32, N = 1000, D = 149, T = 200, t = 48, k = 80, d = 1000000\n" in out
+    )
+    rows = re.findall(r"^(SecAgg\+|SecAgg|LightSecAgg|HeteroSAg)  +\d", out, re.MULTILINE)
+    assert rows == ["SecAgg+", "SecAgg", "LightSecAgg", "HeteroSAg"]
+    seconds = re.findall(r"~[\d.e-]+ +~[\d.e-]+ +[=<]", out)
+    assert len(seconds) == 4
+    assert "~ scaled from small rounds, timed here" in out
+    assert "BASecAgg, BASA: for users that answer late (--asynchronous)" in out
+    assert "\x1b" not in out
+    assert call(capsys, *PHONES, "--no-times")[1].count("~") == 0
+
+
+@pytest.mark.requirement("PLN-14")
+@pytest.mark.parametrize("more", [(), ("--asynchronous",), ("--rounds", "50"), ("--dropout", "0", "--rounds", "50")])
+def test_each_figure_of_the_data_names_its_place(capsys: pytest.CaptureFixture[str], more: tuple[str, ...]) -> None:
+    given = PHONES if "--dropout" not in more else (*PHONES[:4], *PHONES[6:])
+    code, out, _ = call(capsys, *given, *more, "--json", "--no-times")
+    found = json.loads(out)
+    assert code == (0 if found["choices"] else 1)
+    for choice in found["choices"]:
+        assert choice["clauses"]
+        assert set(choice["clauses"]) <= set(resources.clauses())
+        for figure in choice["figures"].values():
+            assert isinstance(figure["value"], int | float)
+            assert is_place(figure["source"])
+    assert all(is_place(out["source"]) and out["reason"] for out in found["out"])
+    assert len(found["choices"]) + len(found["out"]) == len(PROTOCOLS)
+
+
+def is_place(source: str) -> bool:
+    """Whether a source is a clause, or a part of a page of the text that is there."""
+    if source in resources.clauses():
+        return True
+    page, _, part = source.partition(", ")
+    text = (resources.root("spec") / page.removeprefix("spec/")).read_text(encoding="utf-8")
+    if part.startswith("section "):
+        return bool(re.search(rf"^## (\d+\. )?{re.escape(part.removeprefix('section '))}\b", text, re.MULTILINE))
+    return {"introduction": True, "table of phases": "| phase | role |" in text}[part]
+
+
+@pytest.mark.requirement("PLN-13", "PLN-14")
+def test_seconds_are_marked_in_the_data(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "--users", "30", "--dimension", "100", "--dropout", "0.01", "--json")
+    assert code == 0
+    for choice in json.loads(out)["choices"]:
+        for name in ("user_seconds", "server_seconds"):
+            figure = choice["figures"][name]
+            assert figure["scaled"] is True
+            assert figure["value"] > 0
+            assert figure["source"] == "PLN-13"
+
+
+@pytest.mark.requirement("PLN-10", "PLN-12")
+def test_a_wish_that_nothing_satisfies_is_told_what_fails_and_what_is_near(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = call(capsys, *TOO_MANY)
+    assert (code, err) == (1, "")
+    text = " ".join(out.split())
+    assert "SecAgg: N - D = 1000 - 148 = 852 users may be left, and with T = 900 colluders T + 2 are needed" in text
+    assert "it would do with --colluders 0.843, or --dropout 0.059" in text
+    assert "No protocol satisfies all of this." in text
+    assert "take" not in text
+    near = next(one for one in json.loads(call(capsys, *TOO_MANY, "--json")[1])["out"] if one["protocol"] == "SecAgg")
+    assert near["nearest"] == ["--colluders 0.843", "--dropout 0.059"]
+
+
+@pytest.mark.requirement("PLN-01")
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--users", "1e9", "users = 1000000000: must be an integer in [3, 1000000]"),
+        ("--users", "-4", "users = -4: must be an integer in [3, 1000000]"),
+        ("--users", "2.5", "users = '2.5': must be a whole number, as 1000 or 1e6 are"),
+        ("--dimension", "1e12", "dimension = 1000000000000: must be an integer in [1, 4294967295]"),
+        ("--dimension", "1e9999999", "dimension = '1e9999999': must be a number, as 1000, 1e6, 0.1, 1/3 or 2^-40 are"),
+        ("--dropout", "nan", "dropout = 'nan': must be a number, as 1000, 1e6, 0.1, 1/3 or 2^-40 are"),
+        ("--dropout", "inf", "dropout = 'inf': must be a number, as 1000, 1e6, 0.1, 1/3 or 2^-40 are"),
+        ("--dropout", "1/0", "dropout = '1/0': must be a number, as 1000, 1e6, 0.1, 1/3 or 2^-40 are"),
+        ("--dropout", "1.5", "dropout = 1.5: must be a probability in [0, 1)"),
+        ("--dropout", "1", "dropout = 1: must be a probability in [0, 1)"),
+        ("--colluders", "-0.1", "colluders = -0.1: must be a probability in [0, 1)"),
+        ("--colluders", "200", "colluders = 200: must be a probability in [0, 1)"),
+        ("--rounds", "0", "rounds = 0: must be an integer in [1, 10000]"),
+        ("--clip", "0", "clip = 0: must be above 0 and at most 2**32"),
+        ("--failure", "0", "failure = 0: must be a probability above 0 and below 1"),
+        ("--leak", "2^9999", "leak = '2^9999': must be a number, as 1000, 1e6, 0.1, 1/3 or 2^-40 are"),
+        ("--leak", "", "leak = '': must be a number, as 1000, 1e6, 0.1, 1/3 or 2^-40 are"),
+    ],
+)
+def test_bad_input_is_one_line_that_says_what_is_allowed(
+    capsys: pytest.CaptureFixture[str], option: str, value: str, said: str
+) -> None:
+    given: dict[str, Any] = {**dict(zip(PHONES[::2], PHONES[1::2], strict=True)), option: value}
+    code, out, err = call(capsys, *(f"{name}={text}" for name, text in given.items()))
+    assert (code, out, err) == (2, "", f"secagg-spec plan: {said}\n")
+
+
+def test_numbers_that_are_missing_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = call(capsys, "--users", "10")
+    assert (code, out) == (2, "")
+    assert "the following arguments are required: --dimension" in err
+    assert err.count("\n") == 1
+
+
+def test_large_updates_of_many_users_are_planned_without_their_size_in_memory(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, _ = call(capsys, "--users", "1e6", "--dimension", "4294967295", "--no-times")
+    assert code == 0
+    assert "17 GB" in out
+
+
+def test_colours_are_for_terminals(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("secagg_spec.terminal.colours", lambda stream: True)
+    assert "\x1b[32mtake SecAgg+\x1b[0m" in call(capsys, *PHONES, "--no-times")[1]
