@@ -138,7 +138,13 @@ def test_a_claim_in_full(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "BAS-EQ6")
     assert code == 0
     assert out.startswith("BAS-EQ6  conditional\n")
-    for part in ("eq. (6)", "points = [0, 1, 2]", "proofs/vandermonde_code.py", "MDS-02"):
+    for part in (
+        "eq. (6)",
+        'in words   "encoded through an (N, U)',
+        "points = [0, 1, 2]",
+        "proofs/vandermonde_code.py",
+        "MDS-02",
+    ):
         assert part in out
 
 
@@ -164,6 +170,7 @@ def test_an_open_claim_says_what_would_decide_it(capsys: pytest.CaptureFixture[s
     assert (code, err) == (0, "")
     assert out.startswith("BAS-38X  open\n")
     assert "none: it is cited from the paper on FedBuff" in out
+    assert "decides    Runs of FedBuff and of synchronous training" in out
     assert out.endswith("there is no proof to run\n")
 
 
@@ -220,7 +227,8 @@ def test_a_proof_that_disagrees_gives_code_1(
 
 def test_claims_without_a_proof_are_counted_apart(capsys: pytest.CaptureFixture[str], house: Path) -> None:
     text = HEAD + entry(evidence='{ proof = "one" }')
-    text += entry(id='"TST-2"', verdict='"open"', evidence='{ none = "needs a run" }', method=None, scope=None)
+    undecided = {"verdict": '"open"', "decides": '"a run"', "method": None, "scope": None}
+    text += entry(id='"TST-2"', **undecided, evidence='{ none = "needs a run" }')
     (house / "spec" / "claims" / "test.toml").write_text(text, encoding="utf-8")
     (house / "proofs" / "one.py").write_text(PROOF.format(check="True"), encoding="utf-8")
     code, out, _ = call(capsys, "--verify")

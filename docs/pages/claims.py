@@ -34,6 +34,7 @@ from docs.pages.markup import (
     ordered_papers,
     paper_name,
     plain,
+    quoted,
 )
 from secagg_spec.ledger import entries, proofs
 from secagg_spec.ledger.entries import Claim, Ledger
@@ -190,11 +191,13 @@ def _paper(book: Ledger, paper: str) -> Iterator[str]:
 def entry(claim: Claim, page: str) -> str:
     """Return a claim with all its fields."""
     members = {
+        "in the paper": quoted(claim),
         "holds if": plain(claim.condition, page),
         "fails for": codes(claim.counterexample),
         "repair": plain(claim.repair, page),
         "matters": plain(claim.matters, page),
         "new": plain(claim.new, page),
+        "what would decide it": plain(claim.decides, page),
         "numbers": codes(claim.numbers),
         "note": plain(claim.note, page),
         "evidence": evidence(claim, page),

@@ -35,6 +35,7 @@ from docs.pages.markup import (
     mentioned,
     paper_name,
     plain,
+    quoted,
     table,
 )
 from secagg_spec.ledger import entries, roots
@@ -154,6 +155,7 @@ def erratum(claim: Claim, page: str) -> str:
     """Return the entry of a claim that does not hold as it stands."""
     members = {
         "claimed": f'{plain(claim.statement, page)} <span class="place">({plain(claim.place, page)})</span>',
+        "in the paper": quoted(claim),
         "holds if": plain(claim.condition, page),
         "fails for": table(claim.counterexample) if claim.counterexample else "",
         "numbers": codes(claim.numbers),

@@ -155,6 +155,11 @@ def headline(claim: Claim, place: str = "") -> str:
     return f'<h3 id="{claim.id}">{claim.id} {place}{badge(claim.verdict)}{permanent}</h3>'
 
 
+def quoted(claim: Claim) -> str:
+    """Return the words of the paper as a quotation in HTML; empty if none are quoted."""
+    return claim.quote and f"<q>{escape(claim.quote, quote=False)}</q>"
+
+
 def fields(pairs: Mapping[str, str]) -> str:
     """Return the fields of an entry that are not empty, as a list of names and texts; the texts are HTML."""
     return f"<dl>{''.join(f'<dt>{name}</dt><dd>{text}</dd>' for name, text in pairs.items() if text)}</dl>"

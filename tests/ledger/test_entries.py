@@ -37,7 +37,7 @@ def test_a_good_entry_is_read(tmp_path: Path) -> None:
 
 ONE = "counterexample = { q = 5 }\n"
 WRONG = {"verdict": '"refuted"', "repair": '"x"', "matters": '"x"'}
-UNDECIDED = {"verdict": '"open"', "method": None, "scope": None}
+UNDECIDED = {"verdict": '"open"', "decides": '"x"', "method": None, "scope": None}
 BAD = [
     ("paper = ", BrokenFile, "is not TOML: "),
     ('paper = "test"\n' + entry(), BrokenEntry, "title: is missing"),
@@ -99,6 +99,16 @@ BAD = [
     (HEAD + entry(**WRONG) + 'counterexample = { "TST-2" = 1 }', DeadLink, "TST-1: counterexample: there is no claim"),
     (HEAD + entry(**UNDECIDED, evidence='{ none = "see TST-2" }'), DeadLink, "TST-1: evidence: there is no claim or c"),
     (HEAD + entry(verdict='"unconfirmed"'), BrokenEntry, "TST-1: numbers: is missing"),
+    (HEAD + entry(verdict='"unconfirmed"', numbers="{ q = 5 }"), BrokenEntry, "TST-1: decides: is missing"),
+    (
+        HEAD + entry(**{**UNDECIDED, "decides": None}, evidence='{ none = "x" }'),
+        BrokenEntry,
+        "TST-1: decides: is missing",
+    ),
+    (HEAD + entry(decides='"x"'), BrokenEntry, "TST-1: decides: must not be given here"),
+    (HEAD + entry(**WRONG, decides='"x"') + ONE, BrokenEntry, "TST-1: decides: must not be given here"),
+    (HEAD + entry(quote=f'"{"a " * 26}"'), BrokenEntry, "TST-1: quote: has 26 words: at most 25 are quoted"),
+    (HEAD + entry(quote=f'"{"a " * 13}...{"a " * 13}"'), BrokenEntry, "TST-1: quote: has 26 words: at most 25 are q"),
     (HEAD + entry() + ONE, BrokenEntry, "TST-1: counterexample: must not be given here"),
     (HEAD + entry(evidence=None), MissingEvidence, "TST-1: evidence: is missing"),
     (HEAD + entry(evidence="{}"), MissingEvidence, "TST-1: evidence: has 0 fields"),
@@ -151,7 +161,7 @@ BAD = [
 ]
 
 
-@pytest.mark.requirement("CLM-01", "CLM-02", "CLM-03", "CLM-04", "CLM-09", "CLM-13", "CLM-17")
+@pytest.mark.requirement("CLM-01", "CLM-02", "CLM-03", "CLM-04", "CLM-09", "CLM-13", "CLM-17", "CLM-26")
 @pytest.mark.parametrize(("text", "kind", "said"), BAD)
 def test_a_bad_file_is_refused_in_one_line_with_its_number(
     text: str, kind: type[LedgerError], said: str, tmp_path: Path
@@ -186,6 +196,15 @@ def test_a_result_of_this_project_says_what_it_adds(tmp_path: Path) -> None:
     with pytest.raises(BrokenEntry, match=r"^derived\.toml:3: TST-1: new: is missing"):
         load(tmp_path, head + entry(), "derived.toml")
     assert load(tmp_path, head + entry(new='"more"'), "derived.toml").claim("TST-1").new == "more"
+
+
+@pytest.mark.requirement("CLM-26")
+def test_25_words_of_a_paper_are_quoted_and_none_of_this_project(tmp_path: Path) -> None:
+    words = "a " * 25
+    assert load(tmp_path, HEAD + entry(quote=f'"... {words}"')).claim("TST-1").quote.count("a") == 25
+    ours = HEAD.replace("test", "derived") + entry(id='"TST-2"', new='"more"', quote='"a"')
+    with pytest.raises(BrokenEntry, match=r"^derived\.toml:\d+: TST-2: quote: must not be given here: no paper says"):
+        load(tmp_path, ours, "derived.toml")
 
 
 @pytest.mark.requirement("CLM-04")
@@ -225,13 +244,13 @@ def test_the_schema_knows_the_verdicts_and_the_fields_of_a_claim() -> None:
 
 def test_the_text_and_the_schema_ask_for_the_same_fields_of_each_verdict() -> None:
     item = SCHEMA["properties"]["claim"]["items"]
-    rules = [rule for rule in item["allOf"] if "verdict" in rule["if"]["properties"]]
+    rules = [rule for rule in item["allOf"] if "const" in rule["if"]["properties"].get("verdict", {})]
     asked = {rule["if"]["properties"]["verdict"]["const"]: rule["then"].get("required", []) for rule in rules}
     page = (resources.root("spec") / "ledger.md").read_text(encoding="utf-8")
     rows = page.partition("| verdict | meaning |")[2].partition("\n\n")[0].splitlines()[2:]
     cells = [row.strip("| ").split(" | ") for row in rows]
     stated = {verdict: more[0].removesuffix(" |").split(", ") if more else [] for verdict, _, *more in cells}
-    assert stated == {**asked, "open": ["the reason why there is no program"]}
+    assert stated == {**asked, "open": [*asked["open"], "the reason why there is no program"]}
     assert tuple(stated) == entries.VERDICTS
 
 

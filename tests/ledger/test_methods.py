@@ -157,7 +157,8 @@ def test_a_proof_that_does_not_decide_the_claim_is_refused() -> None:
 
 
 def test_a_claim_without_a_proof_says_why(tmp_path: Path) -> None:
-    book = load(tmp_path, HEAD + entry(verdict='"open"', evidence='{ none = "needs a run" }', method=None, scope=None))
+    undecided = {"verdict": '"open"', "decides": '"a run"', "method": None, "scope": None}
+    book = load(tmp_path, HEAD + entry(**undecided, evidence='{ none = "needs a run" }'))
     with pytest.raises(MissingEvidence, match="TST-1 has no proof: needs a run"):
         proofs.verify(book.claim("TST-1"))
 

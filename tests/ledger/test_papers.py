@@ -124,17 +124,42 @@ def test_what_only_one_of_index_and_text_has_is_told(written: set[int], listed: 
     ]
 
 
+PAGE = "It says: the masks\nof all us-\ners “cancel”, $x_1$ has\n\\ge *two* ﬁelds. " + "x" * 500 + " The end."
+
+
+@pytest.mark.requirement("CLM-27")
+@pytest.mark.parametrize(
+    ("quote", "stands"),
+    [
+        ("the masks of all users", True),
+        ('all users "cancel" ... two fields', True),
+        ("has ≥ two fields", True),
+        ("the masks ... all ... fields.", True),
+        ("the masks of all user groups", False),
+        ("the mask of all users", False),
+        ("two fields ... the masks", False),
+        ("the masks ... The end.", False),
+        ("two fields ... x ... fields", False),
+    ],
+)
+def test_a_quotation_that_is_not_in_the_text_is_told(quote: str, stands: bool, tmp_path: Path) -> None:
+    index = papers.Index("test", "test.txt", (), ())
+    book = load_claims(tmp_path, HEAD + entry(quote=f"'{quote}'") + entry(id='"TST-2"'))
+    said = [] if stands else [f"test: TST-1: what is quoted is not in the text: {quote}"]
+    assert list(index.differences(PAGE, book.of("test"))) == said
+
+
 # ------------------------------------------------------------------------------------------------- the real indices
 
 
-@pytest.mark.requirement("CLM-10", "CLM-12")
+@pytest.mark.requirement("CLM-10", "CLM-12", "CLM-27")
 @pytest.mark.parametrize("paper", list(INDICES))
-def test_the_index_has_what_the_paper_numbers(paper: str) -> None:
+def test_the_index_has_what_the_paper_numbers_and_quotations_are_its_words(paper: str) -> None:
     path = TEXTS / INDICES[paper].text
     if not path.is_file():
         pytest.skip("the papers are not beside the project")
     text = path.read_text(encoding="utf-8")
-    assert list(INDICES[paper].differences(text)) == []
+    assert list(INDICES[paper].differences(text, BOOK.of(paper))) == []
 
 
 @pytest.mark.requirement("CLM-10")

@@ -105,6 +105,7 @@ def test_errata_print_each_root_on_a_screen_the_gravest_first(capsys: pytest.Cap
         assert len(screen.splitlines()) <= 40 or root.lead is None
         assert root.lead is None or root.command in screen
         assert all(claim.id in screen for claim in root.follow)
+        assert root.lead is None or root.lead.quote in " ".join(screen.split())
     assert f"{sum(root.lead is not None for root in found)} errors" in out
 
 

@@ -105,7 +105,14 @@ def test_each_claim_is_told_in_full_under_its_id(paper: str, tmp_path: Path) -> 
         assert text.startswith(f"{claim.id} {claim.place} {claim.verdict}")
         report = [claim.id, claim.verdict, claim.place, claim.kind, claim.statement, claim.condition, claim.repair]
         report += [claim.matters, claim.new, claim.note, claim.method, *claim.second, claim.scope, *claim.clauses]
-        report += [claim.no_proof, claim.proof, *values(claim.counterexample or {}), *values(claim.numbers)]
+        report += [
+            claim.quote,
+            claim.decides,
+            claim.no_proof,
+            claim.proof,
+            *values(claim.counterexample or {}),
+            *values(claim.numbers),
+        ]
         assert [words for words in report if words not in text] == []
         assert ("by this method only" in text) == bool(claim.proof and not claim.second)
 
@@ -258,7 +265,7 @@ def test_each_proof_has_a_page_with_its_statement_its_claims_and_its_source(tmp_
 def with_markup(claim: Claim) -> Claim:
     """A claim with characters of markup wherever an entry has words."""
     words: dict[str, Any] = dict.fromkeys(
-        ("place", "statement", "condition", "repair", "matters", "note", "scope"), MARKUP
+        ("place", "statement", "quote", "condition", "repair", "matters", "note", "scope"), MARKUP
     )
     data = MappingProxyType({MARKUP: MARKUP, "rows": [[MARKUP, 1], [2, 3]], "deep": {MARKUP: [MARKUP]}})
     return replace(claim, **words, counterexample=data, numbers=data)
@@ -269,8 +276,8 @@ def with_markup(claim: Claim) -> Claim:
     ("write", "page", "least"),
     [
         (claims.write_claims, common.CLAIMS, 2),
-        (claims.write_claims, common.claims_page("heterosag"), 10),
-        (errata.write_errata, common.errata_page("heterosag"), 10),
+        (claims.write_claims, common.claims_page("heterosag"), 11),
+        (errata.write_errata, common.errata_page("heterosag"), 11),
     ],
 )
 def test_a_claim_with_markup_is_shown_literally(

@@ -235,6 +235,7 @@ def _error(root: Root, lead: Claim) -> Iterator[str]:
     fields = {
         "fails": root.fails,
         "claimed": f"{lead.statement} ({lead.place}: {lead.id}, {lead.verdict})",
+        "in words": _quoted(lead),
         "fails for": _data(lead.counterexample),
         "instead": root.instead,
         "now": lead.matters,
@@ -260,12 +261,14 @@ def _in_full(book: Ledger, claim: Claim) -> Iterator[str]:
         "formulas": book.formulas(claim),
         "kind": claim.kind,
         "claim": claim.statement,
+        "in words": _quoted(claim),
         "condition": claim.condition,
         "fails for": _data(claim.counterexample),
         "repair": claim.repair,
         "matters": claim.matters,
         "root": claim.root,
         "new": claim.new,
+        "decides": claim.decides,
         "numbers": _data(claim.numbers),
         "note": claim.note,
         "evidence": f"proofs/{claim.proof}.py" if claim.proof else f"none: {claim.no_proof}",
@@ -277,6 +280,11 @@ def _in_full(book: Ledger, claim: Claim) -> Iterator[str]:
     for name, text in fields.items():
         if text:
             yield from _wrapped(text, f"  {name:<10} ", " " * 13)
+
+
+def _quoted(claim: Claim) -> str:
+    """Return the words of the paper in quotation marks; empty if none are quoted."""
+    return claim.quote and f'"{claim.quote}"'
 
 
 def _wrapped(text: str, first: str, rest: str) -> Iterator[str]:
@@ -326,7 +334,7 @@ def _bind(claim: Claim) -> int:
 def _index(book: Ledger, paper: str | None, texts: str | None) -> int:
     """Show the index of each paper, or of one, and its differences from the text; return 1 if there are any."""
     indices = _indices(book, paper)
-    differences = None if texts is None else _differences(indices, _folder(texts))
+    differences = None if texts is None else _differences(book, indices, _folder(texts))
     for index in indices:
         print(f"{index.paper}: {book.papers[index.paper]}")
         _print(_kinds(index))
@@ -351,8 +359,8 @@ def _indices(book: Ledger, paper: str | None) -> Sequence[Index]:
     return (indices[paper],)
 
 
-def _differences(indices: Sequence[Index], folder: Path) -> Sequence[str]:
-    return [line for index in indices for line in index.differences(_text(folder, index))]
+def _differences(book: Ledger, indices: Sequence[Index], folder: Path) -> Sequence[str]:
+    return [line for index in indices for line in index.differences(_text(folder, index), book.of(index.paper))]
 
 
 def _kinds(index: Index) -> Iterator[str]:

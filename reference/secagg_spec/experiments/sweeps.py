@@ -1,10 +1,10 @@
 """Runs the cells of an experiment on all cores or on a cluster, stores each at once, and continues stopped runs.
 
 Each cell is stored in its own file. Its name is the SHA-256 of everything that the cell depends on: the experiment, the
-cell, the data with their hashes, the device, and the version of the harness. Cells finish in any order, and are
-returned in the order of the experiment.
+cell, the data with their hashes, the device, the version of the harness, and the source that computes it. Cells finish
+in any order, and are returned in the order of the experiment.
 
-Source: spec/experiments.md, section 7 (EXP-25, EXP-26).
+Source: spec/experiments.md, section 7 (EXP-25, EXP-26, EXP-33).
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from secagg_spec import __version__, system
 from secagg_spec.arithmetic import validate
 from secagg_spec.errors import ParameterError
-from secagg_spec.experiments import catalogue, progress
+from secagg_spec.experiments import catalogue, progress, sources
 from secagg_spec.experiments.experiment import Context, Data, Result
 from secagg_spec.experiments.progress import Share
 from secagg_spec.extras import install
@@ -52,8 +53,13 @@ class Sweep:
     context: Context
     folder: Path
 
+    @cached_property
+    def source(self) -> str:
+        """Return the SHA-256 of the source that computes the cells."""
+        return sources.digest(self.module)
+
     def key(self, cell: Data) -> str:
-        """Return the SHA-256 of everything that a cell's result depends on (EXP-25)."""
+        """Return the SHA-256 of everything that a cell's result depends on (EXP-25, EXP-33)."""
         whole = {
             "format": FORMAT,
             "version": __version__,
@@ -61,6 +67,7 @@ class Sweep:
             "cell": cell,
             "data": {name: dict(files) for name, files in self.hashes.items()},
             "device": self.context.device,
+            "source": self.source,
         }
         return digest(whole)
 

@@ -1,6 +1,6 @@
 """The entries of the ledger: what the papers claim, and the verdict on each claim.
 
-Source: spec/ledger.md, sections 1, 2 and 6 (CLM-01 to CLM-04, CLM-13, CLM-17); spec/claims/schema.json.
+Source: spec/ledger.md, sections 1, 2 and 6 (CLM-01 to CLM-04, CLM-13, CLM-17, CLM-26); spec/claims/schema.json.
 """
 
 from __future__ import annotations
@@ -30,7 +30,14 @@ ERRATA = ("refuted", "conditional", "imprecise")
 """The verdicts on claims of a paper that fail as written."""
 OURS = "derived"
 """The file of this project's own results, which no paper has."""
-_TEXTS = ("place", "statement", "root", "condition", "repair", "matters", "note", "method", "scope", "new")
+_TEXTS = (
+    *("place", "statement", "quote", "root", "condition", "repair", "matters", "decides", "note", "method", "scope"),
+    "new",
+)
+MOST_WORDS = 25
+"""The most words of a quotation."""
+OMITTED = "..."
+"""What stands in a quotation for words that are left out."""
 _NAME = re.compile(r"\b[A-Z]{2,}-[A-Z0-9]+\b")
 _FORMULA = re.compile(
     r"\b(?:eq|equation|theorem|lemma|definition|assumption|algorithm|proposition|property|matrix|table)\b", re.I
@@ -53,6 +60,8 @@ class Bound:
 class Claim:
     """One entry of the ledger; omitted texts are empty.
 
+    `quote` has words of the paper, `decides` what would decide a claim that is not decided.
+
     `proof` names the proof that decides the claim; without a proof, `no_proof` says why. `formal` has the theorems that
     carry a part of it. `root` is the id of the error that it has in common with others.
     """
@@ -61,6 +70,7 @@ class Claim:
     paper: str
     place: str
     statement: str
+    quote: str
     kind: str
     verdict: str
     root: str
@@ -68,6 +78,7 @@ class Claim:
     counterexample: Data | None
     repair: str
     matters: str
+    decides: str
     numbers: Data
     note: str
     proof: str
@@ -170,6 +181,7 @@ def load(folder: Path | None = None, proofs: Path | None = None) -> Ledger:
             _check_names(file, number, claims[entry["id"]], proofs, known)
             check_links(file, number, claims)
             _check_kind(file, number, claims[entry["id"]])
+            _check_quote(file, number, claims[entry["id"]])
     return Ledger(MappingProxyType(claims), MappingProxyType(papers), MappingProxyType(sources))
 
 
@@ -227,6 +239,15 @@ def _check_kind(file: EntryFile, number: int, claim: Claim) -> None:
     if bool(claim.new) != (claim.paper == OURS):
         wrong = "must not be given here" if claim.new else "is missing"
         raise BrokenEntry(f"{file.place(number, 'new')}: {wrong}: it is for results of this project, {OURS}.toml")
+
+
+def _check_quote(file: EntryFile, number: int, claim: Claim) -> None:
+    """Check that a quotation is of a paper, and short (CLM-26)."""
+    words = len(claim.quote.replace(OMITTED, " ").split())
+    if claim.quote and claim.paper == OURS:
+        raise BrokenEntry(f"{file.place(number, 'quote')}: must not be given here: no paper says it")
+    if words > MOST_WORDS:
+        raise BrokenEntry(f"{file.place(number, 'quote')}: has {words} words: at most {MOST_WORDS} are quoted")
 
 
 def _texts(value: object) -> Iterator[str]:

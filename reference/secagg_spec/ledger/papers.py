@@ -1,21 +1,26 @@
 """The index of each paper: its numbered items, the claims that judge them, and the comparison with its text.
 
-Source: spec/ledger.md, section 4 (CLM-10 to CLM-12); spec/papers/schema.json.
+Source: spec/ledger.md, sections 1 and 4 (CLM-10 to CLM-12, CLM-27); spec/papers/schema.json.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from secagg_spec import resources
-from secagg_spec.ledger.entries import OURS, Ledger, check_links, close_to, one_line
+from secagg_spec.ledger.entries import OMITTED, OURS, Claim, Ledger, check_links, close_to, one_line
 from secagg_spec.ledger.errors import BrokenEntry, BrokenFile, DeadLink, DuplicateClaim, Incomplete
 from secagg_spec.ledger.files import Data, EntryFile, read
 
 SECTION = "section"
+_LEFT_OUT = 400
+"""The most letters between two pieces of a quotation; a formula has many, in several forms."""
+_ALIKE = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"", "-\u00ad\u2010\u2011$*")
+"""Quotation marks become straight; hyphens go, of which a program left those of line ends, and so does its markup."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +59,26 @@ class Index:
         found = ((kind, match[1]) for kind, pattern in self.patterns for match in pattern.finditer(text))
         return {f"{kind} {number}" for kind, number in found if number is not None}
 
-    def differences(self, text: str) -> Iterator[str]:
-        """Yield the items that only the text or only the index has (CLM-12)."""
+    def differences(self, text: str, claims: Iterable[Claim] = ()) -> Iterator[str]:
+        """Yield the items that only the text or only the index has, and quotations that differ (CLM-12, CLM-27)."""
         found, listed = self.found_in(text), {item.name for item in self.numbered}
         yield from (f"{self.paper}: {name} is in the text, and not in the index" for name in _in_order(found - listed))
         yield from (f"{self.paper}: {name} is in the index, and not in the text" for name in _in_order(listed - found))
+        letters = _letters(text)
+        for claim in claims:
+            if not _stands(claim.quote, letters):
+                yield f"{self.paper}: {claim.id}: what is quoted is not in the text: {claim.quote}"
+
+
+def _letters(text: str) -> str:
+    """Return a text without what programs that extract it do to it: line breaks, hyphens, ligatures, other marks."""
+    return "".join(unicodedata.normalize("NFKC", text.replace(r"\ge", "\u2265").translate(_ALIKE)).split())
+
+
+def _stands(quote: str, letters: str) -> bool:
+    """Whether the pieces of a quotation stand in the letters of a text, each soon after the one before."""
+    pieces = map(re.escape, map(_letters, quote.split(OMITTED)))
+    return re.search(f".{{0,{_LEFT_OUT}}}?".join(pieces), letters) is not None
 
 
 def _in_order(names: set[str]) -> list[str]:
