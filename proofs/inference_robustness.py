@@ -54,7 +54,17 @@ CLAIMS = {
 }
 GROUPS = range(2, 17)
 BY_RANKS = range(2, 11)
-RESTS_ON_RANKS = ("HET-THM1", "HET-THM4", "HET-S32", "HET-REM2", "HET-REM4B", "HET-EX3", "HET-TAB3B", "UNI-DELTA")
+RESTS_ON_RANKS = (
+    "HET-DEF1",
+    "HET-THM1",
+    "HET-THM4",
+    "HET-S32",
+    "HET-REM2",
+    "HET-REM4B",
+    "HET-EX3",
+    "HET-TAB3B",
+    "UNI-DELTA",
+)
 OF_THE_PROOF = ("HET-CASE1", "HET-CASE2", "HET-CASE3", "HET-CASE4", "HET-CASES")
 
 
