@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import DirectConnection, ProcessConnection
-from secagg_spec.conformance.adapter.wire import AdapterUnusable
+from secagg_spec.conformance.adapter.wire import AdapterUnusable, Answer, Request
+from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.checks.base import Caller, Check, CheckFailed
 from secagg_spec.conformance.reports.report import write_repro
 from secagg_spec.conformance.running.drawing import SHARED
@@ -308,3 +309,50 @@ def test_the_whole_id_of_a_check_chooses_that_check_alone() -> None:
     assert chosen("field.add/exact") == {"field.add/exact"}
     assert chosen("field.add/exact,mod-03") > {"field.add/exact", "field.add/exact/ends"}
     assert chosen("field.add/exac") == {"field.add/exact", "field.add/exact/ends"}
+
+
+@pytest.mark.parametrize(
+    ("id", "many"),
+    {
+        "key.agree/lengths": 2,
+        "key.derive/lengths": 4,
+        "seal.open/another-nonce": 3,
+        "seal.open/users": 8,
+        "seal.close/users": 8,
+        "lightsecagg.mask/length": 2,
+        "lightsecagg.mask/elements": 2,
+        **{
+            f"lightsecagg.aggregate_shares/{name}": many
+            for name, many in (("outside", 3), ("parameters", 5), ("held", 5))
+        },
+        "lightsecagg.round/drop": 5,
+        "lightsecagg.round/phases": 6,
+        "lightsecagg.round/parameters": 8,
+        "signature.sign/lengths": 6,
+        "signature.verify/lengths": 6,
+        "signature.verify/another-context": 8,
+        "message.decode/count": 4,
+        "message.decode/type": 5,
+        "mds.decode/parameters": 3,
+        "shamir.share/secret-length": 4,
+        "shamir.reconstruct/elements": 5,
+        "basecagg.combine/fields": 6,
+        "basecagg.combine/parameters": 6,
+        "basecagg.recover/parameters": 6,
+    }.items(),
+)
+def test_one_case_asks_each_wrong_request(id: str, many: int) -> None:
+    """What a check is for is not left to which one is drawn."""
+    connection, asked = DirectConnection(reference.build().answer), set[str]()
+
+    def ask(request: Request) -> Answer:
+        asked.add(request.line(1))
+        return DirectConnection.ask(connection, request)
+
+    caps = greet(connection.ask)
+    connection.ask = ask  # type: ignore[method-assign]
+    for seed in (1, 2):
+        asked.clear()
+        outcome = run_check(connection, caps, REGISTRY[id], Settings(cases=1, seed=seed))
+        assert outcome.verdict == "pass"
+        assert len(asked) >= many

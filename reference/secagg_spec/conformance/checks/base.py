@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from hashlib import sha256
@@ -225,17 +225,23 @@ class Caller:
             raise CheckFailed("rejected_valid", message, expected, LAST)
         raise CheckFailed("accepted_invalid", f"{op} gave a result although {why}", expected, LAST)
 
-    def each_refused(self, draw: Any, op: str, wrong: Mapping[str, Mapping[str, Any]], codes: frozenset[str]) -> None:
-        """Send all requests of a table, by why each is forbidden; which comes first is drawn.
+    def each_refused(
+        self,
+        draw: Any,
+        op: str,
+        wrong: Iterable[tuple[Mapping[str, Any], frozenset[str], str]],
+        rand: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Send all wrong requests, each with its codes and why it is forbidden; of several, the first one is drawn.
 
         So even a run of few cases leaves none out. What cannot be expressed is passed over, unless it is all of them.
         """
-        whys, answered = list(wrong), False
-        first = draw(st.integers(0, len(whys) - 1))
-        for why in (*whys[first:], *whys[:first]):
+        them, answered = list(wrong), False
+        first = draw(st.integers(0, len(them) - 1)) if len(them) > 1 else 0
+        for params, codes, why in (*them[first:], *them[:first]):
             self.transcript.clear()
             with contextlib.suppress(NotExpressible):
-                self.refused(op, wrong[why], codes, why)
+                self.refused(op, params, codes, why, rand)
                 answered = True
         if not answered:
             raise NotExpressible
@@ -388,16 +394,38 @@ Change = tuple[Mapping[str, Any], frozenset[str], str]
 """Changed members of a right request, the codes that fit its refusal, and why it is forbidden."""
 
 
+class Each(tuple[Any, ...]):
+    """Several values of which a function that `refuses` registers takes each in turn, where it would draw one."""
+
+
+def _changes(draw: Any, build: Callable[[Any], Change]) -> Iterator[Change]:
+    """Yield what a function builds with each of the values that it takes in turn."""
+    number, many = 0, 1
+    while number < many:
+
+        def drawing(strategy: Any, at: int = number) -> Any:
+            nonlocal many
+            many = len(strategy) if isinstance(strategy, Each) else many
+            return strategy[at] if isinstance(strategy, Each) else draw(strategy)
+
+        yield build(drawing)
+        number += 1
+
+
 def refuses(
     operation: str, name: str, *clauses: str, examples: int | None = 15, **options: Any
 ) -> Callable[[Callable[[Any, Params], Change]], Callable[[Any, Params], Change]]:
-    """Register as a check that a valid request of an operation is refused with what a function changes in it."""
+    """Register as a check that a valid request of an operation is refused with what a function changes in it.
+
+    Where the function draws one of `each` of several changes, the check asks about all of them.
+    """
 
     def register(build: Callable[[Any, Params], Change]) -> Callable[[Any, Params], Change]:
         def judge(draw: Any, call: Caller) -> None:
             made = valid.VALID[operation](draw, call.caps)
-            changed, codes, why = build(draw, made.params)
-            call.refused(operation, {**made.params, **changed}, codes, why, call.randomness(operation, made.rand))
+            changes = _changes(draw, lambda drawing: build(drawing, made.params))
+            wrong = [({**made.params, **changed}, codes, why) for changed, codes, why in changes]
+            call.each_refused(draw, operation, wrong, call.randomness(operation, made.rand))
 
         judge.__doc__ = build.__doc__
         check(f"{operation}/{name}", *clauses, examples=examples, **options)(judge)

@@ -248,15 +248,20 @@ def order(draw: Any, call: Caller) -> None:
     _refused(call, replace(buffer, entries=tuple(entries)), reject.NOT_ASCENDING, why)
 
 
-@check("basecagg.combine/fields", "BSA-21", examples=15)
+@check("basecagg.combine/fields", "BSA-21", examples=3)
 def fields(draw: Any, call: Caller) -> None:
     """A buffer that does not have one stamp and one weight for each user is refused."""
     buffer = scenes.offered(draw, call.caps)
-    name = draw(among(("stamps", "weights")))
-    text = buffer.params()[name]
-    changed = draw(among((text[:-8], text + text[-8:], "")))
-    why = f"there are {len(changed) // 8} {name} for {buffer.K} users"
-    call.refused(COMBINE, buffer.params(**{name: changed}), reject.ANOTHER_COUNT, why)
+    texts = {name: buffer.params()[name] for name in ("stamps", "weights")}
+    wrong = [(name, changed) for name, text in texts.items() for changed in (text[:-8], text + text[-8:], "")]
+    call.each_refused(
+        draw,
+        COMBINE,
+        (
+            (buffer.params(**{name: text}), reject.ANOTHER_COUNT, f"{len(text) // 8} {name} for {buffer.K} users")
+            for name, text in wrong
+        ),
+    )
 
 
 @check("basecagg.combine/future", "BSA-22", examples=15)
@@ -326,15 +331,15 @@ def other_stamp(draw: Any, call: Caller) -> None:
     _refused(call, replace(buffer, held=held), reject.OUTSIDE, why)
 
 
-@check("basecagg.combine/parameters", "BSA-01", examples=20)
+@check("basecagg.combine/parameters", "BSA-01", examples=4)
 def combine_parameters(draw: Any, call: Caller) -> None:
     """Parameters that break BSA-01 are refused, for those parameters that the operation has."""
     buffer = scenes.offered(draw, call.caps)
     large = {"N": buffer.q} if buffer.q < 2**31 else {"T": buffer.K}
     options = ({"T": 0}, {"T": -1}, {"T": buffer.K - 1}, {"N": buffer.K - 1}, {"tau_max": -1}, large)
-    changed = draw(among(options))
     codes = reject.BAD_PARAM | reject.TOO_FEW | reject.OUTSIDE
-    call.refused(COMBINE, buffer.params(**changed), codes, f"{changed} breaks a constraint of BSA-01")
+    wrong = ((buffer.params(**changed), codes, f"{changed} breaks a constraint of BSA-01") for changed in options)
+    call.each_refused(draw, COMBINE, wrong)
 
 
 @check("basecagg.combine/levels", "BSA-02", examples=25)
@@ -495,17 +500,16 @@ def recover_outside(draw: Any, call: Caller) -> None:
     call.refused(RECOVER, chosen.params(users=users), reject.OUTSIDE, f"user {stranger} is not on the roster")
 
 
-@check("basecagg.recover/parameters", "BSA-01", applies=requests.vandermonde, examples=20)
+@check("basecagg.recover/parameters", "BSA-01", applies=requests.vandermonde, examples=4)
 def recover_parameters(draw: Any, call: Caller) -> None:
     """Parameters that break BSA-01 are refused, for those parameters that the operation has."""
     chosen = scenes.recovery(draw, strategies.session(draw, call.caps, RECOVER))
     N, U, q = (chosen.numbers[name] for name in ("N", "U", "q"))
     large = {"N": q} if q < 2**31 else {"T": -1}
-    changed = draw(among(({"T": 0}, {"T": U}, {"U": N + 1}, {"N": U - 1}, {"d": 0}, large)))
-    why = f"{changed} breaks a constraint of BSA-01"
-    call.refused(
-        RECOVER, chosen.params(**changed), reject.BAD_PARAM | reject.LENGTH | reject.TOO_FEW | reject.OUTSIDE, why
-    )
+    options = ({"T": 0}, {"T": U}, {"U": N + 1}, {"N": U - 1}, {"d": 0}, large)
+    codes = reject.BAD_PARAM | reject.LENGTH | reject.TOO_FEW | reject.OUTSIDE
+    wrong = ((chosen.params(**changed), codes, f"{changed} breaks a constraint of BSA-01") for changed in options)
+    call.each_refused(draw, RECOVER, wrong)
 
 
 @check("basecagg.recover/level", "BSA-02", applies=requests.vandermonde, examples=10)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance.cases import valid
 from secagg_spec.conformance.checks import reject
-from secagg_spec.conformance.checks.base import Caller, Change, Params, check, equal, refuses
+from secagg_spec.conformance.checks.base import Caller, Change, Each, Params, check, equal, refuses
 from secagg_spec.conformance.sessions.choices import among
 from secagg_spec.protocols.codec import encode
 
@@ -62,18 +62,18 @@ def longer(draw: Any, params: Params) -> Change:
     return {"bytes": data}, reject.MALFORMED, "the bytes go on after the last field"
 
 
-@refuses(_DECODE, "count", "MSG-02", examples=25)
+@refuses(_DECODE, "count", "MSG-02", examples=7)
 def count(draw: Any, params: Params) -> Change:
     """A count or a length larger than the remaining bytes is refused."""
-    at, bit = draw(among((0, 1, 2, 3))), draw(st.integers(0, 7))
+    at, bit = draw(Each((0, 1, 2, 3))), draw(st.integers(0, 7))
     data = bytearray.fromhex(params["bytes"])
     data[30 + at] ^= 1 << bit
     return {"bytes": data.hex()}, reject.MALFORMED, "the count is not that of the bytes"
 
 
-@refuses(_DECODE, "type", "MSG-02", examples=25)
+@refuses(_DECODE, "type", "MSG-02", examples=5)
 def another_type(draw: Any, params: Params) -> Change:
     """A message with another type number is refused, even when its fields would fit."""
-    other = draw(among([kind for kind in (257, 258, 259, 260, 0, 513) if kind != params["type"]]))
+    other = draw(Each([kind for kind in (257, 258, 259, 260, 0, 513) if kind != params["type"]]))
     data = other.to_bytes(2, "little").hex() + params["bytes"][4:]
     return {"bytes": data}, reject.ANOTHER_TYPE, f"the bytes have the type {other}"

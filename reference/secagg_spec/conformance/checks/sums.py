@@ -107,7 +107,7 @@ def wrong(draw: Any, call: Caller) -> None:
     if int.from_bytes(bytes.fromhex(beyond), "little") >= given.R:
         changed = [*rows[:at], beyond + rows[at][len(one) :], *rows[at + 1 :]]
         kinds |= {"an element is not below R": {"updates": changed}}
-    call.each_refused(draw, SUM, {why: given.params(**changed) for why, changed in kinds.items()}, _WRONG)
+    call.each_refused(draw, SUM, [(given.params(**changed), _WRONG, why) for why, changed in kinds.items()])
 
 
 def _played(call: Caller) -> Iterator[int]:
@@ -350,7 +350,7 @@ def viewers(draw: Any, call: Caller) -> None:
         kinds |= {f"user {user}, a viewer, drops out": (gone, {"viewers": [user]})}
     usual: dict[str, Any] = {"T": T, "viewers": joined}
     wrong = {why: asked.params(**(usual | changes)) for why, (asked, changes) in kinds.items()}
-    call.each_refused(draw, COALITION, wrong, _WRONG)
+    call.each_refused(draw, COALITION, [(params, _WRONG, why) for why, params in wrong.items()])
 
 
 @check("privacy/secagg.coalition", "ADP-48", applies=lambda caps: any(_joined(caps)), examples=1)
