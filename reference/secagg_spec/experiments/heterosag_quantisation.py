@@ -240,7 +240,7 @@ EXPERIMENTS = (
         9,
         "Heterogeneous levels, two levels and none, with 100 users of one class or two",
         {
-            "default": {**_SORTED, "users": 100, "batch": 2, "rounds": 60, "every": 60, "seeds": 3},
+            "default": {**_SORTED, "users": 100, "batch": 2, "rounds": 60, "every": 60, "seeds": 12},
             "paper": {**_PAPER, "users": 100, "batch": 60},
             "tiny": {**_SORTED, **_TINY, "users": 20},
         },
