@@ -22,7 +22,7 @@ _SCALED = f"{_COST}; ~ scaled from small rounds, timed here"
 _EPILOG = """Numbers may be written as 1000, 1e6, 0.1, 1/3 or 2^-40.
 
 Bytes and probabilities follow from the formulas of the text. '=' is exact, '<' an upper bound. Seconds are those of
-small rounds that are timed while the command runs, scaled as costs grow in the text: about right, on one
+small rounds that are timed while the command runs, scaled as costs grow in the text: an estimate, on one
 processor of this machine, with this implementation. The server follows the protocol; for one that may lie take the
 active profile. spec/planning.md has the rules.
 
