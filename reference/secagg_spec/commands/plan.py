@@ -7,11 +7,12 @@ import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from math import log2, log10
+from math import log10
 from typing import Any
 
 from secagg_spec import terminal
 from secagg_spec.planning.choices import PROTOCOLS, Choice, Odds, Out
+from secagg_spec.planning.odds import logarithm
 from secagg_spec.planning.plan import Plan, nearest, plan
 from secagg_spec.planning.wishes import Wish, number, whole
 from secagg_spec.terminal import painted
@@ -21,7 +22,7 @@ _SCALED = f"{_COST}; ~ scaled from small rounds, timed here"
 _EPILOG = """Numbers may be written as 1000, 1e6, 0.1, 1/3 or 2^-40.
 
 Bytes and probabilities follow from the formulas of the text. '=' is exact, '<' an upper bound. Seconds are those of
-small rounds that are timed while the command runs, scaled as costs grow in the text: about right, on one
+small rounds that are timed while the command runs, scaled as costs grow in the text: an estimate, on one
 processor of this machine, with this implementation. The server follows the protocol; for one that may lie take the
 active profile. spec/planning.md has the rules.
 
@@ -157,7 +158,7 @@ def _table(choices: Sequence[Choice], seconds: dict[str, tuple[float, float]]) -
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         yield painted(line.rstrip(), "strong") if at == 2 else line.rstrip()
-    yield painted(_SCALED if seconds else _COST, "faint")
+    yield from (painted(line, "faint") for line in _wrapped(_SCALED if seconds else _COST))
 
 
 def _row(choice: Choice, seconds: dict[str, tuple[float, float]]) -> tuple[str, ...]:
@@ -239,12 +240,6 @@ def _power(value: Fraction) -> str:
     if value.numerator == 1 and value.denominator.bit_count() == 1:
         return f"2^-{value.denominator.bit_length() - 1}"
     return f"{float(value):.2g}" if value > Fraction(1, 10**99) else f"2^{int(logarithm(value))}"
-
-
-def logarithm(value: Fraction) -> float:
-    """Return the binary logarithm of a fraction above 0, however small."""
-    shift = value.numerator.bit_length() - value.denominator.bit_length()
-    return shift + log2(value / Fraction(2) ** shift)
 
 
 # --------------------------------------------------------------------------------------------------------- JSON

@@ -38,7 +38,7 @@ from secagg_spec.protocols.steps import Role, Table
 from secagg_spec.selection import batches
 
 R = MAX_MODULUS
-_MOST_NEIGHBOURS = 4096
+_MOST_NEIGHBOURS = 1024
 _MOST_HOLDERS = 2**16
 _FEWEST_BUFFERED = 10
 _LEVELS = 2**16
@@ -423,8 +423,7 @@ def multi_round_plan(wish: Wish) -> Answer:
     count = wish.users // T
     _need(count >= 1, f"a batch of c + 2 = {T} users is larger than N = {wish.users}", "MRA-17")
     whole = (1 - p) ** T
-    enough = odds.first(0, count, lambda lost: odds.fewer_than(count, whole, count - lost) <= wish.failure)
-    enough = count - enough
+    enough = count - odds.least_dropouts(count, 1 - whole, wish.failure)
     reason = f"a batch of T = c + 2 = {T} users stays whole with a probability of {float(whole):.1e} only"
     _need(enough >= 1, reason, "MRA-18")
     K, U = count * T, enough * T

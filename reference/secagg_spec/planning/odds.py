@@ -19,12 +19,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from math import comb, isqrt, lgamma, log
+from math import comb, exp, inf, lgamma, log, log2
 
 import flint
 
 _BITS, _MOST_BITS, _SURE = 192, 2**14, 61
-_NEGLIGIBLE = Fraction(1, 2**64)
+_NEGLIGIBLE, _TINY = Fraction(1, 2**64), Fraction(1, 2**1100)
+_RARE = -45.0
+"""The logarithm of a probability below 2^-64: (e m / k)^k bounds that k events happen when m are expected."""
 
 
 def at_least(trials: int, rate: Fraction, least: int) -> Fraction:
@@ -51,13 +53,37 @@ def least_dropouts(users: int, rate: Fraction, allowed: Fraction) -> int:
     def rare(count: int) -> bool:
         return at_least(users, rate, count + 1) <= allowed
 
+    bound = logarithm(allowed) * log(2)
+    if not rate:
+        return 0
+    yes, no = logarithm(rate) * log(2), logarithm(1 - rate) * log(2)
     mean = int(users * rate)
-    step = max(1, isqrt(int(users * rate * (1 - rate))))
-    high = mean
-    while high < users and not rare(high):
-        high = min(users, high + step)
-        step *= 2
-    return first(0 if high == mean else mean, min(high, users), rare)
+    found = first(mean, users, lambda count: _estimate(users, yes, no, count + 1) <= bound)
+    while not rare(found):
+        found += 1
+    while found and rare(found - 1):
+        found -= 1
+    return found
+
+
+def _estimate(trials: int, yes: float, no: float, least: int) -> float:
+    """Return about the logarithm of `at_least`, for `least` above the mean and the logarithms of both probabilities."""
+    if least > trials:
+        return -inf
+    odds = exp(min(yes - no, 700.0))
+    sum_, ratio, i = 0.0, 1.0, least
+    while ratio > 2.0**-40 * sum_ and i <= trials:
+        sum_ += ratio
+        ratio *= (trials - i) / (i + 1) * odds
+        i += 1
+    ways = lgamma(trials + 1) - lgamma(least + 1) - lgamma(trials - least + 1)
+    return ways + least * yes + (trials - least) * no + log(sum_)
+
+
+def logarithm(value: Fraction) -> float:
+    """Return the binary logarithm of a fraction above 0, however small."""
+    shift = value.numerator.bit_length() - value.denominator.bit_length()
+    return shift + log2(value / Fraction(2) ** shift)
 
 
 def without_companions(rounds: int, rate: Fraction, others: int, least: int, stop: Fraction) -> Fraction:
@@ -75,8 +101,11 @@ def without_companions(rounds: int, rate: Fraction, others: int, least: int, sto
     total, seen = Fraction(0), Fraction(0)
     for _, r in weights:
         one = stays**r * rate ** (rounds - r)
-        weight, alone = comb(rounds, r) * one, one * others <= _NEGLIGIBLE
-        total, seen = total + weight * (1 if alone else fewer_than(others, one, least)), seen + weight
+        weight = comb(rounds, r) * one
+        mean, few = logarithm(one * max(others, 1)) * log(2), Fraction(1)
+        if least * (1 + mean - log(least)) > _RARE:
+            few = max(fewer_than(others, one, least), _TINY)
+        total, seen = total + weight * few, seen + weight
         rest = 1 - rate**rounds - seen
         if total > stop or rest <= stop * _NEGLIGIBLE:
             return short(min(Fraction(1), total + (0 if total > stop else rest)))

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from secagg_spec.planning.choices import PROTOCOLS, Choice, Out, answer
-from secagg_spec.planning.wishes import MOST_USERS, Wish
+from secagg_spec.planning.wishes import Wish
 
 _PARTS = 64
+_MOST_USERS = 2**16
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ def nearest(wish: Wish, protocol: str) -> Iterator[tuple[str, Wish]]:
     Each changes one option: fewer colluders, less dropout, more users, fewer rounds.
     """
     for name, values in _nearer(wish).items():
-        found = _first(values, lambda value, name=name: _satisfied(wish, protocol, name, value))  # type: ignore[misc]
+        seek = _next if name == "users" else _first
+        found = seek(values, lambda value, name=name: _satisfied(wish, protocol, name, value))  # type: ignore[misc]
         if found is not None:
             yield f"--{name} {_written(found)}", _changed(wish, name, found)
 
@@ -50,7 +52,7 @@ def nearest(wish: Wish, protocol: str) -> Iterator[tuple[str, Wish]]:
 def _nearer(wish: Wish) -> dict[str, list[int | Fraction]]:
     """Return values of options from the nearest on: shares in 64 steps, twice as many users, and so on."""
     shares = [Fraction(part, _PARTS) for part in range(_PARTS - 1, -1, -1)]
-    more = [wish.users << step for step in range(1, 21) if wish.users << step <= MOST_USERS]
+    more = [wish.users << step for step in range(1, 11) if wish.users << step <= _MOST_USERS]
     fewer = [wish.rounds >> step for step in range(1, 14) if wish.rounds >> step]
     return {
         "colluders": [_rounded(wish.colluders * share) for share in shares] if wish.colluders else [],
@@ -75,6 +77,11 @@ def _satisfied(wish: Wish, protocol: str, name: str, value: int | Fraction) -> b
 
 def _changed(wish: Wish, name: str, value: int | Fraction) -> Wish:
     return replace(wish, **{name: value})  # type: ignore[arg-type]
+
+
+def _next(values: list[int | Fraction], holds: Callable[[int | Fraction], bool]) -> int | Fraction | None:
+    """Return the first value that holds, looked for one by one: with more users, some limits are met and others not."""
+    return next(filter(holds, values), None)
 
 
 def _first(values: list[int | Fraction], holds: Callable[[int | Fraction], bool]) -> int | Fraction | None:
