@@ -4,7 +4,7 @@ Statement, for functions on the real line; F = m x^2/2 has the gradient m x.
 (a) Assumption 2 as printed, |F'(a) - F'(b)|^2 <= L |a - b|^2, holds for F = m x^2/2 exactly when m^2 <= L. L-smoothness
     is |F'(a) - F'(b)| <= L |a - b|, and holds exactly when m <= L; so does what the proof of Theorem 1 needs, that
     F(b) <= F(a) + F'(a) (b - a) + (L/2) (b - a)^2. So what is printed implies L-smoothness exactly when L >= 1, and
-    eq. (17) fails with it for F = x^2/4 and L = 1/4.
+    eq. (17) fails with it for F = x^2/8 and L = 1/16.
 (b) Assumption 3 compares the gradient of g_i with that of F_i. For g(x; xi) = x + xi, with xi = 1 or -1, and F = x^2/2,
     E|g - F'|^2 = 1 at each x, and E|g' - F'|^2 = (1 - x)^2 has no bound.
 (c) Assumption 4, |F_i' - F'|^2 <= G, bounds how far users differ and not gradients: for users that are equal it holds
@@ -89,10 +89,10 @@ def smoothness(report: Report) -> Finding:
     report.say(
         f"Assumption 2 as printed implies L-smoothness for {tally.held} of {tally.cases} constants L: those >= 1"
     )
-    left, right = unstable(Fraction(1, 2), Fraction(1, 4))
+    left, right = unstable(Fraction(1, 4), Fraction(1, 16))
     report.check(left > right, "(17) fails with the printed Assumption 2")
     report.say(
-        "F = x^2/4, L = 1/4, eta = 1/L = 4, J = 3: the models are 1, -1, 1, and so on; (17) says that the mean of"
+        "F = x^2/8, L = 1/16, eta = 1/L = 16, J = 3: the models are 1, -3, 9, and so on; (17) says that the mean of"
     )
     report.say(f"the squared gradients, {left}, is at most {float(right):.3f}")
     return Finding(
@@ -103,7 +103,7 @@ def smoothness(report: Report) -> Finding:
 def unstable(m: Fraction, L: Fraction) -> tuple[Fraction, Fraction]:
     """Return both sides of (17) for F = m x^2/2, x(0) = K = E = eta_g = 1, eta_l = 1/L, c_l = 2^10 and J = 3.
 
-    For m/L = 2 the updates are integers, which are rounded without error.
+    For m/L = 4 the updates are integers, which are rounded without error.
     """
     eta, c_l, x, total = 1 / L, 2**10, Fraction(1), Fraction(0)
     for _ in range(3):
