@@ -14,8 +14,8 @@ Statement. Below are the times of table 1, in seconds, means and spreads.
 (g) Each of the 15 pairs of a protocol and a data set takes longer for beta = 3 than for 0, and for 6 than for 3. In one
     of the 30 comparisons the spreads overlap: BASA on FEMNIST takes 1.04 % longer for beta = 3 than for 0.
 
-Idea. Fractions of the printed decimals. By rule 5 of spec/ledger.md a number after "up to" holds when it is the value cut
-off, or rounded, or larger than it.
+Idea. Fractions of the printed decimals. By rule 5 of spec/ledger.md a number after "up to" holds when it is the value
+cut off, or rounded, or larger than it.
 """
 
 from __future__ import annotations
