@@ -643,7 +643,7 @@ FALSIFIED = [
     ("largest_family", "participation_classes(family))) >= T", "participation_classes(family))) >= T - 1"),
     ("participation_privacy", "return min(map(len, classes(log)))", "return max(map(len, classes(log)))"),
     ("participation_privacy", "least >= T, f", "least == T, f"),
-    ("participation_privacy", "if T > 1:", "if T > 2:"),
+    ("participation_privacy", "if T > 1:", "if T > 0:"),
     ("participation_privacy", "Fraction(-(T - 1), T) * (1 <= j <= T)", "Fraction(-(T - 1), T) * (0 <= j <= T)"),
     ("participation_privacy", "(-2) ** k, -1)", "2**k, -1)"),
     ("participation_privacy", "(1, *minus[:a]))", "(1, *plus[:a]))"),
