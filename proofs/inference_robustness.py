@@ -256,7 +256,8 @@ def property_4_example(report: Report) -> Finding:
     report.agree("HET-P4EX", "arithmetic", by_sums == paired, "the pairs with a + b = l + 1 modulo 5")
     unlike = {unpaired(unions, members, row, stars) for row in range(1, 5) for stars in (True, False)}
     held = pairs_only(unions, members, 0) and unlike == {1, 2}
-    verdict = "confirmed" if held and not any(paired.values()) else "refuted"
+    report.check(held, "the example: row 0 is paired, and each other row has one number alone and one *")
+    verdict = "refuted" if any(paired.values()) else "confirmed"
     found = "each other row has a pair, a number alone and a *"
     return Finding(verdict, found, {"pairs": paired}, {"numbers alone": min(unlike), "with *": max(unlike)})
 
