@@ -75,6 +75,7 @@ def is_place(source: str) -> bool:
     return {"introduction": True, "table of phases": "| phase | role |" in text}[part]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("PLN-13", "PLN-14")
 def test_seconds_are_marked_in_the_data(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--users", "30", "--dimension", "100", "--dropout", "0.01", "--json")

@@ -97,6 +97,7 @@ def test_statements_and_bounds_are_said_before_anything_is_run(
     assert "accuracy, secure less plain >= -0.01" in said
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("EXP-23")
 def test_fewer_seeds_decide_nothing_and_it_is_said_before(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     _, out, _ = toys(capsys, tmp_path, "--seeds", "3")

@@ -130,6 +130,7 @@ def test_what_is_worse(
     assert out.splitlines()[-1] == ("1 got worse" if worse else "nothing got worse")
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-48")
 def test_a_check_that_disappeared_is_worse_and_a_new_one_is_not(
     written: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]

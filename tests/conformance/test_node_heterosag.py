@@ -963,6 +963,7 @@ def test_a_user_refuses_requests_that_tell_of_few(
             assert ("outbox" in asked["result"]["steps"][3]) == answered_, past
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("HSA-13", "ADP-26", "ADP-29")
 def test_sessions_are_opened_and_held_to_the_text(
     node: Node, finished: tuple[Network, Mapping[int, Randomness]]

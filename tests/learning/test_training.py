@@ -87,6 +87,7 @@ def test_users_reach_together_what_each_reaches_alone(sgd: LocalSGD, sizes: list
         assert same(found, wanted, start)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("EXP-07")
 def test_users_reach_together_what_each_reaches_alone_with_convolutions() -> None:
     data = stand_in.dataset(24, side=28)

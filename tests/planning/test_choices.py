@@ -337,6 +337,7 @@ def test_rounds_fail_as_often_as_planned(key: str) -> None:
     assert hits
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("PLN-03", "PLN-09")
 def test_a_sparse_graph_lets_privacy_fail_no_more_often_than_planned() -> None:
     wish = replace(LOOSE, colluders=Fraction(1, 8))
@@ -376,6 +377,7 @@ def test_one_sum_comes_first_and_then_fewer_bytes(wish: Wish) -> None:
     assert {key for key, one in PROTOCOLS.items() if one.beyond} == {"heterosag", "multi-round", "basa"}
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("PLN-12")
 @settings(parent=fewer(4))
 @given(wishes(30))

@@ -365,6 +365,7 @@ def test_the_kit_says_of_the_tutorial_what_is_shown(tmp_path: Path) -> None:
     assert passed.returncode == 0, passed.stdout
 
 
+@pytest.mark.slow
 def test_each_mutant_is_on_one_page_of_at_most_200(tmp_path: Path) -> None:
     write_mutants(tmp_path)
     folder = tmp_path / "reference" / "mutants"
