@@ -63,10 +63,13 @@ def polynomials(report: Report) -> Finding:
     report.check(ratio, "(e) from n to n + 1 the quotient is p (n + 1)/n, which goes to p")
     rare = [sympy.limit(formula(users, p), p, 0) for users in range(1, 9)]
     report.check(rare == [1, *[0] * 7], "(e) with p, for two users or more")
+    with_p, more = Tally(), "it goes to 0, for two users or more in a subgroup"
+    for users, limit in enumerate(rare, 1):
+        with_p.add({"n": users, "p": "to 0", "limit": int(limit)}, bool(limit == 0), condition=users > 1)
     many = [sympy.limit(formula(n, sympy.Rational(*given)), n, sympy.oo) for given in ((1, 10), (1, 2), (99, 100))]
     numeric = formula(2000, Fraction(99, 100)) < Fraction(1, 10**6) < formula(100, Fraction(99, 100))
     report.agree("HET-REM5L", "arithmetic", numeric, "(e) for p = 99/100 it is small for 2000 users, not for 100")
-    return Finding("confirmed" if many == [0, 0, 0] else "refuted", "it goes to 0, for two users or more in a subgroup")
+    return Finding(with_p.verdict if many == [0, 0, 0] else "refuted", more, with_p.against)
 
 
 def fates(Z: int, n: int, p: Fraction) -> Iterator[tuple[list[int], Fraction]]:
