@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests wait at times for what they started: a worker more than there are cores keeps these busy.
-WORKERS ?= 3
+# A worker for each core: one more collects, builds and caches the same again, which costs more than waiting does.
+WORKERS ?= 2
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOCKED := $(PIP) install --no-deps --only-binary=:all: --require-hashes
 export OPENBLAS_NUM_THREADS ?= 1
