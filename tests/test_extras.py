@@ -73,6 +73,7 @@ def test_one_extra_has_all_that_experiments_import() -> None:
     assert {extras.install(name, packages) for name in packages} == {"pip install 'secagg-spec[train]'"}
 
 
+@pytest.mark.slow
 def test_one_extra_has_all_that_proofs_compute_with() -> None:
     used = {name for path in FILES if path.parent.name == "proofs" for name in others(path)}
     beyond = {name for name in used if extras.install(name) != "pip install secagg-spec"}

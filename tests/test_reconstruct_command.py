@@ -84,6 +84,7 @@ def test_batches_hide_models_and_the_command_says_why(capsys: pytest.CaptureFixt
     )
 
 
+@pytest.mark.slow
 def test_the_sum_over_a_batch_is_right() -> None:
     _, out, _ = default()
     models = {int(user): eval(model) for user, _, _, _, model, _, _ in LINE.findall(out)}

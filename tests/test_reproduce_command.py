@@ -148,6 +148,7 @@ def test_names_that_are_given_twice_are_run_once(capsys: pytest.CaptureFixture[s
     assert (code, out.count("toy: Numbers that are drawn")) == (0, 1)
 
 
+@pytest.mark.slow
 def test_all_stands_for_every_experiment(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

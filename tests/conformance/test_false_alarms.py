@@ -232,6 +232,7 @@ def narrow_alarms(hello: dict[str, Any], settings: Settings) -> list[str]:
     return [f"{outcome.check.id}: {outcome.failure.message}" for outcome in outcomes if outcome.failure]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("ADP-06")
 @settings(max_examples={"quick": 2, "default": 2, "thorough": 200}[PROFILE], phases=(Phase.generate,), **NESTED)
 @given(narrow.declarations(), st.integers(0, 2**32))

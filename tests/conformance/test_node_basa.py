@@ -602,6 +602,7 @@ def test_the_server_refuses_a_wrong_upload(node: Node, epoch: Epoch) -> None:
     epoch.settle("take", sent)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("BAA-40", "BAA-51")
 def test_the_server_does_what_the_authority_settled(node: Node, epoch: Epoch) -> None:
     user = epoch.user(0)

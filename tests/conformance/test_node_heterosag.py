@@ -188,6 +188,7 @@ def is_one_circle(pairs: set[frozenset[int]]) -> bool:
     return reached == set(itertools.chain(*pairs)) and len(pairs) == len(reached)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("HSA-11", "HSA-12")
 def test_the_plan_is_that_of_the_reference(node: Node) -> None:
     for numbers in [*SHAPES, *(plain(n, matrix) for n in range(2, 33) for matrix in ("cyclic", "perfect"))]:

@@ -717,6 +717,7 @@ def test_logs_that_no_users_make_are_refused(node: Node) -> None:
         assert node.code("audit.privacy", {"N": 4, "rounds": [[0, 1]], **changes}) == code, changes
 
 
+@pytest.mark.slow
 def test_an_audit_that_takes_too_long_is_not_offered(node: Node) -> None:
     large = random_log("too long", 300, 300, 5)
     assert node.ask("audit.privacy", large) == {"id": 1, "unsupported": True}

@@ -25,6 +25,7 @@ def plt() -> Iterator[Any]:
     pyplot.close("all")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("found", [[SHORT, LONG], [LONG, SHORT]])
 def test_a_run_that_ended_early_shortens_no_other_whichever_it_is(plt: Any, found: list[dict[str, Any]]) -> None:
     _, axes = plt.subplots()

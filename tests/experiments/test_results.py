@@ -155,6 +155,7 @@ def test_the_statement_and_its_bound_are_those_of_the_experiment() -> None:
     assert {name: document()["statements"][0][name] for name in asdict(stated)} == asdict(stated)
 
 
+@pytest.mark.slow
 def test_files_are_the_same_in_each_run(tmp_path: Path) -> None:
     one, content = run(), document()
     first, second = (results.write(one, content, tmp_path / name) for name in "ab")

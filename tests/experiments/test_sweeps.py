@@ -197,6 +197,7 @@ def test_what_json_does_not_hold_is_an_error_of_the_cell(tmp_path: Path, monkeyp
     assert str(sweeps.run_cell(toy.MODULE, toy.NAME, CELLS[0], Context(), tmp_path / "x")).startswith("ValueError: ")
 
 
+@pytest.mark.slow
 def test_a_process_that_is_ended_from_outside_is_an_error_of_the_cells_that_are_left(tmp_path: Path) -> None:
     found = sweeps.run(sweep(tmp_path, [{"seed": 0}, {"seed": 1}], "ends"), Ear(), jobs=2)
     assert found.results == ()

@@ -234,6 +234,7 @@ def test_the_page_says_what_the_procedure_says(name: str) -> None:
     assert list(differences(name, right(name))) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GAMES)
 def test_what_is_learned_has_its_true_value(name: str) -> None:
     inputs = game(name).inputs

@@ -92,6 +92,7 @@ def test_users_that_do_not_look_back_tell_single_inputs(monkeypatch: pytest.Monk
         assert played(world, Rules(), WITHIN, SEED, until_leak=True).first is not None
 
 
+@pytest.mark.slow
 def test_a_story_is_played_again_and_shortened() -> None:
     rules = Rules(numbers=False)
     with mutants.planted("nonce-is-zero-again"):
