@@ -169,8 +169,8 @@ def beyond_the_paper(report: Report) -> Tally:
             case |= {"coalition": list(coalition), "learned": list(verdict.functionals)}
             if twice and {0, 1} & {*coalition}:  # these two are one user
                 continue
-            told = twice or any(points[user] == 0 for user in coalition)
-            report.check(verdict.private != told, f"(e) more is learned exactly then: {case}")
+            faulty = twice or any(points[user] == 0 for user in coalition)
+            report.check(verdict.private != faulty, f"(e) more is learned exactly then: {case}")
             tally.add(case, verdict.private, condition=0 not in points and not twice)
     return tally
 

@@ -39,23 +39,19 @@ def _axes() -> Iterator[str]:
     for at, share in enumerate(COLLUDERS):
         yield _text(_LEFT / 2, _TOP + _HIGH * (at + 0.5) + 5, f"{float(share):.0%}")
     below = _TOP + _HIGH * len(COLLUDERS) + 26
-    told = f"{DIMENSION:,} numbers, one round, a user drops out with probability {float(DROPOUT):g}"
-    yield _text(middle, below, f"{told}; threshold t, neighbours k")
+    under = f"{DIMENSION:,} numbers, one round, a user drops out with probability {float(DROPOUT):g}"
+    yield _text(middle, below, f"{under}; threshold t, neighbours k")
 
 
 def _cells() -> Iterator[str]:
     for row, share in enumerate(COLLUDERS):
         for column, users in enumerate(USERS):
             x, y = _LEFT + _WIDE * column, _TOP + _HIGH * row
-            choices = plan(Wish(users, DIMENSION, DROPOUT, share)).choices
-            fill = _FILLS[choices[0].protocol] if choices else "#eeeeee"
+            best = next(iter(plan(Wish(users, DIMENSION, DROPOUT, share)).choices), None)
+            fill = _FILLS[best.protocol] if best else "#eeeeee"
             yield f'<rect x="{x}" y="{y}" width="{_WIDE - 3}" height="{_HIGH - 3}" rx="3" fill="{fill}"/>'
-            shown = (
-                ", ".join(f"{name} = {choices[0].numbers[name]}" for name in _SHOWN[choices[0].protocol])
-                if choices
-                else ""
-            )
-            title = PROTOCOLS[choices[0].protocol].title if choices else "none"
+            shown = ", ".join(f"{name} = {best.numbers[name]}" for name in _SHOWN[best.protocol]) if best else ""
+            title = PROTOCOLS[best.protocol].title if best else "none"
             yield _text(x + _WIDE / 2 - 1.5, y + 18, title, "bold")
             yield _text(x + _WIDE / 2 - 1.5, y + 34, shown)
 

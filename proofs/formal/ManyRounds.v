@@ -105,7 +105,7 @@ move=> own sums; apply/ffunP => t; rewrite !ffunE /BasaPrivacy.allowed !honest_s
 by apply/ffunP => k; rewrite !ffunE; case: ifP => //; rewrite inE => /own.
 Qed.
 
-(* What changes no sum and no colluder's update is not told. *)
+(* What changes no sum and no colluder's update is not learned. *)
 Lemma blind i (e : {ffun 'I_M -> G}) : (forall k, k \in D -> e k = 0) -> (forall t, \sum_(k in honest t) e k = 0) ->
   tells (views epoch) (fun u => u i) -> e i = 0.
 Proof.
@@ -118,7 +118,7 @@ Qed.
 
 Hypothesis G_gt1 : exists g : G, g != 0.
 
-(* So an update of an honest user is told exactly when it is alone in the sum of an epoch, or alone in what one sum has more than
+(* So an update of an honest user is learned exactly when it is alone in the sum of an epoch, or alone in what one sum has more than
    the other. *)
 (* Carries BAA-27, UNI-BASAREUSE. *)
 Theorem reuse_iff i : i \notin D -> tells (views epoch) (fun u => u i) <->
@@ -206,7 +206,7 @@ apply: (seen _ _ 0) => [m mD||].
 - by rewrite !sumD !sumN !sum_e i1 (negPf k1) l1 subr0 subrr.
 Qed.
 
-(* So when updates are new, so that no user is in both sums, an update is told only when it is alone in a sum. *)
+(* So when updates are new, so that no user is in both sums, an update is learned only when it is alone in a sum. *)
 (* Carries BAA-27, UNI-BASAREUSE. *)
 Corollary reuse_new i : i \notin D -> (forall t t', t != t' -> [disjoint honest t & honest t']) ->
   tells (views epoch) (fun u => u i) <-> exists t, honest t = [set i].
@@ -217,7 +217,7 @@ rewrite (_ : honest t' = set0) ?setU0 //; apply/eqP; rewrite -subset0 -(disjoint
 by rewrite more subsetUr.
 Qed.
 
-(* And the server alone is told none, with two positions or more. *)
+(* And the server alone learns none, with two positions or more. *)
 (* Carries BAA-27, UNI-BASAREUSE. *)
 Corollary reuse_alone i : D = set0 -> (1 < P)%N -> ~ tells (views epoch) (fun u => u i).
 Proof.

@@ -304,6 +304,6 @@ def _odds_as_json(odds: Odds) -> dict[str, Any]:
 
 
 def _out_as_json(found: Plan, out: Out) -> dict[str, Any]:
-    told = {"protocol": _title(out), "reason": out.reason, "source": out.source}
+    said = {"protocol": _title(out), "reason": out.reason, "source": out.source}
     near = [] if found.choices or out.wrong_kind else [option for option, _ in nearest(found.wish, out.protocol)]
-    return {**told, "nearest": near}
+    return {**said, "nearest": near}

@@ -246,17 +246,22 @@ def _secagg_bytes(N: int, k: int, d: int) -> tuple[int, int, int]:
     return traffic.sent("secagg.md", "user", names), -(-server // N), server
 
 
-def secagg_plan(wish: Wish) -> Answer:
-    """Return a plan of SecAgg on the complete graph.
+def threshold(N: int, T: int, left: int) -> int:
+    """Return t of the complete graph, for `left` users that are left at least.
 
-    t is the least number above (N + T)/2, with which a server that names different survivors gets no single input, or
-    N - D where that is less.
+    It is the least number above (N + T)/2, with which a server that names different survivors gets no single input, or
+    `left` where that is less.
     """
+    return min(left, max(T + 2, (N + T) // 2 + 1))
+
+
+def secagg_plan(wish: Wish) -> Answer:
+    """Return a plan of SecAgg on the complete graph."""
     N, T = wish.users, wish.colluding
     D = odds.least_dropouts(N, wish.dropout, wish.failure)
     left = _left(wish, D, "SAG-01")
     _need(N <= _MOST_HOLDERS, f"k = N - 1 = {N - 1} neighbours: at most {_MOST_HOLDERS - 1}", "SAG-01")
-    t, leak = min(left, max(T + 2, (N + T) // 2 + 1)), _not_alone(wish)
+    t, leak = threshold(N, T, left), _not_alone(wish)
     level = _level(R, N, wish.clip)
     numbers = {"R": R, "N": N, "D": D, "T": T, "t": t, "k": N - 1, "d": wish.dimension}
     return Choice(
@@ -359,7 +364,7 @@ def heterosag_plan(wish: Wish) -> Answer:
     _need(N <= _MOST_HOLDERS, f"N = {N} users: at most {_MOST_HOLDERS}", "HSA-01")
     _need(N // 2 >= T + 2, f"two subgroups of T + 2 = {T + 2} users each do not fit into N = {N}", "HSA-01")
     _need(wish.dimension >= 2, "an update of one number has no two segments", "HSA-04")
-    t = min(left, max(T + 2, (N + T) // 2 + 1))
+    t = threshold(N, T, left)
     lost = odds.at_least(N, p, N - t + 1)
     found = next(filter(None, (_subgroups(wish, Z, lost) for Z in (5, 3, 2))), None)
     reason = f"a subgroup keeps fewer than T + 2 = {T + 2} users too often, also with two subgroups"
@@ -399,7 +404,7 @@ def _subgroups(wish: Wish, Z: int, lost: Fraction) -> tuple[int, Fraction] | Non
     sizes = [wish.users // Z + (at < wish.users % Z) for at in range(Z)]
     if sizes[-1] < wish.colluding + 2 or wish.dimension < Z:
         return None
-    few = sum(size * _few(wish, size) for size in set(sizes) for _ in range(sizes.count(size)))
+    few = sum(sizes.count(size) * size * _few(wish, size) for size in set(sizes))
     total = min(Fraction(1), lost + few)
     return (Z, odds.short(total)) if total <= wish.failure else None
 

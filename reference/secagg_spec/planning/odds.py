@@ -16,6 +16,7 @@ Source: spec/planning.md, section 3 (PLN-03 to PLN-05).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
@@ -120,10 +121,7 @@ def _weight(rounds: int, r: int, stays: Fraction) -> float:
 
 def first(low: int, high: int, holds: Callable[[int], bool]) -> int:
     """Return the least number in [low, high] for which a condition holds that holds from some number on."""
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return low
+    return low + bisect_left(range(low, high), True, key=holds)
 
 
 def _arb(number: Fraction) -> flint.arb:

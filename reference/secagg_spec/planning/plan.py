@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from secagg_spec.planning import odds
 from secagg_spec.planning.choices import PROTOCOLS, Choice, Out, answer
 from secagg_spec.planning.wishes import Wish
 
@@ -88,8 +89,4 @@ def _first(values: list[int | Fraction], holds: Callable[[int | Fraction], bool]
     """Return the first value that holds, where all after one that holds do; None if the last does not."""
     if not values or not holds(values[-1]):
         return None
-    low, high = 0, len(values) - 1
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(values[middle]) else (middle + 1, high)
-    return values[high]
+    return values[odds.first(0, len(values) - 1, lambda at: holds(values[at]))]

@@ -27,7 +27,7 @@ from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.crypto.sealing import sealed_links
 from secagg_spec.experiments import costs
-from secagg_spec.planning.choices import Choice
+from secagg_spec.planning.choices import Choice, threshold
 from secagg_spec.planning.wishes import Wish
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.secagg import round as secagg
@@ -144,7 +144,7 @@ def measured(kind: str, n: int, d: int, dropout: float, colluders: float, repeat
 
 def _secagg(n: int, T: int, D: int, d: int) -> Times:
     """Return the times of a round of SecAgg on the complete graph out of which D users drop before they upload."""
-    p = secagg.Parameters(R=2**32, N=n, D=D, T=T, t=min(n - D, max(T + 2, (n + T) // 2 + 1)), k=n - 1, d=d)
+    p = secagg.Parameters(R=2**32, N=n, D=D, T=T, t=threshold(n, T, n - D), k=n - 1, d=d)
     network = costs.timed(secagg.open_round(p, p.ring.zeros(n * d).reshape(n, -1), session=bytes(16), round=0))
     run_synchronous(network, {"masked_input": range(n - D, n)}, secagg.draw_randomness(p, _sources(n)))
     return _of(network, n - D)

@@ -13,9 +13,10 @@ from functools import cache
 from types import MappingProxyType
 
 from secagg_spec import resources
+from secagg_spec.crypto.sealing import OVERHEAD
 
-HEADER, SEALED = 30, 28
-"""H and C: the bytes of the header of a message, and those that sealing adds."""
+HEADER, SEALED = 30, OVERHEAD
+"""H and C: the bytes of the header of a message (MSG-01), and those that sealing adds."""
 _ROW = re.compile(r"^\| (user|server|authority) \| (\w+) \| `[^`]+` \| `([^`]+)` \|$", re.MULTILINE)
 _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = MappingProxyType(
     {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}

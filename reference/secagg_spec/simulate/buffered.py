@@ -139,7 +139,7 @@ class Simulation:
     """Users that come, train and upload; the model, and that of plain FedBuff on the same quantised updates.
 
     `log` holds the downloads, uploads and timeouts. Without a log, the seed determines them, and users begin again as
-    soon as they may. `follow` is told what happens next, how many updates the buffer has, and which share of the users
+    soon as they may. `follow` gets what happens next, how many updates the buffer has, and which share of the users
     of a recovery have answered.
     """
 
