@@ -94,6 +94,7 @@ targets: $(VENV)/core  ## judge the released implementations again, and store wh
 	$(BIN)/secagg-spec conform --jobs 2 --json build/targets.json \
 		$$($(BIN)/python -m secagg_spec.conformance.reports.results --targets)
 	$(BIN)/python -m secagg_spec.conformance.reports.results build/targets.json
+	$(BIN)/secagg-spec text --regenerate
 
 reproduce: $(VENV)/test  ## run the papers' experiments at their default size, and store what the site shows (long)
 	$(BIN)/secagg-spec reproduce all --anew --out build/reproduced
