@@ -51,6 +51,7 @@ MAIN = (
     "frameworks/flower/",
     "explanation/secure-aggregation/",
     "how-to/choose-parameters/",
+    "explanation/which-protocol/",
     "spec/lightsecagg/",
     "reference/errata/",
     "reference/errata/heterosag/",
