@@ -245,7 +245,7 @@ def optima(report: Report) -> Finding:
 
 
 def all_rounds(report: Report) -> None:
-    """Check (f), where kappa = rho/mu, and the bound of the other work, as it is often quoted, is for steps from 1 on."""
+    """Check (f), where kappa = rho/mu, and the bound of the other work, as often quoted, is for steps from 1 on."""
     sympy = package("sympy")
     rho, mu, B, D, E, J, gamma = sympy.symbols("rho mu B D E J gamma", positive=True)
     ours = rho / (gamma + E * J - 1) * (2 * B / mu**2 + gamma / 2 * D)

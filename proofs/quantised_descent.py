@@ -42,7 +42,7 @@ import numpy as np
 from secagg_spec.arithmetic.levels import Range, quantize_levels
 from secagg_spec.arithmetic.segments import cyclic
 from secagg_spec.arithmetic.validate import RealArray
-from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 from secagg_spec.protocols.heterosag.costs import error_bound
 from secagg_spec.protocols.heterosag.plan import Parameters
 
