@@ -92,7 +92,7 @@ def test_each_claim_that_rests_on_experiments_has_the_verdict_of_the_stored_resu
 
 @pytest.mark.requirement("EXP-31", "EXP-34")
 def test_what_is_said_to_decide_a_claim_decides_it() -> None:
-    """The runs that `decides` names are there to be run, and confirm the claim if all their statements are confirmed."""
+    """The runs that `decides` names can be run, and confirm the claim if all their statements are confirmed."""
     book, found = ledger_entries.load().claims, claims.stored()
     elsewhere = []
     for claim in (one for one in book.values() if one.verdict == "unconfirmed"):
