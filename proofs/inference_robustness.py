@@ -184,9 +184,9 @@ def growing(tables: dict[int, Unions]) -> dict[str, Any]:
 
 
 def most_segments(tables: dict[int, Unions]) -> Finding:
-    """Decide remark 2 with the smallest model of which fewer groups than elements have a larger delta."""
+    """Decide remark 2 with the smallest model of which fewer groups, which divide it, have a larger delta."""
     deltas = {G: 1 - unions.share() for G, unions in tables.items()}
-    worse = ((m, G) for m in deltas for G in range(2, m) if deltas[G] > deltas[m])
+    worse = ((m, G) for m in deltas for G in range(2, m) if not m % G and deltas[G] > deltas[m])
     m, G = next(worse, (0, 0))
     case = {"m": m, f"delta with G = {m}": str(deltas[m]), f"delta with G = {G}": str(deltas[G])} if m else None
     return Finding("refuted" if case else "confirmed", "delta is largest for a prime number of groups", case)

@@ -42,7 +42,7 @@ import numpy as np
 from secagg_spec.arithmetic.levels import Range, quantize_levels
 from secagg_spec.arithmetic.segments import cyclic
 from secagg_spec.arithmetic.validate import RealArray
-from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 from secagg_spec.protocols.heterosag.costs import error_bound
 from secagg_spec.protocols.heterosag.plan import Parameters
 
@@ -279,20 +279,20 @@ def root(report: Report) -> Finding:
 
 def rate(report: Report) -> Finding:
     """Decide (f): what lasts of a noise of variance 1 on theta^2/2, for steps of eta and eta/2."""
-    readings = {"updates": Tally(), "gradients": Tally()}
+    tallies = {"updates": Tally(), "gradients": Tally()}
     for kind, k in product(("updates", "gradients"), range(8)):
         eta = Fraction(1, 2**k)
         lasting = [residual(kind, eta), residual(kind, eta / 2)]
         for step, value in zip((eta, eta / 2), lasting, strict=True):
             kept = (1 - step) ** 2 * value + (step**2 if kind == "gradients" else 1)
             report.check(kept == value, f"(f) a step leaves the variance as it is: {kind}, {step}")
-        case = {"quantised": kind, "eta": [str(eta), str(eta / 2)], "residual": [str(x) for x in lasting]}
-        readings[kind].add(case, lasting[1] < lasting[0])
+        tallies[kind].add({"quantised": kind, "eta": str(eta)}, lasting[1] < lasting[0])
     lasting_noise(report)
-    for kind, tally in readings.items():
+    for kind, tally in tallies.items():
         report.say(f"{kind} are quantised: a smaller step leaves less noise in {tally.held} of {tally.cases} cases")
-    found = "to within eta V, and for quantised gradients"
-    return Finding(by_reading(readings.values()), found, readings["updates"].against)
+    report.check(tallies["updates"].held == 0, "(f) for updates no step up to 1 leaves less noise when it is halved")
+    numbers = {f"{kind}, eta = {eta}": str(residual(kind, eta)) for kind in sorted(tallies) for eta in (ONE, HALF)}
+    return Finding(tallies["gradients"].verdict, "to within eta V, for quantised gradients", None, numbers)
 
 
 def lasting_noise(report: Report) -> None:

@@ -6,6 +6,7 @@ Statement, for 1 <= T < N, 0 <= D < N and the complete graph: there is a thresho
 exactly when N > D + T. The thresholds that do are T < t <= N - D, and all when nobody is late and one user is honest.
 (c) A late user, who counts as dropped and whose masked input arrives, stays hidden by its self mask when T < t: in (a)
 all pairwise masks of late users are known. Without the self mask its input is learned.
+Where nobody is late, D + T users that collude learn the sum only, with t = N: the paper has "D colluding workers".
 
 Idea. Both are decided by the views of the masking function that runs, with no condition on t put in: (a) for each
 coalition and each set of late users, (b) for each set of users that answer. Users are alike but for signs, so for N = 5
@@ -93,6 +94,8 @@ def prove(report: Report) -> dict[str, Finding]:
                 works = [t for t in range(1, N + 1) if robust(N, t, D) and private(N, t, D, T)]
                 case = {"N": N, "D": D, "T": T, "thresholds": works}
                 tally.add(case, bool(works) == bound(N, D, T))
+                held = not bound(N, D, T) or private(N, N, 0, D + T)
+                report.check(held, f"with t = N it is private against D + T colluding users: {case}")
                 expected = range(T + 1, N - D + 1) if D or T < N - 1 else range(1, N + 1)
                 report.check(works == list(expected), f"the thresholds that work: {case}")
                 report.check(set(accepted(N, D, T)) <= set(works), f"what the code accepts works: {case}")

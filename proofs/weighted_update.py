@@ -113,9 +113,8 @@ def recovery(report: Report) -> dict[str, Finding]:
         for name, tally in tallies.items():
             report.say(f"{title}, read with {name}: holds in {tally.held} of {tally.cases} cases")
     report.check(factors == {Fraction(1, 64)}, "with the weights of eq. (12) eq. (13) is 1/64 of eq. (15)")
-    sums = Finding(
-        by_reading(readings.values()), "the recovered sum is that of the quantised updates", readings["real"].against
-    )
+    report.check(readings["real"].against is not None, "(a) the sum of the real updates is not what is recovered")
+    sums = Finding(readings["quantised"].verdict, "the recovered sum is that of the quantised updates, as in eq. (15)")
     factor = {"factor with c_g = 64": str(factors.pop())}
     norm = Finding(
         by_reading(divisors.values()), "only the reading Q_c(s) gives eq. (15)", divisors["c Q_c(s)"].against, factor

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import asdict, replace
 
 import pytest
 
 from secagg_spec import resources
-from secagg_spec.experiments import claims
+from secagg_spec.experiments import catalogue, claims
 from secagg_spec.experiments.claims import Stated
 from secagg_spec.experiments.experiment import Statement, judged
 from secagg_spec.ledger import entries as ledger_entries
@@ -18,14 +19,14 @@ C, R, U = "confirmed", "refuted", "not confirmed at this scale"
 NUMBERS = {C: [1.0, 1.1, 1.2], R: [-1.0, -1.1, -1.2], U: [-1.0, 0.1, 1.0]}
 
 
-def stated(preset: str, verdict: str) -> Stated:
+def stated(preset: str, verdict: str, experiment: str = "toy") -> Stated:
     """A statement with such a verdict."""
     again = judged(Statement("X-1", "one", "a statement", "a number", ">=", 0.0), NUMBERS[verdict], 3)
     assert again.verdict == verdict
-    return Stated("toy", preset, "", again, {"verdict": verdict, "interval": asdict(again.interval)})
+    return Stated(experiment, preset, "", again, {"verdict": verdict, "interval": asdict(again.interval)})
 
 
-@pytest.mark.requirement("EXP-31")
+@pytest.mark.requirement("EXP-31", "EXP-34")
 @pytest.mark.parametrize(
     ("statements", "verdict"),
     [
@@ -38,10 +39,15 @@ def stated(preset: str, verdict: str) -> Stated:
         ([("paper", R)], "refuted"),
         ([("paper", U)], "unconfirmed"),
         ([("default", C), ("paper", R), ("paper", C)], "refuted"),
-        ([("default", R), ("paper", C)], "unconfirmed"),
+        ([("default", R), ("paper", C)], "confirmed"),
+        ([("default", C), ("paper", U)], "unconfirmed"),
+        ([("default", R), ("paper", C), ("paper-cifar10", U)], "unconfirmed"),
+        ([("paper", C), ("paper-cifar10", R)], "refuted"),
+        ([("default", R, "other"), ("paper", C)], "unconfirmed"),
+        ([("default", C, "other"), ("paper", C)], "confirmed"),
     ],
 )
-def test_a_claim_is_what_its_statements_make_of_it(statements: list[tuple[str, str]], verdict: str) -> None:
+def test_a_claim_is_what_its_statements_make_of_it(statements: list[tuple[str, ...]], verdict: str) -> None:
     assert claims.verdict([stated(*one) for one in statements]) == verdict
 
 
@@ -82,6 +88,28 @@ def test_each_claim_that_rests_on_experiments_has_the_verdict_of_the_stored_resu
         if about[entry.id]:
             assert (entry.id, claims.verdict(about[entry.id])) == (entry.id, entry.verdict)
     assert [name for name, statements in about.items() if not statements] == ["BASA-RUN"]
+
+
+@pytest.mark.requirement("EXP-31", "EXP-34")
+def test_what_is_said_to_decide_a_claim_decides_it() -> None:
+    """The runs that `decides` names can be run, and confirm the claim if all their statements are confirmed."""
+    book, found = ledger_entries.load().claims, claims.stored()
+    elsewhere = []
+    for claim in (one for one in book.values() if one.verdict == "unconfirmed"):
+        assert claim.decides, claim.id
+        about = [one for one in found if one.judged.statement.claim == claim.id]
+        runs = [name for name in catalogue.MODULES if re.search(rf"\b{name}\b", claim.decides)]
+        presets = re.search(r"presets? (paper(?:-\w+)?)(?: and (paper-\w+))?", claim.decides)
+        assert bool(runs) == bool(presets), claim.id
+        if not presets:  # other claims decide it, or training that this project has no experiment for
+            elsewhere += [] if set(re.findall(r"\b[A-Z]+-[A-Z0-9]+\b", claim.decides)) & set(book) else [claim.id]
+            continue
+        for preset in filter(None, presets.groups()):
+            for run in runs:
+                catalogue.settings(catalogue.load(run), preset)
+                about.append(stated(preset, C, run))
+        assert claims.verdict(about) == "confirmed", claim.id
+    assert elsewhere == ["UNI-INVERT"]
 
 
 def test_aggregation_cost_less_than_training_in_each_stored_run() -> None:

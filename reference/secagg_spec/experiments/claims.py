@@ -1,6 +1,6 @@
 """Derives the verdict on a claim of a paper from the stored results of experiments.
 
-Source: spec/experiments.md, section 8 (EXP-31).
+Source: spec/experiments.md, section 8 (EXP-31, EXP-34).
 """
 
 from __future__ import annotations
@@ -34,10 +34,15 @@ class Stated:
         return follows(self.stored, self.judged)
 
     @property
+    def of_paper(self) -> bool:
+        """Whether the numbers are the paper's: preset ``paper``, or ``paper-`` and the name of other data (EXP-34)."""
+        return self.preset.split("-")[0] == PAPER
+
+    @property
     def said(self) -> str:
         """The interval, its bound and the verdict, as the ledger writes them: only the paper's numbers refute it."""
         of, statement, verdict = self.judged.interval, self.judged.statement, self.judged.verdict
-        said = "not so at this scale" if verdict == REFUTED and self.preset != PAPER else verdict
+        said = "not so at this scale" if verdict == REFUTED and not self.of_paper else verdict
         return f"[{of.low:.3g}, {of.high:.3g}] {statement.relation} {statement.bound:.3g}: {said}"
 
 
@@ -54,12 +59,14 @@ def stored(folder: Path | None = None) -> tuple[Stated, ...]:
 
 
 def verdict(statements: Sequence[Stated]) -> str:
-    """Return the verdict on a claim: confirmed, refuted, unconfirmed, or open without a statement (EXP-31)."""
-    if not statements:
+    """Return the verdict on a claim: confirmed, refuted, unconfirmed, or open without a statement (EXP-31, EXP-34)."""
+    at_scale = {one.experiment for one in statements if one.of_paper}
+    counted = [one for one in statements if one.of_paper or one.experiment not in at_scale]
+    if not counted:
         return "open"
-    if any(one.judged.verdict == REFUTED and one.preset == PAPER for one in statements):
+    if any(one.judged.verdict == REFUTED and one.of_paper for one in counted):
         return "refuted"
-    return "confirmed" if all(one.judged.verdict == CONFIRMED for one in statements) else "unconfirmed"
+    return "confirmed" if all(one.judged.verdict == CONFIRMED for one in counted) else "unconfirmed"
 
 
 def _scale(content: Data) -> str:

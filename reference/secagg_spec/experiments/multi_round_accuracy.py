@@ -62,7 +62,7 @@ def _preset(data: str, model: str, rounds: int, seeds: int, **others: Any) -> Da
 _TINY = {"users": 24, "per_round": 6, "privacy": [3, 2], "evaluate": 2}
 _PRESETS = {
     "tiny": _preset("digits", "logistic", 8, 3, **_TINY),
-    "default": _preset("digits", "mlp", 200, 5, epochs=5),
+    "default": _preset("digits", "mlp", 200, 12, epochs=5),
     "mnist": _preset("mnist", "mlp", 200, 5, batch=50),
     "paper": _preset("cifar10", "heterosag-cnn", 300, 3, batch=50, rate=0.05, evaluate=10),
 }
