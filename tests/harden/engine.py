@@ -6,9 +6,10 @@ import gc
 import signal
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -41,16 +42,16 @@ class Tally:
         """How many inputs were tried."""
         return self.read + self.refused
 
-    def take(self, surface: Surface, data: bytes) -> None:
-        """Try one input."""
+    def take(self, read: Callable[[], object], data: bytes, errors: tuple[type[Exception], ...]) -> None:
+        """Try one input, which `data` shows: it is read, or refused by one of `errors` with a sentence."""
         began = time.process_time()
         try:
             with bounded():
-                surface.read(data)
-        except surface.errors as error:
+                read()
+        except errors as error:
             self.refused += 1
             self._check_said(error, data)
-        except Exception as error:  # noqa: BLE001 - any other error is what is looked for
+        except Exception as error:
             self.refused += 1
             self.keep(place(error), f"{type(error).__name__}: {error}"[:300], data)
         else:
@@ -61,7 +62,7 @@ class Tally:
 
     def _check_said(self, error: Exception, data: bytes) -> None:
         said = str(error)
-        if not said.strip() or len(said) > 2000:
+        if not isinstance(error, MemoryError) and (not said.strip() or len(said) > 2000):
             self.keep(place(error), f"{type(error).__name__} says {len(said)} characters", data)
 
     def keep(self, where: str, said: str, data: bytes) -> None:
@@ -79,8 +80,9 @@ def place(error: BaseException) -> str:
 
 
 @contextmanager
-def bounded(seconds: int = SECONDS) -> Iterator[None]:
-    """Raise `TooLongError` when the block takes longer."""
+def bounded() -> Iterator[None]:
+    """Raise `TooLongError` when the block takes longer than `SECONDS`."""
+    seconds = SECONDS
 
     def ring(*_: Any) -> None:
         raise TooLongError(f"longer than {seconds} s")
@@ -103,5 +105,5 @@ def tried(surface: Surface, inputs: int, seed: int) -> Tally:
     gc.collect()
     for at in range(inputs):
         data = spoiled(seeds[at % len(seeds)], seeds, random)
-        tally.take(surface, data)
+        tally.take(partial(surface.read, data), data, surface.errors)
     return tally

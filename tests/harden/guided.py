@@ -11,6 +11,7 @@ import pickle
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         (corpus / str(at)).write_bytes(seed)
 
     def one(data: bytes) -> None:
-        tally.take(surface, data)
+        tally.take(partial(surface.read, data), data, surface.errors)
         if tally.tried >= options.inputs:
             options.out.write_bytes(pickle.dumps(tally))
             sys.stdout.flush()

@@ -1,6 +1,8 @@
-"""Every public function, called rightly once, and then with one argument that nobody means.
+"""Every public function, called rightly, and then with another value of the same type in the place of one argument.
 
-The right calls are recorded while the reference answers the vectors and plays rounds, so no list of functions is kept.
+The right calls are recorded while the reference answers vectors and plays rounds, so no list of functions is kept. What
+a type checker sees is not tried. A function whose docstring says "for checked arguments" is the inside of one that
+checks.
 """
 
 from __future__ import annotations
@@ -9,9 +11,11 @@ import importlib
 import inspect
 import pkgutil
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 from random import Random
 from types import CodeType, FrameType
 from typing import Any
@@ -19,10 +23,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg_spec.conformance.targets.reference import adapter as reference
+from tests.harden.engine import Tally
+from tests.harden.surfaces import DOCUMENTED, told, vectors
+
 Array = NDArray[Any]
 LAYERS = ("arithmetic", "crypto", "protocols", "selection")
 """The packages whose functions a program of others calls."""
+CHECKED = "for checked arguments"
+BY_PROGRAM = {"octets": {"name"}, "require_phase": {"phases", "actual", "expected"}, "check_inbox": {"kinds"}}
+"""Arguments of helpers that the program names itself: a field of a message, a phase of a table."""
 _EACH = 3
+_ROUNDS = (
+    "simulate lightsecagg", "simulate lightsecagg --profile active", "simulate secagg",
+    "simulate secagg --profile active", "simulate heterosag", "simulate basecagg", "simulate basa", "simulate multiround",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -35,7 +50,9 @@ class Call:
 
     def again(self, **changed: Any) -> Any:
         """Call it again, with other arguments in the place of some."""
-        given, positional, named = {**self.arguments, **changed}, [], {}
+        given = {**self.arguments, **changed}
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
         for name, parameter in inspect.signature(self.function).parameters.items():
             if name not in given:
                 continue
@@ -58,7 +75,8 @@ def functions() -> dict[CodeType, tuple[str, Callable[..., Any]]]:
         for info in pkgutil.walk_packages(package.__path__, f"secagg_spec.{layer}."):
             module = importlib.import_module(info.name)
             for name, value in vars(module).items():
-                if getattr(value, "__module__", None) == info.name and not name.startswith("_") and inspect.isfunction(value):
+                own = inspect.isfunction(value) and value.__module__ == info.name and not name.startswith("_")
+                if own and CHECKED not in (value.__doc__ or ""):
                     found[inspect.unwrap(value).__code__] = f"{info.name[len('secagg_spec.') :]}.{name}", value
     return found
 
@@ -106,7 +124,9 @@ def _near(old: Any, random: Random) -> list[Any]:
     if isinstance(old, np.ndarray):
         return _near_array(old)
     if type(old) in (list, tuple):
-        inner = [_with(old, at, random.choice(near)) for at in range(min(3, len(old))) if (near := _near(old[at], random))]
+        inner = [
+            _with(old, at, random.choice(near)) for at in range(min(3, len(old))) if (near := _near(old[at], random))
+        ]
         return [old[:-1], old + old, old[::-1], old[:0], *inner]
     if isinstance(old, frozenset | set) and all(isinstance(one, int) for one in old):
         return [type(old)(), type(old)(sorted(old)[:-1]), old | {99}, old | {-1}]
@@ -128,8 +148,53 @@ def _with(old: Any, at: int, value: Any) -> Any:
 
 def spoiled(call: Call, random: Random) -> tuple[str, Any] | None:
     """Return an argument of a call, and another value of its type; nothing where no argument has such a value."""
-    choices = [(name, near) for name, old in call.arguments.items() if (near := _near(old, random))]
+    skipped = BY_PROGRAM.get(call.name.rpartition(".")[2], set())
+    choices = [
+        (name, near) for name, old in call.arguments.items() if name not in skipped and (near := _near(old, random))
+    ]
     if not choices:
         return None
     name, near = random.choice(choices)
     return name, random.choice(near)
+
+
+@cache
+def right_calls(every: int = 1) -> list[Call]:
+    """Return right calls of public functions, from each such vector and from simulated rounds."""
+    found: dict[str, list[Call]] = {}
+    adapter = reference.build()
+    with recorded(found):
+        for one in vectors()[::every]:
+            adapter.answer({"id": 1, "op": one.operation, "params": one.params, "rand": one.rand})
+        for command in _ROUNDS:
+            told(command.split())
+    return [call for calls in found.values() for call in calls if call.arguments and _repeats(call)]
+
+
+def _repeats(call: Call) -> bool:
+    """Return whether a call can be made again: not one whose argument was an iterator, which is at its end now."""
+    for _ in range(2):
+        try:
+            call.again()
+        except DOCUMENTED:
+            return False
+    return True
+
+
+def tried(inputs: int, seed: int, every: int = 1) -> Tally:
+    """Return what came of calls with one other argument each; numpy's warnings count as errors."""
+    tally, random, calls = Tally("public functions"), Random(seed), right_calls(every)
+    for at in range(inputs):
+        call = calls[at % len(calls)]
+        chosen = spoiled(call, random)
+        if chosen is None:
+            continue
+        name, value = chosen
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            tally.take(
+                partial(call.again, **{name: value}),
+                f"{call.name}({name} = {value!r})".encode(),
+                (*DOCUMENTED, MemoryError),
+            )
+    return tally

@@ -7,13 +7,19 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-NUMBERS = ("0", "1", "-1", "2", "7", "255", "256", "65535", "65536", "2147483647", "2147483648", "4294967295", "4294967296",
-           "9007199254740993", "9223372036854775808", "18446744073709551616", "1e400", "-0.0", "0.5", "1e-320", "9" * 60, "1_0",
-           "0x10", " 1", "١")  # fmt: skip
-WORDS = ("", "null", "true", "NaN", "Infinity", "[]", "{}", '""', "\\u0000", "\ud7ff", "a" * 300, "\t", "é", "__class__",
-         "../..", "user", "server", "\x1b[31m", "\u202e", ",", ":", "\r\n")  # fmt: skip
-VALUES: tuple[Any, ...] = (None, True, False, 0, -1, 1, 2**31, 2**32, 2**63, 2**64, 10**30, 0.5, 1e308, float("nan"), "", "0",
-          "00", "ff" * 16, "-1", "007", "x" * 300, "١", [], [[]], {}, {"": 0}, [0, 0], ["0"], [None])  # fmt: skip
+NUMBERS = (
+    "0", "1", "-1", "2", "7", "255", "256", "65535", "65536", "2147483647", "2147483648", "4294967295", "4294967296",
+    "9007199254740993", "9223372036854775808", "18446744073709551616", "1e400", "-0.0", "0.5", "1e-320", "9" * 60, "1_0",
+    "0x10", " 1", "\u0661",
+)  # fmt: skip
+WORDS = (
+    "", "null", "true", "NaN", "Infinity", "[]", "{}", '""', "\\u0000", "\ud7ff", "a" * 300, "\t", "é", "__class__",
+    "../..", "user", "server", "\x1b[31m", "\u202e", ",", ":", "\r\n",
+)  # fmt: skip
+VALUES: tuple[Any, ...] = (
+    None, True, False, 0, -1, 1, 2**31, 2**32, 2**63, 2**64, 10**30, 0.5, 1e308, float("nan"), "", "0", "00", "ff" * 16,
+    "-1", "007", "x" * 300, "\u0661", [], [[]], {}, {"": 0}, [0, 0], ["0"], [None],
+)  # fmt: skip
 """Values that stand in place of a value of JSON."""
 
 
@@ -34,7 +40,11 @@ def _bytes(data: bytes, others: Sequence[bytes], random: Random) -> bytes:
         lambda: data[:end] + data[at:],
         lambda: data[:at] + bytes([random.randrange(256)]) + data[at + 1 :],
         lambda: data[:at] + random.randbytes(random.choice((1, 4, 16))) + data[at:],
-        lambda: data[:at] + random.choice((b"\xff" * 4, bytes(4), b"\xff" * 8, bytes(8), b"\x00\x00\x00\x80")) + data[at + 4 :],
+        lambda: (
+            data[:at]
+            + random.choice((b"\xff" * 4, bytes(4), b"\xff" * 8, bytes(8), b"\x00\x00\x00\x80"))
+            + data[at + 4 :]
+        ),
         lambda: data[:at] + random.choice((*NUMBERS, *WORDS)).encode("utf-8", "surrogatepass") + data[end:],
         lambda: data[:at] + _from(random.choice(others), random),
     )

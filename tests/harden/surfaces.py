@@ -36,8 +36,8 @@ from secagg_spec.protocols.basa import store as basa_store
 from secagg_spec.protocols.basecagg import active as basecagg_active
 from secagg_spec.protocols.basecagg import store as basecagg_store
 from secagg_spec.protocols.fedbuff import round as fedbuff
-from secagg_spec.resources import root
 from secagg_spec.protocols.steps import SERVER
+from secagg_spec.resources import root
 from secagg_spec.selection import logs
 from tests.experiments.test_results import document as document_of_toy
 from tests.protocols.basa_calls import stored_parts
@@ -54,7 +54,8 @@ DOCUMENTED = (ParameterError, ProtocolError, UsageError)
 class Surface:
     """A place that reads from outside.
 
-    `read` raises one of `errors` for an input that it refuses; what else it raises is a defect. `seeds` are right inputs.
+    `read` raises one of `errors` for an input that it refuses; what else it raises is a defect. `seeds` are right
+    inputs.
     """
 
     name: str
@@ -107,20 +108,21 @@ def _same(write: Callable[[Any], bytes], read: Callable[[bytes], Any]) -> Callab
 
 
 @cache
-def _vectors() -> Sequence[Any]:
+def vectors() -> Sequence[Any]:
+    """The vectors of the text."""
     return [vector for file in store.load_all() for vector in file.vectors]
 
 
 def _requests(at_most: int = 3000) -> Sequence[bytes]:
     """The requests of the vectors, those of few bytes."""
     lines = [
-        json.dumps({"id": 1, "op": one.operation, "params": one.params, "rand": one.rand}).encode() for one in _vectors()
+        json.dumps({"id": 1, "op": one.operation, "params": one.params, "rand": one.rand}).encode() for one in vectors()
     ]
     return [line for line in lines if len(line) <= at_most]
 
 
 def _messages() -> Sequence[bytes]:
-    return [bytes.fromhex(one.params["bytes"]) for one in _vectors() if one.operation == "message.decode" and one.result]
+    return [bytes.fromhex(one.params["bytes"]) for one in vectors() if one.operation == "message.decode" and one.result]
 
 
 def _text(*names: str) -> Callable[[], Sequence[bytes]]:
@@ -135,7 +137,6 @@ def _cut(name: str, at: int) -> Callable[[], Sequence[bytes]]:
         return [json.dumps({**content, "vectors": content["vectors"][:at]}).encode()]
 
     return seeds
-
 
 
 def _as_json(value: Any) -> bytes:
@@ -173,7 +174,9 @@ def _hello() -> Sequence[bytes]:
 
 
 def _repros() -> Sequence[bytes]:
-    return [_as_json({"schema": repros.SCHEMA, "check": "field.add/exact", "message": "m", "draws": [{"bytes": "00"}, 1]})]
+    return [
+        _as_json({"schema": repros.SCHEMA, "check": "field.add/exact", "message": "m", "draws": [{"bytes": "00"}, 1]})
+    ]
 
 
 def _expectations() -> Sequence[bytes]:
@@ -188,7 +191,7 @@ def _history() -> Sequence[bytes]:
 @cache
 def _report() -> Sequence[bytes]:
     path = _folder() / "of-reference.json"
-    _told(["conform", "--target", "reference", "-k", "field.add", "--budget", "60", "--json", str(path)])
+    told(["conform", "--target", "reference", "-k", "field.add", "--budget", "60", "--json", str(path)])
     return [path.read_bytes()]
 
 
@@ -199,7 +202,8 @@ def _results_of_experiments() -> Sequence[bytes]:
 def _idx() -> Sequence[bytes]:
     shapes = ((2, 3, 3), (1, 2, 2))
     return [
-        gzip.compress(bytes((0, 0, 8, 3)) + np.array(shape, ">u4").tobytes() + bytes(int(np.prod(shape)))) for shape in shapes
+        gzip.compress(bytes((0, 0, 8, 3)) + np.array(shape, ">u4").tobytes() + bytes(int(np.prod(shape))))
+        for shape in shapes
     ]
 
 
@@ -239,6 +243,11 @@ def _answer_request() -> Callable[[bytes], object]:
     return through
 
 
+def _hands(data: bytes) -> object:
+    """Read the answer to hello, as from an adapter's line."""
+    return shake_hands(wire.parse_answer(b'{"id": 1, "result": ' + data + b"}\n", 1))
+
+
 def _reader(read: Callable[[Reader], object]) -> Callable[[bytes], object]:
     def through(data: bytes) -> object:
         reader = Reader("data", data)
@@ -249,7 +258,7 @@ def _reader(read: Callable[[Reader], object]) -> Callable[[bytes], object]:
     return through
 
 
-def _told(words: Sequence[str]) -> object:
+def told(words: Sequence[str]) -> object:
     """Run a command: its code is 0, 1 or 2, and with 2 it says why in one line and prints nothing else."""
     out, said = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
@@ -269,7 +278,7 @@ def _command(data: bytes) -> object:
     words = data.decode("utf-8", "surrogateescape").replace("\0", "").split(" ")
     if words[0] not in _SAFE or any(word.startswith(_WRITES) for word in words):
         return None
-    return _told(words)
+    return told(words)
 
 
 _WRITES = ("--out", "--log", "--write", "--store", "--regenerate", "--trace", "--csv", "--save", "--record")
@@ -292,10 +301,19 @@ SURFACES = {
     surface.name: surface
     for surface in (
         Surface("message", _same(codec.encode, messages.parse), _messages),
-        Surface("vector in a message", _same(codec.vector_bytes, codec.vector_from_bytes), lambda: [codec.vector_bytes(np.arange(n, dtype=np.uint64)) for n in (0, 3)]),
+        Surface(
+            "vector in a message",
+            _same(codec.vector_bytes, codec.vector_from_bytes),
+            lambda: [codec.vector_bytes(np.arange(n, dtype=np.uint64)) for n in (0, 3)],
+        ),
         Surface("request to an adapter", _answer_request(), _requests),
-        Surface("answer of an adapter", lambda line: wire.parse_answer(line.rstrip(b"\n") + b"\n", 1), _answers, (wire.AdapterBroken,)),
-        Surface("hello", _json(lambda value: shake_hands(wire.Answer("result", value=value))), _hello, (wire.AdapterUnusable,)),
+        Surface(
+            "answer of an adapter",
+            lambda line: wire.parse_answer(line.rstrip(b"\n") + b"\n", 1),
+            _answers,
+            (wire.AdapterBroken,),
+        ),
+        Surface("hello", _hands, _hello, (wire.AdapterUnusable, wire.AdapterBroken)),
         Surface("vector file", _file("vectors.json", store.load), _cut("shamir.json", 2)),
         Surface("repro", _file("repro.json", repros.load), _repros),
         Surface("expectations", _file("expectations.toml", expectations.load), _expectations),
@@ -303,14 +321,24 @@ SURFACES = {
         Surface("history", _file("history.toml", history.read), _history, (*DOCUMENTED, history.HistoryError)),
         Surface("participation log", _file("log", logs.read), _logs),
         Surface("roster", _file("roster.txt", logs.read_roster), lambda: [b"anna\nbert\n\ncarl\n"]),
-        Surface("schedule", lambda data: events.from_csv(data.decode("utf-8", "replace"), 3), lambda: [b"time,kind,user\n0.5,download,0\n1.5,upload,0\n"]),
-        Surface("staleness", lambda data: staleness.read("s", data.decode("utf-8", "replace")), lambda: [b"constant", b"polynomial:1/2", b"hinge:1/2,4"]),
+        Surface(
+            "schedule",
+            lambda data: events.from_csv(data.decode("utf-8", "replace"), 3),
+            lambda: [b"time,kind,user\n0.5,download,0\n1.5,upload,0\n"],
+        ),
+        Surface(
+            "staleness",
+            lambda data: staleness.read("s", data.decode("utf-8", "replace")),
+            lambda: [b"constant", b"polynomial:1/2", b"hinge:1/2,4"],
+        ),
         Surface("images", lambda data: digits.bytes_of_idx(data, 3, "images"), _idx),
         Surface("server of BASA", _json(basa_store.restore_server), _stored("restore_server")),
         Surface("authority of BASA", _json(basa_store.restore_authority), _stored("restore_authority")),
         Surface("user of BASA", _json(basa_store.restore_user), _stored("restore_user")),
         Surface("server of BASecAgg", _json(basecagg_store.restore), lambda: [_as_json(announced())]),
-        Surface("server of BASecAgg, active", _json(lambda data: basecagg_active.restore(data, ROSTER)), _buffered_active),
+        Surface(
+            "server of BASecAgg, active", _json(lambda data: basecagg_active.restore(data, ROSTER)), _buffered_active
+        ),
         Surface("server of FedBuff", _json(fedbuff.restore), _buffered),
         Surface("rounds begun", _json(begun.restore), lambda: [_as_json({"00" * 16: 3, "ff" * 16: 0})]),
         Surface("public key of ABE", _same(PublicKey.to_bytes, PublicKey.from_bytes), lambda: [_keys()[0]]),

@@ -37,7 +37,8 @@ def is_prime(n: int) -> bool:
     The Miller-Rabin test with the bases 2, 3, 5, 7 and 11 is correct for all n below 2_152_302_898_747. With the 30
     primes up to 113, a composite that is not made to pass all of them passes with a probability below 2**-60.
     """
-    n, bases = int(n), (2, 3, 5, 7, 11)  # type: tuple[int, Sequence[int]]
+    n = int(n)
+    bases: Sequence[int] = (2, 3, 5, 7, 11)
     if n >= 2_152_302_898_747:
         bases = _BASES
     if n < 2 or any(n % p == 0 for p in bases):

@@ -19,7 +19,6 @@ from secagg_spec.arithmetic.sampling import elements_from_bytes, integers_below,
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.errors import ParameterError
 
-
 MOST = 2**40
 """The largest number of bytes that a source gives at once."""
 

@@ -159,7 +159,7 @@ def average_integers(weights: Sequence[int], updates: Sequence[IntArray], c_l: i
     Raises
     ------
     ParameterError
-        There is no weight, their sum is below 1, there is not one update for each, all of one length, or c_l is below 1.
+        There is no weight, their sum or c_l is below 1, or there is not one update for each, all of one length.
     OutOfRange
         A weighted sum could leave the integers that a float64 holds.
 
