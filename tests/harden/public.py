@@ -36,7 +36,8 @@ BY_PROGRAM = {"octets": {"name"}, "require_phase": {"phases", "actual", "expecte
 _EACH = 3
 _ROUNDS = (
     "simulate lightsecagg", "simulate lightsecagg --profile active", "simulate secagg",
-    "simulate secagg --profile active", "simulate heterosag", "simulate basecagg", "simulate basa", "simulate multiround",
+    "simulate secagg --profile active", "simulate heterosag", "simulate basecagg", "simulate basa",
+    "simulate multiround",
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from tests.harden import public
+from tests.harden import platforms, public
 from tests.harden.engine import Tally, tried
 from tests.harden.spoil import spoiled
 from tests.harden.surfaces import SURFACES, Surface
@@ -16,6 +16,7 @@ from tests.harden.surfaces import SURFACES, Surface
 SLOW = {"command line": 60, "report": 100, "results of experiments": 100, "figures": 150, "request to an adapter": 1500}
 """Surfaces that take longer for an input than a quarter of a millisecond: how many they get here."""
 _ROOM = 6 << 30
+_OF_REFERENCE = ("--target", "reference", "-k", "parameters", "--fuzz", "10")
 
 
 @pytest.fixture(autouse=True)
@@ -84,3 +85,13 @@ def test_the_same_seed_spoils_in_the_same_way() -> None:
 def test_most_public_functions_are_called() -> None:
     called = {call.name for call in public.right_calls(5)}
     assert len(called) > 0.6 * len(public.functions())
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("LSA-01", "BSA-01", "HSA-01")
+@pytest.mark.parametrize(
+    "words", [("vectors", "--target", "reference"), ("conform", *_OF_REFERENCE)], ids=["vectors", "conform"]
+)
+def test_what_is_refused_is_refused_without_asserts_too(words: tuple[str, ...]) -> None:
+    done = platforms.run(*words, PYTHONOPTIMIZE="1")
+    assert done.returncode == 0, done.stdout[-2000:].decode()
