@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 
-from tests.harden import builds, killed, platforms, public
+from tests.harden import builds, killed, platforms, public, supply
 from tests.harden.engine import Tally, tried
 from tests.harden.surfaces import SURFACES
 
@@ -75,6 +75,7 @@ def parts(inputs: int, kills: int, seed: int) -> Iterator[tuple[str, Callable[[]
         ("the wheel alone", builds.alone),
         ("settings of the process", platforms.settings),
         ("oldest and newest numpy", platforms.numpys),
+        ("licences, build/sbom.json", supply.licences),
         ("Python 3.12 to 3.14", platforms.later_pythons),
         ("disk, pipes, paths", platforms.troubles),
     ):
