@@ -10,7 +10,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # The tests start a thousand processes; each would compile all modules again where Python may not keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test quick whole check claims pages proofs formal formal-mutants docs docs-serve vectors targets reproduce power mutate soak bench locks clean
+.PHONY: help setup demo test quick whole check claims pages proofs formal formal-mutants docs docs-serve vectors targets reproduce power mutate soak harden bench locks clean
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 
@@ -110,6 +110,11 @@ soak: $(VENV)/core  ## 10,000 cases and more of each right implementation, witho
 	$(BIN)/secagg-spec conform --jobs 2 --target reference --target node --fuzz $(or $(CASES),500) --seed $(or $(SEED),1)
 	$(BIN)/python -m tests.stories --stories $(or $(STORIES),1000) --seed $(or $(SEED),1)
 	$(BIN)/python -m tests.stories --holes --seed $(or $(SEED),1)
+
+harden: $(VENV)/test $(VENV)/harden  ## try to break it: a million inputs, 200 kills, other settings, builds, stories (long; INPUTS=, KILLS=, SEED=1)
+	$(BIN)/python -m tests.harden --inputs $(or $(INPUTS),1000000) --kills $(or $(KILLS),200) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.stories --stories $(or $(STORIES),10000) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.mutate --seed $(or $(SEED),1) --count $(or $(EDITS),100)
 
 bench: $(VENV)/test  ## measure speeds as ratios within one run, and store what the site shows (some 10 min)
 	$(BIN)/python -m tests.benchmarks --json docs/benchmarks/records.json

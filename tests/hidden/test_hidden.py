@@ -40,9 +40,10 @@ def test_what_is_hidden_is_not_found_and_all_else_is() -> None:
         ("-m", "secagg_spec.cli", "vectors"),
         ("-m", "secagg_spec.cli", "conform", "--target", "reference", "-k", "field.add", "--fuzz", "1"),
         ("-m", "secagg_spec.conformance.reports.results", "--help"),
+        ("-m", "secagg_spec.cli", "plan", "--users", "100", "--dimension", "1e4"),
         ("-m", "tests.stories", "--stories", "1", "--jobs", "1"),
     ],
-    ids=["help", "vectors", "conform", "results", "stories"],
+    ids=["help", "vectors", "conform", "results", "plan", "stories"],
 )
 def test_the_core_alone_is_enough(command: tuple[str, ...]) -> None:
     done = run(sys.executable, *command, **hidden.without())

@@ -42,7 +42,7 @@ def cost(columns: int, size: int) -> int:
 def lightest(field: PrimeField, matrix: UintArray, size: int, weights: NDArray[np.int64]) -> tuple[int, ...] | None:
     """Return a lightest dependent set of `size` columns; None only if each such set has a dependent proper subset.
 
-    A set with a dependent proper subset may or may not be found.
+    A set with a dependent proper subset may or may not be found. This is for checked arguments.
 
     Parameters
     ----------

@@ -25,6 +25,8 @@ _COLUMNS = 1024
 def exact_matmul(a: UintArray, b: UintArray, modulus: int) -> UintArray:
     """Return a @ b modulo `modulus` for elements a (m, k) and b (k, n), as (m, n) elements (MOD-04).
 
+    This is for checked arguments.
+
     The larger of the two is split, so that the smaller stands beside itself: else the product of the transposes is
     taken. Memory in addition to the inputs and the output: two float64 copies of the smaller, and blocks of 1024
     columns.
@@ -48,7 +50,10 @@ def exact_matmul(a: UintArray, b: UintArray, modulus: int) -> UintArray:
 
 
 def two_factors(a: UintArray, modulus: int) -> RealArray:
-    """Return `a` and 2**16 times `a`, (2, m, k), as representatives of about half the modulus in magnitude at most."""
+    """Return `a` and 2**16 times `a`, (2, m, k), as representatives of about half the modulus in magnitude at most.
+
+    This is for checked arguments.
+    """
     factors = np.empty((2, *a.shape))
     factors[0] = _centred(a.view(np.int64), modulus)
     factors[1] = _centred(factors[0] * _LIMB, modulus)
@@ -63,6 +68,8 @@ def _centred(values: NDArray[Any], modulus: int) -> RealArray:
 
 def inner_blocks(factors: RealArray, modulus: int) -> list[slice]:
     """Return the fewest parts of the inner dimension, of one length up to the last, whose partial sums are exact.
+
+    This is for checked arguments.
 
     A limb is at most 2**15 in magnitude. So is a partial sum of a row at most 2**15 times the sizes of its factors,
     plus the constant that `_beside_itself` adds.

@@ -133,4 +133,4 @@ class MaskCode:
 
 def default_points(N: int) -> tuple[int, ...]:
     """Return the point j + 1 of each user j in ``[0, N)``."""
-    return tuple(range(1, validate.integer("N", N, 1) + 1))
+    return tuple(range(1, validate.integer("N", N, 1, validate.MAX_COUNT) + 1))

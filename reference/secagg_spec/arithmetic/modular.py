@@ -32,11 +32,12 @@ _FEW = 64
 
 
 def is_prime(n: int) -> bool:
-    """Return whether `n` is prime; the answer is exact for every n below 2**32.
+    """Return whether the integer `n` is prime; the answer is exact for every n below 2**32.
 
     The Miller-Rabin test with the bases 2, 3, 5, 7 and 11 is correct for all n below 2_152_302_898_747. With the 30
     primes up to 113, a composite that is not made to pass all of them passes with a probability below 2**-60.
     """
+    n = int(n)
     bases: Sequence[int] = (2, 3, 5, 7, 11)
     if n >= 2_152_302_898_747:
         bases = _BASES

@@ -10,6 +10,7 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import BoolArray
 
 
@@ -41,7 +42,14 @@ def small_class(sets: Collection[frozenset[int]], least: int) -> frozenset[int] 
 
 
 def class_labels(log: BoolArray) -> NDArray[np.intp]:
-    """Return a label for each column of a boolean table: equal labels for equal columns, -1 for all-false columns."""
+    """Return a label for each column of a boolean table: equal labels for equal columns, -1 for all-false columns.
+
+    Raises
+    ------
+    LengthMismatch
+        The table does not have two axes.
+    """
+    validate.truths("log", log, (None, None))
     columns = np.ascontiguousarray(np.packbits(log, axis=0).T)
     numbers: dict[bytes, int] = {bytes(columns.shape[1]): -1}
     return np.array([numbers.setdefault(column.tobytes(), len(numbers) - 1) for column in columns], dtype=np.intp)

@@ -26,7 +26,9 @@ _PART = 2**14
 
 
 def stochastic_round(scaled: RealArray, rounding: RealArray) -> IntArray:
-    """Return floor(y) + 1 where u < y - floor(y), else floor(y), for finite y below 2**53 and draws u (QNT-02, QNT-03).
+    """Return floor(y) + 1 where u < y - floor(y), else floor(y), for checked arguments (QNT-02, QNT-03).
+
+    `scaled` has finite y below 2**53 in magnitude, `rounding` as many draws u in ``[0, 1)``.
 
     The difference is exact in binary64 except for -1 < y < 0. There ``u - 1 < y`` is used: it is exact for multiples
     u of 2**-53.
@@ -146,7 +148,7 @@ def dequantize(values: UintArray, *, level: int, ring: Ring, format: Format = "b
 
 
 def to_binary32(quotient: RealArray, signed: IntArray, level: int) -> NDArray[np.floating]:
-    """Round signed / level to binary32 once, without the error of double rounding.
+    """Round signed / level to binary32 once, for checked arguments, without the error of double rounding.
 
     A binary64 quotient may lie at a tie only because it was rounded. The exact remainder ``signed - quotient * level``
     shows whether the quotient is inexact; if so, it is replaced by its odd neighbour (rounding to odd). The second

@@ -79,6 +79,8 @@ def _entries(matrix: Numbers) -> list[list[int]]:
 def small_fractions(residues: UintArray, prime: int) -> tuple[Fraction, ...] | None:
     """Return, for each residue, the fraction a/b with |a|, b at most sqrt(prime/2) that it may represent.
 
+    This is for checked arguments: a vector of numbers modulo an odd prime.
+
     Returns
     -------
     tuple of Fraction, or None
@@ -112,7 +114,7 @@ def integers(numbers: Sequence[Fraction]) -> tuple[tuple[int, ...], int]:
 
 
 def multiply(matrix: BoolArray, numbers: Sequence[int]) -> tuple[int, ...]:
-    """Return matrix x for an (m, n) matrix of zeros and ones and n integers of any size; exact."""
+    """Return matrix x for an (m, n) matrix of zeros and ones and n integers, for checked arguments; exact."""
     total = np.zeros(len(matrix), dtype=object)
     for place in reversed(_places(matrix, numbers)):
         total = total * 2**32 + place
@@ -120,7 +122,7 @@ def multiply(matrix: BoolArray, numbers: Sequence[int]) -> tuple[int, ...]:
 
 
 def in_kernel(matrix: BoolArray, numbers: Sequence[int]) -> bool:
-    """Return whether matrix x = 0, for the same arguments as `multiply`."""
+    """Return whether matrix x = 0, for checked arguments, the same as those of `multiply`."""
     carry = np.zeros(len(matrix), dtype=np.int64)
     for place in _places(matrix, numbers):
         carry += place

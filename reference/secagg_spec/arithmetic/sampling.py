@@ -63,7 +63,14 @@ def integers_below(bounds: UintArray, data: bytes) -> tuple[UintArray, NDArray[n
     """Return, for each bound, a word of `data` modulo the bound, and whether the word is usable; if so, it is uniform.
 
     A word is 8 bytes, little-endian, without its lowest bit. It is usable when it is below the largest multiple of the
-    bound that is at most 2**63. Bounds are at most 2**32.
+    bound that is at most 2**63. Bounds are in ``[1, 2**32]``.
+
+    Raises
+    ------
+    LengthMismatch
+        There is not one word for each bound.
     """
+    if len(data) != 8 * len(bounds):
+        raise LengthMismatch("data", f"{len(data)} bytes", f"8 for each of {len(bounds)} bounds")
     words = np.frombuffer(data, dtype="<u8") >> np.uint64(1)
     return words % bounds, words < np.uint64(2**63) // bounds * bounds

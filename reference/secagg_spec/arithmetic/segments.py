@@ -118,13 +118,29 @@ def algorithm_2(subgroups: Sequence[int], first: Callable[[int], int] = lambda d
 
 
 def entries(matrix: Matrix) -> list[list[int]]:
-    """Return the table B: the smaller subgroup of each cell, or `ALONE` for a cell of one."""
-    return [_entries(row) for row in matrix]
+    """Return the table B: the smaller subgroup of each cell, or `ALONE` for a cell of one.
+
+    Raises
+    ------
+    ParameterError
+        A row does not have each of as many subgroups as there are rows once.
+    """
+    return [_entries(row) for row in _checked(matrix)]
 
 
 def _entries(row: Row) -> list[int]:
     found = {a: (cell[0] if len(cell) > 1 else ALONE) for cell in row for a in cell}
     return [found[a] for a in range(len(found))]
+
+
+def _checked(matrix: Matrix) -> Matrix:
+    """Return a matrix if each of its rows has each of as many subgroups as there are rows once."""
+    everybody = list(range(len(matrix)))
+    for at, row in enumerate(matrix or ((),)):
+        if not everybody or sorted(a for cell in row for a in cell) != everybody:
+            allowed = f"cells that have each of {len(matrix)} subgroups once" if matrix else "a row for each subgroup"
+            raise ParameterError(f"matrix[{at}]", row, allowed)
+    return matrix
 
 
 def _row(cells: Iterable[Iterable[int]]) -> Row:
@@ -169,11 +185,11 @@ def inference_robustness(matrix: Matrix, dropped: Collection[int] = ()) -> Robus
     Raises
     ------
     ParameterError
-        Two rows have more than `MAX_PARTS` parts.
+        Two rows have more than `MAX_PARTS` parts; or there is no row, or one that does not have each subgroup once.
 
     Source: HeteroSAg, definition 1, for sets that are neither empty nor all subgroups.
     """
-    best = _single(matrix, dropped)
+    best = _single(_checked(matrix), dropped)
     for parts in _parts_of_pairs(_without(matrix, dropped)):
         if len(best[1]) == len(matrix):
             break

@@ -19,6 +19,9 @@ from secagg_spec.arithmetic.sampling import elements_from_bytes, integers_below,
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.errors import ParameterError
 
+MOST = 2**40
+"""The largest number of bytes that a source gives at once."""
+
 
 class Source(Protocol):
     """A source of bytes."""
@@ -33,7 +36,7 @@ class SystemSource:
 
     def take(self, count: int) -> bytes:
         """Return `count` fresh bytes."""
-        return os.urandom(validate.integer("count", count, 0))
+        return os.urandom(validate.integer("count", count, 0, MOST))
 
 
 class SeededSource:
@@ -51,7 +54,7 @@ class SeededSource:
 
     def take(self, count: int) -> bytes:
         """Return a block of `count` bytes; the next call gives another block."""
-        count = validate.integer("count", count, 0)
+        count = validate.integer("count", count, 0, MOST)
         self._block += 1
         return hashlib.shake_256(self._prefix + self._block.to_bytes(8, "little")).digest(count)
 

@@ -92,7 +92,13 @@ def derive(secret: bytes, session: bytes, info: bytes) -> bytes:
 
 
 def fields(*values: bytes | str | int) -> bytes:
-    """Return the fields as bytes, each preceded by its length as u32; text is ASCII, integers are u32 (section 9)."""
+    """Return the fields as bytes, each preceded by its length as u32; text is ASCII, integers are u32 (section 9).
+
+    Raises
+    ------
+    ParameterError
+        A text is not ASCII, or an integer is not in ``[0, 2**32)``.
+    """
     parts = [_field(value) for value in values]
     return b"".join(len(part).to_bytes(4, "little") + part for part in parts)
 
@@ -100,7 +106,11 @@ def fields(*values: bytes | str | int) -> bytes:
 def _field(value: bytes | str | int) -> bytes:
     if isinstance(value, bytes):
         return value
-    return value.encode("ascii") if isinstance(value, str) else value.to_bytes(4, "little")
+    if not isinstance(value, str):
+        return validate.integer("field", value, 0, validate.MAX_COUNT).to_bytes(4, "little")
+    if not value.isascii():
+        raise ParameterError("field", value, "text in ASCII")
+    return value.encode("ascii")
 
 
 def sha256(data: bytes) -> bytes:

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives import hashes
 from secagg_spec.crypto.keys import LABEL, VERSION, derive, fields
 from secagg_spec.crypto.prg import check_key
 from secagg_spec.crypto.sealing import Context
+from secagg_spec.errors import LengthMismatch
 
 
 def pairwise_key(context: Context, secret: bytes, keys: dict[int, bytes], segment: int = 0) -> bytes:
@@ -27,7 +28,14 @@ def pairwise_key(context: Context, secret: bytes, keys: dict[int, bytes], segmen
         The masking keys of exactly these two, 32 bytes each.
     segment : int
         The number of the segment that the mask is for.
+
+    Raises
+    ------
+    LengthMismatch
+        There are not exactly two keys, or a key is not 32 bytes long.
     """
+    if len(keys) != 2:
+        raise LengthMismatch("keys", sorted(keys), "the keys of two users")
     (low, high) = sorted(keys)
     info = _bound(context, "pairwise-mask") + fields(segment, low, high, keys[low], keys[high])
     return derive(secret, context.session, info)

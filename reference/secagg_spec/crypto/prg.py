@@ -44,7 +44,7 @@ def expand(key: bytes, ring: Ring, n: int) -> UintArray:
     LengthMismatch
         The key is not 32 bytes long (PRG-02).
     """
-    elements = np.empty(validate.integer("n", n, 0), dtype=np.uint64)
+    elements = np.empty(validate.integer("n", n, 0, validate.MAX_COUNT), dtype=np.uint64)
     at = 0
     for piece in stream(key, ring, n):
         elements[at : at + piece.size] = piece

@@ -111,5 +111,12 @@ def whole_batches(parameters: Parameters, users: Collection[int]) -> tuple[int, 
 
 
 def complete(parameters: Parameters, available: BoolArray) -> NDArray[np.intp]:
-    """Return, ascending, the batches in which every user is available; `available` is u(t), N truth values."""
+    """Return, ascending, the batches in which every user is available; `available` is u(t), N truth values.
+
+    Raises
+    ------
+    ParameterError, LengthMismatch
+        `available` is not an array of N truth values.
+    """
+    available = validate.truths("available", available, (parameters.N,))
     return np.flatnonzero(available.reshape(parameters.batches, parameters.T).all(axis=1))

@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from secagg_spec.arithmetic import dependence
 from secagg_spec.arithmetic.modular import PrimeField, is_prime
 from secagg_spec.arithmetic.validate import BoolArray, UintArray
+from secagg_spec.errors import LengthMismatch
 from secagg_spec.selection.metrics import classes
 
 EXACT_USERS = 12
@@ -48,7 +49,15 @@ _Items = NDArray[np.intp]
 
 
 def code_of(log: BoolArray) -> Code:
-    """Return the code of a log, modulo the first prime that preserves its rank over the rationals."""
+    """Return the code of a log of rounds and users, modulo the first prime that preserves its rank over the rationals.
+
+    Raises
+    ------
+    LengthMismatch
+        The log has no round or no user.
+    """
+    if log.ndim != 2 or not log.size:
+        raise LengthMismatch("log.shape", log.shape, "(rounds, users), at least one of each")
     for modulus in range(dependence.MODULI - 1, 2, -2):
         if is_prime(modulus):
             try:

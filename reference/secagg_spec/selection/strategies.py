@@ -58,9 +58,16 @@ class Pool:
 
 
 def draw(items: _Items, draws: Sequence[int]) -> _Items:
-    """Return the drawn items: for each s in turn, the item at place s is swapped with the item at s + draws[s]."""
+    """Return the drawn items: for each s in turn, the item at place s is swapped with the item at s + draws[s].
+
+    Raises
+    ------
+    ParameterError
+        There are more draws than items, or one reaches beyond the last item.
+    """
     moved = items.copy()
     for place, step in enumerate(draws):
+        validate.integer(f"draws[{place}]", step, 0, len(items) - place - 1)
         moved[[place, place + step]] = moved[[place + step, place]]
     return moved[: len(draws)]
 
@@ -100,6 +107,7 @@ def fair(parameters: Parameters, frequencies: Counts, available: BoolArray) -> P
 
 def _least_frequencies(parameters: Parameters, frequencies: Counts) -> Counts:
     """Return the frequency of each batch: the least frequency of its users."""
+    validate.array_shape("frequencies", frequencies, (parameters.N,))
     found: Counts = frequencies.reshape(parameters.batches, parameters.T).min(axis=1)
     return found
 

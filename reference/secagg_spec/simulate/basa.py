@@ -299,7 +299,8 @@ def _sums(p: Parameters, done: Recovered, bags: Mapping[int, Bag]) -> list[str]:
     plain = p.ring.encode_signed(np.sum(terms, axis=0))
     real = sum((w * bag.reals for w, bag in zip(weights, chosen, strict=True)), np.zeros(p.d)) / sum(weights)
     right = int((plain == done.sum).sum())
-    assert right == p.d, "the epoch did not give the plain sum"
+    if right != p.d:
+        raise AssertionError("the epoch did not give the plain sum")
     equal = f"{right} of {p.d} elements equal the plain one"
     apart = f"at most {np.abs(done.average - real).max():.2g} apart (1/c_l = {1 / p.c_l:.2g})"
     return [

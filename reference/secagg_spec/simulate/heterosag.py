@@ -108,7 +108,8 @@ def _compare(p: Parameters, inputs: Inputs, sums: Sequence[CellSum], survivors: 
     plain = plain_sums(p, inputs.updates, survivors)
     pairs = zip(sums, plain, strict=True)
     right = all(a.survivors == b.survivors and np.array_equal(a.total, b.total) for a, b in pairs)
-    assert right, "the round did not give the plain sums"
+    if not right:
+        raise AssertionError("the round did not give the plain sums")
 
 
 # ------------------------------------------------------------------------------------------------- parameters

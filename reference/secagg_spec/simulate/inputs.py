@@ -35,7 +35,8 @@ class Inputs:
     def compared(self, chosen: Sequence[int], aggregate: UintArray) -> str:
         """Say what was summed, once the sum was found to be right in all elements."""
         plain = self.ring.sum(self.updates[list(chosen)])
-        assert np.array_equal(aggregate, plain), "the round did not give the plain sum"
+        if not np.array_equal(aggregate, plain):
+            raise AssertionError("the round did not give the plain sum")
         if self.reals is None:
             small = (
                 f"{self.name} = {self.ring.modulus} is too small to carry the sum of {len(self.updates)} real inputs"

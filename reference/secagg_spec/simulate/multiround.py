@@ -183,7 +183,8 @@ def _batches(p: Parameters, users: Collection[int]) -> str:
 def _compare(p: Parameters, turn: Turn, outcome: Outcome) -> None:
     assert outcome.aggregate is not None
     plain = _ring(p).sum(turn.updates[list(outcome.survivors)])
-    assert np.array_equal(plain, outcome.aggregate), "the round did not give the plain sum"
+    if not np.array_equal(plain, outcome.aggregate):
+        raise AssertionError("the round did not give the plain sum")
 
 
 def _log(p: Parameters, outcomes: Sequence[Outcome]) -> list[str]:
@@ -254,7 +255,8 @@ def _lie(p: Parameters, chosen: tuple[int, ...], number: int, turn: Turn, source
         for party in (SERVER,) if step.role is Role.SERVER else range(len(chosen)):
             lie.take(row, party, sampled)
     said = lie.refusals(rows)
-    assert len(said) == len(chosen), "a user answered for part of a batch"
+    if len(said) != len(chosen):
+        raise AssertionError("a user answered for part of a batch")
     first, second = chosen[:2]
     refused = f"{len(said)} of {len(chosen)} users refuse and blame the server."
     return [

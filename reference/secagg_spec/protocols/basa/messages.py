@@ -254,6 +254,7 @@ def split(name: str, data: bytes, size: int) -> tuple[bytes, ...]:
     LengthMismatch
         The last piece is shorter.
     """
+    size = validate.integer("size", size, 1)
     count = len(data) // size
     check_length(name, data, count * size, f"a multiple of {size} bytes")
     return tuple(data[at * size : (at + 1) * size] for at in range(count))

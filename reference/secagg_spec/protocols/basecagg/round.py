@@ -75,7 +75,7 @@ class Parameters:
             raise errors.ParameterError("q", self.q, "a prime")
         validate.integer("d", self.d, 1, validate.MAX_COUNT)
         validate.integer("D", self.D, 0, validate.MAX_COUNT)
-        assert self.code.N == self.N
+        _ = self.code  # it refuses N, U and T that do not fit
         if self.U > self.N - self.D:
             raise errors.ParameterError("N - D", self.N - self.D, f"at least U = {self.U}")
         validate.integer("K", self.K, self.T + 2, self.N)

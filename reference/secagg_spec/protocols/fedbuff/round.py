@@ -23,7 +23,7 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.quantizer import MAX_LEVEL
 from secagg_spec.arithmetic.staleness import MAX_TAU, Staleness, realised_weight
 from secagg_spec.arithmetic.validate import RealArray
-from secagg_spec.errors import OutOfRange, ParameterError, Replay, TooFewSurvivors, WrongPhase
+from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError, Replay, TooFewSurvivors, WrongPhase
 
 IntArray: TypeAlias = NDArray[np.int64]
 Values: TypeAlias = NDArray[Any]
@@ -140,9 +140,14 @@ def local_update(downloaded: RealArray, trained: RealArray) -> RealArray:
 def average_reals(weights: Sequence[int], updates: Sequence[RealArray]) -> RealArray:
     """Return the weighted average: products, sums in order, and one quotient, with one rounding per operation.
 
+    Raises
+    ------
+    ParameterError
+        There is no weight, their sum is below 1, or there is not one update for each, all of one length.
+
     Source: BASecAgg eq. (4); FBF-10.
     """
-    total_weight = _total(weights)
+    total_weight = _total(weights, updates)
     products = [np.float64(weight) * update for weight, update in zip(weights, updates, strict=True)]
     total: RealArray = reduce(np.add, products)
     return total / np.float64(total_weight)
@@ -151,9 +156,16 @@ def average_reals(weights: Sequence[int], updates: Sequence[RealArray]) -> RealA
 def average_integers(weights: Sequence[int], updates: Sequence[IntArray], c_l: int) -> RealArray:
     """Return the exact integer sum of weighted updates divided by c_l times the sum of the weights, rounded once.
 
+    Raises
+    ------
+    ParameterError
+        There is no weight, their sum or c_l is below 1, or there is not one update for each, all of one length.
+    OutOfRange
+        A weighted sum could leave the integers that a float64 holds.
+
     Source: BASecAgg eq. (15) and (16); FBF-11.
     """
-    total_weight = _total(weights)
+    total_weight, c_l = _total(weights, updates), validate.integer("c_l", c_l, 1)
     largest = max((int(np.abs(update).max(initial=0)) for update in updates), default=0)
     if largest * total_weight > EXACT:
         raise OutOfRange("updates", largest, f"at most 2**53 / {total_weight} in magnitude, for these weights")
@@ -162,8 +174,12 @@ def average_integers(weights: Sequence[int], updates: Sequence[IntArray], c_l: i
     return total.astype(np.float64) / np.float64(c_l * total_weight)
 
 
-def _total(weights: Sequence[int]) -> int:
-    """Return the sum of weights; refuse one below 1."""
+def _total(weights: Sequence[int], updates: Sequence[NDArray[Any]]) -> int:
+    """Return the sum of weights; refuse one below 1, and updates that are not one for each weight, of one length."""
+    if len(weights) != len(updates):
+        raise LengthMismatch("updates", len(updates), f"one for each of {len(weights)} weights")
+    for update in updates:
+        validate.array_shape("update", update, (len(updates[0]),))
     return validate.integer("sum(weights)", sum(weights), 1, EXACT)
 
 
@@ -172,6 +188,7 @@ def moved(model: RealArray, average: RealArray, eta_g: float) -> RealArray:
 
     Source: BASecAgg eq. (4); FBF-12.
     """
+    validate.array_shape("average", average, model.shape)
     product = np.float64(eta_g) * average
     return model - product
 

@@ -85,7 +85,7 @@ class Parameters(secagg.Numbers):
         if self.d < self.count:
             raise ParameterError("d", self.d, f"at least Z = {self.count}, one element for each segment")
         for cell in self.parts:
-            assert cell.ring.modulus <= MAX_MODULUS
+            validate.integer("the modulus of a cell", cell.ring.modulus, 2, MAX_MODULUS)
 
     @property
     def count(self) -> int:

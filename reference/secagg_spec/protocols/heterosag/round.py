@@ -303,9 +303,15 @@ def cell_sums(parameters: Parameters, survivors: Collection[int], totals: Sequen
 
     Raises
     ------
+    LengthMismatch
+        There is not one sum for each cell, or one has another length than its segment.
     Malformed
         A sum is not possible for the number of survivors in the cell; all of these survivors are blamed (HSA-20).
     """
+    if len(totals) != len(parameters.parts):
+        raise errors.LengthMismatch("totals", len(totals), f"{len(parameters.parts)}, one sum for each cell")
+    for cell, total in zip(parameters.parts, totals, strict=True):
+        validate.array_shape(f"the sum of segment {cell.segment}", total, (cell.length,))
     found = (_cell_sum(cell, survivors, total) for cell, total in zip(parameters.parts, totals, strict=True))
     return tuple(each for each in found if each.survivors)
 

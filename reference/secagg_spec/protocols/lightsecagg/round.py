@@ -62,7 +62,7 @@ class Parameters:
             raise errors.ParameterError("q", self.q, "a prime")
         validate.integer("d", self.d, 1, validate.MAX_COUNT)
         validate.integer("D", self.D, 0, validate.MAX_COUNT)
-        assert self.code.N == self.N
+        _ = self.code  # it refuses N, U and T that do not fit
         enough = max(self.U, self.T + 2)
         if enough > self.N - self.D:
             raise errors.ParameterError("N - D", self.N - self.D, f"at least max(U, T + 2) = {enough}")

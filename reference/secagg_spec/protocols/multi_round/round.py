@@ -347,10 +347,18 @@ def server_start(
 def _checked_log(parameters: Parameters, number: int, past: Sequence[Logged]) -> tuple[Logged, ...]:
     """Return a log if its rounds ascend and are below `number`, and its survivors are distinct users of the roster."""
     log: list[Logged] = []
-    for at, (before, survivors) in enumerate(validate.sequence("past", past, "rounds with their survivors")):
+    for at, entry in enumerate(validate.sequence("past", past, "rounds with their survivors")):
+        before, survivors = _logged(f"past[{at}]", entry)
         validate.integer(f"past[{at}]", before, log[-1][0] + 1 if log else 0, number - 1)
         log.append((before, tuple(sorted(validate.users(f"past[{at}]", survivors, parameters.selection.N)))))
     return tuple(log)
+
+
+def _logged(name: str, entry: object) -> Logged:
+    pair = validate.sequence(name, entry, "a round and its survivors")
+    if len(pair) != 2:
+        raise errors.LengthMismatch(name, entry, "a round and its survivors")
+    return pair[0], pair[1]
 
 
 def user_again(

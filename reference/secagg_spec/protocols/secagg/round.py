@@ -450,8 +450,15 @@ def mask_keys(
     """Return the keys of the pairwise masks of a user, by segment and peer (MSK-01).
 
     `keys` are the public masking keys of the user and of its peers, and `secrets` the secret agreed with each peer.
+
+    Raises
+    ------
+    ParameterError
+        The key of the user or of a peer is missing.
     """
-    context = round.context()
+    context, absent = round.context(), {user, *secrets} - set(keys)
+    if absent:
+        raise errors.ParameterError("keys", sorted(keys), f"with that of user {min(absent)}")
     return {
         (part.segment, peer): masks.pairwise_key(context, secret, {user: keys[user], peer: keys[peer]}, part.segment)
         for part in round.parts_of(user)

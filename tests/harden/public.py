@@ -1,0 +1,201 @@
+"""Every public function, called rightly, and then with another value of the same type in the place of one argument.
+
+The right calls are recorded while the reference answers vectors and plays rounds, so no list of functions is kept. What
+a type checker sees is not tried. A function whose docstring says "for checked arguments" is the inside of one that
+checks.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from random import Random
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.conformance.targets.reference import adapter as reference
+from tests.harden.engine import Tally
+from tests.harden.surfaces import DOCUMENTED, told, vectors
+
+Array = NDArray[Any]
+LAYERS = ("arithmetic", "crypto", "protocols", "selection")
+"""The packages whose functions a program of others calls."""
+CHECKED = "for checked arguments"
+BY_PROGRAM = {"octets": {"name"}, "require_phase": {"phases", "actual", "expected"}, "check_inbox": {"kinds"}}
+"""Arguments of helpers that the program names itself: a field of a message, a phase of a table."""
+_EACH = 3
+_ROUNDS = (
+    "simulate lightsecagg", "simulate lightsecagg --profile active", "simulate secagg",
+    "simulate secagg --profile active", "simulate heterosag", "simulate basecagg", "simulate basa",
+    "simulate multiround",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Call:
+    """A right call of a public function."""
+
+    name: str
+    function: Callable[..., Any]
+    arguments: Mapping[str, Any]
+
+    def again(self, **changed: Any) -> Any:
+        """Call it again, with other arguments in the place of some."""
+        given = {**self.arguments, **changed}
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        for name, parameter in inspect.signature(self.function).parameters.items():
+            if name not in given:
+                continue
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                positional += given[name]
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                named |= given[name]
+            elif parameter.kind is parameter.KEYWORD_ONLY:
+                named[name] = given[name]
+            else:
+                positional.append(given[name])
+        return self.function(*positional, **named)
+
+
+def functions() -> dict[CodeType, tuple[str, Callable[..., Any]]]:
+    """Return the public functions of the layers, and the methods of their public classes, by their code."""
+    found: dict[CodeType, tuple[str, Callable[..., Any]]] = {}
+    for layer in LAYERS:
+        package = importlib.import_module(f"secagg_spec.{layer}")
+        for info in pkgutil.walk_packages(package.__path__, f"secagg_spec.{layer}."):
+            module = importlib.import_module(info.name)
+            for name, value in vars(module).items():
+                own = inspect.isfunction(value) and value.__module__ == info.name and not name.startswith("_")
+                if own and CHECKED not in (value.__doc__ or ""):
+                    found[inspect.unwrap(value).__code__] = f"{info.name[len('secagg_spec.') :]}.{name}", value
+    return found
+
+
+@contextmanager
+def recorded(into: dict[str, list[Call]]) -> Iterator[None]:
+    """Record the first calls of each public function while the block runs."""
+    known = functions()
+
+    def look(frame: FrameType, event: str, _: Any) -> None:
+        if event != "call" or frame.f_code not in known:
+            return
+        name, function = known[frame.f_code]
+        kept = into.setdefault(name, [])
+        if len(kept) < _EACH:
+            code = frame.f_code
+            count = code.co_argcount + code.co_kwonlyargcount
+            count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+            kept.append(Call(name, function, {one: frame.f_locals[one] for one in code.co_varnames[:count]}))
+
+    sys.setprofile(look)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+
+
+NUMBERS = (-1, 0, 1, 2, 255, 256, 2**32, 2**63, 2**64, 10**40, -(2**63))
+BYTES = (b"", b"\x00", bytes(15), bytes(16), bytes(31), bytes(32), bytes(33), b"\xff" * 32)
+TEXTS = ("", "a", "0", "-1", "1e400", "nan", "\x00", "é", "x" * 5000)
+
+
+def _near(old: Any, random: Random) -> list[Any]:
+    """Return other values of the type of a value."""
+    if isinstance(old, bool):
+        return [not old]
+    if isinstance(old, int):
+        return [old + 1, old - 1, -old, old * 2**32, np.int64(old % 2**62), *NUMBERS]
+    if isinstance(old, float):
+        return [-old, old * 1e300, float("nan"), float("inf"), -0.0, 5e-324]
+    if isinstance(old, bytes):
+        return [old[:-1], old + b"\0", bytes(len(old)), b"\xff" * len(old), *BYTES]
+    if isinstance(old, str):
+        return [old[:-1], old.upper(), old + " ", *TEXTS]
+    if isinstance(old, np.ndarray):
+        return _near_array(old)
+    if type(old) in (list, tuple):
+        inner = [
+            _with(old, at, random.choice(near)) for at in range(min(3, len(old))) if (near := _near(old[at], random))
+        ]
+        return [old[:-1], old + old, old[::-1], old[:0], *inner]
+    if isinstance(old, frozenset | set) and all(isinstance(one, int) for one in old):
+        return [type(old)(), type(old)(sorted(old)[:-1]), old | {99}, old | {-1}]
+    if type(old) is dict:
+        inner = [{**old, key: random.choice(near)} for key in list(old)[:3] if (near := _near(old[key], random))]
+        return [dict(list(old.items())[:-1]), {}, *inner]
+    return []
+
+
+def _near_array(old: Array) -> list[Any]:
+    full = [np.full_like(old, np.iinfo(old.dtype).max)] if old.dtype.kind in "iu" else []
+    full = [np.full_like(old, value) for value in (np.nan, np.inf, -1e300)] if old.dtype.kind == "f" else full
+    return [old[:-1], old[::-1], old[None], np.append(old, old), old[:0], np.asfortranarray(old), *full]
+
+
+def _with(old: Any, at: int, value: Any) -> Any:
+    return type(old)([*old[:at], value, *old[at + 1 :]])
+
+
+def spoiled(call: Call, random: Random) -> tuple[str, Any] | None:
+    """Return an argument of a call, and another value of its type; nothing where no argument has such a value."""
+    skipped = BY_PROGRAM.get(call.name.rpartition(".")[2], set())
+    choices = [
+        (name, near) for name, old in call.arguments.items() if name not in skipped and (near := _near(old, random))
+    ]
+    if not choices:
+        return None
+    name, near = random.choice(choices)
+    return name, random.choice(near)
+
+
+@cache
+def right_calls(every: int = 1) -> list[Call]:
+    """Return right calls of public functions, from each such vector and from simulated rounds."""
+    found: dict[str, list[Call]] = {}
+    adapter = reference.build()
+    with recorded(found):
+        for one in vectors()[::every]:
+            adapter.answer({"id": 1, "op": one.operation, "params": one.params, "rand": one.rand})
+        for command in _ROUNDS:
+            told(command.split())
+    return [call for calls in found.values() for call in calls if call.arguments and _repeats(call)]
+
+
+def _repeats(call: Call) -> bool:
+    """Return whether a call can be made again: not one whose argument was an iterator, which is at its end now."""
+    for _ in range(2):
+        try:
+            call.again()
+        except DOCUMENTED:
+            return False
+    return True
+
+
+def tried(inputs: int, seed: int, every: int = 1) -> Tally:
+    """Return what came of calls with one other argument each; numpy's warnings count as errors."""
+    tally, random, calls = Tally("public functions"), Random(seed), right_calls(every)
+    for at in range(inputs):
+        call = calls[at % len(calls)]
+        chosen = spoiled(call, random)
+        if chosen is None:
+            continue
+        name, value = chosen
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            tally.take(
+                partial(call.again, **{name: value}),
+                f"{call.name}({name} = {value!r})".encode(),
+                (*DOCUMENTED, MemoryError),
+            )
+    return tally

@@ -1,0 +1,97 @@
+"""Ten thousand inputs that nobody means: each is read, or refused with a sentence; `make harden` tries a million."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from tests.harden import platforms, public
+from tests.harden.engine import Tally, tried
+from tests.harden.spoil import spoiled
+from tests.harden.surfaces import SURFACES, Surface
+
+SLOW = {"command line": 60, "report": 100, "results of experiments": 100, "figures": 150, "request to an adapter": 1500}
+"""Surfaces that take longer for an input than a quarter of a millisecond: how many they get here."""
+_ROOM = 6 << 30
+_OF_REFERENCE = ("--target", "reference", "-k", "parameters", "--fuzz", "10")
+
+
+@pytest.fixture(autouse=True)
+def _bounded() -> Iterator[None]:
+    """Bound the memory of the process: an input that takes all of it fails here, and takes nothing from others."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (_ROOM, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def clean(tally: Tally) -> None:
+    assert not tally.defects, "\n".join(f"{at}: {said}: {data[:300]!r}" for at, (said, data) in tally.defects.items())
+
+
+@pytest.mark.requirement("CNF-53", "ERR-02")
+@pytest.mark.parametrize("name", SURFACES)
+def test_what_is_spoiled_is_read_or_refused_with_a_sentence(name: str) -> None:
+    tally = tried(SURFACES[name], SLOW.get(name, 250), seed=1)
+    assert tally.tried == SLOW.get(name, 250)
+    clean(tally)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("ERR-02")
+def test_a_public_function_takes_another_value_or_refuses_it_with_a_sentence() -> None:
+    tally = public.tried(3000, seed=1, every=5)
+    assert tally.read > 1000
+    assert tally.refused > 800
+    clean(tally)
+
+
+def test_an_error_that_is_not_documented_is_found() -> None:
+    def read(data: bytes) -> object:
+        return [3, 4][data.count(b"0")]
+
+    tally = tried(Surface("counting", read, lambda: [b'{"a": [1, 2]}']), 300, seed=1)
+    assert [said for said, _ in tally.defects.values()] == ["IndexError: list index out of range"]
+    assert tally.read
+    assert tally.refused
+
+
+def test_an_input_that_takes_long_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.harden.engine.SECONDS", 1)
+
+    def read(data: bytes) -> object:
+        while b"7" in data:
+            pass
+        return data
+
+    tally = Tally("slow")
+    tally.take(lambda: read(b"7"), b"7", ())
+    assert [said for said, _ in tally.defects.values()] == ["TooLongError: longer than 1 s"]
+
+
+def test_the_same_seed_spoils_in_the_same_way() -> None:
+    seeds = [b'{"a": [1, {"b": "00ff"}]}', b"a,b\n1,2\n", bytes(range(64))]
+    first, again, other = (
+        [spoiled(seeds[at % 3], seeds, random) for at in range(300)] for random in map(Random, (1, 1, 2))
+    )
+    assert first == again != other
+    assert len(set(first)) > 150
+
+
+@pytest.mark.slow
+def test_most_public_functions_are_called() -> None:
+    called = {call.name for call in public.right_calls(5)}
+    assert len(called) > 0.6 * len(public.functions())
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("LSA-01", "BSA-01", "HSA-01")
+@pytest.mark.parametrize(
+    "words", [("vectors", "--target", "reference"), ("conform", *_OF_REFERENCE)], ids=["vectors", "conform"]
+)
+def test_what_is_refused_is_refused_without_asserts_too(words: tuple[str, ...]) -> None:
+    done = platforms.run(*words, PYTHONOPTIMIZE="1")
+    assert done.returncode == 0, done.stdout[-2000:].decode()
