@@ -81,7 +81,7 @@ class Progress:
 
 
 def load(name: str, what: str = "") -> ModuleType:
-    """Return a module. No garbage is collected while it loads: what it defines stays, and is looked at no more.
+    """Return a module. No garbage is collected while it loads, and what is there then is never looked at for garbage.
 
     Parameters
     ----------
@@ -95,7 +95,9 @@ def load(name: str, what: str = "") -> ModuleType:
     try:
         if what:
             progress(f"loading {what} ...", 0)
-        return import_module(name)
+        module = import_module(name)
+        gc.freeze()
+        return module
     finally:
         if what:
             progress.end()
