@@ -75,7 +75,7 @@ def alarms(connection: Connection, settings: Settings) -> list[str]:
 
 @pytest.mark.slow
 def test_the_reference_in_this_process() -> None:
-    settings = Sampled(cases=CASES, seed=1, first=0, step=4)
+    settings = Sampled(cases=CASES, seed=1, first=0, step=8)
     assert QUICK or len(settings.chosen()) >= len(REGISTRY) / settings.step
     assert alarms(DirectConnection(reference.build().answer), settings) == []
 
@@ -91,7 +91,7 @@ def test_the_reference_over_the_pipe() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_the_independent_implementation_in_node() -> None:
-    settings = Sampled(cases=CASES, seed=5, first=6, step=4)
+    settings = Sampled(cases=CASES, seed=5, first=6, step=8)
     assert QUICK or len(settings.chosen()) >= len(REGISTRY) / settings.step
     assert alarms(TARGETS["node"].connect(10.0), settings) == []
 
@@ -99,7 +99,7 @@ def test_the_independent_implementation_in_node() -> None:
 @pytest.mark.slow
 @pytest.mark.requirement("CNF-57")
 def test_an_adapter_with_a_generator_of_its_own_is_held_to_that() -> None:
-    settings = Sampled(cases=max(1, CASES // 2), seed=1, first=3, step=12, vectors=True)
+    settings = Sampled(cases=max(1, CASES // 2), seed=1, first=3, step=24, vectors=True)
     assert alarms(right.Direct("generator"), settings) == []
 
 

@@ -28,6 +28,7 @@ from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.checks.forms import NOT_REQUESTS
 from secagg_spec.conformance.running.runner import Settings, begin, judged
 from secagg_spec.errors import UsageError
+from tests import kit
 from tests.quick import part
 
 FILLED = Path(__file__).with_name("starters_filled")
@@ -128,7 +129,7 @@ def test_the_lines_hold_one_after_the_other(tmp_path: Path, capsys: pytest.Captu
             fill_in(init.starter("python"), tmp_path, right_handler("python"))
         for program, *arguments in commands:
             assert program == "secagg-spec"
-            done = subprocess.run([*KIT, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
+            done = kit.run(arguments, tmp_path)
             assert done.returncode == code, done.stdout
             assert ("write me: lightsecagg.mask" in done.stdout) != written
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from secagg_spec.conformance.targets import TARGETS, Target, TargetAbsent, environments
+from tests import kit
 from tests.quick import WHOLE, exhaustive
 
 PART = {
@@ -40,11 +41,10 @@ def ask(command: list[str], op: str, params: dict[str, object]) -> dict[str, obj
     return answer
 
 
-def judged(target: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def judged(target: str, folder: Path) -> kit.Done:
     """Judge a target, by a part of the checks; its failures are written into a folder."""
-    command = [sys.executable, "-m", "secagg_spec.cli", "conform", "--target", target, "--repro", str(folder)]
-    command += [] if WHOLE else ["--fuzz", "8", "-k", PART[target]]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    part = [] if WHOLE else ["--fuzz", "8", "-k", PART[target]]
+    return kit.run(["conform", "--target", target, "--repro", str(folder), *part])
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ import functools
 import json
 import re
 import shutil
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ import pytest
 from docs.pages import frameworks, requirements, targets
 from docs.pages.common import SiteError
 from docs.pages.mutants import write_mutants
+from tests import kit
 from tests.site.shell import ROOT, run
 
 from secagg_spec import history
@@ -348,10 +348,9 @@ def test_the_adapter_of_the_tutorial_answers_as_shown(tmp_path: Path) -> None:
     assert done.stdout == answers
 
 
-def conform(folder: Path, adapter: str, *options: str) -> subprocess.CompletedProcess[str]:
+def conform(folder: Path, adapter: str, *options: str) -> kit.Done:
     (folder / "adapter.py").write_text(adapter, encoding="utf-8")
-    command = [sys.executable, "-m", "secagg_spec.cli", "conform", *options, "--", sys.executable, "adapter.py"]
-    return run(*command, cwd=folder)
+    return kit.run(["conform", *options, "--", sys.executable, "adapter.py"], folder)
 
 
 @pytest.mark.slow
