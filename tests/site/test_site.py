@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 import pytest
 from docs.pages import frameworks, requirements, targets
 from docs.pages.common import SiteError
-from docs.pages.mutants import write_mutants
 from tests import kit
 from tests.site.shell import ROOT, run
 
@@ -365,9 +364,8 @@ def test_the_kit_says_of_the_tutorial_what_is_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_each_mutant_is_on_one_page_of_at_most_200(tmp_path: Path) -> None:
-    write_mutants(tmp_path)
-    folder = tmp_path / "reference" / "mutants"
+def test_each_mutant_is_on_one_page_of_at_most_200(pages: Path) -> None:
+    folder = pages / "reference" / "mutants"
     named = {
         path.stem: re.findall(r"^## (\S+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
         for path in folder.iterdir()
