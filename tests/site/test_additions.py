@@ -343,6 +343,7 @@ def test_a_sparse_graph_is_compared_by_a_round_on_each() -> None:
     assert {name.partition(",")[0] for name in rows} >= set(secagg.PHASES)
 
 
+@pytest.mark.slow
 def test_each_page_of_a_protocol_is_compared_with_its_neighbour(written: Path) -> None:
     """SecAgg is the first; on its page stand SecAgg+ and the active profile."""
     neighbours = {
