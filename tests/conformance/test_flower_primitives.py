@@ -41,7 +41,7 @@ def flower() -> Iterator[subprocess.Popen[str]]:
         python = environments.ready(environments.FLOWER[environments.FLOWER_NOW])
     except environments.SetupFailed as failed:
         pytest.skip(str(failed))
-    command = [python, "-c", START, json.dumps([str(FOLDER.parent / "sdk"), str(FOLDER)])]
+    command = [str(python), "-c", START, json.dumps([str(FOLDER.parent / "sdk"), str(FOLDER)])]
     with subprocess.Popen(command, text=True, stdin=PIPE, stdout=PIPE, stderr=DEVNULL) as process:
         yield process
         process.communicate()
