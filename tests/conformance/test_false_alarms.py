@@ -266,7 +266,7 @@ SELECT = "select.family select.batch select.session"
             one("field.inverse mds.encode lightsecagg.round", ranges={"q": {"min": 1000, "max": 2000}}),
             marks=exhaustive,
         ),
-        one("lightsecagg.round lightsecagg.recover", ranges={"D": {"min": 1}}),
+        pytest.param(one("lightsecagg.round lightsecagg.recover", ranges={"D": {"min": 1}}), marks=exhaustive),
         pytest.param(
             one("lightsecagg.round lightsecagg.recover", ranges={"U": {"min": 5}, "N": {"min": 8}}), marks=exhaustive
         ),
@@ -276,7 +276,9 @@ SELECT = "select.family select.batch select.session"
             one("lightsecagg.round lightsecagg.aggregate_shares mds.encode mds.decode", ranges={"N": {"min": 1000}}),
             marks=exhaustive,
         ),
-        one("lightsecagg.server", ranges={"N": {"values": [41, 5000]}, "U": {"max": 9}}),
+        pytest.param(
+            one("lightsecagg.server", ranges={"N": {"values": [41, 5000]}, "U": {"max": 9}}), marks=exhaustive
+        ),
         one("basecagg.rounds", ranges={"N": {"values": [41, 5000]}, "U": {"max": 9}}),
         one("lightsecagg.recover", parameter_sets=[{"N": 5, "D": 0, "U": 5, "T": 2}]),
         one("quantizer.quantize", ranges={"weight": {"min": 200}, "level": {"values": [3, 5]}}),
