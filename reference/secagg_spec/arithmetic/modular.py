@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic import running, validate
 from secagg_spec.arithmetic.limbs import exact_matmul
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
@@ -131,41 +131,22 @@ class Ring:
     def signed_sum(self, start: UintArray, *terms: Iterable[tuple[bool, Summand]]) -> UintArray:
         """Return `start` plus the vectors marked True, minus the vectors marked False: d elements (MOD-03).
 
-        The vectors are read one at a time and not kept. Each is an array of shape (d,), or an iterator of its
-        consecutive pieces: arrays of unsigned integers of any width, d elements in all.
+        A few vectors are read at a time (`running`), and none is kept. Each is an array of shape (d,), or an iterator
+        of its consecutive pieces: arrays of unsigned integers of any width, d elements in all.
         """
-        start, wraps = self.check("start", start, (None,)), self.modulus & (self.modulus - 1) == 0
-        plus: NDArray[Any] = start.astype(np.uint32 if wraps else np.uint64)
-        minus: NDArray[Any] = np.zeros_like(plus)
-        for number, (positive, vector) in enumerate(chain(*terms)):
-            assert number < 2**32 - 3, "uint64 holds fewer than 2**32 summands below 2**32, and the modulus"
-            self._add_into(plus if positive else minus, vector)
-        if wraps:  # 32-bit sums wrap modulo 2**32, which is a multiple of every power of two up to it
-            difference: UintArray = np.subtract(plus, minus, out=plus).astype(np.uint64)
-            return difference & (self._m - np.uint64(1))
-        return self._reduced(plus + (self._m - self._reduced(minus)))
+        start = self.check("start", start, (None,))
+        plus, minus = start.astype(np.uint32), np.zeros(start.size, dtype=np.uint32)
+        sums = {True: running.Sum(plus, self.modulus), False: running.Sum(minus, self.modulus)}
+        running.add_all((sums[sign], self._pieces(vector, start.shape)) for sign, vector in chain(*terms))
+        return sums[True].minus(sums[False])
 
-    def _reduced(self, a: UintArray) -> UintArray:
-        """Return a modulo the modulus; numpy divides by a scalar several times faster than it computes remainders."""
-        quotient: UintArray = a // self._m
-        return a - quotient * self._m
-
-    def _add_into(self, total: NDArray[Any], vector: Summand) -> None:
-        """Add a vector to a sum that has not been reduced yet."""
+    def _pieces(self, vector: Summand, shape: tuple[int, ...]) -> Iterator[NDArray[Any]]:
+        """Return the pieces of a vector; an array is one piece, and checked."""
         if isinstance(vector, np.ndarray):
-            np.add(total, self.check("vector", vector, total.shape), out=total, casting="unsafe")
-            return
+            return iter([self.check("vector", vector, shape)])
         if not isinstance(vector, Iterator):
             raise ParameterError("vector", vector, "a numpy array of dtype uint64, or an iterator of its pieces")
-        at = 0
-        for piece in vector:
-            part = total[at : at + piece.size]
-            validate.array_shape("piece", piece, part.shape)
-            validate.canonical("vector", piece, self.modulus)
-            np.add(part, piece, out=part, casting="unsafe")
-            at += piece.size
-        if at != total.size:
-            validate.array_shape("vector", np.broadcast_to(0, at), total.shape)
+        return vector
 
     def zeros(self, d: int) -> UintArray:
         """Return d elements that are 0."""
