@@ -19,6 +19,7 @@ from docs.pages.markup import link, stacked
 TITLES = {
     "encoding": "Encoding masks",
     "secagg": "SecAgg",
+    "rounds": "Whole rounds of a thousand users",
     "basecagg": "BASecAgg",
     "basa": "BASA",
     "heterosag": "HeteroSAg",

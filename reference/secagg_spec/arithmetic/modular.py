@@ -245,10 +245,10 @@ class PrimeField(Ring):
             rows[k] = rows[k - 1] * points % self._m
         return rows
 
-    def interpolation(self, points: UintArray, count: int) -> UintArray:
-        """Return what takes values at n points to the first `count` coefficients of the polynomial of degree below n.
+    def interpolation(self, points: UintArray, count: int, together: int) -> Iterator[UintArray]:
+        """Yield, some rows at a time, what takes values at n points to the first coefficients of their polynomial.
 
-        These are the first `count` rows of the inverse of ``powers(points, n)`` transposed, in O(n (n + count)).
+        The polynomial has a degree below n. These are the first `count` rows of the inverse of ``powers(points, n)`` transposed, in O(n (n + count)).
 
         Parameters
         ----------
@@ -256,11 +256,13 @@ class PrimeField(Ring):
             Distinct elements, none of them 0.
         count : int
             In ``[0, n]``.
+        together : int
+            The most rows of a part, at least 1.
 
-        Returns
-        -------
-        array (count, n)
-            Row k holds the coefficients of x^k of the Lagrange polynomials.
+        Yields
+        ------
+        array (rows, n)
+            ``count`` rows in all: row k holds the coefficients of x^k of the Lagrange polynomials.
 
         Raises
         ------
@@ -268,7 +270,7 @@ class PrimeField(Ring):
             A point is 0, or stands twice.
         """
         points = self.check("points", points, (None,))
-        rows = np.zeros((validate.integer("count", count, 0, points.size), points.size), dtype=self.dtype)
+        validate.integer("count", count, 0, points.size)
         product = np.ones(1, dtype=self.dtype)  # the product of all x - point, from the constant on
         for point in points:
             grown = self.zeros(product.size + 1)
@@ -280,10 +282,12 @@ class PrimeField(Ring):
             slope = (slope * points + product[degree] * self.dtype.type(degree) % self._m) % self._m
         inverse = self.inverse(points)
         scaled, row = self.inverse(slope), self.zeros(points.size)
-        for k in range(count):  # the product divided by x - point, from the constant on, and by its slope there
-            row = (row + (self._m - product[k] * scaled % self._m)) % self._m * inverse % self._m
-            rows[k] = row
-        return rows
+        for left in range(0, count, together):
+            part = np.empty((min(together, count - left), points.size), dtype=self.dtype)
+            for at in range(len(part)):  # the product by x - point, from the constant on, and by its slope there
+                divided = row + (self._m - product[left + at] * scaled % self._m)
+                row = part[at] = divided % self._m * inverse % self._m
+            yield part
 
     def _power(self, base: UintArray, exponent: int) -> UintArray:
         result = np.ones_like(base)
