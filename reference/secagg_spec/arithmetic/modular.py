@@ -248,7 +248,8 @@ class PrimeField(Ring):
     def interpolation(self, points: UintArray, count: int, together: int) -> Iterator[UintArray]:
         """Yield, some rows at a time, what takes values at n points to the first coefficients of their polynomial.
 
-        The polynomial has a degree below n. These are the first `count` rows of the inverse of ``powers(points, n)`` transposed, in O(n (n + count)).
+        Its degree is below n. These are the first `count` rows of the inverse of ``powers(points, n)`` transposed, in
+        O(n (n + count)).
 
         Parameters
         ----------
