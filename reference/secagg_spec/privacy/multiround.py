@@ -33,6 +33,9 @@ from secagg_spec.arithmetic.row_space import PRIMES, RowSpace
 from secagg_spec.arithmetic.validate import BoolArray, UintArray
 from secagg_spec.errors import ParameterError
 
+_TOGETHER = 64
+"""The most rows that the audit of a log adds at a time."""
+
 Combination: TypeAlias = tuple[tuple[int, Fraction], ...]
 
 
@@ -137,17 +140,27 @@ class _Screen:
         return Audit(self.log, dict(sorted(found.items())), self._last_witness())
 
     def _walk(self) -> Iterator[Recovery]:
-        known = np.zeros(0, dtype=np.intp)
-        for at, row in enumerate(self.rows):
-            if self.space.rank == self.space.columns:
-                return
-            if not self.space.add(row):
+        """Yield the recoveries, round by round; rows that bring none are added many at a time."""
+        known, at, together = np.zeros(0, dtype=np.intp), 0, 1
+        while at < len(self.rows) and self.space.rank < self.space.columns:
+            if together > 1:
+                part = self.rows[at : at + together]
+                space, independent = self.space.extended(part)
+                if len(space.units()) > len(known):
+                    together //= 2
+                    continue
+                self.space = space
+                self.independent += [at + row for row in independent]
+                at, together = at + len(part), min(2 * together, _TOGETHER)
                 continue
-            self.independent.append(at)
+            at, together = at + 1, 2
+            if not self.space.add(self.rows[at - 1]):
+                continue
+            self.independent.append(at - 1)
             units = self.space.units()
             new = np.setdiff1d(units, known, assume_unique=True)
-            known = units
-            yield from self._recoveries(at + 1, new[self.single[new]])
+            known, together = units, 1 if new.size else 2
+            yield from self._recoveries(at, new[self.single[new]])
 
     def _recoveries(self, rounds: int, columns: NDArray[np.intp]) -> Iterator[Recovery]:
         """Yield the recoveries for some columns, whose unit vectors entered the row space with the last row."""
