@@ -283,7 +283,9 @@ class _Screen:
         free = np.setdiff1d(support, follow)
         given = [int(value) for value in values[free]]
         left = self.rows[list(rows)]
-        needed = rationals.independent_columns(left[:, follow].T, self.space.prime)
+        needed = list(range(len(left)))
+        if len(follow) < len(left):
+            needed = rationals.independent_columns(left[:, follow].T, self.space.prime)
         if len(needed) < len(follow):
             raise _UnluckyPrimeError
         right = [-number for number in rationals.multiply(left[needed][:, free], given)]
@@ -350,7 +352,9 @@ def _solved(log: BoolArray, group: Sequence[Recovery]) -> dict[int, Combination]
 def _from_rows(log: BoolArray, group: Sequence[Recovery], at: Sequence[int]) -> dict[int, Combination] | None:
     """Return the combinations of some independent rows that give the recoveries, or None if one recovery has none."""
     rows = log[list(at)]
-    columns = rationals.independent_columns(rows, group[0].prime)
+    columns = list(range(log.shape[1]))
+    if len(rows) < len(columns):
+        columns = rationals.independent_columns(rows, group[0].prime)
     units = [[int(column == recovery.user) for column in columns] for recovery in group]
     factors = rationals.solve_all(np.ascontiguousarray(rows[:, columns].T), units)
     pairs = list(zip(group, factors, strict=True))
