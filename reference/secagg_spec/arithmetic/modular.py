@@ -9,7 +9,7 @@ Source: spec/conventions.md, section 2 (MOD-01 to MOD-07).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -137,16 +137,21 @@ class Ring:
         start = self.check("start", start, (None,))
         plus, minus = start.astype(np.uint32), np.zeros(start.size, dtype=np.uint32)
         sums = {True: running.Sum(plus, self.modulus), False: running.Sum(minus, self.modulus)}
-        running.add_all((sums[sign], self._pieces(vector, start.shape)) for sign, vector in chain(*terms))
+        running.add_all(self._streams(sums, chain(*terms), start.shape))
         return sums[True].minus(sums[False])
 
-    def _pieces(self, vector: Summand, shape: tuple[int, ...]) -> Iterator[NDArray[Any]]:
-        """Return the pieces of a vector; an array is one piece, and checked."""
-        if isinstance(vector, np.ndarray):
-            return iter([self.check("vector", vector, shape)])
-        if not isinstance(vector, Iterator):
-            raise ParameterError("vector", vector, "a numpy array of dtype uint64, or an iterator of its pieces")
-        return vector
+    def _streams(
+        self, sums: Mapping[bool, running.Sum], terms: Iterable[tuple[bool, Summand]], shape: tuple[int, ...]
+    ) -> Iterator[tuple[running.Sum, Iterator[NDArray[Any]]]]:
+        """Add the arrays among the vectors, and yield the others, each with its sum."""
+        for sign, vector in terms:
+            if isinstance(vector, np.ndarray):
+                sums[sign].make_room(1)
+                sums[sign].add(0, self.check("vector", vector, shape))
+            elif isinstance(vector, Iterator):
+                yield sums[sign], vector
+            else:
+                raise ParameterError("vector", vector, "a numpy array of dtype uint64, or an iterator of its pieces")
 
     def zeros(self, d: int) -> UintArray:
         """Return d elements that are 0."""

@@ -44,8 +44,6 @@ class Sum:
     def add(self, at: int, piece: NDArray[Any]) -> None:
         """Add elements to those from `at` on."""
         words = self.words[at : at + piece.size]
-        validate.array_shape("piece", piece, words.shape)
-        validate.canonical("vector", piece, self.modulus)
         np.add(words, piece, out=words, casting="unsafe")
         if self.carries.size:
             carries = self.carries[at : at + piece.size]
@@ -108,6 +106,8 @@ def _added(total: Sum, pieces: Iterator[NDArray[Any]]) -> Iterator[bool]:
     """Add the pieces of a vector one by one, and yield True after each."""
     at = 0
     for piece in pieces:
+        validate.array_shape("piece", piece, total.words[at : at + piece.size].shape)
+        validate.canonical("vector", piece, total.modulus)
         total.add(at, piece)
         at += piece.size
         yield True
