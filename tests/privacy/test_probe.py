@@ -114,5 +114,5 @@ def test_a_core_that_takes_many_inputs_at_once_gives_the_same_map(data: st.DataO
     one, all_at_once = probe(ring, core, 3), probe(ring, many, 3, together=True)
     assert integers_of(one.matrix) == integers_of(all_at_once.matrix) == integers_of(matrix)
     assert integers_of(one.constant) == integers_of(all_at_once.constant)
-    with pytest.raises(NotAffine, match="^wrong = .not affine at"):
+    with pytest.raises(NotAffine, match=r"^wrong = .not affine at"):
         probe(Ring(6), lambda points: points * points % np.uint64(6), 2, name="wrong", together=True)

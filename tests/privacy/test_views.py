@@ -9,7 +9,7 @@ from math import isclose, lcm, log2
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import PrimeField, Ring
@@ -155,6 +155,7 @@ rules_of_tokens = st.lists(
 )
 
 
+@example([Rule(at + 1, (at,)) for at in range(7)], frozenset({0}), [frozenset({7})])
 @given(rules_of_tokens, st.frozensets(tokens), st.lists(st.frozensets(tokens), max_size=3))
 def test_what_is_asked_for_is_known_by_the_closure_of_all_rules(
     rules: list[Rule], revealed: frozenset[int], asked: list[frozenset[int]]
