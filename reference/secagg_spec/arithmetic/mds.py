@@ -17,8 +17,8 @@ from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import BadShare, LengthMismatch, ParameterError, TooFewSurvivors
 
-_COLUMNS, _ROWS = 8192, 32
-"""Of a code, so much is multiplied at a time: less memory, and hardly more time."""
+_COLUMNS, _ROWS, _ENTRIES = 8192, 32, 27_000
+"""What is multiplied at a time: columns of rows to encode; rows of an inverse, and more while the entries are few."""
 
 
 class MaskCode:
@@ -122,7 +122,8 @@ class MaskCode:
             raise TooFewSurvivors(f"{len(chosen)} shares are given and U = {self.U} are needed")
         points = self.points[list(chosen)]
         needed = self.U if len(chosen) > self.U else self.U - self.T
-        inverse = self.field.interpolation(points[: self.U], needed, _ROWS)
+        together = max(_ROWS, _ENTRIES // self.U)
+        inverse = self.field.interpolation(points[: self.U], needed, together)
         rows = np.concatenate([self.field.matmul(part, shares[: self.U]) for part in inverse])
         self._check_extra(chosen, points, rows, shares)
         return rows[: self.U - self.T].reshape(-1)[:d].copy()
