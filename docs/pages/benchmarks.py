@@ -82,7 +82,7 @@ def page(content: Mapping[str, Any]) -> str:
     parts = ["# Benchmarks\n", INTRODUCTION, _summary(list(records.values())), _machine(content), _again()]
     for name, benchmarks in catalogue.GROUPS.items():
         parts += _group(name, [records[one.id] for one in benchmarks])
-    parts += growth.section()
+    parts += growth.section(records)
     return "\n".join(parts)
 
 

@@ -26,13 +26,13 @@ from tests.benchmarks.stored import environment
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.experiments import costs
 from secagg_spec.planning import times
-from secagg_spec.planning.times import DROPOUT, FILE, LENGTHS, Times
+from secagg_spec.planning.times import DROPOUT, FAR_APART, FILE, Times
 from secagg_spec.protocols.heterosag import round as heterosag
 from secagg_spec.protocols.heterosag.plan import Parameters
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import Role, run_synchronous
 
-COLLUDERS, USERS, SHARES, LONG = 0.1, (28, 64, 128, 256), (0.0, 0.2, 0.3), 160_000
+COLLUDERS, USERS, SHARES, MIDDLE = 0.1, (28, 64, 128, 256), (DROPOUT, 0.0, 0.3), 40_000
 CHOICES = (10**4, 10**5, 10**6)
 FEW = 64
 
@@ -123,9 +123,8 @@ def memory(kind: str, n: int, d: int, dropout: float) -> Times:
 
 def sizes() -> Iterator[tuple[int, int, float]]:
     """Yield the users, the length and the share of dropouts of each round."""
-    yield from ((n, d, DROPOUT) for n in USERS for d in LENGTHS)
-    yield FEW, LONG, DROPOUT
-    yield from ((FEW, LENGTHS[-1], share) for share in SHARES)
+    yield from ((n, d, DROPOUT) for n in USERS for d in FAR_APART)
+    yield from ((FEW, MIDDLE, share) for share in SHARES)
 
 
 def rows(kinds: Mapping[str, Callable[[int, int, float], Times]] = ROUNDS) -> Iterator[dict[str, Any]]:

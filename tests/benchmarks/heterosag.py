@@ -135,10 +135,10 @@ def bits(N: int, G: int, d: int, K: int, user: int) -> Sides:
 SIZES = {"N": N, "G": GROUPS, "d": D}
 TINY = {"N": 15, "G": 3, "d": 30}
 BEGINS = (
-    "At least 5 times, half of what heterosag-masks counts: a tenth of the elements. But the user derives and begins a "
-    "stream for each mask of each segment, 195 instead of 100 (2 n in each of G - 1 segments and n in one, with "
-    "groups of n = 5, beside N), and heterosag-begins says how much of its time that is. The rest is paid by the element. What SecAgg "
-    "pays is nearly all paid by the element; it was made twice as fast where moduli are small, so the ratio fell."
+    "At least 5 times, half of what heterosag-masks counts: a tenth of the elements. But the user derives a key and "
+    "begins a stream for each mask of each segment, 195 instead of 100 (2 n in each of G - 1 segments and n in one, "
+    "with groups of n = 5, beside N), and heterosag-begins says how much of its time that is. The rest is paid by the "
+    "element, as nearly all is in SecAgg; that became twice as fast where moduli are small, so the ratio fell."
 )
 AT, NEAR = {"user": USER}, {"user": 7}
 BENCHMARKS = (

@@ -39,8 +39,10 @@ from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import SERVER, run_synchronous
 
-USERS, LENGTHS, DROPOUT = 28, (1_000, 40_000), 0.1
-"""The sizes that are measured, and the share of dropouts of stored rounds that are scaled by."""
+USERS, LENGTHS = 28, (1_000, 40_000)
+"""The sizes that are measured."""
+FAR_APART, DROPOUT = (1_000, 160_000), 0.1
+"""The lengths and the share of dropouts of stored rounds that are scaled by."""
 DEGREES: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = MappingProxyType(
     {
         "secagg": ((2, 1), (2, 2)),
@@ -133,7 +135,7 @@ def grown(kind: str, role: str) -> tuple[Points, Points]:
     """Return how what does not depend on the length grew in stored rounds, and what does."""
     found: dict[int, dict[int, float]] = {}
     for row in stored():
-        if (row["kind"], row["role"], row["dropout"]) == (kind, role, DROPOUT) and row["d"] in LENGTHS:
+        if (row["kind"], row["role"], row["dropout"]) == (kind, role, DROPOUT) and row["d"] in FAR_APART:
             found.setdefault(row["N"], {})[row["d"]] = row["seconds"]
     both = [(n, parts(times)) for n, times in sorted(found.items()) if len(times) == 2]
     fixed, each = (tuple((n, pair[at]) for n, pair in both if pair[at] > 0) for at in (0, 1))
