@@ -151,7 +151,8 @@ class RowSpace:
     def _grow(self) -> None:
         """Make room for one more row."""
         if self.rank == len(self._rows):
-            more = min(self.rank + 16, self.columns - self.rank)
+            room = min(2 * self.rank + 16, self.columns)
+            more = room - self.rank
             self._rows = np.pad(self._rows, ((0, more), (0, 0)))
             self._origins = np.pad(self._origins, ((0, more), (0, more)))
             self._pivots = np.pad(self._pivots, (0, more))

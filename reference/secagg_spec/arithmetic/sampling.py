@@ -36,7 +36,8 @@ def _remainders(words: Words, R: np.uint32) -> Words:
     """Return words modulo R; numpy divides by a scalar several times faster than it finds remainders."""
     quotients = words // R
     quotients *= R
-    return np.subtract(words, quotients, out=quotients)
+    rest: Words = np.subtract(words, quotients, out=quotients)
+    return rest
 
 
 def usable_words(ring: Ring, data: bytes) -> int:
