@@ -17,18 +17,29 @@ WISH = Wish(200, 5000, Fraction(1, 10), Fraction(1, 10))
 KINDS = [(kind, role) for kind in times.DEGREES for role in ("user", "server")]
 
 
-@given(st.floats(1e-6, 1), st.floats(1e-6, 1), st.floats(0, 2), st.integers(28, 10**6))
-def test_a_power_that_made_the_stored_times_is_found_again(here: float, factor: float, e: float, n: int) -> None:
-    points = tuple((users, factor * users**e) for users in (28, 64, 128, 256))
-    assert Curve(28, here, points, 2).at(n) == pytest.approx(here * (n / 28) ** e, rel=1e-6)
+@given(st.floats(1e-6, 1), st.floats(0, 1), st.floats(1e-6, 1), st.sampled_from((1, 2)), st.integers(256, 10**6))
+def test_the_terms_that_made_the_stored_times_are_found_again(
+    here: float, c_0: float, c_1: float, e: int, n: int
+) -> None:
+    def made(n: int) -> float:
+        return float(c_0 * n ** (e - 1) + c_1 * n**e)
+
+    points = tuple((users, made(users)) for users in (28, 64, 128, 256))
+    assert Curve(28, here, points, e).at(n) == pytest.approx(here * made(n) / made(28), rel=1e-6)
+
+
+@given(st.floats(0, 2), st.integers(28, 256))
+def test_between_stored_times_a_part_grows_as_a_power(e: float, n: int) -> None:
+    points = tuple((users, 3.0 * users**e) for users in (28, 64, 128, 256))
+    assert Curve(28, 1.0, points, 2).at(n) == pytest.approx((n / 28) ** e)
 
 
 @given(st.lists(st.floats(1e-9, 1), min_size=4, max_size=4), st.integers(1, 2))
-def test_a_curve_meets_stored_times_and_grows_at_most_as_the_text_says(seconds: list[float], most: int) -> None:
+def test_a_curve_meets_stored_times_and_grows_as_the_text_says_beyond(seconds: list[float], e: int) -> None:
     points = tuple(zip((28, 64, 128, 256), seconds, strict=True))
-    curve = Curve(28, seconds[0], points, most)
+    curve = Curve(28, seconds[0], points, e)
     assert [curve.at(n) for n, _ in points] == pytest.approx(seconds)
-    assert curve.at(256) * (1 - 1e-9) <= curve.at(2560) <= curve.at(256) * 10**most * (1 + 1e-9)
+    assert curve.at(256) * 10 ** (e - 1) * (1 - 1e-9) <= curve.at(2560) <= curve.at(256) * 10**e * (1 + 1e-9)
 
 
 def test_without_stored_times_a_part_grows_as_the_text_says() -> None:

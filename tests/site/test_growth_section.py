@@ -9,7 +9,6 @@ import pytest
 from docs.pages import growth
 from tests.benchmarks import stored
 
-from secagg_spec.planning import times
 from secagg_spec.planning.choices import PROTOCOLS
 
 RECORDS = {one["id"]: one for one in stored.load()["records"]}
@@ -35,7 +34,7 @@ def test_every_exponent_that_is_far_from_the_text_is_explained() -> None:
 
 
 def test_an_exponent_is_the_slope_of_what_is_stored() -> None:
-    assert times.exponent(((1, 5.0), (2, 3.0), (4, 6.0), (8, 12.0))) == pytest.approx(1.0)
+    assert growth.exponent(((1, 5.0), (2, 3.0), (4, 6.0), (8, 12.0))) == pytest.approx(1.0)
     assert growth.Exponent(1.4, 2).outlier
     assert not growth.Exponent(1.6, 2).outlier
 

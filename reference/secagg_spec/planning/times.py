@@ -5,6 +5,7 @@ section 6             here
 ====================  ==============================================================
 e                     `DEGREES`: of the work that does not depend on d, and of that which grows with d
 stored rounds         `stored`, from `FILE`
+c_0, c_1              in `Curve`: through the two largest stored rounds
 ====================  ==============================================================
 
 A round with two lengths of updates is timed, with the shares of colluders and dropouts of the wish. Times are of one
@@ -20,7 +21,6 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import inf
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -71,38 +71,26 @@ Points: TypeAlias = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True)
 class Curve:
-    """A part of the work: its seconds for some users here, and how it grew in stored rounds."""
+    """A part of the work: its seconds for some users here, how it grew in stored rounds, and its degree e."""
 
     users: int
     seconds: float
     points: Points
-    most: int
+    e: int
 
     def at(self, n: int) -> float:
         """Return the seconds for n users."""
         return self.seconds * self._stored(n) / self._stored(self.users)
 
-    @property
-    def exponent(self) -> float:
-        """How the part grows beyond the stored rounds."""
-        return exponent(self.points, self.most)
-
     def _stored(self, n: int) -> float:
         if not self.points:
-            return float(n**self.most)
-        last, seconds = self.points[-1]
-        if n > last:
-            return float(seconds * (n / last) ** self.exponent)
+            return float(n**self.e)
         users, times = zip(*self.points, strict=True)
-        return float(np.exp(np.interp(np.log(n), np.log(users), np.log(times))))
-
-
-def exponent(points: Points, most: float = inf) -> float:
-    """Return the exponent of the power of n that is nearest to the last three points, between 0 and `most`."""
-    if len(points) < 2:
-        return float(min(most, 0))
-    users, times = np.log(points[-3:]).T
-    return float(np.clip(np.polyfit(users, times, 1)[0], 0, most))
+        if n <= users[-1] or len(users) == 1:
+            return float(np.exp(np.interp(np.log(n), np.log(users), np.log(times))))
+        (few, first), (many, last) = ((n, seconds / n ** (self.e - 1)) for n, seconds in self.points[-2:])
+        c_1 = min(max((last - first) / (many - few), 0.0), last / many)
+        return float((last + c_1 * (n - many)) * n ** (self.e - 1))
 
 
 @dataclass(frozen=True)
@@ -163,7 +151,7 @@ def growth(kind: str, dropout: float, colluders: float) -> tuple[Growth, Growth]
     def of_role(role: str, degrees: tuple[int, int]) -> Growth:
         here = parts({d: getattr(one, role) for d, one in found.items()})
         curves = zip(here, grown(kind, role), degrees, strict=True)
-        return Growth(*(Curve(USERS, seconds, points, most) for seconds, points, most in curves))
+        return Growth(*(Curve(USERS, seconds, points, e) for seconds, points, e in curves))
 
     user, server = DEGREES[kind]
     return of_role("user", user), of_role("server", server)
