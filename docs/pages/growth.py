@@ -46,7 +46,7 @@ EXPLAINED: Mapping[tuple[str, str, str], str] = {
     ("lightsecagg", "user", "each"): _CODED,
     ("basecagg", "user", "each"): _CODED,
     ("basecagg", "server", "fixed"): (
-        "it relays K (N - 1) letters, and K = T + 2 is a tenth of N and two: their number grows as N^1.9 here, and steps "
+        "it relays K (N - 1) letters, and K = T + 2 is a tenth of N and two: they grow as N^1.9 here, and the steps "
         "of degree 1 take most of the time at N = 64"
     ),
     **{
