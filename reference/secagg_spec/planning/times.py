@@ -86,6 +86,9 @@ class Curve:
         if not self.points:
             return float(n**self.e)
         users, times = zip(*self.points, strict=True)
+        if n < users[0] and len(users) > 1:
+            power = np.log(times[1] / times[0]) / np.log(users[1] / users[0])
+            return float(times[0] * (n / users[0]) ** power)
         if n <= users[-1] or len(users) == 1:
             return float(np.exp(np.interp(np.log(n), np.log(users), np.log(times))))
         (few, first), (many, last) = ((n, seconds / n ** (self.e - 1)) for n, seconds in self.points[-2:])
