@@ -102,8 +102,8 @@ what grows with it, are taken apart. An exponent is the slope of a line of least
 points on logarithmic scales; beside it stands e, the degree of the text's arithmetic, which rounds of any size approach
 from below while fixed costs and lower terms bend the curve. Bold is what is more than a half away. The exponent of d is
 that from 40,000 to 160,000 numbers for N = 64, without what 1,000 numbers cost. In all formulas it is 1; these are
-single rounds on a shared machine, which that column shows most, and dropouts count for the server alone. `secagg-spec plan`
-scales by these rounds, and beyond them by $c_0 n^{e-1} + c_1 n^e$ through the two largest. For
+single rounds on a shared machine, which that column shows most, and dropouts count for the server alone.
+`secagg-spec plan` scales by these rounds, and beyond them by $c_0 n^{e-1} + c_1 n^e$ through the two largest. For
 Multi-RoundSecAgg the choice of a thousandth of 10,000 to 1,000,000 users is timed, by the strategy *fair*.
 """
 CAPTION = (
