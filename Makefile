@@ -10,7 +10,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # The tests start a thousand processes; each would compile all modules again where Python may not keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test quick whole check claims pages proofs formal formal-mutants docs docs-serve vectors targets reproduce power mutate soak harden bench locks clean
+.PHONY: help setup demo test quick whole check claims pages proofs formal formal-mutants docs docs-serve vectors targets reproduce power mutate soak harden bench growth locks clean
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 
@@ -118,6 +118,9 @@ harden: $(VENV)/test $(VENV)/harden  ## try to break it: a million inputs, 200 k
 
 bench: $(VENV)/test  ## measure speeds as ratios within one run, and store what the site shows (some 10 min)
 	$(BIN)/python -m tests.benchmarks --json docs/benchmarks/records.json
+
+growth: $(VENV)/test  ## measure how costs grow with users, and store what plans are scaled by (some 4 min)
+	$(BIN)/python -m tests.benchmarks.growth
 
 locks: $(VENV)/lock  ## lock again what is installed (needs a package index; UPGRADE=--upgrade for the newest versions)
 	$(BIN)/python -m tests.locks $(UPGRADE)
