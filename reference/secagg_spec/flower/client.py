@@ -25,6 +25,7 @@ from secagg_spec.protocols.steps import SERVER
 
 JOIN = "join"
 """The phase before the plan, in which users send keys, in the protocols in which they have any."""
+_PHASES = frozenset(phase for kind in KINDS.values() for phase in kind.phases)
 Memory = Sequence[bytes]
 """What the engine keeps of a client between two packets; empty at first."""
 Produce = Callable[[Plan], validate.UintArray]
@@ -120,7 +121,7 @@ class Client:
         """Take the step that a packet asks for; refuse with the memory unchanged (ERR-01).
 
         The reply to a refused packet names the kind of failure alone, since the text of an error may show a value of
-        the input (FLW-11). What is returned as memory must be kept.
+        the input (FLW-08). What is returned as memory must be kept.
 
         `produce` may raise `ParameterError`: the packet is refused then. Whatever else it raises goes through.
         """
@@ -135,6 +136,8 @@ class Client:
     def _join(self, packet: Packet) -> tuple[Packet, Memory]:
         """Send a fresh sealing key and the verification key, as the protocol needs them (FLW-05)."""
         kind, nonce = self.policy.kind(packet.get("protocol")), _session(packet, "nonce")
+        if "messages" in packet:
+            raise Malformed(f"messages have no place in the phase {JOIN!r}", (SERVER,))
         self.journal.refuse(nonce, JOIN)
         answer: dict[str, Any] = {"nonce": nonce}
         sealing = self.source.take(32) if kind.seals else b""
@@ -150,6 +153,9 @@ class Client:
     def _step(self, packet: Packet, memory: Memory, produce: Produce) -> tuple[Packet, Memory]:
         """Take a step of the protocol, and write it into the journal before anything leaves (FLW-06, FLW-07)."""
         phase, session = packet.get("phase"), _session(packet, "session")
+        if not isinstance(phase, str) or phase not in _PHASES:
+            raise WrongPhase(f"{phase!r} is no phase", (SERVER,))
+        self.journal.refuse(session, phase)
         known = unpack(memory) if memory else {}
         if "plan" in packet:
             plan = plans.read(packet["plan"])
@@ -165,8 +171,6 @@ class Client:
             raise InconsistentSets("the session id is not that of the plan", (SERVER,))
         if phase not in kind.phases or ("plan" in packet) != (phase == kind.phases[0]):
             raise WrongPhase(f"{phase!r} is not a phase that comes here", (SERVER,))
-        assert isinstance(phase, str)
-        self.journal.refuse(session, phase)
         private = Private(sealing, self.policy.signing)
         state = (
             kind.user(plan, user, private) if "plan" in packet else kind.restore(plan, user, private, known["state"])

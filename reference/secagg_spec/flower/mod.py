@@ -32,7 +32,7 @@ _LOG = logging.getLogger("flwr")
 
 
 class SecureAggregationMod:
-    """A mod that trains when the server asks for a masked model, and for no other message about training.
+    """A mod that trains when the server asks for a masked model, and for no other message about training (FLW-09).
 
     Parameters
     ----------

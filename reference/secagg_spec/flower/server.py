@@ -1,7 +1,7 @@
 """The server of a round, which is one sequence of phases: packets to the users, and their replies or none.
 
 The steps are those of the reference. A user that gives no reply in a phase, or one that is refused, dropped out before
-its step of that phase (FLW-08).
+its step of that phase (FLW-13).
 
 Source: spec/flower.md, section 5.
 """
@@ -70,7 +70,8 @@ class Settings:
         validate.one_of("protocol", self.protocol, plans.PROTOCOLS)
         for name, value in (("threshold", self.threshold), ("holders", self.holders)):
             whole = isinstance(value, int) and not isinstance(value, bool) and value >= 2
-            if value is not None and not whole and not (isinstance(value, (int, float)) and 0 < value <= 1):
+            part = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 1
+            if value is not None and not whole and not part:
                 raise errors.ParameterError(name, value, "a number of users from 2 on, or a part in (0, 1]")
         validate.integer("most", self.most, 1)
 
@@ -80,7 +81,7 @@ class Settings:
         What is not allowed is refused by the parameters of the protocol.
         """
         holders = N if self.holders is None else min(_part(self.holders, sampled), N)
-        if holders < N and not holders % 2:
+        if holders < N and holders & 1 == 0:
             holders += 1  # k is even then, and k*N as well
         of = sampled if holders >= N else holders
         t = _part(self.threshold, of)
@@ -215,7 +216,7 @@ def _keys(kind: Kind, nonce: bytes, reply: Packet | None) -> dict[str, bytes]:
 
 
 def _counted(reply: Packet | None, phase: str) -> Packet:
-    """Return a reply that counts in a phase (FLW-03, FLW-08)."""
+    """Return a reply that counts in a phase (FLW-03, FLW-13)."""
     if reply is None:
         raise errors.WrongPhase("no reply")
     if reply.get("version") != VERSION:
@@ -282,7 +283,7 @@ class _Server:
         return addressed
 
     def _read(self, step: steps.Step[Any], phase: str, user: int, reply: Packet | None) -> list[codec.Message]:
-        """Return the messages of a reply; refuse any that is not from the user behind the node (FLW-09)."""
+        """Return the messages of a reply; refuse any that is not from the user behind the node (FLW-14)."""
         messages = read_messages(step.receives, _counted(reply, phase), user)
         if any(message.sender != user for message in messages):
             raise errors.Malformed("a message in another user's name", (user,))
@@ -291,7 +292,7 @@ class _Server:
     def _take(
         self, step: steps.Step[Any], inbox: dict[int, list[codec.Message]], left: dict[int, str]
     ) -> Sequence[codec.Message]:
-        """Take the step of the server, without the users whose messages it refuses (FLW-10)."""
+        """Take the step of the server, without the users whose messages it refuses (FLW-15)."""
         while True:
             messages = [message for sent in inbox.values() for message in sent]
             try:

@@ -4,7 +4,7 @@ A user with weight n sends the number (n / most) x for each parameter x, quantis
 Whoever has the sum divides the one by the other. With m users of total weight W, each entry of the mean differs from
 the exact weighted mean by less than ``m * most / (level * W)``, and by the rounding of binary64.
 
-Source: spec/flower.md, section 4 (FLW-12 to FLW-14).
+Source: spec/flower.md, section 4 (FLW-10 to FLW-12).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def decode(plan: Plan, total: UintArray, count: int) -> tuple[list[RealArray], i
     Raises
     ------
     ProtocolError
-        The last element is not a sum of so many weights (FLW-14).
+        The last element is not a sum of so many weights (FLW-12).
     """
     weight = int(total[-1])
     if not count <= weight <= count * plan.most:
