@@ -26,7 +26,7 @@ from secagg_spec.conformance.targets import environments
 ROOT = Path(__file__).resolve().parents[1]
 LOCKS = ROOT / "locks"
 CORE, TRAIN, CPU, CUDA, APART = "core", "train", "cpu", "cuda", "flower"
-"""The locks that have a part of their own; the last is resolved apart, since Flower needs an older uv than `make locks`."""
+"""Locks with a part of their own; the last is resolved apart, since Flower needs an older uv than `make locks`."""
 OF_CUDA = ("torch", "nvidia-", "cuda-", "triton")
 """PyTorch as the public index has it, and what it needs on Linux, but PyTorch's own build for CPUs does not."""
 CPU_BUILDS = {
@@ -94,7 +94,7 @@ def of_project(*options: str) -> dict[str, dict[str, str]]:
     whole = compiled(everything, locked, *options)
     apart = LOCKS / f"{APART}.txt"
     older = {**whole, **(blocks(apart.read_text()) if apart.exists() else {})}
-    known = {name: whole for name in wanted()} | {APART: {name: older[name] for name in older if name != "uv"}}
+    known = dict.fromkeys(wanted(), whole) | {APART: {name: older[name] for name in older if name != "uv"}}
     locks = {name: compiled([*wanted()[CORE], *more], known[name]) for name, more in wanted().items()}
     train = locks[TRAIN]
     locks[CUDA] = {name: train.pop(name) for name in list(train) if name.startswith(OF_CUDA)}

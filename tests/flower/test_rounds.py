@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from secagg_spec.errors import ParameterError
 from secagg_spec.flower import server, weights
 from secagg_spec.flower.plan import Packet
-from tests.flower.parties import MOST, SETTINGS, Change, Engine, expected
+from tests.flower.parties import MOST, SETTINGS, Change, Engine, Node, expected
 
 NAMES = st.sampled_from(sorted(SETTINGS))
 
@@ -179,7 +179,7 @@ def test_a_sum_of_weights_that_none_is_gives_no_mean(name: str, weight: int) -> 
     assert "the sum of 6 weights in [1, 50]" in engine.lines[-1]
 
 
-BAD = {
+BAD: dict[str, Callable[[Node], object]] = {
     "nan": lambda node: node.arrays[0].__setitem__((1, 2), np.nan),
     "infinite": lambda node: node.arrays[2].__setitem__(0, -np.inf),
     "too large": lambda node: node.arrays[2].__setitem__(1, np.float32(1.23e9)),
