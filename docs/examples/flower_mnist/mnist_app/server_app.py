@@ -46,7 +46,7 @@ def workflow(protocol: str, timeout: float) -> Callable[[Grid, Context], None] |
     return timed
 
 
-@app.main()  # type: ignore[misc, unused-ignore]
+@app.main()  # type: ignore[misc, untyped-decorator, unused-ignore]
 def main(grid: Grid, context: Context) -> None:
     """Train, and print how good the model is after each round."""
     config = context.run_config

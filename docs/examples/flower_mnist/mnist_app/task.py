@@ -42,9 +42,9 @@ def samples(folder: str, train: bool) -> Samples:
     if not folder:
         rng = np.random.default_rng(0)
         centres = rng.normal(size=(CLASSES, SIDE**2))
-        labels = np.random.default_rng(1 + train).integers(0, CLASSES, 4000 if train else 1000)
-        noise = np.random.default_rng(3 + train).normal(scale=4.0, size=(labels.size, SIDE**2))
-        return torch.tensor((centres[labels] + noise), dtype=torch.float32), torch.tensor(labels)
+        drawn = np.random.default_rng(1 + train).integers(0, CLASSES, 4000 if train else 1000)
+        noise = np.random.default_rng(3 + train).normal(scale=4.0, size=(drawn.size, SIDE**2))
+        return torch.tensor((centres[drawn] + noise), dtype=torch.float32), torch.tensor(drawn)
     name = "train" if train else "t10k"
     images = _read(Path(folder) / f"{name}-images-idx3-ubyte.gz", 16).reshape(-1, SIDE**2)
     labels = _read(Path(folder) / f"{name}-labels-idx1-ubyte.gz", 8)
@@ -68,9 +68,12 @@ def train(net: torch.nn.Module, data: Samples, seed: int) -> None:
     torch.manual_seed(seed)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     x, y = data
-    for batch in torch.randperm(len(y)).split(64):
+    order = torch.randperm(len(y))
+    for start in range(0, len(y), 64):
+        batch = order[start : start + 64]
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(net(x[batch]), y[batch]).backward()
+        loss = torch.nn.functional.cross_entropy(net(x[batch]), y[batch])
+        torch.autograd.backward(loss)
         optimizer.step()
 
 
