@@ -1,6 +1,7 @@
 # Everything is set up by these targets alone: Python 3.11 to 3.13 with venv is all that a machine needs.
 PYTHON ?= python3
 VENV := .venv
+ENGINE := .secagg-spec/engine
 BIN := $(VENV)/bin
 # A worker for each core: one more collects, builds and caches the same again, which costs more than waiting does.
 WORKERS ?= 2
@@ -10,7 +11,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # The tests start a thousand processes; each would compile all modules again where Python may not keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test quick whole check claims pages proofs formal formal-mutants docs docs-serve vectors targets reproduce power mutate soak bench locks clean
+.PHONY: help setup demo test quick whole check claims pages proofs formal formal-mutants docs docs-serve vectors targets engine reproduce power mutate soak bench locks clean
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 
@@ -95,6 +96,20 @@ targets: $(VENV)/core  ## judge the released implementations again, and store wh
 		$$($(BIN)/python -m secagg_spec.conformance.reports.results --targets)
 	$(BIN)/python -m secagg_spec.conformance.reports.results build/targets.json
 	$(BIN)/secagg-spec text --regenerate
+
+# Flower pins older versions of some packages than the tests do, so it has an environment of its own.
+$(ENGINE)/ready: locks/core.txt locks/test.txt locks/flower.txt pyproject.toml Makefile
+	$(PYTHON) -m venv $(ENGINE)
+	for lock in core test flower; do \
+	  $(ENGINE)/bin/python -m pip --disable-pip-version-check --quiet install \
+	    --no-deps --only-binary=:all: --require-hashes -r locks/$$lock.txt || exit 1; \
+	done
+	$(ENGINE)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation -e .
+	@touch $@
+
+engine: $(ENGINE)/ready  ## the workflow and the mod for Flower in Flower's own places, and what a round costs beside its own
+	$(ENGINE)/bin/python -m pytest -W ignore tests/engine
+	$(ENGINE)/bin/python -m tests.engine.compare
 
 reproduce: $(VENV)/test  ## run the papers' experiments at their default size, and store what the site shows (long)
 	$(BIN)/secagg-spec reproduce all --anew --out build/reproduced

@@ -113,9 +113,7 @@ def run(
 ) -> tuple[list[Any], Known]:
     """Run rounds of a workflow, and return the model at the end and the strategy."""
     strategy = Known(grid.apps)
-    context = LegacyContext(
-        Context(1, 0, {}, RecordDict(), {}), ServerConfig(rounds), strategy, SimpleClientManager()
-    )
+    context = LegacyContext(Context(1, 0, {}, RecordDict(), {}), ServerConfig(rounds), strategy, SimpleClientManager())
     record = recorddict_compat.parameters_to_arrayrecord(ndarrays_to_parameters(arrays), keep_input=True)
     context.state.array_records[MAIN_PARAMS_RECORD] = record
     for number in range(1, rounds + 1):
