@@ -107,9 +107,10 @@ $(ENGINE)/ready: locks/core.txt locks/test.txt locks/flower.txt pyproject.toml M
 	$(ENGINE)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation -e .
 	@touch $@
 
-engine: $(ENGINE)/ready  ## the workflow and the mod for Flower in Flower's own places, and what a round costs beside its own
+engine: $(ENGINE)/ready  ## the workflow and the mod for Flower in Flower's own places, its costs, and nodes that are killed (long)
 	$(ENGINE)/bin/python -m pytest -W ignore tests/engine
 	$(ENGINE)/bin/python -m tests.engine.compare
+	$(ENGINE)/bin/python -m tests.engine.deployment
 
 reproduce: $(VENV)/test  ## run the papers' experiments at their default size, and store what the site shows (long)
 	$(BIN)/secagg-spec reproduce all --anew --out build/reproduced

@@ -77,7 +77,7 @@ class Grid:
             start = time.process_time()
             try:
                 reply = self.apps[node](asked, self.contexts[node])
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:
                 reply = Message(Error(code=2, reason=str(error)), reply_to=asked)
             self.seconds += time.process_time() - start
             replied = self.replied.get((self.phase, node), lambda given: given)(reply)

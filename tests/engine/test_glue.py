@@ -76,7 +76,7 @@ def close(found: list[Any], wanted: list[Any]) -> None:
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.requirement("FLW-10", "FLW-13")
 def test_a_round_in_flowers_places_gives_the_weighted_mean(name: str) -> None:
-    workflow, mod, phases, masking = CASES[name]
+    workflow, mod, phases, _ = CASES[name]
     trainers = models(6, *SHAPES)
     grid = Grid(apps(mod, trainers))
     found, strategy = run(workflow, grid, ZEROS, rounds=2)
@@ -147,10 +147,14 @@ def test_a_server_that_asks_for_a_model_in_clear_gets_none(kind: str) -> None:
 @pytest.mark.requirement("FLW-08")
 def test_what_training_says_when_it_fails_stays_with_the_client() -> None:
     trainers = models(6, *SHAPES)
-    trainers[NODES[1]].fit = lambda parameters, config: 1 / 0  # type: ignore[method-assign]
+
+    def fails(parameters: Any, config: Any) -> Any:
+        raise ZeroDivisionError(f"the first number is {trainers[NODES[1]].arrays[0][0, 0]}")
+
+    trainers[NODES[1]].fit = fails  # type: ignore[method-assign]
     trainers[NODES[2]].arrays[0][0, 0] = np.nan
     grid = Grid(apps(secaggplus_mod, trainers))
-    found, strategy = run(SecAggPlusWorkflow(1.0, 4, timeout=9), grid, ZEROS)
+    found, _ = run(SecAggPlusWorkflow(1.0, 4, timeout=9), grid, ZEROS)
     close(found, mean(trainers, [NODES[0], *NODES[3:]]))
     refused = [reply[RECORD]["refused"] for reply in grid.replies if "refused" in reply[RECORD]]
     assert sorted(refused) == ["bad_param", "out_of_range"]
