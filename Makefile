@@ -11,7 +11,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # The tests start a thousand processes; each would compile all modules again where Python may not keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test quick whole check claims pages proofs formal formal-mutants docs docs-serve vectors targets engine reproduce power mutate soak bench locks clean
+.PHONY: help setup demo test quick whole check claims pages proofs formal formal-mutants docs docs-serve vectors targets engine engine-packages reproduce power mutate soak bench locks clean
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 
@@ -98,14 +98,13 @@ targets: $(VENV)/core  ## judge the released implementations again, and store wh
 	$(BIN)/secagg-spec text --regenerate
 
 # Flower pins older versions of some packages than the tests do, so it has an environment of its own.
-$(ENGINE)/ready: locks/core.txt locks/test.txt locks/flower.txt pyproject.toml Makefile
-	$(PYTHON) -m venv $(ENGINE)
-	for lock in core test flower; do \
-	  $(ENGINE)/bin/python -m pip --disable-pip-version-check --quiet install \
-	    --no-deps --only-binary=:all: --require-hashes -r locks/$$lock.txt || exit 1; \
-	done
-	$(ENGINE)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation -e .
+$(ENGINE)/ready: locks/test.txt locks/flower.txt
+	$(MAKE) --no-print-directory VENV=$(ENGINE) engine-packages
 	@touch $@
+
+engine-packages: $(VENV)/core
+	$(LOCKED) -r locks/test.txt
+	$(LOCKED) -r locks/flower.txt
 
 engine: $(ENGINE)/ready  ## the workflow and the mod for Flower in Flower's own places, its costs, and nodes that are killed (long)
 	$(ENGINE)/bin/python -m pytest -W ignore tests/engine
