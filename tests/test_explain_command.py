@@ -45,7 +45,7 @@ def explained(capsys: pytest.CaptureFixture[str], id: str) -> str:
                 "A user MUST refuse a surviving set",
                 "spec/lightsecagg.md#5-requirements",
                 "small-set-accepted",
-                "tests 6 tests (--all names them)",
+                "tests 7 tests (--all names them)",
             ],
         ),
         ("lightsecagg.mask/exact", ["check", "LSA-02: The masked update MUST", "conform -k lightsecagg.mask/exact"]),

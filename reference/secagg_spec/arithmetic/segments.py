@@ -135,11 +135,9 @@ def _entries(row: Row) -> list[int]:
 
 def _checked(matrix: Matrix) -> Matrix:
     """Return a matrix if each of its rows has each of as many subgroups as there are rows once."""
-    everybody = list(range(len(matrix)))
-    for at, row in enumerate(matrix or ((),)):
-        if not everybody or sorted(a for cell in row for a in cell) != everybody:
-            allowed = f"cells that have each of {len(matrix)} subgroups once" if matrix else "a row for each subgroup"
-            raise ParameterError(f"matrix[{at}]", row, allowed)
+    for at, row in enumerate(matrix):
+        if sorted(a for cell in row for a in cell) != list(range(len(matrix))):
+            raise ParameterError(f"matrix[{at}]", row, f"cells that have each of {len(matrix)} subgroups once")
     return matrix
 
 
@@ -185,11 +183,13 @@ def inference_robustness(matrix: Matrix, dropped: Collection[int] = ()) -> Robus
     Raises
     ------
     ParameterError
-        Two rows have more than `MAX_PARTS` parts; or there is no row, or one that does not have each subgroup once.
+        Two rows have more than `MAX_PARTS` parts, or there is no row.
 
     Source: HeteroSAg, definition 1, for sets that are neither empty nor all subgroups.
     """
-    best = _single(_checked(matrix), dropped)
+    if not matrix:
+        raise ParameterError("matrix", matrix, "of one row or more")
+    best = _single(matrix, dropped)
     for parts in _parts_of_pairs(_without(matrix, dropped)):
         if len(best[1]) == len(matrix):
             break

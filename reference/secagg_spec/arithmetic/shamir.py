@@ -10,7 +10,8 @@ Source: Shamir, How to share a secret, 1979; spec/conventions.md, section 11 (SH
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from math import prod
@@ -242,3 +243,30 @@ def _secret_bytes(value: int, users: Sequence[int]) -> bytes:
         raise BadShare(
             f"the shares give a number of more than {SECRET_BYTES} bytes, which is no secret", users
         ) from None
+
+
+class SharesByOwner(Mapping[int, int]):
+    """Shares by owner, read from their bytes when they are looked up, so that none is held twice.
+
+    Parameters
+    ----------
+    owners : sequence of int
+        The owners, ascending.
+    data : bytes
+        Their shares in this order, `ELEMENT_BYTES` each, all of them below `PRIME`.
+    """
+
+    def __init__(self, owners: Sequence[int], data: bytes) -> None:
+        self._owners, self._data = owners, data
+
+    def __getitem__(self, owner: int) -> int:
+        at = bisect_left(self._owners, owner)
+        if self._owners[at : at + 1] != (owner,):
+            raise KeyError(owner)
+        return element_from_bytes("share", self._data[ELEMENT_BYTES * at : ELEMENT_BYTES * (at + 1)])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._owners)
+
+    def __len__(self) -> int:
+        return len(self._owners)

@@ -19,8 +19,7 @@ Source: HeteroSAg, eq. (4) and (5); spec/secagg.md (SAG-01 to SAG-30).
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -933,25 +932,6 @@ def _same_neighbours(state: ServerState, inbox: Sequence[MaskedInput]) -> None:
             raise errors.InconsistentSets(what, (message.sender,))
 
 
-class _Sent(Mapping[int, int]):
-    """The shares of a message by owner, ascending; each is read when it is looked up, so that none is held twice."""
-
-    def __init__(self, owners: Sequence[int], data: bytes) -> None:
-        self._owners, self._data = owners, data
-
-    def __getitem__(self, owner: int) -> int:
-        at, size = bisect_left(self._owners, owner), shamir.ELEMENT_BYTES
-        if self._owners[at : at + 1] != (owner,):
-            raise KeyError(owner)
-        return shamir.element_from_bytes("share", self._data[size * at : size * (at + 1)])
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._owners)
-
-    def __len__(self) -> int:
-        return len(self._owners)
-
-
 @dataclass(frozen=True)
 class _Answer:
     """The shares that one holder sends, by owner."""
@@ -975,8 +955,8 @@ def _answer(state: ServerState, message: UnmaskShares) -> _Answer:
     assert len(seeds) + len(keys) == len(message.survivors) + len(message.dropped)
     return _Answer(
         message.sender,
-        _Sent(message.survivors, message.seed_shares),
-        _Sent(message.dropped, message.key_shares),
+        shamir.SharesByOwner(message.survivors, message.seed_shares),
+        shamir.SharesByOwner(message.dropped, message.key_shares),
     )
 
 
