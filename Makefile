@@ -1,6 +1,7 @@
 # Everything is set up by these targets alone: Python 3.11 to 3.13 with venv is all that a machine needs.
 PYTHON ?= python3
 VENV := .venv
+ENGINE := .secagg-spec/engine
 BIN := $(VENV)/bin
 # A worker for each core: one more collects, builds and caches the same again, which costs more than waiting does.
 WORKERS ?= 2
@@ -10,7 +11,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # The tests start a thousand processes; each would compile all modules again where Python may not keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test quick whole check claims pages proofs formal formal-mutants docs docs-serve vectors targets reproduce power mutate soak harden bench locks clean
+.PHONY: help setup demo test quick whole check claims pages proofs formal formal-mutants docs docs-serve vectors targets engine engine-packages reproduce power mutate soak harden bench growth locks clean
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 
@@ -96,6 +97,20 @@ targets: $(VENV)/core  ## judge the released implementations again, and store wh
 	$(BIN)/python -m secagg_spec.conformance.reports.results build/targets.json
 	$(BIN)/secagg-spec text --regenerate
 
+# Flower pins older versions of some packages than the tests do, so it has an environment of its own.
+$(ENGINE)/ready: locks/test.txt locks/flower.txt
+	$(MAKE) --no-print-directory VENV=$(ENGINE) engine-packages
+	@touch $@
+
+engine-packages: $(VENV)/core
+	$(LOCKED) -r locks/test.txt
+	$(LOCKED) -r locks/flower.txt
+
+engine: $(ENGINE)/ready  ## the workflow and the mod for Flower in Flower's own places, its costs, and nodes that are killed (long)
+	$(ENGINE)/bin/python -m pytest -W ignore tests/engine
+	$(ENGINE)/bin/python -m tests.engine.compare
+	$(ENGINE)/bin/python -m tests.engine.deployment
+
 reproduce: $(VENV)/test  ## run the papers' experiments at their default size, and store what the site shows (long)
 	$(BIN)/secagg-spec reproduce all --anew --out build/reproduced
 	$(BIN)/python docs/pictures.py build/reproduced
@@ -118,6 +133,9 @@ harden: $(VENV)/test $(VENV)/harden  ## try to break it: a million inputs, 200 k
 
 bench: $(VENV)/test  ## measure speeds as ratios within one run, and store what the site shows (some 10 min)
 	$(BIN)/python -m tests.benchmarks --json docs/benchmarks/records.json
+
+growth: $(VENV)/test  ## measure how costs grow with users, and store what plans are scaled by (some 4 min)
+	$(BIN)/python -m tests.benchmarks.growth
 
 locks: $(VENV)/lock  ## lock again what is installed (needs a package index; UPGRADE=--upgrade for the newest versions)
 	$(BIN)/python -m tests.locks $(UPGRADE)

@@ -25,7 +25,8 @@ from secagg_spec.conformance.targets import environments
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCKS = ROOT / "locks"
-CORE, TRAIN, CPU, CUDA = "core", "train", "cpu", "cuda"
+CORE, TRAIN, CPU, CUDA, APART = "core", "train", "cpu", "cuda", "flower"
+"""Locks with a part of their own; the last is resolved apart, since Flower needs an older uv than `make locks`."""
 OF_CUDA = ("torch", "nvidia-", "cuda-", "triton")
 """PyTorch as the public index has it, and what it needs on Linux, but PyTorch's own build for CPUs does not."""
 CPU_BUILDS = {
@@ -87,10 +88,14 @@ def on_cpus(block: str) -> str:
 
 def of_project(*options: str) -> dict[str, dict[str, str]]:
     """Return all locks of the project: one resolution of everything, and of it what each lock has."""
-    locked = {name: block for path in LOCKS.glob("*.txt") for name, block in blocks(path.read_text()).items()}
-    everything = [one for requirements in wanted().values() for one in requirements]
+    files = [path for path in LOCKS.glob("*.txt") if path.stem != APART]
+    locked = {name: block for path in files for name, block in blocks(path.read_text()).items()}
+    everything = [one for name, requirements in wanted().items() for one in requirements if name != APART]
     whole = compiled(everything, locked, *options)
-    locks = {name: compiled([*wanted()[CORE], *more], whole) for name, more in wanted().items()}
+    apart = LOCKS / f"{APART}.txt"
+    older = {**whole, **(blocks(apart.read_text()) if apart.exists() else {})}
+    known = dict.fromkeys(wanted(), whole) | {APART: {name: older[name] for name in older if name != "uv"}}
+    locks = {name: compiled([*wanted()[CORE], *more], known[name]) for name, more in wanted().items()}
     train = locks[TRAIN]
     locks[CUDA] = {name: train.pop(name) for name in list(train) if name.startswith(OF_CUDA)}
     locks[CPU] = {"torch": on_cpus(locks[CUDA]["torch"])}

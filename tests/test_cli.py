@@ -11,7 +11,9 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -597,3 +599,27 @@ def test_a_long_loop_shows_what_is_at_work_and_when_it_may_end(
     followed.close()
     shown = capsys.readouterr().err.split("\r\x1b[2K")
     assert shown == ["", "  0%  one", " 33%  about 60 s left  two", " 67%  about 30 s left  three", ""]
+
+
+@pytest.mark.parametrize("words", [["conform", "--list-targets"], ["vectors", "-k", "no such"], ["diff", "a", "b"]])
+def test_a_terminal_says_that_the_checks_are_loading_before_they_are_loaded(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line is taken away when they are loaded; without a terminal there is none."""
+    said = list[str]()
+
+    def main(given: Namespace) -> int:
+        said.append(capsys.readouterr().err)
+        return 0
+
+    def loaded(name: str) -> SimpleNamespace:
+        said.append(capsys.readouterr().err)
+        return SimpleNamespace(main=main)
+
+    monkeypatch.setattr(terminal, "import_module", loaded)
+    monkeypatch.setattr(cli, "load", import_module)
+    for there, before in ((False, ""), (True, "\r\x1b[2K  0%  loading the checks ...")):
+        said.clear()
+        monkeypatch.setattr(sys.stderr, "isatty", lambda there=there: there, raising=False)
+        assert cli.main(words) == 0
+        assert said == [before, "\r\x1b[2K" if there else ""]

@@ -27,6 +27,7 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
     return code, printed.out, printed.err
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("PLN-11", "PLN-13")
 def test_a_thousand_phones_take_secagg_plus(capsys: pytest.CaptureFixture[str]) -> None:
     begun = time.process_time()

@@ -134,6 +134,7 @@ def test_formulas_are_written_as_usual() -> None:
     assert formula(many).endswith("+ 0.17 s_16 and smaller ones, of 17 rounds")
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_the_command_prints() -> None:
     page = (Path(__file__).parents[1] / "docs" / "explanation" / "reconstruction.md").read_text(encoding="utf-8")
     shown = page.split("$ secagg-spec reconstruct\n")[1].split("```")[0].splitlines()

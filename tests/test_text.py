@@ -56,6 +56,7 @@ PREFIXES = (
     "CNF",
     "EXP",
     "PLN",
+    "FLW",
     "CLM",
 )
 ID = re.compile(rf"\b(?:ADP|{'|'.join(PREFIXES)})-\d\d\b")

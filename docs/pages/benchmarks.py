@@ -13,12 +13,14 @@ from tests.benchmarks import catalogue, stored
 from tests.benchmarks.record import met
 from tests.benchmarks.words import cost, found, number, ratio, wanted
 
+from docs.pages import growth
 from docs.pages.common import BENCHMARKS, SiteError, write
 from docs.pages.markup import link, stacked
 
 TITLES = {
     "encoding": "Encoding masks",
     "secagg": "SecAgg",
+    "rounds": "Whole rounds of a thousand users",
     "basecagg": "BASecAgg",
     "basa": "BASA",
     "heterosag": "HeteroSAg",
@@ -43,7 +45,8 @@ by the least and the greatest of them: where these lie far apart, trust it less.
 each side by itself, so that their quotient may be another one. The picture below it shows the three on a logarithmic
 scale: a dot for the median, a bar from the least to the greatest, and a stroke where an aim is. Bits and masks are
 counted, and come out the same everywhere. An aim is what the project had wanted before it measured; it is judged by
-the median, and it may be missed. The reference is written to be read, and none of this is a test.
+the median. An aim that measuring showed to be wrong is withdrawn, with the reason. The reference is written to be
+read, and none of this is a test.
 """
 COLUMNS = ("compared", "work", "how many times as much", "aim")
 
@@ -79,6 +82,7 @@ def page(content: Mapping[str, Any]) -> str:
     parts = ["# Benchmarks\n", INTRODUCTION, _summary(list(records.values())), _machine(content), _again()]
     for name, benchmarks in catalogue.GROUPS.items():
         parts += _group(name, [records[one.id] for one in benchmarks])
+    parts += growth.section(records)
     return "\n".join(parts)
 
 
@@ -86,7 +90,8 @@ def _summary(records: Sequence[Mapping[str, Any]]) -> str:
     judged = [record for record in records if met(record) is not None]
     missed = ", ".join(f"[{record['id']}](#{record['id']})" for record in judged if not met(record))
     summary = f"Of {len(judged)} benchmarks with an aim, {sum(map(bool, map(met, judged)))} meet it"
-    return f"{summary}; missed: {missed}.\n" if missed else f"{summary}.\n"
+    gone = sum("withdrawn" in record for record in records)
+    return f"{summary}{f'; missed: {missed}' if missed else ''}. The aims of {gone} more were withdrawn.\n"
 
 
 def _machine(content: Mapping[str, Any]) -> str:
@@ -145,7 +150,8 @@ def _turns(record: Mapping[str, Any]) -> str:
 def _aim(record: Mapping[str, Any]) -> str:
     judged = met(record)
     if judged is None:
-        return "none"
+        gone = record.get("withdrawn", "")
+        return f"withdrawn: <small>{escape(gone, quote=False)}</small>" if gone else "none"
     side = record["aim"]["of"]
     words = wanted(record) if side == "ratio" else f"{wanted(record)} for the {'first' if side == 'what' else 'second'}"
     return f'{words} <span class="verdict {BADGES[judged]}">{found(record)}</span>'

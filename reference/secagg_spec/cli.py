@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import gc
 import io
 import os
 import signal
@@ -13,13 +12,12 @@ import textwrap
 from collections.abc import Sequence
 from importlib import import_module
 from itertools import groupby
-from types import ModuleType
 from typing import Any
 
 from secagg_spec import __version__, signals
 from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.errors import ParameterError, ProtocolError, UsageError
-from secagg_spec.terminal import did_you_mean
+from secagg_spec.terminal import did_you_mean, load
 
 _HERE = "secagg_spec.commands"
 _LINE = 10_000
@@ -165,19 +163,8 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     if name not in COMMANDS:
         only_listed = name in {"--version", "-h", "--help"}
         return parser(load=not only_listed).parse_args(arguments)
-    joined = getattr(_loaded(COMMANDS[name]), "joined", list)
+    joined = getattr(load(COMMANDS[name]), "joined", list)
     return parser([name]).parse_args(joined(arguments))
-
-
-def _loaded(name: str) -> ModuleType:
-    """Return a module. No garbage is collected while it loads: what it defines stays, and is looked at no more."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        return import_module(name)
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

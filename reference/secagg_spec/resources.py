@@ -22,6 +22,7 @@ PAGES = (
     "multi-round.md",
     "experiments.md",
     "planning.md",
+    "flower.md",
     "adapter.md",
     "conformance.md",
     "ledger.md",

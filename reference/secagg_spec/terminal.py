@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from difflib import get_close_matches
+from importlib import import_module
+from types import ModuleType
 from typing import TextIO, TypeVar
 
 _T = TypeVar("_T")
@@ -75,3 +78,28 @@ class Progress:
             return ""
         left = gone * (1 - share) / share
         return f"about {f'{left:.0f} s' if left < 100 else f'{left / 60:.0f} min'} left  "
+
+
+def load(name: str, what: str = "") -> ModuleType:
+    """Return a module. No garbage is collected while it loads, and what is there then is never looked at for garbage.
+
+    Parameters
+    ----------
+    name : str
+        The module.
+    what : str
+        What takes so long to load that a terminal says it; empty for nothing.
+    """
+    progress, collecting = Progress(), gc.isenabled()
+    gc.disable()
+    try:
+        if what:
+            progress(f"loading {what} ...", 0)
+        module = import_module(name)
+        gc.freeze()
+        return module
+    finally:
+        if what:
+            progress.end()
+        if collecting:
+            gc.enable()

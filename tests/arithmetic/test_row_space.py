@@ -42,6 +42,20 @@ def test_the_basis_is_reduced_and_made_of_the_independent_rows(log: BoolArray, p
         assert not (rest % np.uint64(prime)).any()
 
 
+@given(logs(), st.integers(0, 8), st.sampled_from((2, 3, 7, PRIMES[0])))
+def test_many_rows_are_added_as_one_by_one(log: BoolArray, already: int, prime: int) -> None:
+    space, together = RowSpace(log.shape[1], prime), RowSpace(log.shape[1], prime)
+    for row in log[:already]:
+        together.add(row)
+    basis = together.basis.copy()
+    longer, independent = together.extended(log[already:])
+    assert (together.basis == basis).all()
+    assert independent == [at - already for at, row in enumerate(log) if space.add(row) and at >= already]
+    for name in ("pivots", "basis", "origins"):
+        assert getattr(space, name).tolist() == getattr(longer, name).tolist()
+    assert longer.rank == space.rank
+
+
 @given(logs())
 def test_units_and_rank_are_those_over_the_rationals_for_small_matrices(log: BoolArray) -> None:
     space = RowSpace(log.shape[1])

@@ -12,6 +12,7 @@ from tests.benchmarks import (
     kit,
     participation,
     privacy,
+    rounds,
     secagg,
     selection,
     training,
@@ -21,6 +22,7 @@ from tests.benchmarks.record import Benchmark
 GROUPS: Mapping[str, tuple[Benchmark, ...]] = {
     "encoding": encoding.BENCHMARKS,
     "secagg": secagg.BENCHMARKS,
+    "rounds": rounds.BENCHMARKS,
     "basecagg": basecagg.BENCHMARKS,
     "basa": basa.BENCHMARKS,
     "heterosag": heterosag.BENCHMARKS,

@@ -90,6 +90,8 @@ class Benchmark:
         Prepares both sides; raises `Absent` where something is missing.
     measures : str
         A key of `UNITS`.
+    withdrawn : str
+        What the project had wanted once, and why it no longer does; without an aim.
     turns : int
     warm : bool
         Whether each side runs once before its cost counts.
@@ -103,12 +105,14 @@ class Benchmark:
     sides: Callable[..., Sides]
     measures: str = "processor time"
     aim: Aim | None = None
+    withdrawn: str = ""
     turns: int = 5
     warm: bool = True
 
     def declared(self) -> dict[str, Any]:
         """Return what is known before anything is measured, as a record has it."""
-        aim = {"aim": asdict(self.aim)} if self.aim else {}
+        aim: dict[str, Any] = {"aim": asdict(self.aim)} if self.aim else {}
+        aim |= {"withdrawn": self.withdrawn} if self.withdrawn else {}
         words = {"id": self.id, "what": self.what, "beside": self.beside}
         return {**words, "sizes": dict(self.sizes), "measures": self.measures, "turns": self.turns, **aim}
 

@@ -56,19 +56,19 @@ def test_what_pages_say_in_words_is_what_is_stored() -> None:
     assert 0.4 <= median("basa-share-products") <= 0.6
     assert "took about a tenth of the 250 ms of one core" in text
     assert 0.05 <= RECORDS["basa-visit-last"]["cost"]["what"] / 0.25 <= 0.2
-    assert "takes the memory of 9 updates" in text
+    assert "takes the memory of 5.5 updates" in text
     assert "with 10 streams and with 40 alike" in text
     assert median("basa-memory") == pytest.approx(1, abs=0.05)
     d = RECORDS["basa-memory"]["sizes"]["d"]
-    assert round(RECORDS["basa-memory"]["cost"]["what"] / (8 * d)) == 9
+    assert RECORDS["basa-memory"]["cost"]["what"] / (8 * d) == pytest.approx(5.5, abs=0.1)
 
 
 def test_figures_of_decisions_still_hold() -> None:
     product = page("decisions/0003-exact-matrix-product.md")
-    assert "took a ninth to a twelfth of the time" in product
-    assert 9 <= median("encoding-time") <= 12
-    assert "and 1.8 masks of memory above inputs and output" in product
-    assert round(median("encoding-memory"), 1) == 1.8
+    assert "took a sixth to a twelfth of the time" in product
+    assert 6 <= median("encoding-time") <= 12
+    assert "and 1.8 to 2.1 masks of memory above inputs and output" in product
+    assert 1.8 <= round(median("encoding-memory"), 1) <= 2.1
     training = page("decisions/0014-training-and-experiments.md")
     assert "Gradients of dense layers, written out for all users together, are faster again" in training
     most = {"vmap": 0.0, "stacked": 0.0}
@@ -76,8 +76,9 @@ def test_figures_of_decisions_still_hold() -> None:
         ratios = {way: median(f"training-{model}-{batch}-{way}") for way in most}
         assert ratios["stacked"] > ratios["vmap"]
         most = {way: max(ratios[way], ratio) for way, ratio in most.items()}
-    [vmap] = re.findall(r"`torch.func.vmap` is up to (\d+) times as fast as a loop for dense networks", training)
-    [stacked] = re.findall(r"are faster again \(up to (\d+) times\)", training)
-    assert (int(vmap), int(stacked)) == (round(most["vmap"]), round(most["stacked"]))
-    assert "no faster for the widest of them at batches of 50, and slower for LeNet-5 there" in training
-    assert median("training-lenet5-28-50-vmap") < 0.9 < median("training-mlp-28-50-vmap") < 1.2
+    [vmap] = re.findall(r"up to (\d+) times as fast as a loop for dense .* \((\d+) times on another", training)
+    [stacked] = re.findall(r"are faster again \(up to (\d+) times, and (\d+) on the other machine\)", training)
+    for way, (here, there) in {"vmap": vmap, "stacked": stacked}.items():
+        assert int(there) <= round(most[way]) <= int(here)
+    assert "hardly faster for the widest of them at batches of 50, and slower for LeNet-5 there" in training
+    assert median("training-lenet5-28-50-vmap") < 0.9 < median("training-mlp-28-50-vmap") < 1.5

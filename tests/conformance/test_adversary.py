@@ -84,7 +84,7 @@ def test_a_step_that_breaks_several_rules_may_be_refused_for_any_of_them(protoco
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", part(2, right.ORDERS))
+@pytest.mark.parametrize("name", part(4, right.ORDERS))
 def test_whoever_looks_in_another_order_plays_every_party_without_an_alarm(name: str) -> None:
     before = right.ANOTHER[name]
     _, outcomes = run(right.Direct(name), Settings(cases=3, seed=1, pattern="adversary/*"))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 
 import pytest
 
@@ -18,31 +20,43 @@ STEP = 16 / 2**22 * 100 / 10
 """An update's quantiser moves by less than 16 / 2**22, and a weight of 10 of 100 makes that ten times as much."""
 
 
-@pytest.fixture(scope="session")
-def flower() -> Path:
-    """Return the Python of Flower's environment, or skip where it cannot be made."""
+_PROGRAM = f"""import contextlib, io, json, sys; sys.path.append({str(FOLDER)!r})
+from flower.client import STAGES, Client, user_of
+from flower.round import Halted, Settings, run_round
+for line in sys.stdin:
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        exec(json.loads(line), dict(globals()))
+    print(json.dumps(said.getvalue()), flush=True)
+"""
+"""Runs the programs that it is given, each with names of its own: to import Flower takes seconds."""
+
+
+@pytest.fixture(scope="module")
+def flower() -> Iterator[subprocess.Popen[str]]:
+    """A process in Flower's environment that runs programs; skips where the environment cannot be made."""
     try:
-        return environments.ready(environments.FLOWER[environments.FLOWER_NOW])
+        python = environments.ready(environments.FLOWER[environments.FLOWER_NOW])
     except environments.SetupFailed as failed:
         pytest.skip(str(failed))
+    with subprocess.Popen([python, "-c", _PROGRAM], text=True, stdin=PIPE, stdout=PIPE, stderr=DEVNULL) as process:
+        yield process
+        process.communicate()
+    assert process.returncode == 0
 
 
-def run(python: Path, *lines: str) -> object:
+def run(flower: subprocess.Popen[str], *lines: str) -> object:
     """Return what the program of these lines, in Flower's environment, prints as JSON."""
-    start = [
-        f"import json, sys; sys.path.append({str(FOLDER)!r})",
-        "from flower.client import STAGES, Client, user_of",
-        "from flower.round import Halted, Settings, run_round",
-    ]
-    done = subprocess.run([python, "-c", "\n".join([*start, *lines])], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    assert flower.stdin is not None
+    assert flower.stdout is not None
+    flower.stdin.write(json.dumps("\n".join(lines)) + "\n")
+    flower.stdin.flush()
+    return json.loads(json.loads(flower.stdout.readline()))
 
 
-def run_round(python: Path, drop: dict[str, list[int]]) -> object:
+def run_round(flower: subprocess.Popen[str], drop: dict[str, list[int]]) -> object:
     """Return the average and the contributors of a round with threshold 2, or the text of its failure."""
     return run(
-        python,
+        flower,
         f"try: found = vars(run_round({UPDATES}, {WEIGHTS}, {drop}, Settings(1.0, 2, max_weight=100.0)))",
         "except Halted as halted: print(json.dumps(str(halted)))",
         'else: print(json.dumps({name: found[name] for name in ("average", "contributors")}))',
@@ -66,7 +80,7 @@ def average(users: list[int]) -> list[float]:
     ],
 )
 def test_a_round_gives_the_average_of_those_who_uploaded(
-    flower: Path, drop: dict[str, list[int]], users: list[int]
+    flower: subprocess.Popen[str], drop: dict[str, list[int]], users: list[int]
 ) -> None:
     outcome = run_round(flower, drop)
     assert isinstance(outcome, dict)
@@ -74,12 +88,12 @@ def test_a_round_gives_the_average_of_those_who_uploaded(
     assert outcome["average"] == pytest.approx(average(users), abs=4 * STEP)
 
 
-def test_a_round_that_halts_says_what_was_logged_and_who_raised_what(flower: Path) -> None:
+def test_a_round_that_halts_says_what_was_logged_and_who_raised_what(flower: subprocess.Popen[str]) -> None:
     assert run_round(flower, {"unmask": [0, 1, 2]}) == "Not enough shares to recover secret in unmask vectors stage"
     assert "user 0 in unmask: KeyError" in str(run_round(flower, {"share_keys": [1]}))
 
 
-def test_a_client_is_asked_stage_by_stage(flower: Path) -> None:
+def test_a_client_is_asked_stage_by_stage(flower: subprocess.Popen[str]) -> None:
     asked = run(
         flower,
         "users = [Client(user, [1.0], 10) for user in range(3)]",

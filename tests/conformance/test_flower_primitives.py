@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 from typing import Any
 
 import pytest
@@ -23,7 +25,8 @@ from secagg_adapter import Adapter
 adapter = Adapter("Flower", "1.41.0", randomness="none", policy=POLICY)
 for name, handler in HANDLERS.items():
     adapter.operation(name, **DECLARED[name])(handler)
-print(json.dumps([adapter.answer(json.loads(line)) for line in sys.stdin]))
+for line in sys.stdin:
+    print(json.dumps([adapter.answer(request) for request in json.loads(line)]), flush=True)
 """
 SEED = {"seed": "07" * 32}
 SECRET = bytes(range(32)).hex()
@@ -31,23 +34,28 @@ KEY = "01" + "00" * 31
 TURNED = "00" * 4 + "01" + "00" * 27
 
 
-@pytest.fixture(scope="session")
-def flower() -> Path:
-    """Return the Python of Flower's environment, or skip where it cannot be made."""
+@pytest.fixture(scope="module")
+def flower() -> Iterator[subprocess.Popen[str]]:
+    """A process in Flower's environment that answers all tests; skips where the environment cannot be made."""
     try:
-        return environments.ready(environments.FLOWER[environments.FLOWER_NOW])
+        python = environments.ready(environments.FLOWER[environments.FLOWER_NOW])
     except environments.SetupFailed as failed:
         pytest.skip(str(failed))
+    command = [str(python), "-c", START, json.dumps([str(FOLDER.parent / "sdk"), str(FOLDER)])]
+    with subprocess.Popen(command, text=True, stdin=PIPE, stdout=PIPE, stderr=DEVNULL) as process:
+        yield process
+        process.communicate()
+    assert process.returncode == 0
 
 
-def ask(python: Path, *requests: tuple[Any, ...]) -> list[dict[str, Any]]:
+def ask(flower: subprocess.Popen[str], *requests: tuple[Any, ...]) -> list[dict[str, Any]]:
     """Return the answers to requests: an operation, its parameters, and its randomness where it takes any."""
     lines = [dict(zip(("op", "params", "rand"), request, strict=False), id=at) for at, request in enumerate(requests)]
-    paths = json.dumps([str(FOLDER.parent / "sdk"), str(FOLDER)])
-    text = "\n".join(map(json.dumps, lines))
-    done = subprocess.run([python, "-c", START, paths], input=text, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    answers: list[dict[str, Any]] = json.loads(done.stdout)
+    assert flower.stdin is not None
+    assert flower.stdout is not None
+    flower.stdin.write(json.dumps(lines) + "\n")
+    flower.stdin.flush()
+    answers: list[dict[str, Any]] = json.loads(flower.stdout.readline())
     return answers
 
 
@@ -61,7 +69,7 @@ def seal(**alter: int) -> tuple[str, dict[str, Any]]:
     return "pair.seal", {"plaintext": SECRET, "sender": 0, "receiver": 1, "alter": alter or None}
 
 
-def test_streams_have_32_bits_of_key_and_lack_their_upper_end(flower: Path) -> None:
+def test_streams_have_32_bits_of_key_and_lack_their_upper_end(flower: subprocess.Popen[str]) -> None:
     one, other, zeros, broken, outside = ask(
         flower,
         stream(2**32, KEY, 8),
@@ -76,7 +84,7 @@ def test_streams_have_32_bits_of_key_and_lack_their_upper_end(flower: Path) -> N
     assert outside["unsupported"]
 
 
-def test_a_number_comes_back_from_the_quantiser_and_a_large_one_is_clipped(flower: Path) -> None:
+def test_a_number_comes_back_from_the_quantiser_and_a_large_one_is_clipped(flower: subprocess.Popen[str]) -> None:
     numbers = {"q": str(2**32), "level": str(2**18)}
     x = "000000000000e0bf" + "000000000000f03f" + "0000000000002440"  # -0.5, 1, 10
     (answer,) = ask(flower, ("quantizer.quantize", {**numbers, "weight": 1024, "x": x}, SEED))
@@ -86,7 +94,7 @@ def test_a_number_comes_back_from_the_quantiser_and_a_large_one_is_clipped(flowe
     assert back["result"] == {"x": x[:32] + "0000000000002040"}
 
 
-def test_shares_give_the_secret_and_one_of_them_does_not(flower: Path) -> None:
+def test_shares_give_the_secret_and_one_of_them_does_not(flower: subprocess.Popen[str]) -> None:
     (made,) = ask(flower, ("shamir.share", {"t": 2, "n": 3, "secret": SECRET}))
     shares = made["result"]["shares"]
     params = {"t": 2, "users": [2, 0], "shares": [shares[2], shares[0]]}
@@ -101,7 +109,7 @@ def test_shares_give_the_secret_and_one_of_them_does_not(flower: Path) -> None:
     assert "IndexError" in none["error"]["message"]
 
 
-def test_pairs_agree_and_the_third_stage_refuses_other_users(flower: Path) -> None:
+def test_pairs_agree_and_the_third_stage_refuses_other_users(flower: subprocess.Popen[str]) -> None:
     agreed, opened, *refused = ask(
         flower, ("pair.agree", {}), seal(), seal(byte=9, mask=1), seal(sender=2), seal(receiver=2), seal(sender=1)
     )

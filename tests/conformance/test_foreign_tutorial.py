@@ -6,7 +6,6 @@ import doctest
 import os
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from secagg_spec import __version__
+from tests import kit
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorials" / "judge-a-foreign-library.md").read_text(encoding="utf-8")
@@ -51,18 +51,7 @@ def command(folder: Path, words: list[str]) -> str:
     """Return what a command of the page prints to its standard output."""
     assert words[0] == "secagg-spec"
     program = [sys.executable if word == "python" else word for word in words[1:]]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "COLUMNS": "200"}
-    done = subprocess.run(
-        [sys.executable, "-m", "secagg_spec.cli", *program],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=600,
-        check=False,
-    )
-    return done.stdout.replace(sys.executable, "python")
+    return kit.run(program, folder).stdout.replace(sys.executable, "python")
 
 
 def played(folder: Path) -> int:
@@ -82,7 +71,9 @@ def played(folder: Path) -> int:
 
 @pytest.mark.slow
 @pytest.mark.requirement("ADP-41", "ADP-43", "ADP-44", "CNF-05")
-def test_the_page_shows_what_happens(tmp_path: Path) -> None:
+def test_the_page_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    monkeypatch.setenv("COLUMNS", "200")
     assert played(tmp_path) == 6
     assert (tmp_path / "report.html").stat().st_size
 

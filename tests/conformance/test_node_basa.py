@@ -570,6 +570,7 @@ def test_updates_and_draws_of_epochs_are_held_to_the_text(node: Node) -> None:
 # What the server refuses
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("BAA-37", "BAA-38", "BAA-39", "BAA-49", "BAA-51")
 def test_the_server_refuses_a_wrong_upload(node: Node, epoch: Epoch) -> None:
     user = epoch.user(0)

@@ -937,6 +937,7 @@ def test_a_server_has_a_past_of_requests(node: Node, finished: tuple[Network, Ma
     assert node.code("heterosag.server", params) == "malformed"
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("HSA-18", "HSA-27", "ERR-01")
 def test_a_user_refuses_requests_that_tell_of_few(
     node: Node, finished: tuple[Network, Mapping[int, Randomness]]

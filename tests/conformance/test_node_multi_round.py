@@ -699,6 +699,7 @@ def test_unions_of_batches_keep_batches_together(node: Node, numbers: dict[str, 
     assert numbers["T"] == 1 or found["recoverable"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("MRA-15")
 def test_logs_that_no_users_make_are_refused(node: Node) -> None:
     faults: list[tuple[dict[str, Any], str]] = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import struct
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 
 from secagg_spec.conformance.sdk.secagg_adapter import SUM_PHASES
 from secagg_spec.conformance.targets import TARGETS, TargetAbsent
+from tests import kit
 from tests.quick import WHOLE, exhaustive
 
 pytestmark = pytest.mark.slow
@@ -256,7 +256,6 @@ def test_what_is_known_is_found_and_nothing_else(target: str, pattern: str, case
         TARGETS[target].command()
     except TargetAbsent as absent:
         pytest.skip(str(absent))
-    command = [sys.executable, "-m", "secagg_spec.cli", "conform", "--target", target, "-k", pattern]
     options = ["--fuzz", str(100 if WHOLE else cases), "--repro", str(tmp_path)]
-    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    done = kit.run(["conform", "--target", target, "-k", pattern, *options])
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr

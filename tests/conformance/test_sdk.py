@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from secagg_spec.conformance.sdk import secagg_adapter
+from tests import kit
 
 ADAPTER = """
 import sys
@@ -41,8 +42,7 @@ adapter.run()
 def test_an_adapter_of_twenty_lines_passes_every_check_that_it_declares(tmp_path: Path) -> None:
     path = tmp_path / "adapter.py"
     path.write_text(ADAPTER.format(folder=str(Path(secagg_adapter.__file__).parent)))
-    command = [sys.executable, "-m", "secagg_spec.cli", "conform", "--fuzz", "20", "--", sys.executable, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    done = kit.run(["conform", "--fuzz", "20", "--", sys.executable, str(path)], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 fail," in done.stdout
 

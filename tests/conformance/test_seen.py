@@ -39,6 +39,7 @@ from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.vectors import entries
 from secagg_spec.errors import ParameterError
 from secagg_spec.learning import digits
+from tests import kit
 from tests.conformance.test_reach import CAPS, declaring
 from tests.quick import one_in
 
@@ -194,20 +195,8 @@ def test_the_command_of_a_failure_can_be_pasted_into_a_shell(tmp_path: Path, ver
     adapter = folder / "my adapter.py"
     adapter.write_text(Path(FAKE).read_text())
     more = ["--rounds", "1"] if verb == "fuzz" else ["--fuzz", "8", "--html", "report.html"]
-    command = [
-        *KIT,
-        verb,
-        "-k",
-        "field.add/exact",
-        "--timeout",
-        "7",
-        *more,
-        "--",
-        sys.executable,
-        str(adapter),
-        "wrong-value",
-    ]
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    asked = [verb, "-k", "field.add/exact", "--timeout", "7", *more]
+    ran = kit.run([*asked, "--", sys.executable, str(adapter), "wrong-value"], folder)
     assert ran.returncode == 1
     [line] = re.findall("replay: +(secagg-spec replay .*)", ran.stdout)
     assert line.startswith("secagg-spec replay repro/adapter-field-add-exact.jsonl --timeout 7 -- ")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from datetime import date
 from pathlib import Path
@@ -11,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from secagg_spec.conformance.targets import TARGETS, Target, TargetAbsent, environments
+from tests import kit
+from tests.conformance.test_released import _ended, answers  # noqa: F401 - a fixture of this module, too
 from tests.quick import WHOLE, exhaustive
 
 PART = {
@@ -30,28 +30,23 @@ def fedml() -> list[str]:
         pytest.skip(str(absent))
 
 
-def ask(command: list[str], op: str, params: dict[str, object]) -> dict[str, object]:
+def ask(target: str, op: str, params: dict[str, object]) -> dict[str, object]:
     """Return the answer to one request."""
-    line = json.dumps(
-        {"id": 1, "op": op, "params": params, "rand": {"seed": "01" * 32} if op.endswith("encode") else {}}
-    )
-    done = subprocess.run(command, input=line + "\n", capture_output=True, text=True, check=True)
-    answer: dict[str, object] = json.loads(done.stdout)
+    (answer,) = answers(target, (op, params, False))
     return answer
 
 
-def judged(target: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def judged(target: str, folder: Path) -> kit.Done:
     """Judge a target, by a part of the checks; its failures are written into a folder."""
-    command = [sys.executable, "-m", "secagg_spec.cli", "conform", "--target", target, "--repro", str(folder)]
-    command += [] if WHOLE else ["--fuzz", "8", "-k", PART[target]]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    part = [] if WHOLE else ["--fuzz", "8", "-k", PART[target]]
+    return kit.run(["conform", "--target", target, "--repro", str(folder), *part])
 
 
 @pytest.mark.slow
-def test_the_adapter_calls_the_released_functions(fedml: list[str]) -> None:
-    assert ask(fedml, "field.inverse", {"q": "32749", "a": "02000000"})["result"] == {"value": "f73f0000"}
+def test_the_adapter_calls_the_released_functions() -> None:
+    assert ask("fedml-any", "field.inverse", {"q": "32749", "a": "02000000"})["result"] == {"value": "f73f0000"}
     assert (0x3FF7 * 2) % 32749 == 1
-    hello = ask(fedml, "hello", {})["result"]
+    hello = ask("fedml-any", "hello", {})["result"]
     assert isinstance(hello, dict)
     assert hello["implementation"]["version"] == "0.9.6"
 
@@ -78,7 +73,7 @@ NOBODY: dict[str, list[int]] = {"advertise_keys": [], "share_keys": [], "masked_
 
 
 @pytest.mark.slow
-def test_a_released_client_of_flower_says_whose_shares_it_releases(flower: list[str]) -> None:
+def test_a_released_client_of_flower_says_whose_shares_it_releases() -> None:
     right, both = {"survivors": [0, 1, 2], "dropped": [3]}, {"survivors": [0, 1, 2, 3], "dropped": [3]}
     few = {"survivors": [0], "dropped": [1, 2, 3]}
     params = {
@@ -89,7 +84,7 @@ def test_a_released_client_of_flower_says_whose_shares_it_releases(flower: list[
         "user": 0,
         "requests": [few, right, both],
     }
-    result = ask(flower, "secagg.unmasking", params)["result"]
+    result = ask("flower", "secagg.unmasking", params)["result"]
     assert isinstance(result, dict)
     first, second, third = result["answers"]
     assert first["reject"]["code"] == "below_threshold"
@@ -98,19 +93,19 @@ def test_a_released_client_of_flower_says_whose_shares_it_releases(flower: list[
 
 
 @pytest.mark.slow
-def test_a_refusal_of_flower_is_a_reject_and_a_crash_is_an_error(flower: list[str]) -> None:
+def test_a_refusal_of_flower_is_a_reject_and_a_crash_is_an_error() -> None:
     zero = "00" * 8
     scale = {"R": str(2**32), "clip": 8, "level": str(2**18), "max_weight": 1000, "weights": [10] * 4, "x": [zero] * 4}
     params = {"N": 4, "t": 3, "k": 3, **scale, "drop": {**NOBODY, "unmasking": [0, 1]}}
-    answer = ask(flower, "secagg.average", params)
+    answer = ask("flower", "secagg.average", params)
     assert answer["reject"] == {
         "code": "below_threshold",
         "message": "Not enough shares to recover secret in unmask vectors stage",
     }
     params["drop"] = {**NOBODY, "share_keys": [0], "unmasking": []}
-    assert "KeyError" in str(ask(flower, "secagg.average", params)["error"])
+    assert "KeyError" in str(ask("flower", "secagg.average", params)["error"])
     params["drop"] = {**NOBODY, "masked_input": [0], "unmasking": []}
-    result = ask(flower, "secagg.average", params)["result"]
+    result = ask("flower", "secagg.average", params)["result"]
     assert isinstance(result, dict)
     assert result["contributors"] == [1, 2, 3]
 

@@ -37,6 +37,7 @@ def played(cell: Any, found: Any, task: runs.Task) -> list[list[float]]:
     return times
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("EXP-20", "EXP-17", "EXP-18", "EXP-19")
 @pytest.mark.parametrize("cell", FIRST, ids=lambda cell: f"{cell['scheme']} {cell['betas']}")
 def test_the_times_of_a_result_follow_from_its_costs(cell: Any) -> None:
@@ -62,6 +63,7 @@ class Watched:
         return self.plain.aggregate(updates, weights, **of_round)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("EXP-11", "EXP-18")
 def test_training_follows_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = FIRST[1]

@@ -36,6 +36,7 @@ def test_a_run_that_ended_early_shortens_no_other_whichever_it_is(plt: Any, foun
     assert [float(cross.get_xdata()[0]), float(cross.get_ydata()[0])] == [2, 0.2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

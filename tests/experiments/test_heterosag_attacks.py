@@ -24,6 +24,7 @@ from secagg_spec.experiments import runs
 from secagg_spec.experiments.runs import Task, Work
 from secagg_spec.learning.streams import ATTACK, stream
 
+pytestmark = pytest.mark.slow
 SIX, THIRTEEN = experiments.EXPERIMENTS
 TINY = SIX.presets["tiny"]
 BOTH = pytest.mark.parametrize("experiment", [SIX, THIRTEEN], ids=lambda one: one.name)

@@ -22,6 +22,8 @@ from secagg_spec.protocols.fedbuff import round as fedbuff
 from tests.experiments import fake_task
 from tests.experiments.fake_task import Narrow, Off, Plain
 
+pytestmark = pytest.mark.slow
+
 CONSTANT, POLYNOMIAL = Staleness.constant(), Staleness.polynomial(1)
 
 

@@ -12,6 +12,8 @@ from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.learning import models
 from tests.learning import stand_in
 
+pytestmark = pytest.mark.slow
+
 COUNTS = {
     ("logistic", 1, 8): 650,
     ("logistic", 1, 28): 7_850,

@@ -15,6 +15,8 @@ from secagg_spec.learning import models
 from secagg_spec.learning.training import ENGINES, IntArray, LocalSGD, Trainer
 from tests.learning import stand_in
 
+pytestmark = pytest.mark.slow
+
 DATA = stand_in.dataset(80)
 SETTINGS = st.builds(
     LocalSGD,

@@ -10,45 +10,75 @@ from hypothesis import strategies as st
 
 from secagg_spec.planning import times
 from secagg_spec.planning.choices import Choice, Work, answer
-from secagg_spec.planning.times import Growth, Term, Times
+from secagg_spec.planning.times import Curve, Times
 from secagg_spec.planning.wishes import Wish
 
-seconds = st.floats(0, 1)
 WISH = Wish(200, 5000, Fraction(1, 10), Fraction(1, 10))
+KINDS = [(kind, role) for kind in times.DEGREES for role in ("user", "server")]
 
 
-@given(seconds, seconds, st.sampled_from((1, 2)))
-def test_a_term_that_made_two_times_is_found_again(c_0: float, c_1: float, e: int) -> None:
-    made = Term(c_0, c_1, e)
-    found = times.term({n: made.at(n) for n in (10, 28)}, e)
-    assert (found.c_0, found.c_1) == pytest.approx((c_0, c_1), abs=1e-9)
-    assert found.at(1000) == pytest.approx(made.at(1000))
+@given(st.floats(1e-6, 1), st.floats(0, 1), st.floats(1e-6, 1), st.sampled_from((1, 2)), st.integers(256, 10**6))
+def test_the_terms_that_made_the_stored_times_are_found_again(
+    here: float, c_0: float, c_1: float, e: int, n: int
+) -> None:
+    def made(n: int) -> float:
+        return float(c_0 * n ** (e - 1) + c_1 * n**e)
+
+    points = tuple((users, made(users)) for users in (28, 64, 128, 256))
+    assert Curve(28, here, points, e).at(n) == pytest.approx(here * made(n) / made(28), rel=1e-6)
 
 
-@given(st.floats(-1, 1), st.floats(-1, 1), st.sampled_from((1, 2)))
-def test_noise_makes_no_coefficient_negative(few: float, many: float, e: int) -> None:
-    found = times.term({10: few, 28: many}, e)
-    assert found.c_0 >= -1e-12
-    assert found.c_1 >= 0
-    assert found.at(28) == pytest.approx(max(many, 0.0), abs=1e-12)
+@given(st.floats(0, 2), st.integers(3, 256))
+def test_between_stored_times_and_below_a_part_grows_as_a_power(e: float, n: int) -> None:
+    points = tuple((users, 3.0 * users**e) for users in (28, 64, 128, 256))
+    assert Curve(28, 1.0, points, 2).at(n) == pytest.approx((n / 28) ** e)
+
+
+@given(st.lists(st.floats(1e-9, 1), min_size=4, max_size=4), st.integers(1, 2))
+def test_a_curve_meets_stored_times_and_grows_as_the_text_says_beyond(seconds: list[float], e: int) -> None:
+    points = tuple(zip((28, 64, 128, 256), seconds, strict=True))
+    curve = Curve(28, seconds[0], points, e)
+    assert [curve.at(n) for n, _ in points] == pytest.approx(seconds)
+    assert curve.at(256) * 10 ** (e - 1) * (1 - 1e-9) <= curve.at(2560) <= curve.at(256) * 10**e * (1 + 1e-9)
+
+
+def test_without_stored_times_a_part_grows_as_the_text_says() -> None:
+    assert Curve(28, 3.0, (), 2).at(280) == pytest.approx(300)
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1))
+def test_noise_makes_no_part_negative(few: float, many: float) -> None:
+    fixed, each = times.parts({1000: few, 40_000: many})
+    assert fixed >= 0
+    assert each >= 0
+    if 0 <= few <= many <= 40 * few:
+        assert (fixed + 1000 * each, fixed + 40_000 * each) == pytest.approx((few, many))
+
+
+@pytest.mark.parametrize(("kind", "role"), KINDS)
+def test_rounds_are_stored_for_all_that_is_scaled(kind: str, role: str) -> None:
+    """Most parts of both kinds are above the noise, in rounds of the sizes that are measured here and larger ones."""
+    fixed, each = times.grown(kind, role)
+    assert len(fixed) >= 3
+    assert {times.USERS, 256} <= {n for n, _ in each}
 
 
 @pytest.mark.requirement("PLN-13")
 def test_times_are_scaled_by_users_length_and_shares(monkeypatch: pytest.MonkeyPatch) -> None:
-    user, server = Growth(Term(1, 2, 2), Term(3, 4, 1)), Growth(Term(5, 6, 2), Term(7, 8, 2))
-
     def measured(kind: str, n: int, d: int, dropout: float, colluders: float, repeats: int) -> Times:
-        assert (kind, dropout, colluders) == ("secagg", 0.1, 0.1)
-        return Times(user.seconds(n, d), server.seconds(n, d))
+        assert (kind, n, dropout, colluders) == ("secagg", 28, 0.1, 0.1)
+        return Times(5 + 0.5 * d, 7 + 0.25 * d)
 
+    grown = {"user": ((28, 1.0), (100, 2.0), (200, 6.0)), "server": ((28, 1.0), (50, 4.0), (200, 10.0))}
     monkeypatch.setattr(times, "measured", measured)
+    monkeypatch.setattr(times, "grown", lambda kind, role: (grown[role], grown[role][::2]))
     times.growth.cache_clear()
     choice = answer("secagg", WISH)
     assert isinstance(choice, Choice)
     found = times.scaled(choice, WISH)
     times.growth.cache_clear()
-    assert found.user == pytest.approx(200 + 2 * 200**2 + (3 + 4 * 200) * 5000)
-    assert found.server == pytest.approx((5 + 6 * 200) * 200 + (7 + 8 * 200) * 200 * 5000)
+    assert found.user == pytest.approx(6 * 5 + 6 * 0.5 * 5000)
+    assert found.server == pytest.approx(10 * 7 + 10 * 0.25 * 5000)
 
 
 @pytest.mark.requirement("PLN-13")

@@ -97,3 +97,22 @@ def test_values_outside_the_ring_and_changing_lengths_are_refused() -> None:
         probe(ring, lambda x: x[: 1 + int(x[0])], 2)
     with pytest.raises(ParameterError, match="inputs"):
         probe(ring, lambda x: x, 0)
+
+
+@given(st.data())
+def test_a_core_that_takes_many_inputs_at_once_gives_the_same_map(data: st.DataObject) -> None:
+    ring = Ring(data.draw(st.sampled_from([2, 6, 2**32])))
+    matrix, constant = (data.draw(arrays(ring.modulus, size)) for size in (6, 2))
+    matrix = matrix.reshape(2, 3)
+
+    def core(x: UintArray) -> UintArray:
+        return ring.add(ring.matmul(matrix, x.reshape(-1, 1))[:, 0], constant)
+
+    def many(points: UintArray) -> UintArray:
+        return np.stack([core(point) for point in points])
+
+    one, all_at_once = probe(ring, core, 3), probe(ring, many, 3, together=True)
+    assert integers_of(one.matrix) == integers_of(all_at_once.matrix) == integers_of(matrix)
+    assert integers_of(one.constant) == integers_of(all_at_once.constant)
+    with pytest.raises(NotAffine, match=r"^wrong = .not affine at"):
+        probe(Ring(6), lambda points: points * points % np.uint64(6), 2, name="wrong", together=True)

@@ -9,7 +9,7 @@ from math import isclose, lcm, log2
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import PrimeField, Ring
@@ -19,6 +19,7 @@ from secagg_spec.privacy.views import (
     Derivation,
     Forms,
     Rule,
+    Rules,
     Space,
     View,
     closure,
@@ -146,6 +147,23 @@ def test_known_symbols_are_rows_of_the_view(ring: Ring) -> None:
         short.see(*seen)
         long.see(*seen, *(updates[user] for user in coalition), *(masks[user] for user in coalition))
         assert short.decide().index == long.decide(*(updates[user] for user in coalition)).index
+
+
+tokens = st.integers(0, 7)
+rules_of_tokens = st.lists(
+    st.builds(Rule, tokens, st.lists(tokens, max_size=4).map(tuple), st.integers(1, 3)), max_size=12
+)
+
+
+@example([Rule(at + 1, (at,)) for at in range(7)], frozenset({0}), [frozenset({7})])
+@given(rules_of_tokens, st.frozensets(tokens), st.lists(st.frozensets(tokens), max_size=3))
+def test_what_is_asked_for_is_known_by_the_closure_of_all_rules(
+    rules: list[Rule], revealed: frozenset[int], asked: list[frozenset[int]]
+) -> None:
+    """Rules may lead in circles."""
+    remembered = Rules(rules)
+    for some in [*asked, *asked]:
+        assert remembered.known(revealed, some) == some & closure(revealed, rules)
 
 
 # ------------------------------------------------------------------------------------------------- pairwise masks

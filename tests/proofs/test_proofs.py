@@ -52,7 +52,10 @@ SECONDS = {
     *("ratio_bias", "subgroup_dropouts", "quantised_descent"),
 }
 """Proofs that take longest; in quick mode they run with a falsified statement alone, which ends them early."""
-LONG = {"lying_batches", "t_privacy", "cells_over_rounds", "failed_rounds", "basa_settle", "perfect_matrices"}
+LONG = {
+    *("lying_batches", "requests_together", "t_privacy", "cells_over_rounds", "failed_rounds", "basa_settle"),
+    "perfect_matrices",
+}
 """Proofs that take seconds even where they fail: what is planted in them is left to ``make proofs``."""
 SMALLER = {} if WHOLE else {"failed_rounds": {"GRAPHS": 2, "CODES": 1}}
 """The number of parameters that ``make test`` takes of tables of a proof; the ledger has the numbers of all."""
@@ -70,8 +73,8 @@ def short(cases: Sequence[Any]) -> list[Any]:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] if at % 10 or name in SECONDS else [])
-        for at, name in enumerate(part(3, entries.proof_names()))
+        pytest.param(name, marks=[pytest.mark.slow] if at % 5 or name in SECONDS else [])
+        for at, name in enumerate(part(6, entries.proof_names()))
     ],
 )
 def test_a_proof_finds_what_the_ledger_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

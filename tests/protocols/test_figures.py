@@ -403,6 +403,7 @@ def fates_in_cells(draw: st.DrawFn, p: Any) -> list[str]:
 # ----------------------------------------------------------------------------------------------- Multi-RoundSecAgg
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("MRA-05", "MRA-18", "MRA-22", "MRA-28")
 @fewer(3)
 @given(chosen.sessions(8), SEEDS, st.data())

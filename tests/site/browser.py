@@ -29,6 +29,9 @@ OPTIONS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--disable-extensions",
+    "--disable-site-isolation-trials",
+    "--disable-features=BackForwardCache,IsolateOrigins,site-per-process,Translate,OptimizationHints,MediaRouter",
     "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
@@ -38,15 +41,30 @@ WAIT = 300.0
 """So many seconds may a page be silent when something is asked of it."""
 
 
+_INDEX = "/search/search_index.json"
+
+
 def program() -> str | None:
     """Return the path of a browser, None when there is none."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 class _Quiet(SimpleHTTPRequestHandler):
-    """Logs nothing, and lets the browser keep what all pages load: scripts, styles, the index of the search."""
+    """Logs nothing, and lets the browser keep what all pages load: scripts, styles, the index of the search.
+
+    Each page that is opened builds the search anew, which takes a second; so the index has no entries unless
+    `searched`.
+    """
 
     protocol_version = "HTTP/1.1"
+
+    def __init__(self, *arguments: Any, searched: bool, **options: Any) -> None:
+        self._searched = searched
+        super().__init__(*arguments, **options)
+
+    def translate_path(self, path: str) -> str:
+        without = Path(__file__).with_name("search_index.json")
+        return os.fspath(without) if path == _INDEX and not self._searched else super().translate_path(path)
 
     def end_headers(self) -> None:
         kept = not self.path.endswith(("/", ".html"))
@@ -58,9 +76,9 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Serve a folder on this machine, and give its address."""
-    handler = functools.partial(_Quiet, directory=str(folder))
+def served(folder: Path, *, searched: bool = False) -> Iterator[str]:
+    """Serve a folder on this machine, with its index of the search where that is asked for, and give its address."""
+    handler = functools.partial(_Quiet, directory=str(folder), searched=searched)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"

@@ -343,6 +343,7 @@ def test_a_sparse_graph_is_compared_by_a_round_on_each() -> None:
     assert {name.partition(",")[0] for name in rows} >= set(secagg.PHASES)
 
 
+@pytest.mark.slow
 def test_each_page_of_a_protocol_is_compared_with_its_neighbour(written: Path) -> None:
     """SecAgg is the first; on its page stand SecAgg+ and the active profile."""
     neighbours = {
@@ -378,6 +379,12 @@ def test_batches_are_compared_with_users_drawn_one_by_one_by_rounds_of_each() ->
 
 # -------------------------------------------------------------------------------------------------- in a browser
 
+WIDTH = """(async () => {
+  for (let frame = 0; frame < 2; frame++) await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  return document.documentElement.scrollWidth;
+})()"""
+"""How wide a page is once it is laid out for its window."""
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*MODULES, "multi-round.md"])
@@ -396,7 +403,7 @@ def test_pictures_can_be_read_on_a_phone_and_opened_blocks_do_not_widen_a_page(
     assert opened > 30
     for width in (390, 1280):
         window.show(width, 900, "light")
-        assert window.run("document.documentElement.scrollWidth") <= width
+        assert window.run(WIDTH) <= width
 
 
 @pytest.mark.slow

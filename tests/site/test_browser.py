@@ -176,8 +176,15 @@ def test_a_page_with_faults_is_found_out(tmp_path: Path, opened: Browser, axe: s
         assert words in whole
 
 
-def test_the_search_finds_what_is_typed(address: str, window: Browser) -> None:
-    window.open(f"{address}/")
+@pytest.fixture(scope="module")
+def searched(site: Path) -> Iterator[str]:
+    """The address under which the site is served with its index of the search."""
+    with served(site, searched=True) as url:
+        yield url
+
+
+def test_the_search_finds_what_is_typed(searched: str, window: Browser) -> None:
+    window.open(f"{searched}/")
     window.run("document.querySelector('.md-search__input').focus()")
     window.type("T-privacy")
     found = window.run(RESULTS)
@@ -185,15 +192,15 @@ def test_the_search_finds_what_is_typed(address: str, window: Browser) -> None:
     assert any(path == "/explanation/privacy-verdicts/" for path, _ in found), found
 
 
-def test_the_search_finds_the_entry_of_a_clause_first(address: str, window: Browser) -> None:
-    window.open(f"{address}/")
+def test_the_search_finds_the_entry_of_a_clause_first(searched: str, window: Browser) -> None:
+    window.open(f"{searched}/")
     window.run("document.querySelector('.md-search__input').focus()")
     window.type("LSA-09")
     assert window.run(RESULTS)[0][0] == "/reference/requirements/lightsecagg/"
 
 
-def test_the_search_finds_what_a_paper_numbers(address: str, window: Browser) -> None:
-    window.open(f"{address}/")
+def test_the_search_finds_what_a_paper_numbers(searched: str, window: Browser) -> None:
+    window.open(f"{searched}/")
     window.run("document.querySelector('.md-search__input').focus()")
     window.type("theorem 1")
     first = [words for _, words in window.run(RESULTS)[:8]]

@@ -247,10 +247,9 @@ def bare(text: str) -> str:
 
 
 @pytest.mark.slow
-def test_each_proof_has_a_page_with_its_statement_its_claims_and_its_source(tmp_path: Path) -> None:
-    proofs.write_proofs(tmp_path)
+def test_each_proof_has_a_page_with_its_statement_its_claims_and_its_source(pages: Path) -> None:
     for name in part(3, entries.proof_names()):
-        page = (tmp_path / common.PROOFS / f"{name}.md").read_text(encoding="utf-8")
+        page = (pages / common.PROOFS / f"{name}.md").read_text(encoding="utf-8")
         proof, source = ledger_proofs.load_proof(name), (ROOT / "proofs" / f"{name}.py").read_text(encoding="utf-8")
         program = page.partition(f'```python title="proofs/{name}.py"\n')[2]
         assert program.endswith("```\n")

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from docs.pages import play
 from docs.pages.common import SiteError
+from tests.quick import part
 from tests.site.browser import Browser, served
 from tests.site.shell import ROOT, run
 
@@ -269,7 +270,7 @@ PLANTED = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("name", part(2, PLANTED))
 def test_an_error_in_the_page_is_found(name: str) -> None:
     before, after, where = PLANTED[name]
     text = scripts()["play-round.js"]

@@ -6,7 +6,6 @@ import functools
 import json
 import re
 import shutil
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,7 @@ from typing import Any, TypeAlias
 import pytest
 from docs.pages import frameworks, requirements, targets
 from docs.pages.common import SiteError
-from docs.pages.mutants import write_mutants
+from tests import kit
 from tests.site.shell import ROOT, run
 
 from secagg_spec import history
@@ -348,10 +347,9 @@ def test_the_adapter_of_the_tutorial_answers_as_shown(tmp_path: Path) -> None:
     assert done.stdout == answers
 
 
-def conform(folder: Path, adapter: str, *options: str) -> subprocess.CompletedProcess[str]:
+def conform(folder: Path, adapter: str, *options: str) -> kit.Done:
     (folder / "adapter.py").write_text(adapter, encoding="utf-8")
-    command = [sys.executable, "-m", "secagg_spec.cli", "conform", *options, "--", sys.executable, "adapter.py"]
-    return run(*command, cwd=folder)
+    return kit.run(["conform", *options, "--", sys.executable, "adapter.py"], folder)
 
 
 @pytest.mark.slow
@@ -366,9 +364,8 @@ def test_the_kit_says_of_the_tutorial_what_is_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_each_mutant_is_on_one_page_of_at_most_200(tmp_path: Path) -> None:
-    write_mutants(tmp_path)
-    folder = tmp_path / "reference" / "mutants"
+def test_each_mutant_is_on_one_page_of_at_most_200(pages: Path) -> None:
+    folder = pages / "reference" / "mutants"
     named = {
         path.stem: re.findall(r"^## (\S+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
         for path in folder.iterdir()

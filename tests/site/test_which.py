@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
+import pytest
 from docs.pages import which
 from docs.pages.which import COLLUDERS, USERS
 from tests.site.commands import ROOT
 
 
+@pytest.mark.slow
 def test_the_stored_picture_is_what_plans_give() -> None:
     drawn = which.picture()
     assert which.PICTURE.read_text(encoding="utf-8") == drawn, "run python -m docs.pages.which"

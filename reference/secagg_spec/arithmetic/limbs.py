@@ -19,7 +19,8 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 
 _LIMB = 2**16
 _EXACT = 2**53
-_COLUMNS = 1024
+_COLUMNS, _ROOM = 1024, 72_000
+"""The columns that are multiplied at a time: at most so many, and fewer where they would hold more elements."""
 
 
 def exact_matmul(a: UintArray, b: UintArray, modulus: int) -> UintArray:
@@ -28,17 +29,18 @@ def exact_matmul(a: UintArray, b: UintArray, modulus: int) -> UintArray:
     This is for checked arguments.
 
     The larger of the two is split, so that the smaller stands beside itself: else the product of the transposes is
-    taken. Memory in addition to the inputs and the output: two float64 copies of the smaller, and blocks of 1024
-    columns.
+    taken. Memory in addition to the inputs and the output: two float64 copies of the smaller, and blocks of columns.
     """
     if b.shape[1] < a.shape[0]:
         return np.ascontiguousarray(exact_matmul(b.T, a.T, modulus).T)
-    (rows, inner), width = a.shape, min(_COLUMNS, b.shape[1])
+    rows, inner = a.shape
+    width = max(1, min(_COLUMNS, b.shape[1], max(64, _ROOM // max(inner, 1))))
     factors = two_factors(a, modulus)
     blocks = [(part, _beside_itself(factors[:, :, part], modulus)) for part in inner_blocks(factors, modulus)]
+    del factors
     product = np.zeros((rows, b.shape[1]), dtype=np.uint64)
     room, spare, sums = np.empty((2 * inner + 1, width)), np.empty((inner, width)), np.empty((rows, width))
-    for left in range(0, b.shape[1], _COLUMNS):
+    for left in range(0, b.shape[1], width):
         columns = product[:, left : left + width]
         for number, (part, factor) in enumerate(blocks):
             right = _limbs(b[part, left : left + width], room, spare)

@@ -17,7 +17,8 @@ from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import BadShare, LengthMismatch, ParameterError, TooFewSurvivors
 
-_COLUMNS = 8192
+_COLUMNS, _ROWS, _ENTRIES = 8192, 32, 27_000
+"""What is multiplied at a time: columns of rows to encode; rows of an inverse, and more while the entries are few."""
 
 
 class MaskCode:
@@ -119,14 +120,18 @@ class MaskCode:
         shares = self.field.check("shares", shares, (len(chosen), self.share_length(d)))
         if len(chosen) < self.U:
             raise TooFewSurvivors(f"{len(chosen)} shares are given and U = {self.U} are needed")
-        columns = self.columns[:, list(chosen)]
+        points = self.points[list(chosen)]
         needed = self.U if len(chosen) > self.U else self.U - self.T
-        rows = self.field.matmul(self.field.interpolation(columns[1, : self.U], needed), shares[: self.U])
-        self._check_extra(chosen, columns, rows, shares)
+        together = max(_ROWS, _ENTRIES // self.U)
+        inverse = self.field.interpolation(points[: self.U], needed, together)
+        rows = np.concatenate([self.field.matmul(part, shares[: self.U]) for part in inverse])
+        self._check_extra(chosen, points, rows, shares)
         return rows[: self.U - self.T].reshape(-1)[:d].copy()
 
-    def _check_extra(self, users: tuple[int, ...], columns: UintArray, rows: UintArray, shares: UintArray) -> None:
-        expected = self.field.matmul(np.ascontiguousarray(columns[: len(rows), self.U :].T), rows)
+    def _check_extra(self, users: tuple[int, ...], points: UintArray, rows: UintArray, shares: UintArray) -> None:
+        extra = np.split(points[self.U :], range(_ROWS, len(users) - self.U, _ROWS))
+        powers = (np.ascontiguousarray(self.field.powers(part, len(rows)).T) for part in extra)
+        expected = np.concatenate([self.field.matmul(part, rows) for part in powers])
         if not np.array_equal(expected, shares[self.U :]):
             raise BadShare(f"the {len(users)} shares do not lie on one codeword", users)
 

@@ -9,14 +9,14 @@ Source: spec/conventions.md, section 2 (MOD-01 to MOD-07).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic import running, validate
 from secagg_spec.arithmetic.limbs import exact_matmul
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
@@ -132,41 +132,27 @@ class Ring:
     def signed_sum(self, start: UintArray, *terms: Iterable[tuple[bool, Summand]]) -> UintArray:
         """Return `start` plus the vectors marked True, minus the vectors marked False: d elements (MOD-03).
 
-        The vectors are read one at a time and not kept. Each is an array of shape (d,), or an iterator of its
-        consecutive pieces: arrays of unsigned integers of any width, d elements in all.
+        A few vectors are read at a time (`running`), and none is kept. Each is an array of shape (d,), or an iterator
+        of its consecutive pieces: arrays of unsigned integers of any width, d elements in all.
         """
-        start, wraps = self.check("start", start, (None,)), self.modulus & (self.modulus - 1) == 0
-        plus: NDArray[Any] = start.astype(np.uint32 if wraps else np.uint64)
-        minus: NDArray[Any] = np.zeros_like(plus)
-        for number, (positive, vector) in enumerate(chain(*terms)):
-            assert number < 2**32 - 3, "uint64 holds fewer than 2**32 summands below 2**32, and the modulus"
-            self._add_into(plus if positive else minus, vector)
-        if wraps:  # 32-bit sums wrap modulo 2**32, which is a multiple of every power of two up to it
-            difference: UintArray = np.subtract(plus, minus, out=plus).astype(np.uint64)
-            return difference & (self._m - np.uint64(1))
-        return self._reduced(plus + (self._m - self._reduced(minus)))
+        start = self.check("start", start, (None,))
+        plus, minus = start.astype(np.uint32), np.zeros(start.size, dtype=np.uint32)
+        sums = {True: running.Sum(plus, self.modulus), False: running.Sum(minus, self.modulus)}
+        running.add_all(self._streams(sums, chain(*terms), start.shape))
+        return sums[True].minus(sums[False])
 
-    def _reduced(self, a: UintArray) -> UintArray:
-        """Return a modulo the modulus; numpy divides by a scalar several times faster than it computes remainders."""
-        quotient: UintArray = a // self._m
-        return a - quotient * self._m
-
-    def _add_into(self, total: NDArray[Any], vector: Summand) -> None:
-        """Add a vector to a sum that has not been reduced yet."""
-        if isinstance(vector, np.ndarray):
-            np.add(total, self.check("vector", vector, total.shape), out=total, casting="unsafe")
-            return
-        if not isinstance(vector, Iterator):
-            raise ParameterError("vector", vector, "a numpy array of dtype uint64, or an iterator of its pieces")
-        at = 0
-        for piece in vector:
-            part = total[at : at + piece.size]
-            validate.array_shape("piece", piece, part.shape)
-            validate.canonical("vector", piece, self.modulus)
-            np.add(part, piece, out=part, casting="unsafe")
-            at += piece.size
-        if at != total.size:
-            validate.array_shape("vector", np.broadcast_to(0, at), total.shape)
+    def _streams(
+        self, sums: Mapping[bool, running.Sum], terms: Iterable[tuple[bool, Summand]], shape: tuple[int, ...]
+    ) -> Iterator[tuple[running.Sum, Iterator[NDArray[Any]]]]:
+        """Add the arrays among the vectors, and yield the others, each with its sum."""
+        for sign, vector in terms:
+            if isinstance(vector, np.ndarray):
+                sums[sign].make_room(1)
+                sums[sign].add(0, self.check("vector", vector, shape))
+            elif isinstance(vector, Iterator):
+                yield sums[sign], vector
+            else:
+                raise ParameterError("vector", vector, "a numpy array of dtype uint64, or an iterator of its pieces")
 
     def zeros(self, d: int) -> UintArray:
         """Return d elements that are 0."""
@@ -265,10 +251,11 @@ class PrimeField(Ring):
             rows[k] = rows[k - 1] * points % self._m
         return rows
 
-    def interpolation(self, points: UintArray, count: int) -> UintArray:
-        """Return what takes values at n points to the first `count` coefficients of the polynomial of degree below n.
+    def interpolation(self, points: UintArray, count: int, together: int) -> Iterator[UintArray]:
+        """Yield, some rows at a time, what takes values at n points to the first coefficients of their polynomial.
 
-        These are the first `count` rows of the inverse of ``powers(points, n)`` transposed, in O(n (n + count)).
+        Its degree is below n. These are the first `count` rows of the inverse of ``powers(points, n)`` transposed, in
+        O(n (n + count)).
 
         Parameters
         ----------
@@ -276,11 +263,13 @@ class PrimeField(Ring):
             Distinct elements, none of them 0.
         count : int
             In ``[0, n]``.
+        together : int
+            The most rows of a part, at least 1.
 
-        Returns
-        -------
-        array (count, n)
-            Row k holds the coefficients of x^k of the Lagrange polynomials.
+        Yields
+        ------
+        array (rows, n)
+            ``count`` rows in all: row k holds the coefficients of x^k of the Lagrange polynomials.
 
         Raises
         ------
@@ -288,7 +277,7 @@ class PrimeField(Ring):
             A point is 0, or stands twice.
         """
         points = self.check("points", points, (None,))
-        rows = np.zeros((validate.integer("count", count, 0, points.size), points.size), dtype=self.dtype)
+        validate.integer("count", count, 0, points.size)
         product = np.ones(1, dtype=self.dtype)  # the product of all x - point, from the constant on
         for point in points:
             grown = self.zeros(product.size + 1)
@@ -300,10 +289,12 @@ class PrimeField(Ring):
             slope = (slope * points + product[degree] * self.dtype.type(degree) % self._m) % self._m
         inverse = self.inverse(points)
         scaled, row = self.inverse(slope), self.zeros(points.size)
-        for k in range(count):  # the product divided by x - point, from the constant on, and by its slope there
-            row = (row + (self._m - product[k] * scaled % self._m)) % self._m * inverse % self._m
-            rows[k] = row
-        return rows
+        for left in range(0, count, together):
+            part = np.empty((min(together, count - left), points.size), dtype=self.dtype)
+            for at in range(len(part)):  # the product by x - point, from the constant on, and by its slope there
+                divided = row + (self._m - product[left + at] * scaled % self._m)
+                row = part[at] = divided % self._m * inverse % self._m
+            yield part
 
     def _power(self, base: UintArray, exponent: int) -> UintArray:
         result = np.ones_like(base)

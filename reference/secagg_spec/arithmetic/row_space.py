@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.limbs import exact_matmul
 from secagg_spec.arithmetic.validate import BoolArray, UintArray
 
 PRIMES = (2**31 - 1, 2**31 - 19, 2**31 - 61, 2**31 - 69)
@@ -73,6 +74,51 @@ class RowSpace:
             own[: self.rank] = self._less(own[: self.rank], self.origins[hits])
             self._extend(rest, own, int(places[0]))
         return bool(places.size)
+
+    def extended(self, rows: BoolArray) -> tuple[RowSpace, list[int]]:
+        """Return the space after `add` of all rows in turn, but for its `column`, and the independent ones among them.
+
+        This space does not change. Many rows are added faster together: by a few products of matrices.
+        """
+        validate.truths("rows", rows, (None, self.columns))
+        hits = np.ascontiguousarray(rows[:, self.pivots].astype(np.uint64))
+        rest = self._minus(rows.astype(np.uint64), hits, self.basis)
+        own = np.zeros((len(rows), self.rank + len(rows)), dtype=np.uint64)
+        own[:, : self.rank] = self._minus(own[:, : self.rank], hits, self.origins)
+        own[:, self.rank :] = np.eye(len(rows), dtype=np.uint64)
+        kept, pivots = self._reduce(rest, own)
+        new = RowSpace(self.columns, self.prime)
+        new.rank = self.rank + len(kept)
+        new._pivots = np.concatenate([self.pivots, np.array(pivots, dtype=np.intp)])
+        own = own[np.ix_(kept, [*range(self.rank), *(self.rank + at for at in kept)])]
+        factors = np.ascontiguousarray(self.basis[:, pivots])
+        before = np.pad(self.origins, ((0, 0), (0, len(kept))))
+        new._rows = np.concatenate([self._minus(self.basis, factors, rest[kept]), rest[kept]])
+        new._origins = np.concatenate([self._minus(before, factors, own), own])
+        return new, kept
+
+    def _minus(self, rows: UintArray, factors: UintArray, known: UintArray) -> UintArray:
+        """Return rows minus factors @ known."""
+        product = exact_matmul(factors, np.ascontiguousarray(known), self.prime)
+        return (rows + (self._p - product)) % self._p
+
+    def _reduce(self, rest: UintArray, own: UintArray) -> tuple[list[int], list[int]]:
+        """Bring rows to reduced echelon form in place, in turn; return which are not zero, and their pivots."""
+        kept, pivots = list[int](), list[int]()
+        for at in range(len(rest)):
+            places = np.flatnonzero(rest[at])
+            if places.size:
+                pivot = int(places[0])
+                inverse = np.uint64(pow(int(rest[at, pivot]), -1, self.prime))
+                factors = rest[:, pivot].copy()
+                factors[at] = 0
+                for matrix in (rest, own):
+                    matrix[at] = matrix[at] * inverse % self._p
+                    held = np.flatnonzero(factors)
+                    matrix[held] = (matrix[held] + (self._p - factors[held, np.newaxis]) * matrix[at]) % self._p
+                kept.append(at)
+                pivots.append(pivot)
+        return kept, pivots
 
     def units(self) -> NDArray[np.intp]:
         """Return, ascending, the columns whose unit vector is in the space, modulo the prime."""

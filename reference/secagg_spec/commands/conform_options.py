@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +55,4 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--repro", type=Path, default=_REPRO, metavar="DIR", help="folder for failing cases (repro)")
     parser.add_argument("--brief", action="store_true", help="print one screen: counts, and the worst findings")
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
-    parser.set_defaults(run=_run)
-
-
-def _run(given: argparse.Namespace) -> int:
-    code: int = import_module("secagg_spec.commands.conform").main(given)
-    return code
+    parser.set_defaults(run=options.later("conform"))

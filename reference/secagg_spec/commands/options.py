@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from secagg_spec.conformance.adapter.limits import START_SECONDS
 from secagg_spec.conformance.running.defaults import SECONDS
 from secagg_spec.errors import UsageError
+from secagg_spec.terminal import load
 
 
 def add_timeouts(parser: argparse.ArgumentParser, answer: float = SECONDS, start: float = START_SECONDS) -> None:
@@ -113,3 +115,13 @@ def writable_folder(option: str, path: Path) -> None:
         raise UsageError(f"{option} {path}: {there} is not a folder")
     if not os.access(there, os.W_OK | os.X_OK):
         raise UsageError(f"{option} {path}: {there} cannot be written")
+
+
+def later(name: str, what: str = "the checks") -> Callable[[argparse.Namespace], int]:
+    """Return what runs a command, and loads it only then; meanwhile a terminal says `what` is loaded, if anything."""
+
+    def run(given: argparse.Namespace) -> int:
+        code: int = load(f"secagg_spec.commands.{name}", what).main(given)
+        return code
+
+    return run

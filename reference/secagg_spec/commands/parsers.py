@@ -6,8 +6,7 @@ import argparse
 import os
 import re
 import shlex
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,16 +104,6 @@ exit codes:
      are named"""
 
 
-def _later(name: str) -> Callable[[argparse.Namespace], int]:
-    """Return what runs a command, and loads it only then."""
-
-    def run(given: argparse.Namespace) -> int:
-        code: int = import_module(f"secagg_spec.commands.{name}").main(given)
-        return code
-
-    return run
-
-
 def add_demo(commands: Any) -> None:
     """Add ``demo`` to the commands."""
     parser = commands.add_parser(
@@ -125,7 +114,7 @@ def add_demo(commands: Any) -> None:
     parser.add_argument("--full", action="store_true", help="all checks with 100 cases each, and every failure printed")
     parser.add_argument("--html", type=Path, default=PAGE, metavar="FILE", help=f"the report ({PAGE})")
     parser.add_argument("--jobs", type=options.jobs, default=_JOBS, metavar="N", help="number of judging processes")
-    parser.set_defaults(run=_later("demo"))
+    parser.set_defaults(run=options.later("demo"))
 
 
 def add_check(commands: Any) -> None:
@@ -138,7 +127,7 @@ def add_check(commands: Any) -> None:
     )
     options.add_timeouts(parser, answer=5.0, start=20.0)
     parser.add_argument("adapter", nargs="+", help="the command that starts your adapter, after --")
-    parser.set_defaults(run=_later("check"))
+    parser.set_defaults(run=options.later("check"))
 
 
 def add_fuzz(commands: Any) -> None:
@@ -163,7 +152,7 @@ def add_fuzz(commands: Any) -> None:
         *("--repro", "--out"), type=Path, default=Path("repro"), metavar="DIR", help="folder for failing cases (repro)"
     )
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
-    parser.set_defaults(run=_later("fuzz"))
+    parser.set_defaults(run=options.later("fuzz"))
 
 
 def duration(text: str) -> float:
@@ -208,7 +197,7 @@ def add_round(commands: Any) -> None:
     parser.add_argument(
         "--repro", type=Path, default=Path("repro"), metavar="DIR", help="folder for the requests of a fault (repro)"
     )
-    parser.set_defaults(run=_later("round"))
+    parser.set_defaults(run=options.later("round"))
 
 
 def joined(arguments: Sequence[str]) -> list[str]:
@@ -235,7 +224,7 @@ def add_replay(commands: Any) -> None:
     parser.add_argument("file", type=Path, help="the .jsonl file of the failure, or its .expected.json")
     options.add_timeouts(parser)
     parser.add_argument("adapter", nargs="+", help="the command that starts the adapter, after --")
-    parser.set_defaults(run=_later("replay"))
+    parser.set_defaults(run=options.later("replay"))
 
 
 def add_diff(commands: Any) -> None:
@@ -249,7 +238,7 @@ def add_diff(commands: Any) -> None:
     parser.add_argument("old", type=Path, metavar="OLD.json", help="the older report")
     parser.add_argument("new", type=Path, metavar="NEW.json", help="the newer report")
     parser.add_argument("--markdown", action="store_true", help="print tables in Markdown")
-    parser.set_defaults(run=_later("diff"))
+    parser.set_defaults(run=options.later("diff"))
 
 
 def add_vectors(commands: Any) -> None:
@@ -268,7 +257,7 @@ def add_vectors(commands: Any) -> None:
     parser.add_argument("--regenerate", action="store_true", help=asked)
     parser.add_argument("--renew", action="store_true", help="with --regenerate: a vector that changed gets a new id")
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
-    parser.set_defaults(run=_later("vectors"))
+    parser.set_defaults(run=options.later("vectors"))
 
 
 def add_promote(commands: Any) -> None:
@@ -286,7 +275,7 @@ def add_promote(commands: Any) -> None:
     parser.add_argument("--into", type=Path, metavar="FILE", help="the file of vectors (spec/vectors/findings.json)")
     parser.add_argument("--flag", action="append", default=[], metavar="FLAG", help="a flag of FILE in flags.toml")
     parser.add_argument("--covers", metavar="TEXT", help="what a new FILE that flags.toml lists is about")
-    parser.set_defaults(run=_later("promote"))
+    parser.set_defaults(run=options.later("promote"))
 
 
 def add_explain(commands: Any) -> None:
@@ -299,4 +288,4 @@ def add_explain(commands: Any) -> None:
     about = "an id from a report, a table or the text; or words"
     parser.add_argument("words", nargs="+", metavar="ID", help=about)
     parser.add_argument("--all", action="store_true", help="name the tests of a clause too")
-    parser.set_defaults(run=_later("explain"))
+    parser.set_defaults(run=options.later("explain", ""))

@@ -199,8 +199,10 @@ def _audit(plan: Plan, p: Fraction) -> Report:
 def _decided_all(plan: Plan, cases: Sequence[Case], whole: bool, *, answered: bool = True) -> Report:
     """Return a report of what each coalition learns, without its details."""
     T, found = plan.parameters.T, list[Found]()
-    for coalition in sorted({case.coalition for case in cases}, key=lambda users: (len(users), users)):
-        group = [case for case in cases if case.coalition == coalition]
+    of: dict[Users, list[Case]] = {}
+    for case in cases:
+        of.setdefault(case.coalition, []).append(case)
+    for coalition, group in sorted(of.items(), key=lambda item: (len(item[0]), item[0])):
         worst, bare = _worst(group), [case.bare[0] for case in group if case.bare]
         more = "" if worst.verdict.private else learned(worst.verdict.functionals)
         if not more and bare and answered and len(coalition) <= T:

@@ -15,13 +15,13 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
+from secagg_spec.arithmetic.running import PIECE
 from secagg_spec.arithmetic.sampling import Words, elements_of
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import LengthMismatch, ParameterError
 
 KEY_BYTES = 32
-_PIECE = 2**16
-_ZEROS = bytes(4 * _PIECE)
+_ZEROS = bytes(4 * PIECE)
 _FROM_ZERO = modes.CTR(bytes(16))
 Generator: TypeAlias = Callable[[bytes, Ring, int], Iterator[Words]]
 _GENERATOR: ContextVar[Generator | None] = ContextVar("generator", default=None)
@@ -82,7 +82,7 @@ def is_exchanged() -> bool:
 def usual(key: bytes, ring: Ring, missing: int) -> Iterator[Words]:
     """Yield the pieces of a stream from the generator of the specification."""
     cipher = Cipher(algorithms.AES(key), _FROM_ZERO).encryptor()
-    count = min(_PIECE, missing * MAX_MODULUS // (MAX_MODULUS // ring.modulus * ring.modulus) + 16)
+    count = min(PIECE, missing * MAX_MODULUS // (MAX_MODULUS // ring.modulus * ring.modulus) + 16)
     zeros, buffer = memoryview(_ZEROS)[: 4 * count], bytearray(4 * count + 15)
     words = np.frombuffer(buffer, dtype="<u4", count=count)
     while missing:

@@ -1,25 +1,31 @@
-"""How long the parties of a round compute: rounds of smaller sizes, measured here, and scaled as the text's costs grow.
+"""How long the parties of a round compute: a round of few users, measured here, and scaled as stored rounds grew.
 
 ====================  ==============================================================
 section 6             here
 ====================  ==============================================================
 e                     `DEGREES`: of the work that does not depend on d, and of that which grows with d
-c_0, c_1              fitted to the times of two numbers of users
+stored rounds         `stored`, from `FILE`
+c_0, c_1              in `Curve`: through the two largest stored rounds
 ====================  ==============================================================
 
-Rounds of two numbers of users and two lengths of updates are timed. They have the shares of colluders and dropouts of
-the wish. Times are of one processor, and of this implementation.
+A round with two lengths of updates is timed, with the shares of colluders and dropouts of the wish. Times are of one
+processor, and of this implementation.
 
 Source: spec/planning.md, section 6 (PLN-13).
 """
 
 from __future__ import annotations
 
+import json
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME
 from secagg_spec.crypto import caches
@@ -31,10 +37,12 @@ from secagg_spec.planning.choices import Choice, threshold
 from secagg_spec.planning.wishes import Wish
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.secagg import round as secagg
-from secagg_spec.protocols.steps import Role, run_synchronous
+from secagg_spec.protocols.steps import SERVER, run_synchronous
 
-USERS, LENGTHS = (10, 28), (1_000, 40_000)
+USERS, LENGTHS = 28, (1_000, 40_000)
 """The sizes that are measured."""
+FAR_APART, DROPOUT = (1_000, 160_000), 0.1
+"""The lengths and the share of dropouts of stored rounds that are scaled by."""
 DEGREES: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = MappingProxyType(
     {
         "secagg": ((2, 1), (2, 2)),
@@ -44,6 +52,8 @@ DEGREES: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = MappingProxyTyp
     }
 )
 """For each protocol that is measured the degrees e, of a user and of the server, by its section of costs."""
+FILE = Path(__file__).with_name("growth.json")
+"""How costs grew in rounds of up to 256 users, as `tests.benchmarks.growth` stores it."""
 _SEED = b"plan"
 
 
@@ -55,53 +65,72 @@ class Times:
     server: float
 
 
-@dataclass(frozen=True)
-class Term:
-    """Seconds that grow with the number of users n as c_0 n^(e - 1) + c_1 n^e."""
+Points: TypeAlias = tuple[tuple[int, float], ...]
+"""Numbers of users, ascending, each with the seconds of a part of the work; all above 0."""
 
-    c_0: float
-    c_1: float
+
+@dataclass(frozen=True)
+class Curve:
+    """A part of the work: its seconds for some users here, how it grew in stored rounds, and its degree e."""
+
+    users: int
+    seconds: float
+    points: Points
     e: int
 
     def at(self, n: int) -> float:
         """Return the seconds for n users."""
-        return float((self.c_0 + self.c_1 * n) * n ** (self.e - 1))
+        return self.seconds * self._stored(n) / self._stored(self.users)
+
+    def _stored(self, n: int) -> float:
+        if not self.points:
+            return float(n**self.e)
+        users, times = zip(*self.points, strict=True)
+        if n < users[0] and len(users) > 1:
+            power = np.log(times[1] / times[0]) / np.log(users[1] / users[0])
+            return float(times[0] * (n / users[0]) ** power)
+        if n <= users[-1] or len(users) == 1:
+            return float(np.exp(np.interp(np.log(n), np.log(users), np.log(times))))
+        (few, first), (many, last) = ((n, seconds / n ** (self.e - 1)) for n, seconds in self.points[-2:])
+        c_1 = min(max((last - first) / (many - few), 0.0), last / many)
+        return float((last + c_1 * (n - many)) * n ** (self.e - 1))
 
 
 @dataclass(frozen=True)
 class Growth:
     """Seconds of a party: what does not depend on the length of updates, and what grows with each of their numbers."""
 
-    fixed: Term
-    each: Term
+    fixed: Curve
+    each: Curve
 
     def seconds(self, n: int, length: float) -> float:
         """Return the seconds for n users and so many numbers of an update."""
         return self.fixed.at(n) + self.each.at(n) * length
 
 
-def term(times: Mapping[int, float], e: int) -> Term:
-    """Return the term of degree e through the times of two numbers of users; no coefficient is negative."""
-    (few, first), (many, last) = sorted((n, max(seconds, 0.0) / n ** (e - 1)) for n, seconds in times.items())
-    slope = min(max((last - first) / (many - few), 0.0), last / many)
-    return Term(last - slope * many, slope, e)
+def parts(times: Mapping[int, float]) -> tuple[float, float]:
+    """Return the seconds that do not depend on the length, and those for each number, from those of two lengths."""
+    (short, first), (long, last) = sorted(times.items())
+    each = max(last - first, 0.0) / (long - short)
+    return max(first - each * short, 0.0), each
 
 
-def fitted(times: Mapping[tuple[int, int], float], degrees: tuple[int, int]) -> Growth:
-    """Return the growth through the times of two numbers of users, each with two lengths.
+@cache
+def stored() -> tuple[Mapping[str, Any], ...]:
+    """Return the rows of stored rounds: kind, role, N, d, dropout, seconds, and where it was measured bytes."""
+    return tuple(json.loads(FILE.read_text(encoding="utf-8"))["rows"])
 
-    Parameters
-    ----------
-    times : mapping
-        Seconds by users and length.
-    degrees : pair of int
-        e of what does not depend on the length, and of what does.
-    """
-    short, long = sorted({length for _, length in times})
-    users = {n for n, _ in times}
-    slopes = {n: max(times[n, long] - times[n, short], 0.0) / (long - short) for n in users}
-    rests = {n: times[n, short] - slopes[n] * short for n in users}
-    return Growth(term(rests, degrees[0]), term(slopes, degrees[1]))
+
+@cache
+def grown(kind: str, role: str) -> tuple[Points, Points]:
+    """Return how what does not depend on the length grew in stored rounds, and what does."""
+    found: dict[int, dict[int, float]] = {}
+    for row in stored():
+        if (row["kind"], row["role"], row["dropout"]) == (kind, role, DROPOUT) and row["d"] in FAR_APART:
+            found.setdefault(row["N"], {})[row["d"]] = row["seconds"]
+    both = [(n, parts(times)) for n, times in sorted(found.items()) if len(times) == 2]
+    fixed, each = (tuple((n, pair[at]) for n, pair in both if pair[at] > 0) for at in (0, 1))
+    return fixed, each
 
 
 def scaled(choice: Choice, wish: Wish) -> Times:
@@ -120,13 +149,15 @@ def shares(wish: Wish) -> tuple[float, float]:
 @cache
 def growth(kind: str, dropout: float, colluders: float) -> tuple[Growth, Growth]:
     """Measure rounds of a protocol, and return how the times of a user and of the server grow."""
-    sizes = [(n, d) for n in USERS for d in LENGTHS]
-    found = {(n, d): measured(kind, n, d, dropout, colluders, 2 if n == USERS[0] else 1) for n, d in sizes}
+    found = {d: measured(kind, USERS, d, dropout, colluders, 2) for d in LENGTHS}
+
+    def of_role(role: str, degrees: tuple[int, int]) -> Growth:
+        here = parts({d: getattr(one, role) for d, one in found.items()})
+        curves = zip(here, grown(kind, role), degrees, strict=True)
+        return Growth(*(Curve(USERS, seconds, points, e) for seconds, points, e in curves))
+
     user, server = DEGREES[kind]
-    return (
-        fitted({at: one.user for at, one in found.items()}, user),
-        fitted({at: one.server for at, one in found.items()}, server),
-    )
+    return of_role("user", user), of_role("server", server)
 
 
 def measured(kind: str, n: int, d: int, dropout: float, colluders: float, repeats: int = 1) -> Times:
@@ -146,8 +177,8 @@ def _secagg(n: int, T: int, D: int, d: int) -> Times:
     """Return the times of a round of SecAgg on the complete graph out of which D users drop before they upload."""
     p = secagg.Parameters(R=2**32, N=n, D=D, T=T, t=threshold(n, T, n - D), k=n - 1, d=d)
     network = costs.timed(secagg.open_round(p, p.ring.zeros(n * d).reshape(n, -1), session=bytes(16), round=0))
-    run_synchronous(network, {"masked_input": range(n - D, n)}, secagg.draw_randomness(p, _sources(n)))
-    return _of(network, n - D)
+    run_synchronous(network, {"masked_input": range(n - D, n)}, secagg.draw_randomness(p, sources(n)))
+    return of(network, range(n - D))
 
 
 def _lightsecagg(n: int, T: int, D: int, d: int) -> Times:
@@ -157,18 +188,20 @@ def _lightsecagg(n: int, T: int, D: int, d: int) -> Times:
     links = sealed_links(lightsecagg.sealing_context(p, bytes(16), 0), privates)
     updates = p.field.zeros(n * d).reshape(n, -1)
     network = costs.timed(lightsecagg.open_round(p, updates, session=bytes(16), channel=links, round=0))
-    lightsecagg.run_network(network, {"upload": range(n - D, n)}, lightsecagg.draw_randomness(p, _sources(n)))
-    return _of(network, n - D)
+    lightsecagg.run_network(network, {"upload": range(n - D, n)}, lightsecagg.draw_randomness(p, sources(n)))
+    return of(network, range(n - D))
 
 
-def _sources(n: int) -> dict[int, SeededSource]:
+def sources(n: int) -> dict[int, SeededSource]:
+    """Return a source for each user, and forget what earlier rounds left in caches."""
     caches.forget()
     return {user: SeededSource(_SEED, f"user {user}") for user in range(n)}
 
 
-def _of(network: costs.Timed, left: int) -> Times:
+def of(network: costs.Timed, left: Sequence[int]) -> Times:
     """Return the median time of the users that are left, and the time of the server."""
-    users = [
-        sum(one.seconds for one in network.spent if one.role is Role.USER and one.party == user) for user in range(left)
-    ]
-    return Times(statistics.median(users), sum(one.seconds for one in network.spent if one.role is Role.SERVER))
+    spent = dict.fromkeys([*left, SERVER], 0.0)
+    for one in network.spent:
+        if one.party in spent:
+            spent[one.party] += one.seconds
+    return Times(statistics.median(spent[user] for user in left), spent[SERVER])

@@ -33,6 +33,9 @@ from secagg_spec.arithmetic.row_space import PRIMES, RowSpace
 from secagg_spec.arithmetic.validate import BoolArray, UintArray
 from secagg_spec.errors import ParameterError
 
+_TOGETHER = 64
+"""The most rows that the audit of a log adds at a time."""
+
 Combination: TypeAlias = tuple[tuple[int, Fraction], ...]
 
 
@@ -137,17 +140,27 @@ class _Screen:
         return Audit(self.log, dict(sorted(found.items())), self._last_witness())
 
     def _walk(self) -> Iterator[Recovery]:
-        known = np.zeros(0, dtype=np.intp)
-        for at, row in enumerate(self.rows):
-            if self.space.rank == self.space.columns:
-                return
-            if not self.space.add(row):
+        """Yield the recoveries, round by round; rows that bring none are added many at a time."""
+        known, at, together = np.zeros(0, dtype=np.intp), 0, 1
+        while at < len(self.rows) and self.space.rank < self.space.columns:
+            if together > 1:
+                part = self.rows[at : at + together]
+                space, independent = self.space.extended(part)
+                if len(space.units()) > len(known):
+                    together //= 2
+                    continue
+                self.space = space
+                self.independent += [at + row for row in independent]
+                at, together = at + len(part), min(2 * together, _TOGETHER)
                 continue
-            self.independent.append(at)
+            at, together = at + 1, 2
+            if not self.space.add(self.rows[at - 1]):
+                continue
+            self.independent.append(at - 1)
             units = self.space.units()
             new = np.setdiff1d(units, known, assume_unique=True)
-            known = units
-            yield from self._recoveries(at + 1, new[self.single[new]])
+            known, together = units, 1 if new.size else 2
+            yield from self._recoveries(at, new[self.single[new]])
 
     def _recoveries(self, rounds: int, columns: NDArray[np.intp]) -> Iterator[Recovery]:
         """Yield the recoveries for some columns, whose unit vectors entered the row space with the last row."""
@@ -270,7 +283,9 @@ class _Screen:
         free = np.setdiff1d(support, follow)
         given = [int(value) for value in values[free]]
         left = self.rows[list(rows)]
-        needed = rationals.independent_columns(left[:, follow].T, self.space.prime)
+        needed = list(range(len(left)))
+        if len(follow) < len(left):
+            needed = rationals.independent_columns(left[:, follow].T, self.space.prime)
         if len(needed) < len(follow):
             raise _UnluckyPrimeError
         right = [-number for number in rationals.multiply(left[needed][:, free], given)]
@@ -337,7 +352,9 @@ def _solved(log: BoolArray, group: Sequence[Recovery]) -> dict[int, Combination]
 def _from_rows(log: BoolArray, group: Sequence[Recovery], at: Sequence[int]) -> dict[int, Combination] | None:
     """Return the combinations of some independent rows that give the recoveries, or None if one recovery has none."""
     rows = log[list(at)]
-    columns = rationals.independent_columns(rows, group[0].prime)
+    columns = list(range(log.shape[1]))
+    if len(rows) < len(columns):
+        columns = rationals.independent_columns(rows, group[0].prime)
     units = [[int(column == recovery.user) for column in columns] for recovery in group]
     factors = rationals.solve_all(np.ascontiguousarray(rows[:, columns].T), units)
     pairs = list(zip(group, factors, strict=True))

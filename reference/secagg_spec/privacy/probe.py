@@ -53,7 +53,7 @@ class AffineMap:
         return self.ring.add(self.ring.matmul(self.matrix, values.reshape(-1, 1))[:, 0], self.constant)
 
 
-def probe(ring: Ring, core: Core, inputs: int, *, name: str = "core") -> AffineMap:
+def probe(ring: Ring, core: Core, inputs: int, *, name: str = "core", together: bool = False) -> AffineMap:
     """Return the affine map that `core` computes.
 
     Parameters
@@ -66,6 +66,8 @@ def probe(ring: Ring, core: Core, inputs: int, *, name: str = "core") -> AffineM
         The number of inputs, at least 1.
     name : str
         The name of the core in error messages.
+    together : bool
+        Whether the core takes many inputs at once, as the rows of an array, and returns as many rows of m elements.
 
     Raises
     ------
@@ -73,18 +75,22 @@ def probe(ring: Ring, core: Core, inputs: int, *, name: str = "core") -> AffineM
         The core differs at some point from the affine map determined by its values at 0 and at the basis vectors.
     """
     validate.integer("inputs", inputs, 1)
-    constant = _run(ring, core, np.zeros(inputs, dtype=np.uint64), name)
-    basis = np.eye(inputs, dtype=np.uint64)
-    values = [_run(ring, core, vector, name, constant.size) for vector in basis]
-    found = AffineMap(ring, np.stack([ring.subtract(value, constant) for value in values], axis=1), constant)
-    for point in _points(ring, inputs):
-        if not np.array_equal(_run(ring, core, point, name, constant.size), found(point)):
-            raise NotAffine(name, f"not affine at {tuple(point.tolist())}", f"affine modulo {ring.modulus}")
+
+    def values(points: UintArray) -> UintArray:
+        if together:
+            return ring.check(name, core(points.copy()), (len(points), None))
+        first = ring.check(name, core(points[0].copy()), (None,))
+        rest = (ring.check(name, core(point.copy()), (first.size,)) for point in points[1:])
+        return np.stack([first, *rest])
+
+    constant, *of_basis = values(np.concatenate([np.zeros((1, inputs), np.uint64), np.eye(inputs, dtype=np.uint64)]))
+    found = AffineMap(ring, np.stack([ring.subtract(value, constant) for value in of_basis], axis=1), constant)
+    points = np.stack(list(_points(ring, inputs)))
+    expected = ring.add(ring.matmul(points, np.ascontiguousarray(found.matrix.T)), np.tile(constant, (len(points), 1)))
+    wrong = np.flatnonzero((values(points) != expected).any(axis=1))
+    if wrong.size:
+        raise NotAffine(name, f"not affine at {tuple(points[wrong[0]].tolist())}", f"affine modulo {ring.modulus}")
     return found
-
-
-def _run(ring: Ring, core: Core, point: UintArray, name: str, size: int | None = None) -> UintArray:
-    return ring.check(name, core(point.copy()), (size,))
 
 
 def _points(ring: Ring, inputs: int) -> Iterator[UintArray]:

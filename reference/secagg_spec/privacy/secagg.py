@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import combinations
 from types import MappingProxyType
 from typing import NamedTuple
@@ -48,7 +48,7 @@ from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.privacy.probe import AffineMap, probe
 from secagg_spec.privacy.verdict import Verdict
-from secagg_spec.privacy.views import Derivation, Forms, Rule, Space, Token, View, join, user_token
+from secagg_spec.privacy.views import Derivation, Forms, Rule, Rules, Space, Token, View, join, user_token
 from secagg_spec.protocols.secagg import round as protocol
 from secagg_spec.protocols.secagg.graph import Graph
 from secagg_spec.protocols.secagg.round import Parameters, UnmaskRequest, UnmaskShares, UserState
@@ -107,7 +107,7 @@ class Tokens:
         for owner in self.graph.holders(holder) & set(sharers):
             yield from (self.share(secret, holder) for secret in (self.masking_key(owner), self.self_seed(owner)))
 
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> Rules:
         """Return the rules: for secrets that users draw, for t shares of a secret (SAG-10), and for key agreement."""
         found = []
         for user in self.graph.order:
@@ -116,7 +116,7 @@ class Tokens:
                 found += [Rule(secret, (user_token(user),)), Rule(secret, shares, self.t)]
             for peer in self.graph.neighbours(user):
                 found += [Rule(self.agreed(user, peer), (self.masking_key(user),))]
-        return tuple(found)
+        return Rules(found)
 
 
 # -------------------------------------------------------------------------------------------------- situations
@@ -161,8 +161,13 @@ def most(graph: Graph, sharers: Users, survivors: Users) -> Situation:
 
 def honest_answer(graph: Graph, user: int, survivors: Collection[int], dropped: Collection[int]) -> Answer:
     """Return the shares that a user sends when it receives these sets (SAG-24)."""
-    holders = graph.holders(user)
-    return Answer(*(tuple(sorted(set(users) & holders)) for users in (survivors, dropped)))
+    holders = _holders(graph, user)
+    return Answer(*(tuple(sorted(holders.intersection(users))) for users in (survivors, dropped)))
+
+
+@lru_cache(maxsize=2**12)
+def _holders(graph: Graph, user: int) -> frozenset[int]:
+    return graph.holders(user)
 
 
 def components(graph: Graph, users: Collection[int]) -> tuple[Users, ...]:
@@ -294,10 +299,9 @@ class Element:
         tokens = self.tokens
         view.see(*(self.masked[i] for i in situation.uploaded if i in self.masked))
         for member in view.coalition:
-            view.reveal(*tokens.held(member, self.sharers))
+            view.reveal_all(_held(tokens, member, self.sharers))
         for holder, answer in situation.answers.items():
-            view.reveal(*(tokens.share(tokens.self_seed(owner), holder) for owner in answer.seeds))
-            view.reveal(*(tokens.share(tokens.masking_key(owner), holder) for owner in answer.keys))
+            view.reveal_all(_answered(tokens, holder, answer))
 
     def allowed(self, coalition: Collection[int], survivors: Users) -> tuple[Forms, ...]:
         """Return the sums that the coalition is allowed to know in addition to its own inputs."""
@@ -310,14 +314,28 @@ class Element:
 
 
 @cache
+def _held(tokens: Tokens, holder: int, sharers: Users) -> frozenset[Token]:
+    """Return the shares that a holder has; they are the same in many situations."""
+    return frozenset(tokens.held(holder, sharers))
+
+
+@lru_cache(maxsize=2**16)
+def _answered(tokens: Tokens, holder: int, answer: Answer) -> frozenset[Token]:
+    """Return the shares that an answer of a holder shows."""
+    seeds, keys = map(tokens.self_seed, answer.seeds), map(tokens.masking_key, answer.keys)
+    return frozenset(tokens.share(secret, holder) for secret in (*seeds, *keys))
+
+
+@cache
 def _masking(masking: Callable[..., UintArray], ring: Ring, user: int, peers: Users, size: int) -> AffineMap:
     """Probe `mask_update` as a function of an input, the self mask and one mask for each peer."""
 
-    def core(values: UintArray) -> UintArray:
-        update, own, *shared = values.reshape(-1, size)
-        return masking(ring, user, update, own, zip(peers, shared, strict=True))
+    def core(points: UintArray) -> UintArray:
+        """Mask the elements of all points as one vector: masking works element by element."""
+        update, own, *shared = points.reshape(len(points), -1, size).transpose(1, 0, 2).reshape(-1, len(points) * size)
+        return masking(ring, user, update, own, zip(peers, shared, strict=True)).reshape(len(points), size)
 
-    return probe(ring, core, (2 + len(peers)) * size, name="mask_update")
+    return probe(ring, core, (2 + len(peers)) * size, name="mask_update", together=True)
 
 
 # ------------------------------------------------------------------------------------------------------- audit

@@ -14,8 +14,9 @@ Source: docs/explanation/privacy-verdicts.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from math import lcm
 from typing import TypeAlias
 
@@ -105,6 +106,31 @@ def closure(known: Iterable[Token], rules: Sequence[Rule]) -> frozenset[Token]:
         if not found:
             return frozenset(tokens)
         tokens |= found
+
+
+class Rules(tuple[Rule, ...]):
+    """Rules of one setting, which remember those of them that the closure needs for some tokens.
+
+    `closure` of all rules is the readable form; a property test compares the two.
+    """
+
+    @cached_property
+    def _needed(self) -> dict[frozenset[Token], tuple[Rule, ...]]:
+        return {}
+
+    def known(self, revealed: Set[Token], asked: frozenset[Token]) -> frozenset[Token]:
+        """Return which of the tokens that are asked for follow from those that were revealed."""
+        if asked not in self._needed:
+            self._needed[asked] = self._for(asked)
+        return asked & closure(revealed, self._needed[asked])
+
+    def _for(self, asked: Set[Token]) -> tuple[Rule, ...]:
+        """Return the rules that lead to some tokens, directly or through others."""
+        needed, before = set(asked), -1
+        while len(needed) > before:
+            before = len(needed)
+            needed |= {source for rule in self if rule.token in needed for source in rule.sources}
+        return tuple(rule for rule in self if rule.token in needed)
 
 
 # ------------------------------------------------------------------------------------------------------- forms
@@ -200,7 +226,7 @@ class View:
     def __init__(self, space: Space, coalition: Collection[int], rules: Sequence[Rule] = ()) -> None:
         self.space = space
         self.coalition = frozenset(coalition)
-        self._rules = rules
+        self._rules = rules if isinstance(rules, Rules) else Rules(rules)
         self._revealed: set[Token] = {user_token(user) for user in self.coalition}
         self._seen: list[Forms] = []
 
@@ -212,20 +238,26 @@ class View:
         """Add seeds, keys or shares of them to the view."""
         self._revealed.update(tokens)
 
+    def reveal_all(self, tokens: Set[Token]) -> None:
+        """Add a set of them; the hashes of its members are not computed again."""
+        self._revealed |= tokens
+
     def known(self) -> BoolArray:
         """Return, for each symbol, whether the coalition knows it: its own symbols and PRG outputs of known seeds.
 
         Each known symbol is a row of the view with a single entry. Such a row clears its column in all other rows, so
         these columns are left out of the system instead.
         """
-        tokens = closure(self._revealed, self._rules)
+        symbols = self.space.symbols
+        seeds = (symbol.derivation.seed for symbol in symbols if isinstance(symbol, Derived))
+        tokens = self._rules.known(self._revealed, frozenset(seeds))
 
         def is_known(symbol: Symbol) -> bool:
             if isinstance(symbol, Derived):
                 return symbol.derivation.seed in tokens
             return symbol.user in self.coalition
 
-        return np.array([is_known(symbol) for symbol in self.space.symbols], dtype=bool)
+        return np.array([is_known(symbol) for symbol in symbols], dtype=bool)
 
     def decide(self, *allowed: Forms) -> Verdict:
         """Return what the view determines beyond the allowed forms of secrets and the coalition's own secrets.

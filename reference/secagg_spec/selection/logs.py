@@ -13,8 +13,11 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from secagg_spec import resources, schemas, system
 from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
+from secagg_spec.selection import pairs
 from secagg_spec.selection.participation import Log, Roster, Spot, Table, Words, whole_number
 
 FORMS = (("round", "users"), ("round", "user"), ("round", "segment", "users"))
@@ -156,6 +159,29 @@ def _spot(file: str, at: Spot) -> str:
 
 
 def _from_table(path: Path, roster: Roster | None) -> Log:
+    return _from_pairs(path, roster) or _from_lines(path, roster)
+
+
+def _from_pairs(path: Path, roster: Roster | None) -> Log | None:
+    """Return the log if it has the one form that is read fast."""
+    with system.regular(path).open("rb") as file:
+        head = file.read(len(pairs.HEADER))
+        found = pairs.columns(head + file.read()) if head == pairs.HEADER else None
+    if found is None:
+        return None
+    table, seats = (
+        _table(path, roster or Roster(0, (), closed=False), several=True, cells=False),
+        _Seats(roster, path.name),
+    )
+    users, firsts, places = np.unique(found[1], return_index=True, return_inverse=True)
+    numbers = np.zeros(len(users), dtype=np.int64)
+    for at in np.argsort(firsts).tolist():
+        numbers[at] = seats.numbers([str(users[at])], int(firsts[at]) + 2)[0]
+    table.add_ones(2, found[0], numbers[places])
+    return seats.settle(table)
+
+
+def _from_lines(path: Path, roster: Roster | None) -> Log:
     with system.regular(path).open(encoding="utf-8-sig", newline="") as file, _long_fields():
         reader = csv.reader(file, strict=True)
         lines = _lines(reader, path.name)

@@ -100,7 +100,7 @@ def fairness_gaps(log: Log) -> list[Fraction]:
     """
     if not check_log(log).shape[1]:
         return [Fraction(0)] * len(log)
-    counts = np.cumsum(log, axis=0, dtype=np.int64)
+    counts = np.cumsum(log, axis=0, dtype=np.int32)
     spread = counts.max(axis=1) - counts.min(axis=1)
     return [Fraction(int(gap), rounds) for rounds, gap in enumerate(spread, start=1)]
 

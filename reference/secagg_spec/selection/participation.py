@@ -214,6 +214,14 @@ class Table:
         self._users.extend(users)
         self._lengths.append(len(self._users) - before)
 
+    def add_ones(self, spot: int, rounds: Whole, users: Whole) -> None:
+        """Add lines with one user each, of segment 0; the first is line `spot`."""
+        assert isinstance(self._spots, array)
+        lines = np.arange(spot, spot + len(rounds))
+        columns = (self._spots, lines), (self._rounds, rounds), (self._segments, 0 * lines), (self._users, users)
+        for column, numbers in (*columns, (self._lengths, 0 * lines + 1)):
+            column.frombytes(numbers.astype(np.int64).tobytes())
+
     def rename(self, roster: Roster, order: Sequence[int]) -> None:
         """Replace the roster; user i becomes `order[i]`."""
         self.roster = roster

@@ -15,6 +15,7 @@ PROTOCOLS = {
     "FBF": "fedbuff",
     "EXP": "experiments",
     "PLN": "planning",
+    "FLW": "flower",
     "ADP": "adapter",
     "CNF": "kit",
     "CLM": "ledger",

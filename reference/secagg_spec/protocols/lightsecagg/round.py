@@ -374,7 +374,7 @@ def server_upload(state: ServerState, updates: Sequence[MaskedUpdate]) -> tuple[
     parameters = state.parameters
     total = np.zeros(parameters.d, dtype=np.uint64)
     for message in updates:
-        total = parameters.field.add(total, _vector(state, message, message.masked, parameters.d))
+        total = parameters.field.add(total, _checked(state, message, message.masked, parameters.d))
     surviving = tuple(sorted(message.sender for message in updates))
     enough = max(parameters.U, parameters.T + 2)
     if len(surviving) < enough:
@@ -398,7 +398,7 @@ def server_recover(state: ServerState, answers: Sequence[AggregatedShare]) -> tu
     """Decode the sum of the masks and remove it (LSA-13 to LSA-17; step 6). The result is `aggregate`."""
     assert state.masked_sum is not None
     parameters, length = state.parameters, state.parameters.share_length
-    sent = {message.sender: _vector(state, message, message.share, length) for message in answers}
+    sent = {message.sender: _checked(state, message, message.share, length) for message in answers}
     users = sorted(sent)
     shares = np.array([sent[user] for user in users], dtype=np.uint64).reshape(-1, length)
     aggregate = recover(parameters, state.masked_sum, users, shares)
@@ -510,8 +510,13 @@ def _open(state: UserState, message: MaskShare) -> UintArray:
 
 
 def _vector(state: UserState | ServerState, message: codec.Message, value: UintArray, length: int) -> UintArray:
+    """Return a copy of a vector from a message; if it is wrong, blame the sender, not the caller."""
+    return frozen(_checked(state, message, value, length))
+
+
+def _checked(state: UserState | ServerState, message: codec.Message, value: UintArray, length: int) -> UintArray:
     """Return a vector from a message as elements; if it is wrong, blame the sender, not the caller."""
     try:
-        return frozen(state.parameters.field.check(type(message).__name__, value, (length,)))
+        return state.parameters.field.check(type(message).__name__, value, (length,))
     except errors.ParameterError as error:
         raise errors.Malformed(f"from {message.sender}: {error}", (message.sender,)) from error

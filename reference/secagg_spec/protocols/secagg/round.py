@@ -19,7 +19,8 @@ Source: HeteroSAg, eq. (4) and (5); spec/secagg.md (SAG-01 to SAG-30).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -932,6 +933,25 @@ def _same_neighbours(state: ServerState, inbox: Sequence[MaskedInput]) -> None:
             raise errors.InconsistentSets(what, (message.sender,))
 
 
+class _Sent(Mapping[int, int]):
+    """The shares of a message by owner, ascending; each is read when it is looked up, so that none is held twice."""
+
+    def __init__(self, owners: Sequence[int], data: bytes) -> None:
+        self._owners, self._data = owners, data
+
+    def __getitem__(self, owner: int) -> int:
+        at, size = bisect_left(self._owners, owner), shamir.ELEMENT_BYTES
+        if self._owners[at : at + 1] != (owner,):
+            raise KeyError(owner)
+        return shamir.element_from_bytes("share", self._data[size * at : size * (at + 1)])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._owners)
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+
 @dataclass(frozen=True)
 class _Answer:
     """The shares that one holder sends, by owner."""
@@ -952,16 +972,18 @@ def _answer(state: ServerState, message: UnmaskShares) -> _Answer:
             )
     seeds = _elements(message, "seed_shares", message.seed_shares, len(message.survivors))
     keys = _elements(message, "key_shares", message.key_shares, len(message.dropped))
+    assert len(seeds) + len(keys) == len(message.survivors) + len(message.dropped)
     return _Answer(
         message.sender,
-        dict(zip(message.survivors, seeds, strict=True)),
-        dict(zip(message.dropped, keys, strict=True)),
+        _Sent(message.survivors, message.seed_shares),
+        _Sent(message.dropped, message.key_shares),
     )
 
 
 def _self_seed(state: ServerState, user: int, answers: Sequence[_Answer]) -> bytes:
     """Return a survivor's self seed, checked against its commitment (SAG-28)."""
-    shares = {answer.holder: answer.seeds[user] for answer in answers if user in answer.seeds}
+    holders = state.round.graph.holders(user)
+    shares = {one.holder: one.seeds[user] for one in answers if one.holder in holders and user in one.seeds}
     seed = _recover(state, user, shares)
     if masks.commitment(state.round.context(), seed, user) != state.commitments[user]:
         raise errors.BadShare(f"the self seed of user {user} is not the one that it committed to", {user, *shares})
@@ -970,7 +992,8 @@ def _self_seed(state: ServerState, user: int, answers: Sequence[_Answer]) -> byt
 
 def _masking_key(state: ServerState, user: int, answers: Sequence[_Answer]) -> bytes:
     """Return a dropped user's private masking key, checked against its public key (SAG-28)."""
-    shares = {answer.holder: answer.keys[user] for answer in answers if user in answer.keys}
+    holders = state.round.graph.holders(user)
+    shares = {one.holder: one.keys[user] for one in answers if one.holder in holders and user in one.keys}
     key = _recover(state, user, shares)
     if public_key(key) != state.keys[user].masking:
         raise errors.BadShare(f"the masking key of user {user} is not the one that it advertised", {user, *shares})

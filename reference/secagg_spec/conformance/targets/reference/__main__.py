@@ -1,5 +1,5 @@
 """Run the adapter of the reference."""
 
-from secagg_spec.conformance.targets.reference.adapter import main
+from secagg_spec.terminal import load
 
-main()
+load("secagg_spec.conformance.targets.reference.adapter").main()

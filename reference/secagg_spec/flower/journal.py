@@ -1,0 +1,79 @@
+"""The journal of a client: the steps that it took, kept where no older copy of its state can undo them.
+
+The engine gives a client its state back as it last kept it, and that may be an older one: Flower 1.41 sends the reply
+of a client process before it keeps the state of that process. So a client writes each step into its journal, and onto
+the disk, before its messages leave. A step that is in the journal is never taken again.
+
+Source: spec/conventions.md, section 13 (SES-01 to SES-03); spec/flower.md, section 3 (FLW-06, FLW-07).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from secagg_spec.errors import Replay
+
+
+class Journal(Protocol):
+    """The steps that a client took, by session and phase."""
+
+    def refuse(self, session: bytes, phase: str) -> None:
+        """Raise `Replay` if the step was taken."""
+        ...
+
+    def take(self, session: bytes, phase: str) -> None:
+        """Write that the step was taken, or raise `Replay` if it was; of two calls at a time one raises."""
+        ...
+
+
+def _replay(session: bytes, phase: str) -> Replay:
+    return Replay(f"the step {phase!r} of session {session.hex()} was taken before")
+
+
+@dataclass
+class MemoryJournal:
+    """A journal that lasts as long as the process, for tests."""
+
+    taken: set[tuple[bytes, str]] = field(default_factory=set)
+
+    def refuse(self, session: bytes, phase: str) -> None:
+        """Raise `Replay` if the step was taken."""
+        if (session, phase) in self.taken:
+            raise _replay(session, phase)
+
+    def take(self, session: bytes, phase: str) -> None:
+        """Write that the step was taken."""
+        self.refuse(session, phase)
+        self.taken.add((session, phase))
+
+
+@dataclass(frozen=True)
+class FileJournal:
+    """A journal of empty files in a folder, one for each step: the folder belongs to one client."""
+
+    folder: Path
+
+    def _path(self, session: bytes, phase: str) -> Path:
+        return self.folder / f"{session.hex()}-{phase}"
+
+    def refuse(self, session: bytes, phase: str) -> None:
+        """Raise `Replay` if the step was taken."""
+        if self._path(session, phase).exists():
+            raise _replay(session, phase)
+
+    def take(self, session: bytes, phase: str) -> None:
+        """Make the file of the step, and wait until its name is on the disk."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            os.close(os.open(self._path(session, phase), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            raise _replay(session, phase) from None
+        if os.name == "posix":
+            folder = os.open(self.folder, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)

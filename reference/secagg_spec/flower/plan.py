@@ -1,0 +1,154 @@
+"""The plan of a round: all that its users have to agree on, as bytes whose hash is the session id.
+
+Source: spec/flower.md, section 2 (FLW-01, FLW-02).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from math import prod
+from typing import Any, TypeAlias
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.arithmetic.quantizer import MAX_LEVEL
+from secagg_spec.crypto.keys import SESSION_BYTES, sha256
+from secagg_spec.crypto.keys import fields as as_fields
+from secagg_spec.errors import Malformed, ParameterError
+from secagg_spec.protocols.steps import SERVER
+
+VERSION = 1
+"""The version of packets and plans."""
+LABEL = "secagg-spec/flower"
+SECAGG, LIGHTSECAGG = "secagg", "lightsecagg"
+SECAGG_ACTIVE, LIGHTSECAGG_ACTIVE = "secagg-active", "lightsecagg-active"
+PROTOCOLS = (SECAGG, SECAGG_ACTIVE, LIGHTSECAGG, LIGHTSECAGG_ACTIVE)
+
+Packet: TypeAlias = Mapping[str, Any]
+"""What one party sends another in one phase: names with integers, text, bytes and lists of bytes."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What all users of a round agree on before it begins.
+
+    Parameters
+    ----------
+    protocol : str
+        One of `PROTOCOLS`.
+    numbers : mapping from name to int
+        The parameters of the protocol, by the names of its page.
+    round : int
+        The number of the round.
+    order : tuple of int
+        The order of the users on the circle of the graph; empty in LightSecAgg.
+    shapes : tuple of tuple of int
+        The shapes of the arrays of a model, in order.
+    level, most : int
+        The level of the quantiser, and the largest weight of one user.
+    nonce : bytes
+        16 bytes that the server draws, so that no two plans are equal.
+    sealing, verification, signature : tuples of bytes
+        By user, where the protocol needs them: public sealing keys, verification keys, and signatures on the former.
+
+    Raises
+    ------
+    ParameterError
+        A value is not what it says here, or weighted sums could wrap.
+    """
+
+    protocol: str
+    numbers: Mapping[str, int]
+    round: int
+    order: tuple[int, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    level: int
+    most: int
+    nonce: bytes
+    sealing: tuple[bytes, ...] = ()
+    verification: tuple[bytes, ...] = ()
+    signature: tuple[bytes, ...] = ()
+
+    def __post_init__(self) -> None:
+        validate.one_of("protocol", self.protocol, PROTOCOLS)
+        for name, value in validate.mapping("numbers", self.numbers).items():
+            validate.integer(f"numbers[{name!r}]", value, 0)
+        validate.integer("round", self.round, 0, SERVER)
+        if not isinstance(self.nonce, bytes) or len(self.nonce) != SESSION_BYTES:
+            raise ParameterError("nonce", self.nonce, f"{SESSION_BYTES} bytes")
+        if not self.shapes:
+            raise ParameterError("shapes", self.shapes, "those of at least one array")
+        for shape in self.shapes:
+            for length in shape:
+                validate.integer("shapes", length, 0)
+        if self.d != self.numbers.get("d"):
+            raise ParameterError("numbers['d']", self.numbers.get("d"), f"{self.d}, one more than the shapes hold")
+        validate.integer("level", self.level, 1, MAX_LEVEL)
+        modulus = validate.integer("modulus", self._modulus, 2, 2**32)
+        validate.integer("most", self.most, 1, (modulus - 1) // 2 // max(1, self.N))
+
+    @property
+    def _modulus(self) -> int | None:
+        return self.numbers.get("R", self.numbers.get("q"))
+
+    @property
+    def N(self) -> int:  # noqa: N802 - the papers' symbol
+        """The number of users."""
+        return self.numbers.get("N", 0)
+
+    @property
+    def d(self) -> int:
+        """The number of elements of an input: those of the arrays, and the weight."""
+        return sum(prod(shape) for shape in self.shapes) + 1
+
+    @cached_property
+    def ring(self) -> Ring:
+        """The ring of the sum."""
+        assert self._modulus is not None
+        return Ring(self._modulus)
+
+    @cached_property
+    def octets(self) -> bytes:
+        """The bytes of the plan: JSON with sorted names and without spaces, byte strings as hex digits (FLW-01)."""
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), default=bytes.hex).encode("ascii")
+
+    @cached_property
+    def session(self) -> bytes:
+        """The session id: the first 16 bytes of a hash of the plan (FLW-01)."""
+        return sha256(as_fields(LABEL, VERSION, self.octets))[:SESSION_BYTES]
+
+
+def read(data: object) -> Plan:
+    """Return the plan that bytes hold.
+
+    Raises
+    ------
+    Malformed
+        The bytes are not those of a plan; the server is blamed.
+    ParameterError
+        A value of the plan is not allowed.
+    """
+    try:
+        tree = json.loads(validate.octets("plan", data))
+        if not isinstance(tree, dict) or set(tree) != {each.name for each in fields(Plan)}:
+            raise ValueError("other names")
+        octets = {name: tuple(map(bytes.fromhex, tree[name])) for name in ("sealing", "verification", "signature")}
+        shapes = tuple(map(tuple, tree["shapes"]))
+        nonce, order = bytes.fromhex(tree["nonce"]), tuple(tree["order"])
+        plan = Plan(**{**tree, **octets, "shapes": shapes, "nonce": nonce, "order": order})
+        same = plan.octets == data
+    except ParameterError:
+        raise
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Malformed(f"the plan is not one: {error}", (SERVER,)) from error
+    if not same:
+        raise Malformed("the plan is not written as its values are", (SERVER,))
+    return plan
+
+
+def sealing_key_fields(nonce: bytes, key: bytes) -> bytes:
+    """Return the bytes that a user of an active profile signs with its sealing key (FLW-05)."""
+    return as_fields(LABEL, VERSION, "sealing-key", nonce, key)

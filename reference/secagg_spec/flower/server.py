@@ -1,0 +1,308 @@
+"""The server of a round, which is one sequence of phases: packets to the users, and their replies or none.
+
+The steps are those of the reference. A user that gives no reply in a phase, or one that is refused, dropped out before
+its step of that phase (FLW-13).
+
+Source: spec/flower.md, section 5.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+from typing import Any
+
+from secagg_spec import errors
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.modular import DEFAULT_PRIME, MAX_MODULUS
+from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.crypto.entropy import Source, SystemSource
+from secagg_spec.crypto.keys import SESSION_BYTES, refuse_weak
+from secagg_spec.crypto.signatures import verify
+from secagg_spec.flower import plan as plans
+from secagg_spec.flower import weights
+from secagg_spec.flower.client import JOIN, read_messages, write_messages
+from secagg_spec.flower.kinds import KINDS, Kind
+from secagg_spec.flower.plan import VERSION, Packet, Plan, sealing_key_fields
+from secagg_spec.protocols import codec, steps
+from secagg_spec.protocols.secagg.graph import draw_order
+
+Exchange = Callable[[str, Mapping[int, Packet]], Mapping[int, Packet | None]]
+"""Sends a packet to each node in a phase, and returns the reply of each; None, or no entry, where none came in time."""
+Report = Callable[[str], None]
+_ENDS = (errors.TooFewSurvivors, errors.BadShare)
+"""Outcomes that end the round whoever is blamed."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the server makes the plans of its rounds.
+
+    Parameters
+    ----------
+    protocol : str
+        One of `plan.PROTOCOLS`.
+    threshold : int or float
+        t of SecAgg, U of LightSecAgg; W as well in its active profile. A number below 1 is a part of the holders.
+    holders : int or float, optional
+        k + 1 of SecAgg: a user and its neighbours. A number up to 1 is a part of the users; all when left out.
+    colluding : int, optional
+        T; the largest that the threshold allows in SecAgg, and half the threshold in LightSecAgg, when left out.
+    most : int
+        The largest number of examples of one user.
+    largest : float
+        The largest magnitude of a parameter of the model.
+    level : int, optional
+        The level of the quantiser; the largest power of two at which `largest` fits when left out.
+    """
+
+    protocol: str
+    threshold: int | float
+    holders: int | float | None = None
+    colluding: int | None = None
+    most: int = 1000
+    largest: float = 8.0
+    level: int | None = None
+
+    def __post_init__(self) -> None:
+        validate.one_of("protocol", self.protocol, plans.PROTOCOLS)
+        for name, value in (("threshold", self.threshold), ("holders", self.holders)):
+            whole = isinstance(value, int) and not isinstance(value, bool) and value >= 2
+            part = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 1
+            if value is not None and not whole and not part:
+                raise errors.ParameterError(name, value, "a number of users from 2 on, or a part in (0, 1]")
+        validate.integer("most", self.most, 1)
+
+    def numbers(self, N: int, sampled: int, d: int) -> dict[str, int]:
+        """Return the parameters for N users, of whom `sampled` were asked: parts are parts of these.
+
+        What is not allowed is refused by the parameters of the protocol.
+        """
+        holders = N if self.holders is None else min(_part(self.holders, sampled), N)
+        if holders < N and holders & 1 == 0:
+            holders += 1  # k is even then, and k*N as well
+        of = sampled if holders >= N else holders
+        t = _part(self.threshold, of)
+        signs = KINDS[self.protocol].signs
+        if self.protocol in (plans.SECAGG, plans.SECAGG_ACTIVE):
+            T = min(t - 2, 2 * t - N - 1) if signs else t - 2
+            T = max(1, T) if self.colluding is None else self.colluding
+            return {"R": MAX_MODULUS, "N": N, "D": max(0, N - max(t, T + 2)), "T": T, "t": t, "k": holders - 1, "d": d}
+        T = max(1, min(t // 2, 2 * t - N - 1) if signs else t // 2) if self.colluding is None else self.colluding
+        numbers = {"q": DEFAULT_PRIME, "N": N, "D": max(0, N - max(t, T + 2)), "U": t, "T": T, "d": d}
+        return {**numbers, "W": t} if signs else numbers
+
+
+def _part(value: int | float, of: int) -> int:
+    return value if isinstance(value, int) and value > 1 else max(2, ceil(value * of))
+
+
+@dataclass(frozen=True)
+class Result:
+    """The end of a round: the weighted mean of the arrays over `contributors` (nodes), and their total weight."""
+
+    arrays: list[RealArray]
+    weight: int
+    contributors: tuple[int, ...]
+    plan: Plan
+    total: UintArray
+
+
+def run(
+    settings: Settings,
+    nodes: Sequence[int],
+    arrays: weights.Arrays,
+    round: int,
+    exchange: Exchange,
+    report: Report,
+    source: Source | None = None,
+) -> Result | None:
+    """Run a round, and return its result, or None if it ends without a sum.
+
+    Parameters
+    ----------
+    settings : Settings
+    nodes : sequence of int
+        The nodes that are asked to take part.
+    arrays : sequence of arrays
+        A model; only its shapes count.
+    round : int
+        The number of the round.
+    exchange, report : callable
+        How packets travel, and where a line about what went wrong goes: at most one for each phase, and one if the
+        round ends without a sum.
+    source : Source, optional
+        The source of the nonce and of the order of the users.
+
+    Raises
+    ------
+    ParameterError
+        The settings do not fit so many users, or the protocol.
+    """
+    try:
+        opened = _open(settings, nodes, weights.shapes_of(arrays), round, exchange, report, source or SystemSource())
+        return _Server(*opened, exchange, report).run()
+    except errors.ProtocolError as error:
+        report(f"round {round} ends without a sum: {type(error).__name__}: {error}")
+        return None
+
+
+def _open(
+    settings: Settings,
+    nodes: Sequence[int],
+    shapes: tuple[tuple[int, ...], ...],
+    round: int,
+    exchange: Exchange,
+    report: Report,
+    source: Source,
+) -> tuple[Plan, tuple[int, ...]]:
+    """Return the plan of a round and its users' nodes; where the protocol has keys, they are those that sent theirs."""
+    kind, nonce = KINDS[settings.protocol], source.take(SESSION_BYTES)
+    present, keys = tuple(nodes), dict[str, tuple[bytes, ...]]()
+    if kind.joining:
+        packet: Packet = {"version": VERSION, "phase": JOIN, "protocol": settings.protocol, "nonce": nonce}
+        sent = _joined(kind, nonce, exchange(JOIN, dict.fromkeys(nodes, packet)), nodes, report)
+        present = tuple(sent)
+        keys = {name: tuple(sent[node][name] for node in present) for name in kind.joining}
+    N, d = len(present), sum(map(prod, shapes)) + 1
+    numbers = settings.numbers(N, len(nodes), d)
+    enough = max(numbers.get("t", 0), numbers.get("U", 0), numbers["T"] + 2)
+    if enough > N:
+        raise errors.TooFewSurvivors(f"{N} users are there and {enough} are needed")
+    level = settings.level or weights.level_for(numbers.get("R", numbers.get("q", 0)), N, settings.largest)
+    order: tuple[int, ...] = ()
+    if "k" in numbers:
+        order = draw_order(source, N) if numbers["k"] < N - 1 else tuple(range(N))
+    return Plan(settings.protocol, numbers, round, order, shapes, level, settings.most, nonce, **keys), present
+
+
+def _joined(
+    kind: Kind, nonce: bytes, replies: Mapping[int, Packet | None], nodes: Sequence[int], report: Report
+) -> dict[int, dict[str, bytes]]:
+    """Return the keys of the nodes that sent them; of nodes that sent one key, none counts."""
+    found: dict[int, dict[str, bytes]] = {}
+    left: dict[int, str] = {}
+    for node in nodes:
+        try:
+            found[node] = _keys(kind, nonce, replies.get(node))
+        except errors.ProtocolError as error:
+            left[node] = str(error)
+    sent = Counter(keys[name] for keys in found.values() for name in keys)
+    for node in [node for node, keys in found.items() if any(sent[key] > 1 for key in keys.values())]:
+        del found[node]
+        left[node] = "another node sent the same key"
+    _tell(report, JOIN, left, len(nodes))
+    return found
+
+
+def _keys(kind: Kind, nonce: bytes, reply: Packet | None) -> dict[str, bytes]:
+    """Return the keys of a reply, by their names in the plan, if all clients will accept them."""
+    reply = _counted(reply, JOIN)
+    if reply.get("nonce") != nonce:
+        raise errors.WrongPhase("keys of another round")
+    keys: dict[str, bytes] = {}
+    for name, size in kind.joining.items():
+        value = reply.get(name)
+        if not isinstance(value, bytes) or len(value) != size:
+            raise errors.Malformed(f"{name} is not {size} bytes")
+        keys[name] = value
+    if kind.seals:
+        refuse_weak(keys["sealing"])
+    if kind.seals and kind.signs:
+        verify(keys["verification"], sealing_key_fields(nonce, keys["sealing"]), keys["signature"])
+    return keys
+
+
+def _counted(reply: Packet | None, phase: str) -> Packet:
+    """Return a reply that counts in a phase (FLW-03, FLW-13)."""
+    if reply is None:
+        raise errors.WrongPhase("no reply")
+    if reply.get("version") != VERSION:
+        raise errors.Malformed(f"version {str(reply.get('version'))[:20]}, and this is {VERSION}")
+    if "refused" in reply:
+        raise errors.WrongPhase(f"refused: {str(reply['refused'])[:20]}")
+    if reply.get("phase") != phase:
+        raise errors.WrongPhase("a reply to another phase")
+    return reply
+
+
+def _tell(report: Report, phase: str, left: Mapping[int, str], asked: int) -> None:
+    if left:
+        who = ", ".join(f"node {node} ({why})" for node, why in sorted(left.items()))
+        report(f"{phase}: {len(left)} of {asked} dropped out: {who}")
+
+
+class _Server:
+    """The server in a round that has a plan."""
+
+    def __init__(self, plan: Plan, nodes: tuple[int, ...], exchange: Exchange, report: Report) -> None:
+        self.plan, self.nodes, self.exchange, self.report = plan, nodes, exchange, report
+        self.kind = KINDS[plan.protocol]
+        self.state = self.kind.server(plan)
+
+    def run(self) -> Result:
+        """Run all phases."""
+        mail: dict[int, list[codec.Message]] = {user: [] for user in range(len(self.nodes))}
+        for phase in self.kind.phases:
+            mail = self._phase(phase, mail)
+        total, users = self.kind.total(self.state)
+        arrays, weight = weights.decode(self.plan, total, len(users))
+        return Result(arrays, weight, tuple(self.nodes[user] for user in users), self.plan, total)
+
+    def _phase(self, phase: str, mail: Mapping[int, list[codec.Message]]) -> dict[int, list[codec.Message]]:
+        """Carry one phase: the step of the users that have mail, and then that of the server."""
+        first = phase == self.kind.phases[0]
+        packets = {
+            self.nodes[user]: {
+                "version": VERSION,
+                "phase": phase,
+                **write_messages(self.plan.session, messages),
+                **({"plan": self.plan.octets, "user": user} if first else {}),
+            }
+            for user, messages in mail.items()
+        }
+        replies = self.exchange(phase, packets)
+        step = self.kind.step(phase, steps.Role.SERVER)
+        left: dict[int, str] = {}
+        inbox: dict[int, list[codec.Message]] = {}
+        for user in mail:
+            node = self.nodes[user]
+            try:
+                inbox[user] = self._read(step, phase, user, replies.get(node))
+            except errors.ProtocolError as error:
+                left[node] = str(error)
+        try:
+            outbox = self._take(step, inbox, left)
+        finally:
+            _tell(self.report, phase, left, len(mail))
+        addressed: dict[int, list[codec.Message]] = {}
+        for message in outbox:
+            addressed.setdefault(message.receiver, []).append(message)
+        return addressed
+
+    def _read(self, step: steps.Step[Any], phase: str, user: int, reply: Packet | None) -> list[codec.Message]:
+        """Return the messages of a reply; refuse any that is not from the user behind the node (FLW-14)."""
+        messages = read_messages(step.receives, _counted(reply, phase), user)
+        if any(message.sender != user for message in messages):
+            raise errors.Malformed("a message in another user's name", (user,))
+        return messages
+
+    def _take(
+        self, step: steps.Step[Any], inbox: dict[int, list[codec.Message]], left: dict[int, str]
+    ) -> Sequence[codec.Message]:
+        """Take the step of the server, without the users whose messages it refuses (FLW-15)."""
+        while True:
+            messages = [message for sent in inbox.values() for message in sent]
+            try:
+                self.state, outbox = step.take(self.state, messages, randomness={})
+            except errors.ProtocolError as error:
+                blamed = error.blamed & set(inbox)
+                if isinstance(error, _ENDS) or not blamed:
+                    raise
+                for user in blamed:
+                    del inbox[user]
+                    left[self.nodes[user]] = str(error)
+            else:
+                return outbox

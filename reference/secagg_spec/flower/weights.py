@@ -1,0 +1,102 @@
+"""The arrays of a model as an input of the round, and the weighted mean from the sum of the inputs.
+
+A user with weight n sends the number (n / most) x for each parameter x, quantised, and n itself as its last element.
+Whoever has the sum divides the one by the other. With m users of total weight W, each entry of the mean differs from
+the exact weighted mean by less than ``m * most / (level * W)``, and by the rounding of binary64.
+
+Source: spec/flower.md, section 4 (FLW-10 to FLW-12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor, log2, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic import quantizer, validate
+from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.crypto.entropy import Source, draw_rounding
+from secagg_spec.errors import LengthMismatch, ParameterError, ProtocolError
+from secagg_spec.flower.plan import Plan
+
+Arrays = Sequence[NDArray[Any]]
+
+
+def level_for(modulus: int, N: int, largest: float) -> int:
+    """Return the largest power of two that is a level at which parameters up to `largest` in magnitude fit.
+
+    Raises
+    ------
+    ParameterError
+        There is none: `largest` is not a positive number, or is too large for N users.
+    """
+    room = (modulus - 1) // 2 // N - 1
+    if not (isinstance(largest, (int, float)) and 0 < largest <= room):
+        raise ParameterError("largest", largest, f"a number above 0 and at most {room} with {N} users")
+    return int(min(2 ** floor(log2(room / largest)), quantizer.MAX_LEVEL))
+
+
+def shapes_of(arrays: Arrays) -> tuple[tuple[int, ...], ...]:
+    """Return the shapes of arrays."""
+    return tuple(tuple(int(length) for length in array.shape) for array in arrays)
+
+
+def encode(plan: Plan, arrays: Arrays, weight: int, source: Source) -> UintArray:
+    """Return the input of a user: d elements.
+
+    Parameters
+    ----------
+    plan : Plan
+    arrays : sequence of arrays
+        The trained model, in the shapes of the plan.
+    weight : int
+        The number of examples behind it, in ``[1, plan.most]``.
+    source : Source
+        The source of the draws of the quantiser.
+
+    Raises
+    ------
+    ParameterError
+        The weight is out of range, or an array is not one of real numbers.
+    LengthMismatch
+        The arrays have other shapes.
+    OutOfRange
+        A number is not finite (QNT-01), or the sum could wrap (QNT-04).
+    """
+    weight = validate.integer("number of examples", weight, 1, plan.most)
+    if shapes_of(arrays) != plan.shapes:
+        raise LengthMismatch("the shapes of the model", shapes_of(arrays), f"those of the plan, {list(plan.shapes)}")
+    for array in arrays:
+        if not np.issubdtype(array.dtype, np.floating) and not np.issubdtype(array.dtype, np.integer):
+            raise ParameterError("the type of an array", str(array.dtype), "one of real numbers")
+    flat = np.concatenate([np.zeros(0), *(array.ravel().astype(np.float64) for array in arrays)])
+    rounding = draw_rounding(source, flat.size)
+    scaled = flat * (weight / plan.most)
+    elements = quantizer.quantize(scaled, level=plan.level, ring=plan.ring, weight=plan.N, rounding=rounding)
+    return np.concatenate([elements.astype(np.uint64), np.array([weight], dtype=np.uint64)])
+
+
+def decode(plan: Plan, total: UintArray, count: int) -> tuple[list[RealArray], int]:
+    """Return the weighted mean of the arrays, and the total weight, from the sum of the inputs of `count` users.
+
+    Raises
+    ------
+    ProtocolError
+        The last element is not a sum of so many weights (FLW-12).
+    """
+    weight = int(total[-1])
+    if not count <= weight <= count * plan.most:
+        raise ProtocolError(f"the sum of {count} weights in [1, {plan.most}] is said to be {weight}")
+    with_level = quantizer.dequantize(total[:-1], level=plan.level, ring=plan.ring)
+    flat = with_level * (plan.most / weight)
+    ends = np.cumsum([prod(shape) for shape in plan.shapes])[:-1]
+    return [part.reshape(shape) for part, shape in zip(np.split(flat, ends), plan.shapes, strict=True)], weight
+
+
+def like(arrays: Sequence[RealArray], given: Arrays) -> list[NDArray[Any]]:
+    """Return arrays in the types of the given ones; integers are rounded."""
+    pairs = zip(arrays, given, strict=True)
+    return [(np.rint(a) if np.issubdtype(g.dtype, np.integer) else a).astype(g.dtype) for a, g in pairs]

@@ -1,0 +1,189 @@
+"""The workflows of a Flower server app, each in the place of Flower's ``SecAggPlusWorkflow``.
+
+Source: spec/flower.md, section 5.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.common import Code, FitRes, Status, ndarrays_to_parameters, parameters_to_ndarrays
+from flwr.compat.common import recorddict_compat
+from flwr.server import Grid, LegacyContext
+from flwr.server.workflow.constant import MAIN_CONFIGS_RECORD, MAIN_PARAMS_RECORD, Key
+
+from secagg_spec.errors import ParameterError
+from secagg_spec.flower import plan as plans
+from secagg_spec.flower import server, weights
+from secagg_spec.flower.kinds import KINDS
+from secagg_spec.flower.mod import RECORD
+from secagg_spec.flower.plan import Packet
+
+_LOG = logging.getLogger("flwr")
+TIMEOUT = 600.0
+"""Seconds that a phase waits for replies, training included, when nothing is said."""
+
+
+class _Workflow:
+    """A workflow that takes the place of a round of training; the arguments are settings and the seconds of a phase."""
+
+    def __init__(self, settings: server.Settings, timeout: float) -> None:
+        if not isinstance(timeout, (int, float)) or not timeout > 0:
+            raise ParameterError("timeout", timeout, "a number of seconds above 0, so that no round hangs")
+        self.settings, self.timeout = settings, timeout
+
+    def __call__(self, grid: Grid, context: Context) -> None:
+        """Run the round; what it gives goes to the strategy, and nothing if it ends without a sum."""
+        if not isinstance(context, LegacyContext):
+            raise TypeError(f"context: a {type(context).__name__}, and must be a LegacyContext")
+        number = int(context.state.config_records[MAIN_CONFIGS_RECORD][Key.CURRENT_ROUND])
+        record = context.state.array_records[MAIN_PARAMS_RECORD]
+        parameters = recorddict_compat.arrayrecord_to_parameters(record, keep_input=True)
+        asked = context.strategy.configure_fit(number, parameters, context.client_manager)
+        if not asked:
+            _LOG.info("secure aggregation: no client was chosen in round %s", number)
+            return
+        proxies = {proxy.node_id: proxy for proxy, _ in asked}
+        instructions = {proxy.node_id: ins for proxy, ins in asked}
+        masking = KINDS[self.settings.protocol].masking
+
+        def exchange(phase: str, packets: Mapping[int, Packet]) -> dict[int, Packet | None]:
+            messages = []
+            for node, packet in packets.items():
+                fit = phase == masking
+                content = recorddict_compat.fitins_to_recorddict(instructions[node], True) if fit else RecordDict()
+                content.config_records[RECORD] = ConfigRecord(dict(packet))
+                messages.append(Message(content, dst_node_id=node, message_type="train", group_id=str(number)))
+            replies = grid.send_and_receive(messages, timeout=self.timeout)
+            return {reply.metadata.src_node_id: _packet(reply) for reply in replies}
+
+        arrays = parameters_to_ndarrays(parameters)
+        result = server.run(self.settings, list(proxies), arrays, number, exchange, _warn)
+        if result is None:
+            return
+        mean = ndarrays_to_parameters(weights.like(result.arrays, arrays))
+        each = FitRes(Status(Code.OK, ""), mean, result.weight // len(result.contributors), {})
+        results = [(proxies[node], each) for node in result.contributors]
+        lost: list[BaseException] = [
+            RuntimeError(f"node {n} dropped out") for n in proxies if n not in result.contributors
+        ]
+        _LOG.info("secure aggregation: round %s has the sum of %s of %s clients", number, len(results), len(proxies))
+        aggregated, metrics = context.strategy.aggregate_fit(number, results, lost)
+        if aggregated is not None:
+            new = recorddict_compat.parameters_to_arrayrecord(aggregated, True)
+            context.state.array_records[MAIN_PARAMS_RECORD] = new
+            context.history.add_metrics_distributed_fit(server_round=number, metrics=metrics)
+
+
+def _packet(reply: Message) -> Packet | None:
+    """Return the packet of a reply; None if the engine says that there was an error, or it holds none."""
+    if reply.has_error():
+        return None
+    record = reply.content.config_records.get(RECORD)
+    return None if record is None else dict(record)
+
+
+def _warn(line: str) -> None:
+    _LOG.warning("secure aggregation: %s", line)
+
+
+def _part(value: int | float) -> int | float:
+    return 1.0 if value == 1 else value
+
+
+class SecAggPlusWorkflow(_Workflow):
+    """SecAgg+ with the arguments of Flower's workflow of this name.
+
+    Parameters
+    ----------
+    num_shares : int or float
+        The number of holders of a user's secrets, itself included: a number, or a part of the clients up to 1.0.
+    reconstruction_threshold : int or float
+        The number of shares that recover a secret: a number, or a part of the holders.
+    max_weight : float
+        The largest number of examples of one client. A client with more of them refuses the round.
+    clipping_range : float
+        The largest magnitude of a parameter. Nothing is clipped: a client whose model has a larger one, such that the
+        sum could wrap, refuses the round.
+    quantization_range : int, optional
+        The number of steps of the quantiser in ``[-clipping_range, clipping_range]``; as many as fit when left out.
+    modulus_range : int
+        2**32, the only one.
+    timeout : float
+        The seconds that each phase waits for replies.
+
+    Raises
+    ------
+    ParameterError
+        A value is out of range.
+    """
+
+    def __init__(
+        self,
+        num_shares: int | float,
+        reconstruction_threshold: int | float,
+        *,
+        max_weight: float = 1000.0,
+        clipping_range: float = 8.0,
+        quantization_range: int | None = None,
+        modulus_range: int = 2**32,
+        timeout: float | None = TIMEOUT,
+    ) -> None:
+        if modulus_range != 2**32:
+            raise ParameterError("modulus_range", modulus_range, "2**32 = 4294967296")
+        level = None if quantization_range is None else max(1, int(quantization_range / (2 * clipping_range)))
+        holders, threshold, most = _part(num_shares), _part(reconstruction_threshold), int(max_weight)
+        settings = server.Settings(plans.SECAGG, threshold, holders, None, most, clipping_range, level)
+        super().__init__(settings, TIMEOUT if timeout is None else timeout)
+
+
+class SecAggWorkflow(_Workflow):
+    """SecAgg: every client is a neighbour of every other one.
+
+    Parameters
+    ----------
+    threshold : int or float
+        t, the number of shares that recover a secret: a number of clients, or a part of those that are asked.
+    active : bool
+        Whether the round is that of the active profile.
+    most, largest, timeout
+        The largest number of examples of one client, the largest magnitude of a parameter, and the seconds of a phase.
+    """
+
+    def __init__(
+        self,
+        threshold: int | float,
+        *,
+        active: bool = False,
+        most: int = 1000,
+        largest: float = 8.0,
+        timeout: float = TIMEOUT,
+    ) -> None:
+        protocol = plans.SECAGG_ACTIVE if active else plans.SECAGG
+        super().__init__(server.Settings(protocol, threshold, most=most, largest=largest), timeout)
+
+
+class LightSecAggWorkflow(_Workflow):
+    """LightSecAgg; the arguments are those of `SecAggWorkflow`, with U, and W in the active profile, as threshold.
+
+    Parameters
+    ----------
+    colluding : int, optional
+        T: so many clients may pool what they know with the server; half the threshold when left out.
+    """
+
+    def __init__(
+        self,
+        threshold: int | float,
+        *,
+        active: bool = False,
+        colluding: int | None = None,
+        most: int = 1000,
+        largest: float = 8.0,
+        timeout: float = TIMEOUT,
+    ) -> None:
+        protocol = plans.LIGHTSECAGG_ACTIVE if active else plans.LIGHTSECAGG
+        settings = server.Settings(protocol, threshold, None, colluding, most, largest)
+        super().__init__(settings, timeout)

@@ -1,0 +1,194 @@
+"""The workflow and the mod in Flower's own places: same arguments, same strategy, models in sums alone."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from flwr.app import ConfigRecord, Error, Message, RecordDict
+
+from secagg_spec.crypto.signatures import verification_key
+from secagg_spec.errors import ParameterError
+from secagg_spec.flower import (
+    LightSecAggWorkflow,
+    SecAggPlusWorkflow,
+    SecAggWorkflow,
+    SecureAggregationMod,
+    lightsecagg_mod,
+    secagg_mod,
+    secaggplus_mod,
+)
+from secagg_spec.flower.client import Policy
+from secagg_spec.flower.mod import RECORD
+from tests.engine.nodes import Change, Grid, Trainer, apps, models, run
+
+SHAPES = ((3, 4), (5,), ())
+ZEROS = [np.zeros(shape, np.float32) for shape in SHAPES]
+NODES = list(models(6))
+
+
+def active(protocol: str) -> Any:
+    """A mod for all nodes of a test: the signing key of a node is its number."""
+    signing = {node: node.to_bytes(32, "big") for node in NODES}
+    trusted = frozenset(verification_key(key) for key in signing.values())
+
+    def mod(message: Message, context: Any, call_next: Any) -> Message:
+        policy = Policy((protocol,), signing=signing[context.node_id], trusted=trusted)
+        return SecureAggregationMod(policy)(message, context, call_next)
+
+    return mod
+
+
+CASES: dict[str, tuple[Any, Any, int, int]] = {
+    "secaggplus": (SecAggPlusWorkflow(5, 3, timeout=9), secaggplus_mod, 4, 2),
+    "parts": (SecAggPlusWorkflow(1.0, 0.6, max_weight=200.0, quantization_range=2**22, timeout=9), secagg_mod, 4, 2),
+    "secagg": (SecAggWorkflow(4, timeout=9), secagg_mod, 4, 2),
+    "lightsecagg": (LightSecAggWorkflow(4, timeout=9), lightsecagg_mod, 4, 2),
+    "secagg, active": (SecAggWorkflow(5, active=True, timeout=9), active("secagg-active"), 6, 3),
+    "lightsecagg, active": (LightSecAggWorkflow(5, active=True, timeout=9), active("lightsecagg-active"), 5, 2),
+}
+"""A workflow, its mod, the number of its phases, and the one in which the model is masked."""
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECAGG_SPEC_HOME", str(tmp_path))
+
+
+def mean(trainers: dict[int, Trainer], nodes: list[int]) -> list[Any]:
+    """The weighted mean of the models of some nodes."""
+    total = sum(trainers[node].examples for node in nodes)
+    return [
+        sum(trainers[node].examples * trainers[node].arrays[at].astype(np.float64) for node in nodes) / total
+        for at in range(len(SHAPES))
+    ]
+
+
+def close(found: list[Any], wanted: list[Any]) -> None:
+    for one, other in zip(found, wanted, strict=True):
+        assert one.dtype == np.float32
+        np.testing.assert_allclose(one, other, rtol=0, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.requirement("FLW-10", "FLW-13")
+def test_a_round_in_flowers_places_gives_the_weighted_mean(name: str) -> None:
+    workflow, mod, phases, _ = CASES[name]
+    trainers = models(6, *SHAPES)
+    grid = Grid(apps(mod, trainers))
+    found, strategy = run(workflow, grid, ZEROS, rounds=2)
+    close(found, mean(trainers, NODES))
+    assert len(strategy.given) == 2
+    assert all(len(results) == 6 and not failures for results, failures in strategy.given)
+    assert grid.timeouts == [9] * (2 * phases)
+    for reply in grid.replies:
+        assert list(reply) == [RECORD]
+        assert "my accuracy" not in reply[RECORD]
+
+
+def lost(message: Message) -> None:
+    return None
+
+
+def failed(message: Message) -> Message:
+    return Message(Error(code=2, reason="the process was killed"), reply_to=message)
+
+
+def empty(message: Message) -> Message:
+    message.content = RecordDict()
+    return message
+
+
+@pytest.mark.requirement("FLW-13")
+@pytest.mark.parametrize("change", [lost, failed, empty], ids=["lost", "failed", "empty"])
+@pytest.mark.parametrize("name", CASES)
+def test_a_node_that_does_not_answer_is_a_dropout_in_any_phase(name: str, change: Change) -> None:
+    workflow, mod, phases, masking = CASES[name]
+    for phase in range(phases):
+        trainers = models(6, *SHAPES)
+        grid = Grid(apps(mod, trainers), replied={(at, NODES[2]): change for at in range(phase, 9)})
+        found, strategy = run(workflow, grid, ZEROS)
+        inside = phase > masking
+        close(found, mean(trainers, NODES if inside else NODES[:2] + NODES[3:]))
+        assert [len(each) for each in strategy.given[0]] == ([6, 0] if inside else [5, 1])
+
+
+@pytest.mark.requirement("FLW-16")
+@pytest.mark.parametrize("name", CASES)
+def test_a_round_with_too_few_leaves_the_model_and_says_so(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    workflow, mod, *_ = CASES[name]
+    grid = Grid(apps(mod, models(6, *SHAPES)), replied={(1, node): lost for node in NODES[:4]})
+    found, strategy = run(workflow, grid, ZEROS)
+    assert strategy.given == []
+    assert all(not array.any() for array in found)
+    lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert lines[-1].startswith("secure aggregation: round 1 ends without a sum: TooFewSurvivors: ")
+    assert len([line for line in lines if "ends without" in line]) == 1
+
+
+@pytest.mark.requirement("FLW-09")
+@pytest.mark.parametrize("kind", ["train", "train.anything"])
+def test_a_server_that_asks_for_a_model_in_clear_gets_none(kind: str) -> None:
+    trainers = models(6, *SHAPES)
+
+    def bare(message: Message) -> Message:
+        message.content.config_records.pop(RECORD)
+        return Message(message.content, dst_node_id=message.metadata.dst_node_id, message_type=kind, group_id="1")
+
+    grid = Grid(apps(secaggplus_mod, trainers), asked={(2, NODES[0]): bare})
+    run(CASES["secaggplus"][0], grid, ZEROS)
+    assert trainers[NODES[0]].asked == 0
+    assert trainers[NODES[1]].asked == 1
+
+
+@pytest.mark.requirement("FLW-08")
+def test_what_training_says_when_it_fails_stays_with_the_client() -> None:
+    trainers = models(6, *SHAPES)
+
+    def fails(parameters: Any, config: Any) -> Any:
+        raise ZeroDivisionError(f"the first number is {trainers[NODES[1]].arrays[0][0, 0]}")
+
+    trainers[NODES[1]].fit = fails  # type: ignore[method-assign]
+    trainers[NODES[2]].arrays[0][0, 0] = np.nan
+    grid = Grid(apps(secaggplus_mod, trainers))
+    found, _ = run(SecAggPlusWorkflow(1.0, 4, timeout=9), grid, ZEROS)
+    close(found, mean(trainers, [NODES[0], *NODES[3:]]))
+    refused = [reply[RECORD]["refused"] for reply in grid.replies if "refused" in reply[RECORD]]
+    assert sorted(refused) == ["bad_param", "out_of_range"]
+
+
+@pytest.mark.requirement("FLW-07")
+def test_a_state_that_the_engine_did_not_keep_is_not_used_again() -> None:
+    trainers, node = models(6, *SHAPES), NODES[0]
+    grid = Grid(apps(secagg_mod, trainers))
+    packet: dict[str, Any] = {}
+    before: dict[str, Any] = {}
+
+    def keep(message: Message) -> Message:
+        packet.update(message.content.config_records[RECORD])
+        before.update(grid.contexts[node].state.config_records[RECORD])
+        return message
+
+    grid.asked = {(2, node): keep}
+    run(CASES["secagg"][0], grid, ZEROS)
+    grid.contexts[node].state.config_records[RECORD] = ConfigRecord(before)
+    grid.asked, grid.phase = {}, -1
+    content = RecordDict({RECORD: ConfigRecord(packet)})
+    message = Message(content, dst_node_id=node, message_type="train", group_id="1")
+    [reply] = grid.send_and_receive([message])
+    assert dict(reply.content.config_records[RECORD]) == {"version": 1, "refused": "replay"}
+    assert trainers[node].asked == 1
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), "9"])
+def test_a_phase_without_an_end_is_refused(timeout: Any) -> None:
+    with pytest.raises(ParameterError, match="timeout"):
+        SecAggPlusWorkflow(5, 3, timeout=timeout)
+
+
+def test_another_modulus_is_refused() -> None:
+    with pytest.raises(ParameterError, match="modulus_range"):
+        SecAggPlusWorkflow(5, 3, modulus_range=2**24)

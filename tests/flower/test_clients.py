@@ -1,0 +1,393 @@
+"""A client takes part in what it accepts, once, whatever the server asks and whatever state it is given back."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import secagg_spec.flower
+from secagg_spec import errors
+from secagg_spec.crypto.signatures import verification_key
+from secagg_spec.flower import plan as plans
+from secagg_spec.flower.client import Policy
+from secagg_spec.flower.journal import FileJournal, Journal, MemoryJournal
+from secagg_spec.flower.packing import pack, unpack
+from secagg_spec.flower.plan import Packet, Plan
+from secagg_spec.protocols import codec
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.secagg import round as secagg
+from tests.flower.parties import SETTINGS, Engine, Node, signing_key
+from tests.flower.test_rounds import FAULTS, changed, engine_phase
+
+NAMES = sorted(SETTINGS)
+ASKED = [fault for fault in FAULTS if fault not in ("lost", "refused", "twice")]
+
+
+def refuses(node: Node, packet: Packet, *kinds: type[Exception]) -> None:
+    """A packet is refused: the memory and the journal stay, and the reply says the code alone."""
+    taken, memory = set(node.journal.taken), list(node.kept[-1])
+    handled = node.handle(packet)
+    assert isinstance(handled.refused, kinds or (errors.ProtocolError, errors.ParameterError))
+    assert set(handled.reply) == {"version", "refused"}
+    assert (list(handled.memory), node.journal.taken) == (memory, taken)
+
+
+class Stop(Exception):
+    """The round has come as far as a test wants it."""
+
+
+def up_to(name: str, phase: str, at: int = 3) -> tuple[Engine, Node, Packet]:
+    """An engine in the middle of a round, and a node with the packet that it is about to answer."""
+    found: list[Packet] = []
+
+    def stop(packet: Packet) -> Packet:
+        found.append(packet)
+        raise Stop
+
+    engine = Engine(name, 6, asked={(phase, at): stop})
+    with pytest.raises(Stop):
+        engine.run()
+    return engine, list(engine.nodes.values())[at], found[0]
+
+
+def all_phases() -> list[tuple[str, str]]:
+    """Each protocol with each of its phases."""
+    return [(name, phase) for name in NAMES for phase in Engine(name, 6).phases]
+
+
+@pytest.mark.requirement("FLW-03", "FLW-08", "ERR-01", "MSG-02", "MSG-03")
+@pytest.mark.parametrize(("name", "phase"), all_phases())
+def test_bad_packets_are_refused_and_the_right_one_is_still_answered(name: str, phase: str) -> None:
+    _, node, packet = up_to(name, phase)
+    for fault in ASKED:
+        bad = FAULTS[fault](packet)
+        assert bad is not None
+        refuses(node, bad)
+    assert node.handle(packet).refused is None
+
+
+@pytest.mark.requirement("FLW-09", "FLW-03")
+@pytest.mark.parametrize("packet", [{}, {"version": 1}, {"version": 1, "phase": None}, {"version": 1, "phase": []}])
+def test_a_packet_that_is_none_gets_no_training(packet: Packet) -> None:
+    _, node, _ = up_to("secagg", "masked_input")
+    refuses(node, packet)
+    assert node.inputs == []
+
+
+@pytest.mark.requirement("FLW-06", "FLW-07", "SES-01", "SES-02", "SES-03")
+@pytest.mark.parametrize("name", NAMES)
+def test_no_step_is_taken_twice_on_any_copy_of_the_state(name: str) -> None:
+    engine = Engine(name, 6)
+    assert engine.run() is not None
+    node = engine.nodes[121]
+    for packet in [packet for _, number, packet in engine.packets if number == node.number]:
+        for memory in node.kept:
+            handled = node.handle(packet, memory)
+            assert isinstance(handled.refused, errors.Replay)
+            assert handled.memory is memory
+    assert len(node.inputs) == 1
+
+
+@pytest.mark.requirement("FLW-07", "SES-03")
+@pytest.mark.parametrize(("name", "phase"), all_phases())
+def test_a_client_that_is_killed_before_its_state_is_kept_finishes_nothing_of_that_step(name: str, phase: str) -> None:
+    _, node, packet = up_to(name, phase)
+    first = node.handle(packet)
+    assert first.refused is None
+    again = node.handle(packet)  # on the old copy: the engine lost the new one
+    assert isinstance(again.refused, errors.Replay)
+    assert again.reply == {"version": 1, "refused": "replay"}
+
+
+@pytest.mark.parametrize(("name", "phase"), all_phases())
+def test_a_client_that_lost_its_state_goes_no_further(name: str, phase: str) -> None:
+    engine, node, packet = up_to(name, phase)
+    if phase == engine.phases[0]:
+        return
+    assert isinstance(node.handle(packet, []).refused, errors.WrongPhase)
+
+
+def asked(packet: Packet, kind: Any, **entries: Any) -> Packet:
+    """A request with other sets of users."""
+    message = codec.decode(kind, packet["messages"][0])
+    return {**packet, "messages": [codec.encode(replace(message, **entries))]}
+
+
+REQUESTS: Mapping[str, tuple[dict[str, tuple[int, ...]], type[Exception]]] = {
+    "both secrets of a user": ({"survivors": (0, 1, 2, 3, 4, 5), "dropped": (5,)}, errors.InconsistentSets),
+    "too few survivors": ({"survivors": (2, 3), "dropped": (0, 1, 4, 5)}, errors.TooFewSurvivors),
+    "a user left out": ({"survivors": (0, 1, 2, 3, 4), "dropped": ()}, errors.InconsistentSets),
+    "a user twice": ({"survivors": (0, 1, 2, 3, 3, 4, 5), "dropped": ()}, errors.InconsistentSets),
+    "not the user itself": ({"survivors": (0, 1, 2, 4, 5), "dropped": (3,)}, errors.InconsistentSets),
+    "a stranger": ({"survivors": (0, 1, 2, 3, 4, 5, 9), "dropped": ()}, errors.InconsistentSets),
+}
+
+
+@pytest.mark.requirement("SAG-19", "SAG-20", "SAG-21", "SAG-22", "SAG-23")
+@pytest.mark.parametrize("request_", REQUESTS)
+@pytest.mark.parametrize("name", ["secagg", "secagg-active"])
+def test_a_client_refuses_requests_for_what_the_server_must_not_have(name: str, request_: str) -> None:
+    _, node, packet = up_to(name, "unmasking" if name == "secagg" else "consistency_check")
+    entries, kind = REQUESTS[request_]
+    refuses(node, asked(packet, secagg.UnmaskRequest, **entries), kind)
+    assert node.handle(packet).refused is None
+
+
+@pytest.mark.requirement("SAG-25", "LSA-12", "FLW-07")
+@pytest.mark.parametrize(
+    ("name", "phase", "kind", "entries"),
+    [
+        ("secagg", "unmasking", secagg.UnmaskRequest, {"survivors": (0, 1, 2, 3, 4), "dropped": (5,)}),
+        ("secagg-active", "consistency_check", secagg.UnmaskRequest, {"survivors": (0, 1, 2, 3, 4), "dropped": (5,)}),
+        ("lightsecagg", "recover", lightsecagg.SurvivingSet, {"users": (0, 1, 2, 3, 4)}),
+        ("lightsecagg-active", "confirm", lightsecagg.SurvivingSet, {"users": (0, 1, 2, 3, 4)}),
+    ],
+)
+def test_a_client_answers_one_request_of_a_round(name: str, phase: str, kind: Any, entries: dict[str, Any]) -> None:
+    _, node, packet = up_to(name, phase)
+    other = asked(packet, kind, **entries)
+    assert replace(node, journal=MemoryJournal()).handle(other).refused is None  # either one would be answered
+    assert node.answer(packet)["phase"] == phase
+    for memory in node.kept:
+        assert isinstance(node.handle(other, memory).refused, errors.Replay)
+
+
+@pytest.mark.requirement("LSA-09", "LSA-10", "LSA-11")
+@pytest.mark.parametrize("users", [(3,), (0, 1, 2, 3, 3), (0, 1, 2, 3, 6)])
+@pytest.mark.parametrize("name", ["lightsecagg", "lightsecagg-active"])
+def test_a_client_refuses_sets_that_are_too_small_or_cannot_be(name: str, users: tuple[int, ...]) -> None:
+    _, node, packet = up_to(name, "recover" if name == "lightsecagg" else "confirm")
+    refuses(node, asked(packet, lightsecagg.SurvivingSet, users=users))
+
+
+@pytest.mark.requirement("FLW-01", "FLW-02")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_plan_stands_for_its_session(name: str) -> None:
+    engine, node, packet = up_to(name, next(phase for phase in Engine(name, 6).phases if phase != "join"))
+    plan = plans.read(packet["plan"])
+    assert plans.read(plan.octets) == plan
+    other = replace(plan, level=plan.level // 2)
+    assert other.session != plan.session == packet["session"]
+    refuses(node, {**packet, "plan": other.octets}, errors.InconsistentSets)
+    refuses(node, {**packet, "session": other.session}, errors.InconsistentSets)
+    refuses(node, {**packet, "plan": plan.octets + b" "}, errors.Malformed)
+    refuses(node, {**packet, "plan": b'{"a":1}'}, errors.Malformed)
+    refuses(node, {**packet, "user": 6}, errors.ParameterError)
+    if plan.sealing or plan.verification:
+        refuses(node, {**packet, "user": 2}, errors.ParameterError)
+    assert engine.nodes[node.number].handle(packet).refused is None
+
+
+@pytest.mark.requirement("FLW-01")
+def test_the_session_id_is_the_one_of_the_text() -> None:
+    numbers = {"R": 2**32, "N": 3, "D": 0, "T": 1, "t": 3, "k": 2, "d": 3}
+    plan = Plan(plans.SECAGG, numbers, 1, (0, 1, 2), ((2,),), 4, 10, bytes(range(16)))
+    assert plan.octets == (
+        b'{"level":4,"most":10,"nonce":"000102030405060708090a0b0c0d0e0f",'
+        b'"numbers":{"D":0,"N":3,"R":4294967296,"T":1,"d":3,"k":2,"t":3},"order":[0,1,2],"protocol":"secagg",'
+        b'"round":1,"sealing":[],"shapes":[[2]],"signature":[],"verification":[]}'
+    )
+    label, version = b"secagg-spec/flower", (1).to_bytes(4, "little")
+    fields = b"".join(len(each).to_bytes(4, "little") + each for each in (label, version, plan.octets))
+    assert plan.session == hashlib.sha256(fields).digest()[:16]
+
+
+PLANS: Mapping[str, dict[str, Any]] = {
+    "another protocol": {"protocol": "sum"},
+    "wrapping weights": {"most": 2**30},
+    "no arrays": {"shapes": ()},
+    "another length": {"shapes": ((2, 3), (), (5,))},
+    "a level of 0": {"level": 0},
+    "no order": {"order": ()},
+    "a short nonce": {"nonce": b"1234"},
+    "a threshold above the users": {"numbers": {"t": 7}},
+    "unknown parameters": {"numbers": {"U": 3}},
+    "keys that have no place": {"sealing": (bytes(32),)},
+}
+
+
+@pytest.mark.requirement("FLW-02", "FLW-04", "SAG-01", "SAG-02")
+@pytest.mark.parametrize("change", PLANS)
+def test_a_client_refuses_plans_that_are_not_allowed(change: str) -> None:
+    _, node, packet = up_to("secagg", "advertise_keys")
+    plan = plans.read(packet["plan"])
+    entries = {"numbers": {**plan.numbers, **PLANS[change].get("numbers", {})}}
+    tree = {**vars(plan), **PLANS[change], **entries}
+    forged = object.__new__(Plan)
+    for name in Plan.__dataclass_fields__:
+        object.__setattr__(forged, name, tree[name])
+    refuses(node, {**packet, "plan": forged.octets, "session": forged.session})
+
+
+@pytest.mark.requirement("FLW-04")
+def test_a_client_demands_what_its_policy_says() -> None:
+    _, node, packet = up_to("secagg", "advertise_keys")
+    for policy in (
+        Policy((plans.LIGHTSECAGG,)),
+        Policy((plans.SECAGG,), least=4),
+        Policy((plans.SECAGG,), colluding=2),
+        Policy(()),
+    ):
+        refuses(replace(node, policy=policy), packet, errors.ParameterError)
+    assert replace(node, policy=Policy((plans.SECAGG,), least=3, colluding=1)).handle(packet).refused is None
+
+
+@pytest.mark.requirement("FLW-04")
+@pytest.mark.parametrize("name", ["secagg-active", "lightsecagg-active"])
+def test_a_client_refuses_the_key_of_a_stranger(name: str) -> None:
+    _, node, packet = up_to(name, Engine(name, 6).phases[1])
+    trusted = node.policy.trusted - {verification_key(signing_key(100))}
+    refuses(replace(node, policy=replace(node.policy, trusted=trusted)), packet, errors.ParameterError)
+    with pytest.raises(errors.ParameterError, match="trusted"):
+        Policy((plans.PROTOCOLS[1],), signing=signing_key(1), trusted=trusted)
+
+
+@pytest.mark.requirement("FLW-05")
+def test_a_client_refuses_a_sealing_key_that_its_owner_did_not_sign() -> None:
+    _, node, packet = up_to("lightsecagg-active", "share")
+    plan = plans.read(packet["plan"])
+    forged = replace(plan, sealing=(bytes(31) + b"\x07", *plan.sealing[1:]))
+    refuses(node, {**packet, "plan": forged.octets, "session": forged.session}, errors.BadSignature)
+
+
+@pytest.mark.requirement("FLW-05", "LSA-35")
+@pytest.mark.parametrize("name", ["lightsecagg", "lightsecagg-active"])
+def test_sealing_keys_are_drawn_for_each_round(name: str) -> None:
+    engine = Engine(name, 6)
+    first, second = engine.run(1), engine.run(2)
+    assert first is not None
+    assert second is not None
+    assert not set(first.plan.sealing) & set(second.plan.sealing)
+
+
+JOINING: Mapping[str, Any] = {
+    "another nonce": changed(nonce=bytes(16)),
+    "no key": changed(sealing=None),
+    "a short key": changed(sealing=bytes(31)),
+    "a key of low order": changed(sealing=bytes(32)),
+    "a wrong signature": changed(signature=bytes(64)),
+}
+
+
+@pytest.mark.requirement("FLW-05", "FLW-13")
+@pytest.mark.parametrize("fault", JOINING)
+def test_keys_that_no_client_would_accept_do_not_come_into_the_plan(fault: str) -> None:
+    engine = Engine("lightsecagg-active", 6, replied={("join", 3): JOINING[fault]})
+    result = engine.run()
+    assert result is not None
+    assert result.contributors == (100, 107, 114, 128, 135)
+    assert engine.lines[0].startswith("join: 1 of 6 dropped out: node 121")
+
+
+def test_of_nodes_that_send_one_key_none_comes_into_the_plan() -> None:
+    sent: list[Packet] = []
+
+    def copy(packet: Packet) -> Packet:
+        return sent[0]
+
+    def keep(packet: Packet) -> Packet:
+        sent.append(packet)
+        return packet
+
+    engine = Engine("lightsecagg", 7, replied={("join", 0): keep, ("join", 1): copy})
+    result = engine.run()
+    assert result is not None
+    assert result.contributors == (114, 121, 128, 135, 142)
+
+
+@pytest.mark.requirement("FLW-06", "FLW-07")
+def test_of_many_processes_one_takes_a_step(tmp_path: Path) -> None:
+    won: list[int] = []
+
+    def take(number: int) -> None:
+        try:
+            FileJournal(tmp_path / "node").take(bytes(16), "share")
+        except errors.Replay:
+            return
+        won.append(number)
+
+    threads = [threading.Thread(target=take, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+
+
+@pytest.mark.requirement("FLW-06", "FLW-07")
+@given(st.lists(st.tuples(st.sampled_from((bytes(16), b"\x01" * 16)), st.sampled_from(("join", "share"))), max_size=8))
+def test_a_journal_of_files_is_one_in_memory_that_outlives_the_process(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[bytes, str]]
+) -> None:
+    folder, model = tmp_path_factory.mktemp("journal"), MemoryJournal()
+
+    def outcome(journal: Journal, act: str, session: bytes, phase: str) -> bool:
+        try:
+            getattr(journal, act)(session, phase)
+        except errors.Replay:
+            return False
+        return True
+
+    for session, phase in steps:
+        for act in ("refuse", "take"):
+            assert outcome(FileJournal(folder / "a"), act, session, phase) == outcome(model, act, session, phase)
+
+
+TREES = st.recursive(
+    st.none() | st.integers(-(2**600), 2**600) | st.text(max_size=5) | st.binary(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+)
+
+
+@given(TREES)
+def test_a_tree_that_is_packed_is_unpacked_the_same(tree: Any) -> None:
+    packed = pack(tree)
+    assert all(isinstance(each, bytes) for each in packed)
+    assert unpack(packed) == tree
+
+
+@pytest.mark.parametrize("packed", [[], [b"{"], [b'{"bytes": 1}'], ["text"], [b"\xff"], [b'{"bytes": "x"}']])
+def test_what_was_not_packed_is_refused(packed: Any) -> None:
+    with pytest.raises(errors.ParameterError, match="packed"):
+        unpack(packed)
+
+
+def test_what_cannot_be_packed_is_refused() -> None:
+    with pytest.raises(errors.ParameterError, match="tree"):
+        pack({"a": np.zeros(1)})
+
+
+def test_without_flower_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise ModuleNotFoundError("No module named 'flwr'", name="flwr.app")
+
+    monkeypatch.setattr(secagg_spec.flower, "import_module", missing)
+    with pytest.raises(ImportError, match=r"secaggplus_mod needs Flower: pip install"):
+        _ = secagg_spec.flower.secaggplus_mod
+    with pytest.raises(AttributeError, match="it has SecAggWorkflow"):
+        _ = secagg_spec.flower.secagg_plus_mod
+
+
+@pytest.mark.requirement("FLW-08")
+@pytest.mark.parametrize("name", NAMES)
+def test_training_that_fails_is_told_by_a_code(name: str) -> None:
+    engine = Engine(name, 6)
+    node = engine.nodes[121]
+
+    def fails(plan: Plan) -> Any:
+        raise errors.ParameterError("the app", "x[3] = 0.25", "able to train")
+
+    node.produce = fails  # type: ignore[method-assign]
+    result = engine.run()
+    assert result is not None
+    assert 121 not in result.contributors
+    assert f"{engine_phase(name)}: 1 of 6 dropped out: node 121 (refused: bad_param)" in engine.lines

@@ -1,0 +1,263 @@
+"""Rounds carried by an engine give the reference's sum, or end as the text says, whoever drops out or misbehaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.errors import ParameterError
+from secagg_spec.flower import server, weights
+from secagg_spec.flower.plan import Packet
+from tests.flower.parties import MOST, SETTINGS, Change, Engine, Node, expected
+
+NAMES = st.sampled_from(sorted(SETTINGS))
+
+
+@st.composite
+def engines(draw: st.DrawFn) -> Engine:
+    """Engines in which each node may be lost from a phase on."""
+    engine = Engine(draw(NAMES), draw(st.integers(5, 8)), seed=draw(st.integers(0, 2**16)))
+    nobody: dict[str, list[int]] = {phase: [] for phase in engine.phases}
+    for at in draw(st.lists(st.integers(0, engine.N - 1), max_size=4, unique=True)):
+        nobody[draw(st.sampled_from(engine.phases))].append(at)
+    engine.lost = nobody
+    return engine
+
+
+def check(engine: Engine, result: server.Result | None, dropouts: dict[str, list[int]]) -> None:
+    """The result is that of the reference for the inputs that were trained, and the mean is that of the arrays."""
+    begun = engine.begun
+    if begun is None:
+        assert result is None
+        N, sampled = len(engine.nodes) - len(dropouts["join"]), len(engine.nodes)
+        numbers = engine.settings.numbers(N, sampled, 2)
+        assert max(numbers.get("t", 0), numbers.get("U", 0), numbers["T"] + 2) > N
+        return
+    plan, places = begun
+    reference = expected(engine, dropouts)
+    assert (result is None) == (reference is None)
+    if result is None or reference is None:
+        assert "TooFewSurvivors" in engine.lines[-1]
+        return
+    nodes = [engine.nodes[number] for number in result.contributors]
+    assert result.contributors == tuple(places[user] for user in reference.contributors)
+    assert result.total.tolist() == reference.aggregate.tolist()
+    total = np.sum([node.inputs[-1].astype(object) for node in nodes], axis=0) % plan.ring.modulus
+    assert result.total.tolist() == total.tolist()
+    assert result.weight == sum(node.weight for node in nodes)
+    bound = len(nodes) * plan.most / (plan.level * result.weight)
+    for at, mean in enumerate(result.arrays):
+        exact = sum(node.weight * node.arrays[at].astype(np.float64) for node in nodes) / result.weight
+        assert mean.shape == exact.shape
+        assert np.all(np.abs(mean - exact) <= bound + 1e-12)
+
+
+@pytest.mark.requirement("FLW-10", "FLW-13", "FLW-16")
+@given(engines())
+def test_a_round_gives_what_the_reference_gives(engine: Engine) -> None:
+    check(engine, engine.run(), {phase: list(lost) for phase, lost in engine.lost.items()})
+    assert not [node.refused for node in engine.nodes.values() if node.refused]
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_the_next_round_is_a_session_of_its_own(name: str) -> None:
+    engine = Engine(name, 6, {"join": [], engine_phase(name): [5]})
+    first = engine.run(1)
+    engine.dead.clear()
+    engine.lost = {}
+    second = engine.run(2)
+    assert first is not None
+    assert second is not None
+    assert len(second.contributors) == 6
+    assert first.plan.session != second.plan.session
+
+
+def engine_phase(name: str) -> str:
+    """The phase of a protocol in which the model is masked."""
+    return "upload" if name.startswith("light") else "masked_input"
+
+
+def changed(**entries: Any) -> Change:
+    """Set entries of a packet."""
+    return lambda packet: {**packet, **entries}
+
+
+def in_messages(change: Callable[[list[bytes]], Any]) -> Change:
+    """Change the messages of a packet, if it has any."""
+    return lambda packet: {**packet, "messages": change(list(packet.get("messages", [bytes(40)])))}
+
+
+FAULTS: dict[str, Change] = {
+    "lost": lambda packet: None,
+    "another version": changed(version=2),
+    "no version": lambda packet: {name: value for name, value in packet.items() if name != "version"},
+    "another phase": changed(phase="elsewhere"),
+    "refused": changed(refused="out_of_range"),
+    "cut": in_messages(lambda sent: [*sent[:-1], sent[-1][:-1]]),
+    "longer": in_messages(lambda sent: [*sent[:-1], sent[-1] + b"\x00"]),
+    "empty": in_messages(lambda sent: [b"", *sent]),
+    "text": in_messages(lambda sent: ["text"]),
+    "no list": in_messages(lambda sent: 7),
+    "another type": in_messages(lambda sent: [b"\xff\xff" + sent[0][2:]]),
+    "twice": in_messages(lambda sent: sent + sent),
+    "another session": in_messages(lambda sent: [each[:2] + bytes(16) + each[18:] for each in sent]),
+    "another round": in_messages(lambda sent: [each[:18] + b"\xff\xff\xff\xff" + each[22:] for each in sent]),
+    "another name": in_messages(lambda sent: [each[:22] + bytes([each[22] ^ 1]) + each[23:] for each in sent]),
+}
+
+OF_MESSAGES = [*FAULTS][[*FAULTS].index("cut") :]
+EVERYWHERE = ("lost", "cut", "twice", "another name")
+"""The faults that are tried in each phase; the others are in one."""
+
+
+@pytest.mark.requirement("FLW-03", "FLW-13", "FLW-14", "FLW-15", "MSG-03", "MSG-04")
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_a_bad_reply_is_a_user_that_dropped_out(name: str, fault: str) -> None:
+    for phase in Engine(name, 6).phases if fault in EVERYWHERE else (engine_phase(name),):
+        if phase == "join" and fault in OF_MESSAGES:
+            continue
+        engine = Engine(name, 6, replied={(phase, 3): FAULTS[fault]})
+        result = engine.run()
+        assert result is not None
+        check(engine, result, {phase: [3]})
+        assert next(line for line in engine.lines if "node 121" in line).startswith(f"{phase}: 1 of 6 dropped out")
+        assert len(engine.lines) <= len(engine.phases)
+
+
+@pytest.mark.requirement("FLW-14")
+def test_a_reply_in_the_name_of_another_user_harms_the_sender_alone() -> None:
+    engine = Engine("secagg", 6, replied={("masked_input", 3): FAULTS["another name"]})
+    check(engine, engine.run(), {"masked_input": [3]})
+    assert engine.lines == ["masked_input: 1 of 6 dropped out: node 121 (a message in another user's name)"]
+
+
+@pytest.mark.requirement("FLW-15")
+def test_a_right_sender_keeps_its_place_beside_many_bad_ones() -> None:
+    bad = {("masked_input", at): FAULTS[fault] for at, fault in enumerate(("cut", "another session", "twice"))}
+    engine = Engine("secagg", 6, replied=bad)
+    check(engine, engine.run(), {"masked_input": [0, 1, 2]})
+    assert engine.lines == [
+        line for line in engine.lines if line.startswith("masked_input: 3 of 6 dropped out: node 100")
+    ]
+
+
+def flipped(packet: Packet) -> Packet:
+    """Change the last byte of a share."""
+    *others, last = packet["messages"]
+    return {**packet, "messages": [*others, last[:-1] + bytes([last[-1] ^ 1])]}
+
+
+@pytest.mark.requirement("FLW-15", "FLW-16", "LSA-15")
+def test_a_wrong_share_ends_the_round_where_it_cannot_be_told_whose_it_is() -> None:
+    engine = Engine("lightsecagg", 6, replied={("recover", 2): flipped})
+    assert engine.run() is None
+    assert engine.lines == [line for line in engine.lines if line.startswith("round 1 ends without a sum: BadShare")]
+
+
+@pytest.mark.requirement("FLW-12")
+@given(NAMES, st.sampled_from((0, 2**31 - 1)))
+def test_a_sum_of_weights_that_none_is_gives_no_mean(name: str, weight: int) -> None:
+    engine = Engine(name, 6)
+    for node in engine.nodes.values():
+        node.weight = 1
+    first = next(iter(engine.nodes.values()))
+    honest = first.produce
+
+    def produce(plan: Any) -> Any:
+        update = honest(plan).copy()
+        update[-1] = weight if weight else plan.ring.modulus - 1
+        return update
+
+    first.produce = produce  # type: ignore[method-assign]
+    assert engine.run() is None
+    assert "the sum of 6 weights in [1, 50]" in engine.lines[-1]
+
+
+BAD: dict[str, Callable[[Node], object]] = {
+    "nan": lambda node: node.arrays[0].__setitem__((1, 2), np.nan),
+    "infinite": lambda node: node.arrays[2].__setitem__(0, -np.inf),
+    "too large": lambda node: node.arrays[2].__setitem__(1, np.float32(1.23e9)),
+    "one array more": lambda node: node.arrays.append(node.arrays[0]),
+    "another shape": lambda node: node.arrays.__setitem__(0, node.arrays[0].T),
+    "complex": lambda node: node.arrays.__setitem__(2, node.arrays[2].astype(np.complex64)),
+    "no examples": lambda node: setattr(node, "weight", 0),
+    "too many examples": lambda node: setattr(node, "weight", MOST + 1),
+    "half an example": lambda node: setattr(node, "weight", 0.5),
+}
+
+
+@pytest.mark.requirement("FLW-08", "FLW-11", "QNT-01", "QNT-04")
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_a_client_refuses_an_input_that_it_cannot_send(name: str, bad: str) -> None:
+    engine = Engine(name, 6)
+    node = engine.nodes[107]
+    BAD[bad](node)
+    replies: list[Packet] = []
+
+    def keep(packet: Packet) -> Packet:
+        replies.append(packet)
+        return packet
+
+    engine.replied = {(engine_phase(name), 1): keep}
+    result = engine.run()
+    assert result is not None
+    assert 107 not in result.contributors
+    assert len(node.refused) == 1
+    assert isinstance(node.refused[0], ParameterError)
+    assert set(replies[0]) == {"version", "refused"}
+    assert replies[0]["refused"] in ("out_of_range", "length_mismatch", "bad_param")
+
+
+@pytest.mark.requirement("FLW-10")
+def test_a_model_keeps_its_types() -> None:
+    engine = Engine("secagg", 6)
+    for node in engine.nodes.values():
+        node.arrays = [np.full((2, 3), 7, dtype=np.int64), np.float64(0.5) * np.ones(()), np.zeros(4, np.float16)]
+    result = engine.run()
+    assert result is not None
+    given = next(iter(engine.nodes.values())).arrays
+    like = weights.like(result.arrays, given)
+    assert [array.dtype for array in like] == [array.dtype for array in given]
+    assert like[0].tolist() == given[0].tolist()
+
+
+@given(st.integers(3, 1000), st.floats(1e-6, 1e5), st.sampled_from((2**32, 2**32 - 5)))
+def test_the_level_is_the_largest_power_of_two_that_fits(N: int, largest: float, modulus: int) -> None:
+    level, bound = weights.level_for(modulus, N, largest), (modulus - 1) // 2 // N
+    assert largest * level + 1 <= bound
+    assert level == 2**32 or largest * 2 * level + 1 > bound
+
+
+@pytest.mark.parametrize("largest", [0, -1.0, float("nan"), float("inf"), "8", 2**31])
+def test_a_magnitude_that_does_not_fit_is_refused(largest: Any) -> None:
+    with pytest.raises(ParameterError, match="largest"):
+        weights.level_for(2**32, 10, largest)
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        (("secagg", 0), "threshold"),
+        (("secagg", 1.5), "threshold"),
+        (("secagg", True), "threshold"),
+        (("secagg", 3, -2), "holders"),
+        (("sum", 3), "protocol"),
+    ],
+)
+def test_settings_that_are_none_are_refused(settings: Any, match: str) -> None:
+    with pytest.raises(ParameterError, match=match):
+        server.Settings(*settings)
+
+
+def test_a_threshold_that_the_profile_forbids_is_told_to_the_operator() -> None:
+    settings = server.Settings("secagg-active", 4, most=MOST)
+    engine = Engine("secagg-active", 8)
+    with pytest.raises(ParameterError, match=r"t = 4: must be at least 5"):
+        server.run(settings, list(engine.nodes), [np.zeros(3)], 1, engine.exchange, engine.lines.append)
