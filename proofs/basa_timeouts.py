@@ -74,10 +74,11 @@ def revealed(epoch: Epoch, coalition: Users) -> bool:
 
 def described(epoch: Epoch, coalition: Users) -> dict[str, Any]:
     """Return a case as data."""
-    happened = [f"{position}: {fate}" for position, fate in epoch.situation.holders]
+    holders = enumerate(epoch.situation.holders)
+    happened = [f"user {user} at position {position}: {fate}" for user, (position, fate) in holders]
     more = epoch.view(coalition).decide(*epoch.allowed(coalition)).functionals
     beyond = [text.replace("[0]", "") for text in more]
-    return {"users": happened, "colluding": list(coalition), "learned beyond the sum": beyond}
+    return {"users": happened, "colluding": [f"user {user}" for user in coalition], "learned beyond the sum": beyond}
 
 
 def timeouts() -> Iterator[tuple[Epoch, Users]]:

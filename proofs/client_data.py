@@ -65,7 +65,7 @@ def portions(report: Report) -> Finding:
     whole = [name for name, total in readings.items() if total == 1]
     report.say(f"the portions of a class sum to {readings}; each class is shared out in: {whole}")
     printed = "for each user, over classes"
-    case = {"reading": printed, "portions of a class sum to": str(readings[printed])}
+    case = {"reading": printed, "portions of a class sum to, in the mean": str(readings[printed])}
     return Finding("imprecise" if printed not in whole else "confirmed", "over users, for each class", case)
 
 

@@ -180,7 +180,9 @@ def with_subgroups(tables: dict[int, Unions]) -> dict[str, Any]:
 
 def growing(tables: dict[int, Unions]) -> dict[str, Any]:
     """Return delta of even numbers of groups, which does not approach one."""
-    return {"delta": {str(G): str(1 - tables[G].share()) for G in (6, 8, 16)}, "claimed": str(claimed(16))}
+    sizes = [6, 8, 16]
+    found, said = [str(1 - tables[G].share()) for G in sizes], [str(claimed(G)) for G in sizes]
+    return {"G": sizes, "delta": found, "claimed": said}
 
 
 def most_segments(tables: dict[int, Unions]) -> Finding:

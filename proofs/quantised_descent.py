@@ -238,7 +238,13 @@ def quantised_draws(run: Run, coordinate: int, user: int, draw: np.random.Genera
 
 def described(run: Run, J: int) -> dict[str, object]:
     """Return the numbers of a run."""
-    return {"K": list(run.levels), "range": [-int(run.bound), int(run.bound)], "s": str(run.s), "J": J}
+    about = f"{run.s} or {-run.s}"
+    return {
+        "K": list(run.levels),
+        "range": [-int(run.bound), int(run.bound)],
+        "samples about their mean": about,
+        "J": J,
+    }
 
 
 def chain(report: Report) -> Finding:

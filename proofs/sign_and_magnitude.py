@@ -51,7 +51,7 @@ def signs() -> Tally:
         for first, second in product(entries(s), repeat=2):
             exact = first[0] * first[1] + second[0] * second[1]
             own = decoded(first, second)
-            case = {"s": s, "sent": [list(first), list(second)], "sum": exact, "decoded": own}
+            case = {"levels": s, "sent (sign, level)": [list(first), list(second)], "sum": exact, "decoded": own}
             if first[0] < 0:
                 wrong.add(case, own != exact)
     return wrong

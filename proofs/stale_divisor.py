@@ -170,7 +170,8 @@ def sign(report: Report) -> dict[str, Finding]:
         ended = m + (1 - size) ** steps * (w - m)
         for name, tally in readings.items():
             after = w - eta * ((w - ended) if name == "started - ended" else (ended - w))
-            case = {"w": w, "m": m, "steps": steps, "size": str(size), "eta": str(eta), "next": str(after)}
+            case = {"model": w, "minimum": m, "local steps": steps, "of size": str(size), "eta": str(eta)}
+            case["next model"] = str(after)
             tally.add(case, abs(after - m) < abs(w - m) or w == m == after)
     for name, tally in readings.items():
         report.say(f"an update is the model {name}: nearer to the minimum in {tally.held} of {tally.cases} cases")

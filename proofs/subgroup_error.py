@@ -105,8 +105,9 @@ def itself(report: Report) -> Finding:
     for x in product((Fraction(-1), Fraction(0)), repeat=4):
         before, after = (error(p, x) for p in plans)
         alike = len(set(x)) == 1
-        tally.add({"x": [int(e) for e in x], "without": str(before), "with": str(after)}, before == after)
-        bounds.add({"x": [int(e) for e in x]}, error_bound(plans[0]) == error_bound(plans[1]) >= max(before, after))
+        case: dict[str, object] = {"x": [int(e) for e in x]}
+        tally.add(case | {"error in one subgroup": str(before), "in two": str(after)}, before == after)
+        bounds.add(case, error_bound(plans[0]) == error_bound(plans[1]) >= max(before, after))
         report.check(before == after or not alike, "(d) unchanged when all elements are equal")
         if x.count(Fraction(0)) == 1:
             means = [means[0] + before, means[1] + after]

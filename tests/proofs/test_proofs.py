@@ -617,7 +617,7 @@ FALSIFIED = [
     ("effective_rounds", "1 / (a - 1 + c * (J + 1))", "1 / (a + c * (J + 1))"),
     ("effective_rounds", "E * (J + 1) - E) * (1", "E * (J + 1)) * (1"),
     ("effective_rounds", "Fraction(M - k, k * (M - 1))", "Fraction(N - K, K * (N - 1))"),
-    ("effective_rounds", "condition=T == 1", "condition=T < 5"),
+    ("effective_rounds", "condition=T * (N - 1) <= 4 * (N - T)", "condition=T < 5"),
     ("effective_rounds", "stated = Fraction(4 * (N - K),", "stated = Fraction(N - K - 1,"),
     ("effective_rounds", "not (every > right).any()", "(every > 0).any()"),
     ("effective_rounds", "/ (N if mean else 1)", "/ N"),

@@ -13,7 +13,7 @@ L^* - sum L_i^*       `Step.summed`; with their mean `Step.mean`
 The step is 2/(mu (gamma + t)), as in the work that the theorem is based on; t counts the local steps of the earlier
 rounds that took place, or of all earlier rounds.
 
-Source: Multi-RoundSecAgg, theorem 2, eq. (8); proofs/effective_rounds.py; claims MRS-THM2R, UNI-CONVRUNS.
+Source: Multi-RoundSecAgg, theorem 2, eq. (8); proofs/effective_rounds.py; claims MRS-THM2R, MRS-GAMMA, UNI-CONVRUNS.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class Play:
 
 HELD, EVERY = "rounds that take place", "all rounds"
 _TEXT = "the loss is at most {} above its minimum, for each J"
-PRINTED = Bound("printed bound", "MRS-THM2R", _TEXT.format("the right side of (8)"))
+PRINTED = Bound("printed bound", "MRS-GAMMA", _TEXT.format("the right side of (8)"))
 READ = Bound(
     "printed bound, mean in Gamma",
     "MRS-THM2R",
