@@ -18,10 +18,11 @@ from mkdocs.plugins import CombinedEvent, event_priority  # type: ignore[import-
 
 _UNSEARCHED = re.compile(
     r'<details class="(?:mkdocstrings-source|example code|decided)">.*?</details>|<(pre|script|svg)\b.*?</\1>'
+    r'|<div id="watch-static">.*?(?=<script src="[^"]*watch-data)'
     r'|<a class="headerlink".*?</a>|<p>Decided by.*?</p>|</?(?!h[1-6]\b|p\b)[a-z][^>]*>',
     re.DOTALL,
 )
-"""What is no text to search: sources and pictures, and all tags but those of headings and paragraphs."""
+"""What is no text to search: sources, pictures, rounds in steps, and all tags but those of headings and paragraphs."""
 _LEFT_OUT = ("reference/mutants/", "reference/api/", "reference/proofs/", "changelog")
 """Pages that no search leads to."""
 _HEADED = "reference/requirements/"
