@@ -271,8 +271,8 @@ def picture() -> str:
         for x, colour, mark, title in places
     )
     size = f'viewBox="0 0 {2 * WIDTH + GAP} {HEIGHT + 40}"'
-    told = "Seconds against users, rising lines, steepest for the server of SecAgg"
-    return f'<svg role="img" aria-label="{told}" {size} font-size="11" fill="currentcolor">{body}{legend}</svg>'
+    label = "Seconds against users, rising lines, steepest for the server of SecAgg"
+    return f'<svg role="img" aria-label="{label}" {size} font-size="11" fill="currentcolor">{body}{legend}</svg>'
 
 
 def _panel(at: int, role: str, low: int, high: int) -> str:

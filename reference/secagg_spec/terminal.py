@@ -81,7 +81,7 @@ class Progress:
 
 
 def load(name: str, what: str = "") -> ModuleType:
-    """Return a module. No garbage is collected while it loads, and what is there then is never looked at for garbage.
+    """Return a module. No garbage is collected while it loads, and what is there then is never looked at for it again.
 
     Parameters
     ----------
@@ -95,8 +95,10 @@ def load(name: str, what: str = "") -> ModuleType:
     try:
         if what:
             progress(f"loading {what} ...", 0)
+        known = name in sys.modules
         module = import_module(name)
-        gc.freeze()
+        if not known:
+            gc.freeze()
         return module
     finally:
         if what:

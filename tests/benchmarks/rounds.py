@@ -148,7 +148,7 @@ def of_lightsecagg(p: lightsecagg.Parameters, dropped: int) -> Cost:
 
 
 class _Others:
-    """The users of a round but for user 0, as far as user 0 and the server see them: their updates are zeros."""
+    """The users of a round but for user 0, in what user 0 and the server see of them: their updates are zeros."""
 
     def __init__(self, p: lightsecagg.Parameters, links: SealedLinks, away: tuple[int, ...]) -> None:
         self._p, self._links = p, links

@@ -42,7 +42,7 @@ def refuses(node: Node, packet: Packet, *kinds: type[Exception]) -> None:
 
 
 class Stop(Exception):
-    """The round has come as far as a test wants it."""
+    """The round stands where a test wants it."""
 
 
 def up_to(name: str, phase: str, at: int = 3) -> tuple[Engine, Node, Packet]:

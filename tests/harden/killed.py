@@ -31,13 +31,17 @@ CLI = (sys.executable, "-m", "secagg_spec.cli")
 
 @dataclass(frozen=True)
 class Job:
-    """A command, the folder that it writes into, and its exit code: the first time, and where files stand already."""
+    """A command, the folder that it writes into, and its exit code: the first time, and where files stand already.
+
+    `stale` are files of JSON that stand there in another form, so that the command writes them.
+    """
 
     name: str
     command: tuple[str, ...]
     place: str = OUT
     ends: int = 0
     again: int = 0
+    stale: tuple[str, ...] = ()
 
 
 def _page(path: Path) -> None:
@@ -78,6 +82,7 @@ READS: Mapping[str, Callable[[Path], object]] = {
 """How a file that a command made is read, by the end of its name: a cut one is not read."""
 _REPORTS = ("--json", f"{OUT}/report.json", "--html", f"{OUT}/report.html", "--junit", f"{OUT}/report.xml")
 _BROKEN = (sys.executable, "-m", "secagg_spec.conformance.targets.reference", "--mutant", "recovery-adds-the-mask")
+_VECTORS = ("vectors/arithmetic.json", "vectors/shamir.json", "vectors/staleness.json")
 JOBS = (
     Job("conform, reports", (*CLI, "conform", "--target", "reference", "-k", "shamir", *_REPORTS)),
     Job(
@@ -85,13 +90,13 @@ JOBS = (
         (*CLI, "conform", "-k", "lightsecagg.server/bad", "--fuzz", "5", "--repro", f"{OUT}/repro", "--", *_BROKEN),
         ends=1,
     ),
-    Job("vectors", (*CLI, "vectors", "--regenerate"), "spec"),
-    Job("text", (*CLI, "text", "--regenerate"), "spec"),
-    Job("power", (*CLI, "power", "--regenerate", "-k", "recovery-adds-the-mask"), "spec"),
+    Job("vectors", (*CLI, "vectors", "--regenerate"), "spec", stale=_VECTORS),
+    Job("text", (*CLI, "text", "--regenerate"), "spec", stale=("operations.json", "explain.json")),
+    Job("power", (*CLI, "power", "--regenerate", "-k", "recovery-adds-the-mask"), "spec", stale=("power.json",)),
     Job("reproduce", (*CLI, "reproduce", "heterosag-fig5", "--preset", "tiny", "--out", OUT)),
     Job("selection", (*CLI, "selection", "--users", "12", "--per-round", "4", "--privacy", "2", "--out", OUT)),
     Job("init", (*CLI, "init", "--lang", "python", "--into", OUT), again=2),
-    Job("make vectors", ("make", "vectors", f"BIN={Path(sys.executable).parent}", "VENV=made"), "spec"),
+    Job("make vectors", ("make", "vectors", f"BIN={Path(sys.executable).parent}", "VENV=made"), "spec", stale=_VECTORS),
 )
 
 
@@ -129,12 +134,16 @@ def killed(job: Job, kills: int, random: Random) -> Killed:
     tally = Killed(job.name)
     with tempfile.TemporaryDirectory(prefix="harden ü ") as folder:
         tree = copied(Path(folder))
+        for name in job.stale:
+            path = tree / job.place / name
+            path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8"))), encoding="utf-8")
         before = _content(tree / job.place)
         began = time.monotonic()
         ended = _run(job, tree)
         longest = time.monotonic() - began
         assert ended == job.ends, f"{job.name} ends with {ended}"
         after = _content(tree / job.place)
+        assert all(after[name] != before[name] for name in job.stale), f"{job.name} does not write what is stale"
         for at in range(kills):
             _reset(tree / job.place, before)
             tally.kills += 1

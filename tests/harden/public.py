@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from secagg_spec.conformance.targets.reference import adapter as reference
 from tests.harden.engine import Tally
-from tests.harden.surfaces import DOCUMENTED, told, vectors
+from tests.harden.surfaces import DOCUMENTED, run_command, vectors
 
 Array = NDArray[Any]
 LAYERS = ("arithmetic", "crypto", "protocols", "selection")
@@ -168,7 +168,7 @@ def right_calls(every: int = 1) -> list[Call]:
         for one in vectors()[::every]:
             adapter.answer({"id": 1, "op": one.operation, "params": one.params, "rand": one.rand})
         for command in _ROUNDS:
-            told(command.split())
+            run_command(command.split())
     return [call for calls in found.values() for call in calls if call.arguments and _repeats(call)]
 
 

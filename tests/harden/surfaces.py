@@ -191,7 +191,7 @@ def _history() -> Sequence[bytes]:
 @cache
 def _report() -> Sequence[bytes]:
     path = _folder() / "of-reference.json"
-    told(["conform", "--target", "reference", "-k", "field.add", "--budget", "60", "--json", str(path)])
+    run_command(["conform", "--target", "reference", "-k", "field.add", "--budget", "60", "--json", str(path)])
     return [path.read_bytes()]
 
 
@@ -258,7 +258,7 @@ def _reader(read: Callable[[Reader], object]) -> Callable[[bytes], object]:
     return through
 
 
-def told(words: Sequence[str]) -> object:
+def run_command(words: Sequence[str]) -> object:
     """Run a command: its code is 0, 1 or 2, and with 2 it says why in one line and prints nothing else."""
     out, said = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
@@ -278,7 +278,7 @@ def _command(data: bytes) -> object:
     words = data.decode("utf-8", "surrogateescape").replace("\0", "").split(" ")
     if words[0] not in _SAFE or any(word.startswith(_WRITES) for word in words):
         return None
-    return told(words)
+    return run_command(words)
 
 
 _WRITES = ("--out", "--log", "--write", "--store", "--regenerate", "--trace", "--csv", "--save", "--record")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import resource
 from collections.abc import Iterator
 from random import Random
 
 import pytest
 
-from tests.harden import platforms, public
+from tests.harden import killed, platforms, public
 from tests.harden.engine import Tally, tried
 from tests.harden.spoil import spoiled
 from tests.harden.surfaces import SURFACES, Surface
@@ -79,6 +80,14 @@ def test_the_same_seed_spoils_in_the_same_way() -> None:
     )
     assert first == again != other
     assert len(set(first)) > 150
+
+
+def test_files_are_written_whole() -> None:
+    """A kill leaves the old file or the new one, since one function writes all of them."""
+    alone = {"system.py", "progress.py", "environments.py"}
+    for path in sorted((killed.ROOT / "reference" / "secagg_spec").rglob("*.py")):
+        if path.name not in alone and not {"targets", "starters", "sdk"} & set(path.parts):
+            assert not re.search(r"\.write_(text|bytes)\(", path.read_text(encoding="utf-8")), path
 
 
 @pytest.mark.slow

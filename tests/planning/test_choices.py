@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from secagg_spec.arithmetic.quantizer import largest_level
 from secagg_spec.crypto.channels import PlainChannel
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import ParameterError, TooFewSurvivors
 from secagg_spec.planning import odds, traffic
-from secagg_spec.planning.choices import PROTOCOLS, Choice, Out, answer, level_of
+from secagg_spec.planning.choices import PROTOCOLS, Choice, Out, answer
 from secagg_spec.planning.plan import nearest, plan
 from secagg_spec.planning.wishes import Wish
 from secagg_spec.privacy import sparse
@@ -92,7 +93,7 @@ def test_choices_that_need_one_number_exist_exactly_when_that_number_does(wish: 
     N, p = wish.users, wish.dropout
     T = next(T for T in range(1, N + 2) if N * wish.colluders <= T)
     D = next(D for D in range(N + 1) if odds.at_least(N, p, D + 1) <= wish.failure)
-    level = level_of(2**32 - 5, N, wish.clip)
+    level = largest_level(2**32 - 5, N, wish.clip)
     coded, paired = answer("lightsecagg", wish), answer("secagg", wish)
     assert isinstance(coded, Choice) == isinstance(paired, Choice) == (N - D >= T + 2)
     if isinstance(coded, Choice) and isinstance(paired, Choice):
@@ -107,7 +108,7 @@ def test_choices_that_need_one_number_exist_exactly_when_that_number_does(wish: 
     if isinstance(buffered, Choice):
         K = max(T + 2, min(N, 10))
         assert (buffered.numbers["K"], buffered.numbers["U"]) == (K, N - D)
-        assert buffered.level == level_of(2**32 - 5, K * 64, wish.clip)
+        assert buffered.level == largest_level(2**32 - 5, K * 64, wish.clip)
 
 
 @pytest.mark.requirement("PLN-06", "PLN-09")

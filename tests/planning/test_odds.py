@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secagg_spec.arithmetic.quantizer import largest_level
 from secagg_spec.planning import odds
-from secagg_spec.planning.choices import alone, level_of
+from secagg_spec.planning.choices import alone
 from secagg_spec.planning.wishes import Wish
 
 RATES = st.fractions(0, 1, max_denominator=1000)
@@ -92,7 +93,7 @@ def test_a_level_is_the_largest_power_of_two_that_cannot_wrap(modulus: int, weig
         largest = level * clip
         return -(-largest.numerator // largest.denominator) * weight <= (modulus - 1) // 2
 
-    level = level_of(modulus, weight, clip)
+    level = largest_level(modulus, weight, clip)
     assert level == 0 or (level.bit_count() == 1 and fits(level))
     assert level == 2**32 or not fits(max(2 * level, 1))
 

@@ -10,6 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cache
 from itertools import product
 from types import ModuleType
@@ -337,6 +338,9 @@ CALLS: dict[str, Call] = {
         quantizer.quantize,
         {"x": np.array([0.5, -0.25]), "level": 8, "weight": 2, "rounding": np.array([0.5, 0.0])},
         {"ring": RING},
+    ),
+    "largest_level": Call(
+        quantizer.largest_level, {"modulus": 2**32 - 5, "weight": 100, "magnitude": Fraction(1, 2)}
     ),
     "dequantize": Call(
         quantizer.dequantize, {"values": vector([1, 2**32 - 1]), "level": 8, "format": "binary32"}, {"ring": RING}

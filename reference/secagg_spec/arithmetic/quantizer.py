@@ -8,6 +8,8 @@ Source: BASecAgg eq. (7) to (9) and (14); spec/conventions.md, section 4 (QNT-01
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import ceil
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -38,6 +40,26 @@ def stochastic_round(scaled: RealArray, rounding: RealArray) -> IntArray:
     below = np.floor(scaled)
     up = np.where(below == -1, rounding - 1 < scaled, rounding < scaled - below)
     return (below + up).astype(np.int64)
+
+
+def largest_level(modulus: int, weight: int, magnitude: Fraction) -> int:
+    """Return the largest power of two at which numbers up to `magnitude` cannot wrap around (QNT-04, PLN-07).
+
+    The level c has ceil(c * magnitude) * weight <= (modulus - 1) // 2, and is at most 2^32; 0 when there is none.
+
+    Raises
+    ------
+    ParameterError
+        The modulus is below 2, the weight below 1, or the magnitude is no Fraction of at least 0.
+    """
+    if not isinstance(magnitude, Fraction) or magnitude < 0:
+        raise ParameterError("magnitude", magnitude, "a Fraction >= 0")
+    modulus = validate.integer("modulus", modulus, 2)
+    room = (modulus - 1) // 2 // validate.integer("weight", weight, 1)
+    level = MAX_LEVEL
+    while level and ceil(level * magnitude) > room:
+        level //= 2
+    return level
 
 
 def quantize(x: RealArray, *, level: int, ring: Ring, weight: int, rounding: RealArray) -> UintArray:

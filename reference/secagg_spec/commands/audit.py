@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
+from secagg_spec import system
 from secagg_spec.arithmetic import validate
 from secagg_spec.commands.options import writable_file
 from secagg_spec.conformance.adapter.plain import shown
@@ -342,7 +343,7 @@ def _change(change: int) -> str:
 
 def _write(path: Path, found: Account, shown: Sequence[int], user: int | None) -> None:
     try:
-        path.write_text(json.dumps(_document(found, shown, user), indent=1) + "\n", encoding="utf-8")
+        system.write_whole(path, json.dumps(_document(found, shown, user), indent=1) + "\n")
     except OSError as error:
         raise UsageError(f"--json {path}: {error.strerror}") from None
 

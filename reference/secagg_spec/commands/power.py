@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from secagg_spec import system
 from secagg_spec.commands import options
 from secagg_spec.conformance.adapter.capabilities import Capabilities, greet
 from secagg_spec.conformance.adapter.connection import ProcessConnection
@@ -183,7 +184,7 @@ def _write(path: Path | None, body: Any) -> bool:
     if path is None:
         return True
     try:
-        path.write_text(json.dumps(body, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        system.write_whole(path, json.dumps(body, indent=1, ensure_ascii=False) + "\n")
     except OSError as error:
         print(f"secagg-spec power: --json {path}: {error.strerror}", file=sys.stderr)
         return False
@@ -347,7 +348,7 @@ def _old() -> Mapping[str, Bug]:
 
 def _save(rows: Mapping[str, Bug]) -> None:
     """Write the table in the order of the catalogue."""
-    kills.path().write_text(kills.text(rows[name] for name in mutants.REGISTRY if name in rows), encoding="utf-8")
+    system.write_whole(kills.path(), kills.text(rows[name] for name in mutants.REGISTRY if name in rows))
     kills.load.cache_clear()
 
 

@@ -207,9 +207,9 @@ def _is_of_the_text(path: Path) -> bool:
 def _write(file: VectorFile, path: Path) -> None:
     text = store.checked(file, path)
     try:
-        path.write_text(text, encoding="utf-8")
+        system.write_whole(path, text)
         if _is_of_the_text(path):
             index = store.read_index(path.parent)
-            (path.parent / store.INDEX).write_text(store.index_text(file.vectors, index), encoding="utf-8")
+            system.write_whole(path.parent / store.INDEX, store.index_text(file.vectors, index))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None

@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from secagg_spec import system
 from secagg_spec.arithmetic import segments, validate
 from secagg_spec.arithmetic.modular import is_prime
 from secagg_spec.arithmetic.segments import Matrix, Robustness, inference_robustness
@@ -251,7 +252,7 @@ def _has_perfect(count: int) -> bool:
 def _write(path: Path, asked: Asked, drawn: Sequence[Drawn]) -> None:
     panels = [Panel(one.name, one.matrix, one.found, _notes(asked, one)) for one in drawn]
     try:
-        path.write_text(picture(panels, group_of=asked.group_of, dropped=asked.dropped), encoding="utf-8")
+        system.write_whole(path, picture(panels, group_of=asked.group_of, dropped=asked.dropped))
     except OSError as error:
         raise UsageError(f"--svg {path}: {error.strerror}") from None
 

@@ -12,6 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from secagg_spec import system
 from secagg_spec.commands.options import writable_file
 from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.experiments import pictures, selection
@@ -113,7 +114,7 @@ def _refuse_unwritable(options: argparse.Namespace) -> None:
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.write_text(text, encoding="utf-8")
+        system.write_whole(path, text)
     except OSError as error:
         raise UsageError(f"--json {path}: {error.strerror}") from None
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import history, resources
+from secagg_spec import history, resources, system
 from secagg_spec.commands import index
 from secagg_spec.conformance.adapter import declared
 from secagg_spec.errors import UsageError
@@ -67,7 +67,7 @@ def _regenerate(path: Path) -> Iterator[str]:
     """Write the history, the helper and the list of operations again; write nothing if an id would be lost."""
     now = history.text()
     new = history.renewed(history.read(path), now)
-    path.write_text(history.written(new), encoding="utf-8")
+    system.write_whole(path, history.written(new))
     yield f"{path.parent.name}/{path.name}"
     yield from _regenerated_operations(path.parent)
     yield _counts(new.present, history.changes(new, new.present, now))
@@ -77,13 +77,13 @@ def _regenerated_operations(spec: Path) -> Iterator[str]:
     """Write the tables of operations into the helper for adapters, and then the list that follows from them."""
     helper = declared.written()
     if helper != declared.SDK.read_text(encoding="utf-8"):
-        declared.SDK.write_text(helper, encoding="utf-8")
+        system.write_whole(declared.SDK, helper)
         yield f"{declared.SDK.name}: its tables are new, so run this once more"
         return
     from secagg_spec.conformance.reports import operations  # noqa: PLC0415 - the checks take a second to load
 
     for name, written in ((operations.FILE, operations.written), (index.FILE, index.written)):
-        (spec / name).write_text(written(), encoding="utf-8")
+        system.write_whole(spec / name, written())
         yield f"{spec.name}/{name}"
 
 

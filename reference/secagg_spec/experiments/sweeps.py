@@ -374,10 +374,8 @@ def write_whole(path: Path, text: str) -> None:
     ParameterError
         The file cannot be written.
     """
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
+        system.write_whole(path, text)
     except OSError as error:
         raise ParameterError("file", str(path), f"writable: {error.strerror}") from None

@@ -21,7 +21,7 @@ from secagg_spec.flower import plan as plans
 from secagg_spec.flower import weights
 from secagg_spec.flower.client import Client, Policy
 from secagg_spec.flower.journal import FileJournal
-from secagg_spec.flower.plan import VERSION, Plan
+from secagg_spec.flower.plan import Plan
 
 RECORD = "secagg_spec"
 """The name of the record of a message that holds a packet, and of that of the state that holds the memory."""
@@ -66,7 +66,6 @@ class SecureAggregationMod:
         context.state.config_records[RECORD] = ConfigRecord({"memory": list(memory)})
         if refused is not None:
             _LOG.error("secure aggregation: refused %r: %s: %s", packet.get("phase"), type(refused).__name__, refused)
-        assert reply["version"] == VERSION
         return Message(RecordDict({RECORD: ConfigRecord(dict(reply))}), reply_to=message)
 
     def _folder(self, context: Context) -> Path:

@@ -33,7 +33,7 @@ Exchange = Callable[[str, Mapping[int, Packet]], Mapping[int, Packet | None]]
 """Sends a packet to each node in a phase, and returns the reply of each; None, or no entry, where none came in time."""
 Report = Callable[[str], None]
 _ENDS = (errors.TooFewSurvivors, errors.BadShare)
-"""Outcomes that end the round whoever is blamed."""
+"""Outcomes that end the round, also where users are blamed."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def _joined(
     for node in [node for node, keys in found.items() if any(sent[key] > 1 for key in keys.values())]:
         del found[node]
         left[node] = "another node sent the same key"
-    _tell(report, JOIN, left, len(nodes))
+    _report_left(report, JOIN, left, len(nodes))
     return found
 
 
@@ -228,7 +228,7 @@ def _counted(reply: Packet | None, phase: str) -> Packet:
     return reply
 
 
-def _tell(report: Report, phase: str, left: Mapping[int, str], asked: int) -> None:
+def _report_left(report: Report, phase: str, left: Mapping[int, str], asked: int) -> None:
     if left:
         who = ", ".join(f"node {node} ({why})" for node, why in sorted(left.items()))
         report(f"{phase}: {len(left)} of {asked} dropped out: {who}")
@@ -276,7 +276,7 @@ class _Server:
         try:
             outbox = self._take(step, inbox, left)
         finally:
-            _tell(self.report, phase, left, len(mail))
+            _report_left(self.report, phase, left, len(mail))
         addressed: dict[int, list[codec.Message]] = {}
         for message in outbox:
             addressed.setdefault(message.receiver, []).append(message)

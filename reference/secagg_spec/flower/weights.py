@@ -1,8 +1,8 @@
 """The arrays of a model as an input of the round, and the weighted mean from the sum of the inputs.
 
 A user with weight n sends the number (n / most) x for each parameter x, quantised, and n itself as its last element.
-Whoever has the sum divides the one by the other. With m users of total weight W, each entry of the mean differs from
-the exact weighted mean by less than ``m * most / (level * W)``, and by the rounding of binary64.
+The party that has the sum divides the one by the other. With m users of total weight W, each entry of the mean differs
+from the exact weighted mean by less than ``m * most / (level * W)``, and by the rounding of binary64.
 
 Source: spec/flower.md, section 4 (FLW-10 to FLW-12).
 """
@@ -10,7 +10,8 @@ Source: spec/flower.md, section 4 (FLW-10 to FLW-12).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import floor, log2, prod
+from fractions import Fraction
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,11 @@ def level_for(modulus: int, N: int, largest: float) -> int:
     ParameterError
         There is none: `largest` is not a positive number, or is too large for N users.
     """
-    room = (modulus - 1) // 2 // N - 1
-    if not (isinstance(largest, (int, float)) and 0 < largest <= room):
-        raise ParameterError("largest", largest, f"a number above 0 and at most {room} with {N} users")
-    return int(min(2 ** floor(log2(room / largest)), quantizer.MAX_LEVEL))
+    known = isinstance(largest, (int, float)) and 0 < largest < inf
+    level = quantizer.largest_level(modulus, N, Fraction(largest)) if known else 0
+    if not level:
+        raise ParameterError("largest", largest, f"above 0 and at most {(modulus - 1) // 2 // N} with {N} users")
+    return level
 
 
 def shapes_of(arrays: Arrays) -> tuple[tuple[int, ...], ...]:

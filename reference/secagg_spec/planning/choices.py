@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, MAX_MODULUS
-from secagg_spec.arithmetic.quantizer import MAX_LEVEL
+from secagg_spec.arithmetic.quantizer import largest_level
 from secagg_spec.planning import odds, traffic
 from secagg_spec.planning.wishes import Wish
 from secagg_spec.privacy import sparse
@@ -186,20 +186,8 @@ def _left(wish: Wish, D: int, source: str) -> int:
     return left
 
 
-def level_of(modulus: int, weight: int, clip: Fraction) -> int:
-    """Return the largest power of two at which numbers up to `clip` cannot wrap around (PLN-07).
-
-    The level c has ceil(c * clip) * weight <= (modulus - 1) // 2, and is at most 2^32; 0 when there is none.
-    """
-    room = (modulus - 1) // 2 // weight
-    level = MAX_LEVEL
-    while level and -(-(level * clip).numerator // (level * clip).denominator) > room:
-        level //= 2
-    return level
-
-
 def _level(modulus: int, weight: int, clip: Fraction) -> int:
-    level = level_of(modulus, weight, clip)
+    level = largest_level(modulus, weight, clip)
     reason = f"numbers up to {float(clip):g} with the total weight {weight} wrap around modulo {modulus} at any level"
     _need(level >= 1, reason, "QNT-04")
     return level

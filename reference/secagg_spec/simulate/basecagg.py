@@ -159,7 +159,7 @@ def _read_log(path: Path | None, N: int) -> Schedule | None:
 
 def _write_log(path: Path, N: int, events: Sequence[Event]) -> None:
     try:
-        path.write_text(to_csv(Schedule(N, tuple(events))), encoding="utf-8")
+        system.write_whole(path, to_csv(Schedule(N, tuple(events))))
     except OSError as error:
         raise ParameterError("--write-log", str(path), f"a file that can be written: {error}") from error
     print(f"{len(events)} events written to {path}")

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from secagg_spec import system
 from secagg_spec.conformance.checks.base import NO_CASE
 from secagg_spec.conformance.reports import document, published
 from secagg_spec.conformance.running.suite import OUTSIDE
@@ -127,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     given.out.mkdir(parents=True, exist_ok=True)
     for result in results:
-        (given.out / f"{result['target']}.json").write_text(document.as_text(result), encoding="utf-8")
+        system.write_whole(given.out / f"{result['target']}.json", document.as_text(result))
     return 0
 
 

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import resources, schemas
+from secagg_spec import resources, schemas, system
 from secagg_spec.conformance.adapter import files
 from secagg_spec.conformance.adapter.codes import ALL_CODES
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
@@ -181,12 +181,12 @@ def renew(vector_files: Sequence[VectorFile], place: Path) -> dict[str, str]:
         for vector in file.vectors
         if index.get(vector.id, WITHDRAWN) not in (WITHDRAWN, digest(vector))
     }
-    (place / INDEX).write_text(index_text((), {**index, **dict.fromkeys(changed, WITHDRAWN)}), encoding="utf-8")
+    system.write_whole(place / INDEX, index_text((), {**index, **dict.fromkeys(changed, WITHDRAWN)}))
     lines = {**before, **{first.get(old, old): new for old, new in changed.items()}}
     path = place / RENEWED
     text = path.read_text(encoding="utf-8") if path.is_file() else _RENEWED_HEAD
     head = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
-    path.write_text(head + "".join(f"{old} {now}\n" for old, now in lines.items()), encoding="utf-8")
+    system.write_whole(path, head + "".join(f"{old} {now}\n" for old, now in lines.items()))
     renewed.cache_clear()
     for file in vector_files:
         file.vectors = [replace(vector, id=changed.get(vector.id, vector.id)) for vector in file.vectors]
@@ -287,5 +287,5 @@ def write(vector_files: Sequence[VectorFile], place: Path) -> list[Path]:
     texts = {path: checked(file, path) for file in vector_files for path in [place / f"{file.name}.json"]}
     texts[place / INDEX] = index_text(vectors, index)
     for path, text in texts.items():
-        path.write_text(text, encoding="utf-8")
+        system.write_whole(path, text)
     return list(texts)
