@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, prod
+from math import ceil, inf, prod
 from typing import Any
 
 from secagg_spec import errors
@@ -53,7 +53,7 @@ class Settings:
     most : int
         The largest number of examples of one user.
     largest : float
-        The largest magnitude of a parameter of the model.
+        The largest magnitude of a parameter of the model, at least 2^-64; a user with a larger one refuses the round.
     level : int, optional
         The level of the quantiser; the largest power of two at which `largest` fits when left out.
     """
@@ -74,6 +74,8 @@ class Settings:
             if value is not None and not whole and not part:
                 raise errors.ParameterError(name, value, "a number of users from 2 on, or a part in (0, 1]")
         validate.integer("most", self.most, 1)
+        if not isinstance(self.largest, (int, float)) or not 2.0**-64 <= self.largest < inf:
+            raise errors.ParameterError("largest", self.largest, "a finite number of at least 2^-64")
 
     def numbers(self, N: int, sampled: int, d: int) -> dict[str, int]:
         """Return the parameters for N users, of whom `sampled` were asked: parts are parts of these.
@@ -175,7 +177,8 @@ def _open(
     order: tuple[int, ...] = ()
     if "k" in numbers:
         order = draw_order(source, N) if numbers["k"] < N - 1 else tuple(range(N))
-    return Plan(settings.protocol, numbers, round, order, shapes, level, settings.most, nonce, **keys), present
+    largest = settings.largest.as_integer_ratio()
+    return Plan(settings.protocol, numbers, round, order, shapes, level, settings.most, largest, nonce, **keys), present
 
 
 def _joined(

@@ -105,8 +105,8 @@ class SecAggPlusWorkflow(_Workflow):
     max_weight : float
         The largest number of examples of one client. A client with more of them refuses the round.
     clipping_range : float
-        The largest magnitude of a parameter. Nothing is clipped: a client whose model has a larger one, such that the
-        sum could wrap, refuses the round.
+        The largest magnitude of a parameter. Nothing is clipped: a client whose model has a larger one refuses the
+        round.
     quantization_range : int, optional
         The number of steps of the quantiser in ``[-clipping_range, clipping_range]``; as many as fit when left out.
     modulus_range : int
