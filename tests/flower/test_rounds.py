@@ -273,13 +273,41 @@ def test_a_magnitude_that_does_not_fit_is_refused(largest: Any) -> None:
         (("secagg", 0), "threshold"),
         (("secagg", 1.5), "threshold"),
         (("secagg", True), "threshold"),
+        (("secagg", 1), "threshold"),
         (("secagg", 3, -2), "holders"),
+        (("secagg", 3, 2), "holders"),
+        (("secagg", 3, 1), "holders"),
+        (("secagg", 3, 5, None, 0), "most"),
+        (("secagg", 3, 5, None, 10, 0), "largest"),
+        (("secagg", 3, 5, None, 10, float("nan")), "largest"),
         (("sum", 3), "protocol"),
     ],
 )
 def test_settings_that_are_none_are_refused(settings: Any, match: str) -> None:
     with pytest.raises(ParameterError, match=match):
         server.Settings(*settings)
+
+
+@pytest.mark.requirement("SAG-01")
+@pytest.mark.parametrize(
+    ("holders", "sampled", "match"), [(7, 6, "at most 6"), (4, 7, r"\(holders - 1\) \* 7 is even: 5"), (4, 6, "")]
+)
+def test_a_number_of_holders_is_taken_as_it_is_or_refused(holders: int, sampled: int, match: str) -> None:
+    settings = server.Settings("secagg", 3, holders)
+    if match:
+        with pytest.raises(ParameterError, match=match):
+            settings.numbers(sampled, sampled, 2)
+    else:
+        assert settings.numbers(sampled, sampled, 2)["k"] == holders - 1
+
+
+@pytest.mark.requirement("SAG-01")
+@given(st.integers(3, 60), st.floats(0.05, 1.0), st.floats(0.05, 1.0), st.integers(0, 10))
+def test_a_part_of_the_users_is_rounded_up_to_one_with_a_graph(N: int, held: float, shared: float, gone: int) -> None:
+    numbers = server.Settings("secagg", shared, held).numbers(N, N + gone, 2)
+    holders, wanted = numbers["k"] + 1, max(2, ceil(held * (N + gone)))
+    assert holders == N or (numbers["k"] * N % 2 == 0 and wanted <= holders <= wanted + 1)
+    assert holders == N or numbers["t"] == max(2, ceil(shared * holders))
 
 
 def test_a_threshold_that_the_profile_forbids_is_said_to_the_operator() -> None:

@@ -82,11 +82,11 @@ class Plan:
         validate.integer("round", self.round, 0, SERVER)
         if not isinstance(self.nonce, bytes) or len(self.nonce) != SESSION_BYTES:
             raise ParameterError("nonce", self.nonce, f"{SESSION_BYTES} bytes")
-        if not self.shapes:
-            raise ParameterError("shapes", self.shapes, "those of at least one array")
         for shape in self.shapes:
             for length in shape:
                 validate.integer("shapes", length, 0)
+        if self.d < 2:
+            raise ParameterError("shapes", self.shapes, "those of arrays with at least one number")
         if self.d != self.numbers.get("d"):
             raise ParameterError("numbers['d']", self.numbers.get("d"), f"{self.d}, one more than the shapes hold")
         validate.integer("level", self.level, 1, MAX_LEVEL)

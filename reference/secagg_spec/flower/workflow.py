@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.common import Code, FitRes, Status, ndarrays_to_parameters, parameters_to_ndarrays
@@ -14,6 +15,7 @@ from flwr.compat.common import recorddict_compat
 from flwr.server import Grid, LegacyContext
 from flwr.server.workflow.constant import MAIN_CONFIGS_RECORD, MAIN_PARAMS_RECORD, Key
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.errors import ParameterError
 from secagg_spec.flower import plan as plans
 from secagg_spec.flower import server, weights
@@ -89,17 +91,13 @@ def _warn(line: str) -> None:
     _LOG.warning("secure aggregation: %s", line)
 
 
-def _part(value: int | float) -> int | float:
-    return 1.0 if value == 1 else value
-
-
 class SecAggPlusWorkflow(_Workflow):
     """SecAgg+ with the arguments of Flower's workflow of this name.
 
     Parameters
     ----------
     num_shares : int or float
-        The number of holders of a user's secrets, itself included: a number, or a part of the clients up to 1.0.
+        The number of holders of a user's secrets, itself included: an integer, or a part of the clients up to 1.0.
     reconstruction_threshold : int or float
         The number of shares that recover a secret: a number, or a part of the holders.
     max_weight : float
@@ -133,9 +131,12 @@ class SecAggPlusWorkflow(_Workflow):
     ) -> None:
         if modulus_range != 2**32:
             raise ParameterError("modulus_range", modulus_range, "2**32 = 4294967296")
-        level = None if quantization_range is None else max(1, int(quantization_range / (2 * clipping_range)))
-        holders, threshold, most = _part(num_shares), _part(reconstruction_threshold), int(max_weight)
-        settings = server.Settings(plans.SECAGG, threshold, holders, None, most, clipping_range, level)
+        settings = server.Settings(
+            plans.SECAGG, reconstruction_threshold, num_shares, most=int(max_weight), largest=clipping_range
+        )
+        if quantization_range is not None:
+            steps = validate.integer("quantization_range", quantization_range, 1)
+            settings = replace(settings, level=max(1, int(steps / (2 * clipping_range))))
         super().__init__(settings, TIMEOUT if timeout is None else timeout)
 
 
