@@ -141,13 +141,18 @@ class Killer(threading.Thread):
 
     def run(self) -> None:
         """Go on until the rounds are over."""
-        while not self.over.wait(self.random.uniform(2, 14)):
+        while not self.over.wait(self.random.uniform(10, 50)):
             for number in self.random.sample(range(NODES), self.random.choice((1, 1, 1, 2, 3))):
                 os.killpg(self.deployment.nodes[number].pid, signal.SIGKILL)
                 self.deployment.nodes[number].wait()
                 self.kills += 1
-            self.over.wait(self.random.uniform(0, 4))
+            self.over.wait(self.random.uniform(0, 10))
             self.deployment.replace_dead()
+
+
+def fewest(line: str) -> int:
+    """Return the smallest number of replies in a phase."""
+    return min(map(int, re.findall(r"\d+", line.split("replies", maxsplit=1)[0])))
 
 
 def killed_at_random(deployment: Deployment, protocol: str, rounds: int) -> int:
@@ -155,20 +160,21 @@ def killed_at_random(deployment: Deployment, protocol: str, rounds: int) -> int:
     killer = Killer(deployment, rounds)
     killer.start()
     try:
-        said = deployment.run(f'protocol="{protocol}" rounds={rounds} timeout=10.0', rounds * PATIENCE)
+        said = deployment.run(f'protocol="{protocol}" rounds={rounds} timeout=30.0', rounds * PATIENCE)
     finally:
         killer.over.set()
         killer.join()
     ends = re.findall(r"KILLED (.*)", said)
-    without = [line for line in ends if line.startswith("no sum")]
-    few = [line for line in without if min(map(int, re.findall(r"\d+", line.split("replies")[0]))) < ENOUGH[protocol]]
+    without = [line for line in ends if line.startswith("no sum of [") and "[]" not in line]
+    idle = [line for line in ends if "no sum of []" in line]
+    few = [line for line in without if fewest(line) < ENOUGH[protocol]]
     right = [line for line in ends if ", right," in line]
     as_the_text = len(re.findall("ends without a sum: TooFewSurvivors", said)) == len(without)
-    wrong = rounds - len(few) - len(right) + (not as_the_text)
-    counts = f"{len(right)} right sums, {len(few)} rounds with too few users, {wrong} wrong"
+    wrong = rounds - len(few) - len(right) - len(idle) + (not as_the_text)
+    counts = f"{len(right)} right sums, {len(few)} with too few users, {len(idle)} without a client, {wrong} wrong"
     print(f"{protocol}, {killer.kills} kills in {rounds} rounds: {counts}", flush=True)
     if wrong:
-        print("\n".join(line for line in ends if line not in (*few, *right)), said[-3000:], sep="\n", flush=True)
+        print("\n".join(line for line in ends if line not in (*few, *right, *idle)), said[-3000:], sep="\n", flush=True)
     return wrong
 
 
