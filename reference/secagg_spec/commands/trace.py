@@ -23,7 +23,7 @@ from secagg_spec.traces.rounds import Finding, Round
 _SHOWN = 12
 _EPILOG = f"""A trace is a file of JSON lines: a head for each round, then a line for each message that came to the
 server or left it, in order (spec/traces.md). The workflows of secagg_spec.flower write one with trace=PATH. It holds
-what the server saw, and no secret of a user.
+what the server saw, and no secret of a user. The format of --json: spec/trace.schema.json.
 
 The protocols are {", ".join(rounds.PROTOCOLS)}.
 

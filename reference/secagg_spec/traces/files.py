@@ -59,7 +59,7 @@ class Head:
         """Return a head from parameters and a setup in which numbers are integers and keys are bytes."""
         names = NUMBERS[protocol], PARTIES[f"{protocol}.server"][0]
         parts = (
-            {name: _plain(given[name], form(f"{protocol}_server", name)) for name in chosen}
+            {name: _plain(given[name], form(f"{protocol}.server", name)) for name in chosen}
             for given, chosen in zip((numbers, setup), names, strict=True)
         )
         return cls(protocol, next(parts), next(parts), session, round)
@@ -85,7 +85,7 @@ class Sent(NamedTuple):
 
 
 class Closed(NamedTuple):
-    """The end of a phase: what comes later in it does not count. `missing` are the users without an answer, if given."""
+    """The end of a phase: what comes later in it does not count. `missing` are users without an answer."""
 
     line: int
     phase: str
@@ -108,8 +108,13 @@ def read(path: Path, protocols: Collection[str]) -> Iterator[Head | Entry]:
     """
     try:
         with system.regular(path).open("rb") as file:
-            for number, line in _lines(path, file):
-                yield _entry(line, number, protocols) if number > 1 else _first(line, protocols)
+            size = 0
+            for number, line in _lines(file):
+                entry = _entry(line, number, protocols) if number > 1 else _first(line, protocols)
+                size = len(line) + (0 if isinstance(entry, Head) else size)
+                if size > MOST_ROUND:
+                    raise _Wrong(f"line {number}: a round of more than {MOST_ROUND} characters, the most that are read")
+                yield entry
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
     except _Wrong as wrong:
@@ -120,21 +125,16 @@ class _Wrong(Exception):
     """What is wrong with a file."""
 
 
-def _lines(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    number, size = 0, 0
+def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    number = 0
     while line := file.readline(MOST_LINE + 1):
         number += 1
         if not line.isascii():
             raise _Wrong(f"line {number}: a trace is ASCII, and this line is not")
+        if len(line) > MOST_LINE:
+            raise _Wrong(f"line {number}: longer than {MOST_LINE} characters, the most that are read")
         if not line.endswith(b"\n"):
-            if len(line) > MOST_LINE:
-                raise _Wrong(f"line {number}: longer than {MOST_LINE} characters, the most that are read")
-            raise _Wrong(
-                f"line {number}: the file ends in the middle of this line; without it, the rest can be checked"
-            )
-        size = len(line) if line.startswith(b'{"trace"') else size + len(line)
-        if size > MOST_ROUND:
-            raise _Wrong(f"line {number}: a round of more than {MOST_ROUND} characters, the most that are read")
+            raise _Wrong(f"line {number}: the file ends in the middle of this line; the lines before it can be checked")
         yield number, line
     if not number:
         raise _Wrong("the file is empty; a trace begins with a head")
@@ -194,16 +194,13 @@ def _head(value: dict[str, Any], number: int, protocols: Collection[str]) -> Hea
         if not isinstance(given, dict) or set(given) != set(names):
             raise _Wrong(f"line {number}: {part} must have the members {', '.join(names) or '(none)'}, and no others")
         for name in names:
-            check_form(name, given[name], form(f"{protocol}_server", name))
+            check_form(name, given[name], form(f"{protocol}.server", name))
     for name, kind in (("session", "bytes"), ("round", "decimal")):
         check_form(name, value[name], kind)
-    if not 3 <= value["numbers"]["N"] <= MOST_USERS:
-        raise _Wrong(
-            f"line {number}: N = {value['numbers']['N']}: must be 3 to {MOST_USERS}, the most that are checked"
-        )
-    return Head(
-        protocol, value["numbers"], value["setup"], bytes.fromhex(value["session"]), int(value["round"]), number
-    )
+    users, session = value["numbers"]["N"], bytes.fromhex(value["session"])
+    if not 3 <= users <= MOST_USERS:
+        raise _Wrong(f"line {number}: N = {users}: must be 3 to {MOST_USERS}, the most that are checked")
+    return Head(protocol, value["numbers"], value["setup"], session, int(value["round"]), number)
 
 
 # ------------------------------------------------------------------------------------------------------ writing

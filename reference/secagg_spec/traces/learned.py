@@ -65,7 +65,7 @@ class Learned:
     `dimension` is the rank of what is known of `unknown` numbers: one element of the input of each user, or one
     column of each kind of LightSecAgg, or one element of each cell of HeteroSAg. `sums` are known of each element;
     `other` are combinations of different elements, as text. `seeds` are the users whose self masks are known, and
-    `pairs` the pairs of users whose common masks are.
+    `pairs` the pairs of users whose common masks are. `alone` are the users of whose own input something is known.
     """
 
     dimension: int
@@ -74,11 +74,7 @@ class Learned:
     other: tuple[str, ...] = ()
     seeds: Users = ()
     pairs: tuple[tuple[int, int], ...] = ()
-
-    @property
-    def alone(self) -> Users:
-        """The users of whose input something is known by itself."""
-        return tuple(sorted({user for each in self.sums if len(each.users) == 1 for user in each.users}))
+    alone: Users = ()
 
 
 @dataclass
@@ -151,12 +147,14 @@ class Seen:
             given = {"indices": (part.start,), "members": part.members, "arrived": arrived}
             element = Element(part.ring, graph, t, sharers, **given)
             view = element.view(coalition, happened)
-            views.append((view, "" if len(base.round.parameters.parts) == 1 else f"segment {part.segment}"))
+            where = "" if len(base.round.parameters.parts) == 1 else f"segment {part.segment}"
+            views.append((view, where, len(part.members - set(coalition))))
             symbols = element.space.symbols
-            known |= {s.derivation.seed for s, yes in zip(symbols, view.known(), strict=True) if yes and _derived(s)}
+            found = zip(symbols, view.known(), strict=True)
+            known |= {symbol.derivation.seed for symbol, yes in found if yes and isinstance(symbol, Derived)}
         seeds = tuple(sorted(token[-1] for token in known if token[0] == "self seed"))
         pairs = tuple(sorted(token[-2:] for token in known if token[0] == "agreed"))
-        return _together(views, coalition, len(self.round.users), seeds, pairs)
+        return _together(views, seeds, pairs)
 
     def _lightsecagg(self, coalition: Collection[int]) -> Learned | None:
         p = self.round.parameters
@@ -168,12 +166,8 @@ class Seen:
             view = View(column.space, coalition)
             column.show(view, lightsecagg.Situation((), tuple(sorted(self.uploads)), {}))
             view.see(*(_sum_of_shares(column, user, chosen) for user, chosen in sorted(self.asked) if chosen))
-            views.append((view, ""))
-        return _together(views, coalition, p.N)
-
-
-def _derived(symbol: object) -> bool:
-    return isinstance(symbol, Derived)
+            views.append((view, "", p.N - len(set(coalition))))
+        return _together(views)
 
 
 def _sum_of_shares(column: lightsecagg.Column, user: int, chosen: Users) -> Forms:
@@ -184,24 +178,25 @@ def _sum_of_shares(column: lightsecagg.Column, user: int, chosen: Users) -> Form
 
 
 def _together(
-    views: Sequence[tuple[View, str]],
-    coalition: Collection[int],
-    users: int,
-    seeds: Users = (),
-    pairs: tuple[tuple[int, int], ...] = (),
+    views: Sequence[tuple[View, str, int]], seeds: Users = (), pairs: tuple[tuple[int, int], ...] = ()
 ) -> Learned:
-    """Return what views without common symbols determine of the inputs of users outside the coalition."""
+    """Return what views without common symbols determine of the inputs of users outside the coalition.
+
+    Each view comes with the words for its part of the inputs, and with the number of these users.
+    """
     sums, other, dimension, unknown = dict[tuple[Any, str], Sum](), dict[str, None](), 0, 0
-    for view, where in views:
+    alone = set[int]()
+    for view, where, users in views:
         verdict = view.decide()
         dimension += verdict.dimension
         places = [tuple(map(int, _match(name))) for name in verdict.secrets]
         elements = {index for _, index in places}
-        unknown += (users - len(set(coalition))) * len(elements)
+        unknown += users * len(elements)
         by_element: dict[int, list[tuple[tuple[int, int], ...]]] = {index: [] for index in elements}
         for row in verdict.excess:
             terms = [(place, int(factor)) for place, factor in zip(places, row.tolist(), strict=True) if factor]
-            found = {index for (_, index), _ in terms}
+            of, found = {user for (user, _), _ in terms}, {index for (_, index), _ in terms}
+            alone |= of if len(of) == 1 else set()
             if len(found) > 1:
                 other[readable(row, verdict.secrets, verdict.modulus)] = None
                 continue
@@ -211,7 +206,7 @@ def _together(
             for row in rows:
                 place = where if row in common else f"element {index}"
                 sums[row, place] = Sum(dict(row), place)
-    return Learned(dimension, unknown, tuple(sums.values()), tuple(other), seeds, pairs)
+    return Learned(dimension, unknown, tuple(sums.values()), tuple(other), seeds, pairs, tuple(sorted(alone)))
 
 
 def _match(name: str) -> Iterator[str]:

@@ -32,7 +32,7 @@ PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
     {name: protocol for name, protocol in ALL.items() if isinstance(protocol, Protocol)}
 )
 """The protocols that run phase by phase, by name."""
-_SEALED = MappingProxyType(
+_SEALED: Mapping[type[codec.Message], Callable[[Any], int]] = MappingProxyType(
     {
         SecretShares: lambda parameters: 2 * shamir.ELEMENT_BYTES + OVERHEAD,
         MaskShare: lambda parameters: 4 + 4 * parameters.share_length + OVERHEAD,
@@ -303,9 +303,10 @@ class Round:
             raise self._found(entry, party, "TRC-11", self._clauses(before), errors.WrongPhase(what))
 
     def _check_sealed(self, entry: Sent, message: codec.Message) -> None:
-        size = _SEALED.get(type(message))
-        if size is not None and len(getattr(message, "payload")) != size(self.parameters):  # noqa: B009
-            got, wanted = len(getattr(message, "payload")), size(self.parameters)  # noqa: B009
+        if not isinstance(message, (SecretShares, MaskShare)):
+            return
+        got, wanted = len(message.payload), _SEALED[type(message)](self.parameters)
+        if got != wanted:
             what = f"{_name(message)} from {message.sender}: payload is {got} bytes, must be {wanted} bytes"
             raise self._found(entry, entry.user, "TRC-06", ("SEA-01",), errors.Malformed(what))
 
@@ -349,9 +350,8 @@ class Round:
         due = [each for each in phase.owed.get(user, []) if alike(each)]
         if told:
             other = _differs(told[0], message)
-            what = f"the server sends {_name(message)} to {_who(user)} again" + (
-                f", and now {other[1]}" if other else ""
-            )
+            now = f", and now {other[1]}" if other else ""
+            what = f"the server sends {_name(message)} to {_who(user)} again{now}"
             return self._found(entry, SERVER, "TRC-09", ("MSG-04",), errors.Replay(what))
         if not due:
             of = "" if message.sender == SERVER else f" of {_who(message.sender)}"
@@ -377,11 +377,11 @@ class Round:
         try:
             message = codec.decode(kind, entry.data)
         except errors.Malformed as error:
-            what = errors.Malformed(f"{kind.__name__} of {who}: {error}")
-            raise self._found(entry, party, "TRC-06", ("MSG-02",), what) from None
+            wrong = errors.Malformed(f"{kind.__name__} of {who}: {error}")
+            raise self._found(entry, party, "TRC-06", ("MSG-02",), wrong) from None
         if (message.session, message.round) != (self.head.session, self.head.round):
-            what = errors.WrongPhase(f"{kind.__name__} of {who} is of another session or round")
-            raise self._found(entry, party, "TRC-06", ("MSG-03",), what)
+            other = errors.WrongPhase(f"{kind.__name__} of {who} is of another session or round")
+            raise self._found(entry, party, "TRC-06", ("MSG-03",), other)
         return message
 
     # ------------------------------------------------------------------------------------------ clauses
@@ -445,10 +445,8 @@ def _differs(wanted: codec.Message, message: codec.Message) -> tuple[str, str, b
         one, other = getattr(wanted, each.name), getattr(message, each.name)
         if kind.write(each.name, one) != kind.write(each.name, other):
             of_users = isinstance(one, tuple)
-            how = (
-                f"{each.name} is {_users(other)}, must be {_users(one)}" if of_users else f"{each.name} is another one"
-            )
-            return each.name, how, of_users
+            how = f"is {_users(other)}, must be {_users(one)}" if of_users else "is not what the server's step gives"
+            return each.name, f"{each.name} {how}", of_users
     return None
 
 
@@ -464,7 +462,7 @@ def _who(party: int) -> str:
     return "the server" if party == SERVER else f"user {party}"
 
 
-def check(entries: Iterable[Head | Entry], begun: Callable[[Round], None] = lambda round: None) -> Iterator[Round]:
+def check(entries: Iterable[Head | Entry], begun: Callable[[Round], None] = lambda _: None) -> Iterator[Round]:
     """Yield the rounds of a trace, each when it is over; `begun` gets each when it begins.
 
     Raises
