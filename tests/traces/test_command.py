@@ -156,3 +156,30 @@ def test_what_is_too_large_is_said(
     assert code == 0
     assert "  what the server learned is not computed: the round is too large" in out
     assert document(tmp_path / "found.json")["rounds"][0]["learned"] is None
+
+
+ASSETS = Path(__file__).parents[2] / "docs" / "assets"
+
+
+def shown_traces() -> dict[str, list[Line]]:
+    """The traces that the pages show: an honest round, and one whose server asks again for the other secret of user 2."""
+    each = run("secagg", {"masked_input": [1]})
+    asked = [line for line in each.lines if "to" in line and line["phase"] == "unmasking"]
+    answers = [line for line in each.lines if "from" in line and line["phase"] == "unmasking"]
+    sets = {"survivors": (0, 3, 4), "dropped": (1, 2)}
+    shares = {"survivors": (0, 3, 4), "seed_shares": bytes(3 * 66), "dropped": (1, 2), "key_shares": bytes(2 * 66)}
+    again = [changed(each, line, **sets) for line in asked] + [changed(each, line, **shares) for line in answers]
+    ended = each.lines[-1]
+    return {"trace.jsonl": [*each.lines], "trace-asked-twice.jsonl": [*each.lines[:-1], *again, ended]}
+
+
+def test_the_traces_of_the_pages_are_those_of_the_reference() -> None:
+    """To renew them: ``python -m tests.traces.test_command``."""
+    for name, lines in shown_traces().items():
+        assert [json.loads(line) for line in (ASSETS / name).read_text(encoding="ascii").splitlines()] == lines
+
+
+if __name__ == "__main__":
+    for file, content in shown_traces().items():
+        text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in content)
+        (ASSETS / file).write_text(text, encoding="ascii")
