@@ -14,7 +14,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.levels import Range
-from secagg_spec.conformance.sdk.secagg_adapter import pack_reals
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, pack_reals
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.crypto.keys import Roster, public_key
 from secagg_spec.crypto.sealing import SealedChannel
@@ -101,7 +102,7 @@ def _run(name: str, dropouts: tuple[tuple[str, tuple[int, ...]], ...], seed: byt
     }
     light = name.startswith("light")
     module = {"secagg+": secagg}.get(name) or MODULES[name]
-    ring = p.field if light else secagg.modular.Ring(2) if name == "heterosag" else p.ring
+    ring = p.field if light else Ring(2) if name == "heterosag" else p.ring
     updates = draw_elements(SeededSource(seed, "updates"), ring, (p.N, p.d))
     given = {
         "secagg+": {"order": setup["order"]},
@@ -122,7 +123,7 @@ def _run(name: str, dropouts: tuple[tuple[str, tuple[int, ...]], ...], seed: byt
         run_synchronous(network, {phase: chosen for phase, chosen in dropouts if chosen}, drawn)
     except TooFewSurvivors:
         ended = True
-    numbers = {each: getattr(p, each) for each in files.NUMBERS[name.rstrip("+")] if each != "range"}
+    numbers = {each: getattr(p, each) for each in NUMBERS[name.rstrip("+")] if each != "range"}
     if name == "heterosag":
         numbers["range"] = pack_reals([-1.0, 1.0])
         numbers["matrix"] = p.matrix
@@ -187,6 +188,7 @@ def learned(lines: Collection[Line], coalition: Collection[int] = ()) -> Learned
     assert isinstance(head, Head)
     seen = Seen(Round(head))
     for entry in rest:
+        assert not isinstance(entry, Head)
         seen.round.take(entry)
         if isinstance(entry, Sent):
             seen.take(entry)

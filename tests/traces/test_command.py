@@ -162,7 +162,7 @@ ASSETS = Path(__file__).parents[2] / "docs" / "assets"
 
 
 def shown_traces() -> dict[str, list[Line]]:
-    """The traces that the pages show: an honest round, and one whose server asks again for the other secret of user 2."""
+    """The traces that the pages show: of an honest round, and of a server that asks for both secrets of user 2."""
     each = run("secagg", {"masked_input": [1]})
     asked = [line for line in each.lines if "to" in line and line["phase"] == "unmasking"]
     answers = [line for line in each.lines if "from" in line and line["phase"] == "unmasking"]

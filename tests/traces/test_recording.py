@@ -27,7 +27,7 @@ def run(engine: Engine, path: Path, times: int = 1) -> list[server.Result | None
     exchange, results = engine.exchange, list[server.Result | None]()
     for number in range(times):
         with ExitStack() as stack:
-            engine.exchange = traced(exchange, path, stack)  # type: ignore[method-assign]
+            engine.exchange = traced(exchange, path, stack)  # type: ignore[method-assign, assignment]
             results.append(engine.run(number + 1))
         engine.dead.clear()
         engine.lost = {}

@@ -108,7 +108,7 @@ def test_a_changed_byte_of_the_server_or_of_a_header_is_found(each: Recorded, da
 @given(recorded(), st.data())
 def test_a_message_of_another_session_or_round_is_found(each: Recorded, data: st.DataObject) -> None:
     at = data.draw(st.sampled_from(places(each.lines, "from", "to")))
-    other = data.draw(st.sampled_from([{"session": bytes(16)}, {"round": NUMBER + 1}]))
+    other: dict[str, Any] = data.draw(st.sampled_from([{"session": bytes(16)}, {"round": NUMBER + 1}]))
     found = finding([*each.lines[:at], changed(each, each.lines[at], **other), *each.lines[at + 1 :]])
     assert (found.line, found.rule, found.clauses, found.code) == (at + 1, "TRC-06", ("MSG-03",), "wrong_phase")
 
