@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from secagg_spec.traces import files, rounds
 from tests.engine.nodes import Grid, apps, models, run
 from tests.engine.test_glue import active
 
-CASES = {
+CASES: dict[str, tuple[Any, Any]] = {
     "secaggplus": (lambda path: SecAggPlusWorkflow(5, 3, timeout=9, trace=path), secaggplus_mod),
     "secagg": (lambda path: SecAggWorkflow(4, timeout=9, trace=path), secagg_mod),
     "secagg, active": (lambda path: SecAggWorkflow(5, active=True, timeout=9, trace=path), active("secagg-active")),
@@ -34,7 +35,7 @@ CASES = {
 
 def lost(message: Message) -> None:
     """Lose a reply."""
-    return None
+    return
 
 
 @pytest.mark.requirement("TRC-02", "TRC-03")

@@ -150,7 +150,7 @@ def test_a_line_that_cannot_be_used_is_named(capsys: pytest.CaptureFixture[str],
 def test_what_is_too_large_is_said(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("secagg_spec.traces.learned.MOST_SYMBOLS", 5)
+    monkeypatch.setattr("secagg_spec.traces.learned.MOST_SYMBOLS", 4)
     path = written(tmp_path / "trace", run("secagg").lines)
     code, out, _ = call(capsys, path, "--json", tmp_path / "found.json")
     assert code == 0

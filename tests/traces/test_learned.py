@@ -206,7 +206,7 @@ def test_a_graph_in_two_pieces_gives_two_sums() -> None:
 
 
 def test_a_round_that_is_too_large_is_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("secagg_spec.traces.learned.MOST_SYMBOLS", 5)
+    monkeypatch.setattr("secagg_spec.traces.learned.MOST_SYMBOLS", 4)
     for name in ("secagg", "lightsecagg"):
         with pytest.raises(AssertionError):
             learned(run(name).lines)

@@ -24,6 +24,7 @@ from tests.traces.recorded import (
     changed,
     checked,
     finding,
+    learned,
     only,
     places,
     recorded,
@@ -430,3 +431,37 @@ def test_the_checker_names_clauses_that_are_there() -> None:
 def test_bytes_are_compared_and_not_only_fields() -> None:
     each = run("secagg")
     assert all(encode(each.decoded(line)).hex() == line["message"] for line in each.lines if "message" in line)
+
+
+@pytest.mark.requirement("TRC-14")
+@fewer(2)
+@given(recorded(), st.data())
+def test_lines_in_any_order_with_any_bytes_are_judged(each: Recorded, data: st.DataObject) -> None:
+    """Nothing that stands in a trace ends the checker, and a finding is a line of the trace with clauses of the text."""
+    lines = [dict(line) for line in each.lines]
+    for _ in range(data.draw(st.integers(1, 4))):
+        at, other = (data.draw(st.integers(1, len(lines) - 1)) for _ in range(2))
+        match data.draw(st.sampled_from(["exchange", "bytes", "remove", "repeat", "end"])):
+            case "exchange":
+                lines[at], lines[other] = lines[other], lines[at]
+            case "remove" if len(lines) > 3:
+                del lines[at]
+            case "repeat":
+                lines.insert(other, dict(lines[at]))
+            case "bytes" if "message" in lines[at]:
+                octets = bytearray.fromhex(lines[at]["message"])
+                for place in data.draw(st.lists(st.integers(0, max(0, len(octets) - 1)), max_size=3)):
+                    octets[place : place + 1] = data.draw(st.binary(max_size=2))
+                lines[at]["message"] = octets.hex()
+            case "end" if "message" in lines[at]:
+                member = "from" if "from" in lines[at] else "to"
+                lines[at][member] = data.draw(st.sampled_from([-1, 0, 1, 2, 7, 2**31]))
+            case _:
+                pass
+    found = only(lines).finding
+    if found is not None:
+        assert 1 <= found.line <= len(lines)
+        assert {found.rule, *found.clauses} <= set(resources.clauses())
+        assert found.party in found.blamed
+        assert found.what
+    learned(lines)

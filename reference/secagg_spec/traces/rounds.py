@@ -59,7 +59,7 @@ class Finding(NamedTuple):
     what: str
 
 
-class BadLine(Exception):
+class BadLine(errors.UsageError):
     """A line of a trace that cannot be used; the message names it."""
 
 
