@@ -437,7 +437,7 @@ def test_bytes_are_compared_and_not_only_fields() -> None:
 @fewer(2)
 @given(recorded(), st.data())
 def test_lines_in_any_order_with_any_bytes_are_judged(each: Recorded, data: st.DataObject) -> None:
-    """Nothing that stands in a trace ends the checker, and a finding is a line of the trace with clauses of the text."""
+    """Nothing in a trace ends the checker, and a finding is a line of the trace, with clauses of the text."""
     lines = [dict(line) for line in each.lines]
     for _ in range(data.draw(st.integers(1, 4))):
         at, other = (data.draw(st.integers(1, len(lines) - 1)) for _ in range(2))
