@@ -57,6 +57,7 @@ PREFIXES = (
     "EXP",
     "PLN",
     "FLW",
+    "TRC",
     "CLM",
 )
 ID = re.compile(rf"\b(?:ADP|{'|'.join(PREFIXES)})-\d\d\b")

@@ -44,6 +44,7 @@ ABOUT = {
     "reconstruct": "recover models and images from the sums of many rounds",
     "selection": "compare ways to choose users for many rounds: privacy, fairness, cardinality",
     "audit-participation": "say which models the sums of many rounds reveal, and after which round",
+    "trace": "check the recorded messages of rounds, and say what the server learned",
     "reproduce": "run the papers' experiments, and say whether they confirm the claims",
 }
 """What each command does. It stands here, so that the list of all commands is printed without loading them."""

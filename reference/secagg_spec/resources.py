@@ -23,6 +23,7 @@ PAGES = (
     "experiments.md",
     "planning.md",
     "flower.md",
+    "traces.md",
     "adapter.md",
     "conformance.md",
     "ledger.md",

@@ -511,6 +511,7 @@ def test_a_run_that_failed_is_not_told_that_it_could_have_caught_nothing(
 
 READ = {
     "audit-participation": ["{}"],
+    "trace": ["{}"],
     "audit-participation --roster": ["--roster", "{}", "{}"],
     "replay": ["{}", "--", "x"],
     "promote": ["{}", "--id", "a", "--clause", "ADP-01"],

@@ -39,6 +39,7 @@ from secagg_spec.protocols.fedbuff import round as fedbuff
 from secagg_spec.protocols.steps import SERVER
 from secagg_spec.resources import root
 from secagg_spec.selection import logs
+from secagg_spec.traces import files, rounds
 from tests.experiments.test_results import document as document_of_toy
 from tests.protocols.basa_calls import stored_parts
 from tests.protocols.test_basecagg_active import ROSTER
@@ -46,6 +47,7 @@ from tests.protocols.test_basecagg_active import announced as announced_active
 from tests.protocols.test_basecagg_store import announced
 from tests.protocols.test_fedbuff import TINY as AVERAGED
 from tests.protocols.test_fedbuff import server as averaging
+from tests.traces import recorded
 
 DOCUMENTED = (ParameterError, ProtocolError, UsageError)
 
@@ -62,6 +64,16 @@ class Surface:
     read: Callable[[bytes], object]
     seeds: Callable[[], Sequence[bytes]]
     errors: tuple[type[Exception], ...] = DOCUMENTED
+
+
+def _checked_trace(path: Path) -> object:
+    return [each.finding for each in rounds.check(files.read(path, rounds.PROTOCOLS))]
+
+
+def _traces() -> list[bytes]:
+    """Return an honest round of each protocol."""
+    each = (recorded.run(name).lines for name in recorded.PARAMETERS)
+    return ["".join(json.dumps(line) + "\n" for line in lines).encode("ascii") for lines in each]
 
 
 @cache
@@ -320,6 +332,7 @@ SURFACES = {
         Surface("report", _file("report.json", document.load), _report),
         Surface("history", _file("history.toml", history.read), _history, (*DOCUMENTED, history.HistoryError)),
         Surface("participation log", _file("log", logs.read), _logs),
+        Surface("trace", _file("trace", _checked_trace), _traces),
         Surface("roster", _file("roster.txt", logs.read_roster), lambda: [b"anna\nbert\n\ncarl\n"]),
         Surface(
             "schedule",

@@ -78,6 +78,7 @@ CODES: Mapping[str, int] = MappingProxyType(
         "privacy secagg --neighbours 2 --threshold 2": 1,
         "audit-participation docs/assets/participation-random.csv": 1,
         "audit-participation docs/assets/participation-batches.csv --users 12 --privacy 4": 1,
+        "trace docs/assets/trace-asked-twice.jsonl": 1,
     }
 )
 """The exit codes that are not 0, by how a command begins."""

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.common import Code, FitRes, Status, ndarrays_to_parameters, parameters_to_ndarrays
@@ -22,6 +24,7 @@ from secagg_spec.flower import server, weights
 from secagg_spec.flower.kinds import KINDS
 from secagg_spec.flower.mod import RECORD
 from secagg_spec.flower.plan import Packet
+from secagg_spec.flower.tracing import traced
 
 _LOG = logging.getLogger("flwr")
 TIMEOUT = 600.0
@@ -29,12 +32,12 @@ TIMEOUT = 600.0
 
 
 class _Workflow:
-    """A workflow that takes the place of a round of training; the arguments are settings and the seconds of a phase."""
+    """A workflow that takes the place of a round of training: settings, the seconds of a phase, the file of a trace."""
 
-    def __init__(self, settings: server.Settings, timeout: float) -> None:
+    def __init__(self, settings: server.Settings, timeout: float, trace: str | Path | None = None) -> None:
         if not isinstance(timeout, (int, float)) or not timeout > 0:
             raise ParameterError("timeout", timeout, "a number of seconds above 0, so that no round hangs")
-        self.settings, self.timeout = settings, timeout
+        self.settings, self.timeout, self.trace = settings, timeout, trace
 
     def __call__(self, grid: Grid, context: Context) -> None:
         """Run the round; what it gives goes to the strategy, and nothing if it ends without a sum."""
@@ -62,7 +65,9 @@ class _Workflow:
             return {reply.metadata.src_node_id: _packet(reply) for reply in replies}
 
         arrays = parameters_to_ndarrays(parameters)
-        result = server.run(self.settings, list(proxies), arrays, number, exchange, _warn)
+        with ExitStack() as stack:
+            carried = traced(exchange, self.trace, stack)
+            result = server.run(self.settings, list(proxies), arrays, number, carried, _warn)
         if result is None:
             return
         mean = ndarrays_to_parameters(weights.like(result.arrays, arrays))
@@ -111,6 +116,8 @@ class SecAggPlusWorkflow(_Workflow):
         2**32, the only one.
     timeout : float
         The seconds that each phase waits for replies.
+    trace : path, optional
+        A file to whose end the messages of each round are written, for ``secagg-spec trace``.
 
     Raises
     ------
@@ -128,6 +135,7 @@ class SecAggPlusWorkflow(_Workflow):
         quantization_range: int | None = None,
         modulus_range: int = 2**32,
         timeout: float | None = TIMEOUT,
+        trace: str | Path | None = None,
     ) -> None:
         if modulus_range != 2**32:
             raise ParameterError("modulus_range", modulus_range, "2**32 = 4294967296")
@@ -137,7 +145,7 @@ class SecAggPlusWorkflow(_Workflow):
         if quantization_range is not None:
             steps = validate.integer("quantization_range", quantization_range, 1)
             settings = replace(settings, level=max(1, int(steps / (2 * clipping_range))))
-        super().__init__(settings, TIMEOUT if timeout is None else timeout)
+        super().__init__(settings, TIMEOUT if timeout is None else timeout, trace)
 
 
 class SecAggWorkflow(_Workflow):
@@ -149,8 +157,9 @@ class SecAggWorkflow(_Workflow):
         t, the number of shares that recover a secret: a number of clients, or a part of those that are asked.
     active : bool
         Whether the round is that of the active profile.
-    most, largest, timeout
-        The largest number of examples of one client, the largest magnitude of a parameter, and the seconds of a phase.
+    most, largest, timeout, trace
+        The largest number of examples of one client, the largest magnitude of a parameter, the seconds of a phase, and
+        the file of a trace.
     """
 
     def __init__(
@@ -161,9 +170,10 @@ class SecAggWorkflow(_Workflow):
         most: int = 1000,
         largest: float = 8.0,
         timeout: float = TIMEOUT,
+        trace: str | Path | None = None,
     ) -> None:
         protocol = plans.SECAGG_ACTIVE if active else plans.SECAGG
-        super().__init__(server.Settings(protocol, threshold, most=most, largest=largest), timeout)
+        super().__init__(server.Settings(protocol, threshold, most=most, largest=largest), timeout, trace)
 
 
 class LightSecAggWorkflow(_Workflow):
@@ -184,7 +194,8 @@ class LightSecAggWorkflow(_Workflow):
         most: int = 1000,
         largest: float = 8.0,
         timeout: float = TIMEOUT,
+        trace: str | Path | None = None,
     ) -> None:
         protocol = plans.LIGHTSECAGG_ACTIVE if active else plans.LIGHTSECAGG
         settings = server.Settings(protocol, threshold, None, colluding, most, largest)
-        super().__init__(settings, timeout)
+        super().__init__(settings, timeout, trace)

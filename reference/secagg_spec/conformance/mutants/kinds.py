@@ -16,6 +16,7 @@ PROTOCOLS = {
     "EXP": "experiments",
     "PLN": "planning",
     "FLW": "flower",
+    "TRC": "traces",
     "ADP": "adapter",
     "CNF": "kit",
     "CLM": "ledger",

@@ -1,0 +1,64 @@
+"""The trace of a round that an engine carries: what the server sends and gets, phase by phase.
+
+Source: spec/traces.md, section 2 (TRC-02 to TRC-04).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from secagg_spec.flower import plan as plans
+from secagg_spec.flower.plan import VERSION, Packet, Plan
+from secagg_spec.flower.server import Exchange
+from secagg_spec.traces.files import Head, Recorder
+
+
+def traced(exchange: Exchange, path: str | Path | None, stack: ExitStack) -> Exchange:
+    """Return an exchange that also writes what it carries to a trace, if there is a path; `stack` closes the file."""
+    if path is None:
+        return exchange
+    recorder = stack.enter_context(closing(Recorder(path)))
+    users: dict[int, int] = {}
+
+    def watched(phase: str, packets: Mapping[int, Packet]) -> Mapping[int, Packet | None]:
+        _begin(recorder, users, packets)
+        for node, packet in packets.items():
+            for message in packet.get("messages", ()):
+                recorder.went(phase, users[node], message)
+        replies = exchange(phase, packets)
+        missing = []
+        for node in packets if users else ():
+            messages = _messages(phase, replies.get(node))
+            for message in messages:
+                recorder.came(phase, users[node], message)
+            if not messages:
+                missing.append(users[node])
+        if users:
+            recorder.closed(phase, missing)
+        return replies
+
+    return watched
+
+
+def _begin(recorder: Recorder, users: dict[int, int], packets: Mapping[int, Packet]) -> None:
+    """Write the head when the plan goes out, and keep which user is behind each node; before it there are only keys."""
+    planned = {node: packet for node, packet in packets.items() if "plan" in packet}
+    if planned:
+        users.update({node: packet["user"] for node, packet in planned.items()})
+        recorder.begin(head_of(plans.read(next(iter(planned.values()))["plan"])))
+
+
+def head_of(plan: Plan) -> Head:
+    """Return the head of the trace of a round."""
+    setup = {"order": plan.order, "roster": plan.sealing, "verification": plan.verification}
+    return Head.of(plan.protocol, plan.numbers, setup, plan.session, plan.round)
+
+
+def _messages(phase: str, reply: Packet | None) -> list[bytes]:
+    """Return the messages of a reply to a phase."""
+    if reply is None or reply.get("version") != VERSION or reply.get("phase") != phase or "refused" in reply:
+        return []
+    messages = reply.get("messages")
+    return [each for each in messages if isinstance(each, bytes)] if isinstance(messages, list) else []

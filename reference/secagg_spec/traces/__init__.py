@@ -1,0 +1,4 @@
+"""Traces of rounds: recorded as the server sees them, and checked afterwards.
+
+Source: spec/traces.md.
+"""

@@ -1,0 +1,265 @@
+"""The files that hold traces: a head for each round, then one line for each message, as the server saw them.
+
+Source: spec/traces.md, section 2 (TRC-01 to TRC-05).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from secagg_spec import system
+from secagg_spec.conformance.adapter.wire import DEEPEST, Limit, loads, too_deep
+from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, Reject, check_form, form
+from secagg_spec.errors import UsageError
+
+VERSION = 1
+MOST_USERS = 4096
+"""The most users of a round that is checked."""
+MOST_LINE = 2**28
+"""The most characters of a line."""
+MOST_ROUND = 2**31
+"""The most characters of the lines of one round."""
+_HEAD = ("trace", "protocol", "numbers", "setup", "session", "round")
+
+
+@dataclass(frozen=True)
+class Head:
+    """What all parties of a round agreed on before it began.
+
+    Parameters
+    ----------
+    protocol : str
+        The name of the protocol, as in `spec/adapter.md`.
+    numbers, setup : mapping
+        The parameters, and what the server starts with: the members of ``session.new`` for the server.
+    session : bytes
+        The session id, 16 bytes.
+    round : int
+        The number of the round.
+    line : int
+        The line of the file, from 1.
+    """
+
+    protocol: str
+    numbers: Mapping[str, Any]
+    setup: Mapping[str, Any]
+    session: bytes
+    round: int
+    line: int = 0
+
+    @classmethod
+    def of(
+        cls, protocol: str, numbers: Mapping[str, Any], setup: Mapping[str, Any], session: bytes, round: int
+    ) -> Head:
+        """Return a head from parameters and a setup in which numbers are integers and keys are bytes."""
+        names = NUMBERS[protocol], PARTIES[f"{protocol}.server"][0]
+        parts = (
+            {name: _plain(given[name], form(f"{protocol}.server", name)) for name in chosen}
+            for given, chosen in zip((numbers, setup), names, strict=True)
+        )
+        return cls(protocol, next(parts), next(parts), session, round)
+
+
+def _plain(value: Any, form: str) -> Any:
+    """Return a member as the adapter protocol has it."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(entry, form[1:-1]) for entry in value]
+    return str(value) if form == "decimal" else value
+
+
+class Sent(NamedTuple):
+    """A message that came from a user, or went to one, in a phase of the users."""
+
+    line: int
+    phase: str
+    user: int
+    incoming: bool
+    data: bytes
+
+
+class Closed(NamedTuple):
+    """The end of a phase: what comes later in it does not count. `missing` are users without an answer."""
+
+    line: int
+    phase: str
+    missing: tuple[int, ...]
+
+
+Entry = Sent | Closed
+
+
+# ------------------------------------------------------------------------------------------------------ reading
+
+
+def read(path: Path, protocols: Collection[str]) -> Iterator[Head | Entry]:
+    """Yield the lines of a trace; the first is a head.
+
+    Raises
+    ------
+    UsageError
+        The file cannot be read, or is no trace of one of `protocols`; the message names the line.
+    """
+    try:
+        with system.regular(path).open("rb") as file:
+            size = 0
+            for number, line in _lines(file):
+                entry = _entry(line, number, protocols) if number > 1 else _first(line, protocols)
+                size = len(line) + (0 if isinstance(entry, Head) else size)
+                if size > MOST_ROUND:
+                    raise _Wrong(f"line {number}: a round of more than {MOST_ROUND} characters, the most that are read")
+                yield entry
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    except _Wrong as wrong:
+        raise UsageError(f"{path}: {wrong}") from None
+
+
+class _Wrong(Exception):
+    """What is wrong with a file."""
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    while line := file.readline(MOST_LINE + 1):
+        number += 1
+        if not line.isascii():
+            raise _Wrong(f"line {number}: a trace is ASCII, and this line is not")
+        if len(line) > MOST_LINE:
+            raise _Wrong(f"line {number}: longer than {MOST_LINE} characters, the most that are read")
+        if not line.endswith(b"\n"):
+            raise _Wrong(f"line {number}: the file ends in the middle of this line; the lines before it can be checked")
+        yield number, line
+    if not number:
+        raise _Wrong("the file is empty; a trace begins with a head")
+
+
+def _first(line: bytes, protocols: Collection[str]) -> Head:
+    try:
+        head = _entry(line, 1, protocols)
+    except _Wrong as wrong:
+        raise _Wrong(f"not a trace: {wrong}") from None
+    if not isinstance(head, Head):
+        raise _Wrong(f"not a trace: line 1: the first line must be a head, with the members {', '.join(_HEAD)}")
+    return head
+
+
+def _entry(line: bytes, number: int, protocols: Collection[str]) -> Head | Entry:
+    """Return a line as what it stands for."""
+    try:
+        value = loads(line.decode("ascii"))
+    except Limit as limit:
+        raise _Wrong(f"line {number}: it {limit}") from None
+    except (ValueError, RecursionError):
+        raise _Wrong(f"line {number}: this is not JSON") from None
+    if not isinstance(value, dict) or too_deep(value, DEEPEST):
+        raise _Wrong(f"line {number}: a line is a JSON object of at most {DEEPEST} levels")
+    try:
+        match sorted(value):
+            case ["from", "message", "phase"] | ["message", "phase", "to"]:
+                incoming = "from" in value
+                name = "from" if incoming else "to"
+                for member, kind in (("phase", "text"), (name, "integer"), ("message", "bytes")):
+                    check_form(member, value[member], kind)
+                return Sent(number, value["phase"], value[name], incoming, bytes.fromhex(value["message"]))
+            case ["closed", "phase"]:
+                for member, kind in (("phase", "text"), ("closed", "[integer]")):
+                    check_form(member, value[member], kind)
+                return Closed(number, value["phase"], tuple(value["closed"]))
+            case names if names == sorted(_HEAD):
+                return _head(value, number, protocols)
+    except Reject as reject:
+        raise _Wrong(f"line {number}: {reject}") from None
+    shown = ", ".join(sorted(value)) or "none"
+    raise _Wrong(
+        f"line {number}: its members are {shown}; they must be phase and message with from or to, phase and closed,"
+        f" or {', '.join(_HEAD)}"
+    )
+
+
+def _head(value: dict[str, Any], number: int, protocols: Collection[str]) -> Head:
+    if value["trace"] != VERSION or value["trace"] is True:
+        raise _Wrong(f"line {number}: a trace of version {str(value['trace'])[:20]}, and {VERSION} is read")
+    protocol = value["protocol"]
+    if protocol not in list(protocols):
+        raise _Wrong(f"line {number}: protocol = {str(protocol)[:40]!r}: must be one of {', '.join(protocols)}")
+    for part, names in (("numbers", NUMBERS[protocol]), ("setup", PARTIES[f"{protocol}.server"][0])):
+        given = value[part]
+        if not isinstance(given, dict) or set(given) != set(names):
+            raise _Wrong(f"line {number}: {part} must have the members {', '.join(names) or '(none)'}, and no others")
+        for name in names:
+            check_form(name, given[name], form(f"{protocol}.server", name))
+    for name, kind in (("session", "bytes"), ("round", "decimal")):
+        check_form(name, value[name], kind)
+    users, session = value["numbers"]["N"], bytes.fromhex(value["session"])
+    if not 3 <= users <= MOST_USERS:
+        raise _Wrong(f"line {number}: N = {users}: must be 3 to {MOST_USERS}, the most that are checked")
+    return Head(protocol, value["numbers"], value["setup"], session, int(value["round"]), number)
+
+
+# ------------------------------------------------------------------------------------------------------ writing
+
+
+class Recorder:
+    """Writes what the server of a round sees to the end of a file, a whole line at a time (TRC-02 to TRC-04).
+
+    Parameters
+    ----------
+    path : path
+        The file; made if it is not there. A line that an earlier recorder could not finish is removed.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._file = Path(path).open("a+b")  # noqa: SIM115 - closed by `close`
+        _cut_back(self._file)
+
+    def begin(self, head: Head) -> None:
+        """Write the head of a round."""
+        agreed = {"protocol": head.protocol, "numbers": head.numbers, "setup": head.setup}
+        self._write({"trace": VERSION, **agreed, "session": head.session.hex(), "round": str(head.round)})
+
+    def came(self, phase: str, user: int, message: bytes) -> None:
+        """Write a message that came from a user."""
+        self._write({"phase": phase, "from": user, "message": message.hex()})
+
+    def went(self, phase: str, user: int, message: bytes) -> None:
+        """Write a message that goes to a user."""
+        self._write({"phase": phase, "to": user, "message": message.hex()})
+
+    def closed(self, phase: str, missing: Collection[int] = ()) -> None:
+        """Write that a phase is over, and which users gave no answer in it."""
+        self._write({"phase": phase, "closed": sorted(missing)})
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _write(self, entry: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(entry, separators=(",", ":")).encode("ascii") + b"\n")
+        self._file.flush()
+
+
+def _cut_back(file: BinaryIO, step: int = 2**16) -> None:
+    """Remove what follows the last end of a line."""
+    end = size = file.seek(0, os.SEEK_END)
+    while end:
+        start = max(0, end - step)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            end = start + found + 1
+            break
+        end = start
+    if end < size:
+        file.truncate(end)

@@ -1,0 +1,196 @@
+"""The files of traces: what is refused, and what a recorder writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.errors import UsageError
+from secagg_spec.traces import files, rounds
+from secagg_spec.traces.files import Closed, Head, Recorder, Sent
+from tests.traces.recorded import PARAMETERS, Line, Recorded, entries, recorded, run
+
+HEAD = run("secagg").lines[0]
+
+
+def refused(path: Path) -> str:
+    """Why a file is no trace, without its name."""
+    with pytest.raises(UsageError) as error:
+        list(rounds.check(files.read(path, rounds.PROTOCOLS)))
+    text = str(error.value)
+    assert text.startswith(f"{path}: ")
+    assert "\n" not in text
+    return text.removeprefix(f"{path}: ")
+
+
+BAD: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "the file is empty; a trace begins with a head"),
+    "binary": (b"\x7fELF\x02\x01\xff\n", "line 1: a trace is ASCII, and this line is not"),
+    "text": (b"round,users\n1,0 1\n", "not a trace: line 1: this is not JSON"),
+    "other JSON": (b'{"id": 1}\n', "not a trace: line 1: its members are id;"),
+    "a list": (b"[1]\n", "not a trace: line 1: a line is a JSON object"),
+    "deep": (b"[" * 500 + b"]" * 500 + b"\n", "not a trace: line 1: "),
+    "no head": (b'{"phase": "unmasking", "closed": []}\n', "not a trace: line 1: the first line must be a head"),
+    "one line without its end": (json.dumps(HEAD).encode(), "line 1: the file ends in the middle of this line"),
+    "empty line": (json.dumps(HEAD).encode() + b"\n\n", "line 2: this is not JSON"),
+}
+
+
+@pytest.mark.requirement("TRC-01")
+@pytest.mark.parametrize("case", BAD)
+def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, case: str) -> None:
+    data, why = BAD[case]
+    path = tmp_path / "trace"
+    path.write_bytes(data)
+    assert refused(path).startswith(why)
+
+
+CHANGES: dict[str, tuple[Line, str]] = {
+    "version": ({"trace": 2}, "a trace of version 2, and 1 is read"),
+    "no number": ({"trace": True}, "a trace of version True, and 1 is read"),
+    "protocol": ({"protocol": "basa"}, "protocol = 'basa': must be one of lightsecagg, lightsecagg-active, secagg,"),
+    "protocol of another type": ({"protocol": []}, "protocol = '[]': must be one of"),
+    "numbers": ({"numbers": {}}, "numbers must have the members R, N, D, T, t, k, d, and no others"),
+    "numbers of another type": ({"numbers": {**HEAD["numbers"], "N": "5"}}, "N does not have its form"),
+    "many users": ({"numbers": {**HEAD["numbers"], "N": 2**31 - 1}}, "N = 2147483647: must be 3 to 4096"),
+    "threshold": ({"numbers": {**HEAD["numbers"], "t": 2}}, "t = 2: must be an integer in [3, 3]"),
+    "setup": ({"setup": []}, "setup must have the members order, and no others"),
+    "order": ({"setup": {"order": [0, 0, 1, 2, 3]}}, "order = [0, 0, 1, 2, 3]: must be a permutation"),
+    "session": ({"session": "00"}, "session = "),
+    "session of another type": ({"session": 7}, "session does not have its form"),
+    "round": ({"round": 1}, "round is a decimal string"),
+    "large round": ({"round": "4294967296"}, "round = 4294967296"),
+    "more": ({"more": 1}, "its members are "),
+}
+
+
+@pytest.mark.requirement("TRC-01", "TRC-05")
+@pytest.mark.parametrize("case", CHANGES)
+def test_a_head_that_no_round_has_is_refused(tmp_path: Path, case: str) -> None:
+    change, why = CHANGES[case]
+    path = tmp_path / "trace"
+    path.write_text(json.dumps(HEAD | change) + "\n", encoding="ascii")
+    text = refused_by_check(path)
+    assert why in text
+    assert "line 1" in text
+
+
+def refused_by_check(path: Path) -> str:
+    """Why a file is no trace, whoever says it."""
+    with pytest.raises(UsageError) as error:
+        list(rounds.check(files.read(path, rounds.PROTOCOLS)))
+    return str(error.value)
+
+
+ENTRIES: dict[str, tuple[Any, str]] = {
+    "phase": ({"phase": "advertise", "from": 0, "message": ""}, "phase = 'advertise': must be one of advertise_keys,"),
+    "phase of another type": ({"phase": 1, "from": 0, "message": ""}, "phase does not have its form"),
+    "user": ({"phase": "unmasking", "from": "0", "message": ""}, "from does not have its form"),
+    "message": ({"phase": "unmasking", "from": 0, "message": "0G"}, "message does not have its form"),
+    "odd digits": ({"phase": "unmasking", "from": 0, "message": "0"}, "message does not have its form"),
+    "both": ({"phase": "unmasking", "from": 0, "to": 1, "message": ""}, "its members are from, message, phase, to;"),
+    "closed": ({"phase": "unmasking", "closed": [True]}, "closed does not have its form"),
+    "no members": ({}, "its members are none;"),
+    "number": (7, "a line is a JSON object"),
+}
+
+
+@pytest.mark.requirement("TRC-01")
+@pytest.mark.parametrize("case", ENTRIES)
+def test_a_line_that_is_no_entry_is_refused(tmp_path: Path, case: str) -> None:
+    line, why = ENTRIES[case]
+    path = tmp_path / "trace"
+    path.write_text("".join(json.dumps(each) + "\n" for each in (HEAD, line)), encoding="ascii")
+    assert f"line 2: {why}" in refused_by_check(path)
+
+
+@pytest.mark.requirement("TRC-05")
+def test_what_is_too_long_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "trace"
+    lines = [json.dumps(line) + "\n" for line in run("secagg").lines]
+    path.write_text("".join(lines), encoding="ascii")
+    longest, whole = max(map(len, lines)), sum(map(len, lines))
+    monkeypatch.setattr(files, "MOST_LINE", longest)
+    monkeypatch.setattr(files, "MOST_ROUND", whole)
+    assert len(list(files.read(path, rounds.PROTOCOLS))) == len(lines)
+    path.write_text("".join(lines * 2), encoding="ascii")
+    assert len(list(files.read(path, rounds.PROTOCOLS))) == 2 * len(lines)
+    monkeypatch.setattr(files, "MOST_ROUND", whole - 1)
+    assert f"line {len(lines)}: a round of more than {whole - 1} characters" in refused(path)
+    monkeypatch.setattr(files, "MOST_LINE", longest - 1)
+    assert f"longer than {longest - 1} characters" in refused(path)
+
+
+@pytest.mark.requirement("TRC-01", "TRC-05")
+@given(st.binary(max_size=200) | st.text(max_size=100).map(str.encode))
+def test_any_bytes_are_a_trace_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = tmp_path_factory.mktemp("any") / "trace"
+    path.write_bytes(data)
+    assert refused(path)
+
+
+@pytest.mark.requirement("TRC-01")
+@given(recorded(), st.data())
+def test_a_file_that_is_cut_anywhere_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, each: Recorded, data: st.DataObject
+) -> None:
+    whole = "".join(json.dumps(line) + "\n" for line in each.lines)
+    path = tmp_path_factory.mktemp("cut") / "trace"
+    cut = whole[: data.draw(st.integers(1, len(whole)))]
+    path.write_text(cut, encoding="ascii")
+    if cut.endswith("\n"):
+        assert len(list(files.read(path, rounds.PROTOCOLS))) == cut.count("\n")
+    else:
+        at = cut.count("\n") + 1
+        assert refused(path).startswith(f"line {at}: the file ends in the middle of this line")
+
+
+# ------------------------------------------------------------------------------------------------------ writing
+
+
+@pytest.mark.requirement("TRC-02", "TRC-04")
+def test_a_recorder_writes_whole_lines_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    recorder, found = Recorder(path), list[Any]()
+    head = entries(run("lightsecagg").lines)[0]
+    assert isinstance(head, Head)
+    recorder.begin(head)
+    recorder.came("share", 3, b"\x01\xff")
+    recorder.went("upload", 2, b"\x02")
+    recorder.closed("share", {4, 1})
+    found = list(files.read(path, rounds.PROTOCOLS))
+    recorder.close()
+    assert found[0] == head
+    sent = [Sent(2, "share", 3, True, b"\x01\xff"), Sent(3, "upload", 2, False, b"\x02")]
+    assert found[1:] == [*sent, Closed(4, "share", (1, 4))]
+
+
+@pytest.mark.requirement("TRC-04")
+@pytest.mark.parametrize("left", ["", '{"phase": "unmasking", "fr', "x" * 200_000])
+@pytest.mark.parametrize("before", ["", "first\n", "first\nsecond\n", "y" * 70_000 + "\n"])
+def test_a_recorder_goes_on_behind_the_last_whole_line(tmp_path: Path, before: str, left: str) -> None:
+    path = tmp_path / "trace"
+    path.write_text(before + left, encoding="ascii")
+    recorder = Recorder(path)
+    recorder.closed("unmasking")
+    recorder.close()
+    assert path.read_text(encoding="ascii") == before + '{"phase":"unmasking","closed":[]}\n'
+
+
+@pytest.mark.requirement("TRC-03")
+@given(recorded())
+def test_a_trace_holds_no_secret_of_a_user(each: Recorded) -> None:
+    text = json.dumps(each.lines)
+    octets = b"".join(bytes.fromhex(line["message"]) for line in each.lines if "message" in line)
+    sought = {what: secret for what, secret in each.secrets.items() if len(secret) >= 12}
+    assert sought or each.name == "lightsecagg-active"
+    assert [what for what, secret in sought.items() if secret.hex() in text or secret in octets] == []
+
+
+def test_the_protocols_are_those_that_run_phase_by_phase() -> None:
+    assert set(rounds.PROTOCOLS) == {name.rstrip("+") for name in PARAMETERS}
