@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.common import Code, FitRes, Status, ndarrays_to_parameters, parameters_to_ndarrays
@@ -19,9 +21,11 @@ from secagg_spec.flower import plan as plans
 from secagg_spec.flower import server, weights
 from secagg_spec.flower.kinds import KINDS
 from secagg_spec.flower.mod import RECORD
+from secagg_spec.flower.participation import ParticipationLog
 from secagg_spec.flower.plan import Packet
 
 _LOG = logging.getLogger("flwr")
+Participation: TypeAlias = str | Path | ParticipationLog | None
 TIMEOUT = 600.0
 """Seconds that a phase waits for replies, training included, when nothing is said."""
 
@@ -29,10 +33,18 @@ TIMEOUT = 600.0
 class _Workflow:
     """A workflow that takes the place of a round of training; the arguments are settings and the seconds of a phase."""
 
-    def __init__(self, settings: server.Settings, timeout: float) -> None:
+    def __init__(self, settings: server.Settings, timeout: float, participation: Participation = None) -> None:
         if not isinstance(timeout, (int, float)) or not timeout > 0:
             raise ParameterError("timeout", timeout, "a number of seconds above 0, so that no round hangs")
         self.settings, self.timeout = settings, timeout
+        self.participation = None if participation is None else ParticipationLog.at(participation)
+
+    def _log(self, manager: Any) -> ParticipationLog | None:
+        """Return the participation log: that of a `BatchClientManager`, or that of the workflow (FLW-17)."""
+        log: ParticipationLog | None = getattr(manager, "participation", None)
+        if log is not None and self.participation not in (None, log):
+            raise ParameterError("participation", "given twice", "given to the client manager alone")
+        return log or self.participation
 
     def __call__(self, grid: Grid, context: Context) -> None:
         """Run the round; what it gives goes to the strategy, and nothing if it ends without a sum."""
@@ -42,7 +54,10 @@ class _Workflow:
         record = context.state.array_records[MAIN_PARAMS_RECORD]
         parameters = recorddict_compat.arrayrecord_to_parameters(record, keep_input=True)
         asked = context.strategy.configure_fit(number, parameters, context.client_manager)
+        log = self._log(context.client_manager)
+        record = (lambda nodes: None) if log is None else log.add
         if not asked:
+            record(())
             _LOG.info("secure aggregation: no client was chosen in round %s", number)
             return
         proxies = {proxy.node_id: proxy for proxy, _ in asked}
@@ -60,7 +75,9 @@ class _Workflow:
             return {reply.metadata.src_node_id: _packet(reply) for reply in replies}
 
         arrays = parameters_to_ndarrays(parameters)
-        result = server.run(self.settings, list(proxies), arrays, number, exchange, _warn)
+        batches = getattr(context.client_manager, "batches", None)
+        options = {"record": record, "batches": batches}
+        result = server.run(self.settings, list(proxies), arrays, number, exchange, _warn, **options)
         if result is None:
             return
         mean = ndarrays_to_parameters(weights.like(result.arrays, arrays))
@@ -113,6 +130,8 @@ class SecAggPlusWorkflow(_Workflow):
         2**32, the only one.
     timeout : float
         The seconds that each phase waits for replies.
+    participation : path or ParticipationLog, optional
+        The participation log; a line for each round. A restart continues it.
 
     Raises
     ------
@@ -130,13 +149,14 @@ class SecAggPlusWorkflow(_Workflow):
         quantization_range: int | None = None,
         modulus_range: int = 2**32,
         timeout: float | None = TIMEOUT,
+        participation: Participation = None,
     ) -> None:
         if modulus_range != 2**32:
             raise ParameterError("modulus_range", modulus_range, "2**32 = 4294967296")
         level = None if quantization_range is None else max(1, int(quantization_range / (2 * clipping_range)))
         holders, threshold, most = _part(num_shares), _part(reconstruction_threshold), int(max_weight)
         settings = server.Settings(plans.SECAGG, threshold, holders, None, most, clipping_range, level)
-        super().__init__(settings, TIMEOUT if timeout is None else timeout)
+        super().__init__(settings, TIMEOUT if timeout is None else timeout, participation)
 
 
 class SecAggWorkflow(_Workflow):
@@ -148,8 +168,9 @@ class SecAggWorkflow(_Workflow):
         t, the number of shares that recover a secret: a number of clients, or a part of those that are asked.
     active : bool
         Whether the round is that of the active profile.
-    most, largest, timeout
-        The largest number of examples of one client, the largest magnitude of a parameter, and the seconds of a phase.
+    most, largest, timeout, participation
+        The largest number of examples of one client, the largest magnitude of a parameter, the seconds of a phase, and
+        the participation log, if any.
     """
 
     def __init__(
@@ -160,9 +181,10 @@ class SecAggWorkflow(_Workflow):
         most: int = 1000,
         largest: float = 8.0,
         timeout: float = TIMEOUT,
+        participation: Participation = None,
     ) -> None:
         protocol = plans.SECAGG_ACTIVE if active else plans.SECAGG
-        super().__init__(server.Settings(protocol, threshold, most=most, largest=largest), timeout)
+        super().__init__(server.Settings(protocol, threshold, most=most, largest=largest), timeout, participation)
 
 
 class LightSecAggWorkflow(_Workflow):
@@ -183,7 +205,8 @@ class LightSecAggWorkflow(_Workflow):
         most: int = 1000,
         largest: float = 8.0,
         timeout: float = TIMEOUT,
+        participation: Participation = None,
     ) -> None:
         protocol = plans.LIGHTSECAGG_ACTIVE if active else plans.LIGHTSECAGG
         settings = server.Settings(protocol, threshold, None, colluding, most, largest)
-        super().__init__(settings, timeout)
+        super().__init__(settings, timeout, participation)
