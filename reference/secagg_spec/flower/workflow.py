@@ -55,7 +55,7 @@ class _Workflow:
         parameters = recorddict_compat.arrayrecord_to_parameters(record, keep_input=True)
         asked = context.strategy.configure_fit(number, parameters, context.client_manager)
         log = self._log(context.client_manager)
-        record = (lambda nodes: None) if log is None else log.add
+        record: server.Record = (lambda nodes: None) if log is None else log.add
         if not asked:
             record(())
             _LOG.info("secure aggregation: no client was chosen in round %s", number)
@@ -76,8 +76,8 @@ class _Workflow:
 
         arrays = parameters_to_ndarrays(parameters)
         batches = getattr(context.client_manager, "batches", None)
-        options = {"record": record, "batches": batches}
-        result = server.run(self.settings, list(proxies), arrays, number, exchange, _warn, **options)
+        nodes = list(proxies)
+        result = server.run(self.settings, nodes, arrays, number, exchange, _warn, record=record, batches=batches)
         if result is None:
             return
         mean = ndarrays_to_parameters(weights.like(result.arrays, arrays))
