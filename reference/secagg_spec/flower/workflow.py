@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.common import Code, FitRes, Status, ndarrays_to_parameters, parameters_to_ndarrays
@@ -20,6 +20,7 @@ from secagg_spec.errors import ParameterError
 from secagg_spec.flower import plan as plans
 from secagg_spec.flower import server, weights
 from secagg_spec.flower.kinds import KINDS
+from secagg_spec.flower.manager import BatchClientManager
 from secagg_spec.flower.mod import RECORD
 from secagg_spec.flower.participation import ParticipationLog
 from secagg_spec.flower.plan import Packet
@@ -39,12 +40,14 @@ class _Workflow:
         self.settings, self.timeout = settings, timeout
         self.participation = None if participation is None else ParticipationLog.at(participation)
 
-    def _log(self, manager: Any) -> ParticipationLog | None:
-        """Return the participation log: that of a `BatchClientManager`, or that of the workflow (FLW-17)."""
-        log: ParticipationLog | None = getattr(manager, "participation", None)
-        if log is not None and self.participation not in (None, log):
-            raise ParameterError("participation", "given twice", "given to the client manager alone")
-        return log or self.participation
+    def _record(self, manager: BatchClientManager | None) -> server.Record:
+        """Return what writes a line of the participation log, which is the manager's if it has one (FLW-17)."""
+        log = self.participation
+        if manager is not None:
+            if log not in (None, manager.participation):
+                raise ParameterError("participation", "given twice", "given to the client manager alone")
+            log = manager.participation
+        return (lambda nodes: None) if log is None else log.add
 
     def __call__(self, grid: Grid, context: Context) -> None:
         """Run the round; what it gives goes to the strategy, and nothing if it ends without a sum."""
@@ -54,10 +57,10 @@ class _Workflow:
         record = context.state.array_records[MAIN_PARAMS_RECORD]
         parameters = recorddict_compat.arrayrecord_to_parameters(record, keep_input=True)
         asked = context.strategy.configure_fit(number, parameters, context.client_manager)
-        log = self._log(context.client_manager)
-        record: server.Record = (lambda nodes: None) if log is None else log.add
+        manager = context.client_manager if isinstance(context.client_manager, BatchClientManager) else None
+        write = self._record(manager)
         if not asked:
-            record(())
+            write(())
             _LOG.info("secure aggregation: no client was chosen in round %s", number)
             return
         proxies = {proxy.node_id: proxy for proxy, _ in asked}
@@ -75,9 +78,8 @@ class _Workflow:
             return {reply.metadata.src_node_id: _packet(reply) for reply in replies}
 
         arrays = parameters_to_ndarrays(parameters)
-        batches = getattr(context.client_manager, "batches", None)
-        nodes = list(proxies)
-        result = server.run(self.settings, nodes, arrays, number, exchange, _warn, record=record, batches=batches)
+        batches, nodes = manager and manager.batches, list(proxies)
+        result = server.run(self.settings, nodes, arrays, number, exchange, _warn, record=write, batches=batches)
         if result is None:
             return
         mean = ndarrays_to_parameters(weights.like(result.arrays, arrays))
