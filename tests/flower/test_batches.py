@@ -151,6 +151,8 @@ def test_a_batch_that_loses_a_user_before_the_sum_is_left_out(name: str) -> None
         assert list(result.contributors) == alive
         assert sorted(log.counts) == sorted(alive)
         assert not [node.refused for node in engine.nodes.values() if node.refused]
+        said = [line.count("its batch lacks another") for line in engine.lines]
+        assert sum(said) == (0 if late else 3)
         inputs = [engine.nodes[node].inputs[-1].astype(object) for node in alive]
         assert result.total.tolist() == (np.sum(inputs, axis=0) % result.plan.ring.modulus).tolist()
 

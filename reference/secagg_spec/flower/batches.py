@@ -90,11 +90,28 @@ class Batches:
         new = sorted(set(nodes) - set(self.seats))
         order = draw_order(self.source, len(new))
         taken = [new[at] for at in order][: self.parameters.N - len(self.seats)]
-        if taken:
-            self.seats += tuple(taken)
-            if self.path is not None:
-                system.write_whole(self.path, json.dumps(self._tree(self.seats)) + "\n")
-                on_disk(self.path, self.path.parent)
+        if taken and self.path is not None:
+            system.write_whole(self.path, json.dumps(self._tree([*self.seats, *taken])) + "\n")
+            on_disk(self.path, self.path.parent)
+        self.seats += tuple(taken)
+
+    def frequencies(self, counts: Mapping[int, int]) -> strategies.Counts:
+        """Return the frequency of each seat, (N,), for the counts of nodes.
+
+        Raises
+        ------
+        ParameterError
+            The counts are not those of rounds of whole batches of these seats.
+        """
+        strangers = sorted(set(counts) - set(self.seats))
+        if strangers:
+            raise ParameterError("counts", strangers[:5], "of nodes with a seat: the log is of other seats")
+        frequencies = np.zeros(self.parameters.N, dtype=np.int64)
+        frequencies[: len(self.seats)] = [counts.get(node, 0) for node in self.seats]
+        rows = frequencies.reshape(-1, self.parameters.T)
+        if (rows != rows[:, :1]).any():
+            raise ParameterError("counts", rows.tolist(), "equal in a batch: the log has a sum over a part of one")
+        return frequencies
 
     def choose(self, available: Collection[int], counts: Mapping[int, int]) -> tuple[int, ...]:
         """Return the nodes of a round in the order of their seats; none if too few batches are complete (FLW-22).
@@ -109,17 +126,10 @@ class Batches:
         Raises
         ------
         ParameterError
-            The counts are not those of rounds of whole batches of these seats.
+            The counts do not fit, as in `frequencies`.
         """
-        strangers = sorted(set(counts) - set(self.seats))
-        if strangers:
-            raise ParameterError("counts", strangers[:5], "of nodes with a seat: the log is of other seats")
         self.sit(available)
-        frequencies = np.zeros(self.parameters.N, dtype=np.int64)
-        frequencies[: len(self.seats)] = [counts.get(node, 0) for node in self.seats]
-        rows = frequencies.reshape(-1, self.parameters.T)
-        if (rows != rows[:, :1]).any():
-            raise ParameterError("counts", rows.tolist(), "equal in a batch: the log has a sum over a part of one")
+        frequencies = self.frequencies(counts)
         there = np.zeros(self.parameters.N, dtype=bool)
         there[: len(self.seats)] = np.isin(self.seats, list(available))
         bounds = strategies.ranges(self.parameters, self.strategy, frequencies, there)

@@ -60,6 +60,7 @@ class BatchClientManager(SimpleClientManager):  # type: ignore[misc, unused-igno
         super().__init__()
         self.batches = Batches(Parameters(clients, per_round, batch), seats, strategy)
         self.participation = ParticipationLog.at(participation)
+        self.batches.frequencies(self.participation.counts)
 
     def sample(
         self, num_clients: int, min_num_clients: int | None = None, criterion: Criterion | None = None

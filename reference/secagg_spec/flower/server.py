@@ -35,6 +35,7 @@ Exchange = Callable[[str, Mapping[int, Packet]], Mapping[int, Packet | None]]
 Report = Callable[[str], None]
 Record = Callable[[Sequence[int]], None]
 """Writes down the nodes whose models the sum of a round will have."""
+_LACKING = "its batch lacks another"
 _ENDS = (errors.TooFewSurvivors, errors.BadShare)
 """Outcomes that end the round, also where users are blamed."""
 
@@ -180,13 +181,12 @@ def _open(
 ) -> tuple[Plan, tuple[int, ...]]:
     """Return the plan of a round and its users' nodes; where the protocol has keys, they are those that sent theirs."""
     kind, nonce = KINDS[settings.protocol], source.take(SESSION_BYTES)
+    nodes = nodes if batches is None else batches.whole(nodes)
     present, sent = tuple(nodes), dict[int, dict[str, bytes]]()
     if kind.joining:
         packet: Packet = {"version": VERSION, "phase": JOIN, "protocol": settings.protocol, "nonce": nonce}
-        sent = _joined(kind, nonce, exchange(JOIN, dict.fromkeys(nodes, packet)), nodes, report)
+        sent = _joined(kind, nonce, exchange(JOIN, dict.fromkeys(nodes, packet)), nodes, report, batches)
         present = tuple(sent)
-    if batches is not None:
-        present = batches.whole(present)
     keys = {name: tuple(sent[node][name] for node in present) for name in kind.joining}
     N, d = len(present), sum(map(prod, shapes)) + 1
     numbers = settings.numbers(N, len(nodes), d)
@@ -207,7 +207,12 @@ def _open(
 
 
 def _joined(
-    kind: Kind, nonce: bytes, replies: Mapping[int, Packet | None], nodes: Sequence[int], report: Report
+    kind: Kind,
+    nonce: bytes,
+    replies: Mapping[int, Packet | None],
+    nodes: Sequence[int],
+    report: Report,
+    batches: Batches | None,
 ) -> dict[int, dict[str, bytes]]:
     """Return the keys of the nodes that sent them; of nodes that sent one key, none counts."""
     found: dict[int, dict[str, bytes]] = {}
@@ -221,6 +226,9 @@ def _joined(
     for node in [node for node, keys in found.items() if any(sent[key] > 1 for key in keys.values())]:
         del found[node]
         left[node] = "another node sent the same key"
+    for node in set(found).difference(found if batches is None else batches.whole(found)):
+        del found[node]
+        left[node] = _LACKING
     _report_left(report, JOIN, left, len(nodes))
     return found
 
@@ -337,7 +345,7 @@ class _Server:
                 whole = self.batches.whole([self.nodes[user] for user in inbox])
                 for user in [user for user in inbox if self.nodes[user] not in whole]:
                     del inbox[user]
-                    left[self.nodes[user]] = "its batch lacks another"
+                    left[self.nodes[user]] = _LACKING
             messages = [message for sent in inbox.values() for message in sent]
             try:
                 self.state, outbox = step.take(self.state, messages, randomness={})
