@@ -90,6 +90,8 @@ def test_what_cannot_be_is_refused() -> None:
             Batches(Parameters(*numbers))
     with pytest.raises(ParameterError, match="T"):
         Batches(Parameters(12, 6, 2))
+    with pytest.raises(ParameterError, match="nodes"):
+        Batches(TINY).sit([-1])
     for strategy in ("random", "partition", "best"):
         with pytest.raises(ParameterError):
             Batches(TINY, strategy=strategy)

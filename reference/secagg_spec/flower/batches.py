@@ -87,7 +87,7 @@ class Batches:
 
     def sit(self, nodes: Collection[int]) -> None:
         """Give nodes that have no seat free ones in random order, and write it down; some may find none (FLW-21)."""
-        new = sorted(set(nodes) - set(self.seats))
+        new = sorted({validate.integer("nodes", node, 0) for node in nodes} - set(self.seats))
         order = draw_order(self.source, len(new))
         taken = [new[at] for at in order][: self.parameters.N - len(self.seats)]
         if taken and self.path is not None:
@@ -107,7 +107,8 @@ class Batches:
         if strangers:
             raise ParameterError("counts", strangers[:5], "of nodes with a seat: the log is of other seats")
         frequencies = np.zeros(self.parameters.N, dtype=np.int64)
-        frequencies[: len(self.seats)] = [counts.get(node, 0) for node in self.seats]
+        seen = [validate.integer("counts", counts.get(node, 0), 0, validate.MAX_COUNT) for node in self.seats]
+        frequencies[: len(seen)] = seen
         rows = frequencies.reshape(-1, self.parameters.T)
         if (rows != rows[:, :1]).any():
             raise ParameterError("counts", rows.tolist(), "equal in a batch: the log has a sum over a part of one")
