@@ -3,7 +3,8 @@
     python -m tests.engine.deployment [PROTOCOL ...]
 
 The node is killed before its step of the phase, and in another run after it, before its reply left. Each round must
-end, with the right sum of those that the text names. All processes are children of this one, and are
+end, with the right sum of those that the text names, and have its line in one participation log of all runs. A node
+that is started again has no key of its own, and so another node id. All processes are children of this one, and are
 ended by their numbers.
 """
 
@@ -131,16 +132,22 @@ def main(protocols: Sequence[str]) -> int:
     wrong = 0
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # end the children then, too
     with tempfile.TemporaryDirectory() as scratch:
-        deployment = Deployment(Path(scratch))
+        deployment, log = Deployment(Path(scratch)), Path(scratch) / "log.csv"
+        started, known = 0, set[str]()
         try:
             for protocol in protocols or PHASES:
                 cases = [("", False), *((phase, after) for phase in PHASES[protocol] for after in (False, True))]
                 for phase, after in cases:
                     settings = f'protocol="{protocol}" phase="{phase}" victim={VICTIM} after={str(after).lower()}'
+                    settings += f' log="{log}"'
                     start = time.monotonic()
                     said = deployment.run(settings)
                     lines = re.findall(r"KILLED (.*)", said)
                     ok = bool(lines) and lines[0].startswith(f"sum of {expected(phase)}, right")
+                    rows = [row.partition(",")[2].split() for row in log.read_text().splitlines()[1:]]
+                    started += 1
+                    known |= set(rows[-1])
+                    ok = ok and len(rows) == started and len(rows[-1]) == len(expected(phase))
                     wrong += not ok
                     when = "nobody killed" if not phase else f"killed {'after' if after else 'before'} {phase}"
                     took = time.monotonic() - start
@@ -148,6 +155,7 @@ def main(protocols: Sequence[str]) -> int:
                     if not ok:
                         print(said[-3000:], flush=True)
                     deployment.replace_dead()
+            print(f"{started} lines in the participation log, {len(known)} node ids of {NODES} nodes", flush=True)
         finally:
             deployment.end()
     return int(wrong > 0)
