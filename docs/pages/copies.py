@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from docs.pages import frameworks, trust
+from docs.pages import frameworks, trust, upstream
 from docs.pages.common import CLAUSE_LINE, ROOT, TOP_PAGES, heading, mention, names, relative, site_path, write
 from docs.pages.mutants import mutation, power
 from docs.pages.threats import threat_models
@@ -79,6 +79,7 @@ _MARKS: Mapping[str, Callable[[], str]] = MappingProxyType(
         "promises": trust.promises,
         "mutation": mutation,
         "frameworks": frameworks.overview,
+        "flower-upstream": upstream.flower,
     }
 )
 """What stands in the place of a mark."""

@@ -3,9 +3,11 @@
     python -m tests.engine.deployment [PROTOCOL ...] [--rounds ROUNDS]
 
 The node is killed before its step of the phase, and in another run after it, before its reply left. Each round must
-end, with the right sum of those that the text names. With ``--rounds``, nodes are killed at random moments of so many
-rounds, and started again: each round must end with the right sum of those in it, or without one where fewer than the
-threshold are left in some phase. All processes are children of this one, and are ended by their numbers.
+end, with the right sum of those that the text names, and have its line in one participation log of all runs. A node
+that is started again has no key of its own, and so another node id. With ``--rounds``, nodes are killed at random
+moments of so many rounds, and started again: each round must end with the right sum of those in it, or without one
+where fewer than the threshold are left in some phase. All processes are children of this one, and are ended by their
+numbers.
 """
 
 from __future__ import annotations
@@ -183,7 +185,8 @@ def main(protocols: Sequence[str], rounds: int) -> int:
     wrong = 0
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # end the children then, too
     with tempfile.TemporaryDirectory() as scratch:
-        deployment = Deployment(Path(scratch))
+        deployment, log = Deployment(Path(scratch)), Path(scratch) / "log.csv"
+        started, known = 0, set[str]()
         try:
             for protocol in protocols or PHASES:
                 if rounds:
@@ -192,10 +195,15 @@ def main(protocols: Sequence[str], rounds: int) -> int:
                 cases = [("", False), *((phase, after) for phase in PHASES[protocol] for after in (False, True))]
                 for phase, after in cases:
                     settings = f'protocol="{protocol}" phase="{phase}" victim={VICTIM} after={str(after).lower()}'
+                    settings += f' log="{log}"'
                     start = time.monotonic()
                     said = deployment.run(settings)
                     lines = re.findall(r"KILLED (.*)", said)
                     ok = bool(lines) and lines[0].startswith(f"sum of {expected(phase)}, right")
+                    rows = [row.partition(",")[2].split() for row in log.read_text().splitlines()[1:]]
+                    started += 1
+                    known |= set(rows[-1])
+                    ok = ok and len(rows) == started and len(rows[-1]) == len(expected(phase))
                     wrong += not ok
                     when = "nobody killed" if not phase else f"killed {'after' if after else 'before'} {phase}"
                     took = time.monotonic() - start
@@ -203,6 +211,7 @@ def main(protocols: Sequence[str], rounds: int) -> int:
                     if not ok:
                         print(said[-3000:], flush=True)
                     deployment.replace_dead()
+            print(f"{started} lines in the participation log, {len(known)} node ids of {NODES} nodes", flush=True)
         finally:
             deployment.end()
     return int(wrong > 0)

@@ -109,11 +109,16 @@ class Known(FedAvg):  # type: ignore[misc, unused-ignore]
 
 
 def run(
-    workflow: Callable[[Any, Context], None], grid: Grid, arrays: list[Any], rounds: int = 1
-) -> tuple[list[Any], Known]:
+    workflow: Callable[[Any, Context], None],
+    grid: Grid,
+    arrays: list[Any],
+    rounds: int = 1,
+    manager: SimpleClientManager | None = None,
+    strategy: Any = None,
+) -> tuple[list[Any], Any]:
     """Run rounds of a workflow, and return the model at the end and the strategy."""
-    strategy = Known(grid.apps)
-    context = LegacyContext(Context(1, 0, {}, RecordDict(), {}), ServerConfig(rounds), strategy, SimpleClientManager())
+    strategy, manager = strategy or Known(grid.apps), manager or SimpleClientManager()
+    context = LegacyContext(Context(1, 0, {}, RecordDict(), {}), ServerConfig(rounds), strategy, manager)
     record = recorddict_compat.parameters_to_arrayrecord(ndarrays_to_parameters(arrays), keep_input=True)
     context.state.array_records[MAIN_PARAMS_RECORD] = record
     for number in range(1, rounds + 1):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,11 +127,12 @@ class Engine:
             found[number] = None if reply is None else self.replied.get((phase, at), same)(reply)
         return found
 
-    def run(self, round: int = 1) -> server.Result | None:
-        """Run a round."""
+    def run(self, round: int = 1, asked: Sequence[int] | None = None, **options: Any) -> server.Result | None:
+        """Run a round, among all nodes or those that are asked; the options are those of `server.run`."""
         source = SeededSource(self.seed.to_bytes(8, "big"), f"server {round}")
         arrays = next(iter(self.nodes.values())).arrays
-        return server.run(self.settings, list(self.nodes), arrays, round, self.exchange, self.lines.append, source)
+        nodes = list(self.nodes) if asked is None else asked
+        return server.run(self.settings, nodes, arrays, round, self.exchange, self.lines.append, source, **options)
 
     @property
     def phases(self) -> tuple[str, ...]:

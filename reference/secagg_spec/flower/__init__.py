@@ -1,7 +1,7 @@
-"""Secure aggregation for Flower: a workflow and a mod for each protocol, in the places of Flower's own.
+"""Secure aggregation for Flower: workflows, mods and a client manager that stand in the places of its own.
 
-``client``, ``server`` and what they use need no Flower. ``workflow`` and ``mod`` do, and are imported when one of the
-names below is asked for.
+``client``, ``server`` and what they use need no Flower. ``workflow``, ``mod`` and ``manager`` do, and are imported when
+one of the names below is asked for.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ _PLACES = {
     "secaggplus_mod": "mod",
     "lightsecagg_mod": "mod",
     "SecureAggregationMod": "mod",
+    "BatchClientManager": "manager",
 }
 
 

@@ -21,7 +21,9 @@ from secagg_spec.flower.kinds import KINDS, Kind, Private
 from secagg_spec.flower.packing import pack, unpack
 from secagg_spec.flower.plan import VERSION, Packet, Plan
 from secagg_spec.protocols import codec, steps
+from secagg_spec.protocols.multi_round import round as multi_round
 from secagg_spec.protocols.steps import SERVER
+from secagg_spec.selection.batches import Parameters as Batches
 
 JOIN = "join"
 """The phase before the plan, in which users send keys, in the protocols in which they have any."""
@@ -48,6 +50,9 @@ class Policy:
         The private signing key, 32 bytes, in the active profiles.
     trusted : frozenset of bytes
         The verification keys of all users that may take part, in the active profiles. They come from outside.
+    batch : int, optional
+        The T of Multi-RoundSecAgg, at least 3: each sum must be over whole batches of T users with consecutive numbers
+        (FLW-25). In the semi-honest profiles.
 
     Raises
     ------
@@ -60,6 +65,7 @@ class Policy:
     colluding: int = 1
     signing: bytes = field(default=b"", repr=False)
     trusted: frozenset[bytes] = frozenset()
+    batch: int | None = None
 
     def __post_init__(self) -> None:
         for protocol in self.protocols:
@@ -68,6 +74,8 @@ class Policy:
                 raise ParameterError("trusted", "a set without the client's own key", "the keys of all users")
         validate.integer("least", self.least, 3)
         validate.integer("colluding", self.colluding, 1)
+        if self.batch is not None:
+            validate.integer("batch", self.batch, 3)
 
     def kind(self, protocol: object) -> Kind:
         """Return a protocol if the client takes part in it."""
@@ -98,7 +106,23 @@ class Policy:
         for user, signature in enumerate(plan.signature):
             signed = plans.sealing_key_fields(plan.nonce, plan.sealing[user])
             verify(plan.verification[user], signed, signature, (user, SERVER))
+        if self.batch is not None:
+            multi_round.Parameters(Batches(plan.N, plan.N, self.batch), kind.parameters(plan))
         return kind
+
+    def look(self, plan: Plan, phase: str, inbox: Sequence[codec.Message]) -> None:
+        """Refuse survivors that are not whole batches, before anything is released (FLW-25).
+
+        Raises
+        ------
+        InconsistentSets
+            They are not; the server is blamed.
+        """
+        if self.batch is None:
+            return
+        base = multi_round.BASES[type(KINDS[plan.protocol].parameters(plan))]
+        for request in inbox if phase == base.releases else ():
+            multi_round.check_survivors(Batches(plan.N, plan.N, self.batch), getattr(request, base.named))
 
 
 class Handled(NamedTuple):
@@ -177,6 +201,7 @@ class Client:
         )
         step = kind.step(phase, steps.Role.USER)
         inbox = read_messages(step.receives, packet, SERVER)
+        self.policy.look(plan, phase, inbox)
         steps.require_phase(state.phases, state.phase, phase)
         if phase == kind.masking:
             state = kind.filled(plan, state, produce(plan))

@@ -71,9 +71,14 @@ class FileJournal:
             os.close(os.open(self._path(session, phase), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
             raise _replay(session, phase) from None
-        if os.name == "posix":
-            folder = os.open(self.folder, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        on_disk(self.folder)
+
+
+def on_disk(*paths: Path) -> None:
+    """Wait until files and the names in folders are on the disk, where the system can."""
+    for path in paths if os.name == "posix" else ():
+        opened = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)

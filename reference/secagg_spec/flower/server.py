@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, inf, prod
 from typing import Any
 
@@ -23,6 +23,7 @@ from secagg_spec.crypto.keys import SESSION_BYTES, refuse_weak
 from secagg_spec.crypto.signatures import verify
 from secagg_spec.flower import plan as plans
 from secagg_spec.flower import weights
+from secagg_spec.flower.batches import Batches
 from secagg_spec.flower.client import JOIN, read_messages, write_messages
 from secagg_spec.flower.kinds import KINDS, Kind
 from secagg_spec.flower.plan import VERSION, Packet, Plan, sealing_key_fields
@@ -32,6 +33,9 @@ from secagg_spec.protocols.secagg.graph import draw_order
 Exchange = Callable[[str, Mapping[int, Packet]], Mapping[int, Packet | None]]
 """Sends a packet to each node in a phase, and returns the reply of each; None, or no entry, where none came in time."""
 Report = Callable[[str], None]
+Record = Callable[[Sequence[int]], None]
+"""Writes down the nodes whose models the sum of a round will have."""
+_LACKING = "its batch lacks another"
 _ENDS = (errors.TooFewSurvivors, errors.BadShare)
 """Outcomes that end the round, also where users are blamed."""
 
@@ -126,6 +130,8 @@ def run(
     exchange: Exchange,
     report: Report,
     source: Source | None = None,
+    record: Record = lambda nodes: None,
+    batches: Batches | None = None,
 ) -> Result | None:
     """Run a round, and return its result, or None if it ends without a sum.
 
@@ -143,17 +149,31 @@ def run(
         round ends without a sum.
     source : Source, optional
         The source of the nonce and of the order of the users.
+    record : callable, optional
+        Is called once, with the survivors before any user is told them; with none where the round ends before (FLW-17).
+        If it raises, nobody is told.
+    batches : Batches, optional
+        The batches of Multi-RoundSecAgg, whole or not at all in a sum (FLW-23).
 
     Raises
     ------
     ParameterError
         The settings do not fit so many users, or the protocol.
     """
+    recorded: list[Sequence[int]] = []
+
+    def announce(survivors: Sequence[int]) -> None:
+        recorded.append(survivors)
+        record(survivors)
+
     try:
-        opened = _open(settings, nodes, weights.shapes_of(arrays), round, exchange, report, source or SystemSource())
-        return _Server(*opened, exchange, report).run()
+        shapes = weights.shapes_of(arrays)
+        opened = _open(settings, nodes, shapes, round, exchange, report, source or SystemSource(), batches)
+        return _Server(*opened, exchange, report, announce, batches).run()
     except errors.ProtocolError as error:
         report(f"round {round} ends without a sum: {type(error).__name__}: {error}")
+        if not recorded:
+            record(())
         return None
 
 
@@ -165,17 +185,22 @@ def _open(
     exchange: Exchange,
     report: Report,
     source: Source,
+    batches: Batches | None,
 ) -> tuple[Plan, tuple[int, ...]]:
     """Return the plan of a round and its users' nodes; where the protocol has keys, they are those that sent theirs."""
     kind, nonce = KINDS[settings.protocol], source.take(SESSION_BYTES)
-    present, keys = tuple(nodes), dict[str, tuple[bytes, ...]]()
+    nodes = nodes if batches is None else batches.whole(nodes)
+    present, sent = tuple(nodes), dict[int, dict[str, bytes]]()
     if kind.joining:
         packet: Packet = {"version": VERSION, "phase": JOIN, "protocol": settings.protocol, "nonce": nonce}
-        sent = _joined(kind, nonce, exchange(JOIN, dict.fromkeys(nodes, packet)), nodes, report)
+        sent = _joined(kind, nonce, exchange(JOIN, dict.fromkeys(nodes, packet)), nodes, report, batches)
         present = tuple(sent)
-        keys = {name: tuple(sent[node][name] for node in present) for name in kind.joining}
+    keys = {name: tuple(sent[node][name] for node in present) for name in kind.joining}
     N, d = len(present), sum(map(prod, shapes)) + 1
     numbers = settings.numbers(N, len(nodes), d)
+    if batches is not None and settings.colluding is None:
+        fewer = replace(settings, colluding=min(numbers["T"], batches.parameters.T - 2))
+        numbers = fewer.numbers(N, len(nodes), d)
     enough = max(numbers.get("t", 0), numbers.get("U", 0), numbers["T"] + 2)
     if enough > N:
         raise errors.TooFewSurvivors(f"{N} users are there and {enough} are needed")
@@ -183,12 +208,20 @@ def _open(
     order: tuple[int, ...] = ()
     if "k" in numbers:
         order = draw_order(source, N) if numbers["k"] < N - 1 else tuple(range(N))
-    largest = settings.largest.as_integer_ratio()
-    return Plan(settings.protocol, numbers, round, order, shapes, level, settings.most, largest, nonce, **keys), present
+    most, largest = settings.most, settings.largest.as_integer_ratio()
+    plan = Plan(settings.protocol, numbers, round, order, shapes, level, most, largest, nonce, **keys)
+    if batches is not None:
+        batches.check(present, kind.parameters(plan))
+    return plan, present
 
 
 def _joined(
-    kind: Kind, nonce: bytes, replies: Mapping[int, Packet | None], nodes: Sequence[int], report: Report
+    kind: Kind,
+    nonce: bytes,
+    replies: Mapping[int, Packet | None],
+    nodes: Sequence[int],
+    report: Report,
+    batches: Batches | None,
 ) -> dict[int, dict[str, bytes]]:
     """Return the keys of the nodes that sent them; of nodes that sent one key, none counts."""
     found: dict[int, dict[str, bytes]] = {}
@@ -202,6 +235,9 @@ def _joined(
     for node in [node for node, keys in found.items() if any(sent[key] > 1 for key in keys.values())]:
         del found[node]
         left[node] = "another node sent the same key"
+    for node in set(found).difference(found if batches is None else batches.whole(found)):
+        del found[node]
+        left[node] = _LACKING
     _report_left(report, JOIN, left, len(nodes))
     return found
 
@@ -246,8 +282,17 @@ def _report_left(report: Report, phase: str, left: Mapping[int, str], asked: int
 class _Server:
     """The server in a round that has a plan."""
 
-    def __init__(self, plan: Plan, nodes: tuple[int, ...], exchange: Exchange, report: Report) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        nodes: tuple[int, ...],
+        exchange: Exchange,
+        report: Report,
+        announce: Record,
+        batches: Batches | None,
+    ) -> None:
         self.plan, self.nodes, self.exchange, self.report = plan, nodes, exchange, report
+        self.announce, self.batches = announce, batches
         self.kind = KINDS[plan.protocol]
         self.state = self.kind.server(plan)
 
@@ -256,6 +301,8 @@ class _Server:
         mail: dict[int, list[codec.Message]] = {user: [] for user in range(len(self.nodes))}
         for phase in self.kind.phases:
             mail = self._phase(phase, mail)
+            if phase == self.kind.masking:
+                self.announce([self.nodes[user] for user in self.kind.total(self.state)[1]])
         total, users = self.kind.total(self.state)
         arrays, weight = weights.decode(self.plan, total, len(users))
         return Result(arrays, weight, tuple(self.nodes[user] for user in users), self.plan, total)
@@ -303,6 +350,11 @@ class _Server:
     ) -> Sequence[codec.Message]:
         """Take the step of the server, without the users whose messages it refuses (FLW-15)."""
         while True:
+            if self.batches is not None and step.phase == self.kind.masking:
+                whole = self.batches.whole([self.nodes[user] for user in inbox])
+                for user in [user for user in inbox if self.nodes[user] not in whole]:
+                    del inbox[user]
+                    left[self.nodes[user]] = _LACKING
             messages = [message for sent in inbox.values() for message in sent]
             try:
                 self.state, outbox = step.take(self.state, messages, randomness={})

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.common import Code, FitRes, Status, ndarrays_to_parameters, parameters_to_ndarrays
@@ -22,11 +23,14 @@ from secagg_spec.errors import ParameterError
 from secagg_spec.flower import plan as plans
 from secagg_spec.flower import server, weights
 from secagg_spec.flower.kinds import KINDS
+from secagg_spec.flower.manager import BatchClientManager
 from secagg_spec.flower.mod import RECORD
+from secagg_spec.flower.participation import ParticipationLog
 from secagg_spec.flower.plan import Packet
 from secagg_spec.flower.tracing import traced
 
 _LOG = logging.getLogger("flwr")
+Participation: TypeAlias = str | Path | ParticipationLog | None
 TIMEOUT = 600.0
 """Seconds that a phase waits for replies, training included, when nothing is said."""
 
@@ -34,10 +38,26 @@ TIMEOUT = 600.0
 class _Workflow:
     """A workflow that takes the place of a round of training: settings, the seconds of a phase, the file of a trace."""
 
-    def __init__(self, settings: server.Settings, timeout: float, trace: str | Path | None = None) -> None:
+    def __init__(
+        self,
+        settings: server.Settings,
+        timeout: float,
+        trace: str | Path | None = None,
+        participation: Participation = None,
+    ) -> None:
         if not isinstance(timeout, (int, float)) or not timeout > 0:
             raise ParameterError("timeout", timeout, "a number of seconds above 0, so that no round hangs")
         self.settings, self.timeout, self.trace = settings, timeout, trace
+        self.participation = None if participation is None else ParticipationLog.at(participation)
+
+    def _record(self, manager: BatchClientManager | None) -> server.Record:
+        """Return what writes a line of the participation log, which is the manager's if it has one (FLW-17)."""
+        log = self.participation
+        if manager is not None:
+            if log not in (None, manager.participation):
+                raise ParameterError("participation", "given twice", "given to the client manager alone")
+            log = manager.participation
+        return (lambda nodes: None) if log is None else log.add
 
     def __call__(self, grid: Grid, context: Context) -> None:
         """Run the round; what it gives goes to the strategy, and nothing if it ends without a sum."""
@@ -47,7 +67,10 @@ class _Workflow:
         record = context.state.array_records[MAIN_PARAMS_RECORD]
         parameters = recorddict_compat.arrayrecord_to_parameters(record, keep_input=True)
         asked = context.strategy.configure_fit(number, parameters, context.client_manager)
+        manager = context.client_manager if isinstance(context.client_manager, BatchClientManager) else None
+        write = self._record(manager)
         if not asked:
+            write(())
             _LOG.info("secure aggregation: no client was chosen in round %s", number)
             return
         proxies = {proxy.node_id: proxy for proxy, _ in asked}
@@ -65,9 +88,10 @@ class _Workflow:
             return {reply.metadata.src_node_id: _packet(reply) for reply in replies}
 
         arrays = parameters_to_ndarrays(parameters)
+        batches, nodes = manager and manager.batches, list(proxies)
         with ExitStack() as stack:
             carried = traced(exchange, self.trace, stack)
-            result = server.run(self.settings, list(proxies), arrays, number, carried, _warn)
+            result = server.run(self.settings, nodes, arrays, number, carried, _warn, record=write, batches=batches)
         if result is None:
             return
         mean = ndarrays_to_parameters(weights.like(result.arrays, arrays))
@@ -118,6 +142,8 @@ class SecAggPlusWorkflow(_Workflow):
         The seconds that each phase waits for replies.
     trace : path, optional
         A file to whose end the messages of each round are written, for ``secagg-spec trace``.
+    participation : path or ParticipationLog, optional
+        The participation log; a line for each round. A restart continues it.
 
     Raises
     ------
@@ -136,6 +162,7 @@ class SecAggPlusWorkflow(_Workflow):
         modulus_range: int = 2**32,
         timeout: float | None = TIMEOUT,
         trace: str | Path | None = None,
+        participation: Participation = None,
     ) -> None:
         if modulus_range != 2**32:
             raise ParameterError("modulus_range", modulus_range, "2**32 = 4294967296")
@@ -145,7 +172,7 @@ class SecAggPlusWorkflow(_Workflow):
         if quantization_range is not None:
             steps = validate.integer("quantization_range", quantization_range, 1)
             settings = replace(settings, level=max(1, int(steps / (2 * clipping_range))))
-        super().__init__(settings, TIMEOUT if timeout is None else timeout, trace)
+        super().__init__(settings, TIMEOUT if timeout is None else timeout, trace, participation)
 
 
 class SecAggWorkflow(_Workflow):
@@ -157,9 +184,9 @@ class SecAggWorkflow(_Workflow):
         t, the number of shares that recover a secret: a number of clients, or a part of those that are asked.
     active : bool
         Whether the round is that of the active profile.
-    most, largest, timeout, trace
-        The largest number of examples of one client, the largest magnitude of a parameter, the seconds of a phase, and
-        the file of a trace.
+    most, largest, timeout, trace, participation
+        The largest number of examples of one client, the largest magnitude of a parameter, the seconds of a phase, the
+        file of a trace, and the participation log, if any.
     """
 
     def __init__(
@@ -171,9 +198,11 @@ class SecAggWorkflow(_Workflow):
         largest: float = 8.0,
         timeout: float = TIMEOUT,
         trace: str | Path | None = None,
+        participation: Participation = None,
     ) -> None:
         protocol = plans.SECAGG_ACTIVE if active else plans.SECAGG
-        super().__init__(server.Settings(protocol, threshold, most=most, largest=largest), timeout, trace)
+        settings = server.Settings(protocol, threshold, most=most, largest=largest)
+        super().__init__(settings, timeout, trace, participation)
 
 
 class LightSecAggWorkflow(_Workflow):
@@ -195,7 +224,8 @@ class LightSecAggWorkflow(_Workflow):
         largest: float = 8.0,
         timeout: float = TIMEOUT,
         trace: str | Path | None = None,
+        participation: Participation = None,
     ) -> None:
         protocol = plans.LIGHTSECAGG_ACTIVE if active else plans.LIGHTSECAGG
         settings = server.Settings(protocol, threshold, None, colluding, most, largest)
-        super().__init__(settings, timeout, trace)
+        super().__init__(settings, timeout, trace, participation)

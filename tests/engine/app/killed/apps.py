@@ -83,11 +83,11 @@ server = ServerApp()
 def main(grid: Grid, context: Context) -> None:
     """Run rounds, and print one line for each."""
     config = context.run_config
-    timeout, nodes = float(config["timeout"]), int(config["nodes"])
+    timeout, nodes, log = float(config["timeout"]), int(config["nodes"]), str(config["log"]) or None
     workflow = {
-        "secaggplus": lambda: SecAggPlusWorkflow(5, 3, timeout=timeout),
-        "secagg": lambda: SecAggWorkflow(4, timeout=timeout),
-        "lightsecagg": lambda: LightSecAggWorkflow(4, timeout=timeout),
+        "secaggplus": lambda: SecAggPlusWorkflow(5, 3, timeout=timeout, participation=log),
+        "secagg": lambda: SecAggWorkflow(4, timeout=timeout, participation=log),
+        "lightsecagg": lambda: LightSecAggWorkflow(4, timeout=timeout, participation=log),
     }[str(config["protocol"])]()
 
     def timed(grid: Grid, legacy: Context) -> None:
