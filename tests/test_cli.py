@@ -23,6 +23,7 @@ from secagg_spec import cli, signals, terminal
 from secagg_spec.conformance.reports import report as reporting
 from secagg_spec.errors import ParameterError
 from secagg_spec.simulate import secagg as simulated
+from tests.quick import exhaustive
 
 FAKE = str(Path(__file__).parent / "conformance" / "fake_adapter.py")
 HOSTILE = str(Path(__file__).parent / "conformance" / "hostile_adapter.py")
@@ -402,6 +403,7 @@ def test_junit_is_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
 
 
 @pytest.mark.slow
+@exhaustive
 def test_implementations_judged_at_once_get_the_same_report(tmp_path: Path) -> None:
     def judged(jobs: str) -> dict[str, object]:
         report = tmp_path / f"report-{jobs}.json"

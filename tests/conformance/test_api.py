@@ -17,6 +17,7 @@ from secagg_spec.conformance.api import AdapterFailed, ExpectedFailure, adapter_
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter, pack, unpack
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.errors import UsageError
+from tests.quick import exhaustive
 
 FAKE = [sys.executable, str(Path(__file__).with_name("fake_adapter.py"))]
 HOSTILE = [sys.executable, str(Path(__file__).with_name("hostile_adapter.py"))]
@@ -185,6 +186,7 @@ def test_expected_failures_are_strict_and_what_is_not_declared_is_skipped(tmp_pa
 
 
 @pytest.mark.slow
+@exhaustive
 def test_with_several_workers_each_has_an_adapter(tmp_path: Path) -> None:
     code, out = with_plugin(tmp_path, *adapter("wrong-value"), "-n", "2")
     assert (code, "3 failed" in out) == (1, True)

@@ -70,7 +70,7 @@ def failing(found: dict[str, Outcome]) -> dict[str, str]:
     "SEA-05",
     "SHM-08",
 )
-@pytest.mark.parametrize("foreign", one_in(2, part(2, FOREIGN)), ids=lambda foreign: foreign.name)
+@pytest.mark.parametrize("foreign", one_in(2, part(4, FOREIGN)), ids=lambda foreign: foreign.name)
 def test_a_right_implementation_with_other_conventions_has_no_failure(foreign: Foreign) -> None:
     found = outcomes(foreign.build(False))
     assert failing(found) == {}

@@ -29,7 +29,7 @@ from secagg_spec.conformance.checks.forms import NOT_REQUESTS
 from secagg_spec.conformance.running.runner import Settings, begin, judged
 from secagg_spec.errors import UsageError
 from tests import kit
-from tests.quick import part
+from tests.quick import exhaustive, part
 
 FILLED = Path(__file__).with_name("starters_filled")
 BEGIN, END = "--- write this", "--- until here"
@@ -292,7 +292,7 @@ def test_the_command_of_the_job_fails_as_the_run_does_and_leaves_reports(tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", part(3, LANGUAGES))
 def test_the_hello_names_the_language(language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = started(language, tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -481,6 +481,7 @@ def test_half_a_pair_of_surrogates_is_no_character(language: str, tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", part(2, ["cpp", "c"]))
+@exhaustive
 def test_the_helper_is_clean_under_the_sanitizers(language: str, tmp_path: Path) -> None:
     chosen = started(language, tmp_path)
     fill_in(chosen, tmp_path, right_handler(language))
@@ -593,7 +594,7 @@ OF_FORM = ("types", "hex", "decimal", "members", "randomness", "result")
 
 @pytest.mark.slow
 @pytest.mark.requirement("ADP-05", "ADP-08", "ADP-12", "ADP-13", "ADP-14", "ADP-15", "RND-04")
-@pytest.mark.parametrize("language", sorted(FORMS))
+@pytest.mark.parametrize("language", part(2, sorted(FORMS)))
 def test_members_of_every_form_are_read_and_written(
     language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,7 +42,7 @@ def test_the_protocol_of_the_page_passes_what_is_derived_for_it(tmp_path: Path) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", part(2, MUTANTS))
+@pytest.mark.parametrize("name", part(4, MUTANTS))
 def test_each_bug_of_the_page_is_found_by_the_check_that_it_names(name: str, tmp_path: Path) -> None:
     mutant, right = MUTANTS[name], FILES["additive.py"]
     assert right.count(mutant["old"]) == 1

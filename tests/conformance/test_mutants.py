@@ -34,7 +34,7 @@ from secagg_spec.crypto.entropy import SystemSource
 from secagg_spec.errors import ParameterError
 from tests.conformance import shipped
 from tests.conformance.shipped import VECTOR_FILES
-from tests.quick import one_in, part
+from tests.quick import exhaustive, one_in, part
 
 REGISTRY = mutants.load()
 TABLE = kills.load()
@@ -342,6 +342,7 @@ def test_a_process_that_does_not_start_finds_nothing(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
+@exhaustive
 def test_several_mutants_are_hunted_at_a_time_and_reported_in_their_order(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from secagg_spec.conformance.running.suite import PREFIX
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.vectors import judge
 from tests.conformance import shipped
-from tests.quick import WHOLE
+from tests.quick import WHOLE, exhaustive
 
 CAPS = greet(DirectConnection(reference.build().answer).ask)
 TABLE = kills.load()
@@ -109,6 +109,7 @@ OPERATIONS = st.sets(st.sampled_from(sorted(CAPS.operations)), max_size=12)
 @pytest.mark.requirement("CNF-12")
 @given(few=OPERATIONS, more=OPERATIONS)
 @settings(max_examples=15, deadline=None)
+@exhaustive
 def test_more_operations_never_catch_less(few: set[str], more: set[str]) -> None:
     assert caught(declaring(*sorted(few))) <= caught(declaring(*sorted(few | more)))
 

@@ -129,6 +129,7 @@ def average(weights: Sequence[int], **drop: list[int]) -> tuple[str, dict[str, A
     return "secagg.average", {"N": 3, "t": 3, "k": 2, **scale, "x": [ONE, ZERO, ZERO], "drop": {**HALF, **drop}}, False
 
 
+@exhaustive
 def test_openfl_averages_equal_weights_and_waits_for_everybody() -> None:
     same, other, dropped, late = answers(
         "openfl", average([1, 1, 1]), average([1, 1, 6]), average([1, 1, 1], share_keys=[1]),
@@ -170,6 +171,7 @@ def summed(R: int, *updates: str, viewer: str = "", **drop: list[int]) -> tuple[
     return ("secagg.view", {**params, "viewer": viewer}, False) if viewer else ("secagg.sum", params, False)
 
 
+@exhaustive
 def test_declearn_sums_and_waits_for_everybody() -> None:
     half, beyond = "0080000005000000", "0100010005000000"
     two, wide, above, longer, early, late = answers(

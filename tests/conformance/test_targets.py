@@ -17,6 +17,7 @@ PART = {
     "fedml": "mds.",
     "flower": "secagg.sum/*dropouts,secagg.sum/wrong,secagg.sum/exact",
     "flower-any": "shamir.",
+    "flower-repaired": "secagg.average/*dropouts,secagg.average/out-of-range,secagg.unmasking/both-sets",
 }
 """The checks that `make test` takes of those on a released target, by what their ids hold."""
 
@@ -117,6 +118,14 @@ def test_what_is_known_of_flower_is_found_and_nothing_else(flower: list[str], ta
     done = judged(target, tmp_path)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     assert f"{target} (Flower" in done.stdout
+
+
+@pytest.mark.slow
+def test_what_stands_in_the_place_of_flowers_has_no_failure(flower: list[str], tmp_path: Path) -> None:
+    assert flower
+    done = judged("flower-repaired", tmp_path)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    assert ", 0 fail, 0 fail as expected" in done.stdout
 
 
 def test_a_target_that_is_slow_is_given_its_time() -> None:

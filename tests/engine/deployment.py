@@ -1,14 +1,16 @@
 """Runs a SuperLink and six SuperNodes on the loopback, and kills one node in each phase in turn.
 
-    python -m tests.engine.deployment [PROTOCOL ...]
+    python -m tests.engine.deployment [PROTOCOL ...] [--rounds ROUNDS]
 
 The node is killed before its step of the phase, and in another run after it, before its reply left. Each round must
-end, with the right sum of those that the text names. All processes are children of this one, and are
-ended by their numbers.
+end, with the right sum of those that the text names. With ``--rounds``, nodes are killed at random moments of so many
+rounds, and started again: each round must end with the right sum of those in it, or without one where fewer than the
+threshold are left in some phase. All processes are children of this one, and are ended by their numbers.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import signal
@@ -16,12 +18,16 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 
 APP = Path(__file__).with_name("app")
 NODES, VICTIM = 6, 2
+ENOUGH = {"secaggplus": NODES, "secagg": 4, "lightsecagg": 4}
+"""With so many users in every phase a round has a sum; with SecAgg+ fewer may do, if the right neighbours are left."""
 PHASES = {
     "secaggplus": ("advertise_keys", "share_keys", "masked_input", "unmasking"),
     "secagg": ("advertise_keys", "share_keys", "masked_input", "unmasking"),
@@ -95,13 +101,13 @@ class Deployment:
             self.nodes[number] = self._node(number)
         return dead
 
-    def run(self, config: str) -> str:
+    def run(self, config: str, patience: float = PATIENCE) -> str:
         """Start a run, wait for its end, and return what it printed."""
         command = ["flwr", "run", str(APP), "--stream", "--run-config", config]
         done = subprocess.run(
             command,
             env=self.environment,
-            timeout=PATIENCE,
+            timeout=patience,
             capture_output=True,
             text=True,
             check=False,
@@ -126,7 +132,53 @@ def expected(phase: str) -> list[int]:
     return [number for number in range(NODES) if number != VICTIM or phase in ("", *LAST)]
 
 
-def main(protocols: Sequence[str]) -> int:
+class Killer(threading.Thread):
+    """Kills nodes at random moments, with all that they started, and starts them again a little later."""
+
+    def __init__(self, deployment: Deployment, seed: int) -> None:
+        super().__init__()
+        self.deployment, self.random, self.over, self.kills = deployment, Random(seed), threading.Event(), 0
+
+    def run(self) -> None:
+        """Go on until the rounds are over."""
+        while not self.over.wait(self.random.uniform(10, 50)):
+            for number in self.random.sample(range(NODES), self.random.choice((1, 1, 1, 2, 3))):
+                os.killpg(self.deployment.nodes[number].pid, signal.SIGKILL)
+                self.deployment.nodes[number].wait()
+                self.kills += 1
+            self.over.wait(self.random.uniform(0, 10))
+            self.deployment.replace_dead()
+
+
+def fewest(line: str) -> int:
+    """Return the smallest number of replies in a phase."""
+    return min(map(int, re.findall(r"\d+", line.split("replies", maxsplit=1)[0])))
+
+
+def killed_at_random(deployment: Deployment, protocol: str, rounds: int) -> int:
+    """Run rounds while nodes are killed; return the number of rounds that went wrong or are missing."""
+    killer = Killer(deployment, rounds)
+    killer.start()
+    try:
+        said = deployment.run(f'protocol="{protocol}" rounds={rounds} timeout=30.0', rounds * PATIENCE)
+    finally:
+        killer.over.set()
+        killer.join()
+    ends = re.findall(r"KILLED (.*)", said)
+    without = [line for line in ends if line.startswith("no sum of [") and "[]" not in line]
+    idle = [line for line in ends if "no sum of []" in line]
+    few = [line for line in without if fewest(line) < ENOUGH[protocol]]
+    right = [line for line in ends if ", right," in line]
+    as_the_text = len(re.findall("ends without a sum: TooFewSurvivors", said)) == len(without)
+    wrong = rounds - len(few) - len(right) - len(idle) + (not as_the_text)
+    counts = f"{len(right)} right sums, {len(few)} with too few users, {len(idle)} without a client, {wrong} wrong"
+    print(f"{protocol}, {killer.kills} kills in {rounds} rounds: {counts}", flush=True)
+    if wrong:
+        print("\n".join(line for line in ends if line not in (*few, *right, *idle)), said[-3000:], sep="\n", flush=True)
+    return wrong
+
+
+def main(protocols: Sequence[str], rounds: int) -> int:
     """Run all cases; return 1 if one went wrong."""
     wrong = 0
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # end the children then, too
@@ -134,6 +186,9 @@ def main(protocols: Sequence[str]) -> int:
         deployment = Deployment(Path(scratch))
         try:
             for protocol in protocols or PHASES:
+                if rounds:
+                    wrong += killed_at_random(deployment, protocol, rounds)
+                    continue
                 cases = [("", False), *((phase, after) for phase in PHASES[protocol] for after in (False, True))]
                 for phase, after in cases:
                     settings = f'protocol="{protocol}" phase="{phase}" victim={VICTIM} after={str(after).lower()}'
@@ -154,4 +209,8 @@ def main(protocols: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("protocols", nargs="*")
+    parser.add_argument("--rounds", type=int, default=0)
+    given = parser.parse_args()
+    sys.exit(main(given.protocols, given.rounds))

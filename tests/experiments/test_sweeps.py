@@ -22,6 +22,7 @@ from secagg_spec.experiments import sweeps
 from secagg_spec.experiments.experiment import Context, Data
 from secagg_spec.experiments.sweeps import Sweep, Swept
 from tests.experiments import toy
+from tests.quick import exhaustive
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = {"data": "none", "seeds": 3, "fails": ""}
@@ -78,6 +79,7 @@ def test_the_order_of_cells_makes_no_difference(tmp_path: Path, expected: Swept)
 
 @pytest.mark.slow
 @pytest.mark.requirement("EXP-26")
+@exhaustive
 def test_a_cluster_gives_what_one_process_gives(tmp_path: Path, expected: Swept) -> None:
     from distributed import LocalCluster
 

@@ -190,9 +190,9 @@ def test_a_plan_stands_for_its_session(name: str) -> None:
 @pytest.mark.requirement("FLW-01")
 def test_the_session_id_is_the_one_of_the_text() -> None:
     numbers = {"R": 2**32, "N": 3, "D": 0, "T": 1, "t": 3, "k": 2, "d": 3}
-    plan = Plan(plans.SECAGG, numbers, 1, (0, 1, 2), ((2,),), 4, 10, bytes(range(16)))
+    plan = Plan(plans.SECAGG, numbers, 1, (0, 1, 2), ((2,),), 4, 10, (17, 2), bytes(range(16)))
     assert plan.octets == (
-        b'{"level":4,"most":10,"nonce":"000102030405060708090a0b0c0d0e0f",'
+        b'{"largest":[17,2],"level":4,"most":10,"nonce":"000102030405060708090a0b0c0d0e0f",'
         b'"numbers":{"D":0,"N":3,"R":4294967296,"T":1,"d":3,"k":2,"t":3},"order":[0,1,2],"protocol":"secagg",'
         b'"round":1,"sealing":[],"shapes":[[2]],"signature":[],"verification":[]}'
     )
@@ -204,6 +204,9 @@ def test_the_session_id_is_the_one_of_the_text() -> None:
 PLANS: Mapping[str, dict[str, Any]] = {
     "another protocol": {"protocol": "sum"},
     "wrapping weights": {"most": 2**30},
+    "a fraction not in lowest terms": {"largest": (16, 2)},
+    "a magnitude of 0": {"largest": (0, 1)},
+    "a magnitude of one integer": {"largest": (8,)},
     "no arrays": {"shapes": ()},
     "another length": {"shapes": ((2, 3), (), (5,))},
     "a level of 0": {"level": 0},

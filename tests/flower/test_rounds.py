@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 from typing import Any
@@ -12,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec.errors import ParameterError
+from secagg_spec.crypto.entropy import SystemSource
+from secagg_spec.errors import OutOfRange, ParameterError
 from secagg_spec.flower import server, weights
 from secagg_spec.flower.plan import Packet
-from tests.flower.parties import MOST, SETTINGS, Change, Engine, Node, expected
+from tests.flower.parties import MOST, SETTINGS, SHAPES, Change, Engine, Node, expected
 
 NAMES = st.sampled_from(sorted(SETTINGS))
 
@@ -185,6 +187,7 @@ BAD: dict[str, Callable[[Node], object]] = {
     "nan": lambda node: node.arrays[0].__setitem__((1, 2), np.nan),
     "infinite": lambda node: node.arrays[2].__setitem__(0, -np.inf),
     "too large": lambda node: node.arrays[2].__setitem__(1, np.float32(1.23e9)),
+    "a little too large": lambda node: node.arrays[2].__setitem__(1, np.nextafter(np.float32(-8), np.float32(-9))),
     "one array more": lambda node: node.arrays.append(node.arrays[0]),
     "another shape": lambda node: node.arrays.__setitem__(0, node.arrays[0].T),
     "complex": lambda node: node.arrays.__setitem__(2, node.arrays[2].astype(np.complex64)),
@@ -215,6 +218,27 @@ def test_a_client_refuses_an_input_that_it_cannot_send(name: str, bad: str) -> N
     assert isinstance(node.refused[0], ParameterError)
     assert set(replies[0]) == {"version", "refused"}
     assert replies[0]["refused"] in ("out_of_range", "length_mismatch", "bad_param")
+
+
+@pytest.mark.requirement("FLW-11")
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_a_number_of_the_largest_magnitude_is_not_refused(name: str) -> None:
+    engine = Engine(name, 6)
+    for node in engine.nodes.values():
+        node.arrays[2][1], node.arrays[2][2] = 8.0, -8.0
+    result = engine.run()
+    assert result is not None
+    assert len(result.contributors) == 6
+
+
+@pytest.mark.requirement("FLW-11", "QNT-04")
+def test_a_client_refuses_what_could_wrap_whatever_the_plan_allows() -> None:
+    engine = Engine("secagg", 6)
+    engine.run()
+    assert engine.begun is not None
+    plan, arrays = replace(engine.begun[0], level=2**28), [np.full(shape, 7.0) for shape in SHAPES]
+    with pytest.raises(OutOfRange, match="x"):
+        weights.encode(plan, arrays, MOST, SystemSource())
 
 
 @pytest.mark.requirement("FLW-10")
@@ -249,13 +273,41 @@ def test_a_magnitude_that_does_not_fit_is_refused(largest: Any) -> None:
         (("secagg", 0), "threshold"),
         (("secagg", 1.5), "threshold"),
         (("secagg", True), "threshold"),
+        (("secagg", 1), "threshold"),
         (("secagg", 3, -2), "holders"),
+        (("secagg", 3, 2), "holders"),
+        (("secagg", 3, 1), "holders"),
+        (("secagg", 3, 5, None, 0), "most"),
+        (("secagg", 3, 5, None, 10, 0), "largest"),
+        (("secagg", 3, 5, None, 10, float("nan")), "largest"),
         (("sum", 3), "protocol"),
     ],
 )
 def test_settings_that_are_none_are_refused(settings: Any, match: str) -> None:
     with pytest.raises(ParameterError, match=match):
         server.Settings(*settings)
+
+
+@pytest.mark.requirement("SAG-01")
+@pytest.mark.parametrize(
+    ("holders", "sampled", "match"), [(7, 6, "at most 6"), (4, 7, r"\(holders - 1\) \* 7 is even: 5"), (4, 6, "")]
+)
+def test_a_number_of_holders_is_taken_as_it_is_or_refused(holders: int, sampled: int, match: str) -> None:
+    settings = server.Settings("secagg", 3, holders)
+    if match:
+        with pytest.raises(ParameterError, match=match):
+            settings.numbers(sampled, sampled, 2)
+    else:
+        assert settings.numbers(sampled, sampled, 2)["k"] == holders - 1
+
+
+@pytest.mark.requirement("SAG-01")
+@given(st.integers(3, 60), st.floats(0.05, 1.0), st.floats(0.05, 1.0), st.integers(0, 10))
+def test_a_part_of_the_users_is_rounded_up_to_one_with_a_graph(N: int, held: float, shared: float, gone: int) -> None:
+    numbers = server.Settings("secagg", shared, held).numbers(N, N + gone, 2)
+    holders, wanted = numbers["k"] + 1, max(2, ceil(held * (N + gone)))
+    assert holders == N or (numbers["k"] * N % 2 == 0 and wanted <= holders <= wanted + 1)
+    assert holders == N or numbers["t"] == max(2, ceil(shared * holders))
 
 
 def test_a_threshold_that_the_profile_forbids_is_said_to_the_operator() -> None:

@@ -14,6 +14,7 @@ from secagg_spec.conformance.mutation import evidence
 from tests.mutate import __main__ as command
 from tests.mutate import calls, drawn
 from tests.mutate.drawn import PACKAGES, Drawn
+from tests.quick import exhaustive
 
 pytestmark = pytest.mark.slow
 
@@ -49,11 +50,13 @@ def test_each_kind_of_edit_is_drawn_from_a_function_and_none_from_its_docstring(
     assert {each.line for each in found} == {5, 6, 7, 8}
 
 
+@exhaustive
 def test_every_drawn_edit_of_a_package_fits_its_source() -> None:
     for each in drawn.candidates("crypto")[::25]:
         assert each.edit.applied((drawn.PACKAGE / each.edit.file).read_text("utf-8"))
 
 
+@exhaustive
 def test_what_is_drawn_follows_from_the_seed_and_has_enough_of_each_package() -> None:
     chosen = drawn.draw(1, 600)
     assert len(chosen) == len({each.id for each in chosen}) == 600
@@ -62,6 +65,7 @@ def test_what_is_drawn_follows_from_the_seed_and_has_enough_of_each_package() ->
     assert [each.id for each in drawn.draw(2, 600)] != [each.id for each in chosen]
 
 
+@exhaustive
 def test_an_edit_keeps_its_place_when_other_functions_change(monkeypatch: pytest.MonkeyPatch) -> None:
     before, all_of_it = drawn.draw(1, 600), drawn.candidates
     left_out = {each.id for package in PACKAGES for each in all_of_it(package)[::10]}
@@ -129,6 +133,7 @@ def _words(folder: Path) -> list[str]:
     return [json.loads(line)[1] for line in (folder / "seed-1.jsonl").read_text().splitlines()]
 
 
+@exhaustive
 def test_what_a_test_runs_is_recorded_and_so_is_what_its_file_makes(folder: Path) -> None:
     found = calls.recorded(folder)
     names = {id.rpartition("::")[2]: called for id, called in found.tests.items()}
@@ -172,6 +177,7 @@ def test_an_edit_that_a_test_sees_is_killed_and_another_one_survives(
 
 
 @pytest.mark.slow
+@exhaustive
 def test_an_edit_that_no_type_allows_is_killed_by_mypy() -> None:
     right, wrong = (
         Drawn(Edit("arithmetic/modular.py", "Ring.add", (("return (a + b)", new),)), 1)
@@ -180,6 +186,7 @@ def test_an_edit_that_no_type_allows_is_killed_by_mypy() -> None:
     assert [command._mistyped(each) for each in (right, wrong)] == [False, True]
 
 
+@exhaustive
 def test_what_came_out_is_stored_with_its_commit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [_, alive] = _edits(monkeypatch, ("Ring.add", "(a + b)", "(a - b)"), ("Ring.add", "(a + b)", "(b + a)"))
     monkeypatch.setattr(command, "STORED", folder / "mutation.json")
@@ -202,6 +209,7 @@ def test_the_stored_run_counts_a_thousand_edits_and_a_hundred_of_each_package() 
     assert len(stored["alive"]) == rows["all"]["survive"]
 
 
+@exhaustive
 def test_survivors_are_tried_again_when_that_is_asked(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,6 +228,7 @@ def test_a_run_whose_edits_do_not_fit_tried_nothing(
     assert "no edit was tried" in capsys.readouterr().err
 
 
+@exhaustive
 def test_an_edit_that_never_ends_is_killed_by_the_clock(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _edits(monkeypatch, ("Ring.add", "(a + b)", "max(iter(int, 1))"))
     monkeypatch.setattr(calls.Calls, "limit", lambda self, tests: 2)

@@ -17,6 +17,7 @@ from secagg_spec.privacy.lightsecagg import Users
 from secagg_spec.protocols.basecagg.active import PRESETS, Parameters
 from secagg_spec.protocols.basecagg.round import PRESETS as BASE
 from secagg_spec.protocols.basecagg.round import Entry
+from tests.quick import exhaustive
 
 TINY = PRESETS["tiny"]
 KINDS = semi_honest.every_column(BASE["tiny"])
@@ -69,6 +70,7 @@ def test_no_lie_gets_answers_to_two_buffers_that_hold_the_same_update() -> None:
 
 @pytest.mark.slow
 @pytest.mark.requirement("BSA-37", "BSA-39", "BSA-43")
+@exhaustive
 def test_no_lie_with_any_two_sets_of_users_gets_answers_to_both() -> None:
     both, one = with_both(Confirmations(TINY), conflicts())
     assert both == 0

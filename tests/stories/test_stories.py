@@ -53,7 +53,7 @@ def test_ballots_and_sealing_hold_where_users_forget(world: World, rules: Rules)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hole", one_in(2, part(2, HOLES)), ids=_name)
+@pytest.mark.parametrize("hole", one_in(2, part(4, HOLES)), ids=_name)
 def test_a_hole_is_found_when_its_repair_is_taken_out(hole: Hole) -> None:
     with ExitStack() as stack:
         for name in hole.plants:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from math import prod
+from math import gcd, prod
 from typing import Any, TypeAlias
 
 from secagg_spec.arithmetic import validate
@@ -49,6 +49,8 @@ class Plan:
         The shapes of the arrays of a model, in order.
     level, most : int
         The level of the quantiser, and the largest weight of one user.
+    largest : tuple of two ints
+        The largest magnitude of a number of a model, as a fraction in lowest terms.
     nonce : bytes
         16 bytes that the server draws, so that no two plans are equal.
     sealing, verification, signature : tuples of bytes
@@ -67,6 +69,7 @@ class Plan:
     shapes: tuple[tuple[int, ...], ...]
     level: int
     most: int
+    largest: tuple[int, int]
     nonce: bytes
     sealing: tuple[bytes, ...] = ()
     verification: tuple[bytes, ...] = ()
@@ -79,16 +82,18 @@ class Plan:
         validate.integer("round", self.round, 0, SERVER)
         if not isinstance(self.nonce, bytes) or len(self.nonce) != SESSION_BYTES:
             raise ParameterError("nonce", self.nonce, f"{SESSION_BYTES} bytes")
-        if not self.shapes:
-            raise ParameterError("shapes", self.shapes, "those of at least one array")
         for shape in self.shapes:
             for length in shape:
                 validate.integer("shapes", length, 0)
+        if self.d < 2:
+            raise ParameterError("shapes", self.shapes, "those of arrays with at least one number")
         if self.d != self.numbers.get("d"):
             raise ParameterError("numbers['d']", self.numbers.get("d"), f"{self.d}, one more than the shapes hold")
         validate.integer("level", self.level, 1, MAX_LEVEL)
         modulus = validate.integer("modulus", self._modulus, 2, 2**32)
         validate.integer("most", self.most, 1, (modulus - 1) // 2 // max(1, self.N))
+        if len(self.largest) != 2 or gcd(*(validate.integer("largest", each, 1) for each in self.largest)) > 1:
+            raise ParameterError("largest", self.largest, "a fraction in lowest terms: two integers above 0")
 
     @property
     def _modulus(self) -> int | None:
@@ -137,8 +142,9 @@ def read(data: object) -> Plan:
             raise ValueError("other names")
         octets = {name: tuple(map(bytes.fromhex, tree[name])) for name in ("sealing", "verification", "signature")}
         shapes = tuple(map(tuple, tree["shapes"]))
-        nonce, order = bytes.fromhex(tree["nonce"]), tuple(tree["order"])
-        plan = Plan(**{**tree, **octets, "shapes": shapes, "nonce": nonce, "order": order})
+        nonce, order, largest = bytes.fromhex(tree["nonce"]), tuple(tree["order"]), tuple(tree["largest"])
+        given = {"shapes": shapes, "nonce": nonce, "order": order, "largest": largest}
+        plan = Plan(**{**tree, **octets, **given})
         same = plan.octets == data
     except ParameterError:
         raise

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, prod
+from math import ceil, inf, prod
 from typing import Any
 
 from secagg_spec import errors
@@ -47,13 +47,14 @@ class Settings:
     threshold : int or float
         t of SecAgg, U of LightSecAgg; W as well in its active profile. A number below 1 is a part of the holders.
     holders : int or float, optional
-        k + 1 of SecAgg: a user and its neighbours. A number up to 1 is a part of the users; all when left out.
+        k + 1 of SecAgg: a user and its neighbours. A number up to 1.0 is a part of the users, rounded up to one for
+        which there is a graph; all when left out.
     colluding : int, optional
         T; the largest that the threshold allows in SecAgg, and half the threshold in LightSecAgg, when left out.
     most : int
         The largest number of examples of one user.
     largest : float
-        The largest magnitude of a parameter of the model.
+        The largest magnitude of a parameter of the model, at least 2^-64; a user with a larger one refuses the round.
     level : int, optional
         The level of the quantiser; the largest power of two at which `largest` fits when left out.
     """
@@ -68,21 +69,28 @@ class Settings:
 
     def __post_init__(self) -> None:
         validate.one_of("protocol", self.protocol, plans.PROTOCOLS)
-        for name, value in (("threshold", self.threshold), ("holders", self.holders)):
-            whole = isinstance(value, int) and not isinstance(value, bool) and value >= 2
-            part = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 1
+        for name, value, least in (("threshold", self.threshold, 2), ("holders", self.holders, 3)):
+            whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
+            part = isinstance(value, float) and 0 < value <= 1
             if value is not None and not whole and not part:
-                raise errors.ParameterError(name, value, "a number of users from 2 on, or a part in (0, 1]")
+                raise errors.ParameterError(name, value, f"an integer >= {least}, or a part in (0, 1], 1.0 for all")
         validate.integer("most", self.most, 1)
+        if not isinstance(self.largest, (int, float)) or not 2.0**-64 <= self.largest < inf:
+            raise errors.ParameterError("largest", self.largest, "a finite number of at least 2^-64")
 
     def numbers(self, N: int, sampled: int, d: int) -> dict[str, int]:
         """Return the parameters for N users, of whom `sampled` were asked: parts are parts of these.
 
-        What is not allowed is refused by the parameters of the protocol.
+        What else is not allowed is refused by the parameters of the protocol.
         """
-        holders = N if self.holders is None else min(_part(self.holders, sampled), N)
-        if holders < N and holders & 1 == 0:
-            holders += 1  # k is even then, and k*N as well
+        holders = sampled if self.holders is None else _part(self.holders, sampled)
+        if holders > sampled:
+            raise errors.ParameterError("holders", holders, f"at most {sampled}, the number of users that are asked")
+        if holders < N and (holders - 1) * N % 2:  # there is no such graph
+            if sampled == N and isinstance(self.holders, int):
+                raise errors.ParameterError("holders", holders, f"such that (holders - 1) * {N} is even: {holders + 1}")
+            holders += 1
+        holders = min(holders, N)
         of = sampled if holders >= N else holders
         t = _part(self.threshold, of)
         signs = KINDS[self.protocol].signs
@@ -96,7 +104,7 @@ class Settings:
 
 
 def _part(value: int | float, of: int) -> int:
-    return value if isinstance(value, int) and value > 1 else max(2, ceil(value * of))
+    return value if isinstance(value, int) else max(2, ceil(value * of))
 
 
 @dataclass(frozen=True)
@@ -175,7 +183,8 @@ def _open(
     order: tuple[int, ...] = ()
     if "k" in numbers:
         order = draw_order(source, N) if numbers["k"] < N - 1 else tuple(range(N))
-    return Plan(settings.protocol, numbers, round, order, shapes, level, settings.most, nonce, **keys), present
+    largest = settings.largest.as_integer_ratio()
+    return Plan(settings.protocol, numbers, round, order, shapes, level, settings.most, largest, nonce, **keys), present
 
 
 def _joined(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import inf, prod
+from math import inf, isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from secagg_spec.arithmetic import quantizer, validate
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.crypto.entropy import Source, draw_rounding
-from secagg_spec.errors import LengthMismatch, ParameterError, ProtocolError
+from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError, ProtocolError
 from secagg_spec.flower.plan import Plan
 
 Arrays = Sequence[NDArray[Any]]
@@ -66,7 +66,7 @@ def encode(plan: Plan, arrays: Arrays, weight: int, source: Source) -> UintArray
     LengthMismatch
         The arrays have other shapes.
     OutOfRange
-        A number is not finite (QNT-01), or the sum could wrap (QNT-04).
+        A number is above the plan's magnitude or not finite (QNT-01), or the sum could wrap (QNT-04).
     """
     weight = validate.integer("number of examples", weight, 1, plan.most)
     if shapes_of(arrays) != plan.shapes:
@@ -75,6 +75,9 @@ def encode(plan: Plan, arrays: Arrays, weight: int, source: Source) -> UintArray
         if not np.issubdtype(array.dtype, np.floating) and not np.issubdtype(array.dtype, np.integer):
             raise ParameterError("the type of an array", str(array.dtype), "one of real numbers")
     flat = np.concatenate([np.zeros(0), *(array.ravel().astype(np.float64) for array in arrays)])
+    magnitude = float(max(flat.max(initial=0.0), -flat.min(initial=0.0)))
+    if isfinite(magnitude) and Fraction(magnitude) > Fraction(*plan.largest):
+        raise OutOfRange("a number of the model", magnitude, f"at most {float(Fraction(*plan.largest))} in magnitude")
     rounding = draw_rounding(source, flat.size)
     scaled = flat * (weight / plan.most)
     elements = quantizer.quantize(scaled, level=plan.level, ring=plan.ring, weight=plan.N, rounding=rounding)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
@@ -16,6 +17,7 @@ from flwr.compat.common import recorddict_compat
 from flwr.server import Grid, LegacyContext
 from flwr.server.workflow.constant import MAIN_CONFIGS_RECORD, MAIN_PARAMS_RECORD, Key
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.errors import ParameterError
 from secagg_spec.flower import plan as plans
 from secagg_spec.flower import server, weights
@@ -94,24 +96,20 @@ def _warn(line: str) -> None:
     _LOG.warning("secure aggregation: %s", line)
 
 
-def _part(value: int | float) -> int | float:
-    return 1.0 if value == 1 else value
-
-
 class SecAggPlusWorkflow(_Workflow):
     """SecAgg+ with the arguments of Flower's workflow of this name.
 
     Parameters
     ----------
     num_shares : int or float
-        The number of holders of a user's secrets, itself included: a number, or a part of the clients up to 1.0.
+        The number of holders of a user's secrets, itself included: an integer, or a part of the clients up to 1.0.
     reconstruction_threshold : int or float
         The number of shares that recover a secret: a number, or a part of the holders.
     max_weight : float
         The largest number of examples of one client. A client with more of them refuses the round.
     clipping_range : float
-        The largest magnitude of a parameter. Nothing is clipped: a client whose model has a larger one, such that the
-        sum could wrap, refuses the round.
+        The largest magnitude of a parameter. Nothing is clipped: a client whose model has a larger one refuses the
+        round.
     quantization_range : int, optional
         The number of steps of the quantiser in ``[-clipping_range, clipping_range]``; as many as fit when left out.
     modulus_range : int
@@ -141,9 +139,12 @@ class SecAggPlusWorkflow(_Workflow):
     ) -> None:
         if modulus_range != 2**32:
             raise ParameterError("modulus_range", modulus_range, "2**32 = 4294967296")
-        level = None if quantization_range is None else max(1, int(quantization_range / (2 * clipping_range)))
-        holders, threshold, most = _part(num_shares), _part(reconstruction_threshold), int(max_weight)
-        settings = server.Settings(plans.SECAGG, threshold, holders, None, most, clipping_range, level)
+        settings = server.Settings(
+            plans.SECAGG, reconstruction_threshold, num_shares, most=int(max_weight), largest=clipping_range
+        )
+        if quantization_range is not None:
+            steps = validate.integer("quantization_range", quantization_range, 1)
+            settings = replace(settings, level=max(1, int(steps / (2 * clipping_range))))
         super().__init__(settings, TIMEOUT if timeout is None else timeout, trace)
 
 

@@ -135,5 +135,11 @@ def _released(name: str) -> Target:
 TARGETS = {
     "reference": Target("reference", "the reference of this project", _reference),
     "node": Target("node", "an independent implementation in JavaScript, written from the text alone", _node),
+    "flower-repaired": Target(
+        "flower-repaired",
+        f"the workflow and the mod of secagg_spec.flower, inside Flower {environments.FLOWER_NOW}",
+        Apart("flower/repaired.py", _ENVIRONMENTS["flower"]),
+        seconds=_SECONDS["flower"],
+    ),
     **{name: _released(name) for name in _RELEASED},
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,20 @@ def killing(message: Message, context: Context, call_next: Callable[[Message, Co
     return reply
 
 
+class Counted:
+    """A grid that counts the steps that nodes replied with in each phase."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid, self.replies = grid, list[int]()
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+        """Ask the nodes."""
+        replies = list(self.grid.send_and_receive(messages, timeout=timeout))
+        records = [reply.content.config_records.get(RECORD, {}) for reply in replies if not reply.has_error()]
+        self.replies.append(sum("refused" not in record for record in records))
+        return replies
+
+
 client = ClientApp(client_fn=lambda context: Client(int(context.node_config["number"])).to_client(), mods=[killing])
 server = ServerApp()
 
@@ -77,11 +91,11 @@ def main(grid: Grid, context: Context) -> None:
     }[str(config["protocol"])]()
 
     def timed(grid: Grid, legacy: Context) -> None:
-        before, start = len(known.means), time.perf_counter()
-        workflow(grid, legacy)
+        before, start, counted = len(known.means), time.perf_counter(), Counted(grid)
+        workflow(counted, legacy)
         took = time.perf_counter() - start
         if len(known.means) == before:
-            print(f"KILLED no sum after {took:.1f} s", flush=True)
+            print(f"KILLED no sum of {counted.replies} replies, after {took:.1f} s", flush=True)
             return
         mean, count = known.means[-1]
         whole = round(float(mean[0]) * count * 16)

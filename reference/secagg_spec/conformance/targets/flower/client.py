@@ -47,17 +47,19 @@ class Client:
         Binary64 numbers, one layer.
     weight
         The number of examples that the app reports.
+    mod
+        What answers; the released mod.
     """
 
-    def __init__(self, user: int, update: Sequence[float], weight: int) -> None:
-        self.node = node_of(user)
+    def __init__(self, user: int, update: Sequence[float], weight: int, mod: Any = secaggplus_mod) -> None:
+        self.node, self.mod = node_of(user), mod
         self._parameters = ndarrays_to_parameters([np.array(update, dtype=np.float64)])
         self._weight = weight
         self._context = released.plain_context(self.node, released.RecordDict())
 
     def answer(self, message: Any) -> Any:
         """Return the reply of the released mod; its exceptions are passed on and leave the state unchanged."""
-        return on_the_wire(secaggplus_mod(on_the_wire(message), self._context, self._train))
+        return on_the_wire(self.mod(on_the_wire(message), self._context, self._train))
 
     def ask(self, stage: str, **configs: Any) -> dict[str, Any]:
         """Return the configs in the reply to a server message with this stage and these configs."""

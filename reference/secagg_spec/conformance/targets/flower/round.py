@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from flwr.client.mod import secaggplus_mod
 from flwr.common import FitIns, bytes_to_ndarray, constant, ndarrays_to_parameters, parameters_to_ndarrays
 from flwr.common.secure_aggregation.secaggplus_constants import RECORD_KEY_CONFIGS, Key
 from flwr.server.workflow import SecAggPlusWorkflow
@@ -58,6 +59,7 @@ class Outcome:
     average: list[float]
     contributors: list[int]
     seen: list[Any] = field(default_factory=list)
+    logged: tuple[str, ...] = ()
 
 
 def run_round(
@@ -67,6 +69,7 @@ def run_round(
     settings: Settings,
     change: Change = lambda user, configs: None,
     watched: int = SERVER,
+    engine: type[Network] | None = None,
 ) -> Outcome:
     """Return what the workflow passes to the strategy.
 
@@ -80,25 +83,35 @@ def run_round(
         A change to the configs of a user's last reply on the way to the server.
     watched
         The node whose messages the outcome has: all that come to it.
+    engine
+        The network, with the workflow and the mod that it is for; that of the released ones when left out.
 
     Raises
     ------
     Halted
         The workflow ended without an aggregate. Its other exceptions are passed on.
     """
-    clients = [Client(user, *given) for user, given in enumerate(zip(updates, weights, strict=True))]
-    network = Network(clients, drop, change, watched)
+    engine = engine or Network
+    clients = [Client(user, *given, engine.mod) for user, given in enumerate(zip(updates, weights, strict=True))]
+    network = engine(clients, drop, change, watched)
     strategy = Strategy(network.clients)
-    workflow = SecAggPlusWorkflow(**asdict(settings))
-    with errors_logged() as errors:
-        workflow(network, context(strategy))
+    workflow = engine.workflow(**asdict(settings))
+    with errors_logged(engine.level) as errors:
+        workflow(network, context(strategy, len(updates[0]) if engine.shaped else 1))
     if strategy.outcome is None:
         raise Halted(errors, network.raised)
-    return replace(strategy.outcome, seen=network.seen)
+    return replace(strategy.outcome, seen=network.seen, logged=tuple(errors))
 
 
 class Network:
-    """Replaces Flower's ``Grid``: asks the clients in turn, and reports their exceptions as Flower's runtime does."""
+    """Replaces Flower's ``Grid``: asks the clients in turn, and reports their exceptions as Flower's runtime does.
+
+    `record` is the record of configs of a message of the round, `level` that of the lines that say why it ended, and
+    `shaped` says whether the model has the shape of the updates before the round.
+    """
+
+    workflow, mod, record, stages = SecAggPlusWorkflow, staticmethod(secaggplus_mod), RECORD_KEY_CONFIGS, STAGES
+    level, shaped = logging.ERROR, False
 
     def __init__(
         self, clients: Sequence[Client], drop: Mapping[str, Collection[int]], change: Change, watched: int
@@ -120,9 +133,13 @@ class Network:
         """Return a message of the workflow, which asks for it up to 1.13."""
         return released.message(**given)
 
+    def stage_of(self, message: Any) -> str:
+        """Return the stage of a message."""
+        return stage_of(message)
+
     def dropped(self, message: Any) -> bool:
         """Return whether the receiver dropped out before the stage of the message, or before an earlier one."""
-        passed = STAGES[: STAGES.index(stage_of(message)) + 1]
+        passed = self.stages[: self.stages.index(self.stage_of(message)) + 1]
         return any(user_of(message.metadata.dst_node_id) in self._drop.get(stage, ()) for stage in passed)
 
     def reply(self, message: Any) -> Any:
@@ -132,10 +149,10 @@ class Network:
             answer = self.clients[node].answer(message)
         except Exception as raised:  # Flower reports any exception of the released code as an error message
             reason = f"{type(raised).__name__}: {raised}"
-            self.raised.append(f"user {user_of(node)} in {stage_of(message)}: {reason}")
+            self.raised.append(f"user {user_of(node)} in {self.stage_of(message)}: {reason}")
             return on_the_wire(released.reply(released.Error(_RAISED, reason), message))
-        if stage_of(message) == STAGES[-1]:
-            self._change(user_of(node), released.configs(answer.content)[RECORD_KEY_CONFIGS])
+        if self.stage_of(message) == self.stages[-1]:
+            self._change(user_of(node), released.configs(answer.content)[self.record])
         return answer
 
 
@@ -172,20 +189,20 @@ class Strategy:
         return None, {}
 
 
-def context(strategy: Strategy) -> Any:
-    """Return the server's context before round 1."""
+def context(strategy: Strategy, d: int) -> Any:
+    """Return the server's context before round 1, with a model of d zeros."""
     state = released.RecordDict()
     released.configs(state)[MAIN_CONFIGS_RECORD] = released.ConfigRecord({WorkflowKey.CURRENT_ROUND: 1})
-    zeros = ndarrays_to_parameters([np.zeros(1)])
+    zeros = ndarrays_to_parameters([np.zeros(d)])
     released.arrays(state)[MAIN_PARAMS_RECORD] = released.parameters_to_record(zeros, keep_input=True)
     return released.server_context(state, strategy)
 
 
 @contextmanager
-def errors_logged() -> Iterator[list[str]]:
-    """Collect the errors that Flower logs within the context."""
+def errors_logged(level: int) -> Iterator[list[str]]:
+    """Collect what Flower logs within the context, from a level on."""
     lines: list[str] = []
-    handler = logging.Handler(logging.ERROR)
+    handler = logging.Handler(level)
     handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
     FLOWER_LOGGER.addHandler(handler)
     try:
