@@ -24,10 +24,7 @@ WORDS = {
     "BSD-3-Clause": ("Redistribution and use in source and binary forms", "Neither the name of"),
     "MIT": ("Permission is hereby granted, free of charge", "The above copyright notice and this permission notice"),
 }
-"""Words that the file of a licence has, all of them; only licences that a package without metadata came with."""
-OWN = re.compile(r"MIT|BSD|Apache|ISC|PSF|Python-2|MPL|Mozilla|LGPL|Zlib|CC0")
-"""Families of licences that allow what is done here: to install and to run beside the project."""
-BY_HAND = {"partd": "BSD-3-Clause, in the file LICENSE.txt of its archive; the metadata names none"}
+"""Words that the file of a licence has, all of them."""
 OWN = "secagg-spec"
 
 
