@@ -172,6 +172,7 @@ def test_what_is_printed_is_what_is_public() -> None:
     assert repr(message) == f"MaskShare(session={'00' * 16}, round=3, sender=1, receiver=2, payload=<14 bytes>)"
     watch = played(PLAYS[0])
     texts = watch.printed()
+    silent(watch.secrets(), texts)
     assert "masked=<" in texts["MaskedUpdate"]
     assert "party=server, phase='done'" in texts["ServerState"]
 
