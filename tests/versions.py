@@ -141,7 +141,7 @@ def arguments(signature: inspect.Signature) -> str:
         if one.kind is one.KEYWORD_ONLY and not named:
             named = True
             words.append("*")
-        stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        stars = "*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else ""
         named |= stars == "*"
         words.append(f"{stars}{one.name}" + "=" * (one.default is not one.empty))
     return " ".join(words)

@@ -33,7 +33,7 @@ from secagg_spec.protocols.secagg.round import (
 from secagg_spec.protocols.steps import SERVER, Outbox, Role, Step
 from tests.stories.ballots import quorum
 from tests.stories.letters import Letter, Rules
-from tests.stories.rounds import SESSION, Attempt, RoundPlay, Standing, private_key
+from tests.stories.rounds import SESSION, Attempt, RoundPlay, Standing, Sum, private_key
 from tests.stories.sealed import RECORDER
 from tests.stories.view import Row, consequences, words
 
@@ -157,7 +157,7 @@ class SecAggPlay(RoundPlay):
     def _request(self, user: int, at: Standing, attempt: Attempt) -> Sequence[Message] | None:
         """Return the request of a server that follows the protocol: one set for all."""
         if attempt.announced is None:
-            uploaded = tuple(u for u in range(self.N) if self.sent(MaskedInput, u, None, at.attempt, 0))
+            uploaded = tuple(u for u in attempt.sharers or () if self.sent(MaskedInput, u, None, at.attempt, 0))
             attempt.announced = uploaded if len(uploaded) >= self.parameters.enough else ()
         if user not in attempt.announced:
             return None
@@ -255,6 +255,45 @@ class SecAggPlay(RoundPlay):
         keys |= {key for key, ends in self.pairs.items() if secrets & set(ends)}
         inputs = {symbol for (user, _, _), symbol in self.inputs.items() if user in self.colluders}
         return inputs | {symbol for name, symbol in self.view.names() if isinstance(name, tuple) and name[0] in keys}
+
+
+class SparsePlay(SecAggPlay):
+    """One story of SecAgg+: users know their neighbours on a graph alone.
+
+    The text allows the sum over each component of the honest survivors (section 1): the graph of the session keeps the
+    order of the roster here, so that components are many.
+    """
+
+    def _keys_for(self, user: int, at: Standing, letter: Letter, others: Sequence[int]) -> Sequence[Message]:
+        return super()._keys_for(user, at, letter, self._near(user))
+
+    def _shares_for(self, user: int, at: Standing, letter: Letter, others: Sequence[int]) -> Sequence[Message]:
+        return super()._shares_for(user, at, letter, self._near(user))
+
+    def _near(self, user: int) -> list[int]:
+        return sorted(self.parameters.graph().neighbours(user))
+
+    def can_go_on(self, at: Standing, user: int) -> bool:
+        kinds = {"share_keys": self.advertisement, "masked_input": SecretShares}
+        kind = kinds.get(self.phase(at))
+        if kind is None:
+            return True
+        receiver = None if kind is self.advertisement else user
+        came = [u for u in self._near(user) if self.sent(kind, u, receiver, at.attempt, 0)]
+        return len(came) + 1 >= int(self.parameters.t)
+
+    def _allowed(self, chosen: Sequence[Sum]) -> list[Row]:
+        rows: list[Row] = []
+        for total in set(chosen):
+            left = {user: model for user, model, _ in total if user not in self.colluders}
+            while left:
+                part, new = set(), {min(left)}
+                while new:
+                    part |= new
+                    new = {other for user in new for other in self._near(user) if other in left} - part
+                rows += [{self.inputs[user, left[user], at]: 1 for user in part} for at in range(self.length)]
+                left = {user: model for user, model in left.items() if user not in part}
+        return rows
 
 
 class ActivePlay(SecAggPlay):
