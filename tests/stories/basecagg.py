@@ -317,7 +317,7 @@ class HonestPlay(BASecAggPlay):
             return False
         server = self.servers[at.attempt]
         if kind == "close":
-            return server.phase == "filling" and len(server.buffer) == self.parameters.K
+            return bool(server.phase == "filling" and len(server.buffer) == self.parameters.K)
         if kind == "recover":
             return at.attempt in self.announced
         if kind == "hold":

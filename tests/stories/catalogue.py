@@ -173,6 +173,7 @@ FORGETFUL = (
     (SECAGG, AGAIN),
     (SPARSE, AGAIN),
     (SECAGG_ACTIVE, AGAIN),
+    (BASECAGG, AGAIN),
     (BASECAGG_ACTIVE, AGAIN),
     (LIGHTSECAGG, before("share")),
     (SECAGG, before("share_keys")),
@@ -194,8 +195,16 @@ _ZERO = ("nonce-is-zero-again",)
 _ADVERTISED = ("advertised-keys-not-in-the-ballot",)
 HOLES = (
     Hole("a number used twice, sealed with one key and nonce", LIGHTSECAGG, AGAIN, _ZERO),
+    Hole("keys of two sessions, sealed with one nonce", LIGHTSECAGG, Rules(), (*_ZERO, "session-not-in-salt")),
+    Hole(
+        "ballots of another session",
+        LIGHTSECAGG_ACTIVE,
+        Rules(),
+        ("session-is-not-signed", "keys-not-in-the-ballot"),
+    ),
     Hole("a number that need not be above the last", LIGHTSECAGG, Rules(), (*_ZERO, "round-begun-again")),
     Hole("a number used twice, ballots of another attempt", LIGHTSECAGG_ACTIVE, AGAIN, ("keys-not-in-the-ballot",)),
+    Hole("a session begun again, sealed with one key and nonce", BASECAGG, AGAIN, _ZERO),
     Hole("a session begun again, other ballots", BASECAGG_ACTIVE, AGAIN, ("buffer-keys-not-in-the-ballot",)),
     Hole("a number used twice, ballots of another attempt", SECAGG_ACTIVE, AGAIN, _ADVERTISED),
     Hole("restored from before share_keys", SECAGG, before("share_keys"), _ZERO),
