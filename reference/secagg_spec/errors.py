@@ -110,7 +110,8 @@ class TooFewSurvivors(ProtocolError):
     """Too few users are left. Proves no fault: users drop out."""
 
 
-_SHOWN_BITS = 256
+_SHOWN_BITS = 120
+"""A longer integer may be a key, a seed or a share, and is not shown (ERR-03)."""
 
 
 def _shorten(value: object, limit: int = 60) -> str:

@@ -293,21 +293,24 @@ def _command(data: bytes) -> object:
     return run_command(words)
 
 
-_WRITES = ("--out", "--log", "--write", "--store", "--regenerate", "--trace", "--csv", "--save", "--record")
-_COMMANDS = (
-    "simulate lightsecagg --preset tiny --seed 1",
-    "simulate secagg --preset tiny --drop 2@upload --seed 3",
+_WRITES = (
+    "--out", "--log", "--write", "--store", "--regenerate", "--trace", "--csv", "--save", "--record",
+    "--svg", "--json", "--html", "--junit", "--repro",
+)  # fmt: skip
+COMMANDS = (
+    "simulate lightsecagg --users 6 --seed 1",
+    "simulate secagg --drop masked_input:2 --seed 3",
     "simulate heterosag --preset tiny",
-    "simulate basecagg --preset tiny --updates 6",
-    "simulate basa --preset tiny",
-    "segments --groups 5 --group 2",
+    "simulate basecagg --rounds 1",
+    "simulate basa --buffer 6",
+    "segments --groups 5",
     "explain LSA-09",
     "claims HET-THM1",
     "plan --users 100 --dimension 1e4 --dropout 0.1 --colluders 0.2",
     "privacy lightsecagg --preset tiny",
-    "selection --users 12 --batch 2 --rounds 5",
+    "selection --users 12 --per-round 4 --privacy 2 --rounds 5",
 )
-_SAFE = {command.split(" ")[0] for command in _COMMANDS}
+_SAFE = {command.split(" ")[0] for command in COMMANDS}
 
 SURFACES = {
     surface.name: surface
@@ -360,6 +363,6 @@ SURFACES = {
         Surface("access tree", _same(access_tree.tree_bytes, _reader(access_tree.read_tree)), _trees),
         Surface("results of experiments", _file("results.json", results.read), _results_of_experiments),
         Surface("figures", _file("figures.toml", figures.load), _text("figures.toml")),
-        Surface("command line", _command, lambda: [command.encode() for command in _COMMANDS]),
+        Surface("command line", _command, lambda: [command.encode() for command in COMMANDS]),
     )
 }

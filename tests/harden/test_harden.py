@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import resource
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
-from tests.harden import killed, platforms, public
+from tests.harden import killed, platforms, public, supply
 from tests.harden.engine import Tally, tried
 from tests.harden.spoil import spoiled
-from tests.harden.surfaces import SURFACES, Surface
+from tests.harden.surfaces import COMMANDS, SURFACES, Surface, run_command
 
 SLOW = {"command line": 60, "report": 100, "results of experiments": 100, "figures": 150, "request to an adapter": 1500}
 """Surfaces that take longer for an input than a quarter of a millisecond: how many they get here."""
@@ -48,6 +50,12 @@ def test_a_public_function_takes_another_value_or_refuses_it_with_a_sentence() -
     assert tally.read > 1000
     assert tally.refused > 800
     clean(tally)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_that_is_spoiled_is_a_right_one_before(command: str) -> None:
+    assert run_command(command.split(" ")) == 0
 
 
 def test_an_error_that_is_not_documented_is_found() -> None:
@@ -104,3 +112,32 @@ def test_most_public_functions_are_called() -> None:
 def test_what_is_refused_is_refused_without_asserts_too(words: tuple[str, ...]) -> None:
     done = platforms.run(*words, PYTHONOPTIMIZE="1")
     assert done.returncode == 0, done.stdout[-2000:].decode()
+
+
+def test_a_package_without_a_licence_in_its_metadata_is_known_by_its_licence_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def installed(name: str, text: str | None) -> dict[str, Any]:
+        folder = tmp_path / f"{name}-1.dist-info"
+        (folder / "licenses").mkdir(parents=True)
+        metadata = f"Metadata-Version: 2.4\nName: {name}\nVersion: 1\n" + "License-File: LICENSE\n" * (text is not None)
+        (folder / "METADATA").write_text(metadata)
+        (folder / "RECORD").write_text(f"{name}-1.dist-info/licenses/LICENSE,,\n" * (text is not None))
+        (folder / "licenses" / "LICENSE").write_text(text or "")
+        return {"name": name, "version": "1"}
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    apache = "\n   Apache License\n  Version 2.0, January 2004\n ... 3. Grant of Patent License. ..."
+    components: list[dict[str, Any]] = [
+        installed("withtext", apache),
+        installed("withother", "Nobody may use this. It is not the Apache License, Version 2.0."),
+        installed("without", None),
+        {"name": "notinstalled", "version": "2"},
+        {"name": "namedgpl", "version": "3", "licenses": [{"license": {"id": "GPL-3.0"}}]},
+    ]
+    assert list(supply.unknown(components)) == [
+        "withother 1: a text of no known licence",
+        "without 1: no licence",
+        "notinstalled 2: no licence",
+        "namedgpl 3: GPL-3.0",
+    ]

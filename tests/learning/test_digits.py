@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,24 @@ def test_files_that_are_missing_or_no_gzip_are_refused(tmp_path: Path) -> None:
     (where / "mnist" / "train-images-idx3-ubyte.gz").write_bytes(b"no gzip")
     with pytest.raises(ParameterError, match="a gzip file that can be read"):
         digits.mnist(where)
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [(2, 3, 3), (1 << 20, 1 << 10, 1 << 10), (2**32 - 1, 2**32 - 1, 2**32 - 1)],
+    ids=["more than the header says", "a header of 2^40 bytes", "a header of 2^96 bytes"],
+)
+def test_no_more_is_unpacked_than_the_header_says(lengths: tuple[int, ...]) -> None:
+    """64 MiB of zeros in 64 KiB: memory stays below a megabyte or so, whatever follows."""
+    head = bytes((0, 0, 8, 3)) + b"".join(length.to_bytes(4, "big") for length in lengths)
+    packed = gzip.compress(head + bytes(1 << 26), 6)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ParameterError, match=r"an IDX file of bytes with 3 axes, and \d+ bytes"):
+            digits.bytes_of_idx(packed, 3, "bomb")
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_squares_are_those_of_the_differences() -> None:

@@ -15,12 +15,14 @@ import numpy as np
 
 from secagg_spec.arithmetic.staleness import admissible_weights
 from secagg_spec.crypto.keys import Roster, public_key
+from secagg_spec.crypto.sealing import SealedStampedChannel
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols.agreement import Ballot
 from secagg_spec.protocols.basecagg import active as basecagg_active
+from secagg_spec.protocols.basecagg import round as basecagg
 from secagg_spec.protocols.basecagg.active import BufferQuorum
-from secagg_spec.protocols.basecagg.round import BufferedSet, ModelStamp, StampedShare
+from secagg_spec.protocols.basecagg.round import BufferedSet, ModelRequest, ModelStamp, StampedShare
 from secagg_spec.protocols.lightsecagg.active import PrivateKeys, PublicKeys
 from secagg_spec.protocols.steps import SERVER, Role
 from tests.stories.ballots import quorum
@@ -137,6 +139,10 @@ class BASecAggPlay(LightSecAggPlay):
         session = SESSION[:-1] + bytes([number])
         return begun.begin(session) if self.rules.numbers else begun
 
+    def base(self, state: Any) -> Any:
+        """Return the state of the semi-honest profile."""
+        return state.base
+
     def _with_channel(self, state: Any) -> Any:
         return replace(state, base=replace(state.base, channel=deepcopy(state.base.channel)))
 
@@ -165,19 +171,26 @@ class BASecAggPlay(LightSecAggPlay):
         asked, _ = self._run("request", at, ())
         at = replace(at, state=asked)
         self.past[user].append(self.copied(at))
-        stamp = [ModelStamp(asked.base.session, letter.number, SERVER, user)]
         sampled = self.drawn()
-        state, outbox = self._run("share", at, stamp, **sampled)
+        state, outbox = self._run("share", at, self._stamped(at, letter), **sampled)
         self.deal(user, at.model, sampled)
         for message in outbox:
             self.payload(self.dealt, message.receiver, message.payload)
             self.messages.setdefault((StampedShare, user), []).append((at.attempt, message))
-        state = basecagg_active.user_trained(state, self.update(user, at.model))
+        state = self.trained(state, self.update(user, at.model))
         return replace(at, state=state, shadow={**at.shadow, user: self.dealt, "own": self.dealt})
+
+    def trained(self, state: Any, update: Any) -> Any:
+        """Return the state of a user that has trained."""
+        return basecagg_active.user_trained(state, update)
+
+    def _stamped(self, at: Standing, letter: Letter) -> list[ModelStamp]:
+        """Return what the server answers a user that asks for the model."""
+        return [ModelStamp(self.base(at.state).session, letter.number, SERVER, self.base(at.state).user)]
 
     def _unseen(self, user: int, at: Standing) -> list[Any]:
         """Return, of each other user, the newest share that a user would take."""
-        newest = at.state.base.newest
+        newest = self.base(at.state).newest
         found = []
         for sender in range(self.N):
             message = None if sender == user else self.sent(StampedShare, sender, user, at.attempt, 0)
@@ -250,3 +263,122 @@ class BASecAggPlay(LightSecAggPlay):
     def plain_of(self, message: Any) -> int:
         """Return which mask a sealed share is of."""
         return self.plain[RECORDER.core(message.payload)][0]
+
+
+class HonestPlay(BASecAggPlay):
+    """One story of the semi-honest profile: the server takes the reference's own steps, and forgets what it refuses.
+
+    Letters are the steps of users, and the server's of closing a buffer. Users come and go between them, train anew,
+    upload late, and are restored. The text allows the weighted sum of each buffer that was announced.
+    """
+
+    steps: ClassVar = {step.phase: step for step in basecagg.TABLE if step.role is Role.USER}
+    of_server: ClassVar = {step.phase: step for step in basecagg.TABLE if step.role is Role.SERVER}
+    kinds: ClassVar = {"train": 2, "hold": 4, "upload": 3, "close": 3, "recover": 4}
+
+    def __init__(self, parameters: Any, rules: Rules, random: Random) -> None:
+        super().__init__(parameters, rules, random)
+        self.servers: list[Any] = []
+        self.waiting: dict[tuple[int, int], int] = {}
+        self.announced: dict[int, dict[int, BufferedSet]] = {}
+        self.answers: dict[int, dict[int, Any]] = {}
+
+    def base(self, state: Any) -> Any:
+        return state
+
+    def _with_channel(self, state: Any) -> Any:
+        return replace(state, channel=deepcopy(state.channel))
+
+    def trained(self, state: Any, update: Any) -> Any:
+        return basecagg.user_trained(state, update)
+
+    def keys(self, users: Sequence[int]) -> Any:
+        return Roster(tuple(public_key(private_key("seal", user, 0)) for user in range(self.N)))
+
+    def start(self, user: int, attempt: Attempt) -> Any:
+        session = self._session(attempt)
+        while len(self.servers) < len(self.attempts):
+            self.servers.append(basecagg.server_start(self.parameters, session, 0))
+        context = basecagg.sealing_context(self.parameters, session)
+        channel = SealedStampedChannel(context, private_key("seal", user, 0), attempt.keys)
+        return basecagg.user_start(self.parameters, session, 0, user, channel)
+
+    def _act(self, here: Sequence[int], random: Random) -> Letter:
+        ready = [name for name in self.kinds if self._ready(name, here)] or ["train"]
+        kind = random.choices(ready, [self.kinds[name] for name in ready])[0]
+        users = [user for user in here if self._can(user, kind)] or list(here)
+        if random.random() < 0.4 or kind == "close":
+            users = [user for user in users if random.random() < 0.6] or [random.choice(users)]
+        return Letter(kind, tuple(users[:1] if kind == "close" else users))
+
+    def _can(self, user: int, kind: str) -> bool:
+        at = self.standing[user]
+        if at.state is None:
+            return False
+        server = self.servers[at.attempt]
+        if kind == "close":
+            return bool(server.phase == "filling" and len(server.buffer) == self.parameters.K)
+        if kind == "recover":
+            return at.attempt in self.announced
+        if kind == "hold":
+            return bool(self._unseen(user, at))
+        return bool(at.state.phase in (("idle", "asked") if kind == "train" else ("training",)))
+
+    def _serve(self, attempt: int, name: str, inbox: Sequence[Any], **sampled: Any) -> Sequence[Any]:
+        """Let the server take a step; nothing comes of what it refuses."""
+        try:
+            self.servers[attempt], outbox = self.of_server[name].take(self.servers[attempt], inbox, randomness=sampled)
+        except ProtocolError:
+            return ()
+        return outbox
+
+    def _stamped(self, at: Standing, letter: Letter) -> list[ModelStamp]:
+        state = at.state
+        request = ModelRequest(state.session, state.known, state.user, SERVER)
+        return list(self._serve(at.attempt, "request", [request]))
+
+    def _train(self, user: int, at: Standing, letter: Letter) -> Standing:
+        after = super()._train(user, at, letter)
+        sent = [message for made, message in self.messages[StampedShare, user][1 - self.N :] if made == at.attempt]
+        if not self._serve(at.attempt, "share", sent):
+            del self.messages[StampedShare, user][1 - self.N :]
+        return after
+
+    def _upload(self, user: int, at: Standing, letter: Letter) -> Standing:
+        state, [message] = self._run("upload", at, ())
+        if user not in self.colluders:
+            self._masked((user, at.model), at.shadow["own"], message.masked)
+        self._serve(at.attempt, "upload", [message])
+        if user in self.servers[at.attempt].buffer:
+            self.waiting.setdefault((at.attempt, user), at.shadow["own"])
+        return replace(at, state=state)
+
+    def _close(self, user: int, at: Standing, letter: Letter) -> Standing | None:
+        draws = [self.random.randrange(2**53) / 2**53 for _ in range(self.parameters.K)]
+        announced = self._serve(at.attempt, "close", (), rounding=np.array(draws))
+        if not announced:
+            return None
+        self.announced[at.attempt] = {message.receiver: message for message in announced}
+        total = tuple(
+            (entry.user, self.model_of[self.waiting[at.attempt, entry.user]], entry.weight)
+            for entry in self.servers[at.attempt].entries
+        )
+        self.attempts[at.attempt].released[self.servers[at.attempt].round] = {total: set()}
+        return at
+
+    def _recover(self, user: int, at: Standing, letter: Letter) -> Standing | None:
+        message = self.announced.get(at.attempt, {}).get(user)
+        if message is None:
+            return None
+        state, [answer] = self._run("recover", at, [message])
+        if user not in self.colluders:
+            terms = [(at.shadow[m], w) for m, w in zip(message.users, message.weights.tolist(), strict=True)]
+            self.combined(user, terms, answer.share)
+        answers = self.answers.setdefault(at.attempt, {})
+        answers[user] = answer
+        if len(answers) >= self.parameters.U and self.servers[at.attempt].entries:
+            self._serve(at.attempt, "recover", list(answers.values()))
+            if not self.servers[at.attempt].entries:
+                del self.answers[at.attempt], self.announced[at.attempt]
+                self.waiting = {key: dealt for key, dealt in self.waiting.items() if key[0] != at.attempt}
+        return replace(at, state=state)

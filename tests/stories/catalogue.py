@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.privacy.lies import least_sum
 from secagg_spec.protocols.basecagg import active as basecagg_active
+from secagg_spec.protocols.basecagg import round as buffered
 from secagg_spec.protocols.heterosag.plan import UNIT
 from secagg_spec.protocols.heterosag.plan import Parameters as Session
 from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
@@ -27,6 +28,7 @@ _BASECAGG = basecagg_active.Parameters(
     q=PRIME, N=5, D=1, U=3, T=1, d=2, K=3, c_l=1, c_g=3, tau_max=1, staleness=Staleness.polynomial(1), W=4
 )
 _SECAGG = secagg.Parameters(R=PRIME, N=5, D=1, T=1, t=3, k=4, d=1)
+_SPARSE = secagg.Parameters(R=PRIME, N=7, D=2, T=1, t=2, k=2, d=1)
 _SECAGG_ACTIVE = secagg_active.Parameters(R=PRIME, N=6, D=1, T=1, t=4, k=5, d=1)
 
 LIGHTSECAGG = World(
@@ -48,6 +50,12 @@ SECAGG = World(
     "N = 5, T = 1, t = 3, d = 1",
     lambda rules, random: in_secagg.SecAggPlay(_SECAGG, rules, random),
 )
+SPARSE = World(
+    "SecAgg+",
+    "semi-honest",
+    "N = 7, T = 1, t = 2, k = 2, d = 1",
+    lambda rules, random: in_secagg.SparsePlay(_SPARSE, rules, random),
+)
 SECAGG_ACTIVE = World(
     "SecAgg",
     "active",
@@ -60,6 +68,17 @@ BASECAGG_ACTIVE = World(
     "active",
     "N = 5, T = 1, U = 3, K = 3, d = 2, W = 4",
     lambda rules, random: in_basecagg.BASecAggPlay(_BASECAGG, rules, random),
+    80,
+)
+
+_BUFFERED = buffered.Parameters(
+    q=PRIME, N=5, D=1, U=3, T=1, d=2, K=3, c_l=1, c_g=3, tau_max=1, staleness=Staleness.polynomial(1)
+)
+BASECAGG = World(
+    "BASecAgg",
+    "semi-honest",
+    "N = 5, T = 1, U = 3, K = 3, d = 2",
+    lambda rules, random: in_basecagg.HonestPlay(_BUFFERED, rules, random),
     80,
 )
 
@@ -127,8 +146,10 @@ WORLDS = (
     LIGHTSECAGG,
     LIGHTSECAGG_ACTIVE,
     SECAGG,
+    SPARSE,
     SECAGG_ACTIVE,
     LIES_BOUND,
+    BASECAGG,
     BASECAGG_ACTIVE,
     WITHHELD_BOUND,
     *BATCH_BOUNDS,
@@ -150,7 +171,9 @@ FORGETFUL = (
     (LIGHTSECAGG, AGAIN),
     (LIGHTSECAGG_ACTIVE, AGAIN),
     (SECAGG, AGAIN),
+    (SPARSE, AGAIN),
     (SECAGG_ACTIVE, AGAIN),
+    (BASECAGG, AGAIN),
     (BASECAGG_ACTIVE, AGAIN),
     (LIGHTSECAGG, before("share")),
     (SECAGG, before("share_keys")),
@@ -172,11 +195,20 @@ _ZERO = ("nonce-is-zero-again",)
 _ADVERTISED = ("advertised-keys-not-in-the-ballot",)
 HOLES = (
     Hole("a number used twice, sealed with one key and nonce", LIGHTSECAGG, AGAIN, _ZERO),
+    Hole("keys of two sessions, sealed with one nonce", LIGHTSECAGG, Rules(), (*_ZERO, "session-not-in-salt")),
+    Hole(
+        "ballots of another session",
+        LIGHTSECAGG_ACTIVE,
+        Rules(),
+        ("session-is-not-signed", "keys-not-in-the-ballot"),
+    ),
     Hole("a number that need not be above the last", LIGHTSECAGG, Rules(), (*_ZERO, "round-begun-again")),
     Hole("a number used twice, ballots of another attempt", LIGHTSECAGG_ACTIVE, AGAIN, ("keys-not-in-the-ballot",)),
+    Hole("a session begun again, sealed with one key and nonce", BASECAGG, AGAIN, _ZERO),
     Hole("a session begun again, other ballots", BASECAGG_ACTIVE, AGAIN, ("buffer-keys-not-in-the-ballot",)),
     Hole("a number used twice, ballots of another attempt", SECAGG_ACTIVE, AGAIN, _ADVERTISED),
     Hole("restored from before share_keys", SECAGG, before("share_keys"), _ZERO),
+    Hole("restored from before share_keys", SPARSE, before("share_keys"), _ZERO),
     Hole("restored from before share_keys", SECAGG_ACTIVE, before("share_keys"), _ZERO),
     Hole("restored from before share", BASECAGG_ACTIVE, before("asked"), _ZERO),
     Hole("restored from before share", LIGHTSECAGG, before("share"), _ZERO),

@@ -23,7 +23,7 @@ from secagg_spec.protocols.lightsecagg.round import AggregatedShare, MaskedUpdat
 from secagg_spec.protocols.steps import SERVER, Outbox, Role
 from tests.stories.ballots import quorum
 from tests.stories.letters import Letter, Rules
-from tests.stories.rounds import SESSION, Attempt, RoundPlay, Standing, private_key
+from tests.stories.rounds import Attempt, RoundPlay, Standing, private_key
 from tests.stories.sealed import RECORDER
 from tests.stories.view import Row
 
@@ -57,9 +57,9 @@ class LightSecAggPlay(RoundPlay):
         return Roster(tuple(public_key(private_key("seal", user, 0)) for user in range(self.N)))
 
     def start(self, user: int, attempt: Attempt) -> Any:
-        context = lightsecagg.sealing_context(self.parameters, SESSION, attempt.number)
+        context = lightsecagg.sealing_context(self.parameters, *attempt.place)
         channel = SealedChannel(context, private_key("seal", user, 0), attempt.keys)
-        return lightsecagg.user_start(self.parameters, SESSION, attempt.number, user, self.update(user), channel)
+        return lightsecagg.user_start(self.parameters, *attempt.place, user, self.update(user), channel)
 
     def copied(self, at: Standing) -> Standing:
         if self.rules.stored or at.state is None:
@@ -94,7 +94,7 @@ class LightSecAggPlay(RoundPlay):
 
     def _share(self, sender: int, user: int, at: Standing, age: int) -> Message | None:
         """Return the share that the server delivers: one that opens, of this attempt or of another one."""
-        number = self.attempts[at.attempt].number
+        session, round = self.attempts[at.attempt].place
         found = (
             self.sent(MaskShare, sender, user, None, age) if age else self.sent(MaskShare, sender, user, at.attempt, 0)
         )
@@ -104,7 +104,7 @@ class LightSecAggPlay(RoundPlay):
                     at.state.base.channel.open(sender, user, message.payload)
                 except ProtocolError:
                     continue
-                return replace(message, round=number)
+                return replace(message, session=session, round=round)
         return None
 
     def _later(self, user: int, at: Standing, letter: Letter, attempt: Attempt) -> Sequence[Message] | None:
@@ -116,7 +116,7 @@ class LightSecAggPlay(RoundPlay):
                 attempt.announced = ()
         if user not in attempt.announced:
             return None
-        return [SurvivingSet(SESSION, attempt.number, SERVER, user, attempt.announced)]
+        return [SurvivingSet(*attempt.place, SERVER, user, attempt.announced)]
 
     # ----------------------------------------------------------------------------------------- what is seen
 
@@ -259,14 +259,15 @@ class ActivePlay(LightSecAggPlay):
 
     def start(self, user: int, attempt: Attempt) -> Any:
         keys = PrivateKeys(private_key("seal", user, self.drawn_keys[user]), private_key("sign", user, 0))
-        parameters, number = self.parameters, attempt.number
-        return lightsecagg_active.user_start(parameters, SESSION, number, user, self.update(user), keys, attempt.keys)
+        return lightsecagg_active.user_start(
+            self.parameters, *attempt.place, user, self.update(user), keys, attempt.keys
+        )
 
     def _with_channel(self, state: Any) -> Any:
         return replace(state, base=super()._with_channel(state.base))
 
     def _later(self, user: int, at: Standing, letter: Letter, attempt: Attempt) -> Sequence[Message] | None:
-        header = (SESSION, attempt.number, SERVER, user)
+        header = (*attempt.place, SERVER, user)
         if self.phase(at) == "confirm":
             return [SurvivingSet(*header, letter.received)] if letter.received else None
         members = tuple(at.state.announced.users)

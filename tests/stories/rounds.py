@@ -26,6 +26,7 @@ from tests.stories.letters import Letter, Rules
 from tests.stories.view import Row, View, beyond, words
 
 SESSION = b"a story of times"
+SESSIONS = 2
 PRIME = 2**31 - 1
 MOST_CHOICES = 256
 
@@ -34,6 +35,11 @@ MOST_CHOICES = 256
 def private_key(purpose: str, user: int, count: int) -> bytes:
     """Return 32 bytes that belong to a user; stories share them, so that what is derived of them is kept."""
     return hashlib.sha256(f"{purpose} {user} {count}".encode()).digest()
+
+
+def place(number: int) -> tuple[bytes, int]:
+    """Return the session and the round of an attempt by its number: sessions take turns, and share their numbers."""
+    return SESSION[:-1] + bytes([number % SESSIONS]), number // SESSIONS
 
 
 Sum: TypeAlias = tuple[tuple[int, int, int], ...]
@@ -57,6 +63,11 @@ class Attempt:
     announced: tuple[int, ...] | None = None
     released: dict[int, dict[Sum, set[int]]] = field(default_factory=dict)
     answers: set[int] = field(default_factory=set)
+
+    @property
+    def place(self) -> tuple[bytes, int]:
+        """The session and the round."""
+        return place(self.number)
 
 
 @dataclass(frozen=True)
@@ -279,7 +290,8 @@ class RoundPlay:
     def _remembered(self, begun: Begun, number: int) -> Begun:
         if not self.rules.numbers:
             return begun
-        return begun.go_on(SESSION, number) if SESSION in begun.last else begun.begin(SESSION, number)
+        session, round = place(number)
+        return begun.go_on(session, round) if session in begun.last else begun.begin(session, round)
 
     def _stepped(self, user: int, letter: Letter) -> bool:
         at = self.standing[user]

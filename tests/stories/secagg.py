@@ -7,7 +7,7 @@ that equal derivations are one symbol.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from random import Random
 from typing import Any, ClassVar
@@ -33,7 +33,7 @@ from secagg_spec.protocols.secagg.round import (
 from secagg_spec.protocols.steps import SERVER, Outbox, Role, Step
 from tests.stories.ballots import quorum
 from tests.stories.letters import Letter, Rules
-from tests.stories.rounds import SESSION, Attempt, RoundPlay, Standing, private_key
+from tests.stories.rounds import Attempt, RoundPlay, Standing, Sum, private_key
 from tests.stories.sealed import RECORDER
 from tests.stories.view import Row, consequences, words
 
@@ -74,7 +74,7 @@ class SecAggPlay(RoundPlay):
         return int(self.parameters.t)
 
     def start(self, user: int, attempt: Attempt) -> Any:
-        round = secagg.Round(self.parameters, self.parameters.graph(), SESSION, attempt.number)
+        round = secagg.Round(self.parameters, self.parameters.graph(), *attempt.place)
         return secagg.user_start(round, user, self.update(user))
 
     def base(self, at: Standing) -> Any:
@@ -123,12 +123,12 @@ class SecAggPlay(RoundPlay):
                 if u not in letter.without
             ]
         keys = [message for message in found if message is not None]
-        return [self._neighbours(user, attempt.number, keys)]
+        return [self._neighbours(user, attempt.place, keys)]
 
-    def _neighbours(self, user: int, number: int, keys: Sequence[Any]) -> Message:
+    def _neighbours(self, user: int, place: tuple[bytes, int], keys: Sequence[Any]) -> Message:
         users = tuple(message.sender for message in keys)
         sealing, masking = (b"".join(getattr(message, name) for message in keys) for name in ("sealing", "masking"))
-        return NeighbourKeys(SESSION, number, SERVER, user, users, sealing, masking)
+        return NeighbourKeys(*place, SERVER, user, users, sealing, masking)
 
     def _shares_for(self, user: int, at: Standing, letter: Letter, others: Sequence[int]) -> Sequence[Message]:
         attempt = self.attempts[at.attempt]
@@ -142,7 +142,9 @@ class SecAggPlay(RoundPlay):
                 for u in others
                 if u not in letter.without
             ]
-        return [message for message in found if isinstance(message, SecretShares) and self._opens(at, message)]
+        session, round = attempt.place
+        here = [replace(message, session=session, round=round) for message in found if message is not None]
+        return [message for message in here if isinstance(message, SecretShares) and self._opens(at, message)]
 
     def _opens(self, at: Standing, message: SecretShares) -> bool:
         """Return whether a user can open a payload: a server that tried any other would only be refused."""
@@ -157,19 +159,19 @@ class SecAggPlay(RoundPlay):
     def _request(self, user: int, at: Standing, attempt: Attempt) -> Sequence[Message] | None:
         """Return the request of a server that follows the protocol: one set for all."""
         if attempt.announced is None:
-            uploaded = tuple(u for u in range(self.N) if self.sent(MaskedInput, u, None, at.attempt, 0))
+            uploaded = tuple(u for u in attempt.sharers or () if self.sent(MaskedInput, u, None, at.attempt, 0))
             attempt.announced = uploaded if len(uploaded) >= self.parameters.enough else ()
         if user not in attempt.announced:
             return None
         dropped = tuple(u for u in attempt.sharers or () if u not in attempt.announced)
-        return [UnmaskRequest(SESSION, attempt.number, SERVER, user, attempt.announced, dropped)]
+        return [UnmaskRequest(*attempt.place, SERVER, user, attempt.announced, dropped)]
 
     def _later(self, user: int, at: Standing, letter: Letter, attempt: Attempt) -> Sequence[Message] | None:
         """Return the request of a server that asks as it likes: who is not told as a survivor dropped out."""
         held = set(self.base(at).held)
         survivors = tuple(u for u in letter.received if u in held)
         dropped = tuple(sorted(held - set(survivors)))
-        return [UnmaskRequest(SESSION, attempt.number, SERVER, user, survivors, dropped)]
+        return [UnmaskRequest(*attempt.place, SERVER, user, survivors, dropped)]
 
     # ----------------------------------------------------------------------------------------- what is seen
 
@@ -257,6 +259,45 @@ class SecAggPlay(RoundPlay):
         return inputs | {symbol for name, symbol in self.view.names() if isinstance(name, tuple) and name[0] in keys}
 
 
+class SparsePlay(SecAggPlay):
+    """One story of SecAgg+: users know their neighbours on a graph alone.
+
+    The text allows the sum over each component of the honest survivors (section 1): the graph of the session keeps the
+    order of the roster here, so that components are many.
+    """
+
+    def _keys_for(self, user: int, at: Standing, letter: Letter, others: Sequence[int]) -> Sequence[Message]:
+        return super()._keys_for(user, at, letter, self._near(user))
+
+    def _shares_for(self, user: int, at: Standing, letter: Letter, others: Sequence[int]) -> Sequence[Message]:
+        return super()._shares_for(user, at, letter, self._near(user))
+
+    def _near(self, user: int) -> list[int]:
+        return sorted(self.parameters.graph().neighbours(user))
+
+    def can_go_on(self, at: Standing, user: int) -> bool:
+        kinds = {"share_keys": self.advertisement, "masked_input": SecretShares}
+        kind = kinds.get(self.phase(at))
+        if kind is None:
+            return True
+        receiver = None if kind is self.advertisement else user
+        came = [u for u in self._near(user) if self.sent(kind, u, receiver, at.attempt, 0)]
+        return len(came) + 1 >= int(self.parameters.t)
+
+    def _allowed(self, chosen: Sequence[Sum]) -> list[Row]:
+        rows: list[Row] = []
+        for total in set(chosen):
+            left = {user: model for user, model, _ in total if user not in self.colluders}
+            while left:
+                part, new = set(), {min(left)}
+                while new:
+                    part |= new
+                    new = {other for user in new for other in self._near(user) if other in left} - part
+                rows += [{self.inputs[user, left[user], at]: 1 for user in part} for at in range(self.length)]
+                left = {user: model for user, model in left.items() if user not in part}
+        return rows
+
+
 class ActivePlay(SecAggPlay):
     """One story of the active profile."""
 
@@ -273,24 +314,24 @@ class ActivePlay(SecAggPlay):
         self.roster = Roster(keys)
 
     def start(self, user: int, attempt: Attempt) -> Any:
-        round = secagg_active.agreed(self.parameters, SESSION, attempt.number)
+        round = secagg_active.agreed(self.parameters, *attempt.place)
         return secagg_active.user_start(round, user, self.update(user), private_key("sign", user, 0), self.roster)
 
     def base(self, at: Standing) -> Any:
         return at.state.base
 
-    def _neighbours(self, user: int, number: int, keys: Sequence[Any]) -> Message:
-        plain = super()._neighbours(user, number, keys)
+    def _neighbours(self, user: int, place: tuple[bytes, int], keys: Sequence[Any]) -> Message:
+        plain = super()._neighbours(user, place, keys)
         assert isinstance(plain, NeighbourKeys)
         signatures = b"".join(message.signature for message in keys)
-        header = (SESSION, number, SERVER, user)
+        header = (*place, SERVER, user)
         return SignedNeighbourKeys(*header, plain.users, plain.sealing, plain.masking, signatures)
 
     def _later(self, user: int, at: Standing, letter: Letter, attempt: Attempt) -> Sequence[Message] | None:
         if self.phase(at) == "consistency_check":
             return super()._later(user, at, letter, attempt)
         shown = self._quorum(at, tuple(at.state.request.survivors))
-        header = (SESSION, attempt.number, SERVER, user)
+        header = (*attempt.place, SERVER, user)
         return [SurvivorQuorum(*header, tuple(shown), b"".join(shown.values()))]
 
     def ballot(self, at: Standing) -> Ballot:

@@ -112,8 +112,9 @@ def _quantized(x: RealArray, rounding: RealArray, level: int, ring: Ring, bound:
     """Return the elements of numbers; what is refused is found in the order of the errors of `quantize`."""
     x = validate.reals("x", x, (None,))
     rounding = validate.reals("rounding", rounding, x.shape)
-    if x.size and (rounding.min() < 0 or rounding.max() >= 1):
-        raise OutOfRange("rounding", [float(rounding.min()), float(rounding.max())], "in [0, 1)")
+    if not (inside := (rounding >= 0) & (rounding < 1)).all():
+        position = int(np.argmin(inside))
+        raise OutOfRange(f"rounding[{position}]", float(rounding[position]), "in [0, 1)")
     _refuse_finer(rounding)
     values = stochastic_round(_scaled(x, level, bound), rounding)
     _refuse_large(values, x, level, bound)

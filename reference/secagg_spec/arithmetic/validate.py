@@ -17,6 +17,8 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 _Class = TypeVar("_Class")
 MAX_COUNT = 2**32 - 1
 """The largest number of users, and of elements of a vector: the largest 32-bit count."""
+_BITS = 2**13
+"""What an integer without an upper bound has at most: Python writes one of 4300 digits or more into no error."""
 
 
 def integer(name: str, value: object, low: int, high: int | None = None) -> int:
@@ -25,12 +27,14 @@ def integer(name: str, value: object, low: int, high: int | None = None) -> int:
     Raises
     ------
     ParameterError
-        The value is not an integer, or is outside the bounds.
+        The value is not an integer, is outside the bounds, or has more than 2^13 bits where there is no upper bound.
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise ParameterError(name, value, _between(low, high))
     if value < low or (high is not None and value > high):
         raise ParameterError(name, value, _between(low, high))
+    if high is None and int(value).bit_length() > _BITS:
+        raise ParameterError(name, value, f"{_between(low, high)}, of {_BITS} bits at most")
     return int(value)
 
 

@@ -132,6 +132,9 @@ class Handled(NamedTuple):
     memory: Memory
     refused: Exception | None = None
 
+    def __repr__(self) -> str:
+        return f"Handled(reply with {sorted(self.reply)}, memory of {len(self.memory)} parts, refused={self.refused!r})"
+
 
 @dataclass(frozen=True)
 class Client:

@@ -9,7 +9,7 @@ Source: spec/conventions.md, section 13 (the column *needed*); spec/flower.md, s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -37,8 +37,8 @@ _LATER: UintArray = frozen(np.zeros(0, dtype=np.uint64))
 class Private:
     """The private keys of a user that are older than its state: for sealing in this round, and for signing."""
 
-    sealing: bytes = b""
-    signing: bytes = b""
+    sealing: bytes = field(default=b"", repr=False)
+    signing: bytes = field(default=b"", repr=False)
 
 
 class Kind:

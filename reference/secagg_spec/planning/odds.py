@@ -116,7 +116,8 @@ def without_companions(rounds: int, rate: Fraction, others: int, least: int, sto
 def _weight(rounds: int, r: int, stays: Fraction) -> float:
     """Return about the logarithm of the probability that a user is in r of the rounds, to order them."""
     chosen = lgamma(rounds + 1) - lgamma(r + 1) - lgamma(rounds - r + 1)
-    return chosen + r * log(stays) + (rounds - r) * log(1 - stays)
+    goes = 1 - stays
+    return chosen + r * log(stays) + (rounds - r) * (log(goes) if float(goes) else logarithm(goes) * log(2))
 
 
 def first(low: int, high: int, holds: Callable[[int], bool]) -> int:

@@ -120,14 +120,31 @@ Vector = Annotated[UintArray, Words(np.ndarray)]
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """The header that every message has. `TYPE` is the number of the message type."""
+    """The header that every message has. `TYPE` is the number of the message type.
+
+    A printed message shows numbers and users, and of bytes and vectors only how long they are (ERR-03).
+    """
 
     TYPE: ClassVar[int]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        setattr(cls, "__repr__", _printed)  # noqa: B010 - `dataclass` leaves alone what the class itself has
 
     session: Bytes16
     round: U32
     sender: U32
     receiver: U32
+
+
+def _printed(message: Message) -> str:
+    """Return what a printed message shows."""
+    shown = {"session": message.session.hex()}
+    for name in (one.name for one in fields(message) if one.name != "session"):
+        value = getattr(message, name)
+        sized = {bytes: "bytes", np.ndarray: "elements"}.get(type(value))
+        shown[name] = repr(value) if sized is None else f"<{len(value)} {sized}>"
+    return f"{type(message).__name__}({', '.join(f'{name}={text}' for name, text in shown.items())})"
 
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)

@@ -66,7 +66,11 @@ class Endpoint(NamedTuple):
 
 
 class PartyState:
-    """The part of a party's state that its steps rely on."""
+    """The part of a party's state that its steps rely on. A printed state shows no value of a party (ERR-03)."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        setattr(cls, "__repr__", _printed)  # noqa: B010 - `dataclass` leaves alone what the class itself has
 
     @property
     def phases(self) -> tuple[str, ...]:
@@ -82,6 +86,13 @@ class PartyState:
     def endpoint(self) -> Endpoint:
         """The endpoint of the party."""
         raise NotImplementedError
+
+
+def _printed(state: PartyState) -> str:
+    """Return what a printed state shows: its class, the party and its place in the session."""
+    session, round, party = state.endpoint
+    named = party if role_of(party) is Role.USER else role_of(party).value
+    return f"{type(state).__name__}(session={session.hex()}, round={round}, party={named}, phase={state.phase!r})"
 
 
 class ProfileState(PartyState):

@@ -9,7 +9,7 @@ Source: spec/basecagg.md, sections 4 and 6.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,8 +25,8 @@ class Mask:
     """The mask of a user in training: its stamp, its d elements, and its N shares, (N, L)."""
 
     stamp: int
-    mask: UintArray
-    shares: UintArray
+    mask: UintArray = field(repr=False)
+    shares: UintArray = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Waiting:
 
     stamp: int
     masked: UintArray
-    shares: UintArray
+    shares: UintArray = field(repr=False)
 
 
 @dataclass(eq=False)

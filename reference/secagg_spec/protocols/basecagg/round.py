@@ -209,7 +209,7 @@ class Held:
     """A share of a user's mask, L elements, and the stamp of the mask."""
 
     stamp: int
-    share: validate.UintArray
+    share: validate.UintArray = field(repr=False)
 
 
 def encode_update(parameters: Parameters, x: validate.RealArray, rounding: validate.RealArray) -> validate.UintArray:

@@ -29,6 +29,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 Values: TypeAlias = NDArray[Any]
 EXACT = 2**53
 """The bound up to which every integer is a binary64 number."""
+_FLOAT_BITS = 1023
 
 
 @dataclass(frozen=True)
@@ -161,11 +162,13 @@ def average_integers(weights: Sequence[int], updates: Sequence[IntArray], c_l: i
     ParameterError
         There is no weight, their sum or c_l is below 1, or there is not one update for each, all of one length.
     OutOfRange
-        A weighted sum could leave the integers that a float64 holds.
+        A weighted sum could leave the integers that a float64 holds, or c_l times the sum of the weights its range.
 
     Source: BASecAgg eq. (15) and (16); FBF-11.
     """
     total_weight, c_l = _total(weights, updates), validate.integer("c_l", c_l, 1)
+    if (c_l * total_weight).bit_length() > _FLOAT_BITS:
+        raise OutOfRange("c_l", c_l, f"below 2**{_FLOAT_BITS} / {total_weight}, to divide by in float64")
     largest = max((int(np.abs(update).max(initial=0)) for update in updates), default=0)
     if largest * total_weight > EXACT:
         raise OutOfRange("updates", largest, f"at most 2**53 / {total_weight} in magnitude, for these weights")

@@ -285,8 +285,8 @@ def unmask(
 class KeyPair:
     """The two public keys or the two private keys of a user."""
 
-    sealing: bytes
-    masking: bytes
+    sealing: bytes = field(repr=False)
+    masking: bytes = field(repr=False)
 
 
 @dataclass(frozen=True)
