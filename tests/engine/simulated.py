@@ -102,7 +102,10 @@ def seconds(workflow: Any, mod: Any, numbers: int, clients: int, rounds: int) ->
     @server.main()  # type: ignore[misc, untyped-decorator, unused-ignore]
     def main(grid: Any, context: Context) -> None:
         strategy = Checked(
-            fraction_evaluate=0.0, min_available_clients=clients, initial_parameters=ndarrays_to_parameters(given)
+            fraction_evaluate=0.0,
+            min_fit_clients=clients,
+            min_available_clients=clients,
+            initial_parameters=ndarrays_to_parameters(given),
         )
         legacy = LegacyContext(context, ServerConfig(num_rounds=rounds), strategy)
         DefaultWorkflow(fit_workflow=timed)(grid, legacy)

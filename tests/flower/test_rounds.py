@@ -313,5 +313,16 @@ def test_a_part_of_the_users_is_rounded_up_to_one_with_a_graph(N: int, held: flo
 def test_a_threshold_that_the_profile_forbids_is_said_to_the_operator() -> None:
     settings = server.Settings("secagg-active", 4, most=MOST)
     engine = Engine("secagg-active", 8)
-    with pytest.raises(ParameterError, match=r"t = 4: must be at least 5"):
-        server.run(settings, list(engine.nodes), [np.zeros(3)], 1, engine.exchange, engine.lines.append)
+    assert server.run(settings, list(engine.nodes), [np.zeros(3)], 1, engine.exchange, engine.lines.append) is None
+    assert "round 1 ends without a sum: ParameterError: t = 4: must be at least 5" in engine.lines[-1]
+
+
+@pytest.mark.requirement("FLW-16")
+def test_a_round_that_was_begun_with_too_few_nodes_ends_with_a_line_and_the_next_one_goes_on() -> None:
+    engine = Engine("secagg+", 6)
+    arrays = [np.zeros(shape) for shape in SHAPES]
+    assert server.run(engine.settings, [100, 107], arrays, 1, engine.exchange, engine.lines.append) is None
+    assert engine.lines == [
+        "round 1 ends without a sum: ParameterError: holders = 5: must be at most 2, the number of users that are asked"
+    ]
+    assert engine.run(2) is not None

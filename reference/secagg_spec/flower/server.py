@@ -155,10 +155,7 @@ def run(
     batches : Batches, optional
         The batches of Multi-RoundSecAgg, whole or not at all in a sum (FLW-23).
 
-    Raises
-    ------
-    ParameterError
-        The settings do not fit so many users, or the protocol.
+    Settings that do not fit so many users end the round without a sum, since the next one may have others.
     """
     recorded: list[Sequence[int]] = []
 
@@ -170,7 +167,7 @@ def run(
         shapes = weights.shapes_of(arrays)
         opened = _open(settings, nodes, shapes, round, exchange, report, source or SystemSource(), batches)
         return _Server(*opened, exchange, report, announce, batches).run()
-    except errors.ProtocolError as error:
+    except (errors.ProtocolError, errors.ParameterError) as error:
         report(f"round {round} ends without a sum: {type(error).__name__}: {error}")
         if not recorded:
             record(())
