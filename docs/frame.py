@@ -19,10 +19,10 @@ from mkdocs.plugins import CombinedEvent, event_priority  # type: ignore[import-
 _UNSEARCHED = re.compile(
     r'<details class="(?:mkdocstrings-source|example code|decided)">.*?</details>|<(pre|script|svg)\b.*?</\1>'
     r'|<div id="watch-static">.*?(?=<script src="[^"]*watch-data)'
-    r'|<a class="headerlink".*?</a>|<p>Decided by.*?</p>|</?(?!h[1-6]\b|p\b)[a-z][^>]*>',
+    r'|<a class="headerlink".*?</a>|<p>Decided by.*?</p>|<em class="quoted">.*?</em>|</?(?!h[1-6]\b|p\b)[a-z][^>]*>',
     re.DOTALL,
 )
-"""What is no text to search: sources, pictures, rounds in steps, and all tags but those of headings and paragraphs."""
+"""What is no text to search: sources, pictures, rounds in steps, claims that are quoted, and most tags."""
 _LEFT_OUT = ("reference/mutants/", "reference/api/", "reference/proofs/", "changelog")
 """Pages that no search leads to."""
 _HEADED = "reference/requirements/"
@@ -31,7 +31,7 @@ _HEADING = re.compile(r"<h[12]\b.*?</h[12]>", re.DOTALL)
 _BEGUN = (
     "reference/proofs/", "reference/api/", "reference/mutants", "reference/errata", "reference/claims.md",
     "reference/benchmarks",
-    "reference/formats", "decisions/",
+    "reference/formats", "decisions/", "explanation/flower-upstream",
 )  # fmt: skip
 """Pages of which the search reads what stands above the first section; what follows is found elsewhere."""
 _BOOST = {"frameworks/": 2, "tutorials/": 2, "explanation/questions": 2, "reference/claims/": 1.5, "decisions/": 0.5}

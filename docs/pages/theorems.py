@@ -126,7 +126,7 @@ def _carried(name: str) -> Iterator[tuple[Claim, Bound]]:
 
 
 def _claim(claim: Claim, bound: Bound) -> str:
-    said = f"<em>{plain(claim.statement, THEOREMS)}</em>"
+    said = f'<em class="quoted">{plain(claim.statement, THEOREMS)}</em>'
     return f"{mentioned(claim.id, THEOREMS)} {badge(claim.verdict)} {said} It carries: {plain(bound.covers, THEOREMS)}."
 
 
