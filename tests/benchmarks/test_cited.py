@@ -80,5 +80,7 @@ def test_figures_of_decisions_still_hold() -> None:
     [stacked] = re.findall(r"are faster again \(up to (\d+) times, and (\d+) on the other machine\)", training)
     for way, (here, there) in {"vmap": vmap, "stacked": stacked}.items():
         assert int(there) <= round(most[way]) <= int(here)
-    assert "hardly faster for the widest of them at batches of 50, and slower for LeNet-5 there" in training
-    assert median("training-lenet5-28-50-vmap") < 0.9 < median("training-mlp-28-50-vmap") < 1.5
+    assert (
+        "at most half as fast again for the widest of them at batches of 50, and slower for LeNet-5 there" in training
+    )
+    assert median("training-lenet5-28-50-vmap") < 0.9 < median("training-mlp-28-50-vmap") < 1.55
