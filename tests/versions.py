@@ -233,7 +233,7 @@ def least(old: str, *, breaks: bool) -> str:
 
 
 def faults(old: Record, new: Record, lines: Sequence[str]) -> list[str]:
-    """Return what changed although its number has not risen as far as it has to; empty when all is in order."""
+    """Return what changed without the rise of its number that the policy asks for; empty when all is in order."""
     found: list[str] = []
     for change in changes(old, new, lines):
         which = "adapter" if change.part == "operations" else "version"
@@ -273,7 +273,7 @@ def main(given: Iterable[str] | None = None) -> int:
     for change in changes(record, present(released="clauses" in record), _lines()):
         print(change)
     wrong = now(record)
-    print("\n".join(wrong) if wrong else f"every number has risen as far as it has to since {record['version']}")
+    print("\n".join(wrong) if wrong else f"every number has risen as the policy asks since {record['version']}")
     return bool(wrong)
 
 

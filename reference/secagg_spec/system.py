@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import secrets
 import signal
 import stat
@@ -75,6 +76,16 @@ def write_whole(path: Path, data: str | bytes, *, follow: bool = True) -> None:
         if not there or not isinstance(error, OSError) or error.errno not in _IN_PLACE:
             raise
         place.write_bytes(content)
+
+
+def on_disk(*paths: Path) -> None:
+    """Wait until files and the names in folders are on the disk, where the system can."""
+    for path in paths if os.name == "posix" else ():
+        opened = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
 
 
 @contextmanager

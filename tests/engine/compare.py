@@ -12,27 +12,17 @@ import os
 import sys
 import tempfile
 import time
-from typing import Any
 
 import numpy as np
-from flwr.client.mod import secaggplus_mod as own_mod
-from flwr.server.workflow import SecAggPlusWorkflow as OwnWorkflow
 
-from secagg_spec.flower import LightSecAggWorkflow, SecAggPlusWorkflow, SecAggWorkflow, lightsecagg_mod, secaggplus_mod
-from tests.engine.nodes import Grid, apps, models, run
+from tests.engine.nodes import Grid, apps, models, run, side_by_side
 
 
 def main(numbers: int = 1_000_000, clients: int = 10) -> None:
     """Print one line for each protocol."""
-    holders, threshold = (7 * clients // 10) | 1, 6 * clients // 10
-    rows: dict[str, tuple[Any, Any]] = {
-        "Flower SecAgg+": (OwnWorkflow(holders, threshold), own_mod),
-        "SecAgg+": (SecAggPlusWorkflow(holders, threshold), secaggplus_mod),
-        "SecAgg": (SecAggWorkflow(threshold), secaggplus_mod),
-        "LightSecAgg": (LightSecAggWorkflow(threshold + 1), lightsecagg_mod),
-    }
-    print(f"{clients} clients, {numbers} numbers, {holders} holders, threshold {threshold}")
-    print("workflow         clients s  server s   MB       largest error of the mean")
+    rows = side_by_side(list(models(clients)))
+    print(f"{clients} clients, {numbers} numbers")
+    print("workflow            clients s  server s   MB       largest error of the mean")
     for name, (workflow, mod) in rows.items():
         trainers = models(clients, (numbers,))
         grid = Grid(apps(mod, trainers))
@@ -42,7 +32,7 @@ def main(numbers: int = 1_000_000, clients: int = 10) -> None:
         found, _ = run(workflow, grid, [np.zeros(numbers, np.float32)])
         server = time.process_time() - start - grid.seconds - grid.carrying
         error = float(np.abs(found[0] - exact).max())
-        print(f"{name:<16} {grid.seconds:9.2f} {server:9.2f} {grid.bytes / 1e6:9.1f}   {error:.1e}", flush=True)
+        print(f"{name:<19} {grid.seconds:9.2f} {server:9.2f} {grid.bytes / 1e6:9.1f}   {error:.1e}", flush=True)
 
 
 if __name__ == "__main__":

@@ -143,7 +143,7 @@ class Killer(threading.Thread):
 
     def run(self) -> None:
         """Go on until the rounds are over."""
-        while not self.over.wait(self.random.uniform(10, 50)):
+        while not self.over.wait(self.random.uniform(60, 150)):
             for number in self.random.sample(range(NODES), self.random.choice((1, 1, 1, 2, 3))):
                 os.killpg(self.deployment.nodes[number].pid, signal.SIGKILL)
                 self.deployment.nodes[number].wait()
@@ -211,7 +211,8 @@ def main(protocols: Sequence[str], rounds: int) -> int:
                     if not ok:
                         print(said[-3000:], flush=True)
                     deployment.replace_dead()
-            print(f"{started} lines in the participation log, {len(known)} node ids of {NODES} nodes", flush=True)
+            if not rounds:
+                print(f"{started} lines in the participation log, {len(known)} node ids of {NODES} nodes", flush=True)
         finally:
             deployment.end()
     return int(wrong > 0)

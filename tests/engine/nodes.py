@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -11,14 +11,27 @@ from typing import Any
 import numpy as np
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
 from flwr.client import NumPyClient
+from flwr.client.mod import secaggplus_mod as own_mod
 from flwr.clientapp import ClientApp
 from flwr.common import ndarrays_to_parameters, parameters_to_ndarrays
 from flwr.common.serde import recorddict_from_proto, recorddict_to_proto
 from flwr.compat.common import recorddict_compat
 from flwr.server import LegacyContext, ServerConfig, SimpleClientManager
 from flwr.server.strategy import FedAvg
+from flwr.server.workflow import SecAggPlusWorkflow as OwnWorkflow
 from flwr.server.workflow.constant import MAIN_CONFIGS_RECORD, MAIN_PARAMS_RECORD, Key
 from flwr.supercore.task_identity import TaskIdentity
+
+from secagg_spec.crypto.signatures import verification_key
+from secagg_spec.flower import (
+    LightSecAggWorkflow,
+    SecAggPlusWorkflow,
+    SecAggWorkflow,
+    SecureAggregationMod,
+    lightsecagg_mod,
+    secaggplus_mod,
+)
+from secagg_spec.flower.client import Policy
 
 TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 1, 1
 Change = Callable[[Message], Message | None]
@@ -144,3 +157,35 @@ def models(N: int, *shapes: tuple[int, ...]) -> dict[int, Trainer]:
         1000 + 7 * at: Trainer([rng.normal(size=shape).astype(np.float32) for shape in shapes], 100 + at)
         for at in range(N)
     }
+
+
+def active(protocol: str, numbers: Collection[int], number: Callable[[Context], int] = lambda c: c.node_id) -> Any:
+    """Return a mod for clients that have a number each, by which it finds its signing key."""
+    signing = {each: each.to_bytes(32, "big") for each in numbers}
+    trusted = frozenset(map(verification_key, signing.values()))
+
+    def mod(message: Message, context: Context, call_next: Any) -> Message:
+        policy = Policy((protocol,), signing=signing[number(context)], trusted=trusted)
+        return SecureAggregationMod(policy)(message, context, call_next)
+
+    return mod
+
+
+def side_by_side(numbers: Collection[int], number: Callable[[Context], int] = lambda c: c.node_id) -> dict[str, Any]:
+    """Return workflows and mods with the same holders and threshold for so many clients; Flower's own come first."""
+    clients = len(numbers)
+    holders, threshold, enough = (7 * clients // 10) | 1, 6 * clients // 10, 6 * clients // 10 + 1
+    signed = {name: active(name, numbers, number) for name in ("secagg-active", "lightsecagg-active")}
+    return {
+        "Flower SecAgg+": (OwnWorkflow(holders, threshold), own_mod),
+        "SecAgg+": (SecAggPlusWorkflow(holders, threshold), secaggplus_mod),
+        "SecAgg": (SecAggWorkflow(threshold), secaggplus_mod),
+        "LightSecAgg": (LightSecAggWorkflow(enough), lightsecagg_mod),
+        "SecAgg, active": (SecAggWorkflow(enough, active=True), signed["secagg-active"]),
+        "LightSecAgg, active": (LightSecAggWorkflow(enough, active=True), signed["lightsecagg-active"]),
+    }
+
+
+def lost(message: Message) -> None:
+    """Lose a reply."""
+    return

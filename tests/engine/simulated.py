@@ -13,60 +13,22 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from flwr.app import Context, Message
+from flwr.app import Context
 from flwr.client import NumPyClient
-from flwr.client.mod import secaggplus_mod as own_mod
 from flwr.clientapp import ClientApp
 from flwr.common import ndarrays_to_parameters
 from flwr.server import LegacyContext, ServerConfig
 from flwr.server.strategy import FedAvg
 from flwr.server.workflow import DefaultWorkflow
-from flwr.server.workflow import SecAggPlusWorkflow as OwnWorkflow
 from flwr.serverapp import ServerApp
 
-from secagg_spec.crypto.signatures import verification_key
-from secagg_spec.flower import (
-    LightSecAggWorkflow,
-    SecAggPlusWorkflow,
-    SecAggWorkflow,
-    SecureAggregationMod,
-    lightsecagg_mod,
-    secaggplus_mod,
-)
-from secagg_spec.flower.client import Policy
+from tests.engine.nodes import side_by_side
 
 RESOURCES = {"init_args": {"num_cpus": 2}, "client_resources": {"num_cpus": 1}}
-OWN = "Flower SecAgg+"
-
-
-def active(protocol: str, clients: int) -> Callable[..., Message]:
-    """Return a mod for clients whose signing keys are their numbers."""
-
-    def mod(message: Message, context: Context, call_next: Any) -> Message:
-        keys = [(number + 1).to_bytes(32, "big") for number in range(clients)]
-        signing = keys[int(context.node_config["partition-id"])]
-        policy = Policy((protocol,), signing=signing, trusted=frozenset(map(verification_key, keys)))
-        return SecureAggregationMod(policy)(message, context, call_next)
-
-    return mod
-
-
-def workflows(clients: int) -> dict[str, tuple[Any, Any]]:
-    """Return the workflow and the mod of each row."""
-    holders, threshold, enough = (7 * clients // 10) | 1, 6 * clients // 10, 6 * clients // 10 + 1
-    return {
-        OWN: (OwnWorkflow(holders, threshold), own_mod),
-        "SecAgg+": (SecAggPlusWorkflow(holders, threshold), secaggplus_mod),
-        "SecAgg": (SecAggWorkflow(threshold), secaggplus_mod),
-        "LightSecAgg": (LightSecAggWorkflow(enough), lightsecagg_mod),
-        "SecAgg, active": (SecAggWorkflow(enough, active=True), active("secagg-active", clients)),
-        "LightSecAgg, active": (LightSecAggWorkflow(enough, active=True), active("lightsecagg-active", clients)),
-    }
 
 
 class Client(NumPyClient):  # type: ignore[misc, unused-ignore]
@@ -125,7 +87,8 @@ def main(numbers: int = 1_000_000, clients: int = 10, rounds: int = 6) -> None:
         return
     print(f"{clients} clients, {numbers} numbers, median of {rounds - 1} rounds after the first", flush=True)
     own = 0.0
-    for name, (workflow, mod) in workflows(clients).items():
+    rows = side_by_side(range(1, clients + 1), lambda context: int(context.node_config["partition-id"]) + 1)
+    for name, (workflow, mod) in rows.items():
         took = seconds(workflow, mod, numbers, clients, rounds)
         median = statistics.median(took[1:])
         own = own or median

@@ -27,15 +27,10 @@ from secagg_spec.flower import (
 )
 from secagg_spec.flower.client import Policy
 from secagg_spec.flower.participation import ParticipationLog
-from tests.engine.nodes import Grid, apps, models, run
-from tests.engine.test_glue import NODES, SHAPES, ZEROS, lost
+from tests.engine.nodes import Grid, apps, lost, models, run
+from tests.engine.test_glue import NODES, SHAPES, ZEROS
 
 TWELVE = list(models(12))
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SECAGG_SPEC_HOME", str(tmp_path / "home"))
 
 
 def filled(manager: Any, nodes: Iterable[int]) -> Any:

@@ -3,43 +3,27 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from flwr.app import ConfigRecord, Error, Message, RecordDict
 
-from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import ParameterError
 from secagg_spec.flower import (
     LightSecAggWorkflow,
     SecAggPlusWorkflow,
     SecAggWorkflow,
-    SecureAggregationMod,
     lightsecagg_mod,
     secagg_mod,
     secaggplus_mod,
 )
-from secagg_spec.flower.client import Policy
 from secagg_spec.flower.mod import RECORD
-from tests.engine.nodes import Change, Grid, Trainer, apps, models, run
+from tests.engine.nodes import Change, Grid, Trainer, active, apps, lost, models, run
 
 SHAPES = ((3, 4), (5,), ())
 ZEROS = [np.zeros(shape, np.float32) for shape in SHAPES]
 NODES = list(models(6))
-
-
-def active(protocol: str) -> Any:
-    """A mod for all nodes of a test: the signing key of a node is its number."""
-    signing = {node: node.to_bytes(32, "big") for node in NODES}
-    trusted = frozenset(verification_key(key) for key in signing.values())
-
-    def mod(message: Message, context: Any, call_next: Any) -> Message:
-        policy = Policy((protocol,), signing=signing[context.node_id], trusted=trusted)
-        return SecureAggregationMod(policy)(message, context, call_next)
-
-    return mod
 
 
 CASES: dict[str, tuple[Any, Any, int, int]] = {
@@ -47,15 +31,10 @@ CASES: dict[str, tuple[Any, Any, int, int]] = {
     "parts": (SecAggPlusWorkflow(1.0, 0.6, max_weight=200.0, quantization_range=2**22, timeout=9), secagg_mod, 4, 2),
     "secagg": (SecAggWorkflow(4, timeout=9), secagg_mod, 4, 2),
     "lightsecagg": (LightSecAggWorkflow(4, timeout=9), lightsecagg_mod, 4, 2),
-    "secagg, active": (SecAggWorkflow(5, active=True, timeout=9), active("secagg-active"), 6, 3),
-    "lightsecagg, active": (LightSecAggWorkflow(5, active=True, timeout=9), active("lightsecagg-active"), 5, 2),
+    "secagg, active": (SecAggWorkflow(5, active=True, timeout=9), active("secagg-active", NODES), 6, 3),
+    "lightsecagg, active": (LightSecAggWorkflow(5, active=True, timeout=9), active("lightsecagg-active", NODES), 5, 2),
 }
 """A workflow, its mod, the number of its phases, and the one in which the model is masked."""
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SECAGG_SPEC_HOME", str(tmp_path))
 
 
 def mean(trainers: dict[int, Trainer], nodes: list[int]) -> list[Any]:
@@ -87,10 +66,6 @@ def test_a_round_in_flowers_places_gives_the_weighted_mean(name: str) -> None:
     for reply in grid.replies:
         assert list(reply) == [RECORD]
         assert "my accuracy" not in reply[RECORD]
-
-
-def lost(message: Message) -> None:
-    return None
 
 
 def failed(message: Message) -> Message:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flwr.app import Message
 
 from secagg_spec.flower import (
     LightSecAggWorkflow,
@@ -18,30 +17,27 @@ from secagg_spec.flower import (
     secaggplus_mod,
 )
 from secagg_spec.traces import files, rounds
-from tests.engine.nodes import Grid, apps, models, run
-from tests.engine.test_glue import active
+from tests.engine.nodes import Grid, active, apps, lost, models, run
+from tests.engine.test_glue import NODES
 
 CASES: dict[str, tuple[Any, Any]] = {
     "secaggplus": (lambda path: SecAggPlusWorkflow(5, 3, timeout=9, trace=path), secaggplus_mod),
     "secagg": (lambda path: SecAggWorkflow(4, timeout=9, trace=path), secagg_mod),
-    "secagg, active": (lambda path: SecAggWorkflow(5, active=True, timeout=9, trace=path), active("secagg-active")),
+    "secagg, active": (
+        lambda path: SecAggWorkflow(5, active=True, timeout=9, trace=path),
+        active("secagg-active", NODES),
+    ),
     "lightsecagg": (lambda path: LightSecAggWorkflow(4, timeout=9, trace=path), lightsecagg_mod),
     "lightsecagg, active": (
         lambda path: LightSecAggWorkflow(5, active=True, timeout=9, trace=path),
-        active("lightsecagg-active"),
+        active("lightsecagg-active", NODES),
     ),
 }
 
 
-def lost(message: Message) -> None:
-    """Lose a reply."""
-    return
-
-
 @pytest.mark.requirement("TRC-02", "TRC-03")
 @pytest.mark.parametrize("name", CASES)
-def test_the_trace_of_a_workflow_conforms(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SECAGG_SPEC_HOME", str(tmp_path))
+def test_the_trace_of_a_workflow_conforms(name: str, tmp_path: Path) -> None:
     workflow, mod = CASES[name]
     path = tmp_path / "trace"
     trainers = models(6, (3, 4), (5,))

@@ -1,7 +1,7 @@
 """Searches what people read for what nobody may read: values of parties that no message carries in the clear.
 
 While a round is played, each step is noted with its state, messages and sampled values. A *secret* is every value of
-them that is long enough to be told apart, and that is neither public by its class nor in a message: keys, seeds, masks,
+them that is long enough to be known again, and is neither public by its class nor in a message: keys, seeds, masks,
 noise, shares, inputs. It is searched in hex digits, base64, decimals and as Python writes bytes.
 """
 

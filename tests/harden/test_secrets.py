@@ -52,8 +52,8 @@ def played(command: str) -> Watch:
 
 
 def silent(hidden: set[str], texts: dict[str, str]) -> None:
-    told = {place: sorted(seen)[:3] for place, text in texts.items() if (seen := found(hidden, text))}
-    assert not told, told
+    shown = {place: sorted(seen)[:3] for place, text in texts.items() if (seen := found(hidden, text))}
+    assert not shown, shown
 
 
 @pytest.mark.requirement("ERR-03")
@@ -75,7 +75,7 @@ def test_no_secret_is_in_a_printed_state_an_error_or_a_log(command: str, caplog:
 @pytest.mark.slow
 @pytest.mark.requirement("ERR-03")
 def test_no_error_of_a_public_function_shows_an_argument_that_may_be_secret() -> None:
-    random, told, errors = Random(1), dict[tuple[str, str], str](), 0
+    random, shown, errors = Random(1), dict[tuple[str, str], str](), 0
     for call in public.right_calls(5):
         for name, value in call.arguments.items():
             leaves = secrets.leaves(value, but=secrets.PUBLIC)
@@ -84,9 +84,9 @@ def test_no_error_of_a_public_function_shows_an_argument_that_may_be_secret() ->
                 for text in secrets.said(lambda: call.again(**{name: other})):  # noqa: B023
                     errors += 1
                     if found(own, text):
-                        told[call.name, name] = text[:200]
+                        shown[call.name, name] = text[:200]
     assert errors > 300
-    assert not told
+    assert not shown
 
 
 @pytest.mark.requirement("ERR-03", "FLW-08")
@@ -193,4 +193,4 @@ def test_an_error_that_shows_a_key_is_found(written: str, monkeypatch: pytest.Mo
         raise BadShare(text)
 
     monkeypatch.setattr(steps.Step, "take", leaking)
-    assert any(found(watch.secrets(), told) for told in watch.refused(Random(1), each=1).values())
+    assert any(found(watch.secrets(), text) for text in watch.refused(Random(1), each=1).values())

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec.errors import UsageError
+from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.traces import files, rounds
 from secagg_spec.traces.files import Closed, Head, Recorder, Sent
 from tests.traces.recorded import PARAMETERS, Line, Recorded, entries, recorded, run
@@ -81,7 +81,7 @@ def test_a_head_that_no_round_has_is_refused(tmp_path: Path, case: str) -> None:
 
 
 def refused_by_check(path: Path) -> str:
-    """Why a file is no trace, whoever says it."""
+    """Why a file is no trace, whichever reader says it."""
     with pytest.raises(UsageError) as error:
         list(rounds.check(files.read(path, rounds.PROTOCOLS)))
     return str(error.value)
@@ -172,14 +172,38 @@ def test_a_recorder_writes_whole_lines_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("TRC-04")
 @pytest.mark.parametrize("left", ["", '{"phase": "unmasking", "fr', "x" * 200_000])
-@pytest.mark.parametrize("before", ["", "first\n", "first\nsecond\n", "y" * 70_000 + "\n"])
-def test_a_recorder_goes_on_behind_the_last_whole_line(tmp_path: Path, before: str, left: str) -> None:
-    path = tmp_path / "trace"
+@pytest.mark.parametrize("more", ["", "second\n", "y" * 70_000 + "\n"])
+def test_a_recorder_goes_on_behind_the_last_whole_line(tmp_path: Path, more: str, left: str) -> None:
+    path, before = tmp_path / "trace", json.dumps(HEAD) + "\n" + more
     path.write_text(before + left, encoding="ascii")
     recorder = Recorder(path)
     recorder.closed("unmasking")
     recorder.close()
     assert path.read_text(encoding="ascii") == before + '{"phase":"unmasking","closed":[]}\n'
+
+
+@pytest.mark.requirement("TRC-04")
+@pytest.mark.parametrize("left", ["", "{", '{"trac', '{"trace":', '{"trace":1,"protocol":"sec'])
+def test_a_recorder_begins_anew_where_the_first_head_was_cut(tmp_path: Path, left: str) -> None:
+    path = tmp_path / "trace"
+    path.write_text(left, encoding="ascii")
+    recorder = Recorder(path)
+    recorder.closed("unmasking")
+    recorder.close()
+    assert path.read_text(encoding="ascii") == '{"phase":"unmasking","closed":[]}\n'
+
+
+@pytest.mark.requirement("TRC-04", "ERR-02")
+@pytest.mark.parametrize(
+    "content",
+    [b"notes without an end", b"notes\n", b"\n", b"{}\n", b'{"trace":2}\n', b'{"a":1}', b"\xff\x00", b"[1]\n"],
+)
+def test_a_recorder_leaves_a_file_alone_that_is_no_trace(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(ParameterError, match=r"notes\.txt"):
+        Recorder(path)
+    assert path.read_bytes() == content
 
 
 @pytest.mark.requirement("TRC-03")

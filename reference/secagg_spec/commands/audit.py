@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
-from secagg_spec import system
 from secagg_spec.arithmetic import validate
-from secagg_spec.commands.options import writable_file
+from secagg_spec.commands.options import writable_file, write_json
 from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.privacy import participation, wording
@@ -86,7 +84,7 @@ def main(options: argparse.Namespace) -> int:
     shown = list(found.found)[: None if options.all else _SHOWN] if user is None else []
     print("\n".join(_lines(found, least, shown, user)))
     if options.json is not None:
-        _write(options.json, found, shown, user)
+        write_json(options.json, _document(found, shown, user))
         print(f"\nall findings are in {options.json}")
     return int(bool(found.found) or (least is not None and found.strong < least))
 
@@ -339,13 +337,6 @@ def _change(change: int) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------------- JSON
-
-
-def _write(path: Path, found: Account, shown: Sequence[int], user: int | None) -> None:
-    try:
-        system.write_whole(path, json.dumps(_document(found, shown, user), indent=1) + "\n")
-    except OSError as error:
-        raise UsageError(f"--json {path}: {error.strerror}") from None
 
 
 def _document(found: Account, shown: Sequence[int], user: int | None) -> dict[str, Any]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from secagg_spec.conformance.adapter.limits import START_SECONDS
 from secagg_spec.conformance.running.defaults import SECONDS
 from secagg_spec.errors import UsageError
+from secagg_spec.system import write_whole
 from secagg_spec.terminal import load
 
 
@@ -98,6 +101,20 @@ def writable_file(option: str, path: Path) -> None:
         raise UsageError(f"{option} {path}: there is no folder {path.parent}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise UsageError(f"{option} {path}: it cannot be written")
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write the file of ``--json``.
+
+    Raises
+    ------
+    UsageError
+        It cannot be written.
+    """
+    try:
+        write_whole(path, json.dumps(document, indent=1) + "\n")
+    except OSError as error:
+        raise UsageError(f"--json {path}: {error.strerror}") from None
 
 
 def writable_folder(option: str, path: Path) -> None:

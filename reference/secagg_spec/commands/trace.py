@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import system
 from secagg_spec.arithmetic import validate
-from secagg_spec.commands.options import writable_file
+from secagg_spec.commands.options import writable_file, write_json
 from secagg_spec.errors import UsageError
 from secagg_spec.privacy import wording
 from secagg_spec.protocols.steps import SERVER
 from secagg_spec.traces import files, rounds
 from secagg_spec.traces.files import Entry, Head, Sent
 from secagg_spec.traces.learned import Learned, Seen, Sum
-from secagg_spec.traces.rounds import Finding, Round
+from secagg_spec.traces.rounds import Finding, Round, who
 
 _SHOWN = 12
 _EPILOG = f"""A trace is a file of JSON lines: a head for each round, then a line for each message that came to the
@@ -61,7 +59,7 @@ def main(options: argparse.Namespace) -> int:
     if len(results) > 1:
         print(f"\n{len(results)} rounds, {wrong} with a message that no conforming party sends")
     if options.json is not None:
-        _write(options.json, {"trace": str(options.file), "colluders": list(colluders), "rounds": results})
+        write_json(options.json, {"trace": str(options.file), "colluders": list(colluders), "rounds": results})
         print(f"\nall results are in {options.json}")
     return int(wrong > 0)
 
@@ -92,7 +90,7 @@ def _lines(round: Round, learned: Learned | None, colluders: Sequence[int]) -> I
     head = round.head
     yield f"round {head.round} of session {head.session.hex()}: {head.protocol}, {len(round.users)} users"
     yield from _verdict(round)
-    yield from _told(learned, colluders)
+    yield from _learned(learned, colluders)
 
 
 def _verdict(round: Round) -> Iterator[str]:
@@ -110,28 +108,24 @@ def _verdict(round: Round) -> Iterator[str]:
 
 def _found(finding: Finding) -> Iterator[str]:
     yield f"  FAIL     line {finding.line}, {finding.phase}: {finding.what}"
-    others = [_who(party) for party in finding.blamed if party != finding.party]
-    yield f"           party:   {_who(finding.party)}" + (f", or one of {', '.join(others)}" if others else "")
+    others = [who(party) for party in finding.blamed if party != finding.party]
+    yield f"           party:   {who(finding.party)}" + (f", or one of {', '.join(others)}" if others else "")
     yield f"           clauses: {', '.join((finding.rule, *finding.clauses))}; reject code {finding.code}"
     yield "           the rest of the round was not checked"
 
 
-def _who(party: int) -> str:
-    return "the server" if party == SERVER else f"user {party}"
-
-
-def _told(learned: Learned | None, colluders: Sequence[int]) -> Iterator[str]:
-    who = "the server" if not colluders else f"the server with {wording.users(colluders)}"
+def _learned(learned: Learned | None, colluders: Sequence[int]) -> Iterator[str]:
+    knower = "the server" if not colluders else f"the server with {wording.users(colluders)}"
     if learned is None:
-        yield f"  what {who} learned is not computed: the round is too large"
+        yield f"  what {knower} learned is not computed: the round is too large"
         return
     known = [_sum(each) for each in learned.sums] + [f"{text} (of different elements)" for text in learned.other]
     if not known:
-        yield f"  {who} learned nothing of the inputs"
+        yield f"  {knower} learned nothing of the inputs"
     elif len(known) == 1:
-        yield f"  {who} learned {known[0]} and nothing else (rank {learned.dimension} of {learned.unknown})"
+        yield f"  {knower} learned {known[0]} and nothing else (rank {learned.dimension} of {learned.unknown})"
     else:
-        yield f"  {who} learned, with rank {learned.dimension} of {learned.unknown}:"
+        yield f"  {knower} learned, with rank {learned.dimension} of {learned.unknown}:"
         yield from (f"    {text}" for text in islice(known, _SHOWN))
         if len(known) > _SHOWN:
             yield f"    and {len(known) - _SHOWN} more (--json has all)"
@@ -188,10 +182,3 @@ def _document(round: Round, learned: Learned | None) -> dict[str, Any]:
 
 def _party(party: int) -> int | str:
     return "server" if party == SERVER else party
-
-
-def _write(path: Path, document: dict[str, Any]) -> None:
-    try:
-        system.write_whole(path, json.dumps(document, indent=1) + "\n")
-    except OSError as error:
-        raise UsageError(f"--json {path}: {error.strerror}") from None

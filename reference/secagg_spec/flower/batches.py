@@ -25,7 +25,6 @@ from secagg_spec import system
 from secagg_spec.arithmetic import validate
 from secagg_spec.crypto.entropy import Source, SystemSource, draw_below
 from secagg_spec.errors import ParameterError
-from secagg_spec.flower.journal import on_disk
 from secagg_spec.protocols.multi_round import round as multi_round
 from secagg_spec.protocols.secagg.graph import draw_order
 from secagg_spec.selection import batches, strategies
@@ -92,7 +91,7 @@ class Batches:
         taken = [new[at] for at in order][: self.parameters.N - len(self.seats)]
         if taken and self.path is not None:
             system.write_whole(self.path, json.dumps(self._tree([*self.seats, *taken])) + "\n")
-            on_disk(self.path, self.path.parent)
+            system.on_disk(self.path, self.path.parent)
         self.seats += tuple(taken)
 
     def frequencies(self, counts: Mapping[int, int]) -> strategies.Counts:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from secagg_spec import system
 from secagg_spec.errors import Replay
 
 
@@ -71,14 +72,4 @@ class FileJournal:
             os.close(os.open(self._path(session, phase), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
             raise _replay(session, phase) from None
-        on_disk(self.folder)
-
-
-def on_disk(*paths: Path) -> None:
-    """Wait until files and the names in folders are on the disk, where the system can."""
-    for path in paths if os.name == "posix" else ():
-        opened = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)
+        system.on_disk(self.folder)

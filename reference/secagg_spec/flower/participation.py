@@ -16,7 +16,6 @@ from pathlib import Path
 from secagg_spec import system
 from secagg_spec.arithmetic import validate
 from secagg_spec.errors import DuplicateUser, ParameterError
-from secagg_spec.flower.journal import on_disk
 
 HEADER = b"round,users\n"
 
@@ -35,7 +34,7 @@ class ParticipationLog:
     ----------
     path : path, optional
         The file, which a restart continues; without one the log lasts as long as the process. A last line without its
-        end is cut off: the write was cut short, so nobody was told its survivors (FLW-19).
+        end is cut off: the write was cut short, so no user learned its survivors (FLW-19).
 
     Raises
     ------
@@ -71,7 +70,7 @@ class ParticipationLog:
         self.rounds, self._size = len(lines), len(HEADER) + sum(map(len, lines))
         if header != HEADER:
             system.write_whole(path, HEADER)
-            on_disk(path, path.parent)
+            system.on_disk(path, path.parent)
         elif self._size < len(data):
             os.truncate(path, self._size)
 
@@ -88,7 +87,7 @@ class ParticipationLog:
         DuplicateUser, ParameterError
             A node is listed twice, or is not a number; or another process changed the file.
         OSError
-            The line cannot be written. Then nobody may be told the survivors.
+            The line cannot be written. Then no user may learn the survivors.
         """
         numbers = sorted(validate.integer("nodes", node, 0) for node in nodes)
         if len(set(numbers)) < len(numbers):

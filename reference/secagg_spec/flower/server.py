@@ -150,8 +150,8 @@ def run(
     source : Source, optional
         The source of the nonce and of the order of the users.
     record : callable, optional
-        Is called once, with the survivors before any user is told them; with none where the round ends before (FLW-17).
-        If it raises, nobody is told.
+        Is called once, with the survivors before any user learns them; with none where the round ends before (FLW-17).
+        If it raises, no user learns them, and the error goes through.
     batches : Batches, optional
         The batches of Multi-RoundSecAgg, whole or not at all in a sum (FLW-23).
 
@@ -168,6 +168,8 @@ def run(
         opened = _open(settings, nodes, shapes, round, exchange, report, source or SystemSource(), batches)
         return _Server(*opened, exchange, report, announce, batches).run()
     except (errors.ProtocolError, errors.ParameterError) as error:
+        if recorded and isinstance(error, errors.ParameterError):
+            raise  # the record's own: the settings were looked at before
         report(f"round {round} ends without a sum: {type(error).__name__}: {error}")
         if not recorded:
             record(())

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 from secagg_spec import system
 from secagg_spec.conformance.adapter.wire import DEEPEST, Limit, loads, too_deep
 from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, Reject, check_form, form
-from secagg_spec.errors import UsageError
+from secagg_spec.errors import ParameterError, UsageError
 
 VERSION = 1
 MOST_USERS = 4096
@@ -24,6 +24,8 @@ MOST_LINE = 2**28
 """The most characters of a line."""
 MOST_ROUND = 2**31
 """The most characters of the lines of one round."""
+_BEGUN = b'{"trace":'
+"""How the recorder begins a head."""
 _HEAD = ("trace", "protocol", "numbers", "setup", "session", "round")
 
 
@@ -217,11 +219,16 @@ class Recorder:
     Raises
     ------
     OSError
-        The file cannot be written.
+        The file cannot be written, or is no regular one.
+    ParameterError
+        The file is there, and does not begin as a trace; it is left as it is.
     """
 
     def __init__(self, path: str | Path) -> None:
-        self._file = Path(path).open("a+b")  # noqa: SIM115 - closed by `close`
+        place = Path(path)
+        if place.exists():
+            _check_begun(system.regular(place))
+        self._file = place.open("a+b")  # closed by `close`
         _cut_back(self._file)
 
     def begin(self, head: Head) -> None:
@@ -248,6 +255,22 @@ class Recorder:
     def _write(self, entry: Mapping[str, Any]) -> None:
         self._file.write(json.dumps(entry, separators=(",", ":")).encode("ascii") + b"\n")
         self._file.flush()
+
+
+def _check_begun(path: Path) -> None:
+    """Refuse a file whose first line is no head of a trace, nor the beginning of one that was cut."""
+    with path.open("rb") as file:
+        line = file.readline(MOST_LINE + 1)
+    if line.endswith(b"\n"):
+        try:
+            value = loads(line.decode("ascii"))
+        except (ValueError, RecursionError):
+            value = None
+        begun = isinstance(value, dict) and value.get("trace") == VERSION
+    else:
+        begun = line[: len(_BEGUN)] == _BEGUN[: len(line)]
+    if not begun:
+        raise ParameterError(path.name, line[:40], "a trace, or no file yet")
 
 
 def _cut_back(file: BinaryIO, step: int = 2**16) -> None:

@@ -90,7 +90,7 @@ class _Phase:
 
 
 class Round:
-    """A round as far as a trace has it.
+    """The part of a round that a trace has.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class Round:
 
     @property
     def complete(self) -> bool:
-        """Whether the server got as far as the sum."""
+        """Whether the server has the sum."""
         last = self.phases[-1]
         return self.finding is None and self.over and last.name == self.names[-1] and last.refused is None
 
@@ -269,12 +269,12 @@ class Round:
         phase = self.phases[index]
         message = self._decoded(entry, phase.server.receives, user)
         if message.sender != user:
-            what = f"user {user} sends {_name(message)} in the name of {_who(message.sender)}"
+            what = f"user {user} sends {_name(message)} in the name of {who(message.sender)}"
             raise self._found(entry, user, "TRC-06", ("MSG-03",), errors.Malformed(what))
         self._check_turn(entry, phase)
         key = (user, type(message), message.receiver)
         if key in phase.seen:
-            what = f"user {user} sends {_name(message)} to {_who(message.receiver)} again, after line {phase.seen[key]}"
+            what = f"user {user} sends {_name(message)} to {who(message.receiver)} again, after line {phase.seen[key]}"
             raise self._found(entry, user, "TRC-09", ("MSG-04",), errors.Replay(what))
         phase.seen[key] = entry.line
         self._check_sealed(entry, message)
@@ -296,7 +296,7 @@ class Round:
             first = owed[0]
             what = (
                 f"user {user} takes its step in {phase.name} before the server has sent it {_name(first)}"
-                f" of {_who(first.sender)}" + (f" and {len(owed) - 1} more" if owed[1:] else "")
+                f" of {who(first.sender)}" + (f" and {len(owed) - 1} more" if owed[1:] else "")
             )
             party = SERVER if given else user
             before = self.phases[self.names.index(phase.name) - 1].server
@@ -340,47 +340,47 @@ class Round:
         user = entry.user
         message = self._decoded(entry, phase.user.receives, SERVER)
         if message.receiver != user:
-            what = f"{_name(message)} to {_who(message.receiver)} is sent to {_who(user)}"
+            what = f"{_name(message)} to {who(message.receiver)} is sent to {who(user)}"
             return self._found(entry, SERVER, "TRC-06", ("MSG-03",), errors.Malformed(what))
 
         def alike(other: codec.Message) -> bool:
             return type(other) is type(message) and other.sender == message.sender
 
-        told = [each for each in phase.given.get(user, []) if alike(each)]
+        given = [each for each in phase.given.get(user, []) if alike(each)]
         due = [each for each in phase.owed.get(user, []) if alike(each)]
-        if told:
-            other = _differs(told[0], message)
+        if given:
+            other = _differs(given[0], message)
             now = f", and now {other[1]}" if other else ""
-            what = f"the server sends {_name(message)} to {_who(user)} again{now}"
+            what = f"the server sends {_name(message)} to {who(user)} again{now}"
             return self._found(entry, SERVER, "TRC-09", ("MSG-04",), errors.Replay(what))
         if not due:
-            of = "" if message.sender == SERVER else f" of {_who(message.sender)}"
-            what = f"the server sends {_name(message)}{of} to {_who(user)}, and has none for it"
+            of = "" if message.sender == SERVER else f" of {who(message.sender)}"
+            what = f"the server sends {_name(message)}{of} to {who(user)}, and has none for it"
             return self._found(entry, SERVER, "TRC-08", self._clauses(before.server), errors.InconsistentSets(what))
         different = _differs(due[0], message)
         assert different is not None, "equal messages have equal bytes"
         name, how, of_users = different
-        error = (errors.InconsistentSets if of_users else errors.Malformed)(f"{_name(message)} to {_who(user)}: {how}")
+        error = (errors.InconsistentSets if of_users else errors.Malformed)(f"{_name(message)} to {who(user)}: {how}")
         return self._found(entry, SERVER, "TRC-08", self._clauses(before.server, name), error)
 
     def _decoded(self, entry: Sent, kinds: tuple[type[codec.Message], ...], party: int) -> codec.Message:
         """Return a message of this round, of one of the kinds (TRC-06)."""
         number = int.from_bytes(entry.data[:2], "little") if len(entry.data) > 1 else -1
         kind = self.kinds.get(number)
-        who = _who(party)
+        name = who(party)
         if kind is None:
-            what = f"{who} sends bytes that are no message of {self.head.protocol}"
+            what = f"{name} sends bytes that are no message of {self.head.protocol}"
             raise self._found(entry, party, "TRC-06", ("MSG-02",), errors.Malformed(what))
         if kind not in kinds:
-            what = f"{who} sends {kind.__name__}, and it has no place in {entry.phase}"
+            what = f"{name} sends {kind.__name__}, and it has no place in {entry.phase}"
             raise self._found(entry, party, "TRC-07", ("MSG-02",), errors.WrongPhase(what))
         try:
             message = codec.decode(kind, entry.data)
         except errors.Malformed as error:
-            wrong = errors.Malformed(f"{kind.__name__} of {who}: {error}")
+            wrong = errors.Malformed(f"{kind.__name__} of {name}: {error}")
             raise self._found(entry, party, "TRC-06", ("MSG-02",), wrong) from None
         if (message.session, message.round) != (self.head.session, self.head.round):
-            other = errors.WrongPhase(f"{kind.__name__} of {who} is of another session or round")
+            other = errors.WrongPhase(f"{kind.__name__} of {name} is of another session or round")
             raise self._found(entry, party, "TRC-06", ("MSG-03",), other)
         return message
 
@@ -458,7 +458,8 @@ def _name(message: codec.Message) -> str:
     return type(message).__name__
 
 
-def _who(party: int) -> str:
+def who(party: int) -> str:
+    """Return a party in words."""
     return "the server" if party == SERVER else f"user {party}"
 
 

@@ -24,6 +24,7 @@ N users, t and k are the users that are asked, ``reconstruction_threshold`` and 
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +52,7 @@ from secagg_spec.flower import plan as plans
 from secagg_spec.flower import server
 from secagg_spec.flower.client import Client, Memory, Policy, read_messages
 from secagg_spec.flower.journal import MemoryJournal
-from secagg_spec.flower.mod import RECORD, SecureAggregationMod
+from secagg_spec.flower.mod import RECORD, secaggplus_mod
 from secagg_spec.flower.plan import Packet
 from secagg_spec.flower.workflow import SecAggPlusWorkflow
 from secagg_spec.protocols import codec
@@ -98,7 +99,7 @@ def ended(lines: Sequence[str]) -> Reject:
 class Engine(Network):  # type: ignore[misc, unused-ignore]
     """The network of the package's workflow and mod."""
 
-    workflow, mod, record, stages = SecAggPlusWorkflow, SecureAggregationMod(POLICY, ""), RECORD, ROUND_PHASES
+    workflow, mod, record, stages = SecAggPlusWorkflow, secaggplus_mod, RECORD, ROUND_PHASES
     level, shaped = logging.WARNING, True
 
     def stage_of(self, message: Any) -> str:
@@ -133,7 +134,7 @@ def played(
     settings = Settings(1.0 if k == N - 1 else k + 1, t, max_weight, clip, 2 * clip * int(level), int(R))
     rows = [readers.reals(f"x[{at}]", row).tolist() for at, row in enumerate(x)]
     with TemporaryDirectory() as folder:
-        Engine.mod = SecureAggregationMod(POLICY, folder)
+        os.environ["SECAGG_SPEC_HOME"] = folder
         try:
             outcome = run_round(rows, weights, drop, settings, change, engine=Engine)
         except Halted as halted:
@@ -152,9 +153,9 @@ class Reached(Exception):
 
 
 class Round:
-    """Clients of a round, and the packets that came to each of them and to the server.
+    """Clients of a round, and in `packets` what came to each of them and to the server.
 
-    `place` is the place of a user on the order of the graph; users drop out by their places if `placed`.
+    With `placed`, the users that drop out are places on the order of the graph, and the last packets are not delivered.
     """
 
     def __init__(self, updates: Sequence[Any], drop: Mapping[str, Sequence[int]], placed: bool = False) -> None:
