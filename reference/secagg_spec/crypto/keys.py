@@ -129,9 +129,16 @@ def hash_parameters(numbers: Mapping[str, int] | Sequence[tuple[str, int]], keys
     keys : bytes, optional
         The result of `hash_keys`, 32 bytes. In the active profiles it follows the parameters as one more parameter,
         named ``keys`` (KEY-09).
+
+    Raises
+    ------
+    ParameterError
+        A value is negative, or has more than 2^13 bits.
     """
     pairs = numbers.items() if isinstance(numbers, Mapping) else numbers
-    named: list[bytes | str | int] = [part for name, value in pairs for part in (name, str(value))]
+    named: list[bytes | str | int] = [
+        part for name, value in pairs for part in (name, str(validate.integer(name, value, 0)))
+    ]
     return sha256(fields(*named, *(() if keys is None else ("keys", keys))))
 
 

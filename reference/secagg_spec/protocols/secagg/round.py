@@ -458,6 +458,7 @@ def mask_keys(
     """
     context, absent = round.context(), {user, *secrets} - set(keys)
     if absent:
+        validate.user_numbers("user, secrets", tuple(absent))
         raise errors.ParameterError("keys", sorted(keys), f"with that of user {min(absent)}")
     return {
         (part.segment, peer): masks.pairwise_key(context, secret, {user: keys[user], peer: keys[peer]}, part.segment)
@@ -788,6 +789,7 @@ def check_request(state: UserState, message: UnmaskRequest) -> tuple[tuple[int, 
     TooFewSurvivors
         Fewer than max(t, T + 2) survivors, or fewer than t among the holders (SAG-22).
     """
+    codec.check_header(message)
     parameters, holders = state.round.parameters, state.round.graph.holders(state.user)
     survivors, dropped = set[int](), set[int]()
     for name, distinct in (("survivors", survivors), ("dropped", dropped)):
@@ -1036,8 +1038,11 @@ def octets(message: codec.Message, name: str, size: int) -> bytes:
     ------
     Malformed
         It has another length; the sender is blamed.
+    ParameterError
+        `size` is not an integer, or is negative, or the header cannot be encoded.
     """
-    data = getattr(message, name)
+    codec.check_header(message)
+    data, size = getattr(message, name), validate.integer("size", size, 0)
     if not isinstance(data, bytes) or len(data) != size:
         got = f"{len(data)} bytes" if isinstance(data, bytes) else type(data).__name__
         what = f"{type(message).__name__} from {message.sender}: {name} is {got}, must be {size} bytes"
