@@ -351,6 +351,11 @@ class UserState(steps.PartyState):
     self_keys: Mapping[int, bytes] = field(default_factory=dict, repr=False)
     held: Mapping[int, Shares] = field(default_factory=dict)
 
+    @cached_property
+    def sealing_context(self) -> Context:
+        """The context of the payloads of secret shares; in the active profile it takes a hash over all keys of U_1."""
+        return self.round.sealing_context(self.peers)
+
     @property
     def endpoint(self) -> steps.Endpoint:
         """The endpoint of the user."""
@@ -854,7 +859,7 @@ def _masked(state: UserState, part: Part, received: Collection[int]) -> validate
 
 def _lane(state: UserState, sender: int, receiver: int) -> Lane:
     keys = (state.peers[sender].sealing, state.peers[receiver].sealing)
-    return Lane(state.round.sealing_context(state.peers), sender, receiver, *keys)
+    return Lane(state.sealing_context, sender, receiver, *keys)
 
 
 def _sealed(state: UserState, peer: int, shares: Shares) -> SecretShares:
