@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.privacy.lies import least_sum
+from secagg_spec.protocols.basa import cores as positions
 from secagg_spec.protocols.basecagg import active as basecagg_active
 from secagg_spec.protocols.basecagg import round as buffered
 from secagg_spec.protocols.heterosag.plan import UNIT
@@ -14,6 +15,7 @@ from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.secagg import active as secagg_active
 from secagg_spec.protocols.secagg import round as secagg
+from tests.stories import basa as in_basa
 from tests.stories import basecagg as in_basecagg
 from tests.stories import lies, logged, requests
 from tests.stories import lightsecagg as in_lightsecagg
@@ -80,6 +82,18 @@ BASECAGG = World(
     "N = 5, T = 1, U = 3, K = 3, d = 2",
     lambda rules, random: in_basecagg.HonestPlay(_BUFFERED, rules, random),
     80,
+)
+
+
+_BASA = positions.Parameters(
+    R=PRIME, N=6, T=1, d=1, K=3, S=1, c_l=1, c_g=3, tau_max=1, staleness=Staleness.polynomial(1)
+)
+BASA = World(
+    "BASA",
+    "settle",
+    "N = 6, T = 1, K = 3, S = 1, d = 1",
+    lambda rules, random: in_basa.BasaPlay(_BASA, rules, random),
+    150,
 )
 
 
@@ -151,6 +165,7 @@ WORLDS = (
     LIES_BOUND,
     BASECAGG,
     BASECAGG_ACTIVE,
+    BASA,
     WITHHELD_BOUND,
     *BATCH_BOUNDS,
     *SESSION_BOUNDS,
@@ -212,6 +227,12 @@ HOLES = (
     Hole("restored from before share_keys", SECAGG_ACTIVE, before("share_keys"), _ZERO),
     Hole("restored from before share", BASECAGG_ACTIVE, before("asked"), _ZERO),
     Hole("restored from before share", LIGHTSECAGG, before("share"), _ZERO),
+    Hole("both keys of an accepted position", BASA, Rules(), ("both-keys-released",)),
+    Hole("the self key of a skipped position", BASA, Rules(), ("self-key-of-a-skipped-position",)),
+    Hole("a position given again", BASA, Rules(), ("position-given-again",)),
+    Hole("a key used for two updates", BASA, Rules(), ("offer-of-a-spent-epoch",)),
+    Hole("keys of an epoch that was abandoned", BASA, Rules(), ("keys-released-when-abandoned",)),
+    Hole("an authority restored from an older state", BASA, before("open")),
     Hole("a failed round counts as empty", LIGHTSECAGG, Rules(failed=False)),
     Hole("sums of fewer than t users", lying(3), Rules()),
     Hole("2t > N + c, and shares are withheld", withholding(5, 3, 2), Rules()),
