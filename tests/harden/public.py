@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from secagg_spec.conformance.targets.reference import adapter as reference
 from tests.harden.engine import Tally
+from tests.harden.enlarge import enlarged
 from tests.harden.surfaces import DOCUMENTED, run_command, vectors
 
 Array = NDArray[Any]
@@ -180,6 +181,17 @@ def _repeats(call: Call) -> bool:
         except DOCUMENTED:
             return False
     return True
+
+
+def enlarged_calls(every: int = 1) -> Tally:
+    """Return what came of calls in which one integer is huge; a refusal shows no more of it than its size."""
+    tally = Tally("public functions, huge integers")
+    for call in right_calls(every):
+        skipped = BY_PROGRAM.get(call.name.rpartition(".")[2], set())
+        for name, old in call.arguments.items():
+            for huge in enlarged(old) if name not in skipped else ():
+                tally.take(partial(call.again, **{name: huge}), f"{call.name}: {name}".encode(), DOCUMENTED)
+    return tally
 
 
 def tried(inputs: int, seed: int, every: int = 1) -> Tally:

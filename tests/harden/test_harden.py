@@ -58,6 +58,14 @@ def test_a_command_that_is_spoiled_is_a_right_one_before(command: str) -> None:
     assert run_command(command.split(" ")) == 0
 
 
+@pytest.mark.slow
+@pytest.mark.requirement("ERR-02")
+def test_a_public_function_takes_an_integer_of_5000_digits_or_refuses_it_with_a_sentence() -> None:
+    tally = public.enlarged_calls(5)
+    assert tally.refused > 500
+    clean(tally)
+
+
 def test_an_error_that_is_not_documented_is_found() -> None:
     def read(data: bytes) -> object:
         return [3, 4][data.count(b"0")]

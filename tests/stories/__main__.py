@@ -11,9 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
 
-from secagg_spec.conformance.mutants import catalogue as mutants
 from tests.stories.catalogue import FORGETFUL, HOLES, WORLDS
 from tests.stories.engine import Tally, played, shortest
 from tests.stories.letters import Rules
@@ -55,9 +53,7 @@ def hole(at: int, stories: int, seed: int) -> tuple[str, bool]:
     """Return after how many stories a hole was found, with the shortest story, and whether it was missed."""
     chosen = HOLES[at]
     head = f"{chosen.world.name}, {chosen.world.profile} ({chosen.world.numbers}): {chosen.name}: "
-    with ExitStack() as stack:
-        for name in chosen.plants:
-            stack.enter_context(mutants.planted(name))
+    with chosen.planted():
         tally: Tally = played(chosen.world, chosen.rules, WITHIN, seed, until_leak=True)
         if tally.first is None:
             return f"{head}NOT found in {tally.stories} stories", True

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
 
 from secagg_spec.arithmetic.staleness import Staleness
+from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.privacy.lies import least_sum
+from secagg_spec.protocols.basa import cores as positions
 from secagg_spec.protocols.basecagg import active as basecagg_active
 from secagg_spec.protocols.basecagg import round as buffered
 from secagg_spec.protocols.heterosag.plan import UNIT
@@ -14,8 +20,9 @@ from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.secagg import active as secagg_active
 from secagg_spec.protocols.secagg import round as secagg
+from tests.stories import basa as in_basa
 from tests.stories import basecagg as in_basecagg
-from tests.stories import lies, logged, requests
+from tests.stories import lies, logged, mixed, requests
 from tests.stories import lightsecagg as in_lightsecagg
 from tests.stories import secagg as in_secagg
 from tests.stories.engine import World
@@ -42,6 +49,14 @@ LIGHTSECAGG_ACTIVE = World(
     "active",
     "N = 5, T = 1, U = 3, d = 2, W = 4",
     lambda rules, random: in_lightsecagg.ActivePlay(_LIGHT_ACTIVE, rules, random),
+    60,
+)
+_MIXED = lightsecagg_active.Parameters(q=PRIME, N=7, D=1, U=3, T=1, d=2, W=5)
+MIXED = World(
+    "LightSecAgg",
+    "both profiles in a round",
+    "N = 7, T = 1, U = 3, d = 2, W = 5",
+    lambda rules, random: mixed.MixedPlay(_MIXED, rules, random),
     60,
 )
 SECAGG = World(
@@ -80,6 +95,18 @@ BASECAGG = World(
     "N = 5, T = 1, U = 3, K = 3, d = 2",
     lambda rules, random: in_basecagg.HonestPlay(_BUFFERED, rules, random),
     80,
+)
+
+
+_BASA = positions.Parameters(
+    R=PRIME, N=6, T=1, d=1, K=3, S=1, c_l=1, c_g=3, tau_max=1, staleness=Staleness.polynomial(1)
+)
+BASA = World(
+    "BASA",
+    "settle",
+    "N = 6, T = 1, K = 3, S = 1, d = 1",
+    lambda rules, random: in_basa.BasaPlay(_BASA, rules, random),
+    150,
 )
 
 
@@ -145,12 +172,14 @@ SESSION_BOUNDS = (session((7, 3), 8, "perfect"), session((7, 4), 8, "separate"))
 WORLDS = (
     LIGHTSECAGG,
     LIGHTSECAGG_ACTIVE,
+    MIXED,
     SECAGG,
     SPARSE,
     SECAGG_ACTIVE,
     LIES_BOUND,
     BASECAGG,
     BASECAGG_ACTIVE,
+    BASA,
     WITHHELD_BOUND,
     *BATCH_BOUNDS,
     *SESSION_BOUNDS,
@@ -170,6 +199,7 @@ def before(*steps: str) -> Rules:
 FORGETFUL = (
     (LIGHTSECAGG, AGAIN),
     (LIGHTSECAGG_ACTIVE, AGAIN),
+    (MIXED, AGAIN),
     (SECAGG, AGAIN),
     (SPARSE, AGAIN),
     (SECAGG_ACTIVE, AGAIN),
@@ -183,12 +213,27 @@ FORGETFUL = (
 
 @dataclass(frozen=True)
 class Hole:
-    """A world in which honest users do without a rule, and the mutants that take the other repairs out."""
+    """A world in which honest users do without a rule; mutants, and a function, take the other repairs out.
+
+    `stands_in` is put in the place of the function of the reference with the name in `for_`.
+    """
 
     name: str
     world: World
     rules: Rules
     plants: tuple[str, ...] = ()
+    for_: str = ""
+    stands_in: Callable[..., Any] | None = None
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """Take the repairs out for the duration of the context."""
+        with ExitStack() as stack:
+            for name in self.plants:
+                stack.enter_context(mutants.planted(name))
+            if self.stands_in is not None:
+                stack.enter_context(patch(self.for_, self.stands_in))
+            yield
 
 
 _ZERO = ("nonce-is-zero-again",)
@@ -203,6 +248,13 @@ HOLES = (
         ("session-is-not-signed", "keys-not-in-the-ballot"),
     ),
     Hole("a number that need not be above the last", LIGHTSECAGG, Rules(), (*_ZERO, "round-begun-again")),
+    Hole(
+        "seals of both profiles are bound alike",
+        MIXED,
+        Rules(),
+        for_="secagg_spec.protocols.lightsecagg.active.binding_context",
+        stands_in=mixed.bound_alike,
+    ),
     Hole("a number used twice, ballots of another attempt", LIGHTSECAGG_ACTIVE, AGAIN, ("keys-not-in-the-ballot",)),
     Hole("a session begun again, sealed with one key and nonce", BASECAGG, AGAIN, _ZERO),
     Hole("a session begun again, other ballots", BASECAGG_ACTIVE, AGAIN, ("buffer-keys-not-in-the-ballot",)),
@@ -212,6 +264,12 @@ HOLES = (
     Hole("restored from before share_keys", SECAGG_ACTIVE, before("share_keys"), _ZERO),
     Hole("restored from before share", BASECAGG_ACTIVE, before("asked"), _ZERO),
     Hole("restored from before share", LIGHTSECAGG, before("share"), _ZERO),
+    Hole("both keys of an accepted position", BASA, Rules(), ("both-keys-released",)),
+    Hole("the self key of a skipped position", BASA, Rules(), ("self-key-of-a-skipped-position",)),
+    Hole("a position given again", BASA, Rules(), ("position-given-again",)),
+    Hole("a key used for two updates", BASA, Rules(), ("offer-of-a-spent-epoch",)),
+    Hole("keys of an epoch that was abandoned", BASA, Rules(), ("keys-released-when-abandoned",)),
+    Hole("an authority restored from an older state", BASA, before("open")),
     Hole("a failed round counts as empty", LIGHTSECAGG, Rules(failed=False)),
     Hole("sums of fewer than t users", lying(3), Rules()),
     Hole("2t > N + c, and shares are withheld", withholding(5, 3, 2), Rules()),

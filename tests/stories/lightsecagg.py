@@ -15,7 +15,7 @@ from secagg_spec.crypto.sealing import SealedChannel
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import ProtocolError
 from secagg_spec.protocols.agreement import Proposal
-from secagg_spec.protocols.codec import Message
+from secagg_spec.protocols.codec import Message, vector_from_bytes
 from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.lightsecagg.active import PrivateKeys, PublicKeys, Quorum, SignedSet
@@ -40,7 +40,6 @@ class LightSecAggPlay(RoundPlay):
         self.dealt = 0
         self.plain: dict[bytes, tuple[int, int]] = {}
         self.opened: set[tuple[int, int]] = set()
-        self.shares: dict[int, np.ndarray[Any, Any]] = {}
         self.mine: set[int] = set()
         self.model_of: dict[int, int] = {}
 
@@ -95,9 +94,9 @@ class LightSecAggPlay(RoundPlay):
     def _share(self, sender: int, user: int, at: Standing, age: int) -> Message | None:
         """Return the share that the server delivers: one that opens, of this attempt or of another one."""
         session, round = self.attempts[at.attempt].place
-        found = (
-            self.sent(MaskShare, sender, user, None, age) if age else self.sent(MaskShare, sender, user, at.attempt, 0)
-        )
+        found = self.sent(MaskShare, sender, user, None if age else at.attempt, age)
+        if not age and found is not None:
+            return found
         for message in (found, self.sent(MaskShare, sender, user, None, 0)):
             if isinstance(message, MaskShare):
                 try:
@@ -176,7 +175,6 @@ class LightSecAggPlay(RoundPlay):
 
     def deal(self, user: int, model: int, sampled: Mapping[str, Any]) -> None:
         """Make the symbols of a mask that a user shares."""
-        p = self.parameters
         self.dealt += 1
         self.model_of[self.dealt] = model
         mask, noise = sampled["mask"].tolist(), sampled["noise"].tolist()
@@ -188,20 +186,20 @@ class LightSecAggPlay(RoundPlay):
         ]
         if user in self.colluders:
             self.mine.update(made)
-        self.shares[self.dealt] = p.code.encode(sampled["mask"], sampled["noise"])
 
     def payload(self, dealt: int, receiver: int, payload: bytes) -> None:
         """Take down a sealed share: colluders open theirs, and all under one key and nonce are open."""
         self.plain[RECORDER.core(payload)] = (dealt, receiver)
         if receiver in self.colluders:
-            self._open(dealt, receiver)
+            self._open(RECORDER.core(payload))
         for other in RECORDER.broken(payload):
-            self._open(*self.plain[other])
+            self._open(other)
 
-    def _open(self, dealt: int, receiver: int) -> None:
+    def _open(self, ciphertext: bytes) -> None:
+        dealt, receiver = self.plain[ciphertext]
         if (dealt, receiver) not in self.opened:
             self.opened.add((dealt, receiver))
-            self.combined(receiver, [(dealt, 1)], self.shares[dealt][receiver])
+            self.combined(receiver, [(dealt, 1)], vector_from_bytes(RECORDER.sealed[ciphertext][2]))
 
     def _masked(self, whose: tuple[int, int], dealt: int, masked: Any) -> None:
         for at, value in enumerate(masked.tolist()):

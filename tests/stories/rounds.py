@@ -338,7 +338,7 @@ class RoundPlay:
     def leak(self) -> tuple[str, ...]:
         """Return what the adversary knows beyond the text, the plainest first; empty when there is nothing."""
         prime, known = self.view.prime, self.known()
-        inputs = [symbol for (user, _, _), symbol in self.inputs.items() if user not in self.colluders]
+        inputs = [symbol for symbol in self.inputs.values() if symbol not in known]
         learned = self.view.learned(inputs, known)
         if not learned:
             return ()

@@ -16,7 +16,7 @@ from secagg_spec.arithmetic import shamir
 from secagg_spec.crypto import prg
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.signatures import verification_key
-from secagg_spec.errors import ProtocolError
+from secagg_spec.errors import DecryptionFailed, ProtocolError
 from secagg_spec.protocols.agreement import Ballot, Proposal
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.secagg import active as secagg_active
@@ -144,12 +144,14 @@ class SecAggPlay(RoundPlay):
             ]
         session, round = attempt.place
         here = [replace(message, session=session, round=round) for message in found if message is not None]
-        return [message for message in here if isinstance(message, SecretShares) and self._opens(at, message)]
+        return [message for message in here if isinstance(message, SecretShares) and self._expected(at, message)]
+
+    def _expected(self, at: Standing, message: SecretShares) -> bool:
+        """Return whether a user may take a payload: a server that tried any other would only be refused."""
+        return message.sender in self.base(at).peers
 
     def _opens(self, at: Standing, message: SecretShares) -> bool:
-        """Return whether a user can open a payload: a server that tried any other would only be refused."""
-        if message.sender not in self.base(at).peers:
-            return False
+        """Return whether a user can open a payload."""
         try:
             secagg._opened(self.base(at), message)
         except ProtocolError:
@@ -176,6 +178,12 @@ class SecAggPlay(RoundPlay):
     # ----------------------------------------------------------------------------------------- what is seen
 
     def step(self, user: int, at: Standing, inbox: Sequence[Message]) -> tuple[Any, Outbox, Mapping[Any, Any]]:
+        try:
+            return self._stepping(user, at, inbox)
+        except DecryptionFailed:
+            return self._stepping(user, at, [m for m in inbox if isinstance(m, SecretShares) and self._opens(at, m)])
+
+    def _stepping(self, user: int, at: Standing, inbox: Sequence[Message]) -> tuple[Any, Outbox, Mapping[Any, Any]]:
         phase = self.phase(at)
         self.taken = {m.sender: self.plain[RECORDER.core(m.payload)][0] for m in inbox if isinstance(m, SecretShares)}
         state, outbox = self.steps[phase].take(at.state, inbox, randomness=self._drawn(user, phase))

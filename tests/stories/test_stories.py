@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from random import Random
 
 import pytest
@@ -55,9 +54,7 @@ def test_ballots_and_sealing_hold_where_users_forget(world: World, rules: Rules)
 @pytest.mark.slow
 @pytest.mark.parametrize("hole", one_in(2, part(4, HOLES)), ids=_name)
 def test_a_hole_is_found_when_its_repair_is_taken_out(hole: Hole) -> None:
-    with ExitStack() as stack:
-        for name in hole.plants:
-            stack.enter_context(mutants.planted(name))
+    with hole.planted():
         tally = played(hole.world, hole.rules, WITHIN, SEED, until_leak=True)
     assert tally.first is not None, f"not found in {WITHIN} stories"
     print(f"{_name(hole)}: found at story {tally.at}")

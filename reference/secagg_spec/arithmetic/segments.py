@@ -34,6 +34,7 @@ Matrix: TypeAlias = tuple[Row, ...]
 ALONE = -1
 MAX_PARTS = 20
 """The largest number of parts for which all unions are tried."""
+_LAST_SUBGROUP = 2**16 - 1
 
 
 # ------------------------------------------------------------------------------------------------ the matrices
@@ -183,12 +184,14 @@ def inference_robustness(matrix: Matrix, dropped: Collection[int] = ()) -> Robus
     Raises
     ------
     ParameterError
-        Two rows have more than `MAX_PARTS` parts, or there is no row.
+        Two rows have more than `MAX_PARTS` parts, there is no row, or a subgroup is not in ``[0, 2**16)``.
 
     Source: HeteroSAg, definition 1, for sets that are neither empty nor all subgroups.
     """
     if not matrix:
         raise ParameterError("matrix", matrix, "of one row or more")
+    for subgroup in {a for row in matrix for cell in row for a in cell}:
+        validate.integer("matrix", subgroup, 0, _LAST_SUBGROUP)
     best = _single(matrix, dropped)
     for parts in _parts_of_pairs(_without(matrix, dropped)):
         if len(best[1]) == len(matrix):

@@ -146,12 +146,14 @@ def elements_from_bytes(name: str, data: bytes, count: int) -> tuple[int, ...]:
 
     Raises
     ------
+    ParameterError
+        `count` is not an integer, or is negative.
     LengthMismatch
         `data` is not 66 bytes long per number (SHM-06).
     NonCanonical
         A number is p or more (SHM-06).
     """
-    data = validate.octets(name, data)
+    data, count = validate.octets(name, data), validate.integer("count", count, 0)
     if len(data) != count * ELEMENT_BYTES:
         raise LengthMismatch(name, f"{len(data)} bytes", f"{count} times {ELEMENT_BYTES} bytes")
     starts = range(0, len(data), ELEMENT_BYTES)

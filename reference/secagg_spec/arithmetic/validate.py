@@ -39,7 +39,12 @@ def integer(name: str, value: object, low: int, high: int | None = None) -> int:
 
 
 def _between(low: int, high: int | None) -> str:
-    return f"an integer >= {low}" if high is None else f"an integer in [{low}, {high}]"
+    return f"an integer >= {_written(low)}" if high is None else f"an integer in [{_written(low)}, {_written(high)}]"
+
+
+def _written(bound: int) -> str:
+    """Return a bound as digits, or its size where Python writes no digits."""
+    return str(bound) if int(bound).bit_length() <= _BITS else f"(an integer of {int(bound).bit_length()} bits)"
 
 
 def one_of(name: str, value: str, names: Sequence[str]) -> str:
@@ -220,7 +225,7 @@ def array_shape(name: str, value: NDArray[Any], shape: tuple[int | None, ...]) -
         return
     fits = value.ndim == len(shape) and all(want in (None, got) for want, got in zip(shape, value.shape, strict=True))
     if not fits:
-        wanted = "(" + ", ".join("any" if want is None else str(want) for want in shape) + ")"
+        wanted = "(" + ", ".join("any" if want is None else _written(want) for want in shape) + ")"
         raise LengthMismatch(f"{name}.shape", value.shape, wanted)
 
 
@@ -240,7 +245,7 @@ def users(name: str, value: object, count: int) -> tuple[int, ...]:
     seen: set[int] = set()
     for user in entries:
         if not 0 <= user < count:
-            raise UnknownUser(name, user, f"a user in [0, {count})")
+            raise UnknownUser(name, user, f"a user in [0, {_written(count)})")
         if user in seen:
             raise DuplicateUser(name, user, "a user that is named once")
         seen.add(user)
@@ -248,17 +253,21 @@ def users(name: str, value: object, count: int) -> tuple[int, ...]:
 
 
 def user_numbers(name: str, value: object) -> tuple[int, ...]:
-    """Return `value` as a tuple when it is a sequence of integers; any integers are allowed.
+    """Return `value` as a tuple when it is a sequence of integers, of 2^13 bits at most.
 
     Raises
     ------
     ParameterError
-        The value is not a list, tuple or other sequence, or an entry is not an integer.
+        The value is not a list, tuple or other sequence, or an entry is not an integer, or has more than 2^13 bits.
     """
     for user in sequence(name, value, "users"):
         if isinstance(user, (bool, np.bool_)) or not isinstance(user, (int, np.integer)):
             raise ParameterError(name, value, "a sequence of integers")
-    return tuple(int(user) for user in sequence(name, value, "users"))
+    numbers = tuple(int(user) for user in sequence(name, value, "users"))
+    longest = max(numbers, key=abs, default=0)
+    if longest.bit_length() > _BITS:
+        raise ParameterError(name, longest, f"integers of {_BITS} bits at most")
+    return numbers
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

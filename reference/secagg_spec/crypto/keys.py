@@ -21,6 +21,7 @@ from secagg_spec.errors import LengthMismatch, ParameterError, WeakKey
 LABEL = b"secagg-spec"
 VERSION = 1
 SESSION_BYTES = 16
+_FOUR = (4).to_bytes(4, "little")
 _KEPT = 4096
 """The size of each cache of library results: the same keys meet repeatedly, within a round and across rounds."""
 
@@ -99,8 +100,17 @@ def fields(*values: bytes | str | int) -> bytes:
     ParameterError
         A text is not ASCII, or an integer is not in ``[0, 2**32)``.
     """
-    parts = [_field(value) for value in values]
-    return b"".join(len(part).to_bytes(4, "little") + part for part in parts)
+    return b"".join([_framed(value) for value in values])
+
+
+def _framed(value: bytes | str | int) -> bytes:
+    """Return a field with its length before it; the first two cases are nearly all, and fast."""
+    if type(value) is bytes:
+        return len(value).to_bytes(4, "little") + value
+    if type(value) is int and 0 <= value <= validate.MAX_COUNT:
+        return _FOUR + value.to_bytes(4, "little")
+    part = _field(value)
+    return len(part).to_bytes(4, "little") + part
 
 
 def _field(value: bytes | str | int) -> bytes:
@@ -129,9 +139,16 @@ def hash_parameters(numbers: Mapping[str, int] | Sequence[tuple[str, int]], keys
     keys : bytes, optional
         The result of `hash_keys`, 32 bytes. In the active profiles it follows the parameters as one more parameter,
         named ``keys`` (KEY-09).
+
+    Raises
+    ------
+    ParameterError
+        A value is negative, or has more than 2^13 bits.
     """
     pairs = numbers.items() if isinstance(numbers, Mapping) else numbers
-    named: list[bytes | str | int] = [part for name, value in pairs for part in (name, str(value))]
+    named: list[bytes | str | int] = [
+        part for name, value in pairs for part in (name, str(validate.integer(name, value, 0)))
+    ]
     return sha256(fields(*named, *(() if keys is None else ("keys", keys))))
 
 

@@ -25,8 +25,9 @@ def later_round(last: int, number: int, name: str = "number") -> int:
     Raises
     ------
     ParameterError
-        The number is not above the last one; the message calls the number `name`.
+        The number is not above the last one; the message calls the number `name`. Or the last one is no round.
     """
+    last = validate.integer("last", last, 0, LAST_ROUND)
     return validate.integer(name, number, last + 1)
 
 

@@ -492,8 +492,11 @@ def check_ascending(what: str, users: Sequence[int], blamed: Collection[int]) ->
     ------
     Malformed
         A user follows a larger one; `blamed` sent the message.
+    ParameterError
+        Users are out of order, and one is not an integer, or has more than 2^13 bits.
     """
     if any(before > after for before, after in pairwise(users)):
+        users = validate.user_numbers("users", users)
         raise Malformed(f"{what} {list(users)} must be in ascending order", blamed)
 
 

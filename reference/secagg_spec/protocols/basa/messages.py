@@ -253,9 +253,11 @@ def split(name: str, data: bytes, size: int) -> tuple[bytes, ...]:
     ------
     LengthMismatch
         The last piece is shorter.
+    ParameterError
+        `size` is not an integer of at least 1.
     """
     size = validate.integer("size", size, 1)
-    count = len(data) // size
+    count = len(validate.octets(name, data)) // size
     check_length(name, data, count * size, f"a multiple of {size} bytes")
     return tuple(data[at * size : (at + 1) * size] for at in range(count))
 
@@ -266,7 +268,10 @@ def check_length(name: str, data: bytes, size: int, allowed: str = "") -> None:
     Raises
     ------
     LengthMismatch
+    ParameterError
+        `size` is not an integer, or is negative.
     """
+    size = validate.integer("size", size, 0)
     if len(validate.octets(name, data)) != size:
         raise errors.LengthMismatch(f"len({name})", len(data), allowed or f"{size} bytes")
 
@@ -283,7 +288,10 @@ def whole(message: codec.Message) -> None:
     Raises
     ------
     Malformed
+    ParameterError
+        The header cannot be encoded, so that there is nobody to blame.
     """
+    codec.check_header(message)
     with blaming(message):
         codec.encode(message)
 

@@ -732,8 +732,11 @@ def require_round(state: ServerState, inbox: steps.Inbox) -> None:
     ------
     WrongPhase
         A message is of another round; its sender is blamed.
+    ParameterError
+        A header cannot be encoded.
     """
     for message in inbox:
+        codec.check_header(message)
         what = f"{type(message).__name__} from {message.sender} is of round {message.round}, and {state.round} is open"
         _require(message.round == state.round, what, (message.sender,))
 

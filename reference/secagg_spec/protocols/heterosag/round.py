@@ -79,7 +79,10 @@ def read_segments(round: secagg.Round, sender: int, data: bytes) -> UintArray:
     ------
     Malformed
         They are not in the packed form; the sender is blamed (HSA-16).
+    ParameterError
+        The sender is not a user.
     """
+    sender = validate.integer("sender", sender, 0, round.parameters.N - 1)
     try:
         return frozen(unpack_segments(round.parts_of(sender), data))
     except errors.ParameterError as error:

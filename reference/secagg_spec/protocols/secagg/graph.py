@@ -80,9 +80,9 @@ def check_degree(N: int, k: int) -> int:
     Raises
     ------
     ParameterError
-        k is neither N - 1 nor a number from 2 to N - 2 with k*N even.
+        k is neither N - 1 nor a number from 2 to N - 2 with k*N even, or N is no count of users.
     """
-    k = validate.integer("k", k, 1, validate.MAX_COUNT)
+    N, k = validate.integer("N", N, 0, validate.MAX_COUNT), validate.integer("k", k, 1, validate.MAX_COUNT)
     if k != N - 1 and not (2 <= k < N - 1 and not k & N & 1):
         raise ParameterError("k", k, f"N - 1 = {N - 1}, or in [2, {N - 2}] with k*N even")
     return k

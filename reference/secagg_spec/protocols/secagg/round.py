@@ -351,6 +351,11 @@ class UserState(steps.PartyState):
     self_keys: Mapping[int, bytes] = field(default_factory=dict, repr=False)
     held: Mapping[int, Shares] = field(default_factory=dict)
 
+    @cached_property
+    def sealing_context(self) -> Context:
+        """The context of the payloads of secret shares; in the active profile it takes a hash over all keys of U_1."""
+        return self.round.sealing_context(self.peers)
+
     @property
     def endpoint(self) -> steps.Endpoint:
         """The endpoint of the user."""
@@ -458,6 +463,7 @@ def mask_keys(
     """
     context, absent = round.context(), {user, *secrets} - set(keys)
     if absent:
+        validate.user_numbers("user, secrets", tuple(absent))
         raise errors.ParameterError("keys", sorted(keys), f"with that of user {min(absent)}")
     return {
         (part.segment, peer): masks.pairwise_key(context, secret, {user: keys[user], peer: keys[peer]}, part.segment)
@@ -788,6 +794,7 @@ def check_request(state: UserState, message: UnmaskRequest) -> tuple[tuple[int, 
     TooFewSurvivors
         Fewer than max(t, T + 2) survivors, or fewer than t among the holders (SAG-22).
     """
+    codec.check_header(message)
     parameters, holders = state.round.parameters, state.round.graph.holders(state.user)
     survivors, dropped = set[int](), set[int]()
     for name, distinct in (("survivors", survivors), ("dropped", dropped)):
@@ -852,7 +859,7 @@ def _masked(state: UserState, part: Part, received: Collection[int]) -> validate
 
 def _lane(state: UserState, sender: int, receiver: int) -> Lane:
     keys = (state.peers[sender].sealing, state.peers[receiver].sealing)
-    return Lane(state.round.sealing_context(state.peers), sender, receiver, *keys)
+    return Lane(state.sealing_context, sender, receiver, *keys)
 
 
 def _sealed(state: UserState, peer: int, shares: Shares) -> SecretShares:
@@ -1036,8 +1043,11 @@ def octets(message: codec.Message, name: str, size: int) -> bytes:
     ------
     Malformed
         It has another length; the sender is blamed.
+    ParameterError
+        `size` is not an integer, or is negative, or the header cannot be encoded.
     """
-    data = getattr(message, name)
+    codec.check_header(message)
+    data, size = getattr(message, name), validate.integer("size", size, 0)
     if not isinstance(data, bytes) or len(data) != size:
         got = f"{len(data)} bytes" if isinstance(data, bytes) else type(data).__name__
         what = f"{type(message).__name__} from {message.sender}: {name} is {got}, must be {size} bytes"
