@@ -197,7 +197,7 @@ def sampling(report: Report) -> Finding:
     first = {"first": tally.against}
     report.say(f"the step with the printed beta fails first so: {first}")
     enough = tally.verdict == "conditional"
-    return Finding("confirmed" if enough else "refuted", "the printed beta is that of users drawn one by one", None, first)
+    return Finding("confirmed" if enough else "refuted", "it is that of users drawn one by one", None, first)
 
 
 def of_all_values(M: int, k: int) -> bool:

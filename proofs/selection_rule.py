@@ -102,9 +102,7 @@ def prove(report: Report) -> dict[str, Finding]:
     return {
         "MRS-EQ3": Finding(by_reading((skip, whole)), "K/T complete batches are needed", skip.against),
         "MRS-EQ2": nobody(report),
-        "MRS-COMP2": Finding(
-            rule.verdict, "the user's batch may lack one", rule.against, often(report)
-        ),
+        "MRS-COMP2": Finding(rule.verdict, "the user's batch may lack one", rule.against, often(report)),
         "MRS-FREQ": lagging(),
         "MRS-WEIGHTED": too_few(report),
         "MRS-EXTREME": extremes(report),

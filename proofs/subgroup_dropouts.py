@@ -61,7 +61,7 @@ def polynomials(report: Report) -> Finding:
         report.agree("HET-THM3", "symbolic", left == 0, f"(b) for all p: Z = {subgroups}, n = {users}")
     ratio = sympy.simplify(formula(n + 1, p) / formula(n, p) - p * (n + 1) / n) == 0
     report.check(ratio, "(e) from n to n + 1 the quotient is p (n + 1)/n, which goes to p")
-    report.check(sympy.limit(formula(1, p), p, 0) == 1, "(e) a user who is alone in a subgroup has nobody to hide among")
+    report.check(sympy.limit(formula(1, p), p, 0) == 1, "(e) a user alone in a subgroup is left out")
     with_p, found = Tally(), "it goes to 0, for two users or more in a subgroup"
     for users in range(2, 9):
         with_p.add({"n": users, "p": "to 0"}, bool(sympy.limit(formula(users, p), p, 0) == 0))
