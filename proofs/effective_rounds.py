@@ -194,7 +194,10 @@ def sampling(report: Report) -> Finding:
         )
     for M, k in ((2, 1), (3, 1), (3, 2), (4, 2)):
         report.agree("MRS-THM2B", "symbolic", of_all_values(M, k), f"(c) {k} of {M} batches, for all values")
-    return Finding(tally.verdict, "for users drawn one by one", tally.against)
+    first = {"first": tally.against}
+    report.say(f"the step with the printed beta fails first so: {first}")
+    enough = tally.verdict == "conditional"
+    return Finding("confirmed" if enough else "refuted", "it is that of users drawn one by one", None, first)
 
 
 def of_all_values(M: int, k: int) -> bool:

@@ -116,7 +116,7 @@ def mean(report: Report, cases: Sequence[tuple[Integers, Integers]]) -> Finding:
 
 
 def order(report: Report, cases: Sequence[tuple[Integers, Integers]]) -> Finding:
-    """Decide (b) by readings: the weights are integers, c_g times the alpha_k, which leaves the quotient as it is."""
+    """Decide (b): the weights are integers, c_g times the alpha_k, which leaves the quotient as it is."""
     readings = {True: Tally(), False: Tally()}
     report.agree("BASA-EQ6B", "library", all(same_in_flint(*case) for case in cases), "FLINT divides in F_q alike")
     for (weights, updates), decoded in product(cases, (False, True)):
@@ -139,7 +139,7 @@ def order(report: Report, cases: Sequence[tuple[Integers, Integers]]) -> Finding
     for decoded, tally in readings.items():
         how = "decoded first" if decoded else "in the field"
         report.say(f"divided {how}, the quotient is right in {tally.held} of {tally.cases} cases that do not wrap")
-    return Finding(by_reading(readings.values()), "decode, then divide", readings[False].against)
+    return Finding(readings[True].verdict, "the sum is decoded, then divided", readings[True].against)
 
 
 def divisor(report: Report) -> Finding:

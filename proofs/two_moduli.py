@@ -2,8 +2,8 @@
 
 Statement, on examples 1 and 2 of HeteroSAg. A message is y_i = x_i + Z_i modulo R_i, and its overflow is what the
 modulus took away, R_i or 0.
-(a) Two users with 2 levels, Z_1 = -Z_2 and R = 3: y_1 + y_2 is x_1 + x_2 modulo 3 in all 12 cases, and y_i says nothing
-    of x_i. With R = 2 one case fails.
+(a) Two users with 2 levels, Z_1 = -Z_2 and R = 3: y_1 + y_2 is x_1 + x_2 modulo 3 in all 12 cases, and y_i is
+    independent of x_i. With R = 2 one case fails. It is not indistinguishable from x_i: it can be 2, and no input is.
 (b) With R_1 = 2, R_2 = 4, x = (1, 3) and the mask 1, which user 2 subtracts, the messages add up to 2 and not to 4.
 (c) The mask 3 is one that a generator of user 2 gives, and none of user 1. Reduced modulo 2 and 4,
     one Z below 4 is a pair of masks that cancel modulo 4 only for Z = 0 and Z = 1.
@@ -28,7 +28,7 @@ from itertools import product
 import numpy as np
 
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.ledger.proofs import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, by_reading, package
 from secagg_spec.privacy.verdict import decide
 
 CLAIMS = {
@@ -89,8 +89,10 @@ def one_modulus(report: Report) -> Finding:
     hidden = all(decide(ring, row[None, :2], row[None, 2:], messages[:0, :2]).private for row in messages)
     cancel = ring.sum(messages).tolist() == [1, 1, 0]
     report.agree("HET-EX1A", "matrices", hidden and cancel, "x_1 + Z and x_2 - Z: Z cancels, and hides each message")
-    holds = all(exact[3]) and says_nothing[3]
-    return Finding("confirmed" if holds else "refuted", "R = 3 holds all sums", None, {"cases": len(exact[3])})
+    alike = {sent((x, 0), (Z, -Z), (3, 3))[0] for x, Z in product(range(2), range(3))}
+    readings = {"independent": all(exact[3]) and says_nothing[3], "indistinguishable": alike == set(range(2))}
+    case = {"inputs": list(range(2)), "messages": sorted(alike)}
+    return Finding(by_reading(readings.values()), "R = 3 holds all sums", case, {"cases": len(exact[3])})
 
 
 def two_moduli(report: Report) -> Finding:

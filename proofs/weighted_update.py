@@ -172,6 +172,9 @@ def expectation(report: Report) -> Finding:
     report.say(f"unbiased by coincidence: {by_chance}")
     report.say(f"{biased.cases} buffers: eq. (15) is unbiased for eq. (4) in {biased.held} of them")
     report.say(f"for c_g = 64 no share is off by more than {float(largest):.1e}")
-    numbers: dict[str, object] = {"largest bias at c_g = 64": str(largest), "unbiased by coincidence": by_chance}
+    numbers: dict[str, object] = {
+        "largest bias of a share at c_g = 64": str(largest),
+        "unbiased by coincidence": by_chance,
+    }
     numbers |= {"first that is biased": biased.against}
     return Finding(stated.verdict, "a ratio of unbiased estimates is not unbiased", stated.against, numbers)
