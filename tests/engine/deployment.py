@@ -70,7 +70,7 @@ class Deployment:
             **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
             "FLWR_HOME": str(folder / "flwr"),
             "SECAGG_SPEC_HOME": str(folder / "home"),
-            "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.3",
+            "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.5",
             "FLWR_TELEMETRY_ENABLED": "0",
             "FLWR_DISABLE_UPDATE_CHECK": "1",
             "OMP_NUM_THREADS": "1",

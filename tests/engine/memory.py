@@ -2,8 +2,8 @@
 
     python -m tests.engine.memory [NUMBERS] [CLIENTS]
 
-All parties are in one process, and what each takes beyond what it began with is counted where Python and numpy
-allocate it. Messages that wait for the server belong to the server.
+All parties are in one process, and what they take is counted where Python and numpy allocate it. What a client keeps
+between messages is not the server's; messages on their way are, and the model and the copies that Flower makes.
 """
 
 from __future__ import annotations
@@ -12,11 +12,22 @@ import os
 import sys
 import tempfile
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from flwr.app import Context, Message
+from flwr.clientapp import ClientApp
+from flwr.common.serde import recorddict_to_proto
 
 from tests.engine.nodes import Grid, Trainer, apps, run, side_by_side
+
+
+class Forgetful(list[Any]):
+    """A list that keeps nothing, in the place of the replies that a grid keeps for tests."""
+
+    def append(self, one: Any) -> None:
+        """Forget it."""
 
 
 def main(numbers: int = 10_000_000, clients: int = 10) -> None:
@@ -24,28 +35,39 @@ def main(numbers: int = 10_000_000, clients: int = 10) -> None:
     print(f"{clients} clients, {numbers} numbers in binary32; peaks in sizes of the model", flush=True)
     model = np.random.default_rng(0).normal(size=numbers).astype(np.float32)
     for name, (workflow, mod) in side_by_side(range(1, clients + 1)).items():
-        peaks = {"client": 0, "server": 0}
+        peaks, kept = {"client": 0, "server": 0}, dict[int, int]()
+        trainers = {number: Trainer([model], 100) for number in range(1, clients + 1)}
+        grid = Grid(apps(mod, trainers))
+        grid.replies = Forgetful()
 
-        def measured(app: Any, peaks: dict[str, int] = peaks) -> Any:
-            def call(*given: Any) -> Any:
-                before, peak = tracemalloc.get_traced_memory()
-                peaks["server"] = max(peaks["server"], peak)
-                tracemalloc.reset_peak()
-                reply = app(*given)
-                peaks["client"] = max(peaks["client"], tracemalloc.get_traced_memory()[1] - before)
-                tracemalloc.reset_peak()
+        def ended(who: str, before: int, peaks: dict[str, int] = peaks) -> int:
+            now, peak = tracemalloc.get_traced_memory()
+            peaks[who] = max(peaks[who], peak - before)
+            tracemalloc.reset_peak()
+            return now
+
+        def measured(node: int, app: ClientApp, kept: dict[int, int] = kept) -> Callable[[Message, Context], Message]:
+            def call(message: Message, context: Context) -> Message:
+                before = ended("server", sum(kept.values()))
+                reply = app(message, context)
+                ended("client", before)
+                kept[node] = stored(context)
                 return reply
 
             return call
 
-        trainers = {number: Trainer([model], 100) for number in range(1, clients + 1)}
-        grid = Grid({node: measured(app) for node, app in apps(mod, trainers).items()})
+        grid.apps = {node: measured(node, app) for node, app in grid.apps.items()}
         tracemalloc.start()
         run(workflow, grid, [model])
-        peaks["server"] = max(peaks["server"], tracemalloc.get_traced_memory()[1])
+        ended("server", sum(kept.values()))
         tracemalloc.stop()
-        size = {who: bytes / model.nbytes for who, bytes in peaks.items()}
+        size = {who: count / model.nbytes for who, count in peaks.items()}
         print(f"{name:<20} client {size['client']:5.1f}   server {size['server']:5.1f}", flush=True)
+
+
+def stored(context: Context) -> int:
+    """The bytes that a client keeps between messages."""
+    return int(recorddict_to_proto(context.state).ByteSize())
 
 
 if __name__ == "__main__":
