@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -92,6 +93,7 @@ def main(path: str) -> None:
     import secagg_spec.flower  # noqa: F401
 
     assert threading.active_count() == 1, "a process with threads cannot be copied"
+    gc.freeze()  # a copy shares all memory that it does not write to
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
         listening.bind(path)
         listening.listen(64)
