@@ -24,7 +24,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -123,19 +123,26 @@ class Deployment:
             self.nodes[number] = self._node(number)
         return dead
 
-    def run(self, config: str, patience: float = PATIENCE) -> str:
-        """Start a run, wait for its end, and return what it printed."""
+    def run(self, config: str, patience: float = PATIENCE, tell: Callable[[str], None] = lambda line: None) -> str:
+        """Start a run, wait for its end, and return what it printed; `tell` gets each line about a round at once."""
         command = ["flwr", "run", str(APP), "--stream", "--run-config", config]
-        done = subprocess.run(
+        with subprocess.Popen(
             command,
             env=self.environment,
-            timeout=patience,
-            capture_output=True,
-            text=True,
-            check=False,
             cwd=self.folder,
-        )
-        return done.stdout + done.stderr
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as running:
+            over = threading.Timer(patience, running.kill)
+            over.start()
+            said = ""
+            for line in running.stdout or ():
+                said += line
+                for found in re.findall(r"KILLED (.*)", line):
+                    tell(found)
+            over.cancel()
+        return said
 
     def end(self) -> None:
         """End all processes, each with those that it started."""
@@ -224,7 +231,7 @@ def killed_at_random(protocol: str, rounds: int, seed: int) -> int:
         killer.start()
         try:
             settings = f'protocol="{protocol}" rounds={rounds} timeout={WAIT} log="{log}"'
-            said = deployment.run(settings, rounds * PATIENCE)
+            said = deployment.run(settings, rounds * PATIENCE, lambda line: print(f"{protocol}: {line}", flush=True))
         finally:
             killer.over.set()
             killer.join()
