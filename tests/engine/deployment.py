@@ -4,10 +4,12 @@
 
 The node is killed before its step of the phase, and in another run after it, before its reply left. Each round must
 end, with the right sum of those that the text names, and have its line in one participation log of all runs. A node
-that is started again has no key of its own, and so another node id. With ``--rounds``, nodes are killed at random
-moments of so many rounds, and started again: each round must end with the right sum of those in it, or without one
-where fewer than the threshold are left in some phase. All processes are children of this one, and are ended by their
-numbers.
+that is started again has no key of its own, and so another node id.
+
+With ``--rounds``, nodes are killed at random moments of so many rounds of each protocol, and started again: each round
+must end with the right sum of those in it, or without one where fewer than the threshold are left in some phase. The
+processes that nodes start for messages are copies then, of one that has imported everything (`tests.engine.forks`).
+All processes are children of this one, and are ended by their numbers.
 """
 
 from __future__ import annotations
@@ -22,21 +24,34 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
+
+from secagg_spec.flower.client import JOIN
+from secagg_spec.flower.kinds import KINDS, Kind
+from tests.engine import forks
 
 APP = Path(__file__).with_name("app")
 NODES, VICTIM = 6, 2
-ENOUGH = {"secaggplus": NODES, "secagg": 4, "lightsecagg": 4}
-"""With so many users in every phase a round has a sum; with SecAgg+ fewer may do, if the right neighbours are left."""
-PHASES = {
-    "secaggplus": ("advertise_keys", "share_keys", "masked_input", "unmasking"),
-    "secagg": ("advertise_keys", "share_keys", "masked_input", "unmasking"),
-    "lightsecagg": ("join", "share", "upload", "recover"),
-}
-LAST = ("unmasking", "recover")
+THRESHOLD = {"secaggplus": 3, "secagg": 4, "secagg-active": 4, "lightsecagg": 4, "lightsecagg-active": 4}
+HOLDERS = 5
+"""Of a secret in SecAgg+, itself included; in the other protocols, all users."""
 PATIENCE = 240.0
+WAIT = 45.0
+"""Seconds that a phase waits when nodes are killed at random, and all protocols run at a time."""
+
+
+def kind(protocol: str) -> Kind:
+    """The protocol inside Flower."""
+    return KINDS[protocol.removesuffix("plus")]
+
+
+def phases(protocol: str) -> tuple[str, ...]:
+    """The phases in which a node takes a step."""
+    return (*((JOIN,) if kind(protocol).joining else ()), *kind(protocol).phases)
 
 
 def free_port() -> int:
@@ -47,14 +62,15 @@ def free_port() -> int:
 
 
 class Deployment:
-    """A SuperLink, its SuperNodes, and the command line that starts runs."""
+    """A SuperLink, its SuperNodes, and the command line; `copied` if the processes of messages are copies."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, copied: bool) -> None:
         self.folder, self.port = folder, free_port()
         self.environment = {
             **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
             "FLWR_HOME": str(folder / "flwr"),
             "SECAGG_SPEC_HOME": str(folder / "home"),
+            "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.5",
             "FLWR_TELEMETRY_ENABLED": "0",
             "FLWR_DISABLE_UPDATE_CHECK": "1",
             "OMP_NUM_THREADS": "1",
@@ -66,6 +82,10 @@ class Deployment:
         config = f'[superlink]\ndefault = "loopback"\n\n[superlink.loopback]\naddress = "{address}"\ninsecure = true\n'
         (folder / "flwr" / "config.toml").write_text(config, encoding="utf-8")
         self.children: list[subprocess.Popen[bytes]] = []
+        if copied:
+            forks.install(folder / "commands", folder / "copies")
+            self._start("copies", sys.executable, "-m", forks.__name__, str(folder / "copies"))
+            self.environment["PATH"] = f"{folder / 'commands'}{os.pathsep}{self.environment['PATH']}"
         plain = ["--insecure", "--host", "127.0.0.1"]
         no_packages = "--disable-runtime-dependency-installation"
         self._start("link", "flower-superlink", *plain, "--port", str(self.port), no_packages)
@@ -103,19 +123,26 @@ class Deployment:
             self.nodes[number] = self._node(number)
         return dead
 
-    def run(self, config: str, patience: float = PATIENCE) -> str:
-        """Start a run, wait for its end, and return what it printed."""
+    def run(self, config: str, patience: float = PATIENCE, tell: Callable[[str], None] = lambda line: None) -> str:
+        """Start a run, wait for its end, and return what it printed; `tell` gets each line about a round at once."""
         command = ["flwr", "run", str(APP), "--stream", "--run-config", config]
-        done = subprocess.run(
+        with subprocess.Popen(
             command,
             env=self.environment,
-            timeout=patience,
-            capture_output=True,
-            text=True,
-            check=False,
             cwd=self.folder,
-        )
-        return done.stdout + done.stderr
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as running:
+            over = threading.Timer(patience, running.kill)
+            over.start()
+            said = ""
+            for line in running.stdout or ():
+                said += line
+                for found in re.findall(r"KILLED (.*)", line):
+                    tell(found)
+            over.cancel()
+        return said
 
     def end(self) -> None:
         """End all processes, each with those that it started."""
@@ -129,9 +156,22 @@ class Deployment:
                 os.killpg(child.pid, signal.SIGKILL)
 
 
-def expected(phase: str) -> list[int]:
+@contextmanager
+def deployed(*, copied: bool) -> Iterator[Deployment]:
+    """A deployment in a folder of its own, ended whatever happens."""
+    with tempfile.TemporaryDirectory() as scratch:
+        deployment = Deployment(Path(scratch), copied)
+        try:
+            yield deployment
+        finally:
+            deployment.end()
+
+
+def expected(protocol: str, phase: str) -> list[int]:
     """The numbers of the nodes in the sum when the victim is killed in a phase, or in none."""
-    return [number for number in range(NODES) if number != VICTIM or phase in ("", *LAST)]
+    order = phases(protocol)
+    inside = phase == "" or order.index(phase) > order.index(kind(protocol).masking)
+    return [number for number in range(NODES) if number != VICTIM or inside]
 
 
 class Killer(threading.Thread):
@@ -143,7 +183,7 @@ class Killer(threading.Thread):
 
     def run(self) -> None:
         """Go on until the rounds are over."""
-        while not self.over.wait(self.random.uniform(60, 150)):
+        while not self.over.wait(self.random.uniform(10, 90)):
             for number in self.random.sample(range(NODES), self.random.choice((1, 1, 1, 2, 3))):
                 os.killpg(self.deployment.nodes[number].pid, signal.SIGKILL)
                 self.deployment.nodes[number].wait()
@@ -152,75 +192,114 @@ class Killer(threading.Thread):
             self.deployment.replace_dead()
 
 
-def fewest(line: str) -> int:
-    """Return the smallest number of replies in a phase."""
-    return min(map(int, re.findall(r"\d+", line.split("replies", maxsplit=1)[0])))
+class End(NamedTuple):
+    """The line of a round: the nodes in its sum, if any, those asked and those that replied in each phase, seconds."""
+
+    line: str
+    inside: int
+    right: bool
+    asked: tuple[int, ...]
+    replies: tuple[int, ...]
+    seconds: float
+
+    @classmethod
+    def read(cls, line: str) -> End:
+        """Read a line of the app."""
+        lists = [tuple(map(int, re.findall(r"\d+", one))) for one in re.findall(r"\[(.*?)\]", line)]
+        asked, replies = lists[-2:]
+        inside = 0 if line.startswith("no sum") else len(lists[0])
+        return cls(line, inside, ", right, " in line, asked, replies, float(line.rsplit(" ", 2)[1]))
+
+    def may_fail(self, protocol: str) -> bool:
+        """Whether the text lets such a round end without a sum: some secret may have too few holders left."""
+        if protocol != "secaggplus":
+            return not self.replies or min(self.replies) < THRESHOLD[protocol]
+        return not self.replies or HOLDERS - (self.asked[0] - min(self.replies)) < THRESHOLD[protocol]
+
+    def by_the_text(self, protocol: str) -> bool:
+        """Whether the round ended as it must or may."""
+        if not self.inside:
+            return self.may_fail(protocol)
+        return self.right and min(self.replies) >= THRESHOLD[protocol]
 
 
-def killed_at_random(deployment: Deployment, protocol: str, rounds: int) -> int:
-    """Run rounds while nodes are killed; return the number of rounds that went wrong or are missing."""
-    killer = Killer(deployment, rounds)
-    killer.start()
-    try:
-        said = deployment.run(f'protocol="{protocol}" rounds={rounds} timeout=30.0', rounds * PATIENCE)
-    finally:
-        killer.over.set()
-        killer.join()
-    ends = re.findall(r"KILLED (.*)", said)
-    without = [line for line in ends if line.startswith("no sum of [") and "[]" not in line]
-    idle = [line for line in ends if "no sum of []" in line]
-    few = [line for line in without if fewest(line) < ENOUGH[protocol]]
-    right = [line for line in ends if ", right," in line]
-    as_the_text = len(re.findall("ends without a sum: TooFewSurvivors", said)) == len(without)
-    wrong = rounds - len(few) - len(right) - len(idle) + (not as_the_text)
-    counts = f"{len(right)} right sums, {len(few)} with too few users, {len(idle)} without a client, {wrong} wrong"
-    print(f"{protocol}, {killer.kills} kills in {rounds} rounds: {counts}", flush=True)
+def killed_at_random(protocol: str, rounds: int, seed: int) -> int:
+    """Run rounds in a deployment of their own while nodes are killed; return how many went wrong or are missing."""
+    with deployed(copied=True) as deployment:
+        log = deployment.folder / "log.csv"
+        killer = Killer(deployment, seed)
+        killer.start()
+        try:
+            settings = f'protocol="{protocol}" rounds={rounds} timeout={WAIT} log="{log}"'
+            said = deployment.run(settings, rounds * PATIENCE, lambda line: print(f"{protocol}: {line}", flush=True))
+        finally:
+            killer.over.set()
+            killer.join()
+        lines = len(log.read_text(encoding="ascii").splitlines()) - 1 if log.exists() else 0
+    ends = [End.read(line) for line in re.findall(r"KILLED (.*)", said)]
+    bad = [end for end in ends if not end.by_the_text(protocol)]
+    without = sum(not end.inside for end in ends)
+    lost = sum(0 < end.inside < end.asked[0] for end in ends)
+    reasons = len(re.findall("ends without a sum: TooFewSurvivors", said))
+    wrong = rounds - len(ends) + len(bad) + abs(rounds - lines) + abs(without - reasons)
+    print(
+        f"{protocol}, {killer.kills} kills in {rounds} rounds: {len(ends) - without} sums, {lost} of them without"
+        f" somebody; {without} rounds with too few users; {lines} lines in the participation log; {wrong} wrong;"
+        f" the longest took {max((end.seconds for end in ends), default=0):.0f} s",
+        flush=True,
+    )
     if wrong:
-        print("\n".join(line for line in ends if line not in (*few, *right, *idle)), said[-3000:], sep="\n", flush=True)
+        print("\n".join(end.line for end in bad), said[-3000:], sep="\n", flush=True)
     return wrong
 
 
-def main(protocols: Sequence[str], rounds: int) -> int:
-    """Run all cases; return 1 if one went wrong."""
-    wrong = 0
+def killed_in_turn(protocols: Sequence[str]) -> int:
+    """Kill one node in each phase of each protocol; return the number of cases that went wrong."""
+    wrong, started, known = 0, 0, set[str]()
+    with deployed(copied=False) as deployment:
+        log = deployment.folder / "log.csv"
+        for protocol in protocols:
+            cases = [("", False), *((phase, after) for phase in phases(protocol) for after in (False, True))]
+            for phase, after in cases:
+                settings = f'protocol="{protocol}" phase="{phase}" victim={VICTIM} after={str(after).lower()}'
+                start = time.monotonic()
+                said = deployment.run(f'{settings} log="{log}"')
+                lines = re.findall(r"KILLED (.*)", said)
+                ok = bool(lines) and lines[0].startswith(f"sum of {expected(protocol, phase)}, right")
+                rows = [row.partition(",")[2].split() for row in log.read_text().splitlines()[1:]]
+                started += 1
+                known |= set(rows[-1])
+                ok = ok and len(rows) == started and len(rows[-1]) == len(expected(protocol, phase))
+                wrong += not ok
+                when = "nobody killed" if not phase else f"killed {'after' if after else 'before'} {phase}"
+                took = time.monotonic() - start
+                print(f"{protocol}, {when}: {lines[0] if lines else 'NO LINE'} (run {took:.0f} s)", flush=True)
+                if not ok:
+                    print(said[-3000:], flush=True)
+                deployment.replace_dead()
+    print(f"{started} lines in the participation log, {len(known)} node ids of {NODES} nodes", flush=True)
+    return wrong
+
+
+def main(protocols: Sequence[str], rounds: int, seed: int) -> int:
+    """Run all cases, or so many rounds of each protocol, all protocols at a time; return 1 if one went wrong."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # end the children then, too
-    with tempfile.TemporaryDirectory() as scratch:
-        deployment, log = Deployment(Path(scratch)), Path(scratch) / "log.csv"
-        started, known = 0, set[str]()
-        try:
-            for protocol in protocols or PHASES:
-                if rounds:
-                    wrong += killed_at_random(deployment, protocol, rounds)
-                    continue
-                cases = [("", False), *((phase, after) for phase in PHASES[protocol] for after in (False, True))]
-                for phase, after in cases:
-                    settings = f'protocol="{protocol}" phase="{phase}" victim={VICTIM} after={str(after).lower()}'
-                    settings += f' log="{log}"'
-                    start = time.monotonic()
-                    said = deployment.run(settings)
-                    lines = re.findall(r"KILLED (.*)", said)
-                    ok = bool(lines) and lines[0].startswith(f"sum of {expected(phase)}, right")
-                    rows = [row.partition(",")[2].split() for row in log.read_text().splitlines()[1:]]
-                    started += 1
-                    known |= set(rows[-1])
-                    ok = ok and len(rows) == started and len(rows[-1]) == len(expected(phase))
-                    wrong += not ok
-                    when = "nobody killed" if not phase else f"killed {'after' if after else 'before'} {phase}"
-                    took = time.monotonic() - start
-                    print(f"{protocol}, {when}: {lines[0] if lines else 'NO LINE'} (run {took:.0f} s)", flush=True)
-                    if not ok:
-                        print(said[-3000:], flush=True)
-                    deployment.replace_dead()
-            if not rounds:
-                print(f"{started} lines in the participation log, {len(known)} node ids of {NODES} nodes", flush=True)
-        finally:
-            deployment.end()
-    return int(wrong > 0)
+    if not rounds or len(protocols) == 1:
+        return int((killed_at_random(protocols[0], rounds, seed) if rounds else killed_in_turn(protocols)) > 0)
+    command = [sys.executable, "-m", "tests.engine.deployment", "--rounds", str(rounds), "--seed", str(seed)]
+    at_a_time = [subprocess.Popen([*command, protocol]) for protocol in protocols]
+    try:
+        return max(one.wait() for one in at_a_time)
+    finally:
+        for one in at_a_time:
+            one.terminate()  # nothing happens if it has ended
+            one.wait()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("protocols", nargs="*")
+    parser.add_argument("protocols", nargs="*", choices=[*THRESHOLD, []], metavar="PROTOCOL")
     parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    sys.exit(main(given.protocols, given.rounds))
+    sys.exit(main(given.protocols or list(THRESHOLD), given.rounds, given.seed))

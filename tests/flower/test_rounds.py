@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil
+from io import BytesIO
+from math import ceil, prod
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -31,6 +33,17 @@ def engines(draw: st.DrawFn) -> Engine:
         nobody[draw(st.sampled_from(engine.phases))].append(at)
     engine.lost = nobody
     return engine
+
+
+class Stream:
+    """A source that gives the same bytes, however many are taken at a time."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = BytesIO(data)
+
+    def take(self, count: int) -> bytes:
+        """Take the next bytes."""
+        return self.data.read(count)
 
 
 def check(engine: Engine, result: server.Result | None, dropouts: dict[str, list[int]]) -> None:
@@ -239,6 +252,32 @@ def test_a_client_refuses_what_could_wrap_whatever_the_plan_allows() -> None:
     plan, arrays = replace(engine.begun[0], level=2**28), [np.full(shape, 7.0) for shape in SHAPES]
     with pytest.raises(OutOfRange, match="x"):
         weights.encode(plan, arrays, MOST, SystemSource())
+
+
+@pytest.mark.requirement("FLW-10", "FLW-11", "FLW-12")
+@given(NAMES, st.integers(1, 30), st.one_of(st.none(), st.tuples(st.integers(0, 13), st.sampled_from([np.nan, 9.5]))))
+def test_a_model_in_parts_gives_the_input_and_the_mean_of_the_whole(name: str, size: int, bad: Any) -> None:
+    engine = Engine(name, 6)
+    engine.run()
+    assert engine.begun is not None
+    plan = engine.begun[0]
+    flat = np.random.default_rng(size).normal(size=sum(map(prod, plan.shapes)))
+    if bad is not None:
+        flat[bad[0] % flat.size] = bad[1]
+    ends = np.cumsum([prod(shape) for shape in plan.shapes])[:-1]
+    arrays = [part.reshape(shape) for part, shape in zip(np.split(flat, ends), plan.shapes, strict=True)]
+
+    def said() -> Any:
+        try:
+            elements = weights.encode(plan, arrays, 3, Stream(bytes(range(256))))
+        except OutOfRange as error:
+            return str(error)
+        mean, weight = weights.decode(plan, elements, 1)
+        return elements.tolist(), weight, [array.tolist() for array in mean]
+
+    whole = said()
+    with patch.object(weights, "_PART", size):
+        assert said() == whole
 
 
 @pytest.mark.requirement("FLW-10")

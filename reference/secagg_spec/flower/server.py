@@ -318,14 +318,14 @@ class _Server:
             }
             for user, messages in mail.items()
         }
-        replies = self.exchange(phase, packets)
+        replies = dict(self.exchange(phase, packets))
         step = self.kind.step(phase, steps.Role.SERVER)
         left: dict[int, str] = {}
         inbox: dict[int, list[codec.Message]] = {}
         for user in mail:
             node = self.nodes[user]
             try:
-                inbox[user] = self._read(step, phase, user, replies.get(node))
+                inbox[user] = self._read(step, phase, user, replies.pop(node, None))
             except errors.ProtocolError as error:
                 left[node] = str(error)
         try:

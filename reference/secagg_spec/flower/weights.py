@@ -9,7 +9,7 @@ Source: spec/flower.md, section 4 (FLW-10 to FLW-12).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from math import inf, isfinite, prod
 from typing import Any
@@ -24,6 +24,8 @@ from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError, Proto
 from secagg_spec.flower.plan import Plan
 
 Arrays = Sequence[NDArray[Any]]
+_PART = 2**18
+"""The number of parameters that are quantised together."""
 
 
 def level_for(modulus: int, N: int, largest: float) -> int:
@@ -74,14 +76,34 @@ def encode(plan: Plan, arrays: Arrays, weight: int, source: Source) -> UintArray
     for array in arrays:
         if not np.issubdtype(array.dtype, np.floating) and not np.issubdtype(array.dtype, np.integer):
             raise ParameterError("the type of an array", str(array.dtype), "one of real numbers")
-    flat = np.concatenate([np.zeros(0), *(array.ravel().astype(np.float64) for array in arrays)])
+    numbers = np.empty(plan.d, dtype=np.uint64)
+    try:
+        place = 0
+        for part in (part for array in arrays for part in _parts(array.ravel())):
+            numbers[place : place + part.size] = _quantized(plan, part, weight, source)
+            place += part.size
+    except OutOfRange:  # the whole says what is wrong first, and where
+        whole = np.concatenate([np.zeros(0), *(array.ravel().astype(np.float64) for array in arrays)])
+        _quantized(plan, whole, weight, source)
+        raise
+    numbers[-1] = weight
+    return numbers
+
+
+def _parts(flat: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Yield parts of an array, so that what is computed from it in binary64 takes little memory at a time."""
+    yield from (flat[left : left + _PART] for left in range(0, flat.size, _PART))
+
+
+def _quantized(plan: Plan, numbers: NDArray[Any], weight: int, source: Source) -> UintArray:
+    """Return the elements of numbers of the model; see `encode`."""
+    flat = numbers.astype(np.float64)
     magnitude = float(max(flat.max(initial=0.0), -flat.min(initial=0.0)))
     if isfinite(magnitude) and Fraction(magnitude) > Fraction(*plan.largest):
         raise OutOfRange("a number of the model", magnitude, f"at most {float(Fraction(*plan.largest))} in magnitude")
     rounding = draw_rounding(source, flat.size)
-    scaled = flat * (weight / plan.most)
-    elements = quantizer.quantize(scaled, level=plan.level, ring=plan.ring, weight=plan.N, rounding=rounding)
-    return np.concatenate([elements.astype(np.uint64), np.array([weight], dtype=np.uint64)])
+    flat *= weight / plan.most
+    return quantizer.quantize(flat, level=plan.level, ring=plan.ring, weight=plan.N, rounding=rounding)
 
 
 def decode(plan: Plan, total: UintArray, count: int) -> tuple[list[RealArray], int]:
@@ -95,8 +117,9 @@ def decode(plan: Plan, total: UintArray, count: int) -> tuple[list[RealArray], i
     weight = int(total[-1])
     if not count <= weight <= count * plan.most:
         raise ProtocolError(f"the sum of {count} weights in [1, {plan.most}] is said to be {weight}")
-    with_level = quantizer.dequantize(total[:-1], level=plan.level, ring=plan.ring)
-    flat = with_level * (plan.most / weight)
+    flat = np.empty(total.size - 1)
+    for numbers, part in zip(_parts(flat), _parts(total[:-1]), strict=True):
+        numbers[:] = quantizer.dequantize(part, level=plan.level, ring=plan.ring) * (plan.most / weight)
     ends = np.cumsum([prod(shape) for shape in plan.shapes])[:-1]
     return [part.reshape(shape) for part, shape in zip(np.split(flat, ends), plan.shapes, strict=True)], weight
 

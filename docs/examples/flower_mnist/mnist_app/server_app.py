@@ -21,7 +21,7 @@ from . import task
 app = ServerApp()
 
 
-def workflow(protocol: str, timeout: float) -> Callable[[Grid, Context], None] | None:
+def workflow(protocol: str, timeout: float, log: str | None) -> Callable[[Grid, Context], None] | None:
     """Return the workflow of a round of training; None for that of Flower, in which the server sees each model."""
     if protocol == "none":
         return None
@@ -30,11 +30,11 @@ def workflow(protocol: str, timeout: float) -> Callable[[Grid, Context], None] |
         case "own":
             made = OwnWorkflow(0.7, 0.6, max_weight=task.MOST, timeout=timeout)
         case "secaggplus":
-            made = SecAggPlusWorkflow(0.7, 0.6, max_weight=task.MOST, timeout=timeout)
+            made = SecAggPlusWorkflow(0.7, 0.6, max_weight=task.MOST, timeout=timeout, participation=log)
         case "secagg":
-            made = SecAggWorkflow(0.6, most=task.MOST, timeout=timeout)
+            made = SecAggWorkflow(0.6, most=task.MOST, timeout=timeout, participation=log)
         case "lightsecagg":
-            made = LightSecAggWorkflow(0.6, most=task.MOST, timeout=timeout)
+            made = LightSecAggWorkflow(0.6, most=task.MOST, timeout=timeout, participation=log)
         case _:
             raise ValueError(f"protocol = {protocol!r}: must be secaggplus, secagg, lightsecagg, own or none")
 
@@ -64,4 +64,5 @@ def main(grid: Grid, context: Context) -> None:
         evaluate_fn=evaluate,
     )
     legacy = LegacyContext(context, ServerConfig(num_rounds=int(config["rounds"])), strategy)
-    DefaultWorkflow(fit_workflow=workflow(str(config["protocol"]), float(config["timeout"])))(grid, legacy)
+    log = str(config["log"]) or None
+    DefaultWorkflow(fit_workflow=workflow(str(config["protocol"]), float(config["timeout"]), log))(grid, legacy)

@@ -19,10 +19,18 @@ from flwr.server.strategy import FedAvg
 from flwr.server.workflow import DefaultWorkflow
 from flwr.serverapp import ServerApp
 
-from secagg_spec.flower import LightSecAggWorkflow, SecAggPlusWorkflow, SecAggWorkflow, lightsecagg_mod, secagg_mod
+from secagg_spec.crypto.signatures import verification_key
+from secagg_spec.flower import (
+    LightSecAggWorkflow,
+    SecAggPlusWorkflow,
+    SecAggWorkflow,
+    SecureAggregationMod,
+    lightsecagg_mod,
+    secagg_mod,
+)
+from secagg_spec.flower.client import Policy
 from secagg_spec.flower.mod import RECORD
 
-MODS = {"secaggplus": secagg_mod, "secagg": secagg_mod, "lightsecagg": lightsecagg_mod}
 SIZE = 1000
 
 
@@ -49,26 +57,38 @@ def kill(context: Context) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def mod(protocol: str, number: int, nodes: int) -> Any:
+    """Return the mod of a protocol; in the active profiles a node signs with a key that its number gives."""
+    if not protocol.endswith("active"):
+        return lightsecagg_mod if protocol == "lightsecagg" else secagg_mod
+    keys = [bytes([each + 1]) * 32 for each in range(nodes)]
+    policy = Policy((protocol,), signing=keys[number], trusted=frozenset(map(verification_key, keys)))
+    return SecureAggregationMod(policy)
+
+
 def killing(message: Message, context: Context, call_next: Callable[[Message, Context], Message]) -> Message:
     """Use the mod of the protocol, and kill the node of the victim before or after its step of a phase."""
     config, record = context.run_config, message.content.config_records.get(RECORD, {})
-    hit = (record.get("phase"), context.node_config["number"]) == (config["phase"], config["victim"])
+    number = int(context.node_config["number"])
+    hit = (record.get("phase"), number) == (config["phase"], config["victim"])
     if hit and not config["after"]:
         kill(context)
-    reply = MODS[str(config["protocol"])](message, context, call_next)
+    reply = mod(str(config["protocol"]), number, int(config["nodes"]))(message, context, call_next)
     if hit:
         kill(context)
     return reply
 
 
 class Counted:
-    """A grid that counts the steps that nodes replied with in each phase."""
+    """A grid that counts the nodes that are asked in each phase, and those that replied with a step."""
 
     def __init__(self, grid: Grid) -> None:
-        self.grid, self.replies = grid, list[int]()
+        self.grid, self.asked, self.replies = grid, list[int](), list[int]()
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
         """Ask the nodes."""
+        messages = list(messages)
+        self.asked.append(len(messages))
         replies = list(self.grid.send_and_receive(messages, timeout=timeout))
         records = [reply.content.config_records.get(RECORD, {}) for reply in replies if not reply.has_error()]
         self.replies.append(sum("refused" not in record for record in records))
@@ -88,21 +108,23 @@ def main(grid: Grid, context: Context) -> None:
         "secaggplus": lambda: SecAggPlusWorkflow(5, 3, timeout=timeout, participation=log),
         "secagg": lambda: SecAggWorkflow(4, timeout=timeout, participation=log),
         "lightsecagg": lambda: LightSecAggWorkflow(4, timeout=timeout, participation=log),
+        "secagg-active": lambda: SecAggWorkflow(4, active=True, timeout=timeout, participation=log),
+        "lightsecagg-active": lambda: LightSecAggWorkflow(4, active=True, timeout=timeout, participation=log),
     }[str(config["protocol"])]()
 
     def timed(grid: Grid, legacy: Context) -> None:
         before, start, counted = len(known.means), time.perf_counter(), Counted(grid)
         workflow(counted, legacy)
-        took = time.perf_counter() - start
+        end = f"of {counted.asked} asked with {counted.replies} replies, after {time.perf_counter() - start:.1f} s"
         if len(known.means) == before:
-            print(f"KILLED no sum of {counted.replies} replies, after {took:.1f} s", flush=True)
+            print(f"KILLED no sum {end}", flush=True)
             return
         mean, count = known.means[-1]
         whole = round(float(mean[0]) * count * 16)
         error = float(np.abs(mean - whole / 16 / count).max())
         inside = [number for number in range(nodes) if whole >> number & 1]
         right = error < 1e-5 and len(inside) == count and whole < 2**nodes
-        print(f"KILLED sum of {inside}, {'right' if right else 'WRONG'}, after {took:.1f} s", flush=True)
+        print(f"KILLED sum of {inside}, {'right' if right else 'WRONG'}, {end}", flush=True)
 
     class Known(FedAvg):  # type: ignore[misc, unused-ignore]
         """FedAvg that keeps the means."""
