@@ -102,8 +102,8 @@ def _quantized(plan: Plan, numbers: NDArray[Any], weight: int, source: Source) -
     if isfinite(magnitude) and Fraction(magnitude) > Fraction(*plan.largest):
         raise OutOfRange("a number of the model", magnitude, f"at most {float(Fraction(*plan.largest))} in magnitude")
     rounding = draw_rounding(source, flat.size)
-    flat *= weight / plan.most
-    return quantizer.quantize(flat, level=plan.level, ring=plan.ring, weight=plan.N, rounding=rounding)
+    scaled = flat * (weight / plan.most)
+    return quantizer.quantize(scaled, level=plan.level, ring=plan.ring, weight=plan.N, rounding=rounding)
 
 
 def decode(plan: Plan, total: UintArray, count: int) -> tuple[list[RealArray], int]:
