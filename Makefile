@@ -106,9 +106,10 @@ engine-packages: $(VENV)/core
 	$(LOCKED) -r locks/test.txt
 	$(LOCKED) -r locks/flower.txt
 
-engine: $(ENGINE)/ready  ## the workflow and the mod for Flower in Flower's own places, its costs, and nodes that are killed (long; ROUNDS=200: at random moments as well)
+engine: $(ENGINE)/ready  ## the workflow and the mod for Flower in Flower's own places, its costs, and nodes that are killed (long; ROUNDS=40: at random moments as well)
 	$(ENGINE)/bin/python -m pytest -W ignore tests/engine
 	$(ENGINE)/bin/python -m tests.engine.compare
+	$(ENGINE)/bin/python -m tests.engine.memory
 	$(ENGINE)/bin/python -m tests.engine.simulated
 	$(ENGINE)/bin/python -m tests.engine.deployment
 	$(if $(ROUNDS),$(ENGINE)/bin/python -m tests.engine.deployment --rounds $(ROUNDS))
