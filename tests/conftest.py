@@ -83,7 +83,6 @@ def pytest_collection() -> Iterator[None]:
 
 def pytest_collection_finish() -> None:
     """Leave modules and collected tests, which stay to the end, out of every later collection of garbage."""
-    gc.collect()
     gc.freeze()
 
 

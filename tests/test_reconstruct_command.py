@@ -192,6 +192,7 @@ def test_the_command_loads_torch_for_images_only(
     assert call(capsys, "--rounds", "1")[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -150,9 +150,22 @@ def test_the_evaluator_takes_nothing_else(bad: str) -> None:
 # ----------------------------------------------------------------------------------------------------------- clauses
 
 
+def outside_functions(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
+    """The statements of a module and of its classes; of a function and a class its decorators alone."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from node.decorator_list
+            yield from outside_functions(node.body if isinstance(node, ast.ClassDef) else ())
+        else:
+            yield node
+
+
 def marked_in(source: str) -> set[str]:
-    """The ids in every ``pytest.mark.requirement(...)`` of a source."""
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    """The ids in every ``pytest.mark.requirement(...)`` of a source, outside the bodies of its functions."""
+    if "mark.requirement(" not in source:
+        return set()
+    parts = [node for part in outside_functions(ast.parse(source).body) for node in ast.walk(part)]
+    calls = [node for node in parts if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
     marks = [call for call in calls if ast.unparse(call.func) == "pytest.mark.requirement"]
     return {str(ast.literal_eval(argument)) for mark in marks for argument in mark.args}
 

@@ -306,8 +306,9 @@ def test_methods_are_added_to_a_class_and_taken_away(module: ModuleType) -> None
             "above",
             "return (x",
             "return  (x",
-            r"edited_here.py, above: the edit changes nothing but comments and layout",
+            r"edited_here.py, above: the edit changes nothing that runs",
         ),
+        ("above", "by: int = 1", "by: int = 2 - 1", r"edited_here.py, above: the edit changes nothing that runs"),
         (
             "Twice",
             "    @property",

@@ -558,6 +558,7 @@ def test_events_that_a_party_refuses_are_the_rejection(node: Node, schedule: Seq
     assert play(node, TINY, *schedule)["reject"]["code"] == code
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("BAA-24", "BAA-25", "RND-04", "STL-07")
 def test_updates_and_draws_of_epochs_are_held_to_the_text(node: Node) -> None:
     assert play(node, TINY, late(0), updates=[[2, 0]])["reject"]["code"] == "out_of_range"

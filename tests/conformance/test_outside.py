@@ -905,6 +905,7 @@ adapter.run()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-88")
 def test_processes_that_begin_with_one_seed_are_seen() -> None:
     seen = {}

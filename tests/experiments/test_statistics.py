@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from secagg_spec.errors import OutOfRange, ParameterError
 from secagg_spec.experiments.statistics import CONFIRMED, REFUTED, UNCONFIRMED, Interval, interval, verdict
@@ -18,8 +17,11 @@ NUMBERS = st.lists(st.floats(-1e3, 1e3, allow_subnormal=False), min_size=2, max_
 
 
 @pytest.mark.requirement("EXP-22")
+@pytest.mark.slow
 @given(NUMBERS)
 def test_the_interval_is_that_of_student(numbers: list[float]) -> None:
+    from scipy import stats
+
     found = interval(numbers)
     assert found.count == len(numbers)
     if len(set(numbers)) == 1:

@@ -164,15 +164,17 @@ def deciding() -> Deciding:
     return requirements.deciding()
 
 
+@pytest.mark.slow
 def test_there_are_no_orphans(deciding: Deciding) -> None:
     assert list(requirements.orphans(deciding)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "clause", "entries", "said"),
     [
-        pytest.param("Test vectors", "XXX-01", ["`a-vector`"], "names the clause XXX-01", marks=pytest.mark.slow),
-        pytest.param("Mutants", "XXX-01", ["`a-bug`"], "names the clause XXX-01", marks=pytest.mark.slow),
+        ("Test vectors", "XXX-01", ["`a-vector`"], "names the clause XXX-01"),
+        ("Mutants", "XXX-01", ["`a-bug`"], "names the clause XXX-01"),
         ("Tests", "RND-01", None, "RND-01 is decided by no check and no test"),
         ("Mutants", "LSA-09", None, "LSA-09 has no mutant"),
     ],

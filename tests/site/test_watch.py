@@ -57,6 +57,7 @@ def page(written: Path) -> Iterator[str]:
 # ------------------------------------------------------------------------------------------------- what is said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "run"), RUNS)
 def test_something_is_said_of_every_moment_of_every_run(protocol: str, run: str) -> None:
     report = watch.texts()[protocol]
@@ -68,6 +69,7 @@ def test_something_is_said_of_every_moment_of_every_run(protocol: str, run: str)
         assert set(report["moments"][moment.key]["clauses"]) <= set(clauses())
 
 
+@pytest.mark.slow
 def test_nothing_is_said_of_what_never_happens() -> None:
     for protocol, report in watch.texts().items():
         moments = [moment for made in watch.recordings()[protocol].values() for moment in made.moments]
@@ -78,6 +80,7 @@ def test_nothing_is_said_of_what_never_happens() -> None:
             assert set(each) - {"heading", "text", "clauses"} <= befell, (protocol, key)
 
 
+@pytest.mark.slow
 def test_the_end_without_a_sum_has_words_of_its_own() -> None:
     for protocol, runs in watch.recordings().items():
         ended = [made for made in runs.values() if made.ended]
@@ -113,6 +116,7 @@ def test_each_page_of_a_protocol_has_its_picture(name: str) -> None:
     assert len(set(identifiers)) == len(identifiers)
 
 
+@pytest.mark.slow
 def test_a_caption_says_how_long_the_recorded_run_is() -> None:
     """A sum of rounds that follow each other is given once in each; HeteroSAg gives several sums in its one round."""
     for protocol in ("basecagg", "multi-round"):

@@ -81,8 +81,8 @@ class Edit:
         Raises
         ------
         EditError
-            An old text does not occur exactly once, two old texts overlap, the result is not valid Python, or the edit
-            changes only comments and layout.
+            An old text does not occur exactly once, two old texts overlap, or the result is not valid Python or does
+            the same as before, because only comments and layout changed, for instance.
         """
         lines = _lines_of(text)
         start, end = self._lines(text)
@@ -104,7 +104,7 @@ class Edit:
         except SyntaxError as error:
             raise EditError(f"{self._place}: with the edit this is no Python: {error}") from None
         if same:
-            raise EditError(f"{self._place}: the edit changes nothing but comments and layout")
+            raise EditError(f"{self._place}: the edit changes nothing that runs")
         return "".join([*lines[:start], edited, *lines[end:]])
 
     def edited(self) -> Any:
@@ -137,10 +137,17 @@ class Edit:
 
 @cache
 def _digest(part: str) -> bytes:
-    """Return a digest of the syntax tree of a part of a text, independent of layout."""
-    tree = ast.parse(f"if 1:\n{part}" if part.startswith((" ", "\t")) else part)
-    compile(tree, "<edit>", "exec", dont_inherit=True)
-    return hashlib.sha256(ast.dump(tree).encode()).digest()
+    """Return a digest of what a part of a text does when it runs, independent of layout."""
+    text = f"if 1:\n{part}" if part.startswith((" ", "\t")) else part
+    return hashlib.sha256(repr(_unplaced(compile(text, "<edit>", "exec", dont_inherit=True))).encode()).digest()
+
+
+def _unplaced(code: CodeType) -> tuple[object, ...]:
+    """Return all of a code object but where its lines stand."""
+    constants = [_unplaced(one) if isinstance(one, CodeType) else one for one in code.co_consts]
+    names = (code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+    return (*names, *counts, code.co_code, code.co_exceptiontable, constants)
 
 
 def _likeness(line: str, part: str) -> tuple[int, float]:
