@@ -5,9 +5,9 @@ experiment of its figure with bound and number of seeds (spec/experiments.md, EX
 
 Idea. The runs are long, so their results are stored in spec/experiments/. From the numbers of the seeds the intervals
 and the verdicts on the inequalities follow again here (EXP-28), and from these the verdict on the claim (EXP-31):
-confirmed when all its inequalities are; refuted when one is, with the paper's own numbers; else unconfirmed. Where an
-experiment was run with the paper's own numbers, these alone count (EXP-34). What holds of small models and few rounds
-need not hold of others: the numbers name the scale. `secagg-spec reproduce` runs them again.
+confirmed when all its inequalities are; refuted when one is, with the paper's own numbers and no others; else
+unconfirmed. Where an experiment was run with the paper's own numbers, these alone count (EXP-34). What holds of small
+models and few rounds need not hold of others: the numbers name the scale. `secagg-spec reproduce` runs them again.
 """
 
 from __future__ import annotations
@@ -61,5 +61,5 @@ def _finding(report: Report, claim: str, statements: Sequence[Stated]) -> Findin
 
 def _against(statements: Sequence[Stated]) -> dict[str, str] | None:
     """Return the first statement that fails with the paper's own numbers; nothing where none does."""
-    wrong = [one for one in statements if one.judged.verdict == REFUTED and one.of_paper]
+    wrong = [one for one in statements if one.judged.verdict == REFUTED and one.of_paper and not one.chosen]
     return {"statement": wrong[0].judged.statement.text, "found": wrong[0].said} if wrong else None

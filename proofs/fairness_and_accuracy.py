@@ -35,7 +35,7 @@ def prove(report: Report) -> dict[str, Finding]:
     stored = {
         one.judged.statement.name: one
         for one in claims.stored()
-        if one.experiment in ("multi-round-fig4", "multi-round-fig6")
+        if one.experiment in ("multi-round-fig4", "multi-round-fig6") and one.preset == "default"
     }
     fairer = [stored[f"T = {T}: fairness"] for T in SIZES]
     accurate = [stored[f"{data}: T = {T}"] for data in ("IID", "non-IID") for T in SIZES]

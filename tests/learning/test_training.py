@@ -78,7 +78,7 @@ def test_training_takes_the_steps_of_the_text(sgd: LocalSGD, sizes: list[int], e
 
 @pytest.mark.slow
 @pytest.mark.requirement("EXP-07")
-@given(SETTINGS, SIZES, st.sampled_from(["vmap", "auto"]))
+@given(SETTINGS, SIZES, st.sampled_from(["vmap", "grouped", "auto"]))
 @settings(max_examples=30)
 def test_users_reach_together_what_each_reaches_alone(sgd: LocalSGD, sizes: list[int], engine: str) -> None:
     model, parts = models.build("mlp", DATA), parts_of(sizes)
@@ -91,12 +91,13 @@ def test_users_reach_together_what_each_reaches_alone(sgd: LocalSGD, sizes: list
 
 @pytest.mark.slow
 @pytest.mark.requirement("EXP-07")
-def test_users_reach_together_what_each_reaches_alone_with_convolutions() -> None:
+@pytest.mark.parametrize("engine", ["vmap", "grouped"])
+def test_users_reach_together_what_each_reaches_alone_with_convolutions(engine: str) -> None:
     data = stand_in.dataset(24, side=28)
     model, parts = models.build("lenet5", data), parts_of([3, 12, 7])
     starts = np.stack([model.initial(np.random.default_rng(0))] * 3)
     sgd = LocalSGD(2, 5, 0.05)
-    together = Trainer(model, data.train, sgd, "vmap").train(starts, parts, generators(3))
+    together = Trainer(model, data.train, sgd, engine).train(starts, parts, generators(3))
     alone = Trainer(model, data.train, sgd, "loop").train(starts, parts, generators(3))
     assert same(together, alone, starts)
 
@@ -126,6 +127,7 @@ def test_auto_takes_what_was_measured_to_be_faster() -> None:
     assert Trainer(dense, DATA.train, sgd).chosen == "stacked"
     assert Trainer(dense, DATA.train, LocalSGD(1, 5, 0.1, momentum=0.9)).chosen == "vmap"
     assert Trainer(models.build("lenet5", image), image.train, sgd).chosen == "loop"
+    assert Trainer(models.build("lenet5", image), image.train, sgd, device="cuda").chosen == "grouped"
 
 
 def test_what_cannot_be_trained_is_refused() -> None:

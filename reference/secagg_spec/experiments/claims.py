@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from secagg_spec import resources
+from secagg_spec.experiments import catalogue
 from secagg_spec.experiments.experiment import PAPER, Data, Judged
 from secagg_spec.experiments.results import follows, judge_again
 from secagg_spec.experiments.statistics import CONFIRMED, REFUTED
@@ -39,11 +40,17 @@ class Stated:
         return self.preset.split("-")[0] == PAPER
 
     @property
+    def chosen(self) -> str:
+        """What the preset ``paper`` of the experiment has that is not the paper's; nothing where all of it is."""
+        return catalogue.CHOSEN.get(self.experiment, "")
+
+    @property
     def said(self) -> str:
         """The interval, its bound and the verdict, as the ledger writes them: only the paper's numbers refute it."""
         of, statement, verdict = self.judged.interval, self.judged.statement, self.judged.verdict
-        said = "not so at this scale" if verdict == REFUTED and not self.of_paper else verdict
-        return f"[{of.low:.3g}, {of.high:.3g}] {statement.relation} {statement.bound:.3g}: {said}"
+        if verdict == REFUTED and (self.chosen or not self.of_paper):
+            verdict = "not so with what is chosen here" if self.of_paper else "not so at this scale"
+        return f"[{of.low:.3g}, {of.high:.3g}] {statement.relation} {statement.bound:.3g}: {verdict}"
 
 
 def stored(folder: Path | None = None) -> tuple[Stated, ...]:
@@ -64,7 +71,7 @@ def verdict(statements: Sequence[Stated]) -> str:
     counted = [one for one in statements if one.of_paper or one.experiment not in at_scale]
     if not counted:
         return "open"
-    if any(one.judged.verdict == REFUTED and one.of_paper for one in counted):
+    if any(one.judged.verdict == REFUTED and one.of_paper for one in counted if not one.chosen):
         return "refuted"
     return "confirmed" if all(one.judged.verdict == CONFIRMED for one in counted) else "unconfirmed"
 

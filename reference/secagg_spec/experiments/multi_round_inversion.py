@@ -183,7 +183,7 @@ def _statements(settings: Data) -> tuple[Statement, ...]:
         Statement(
             "UNI-INVERT",
             "batches: found together",
-            f"with Multi-RoundSecAgg it shows more than half, when a batch's sum is taken for the sum of {T} updates",
+            f"with Multi-RoundSecAgg it shows at least half, when a batch's sum is taken for the sum of {T} updates",
             "share of users whose image is found",
             ">=",
             0.5,

@@ -54,6 +54,9 @@ class Layer(Protocol):
     def __call__(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
         """Return the output of the layer for a batch."""
 
+    def of_many(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
+        """Return the outputs (U, n, ...) of U layers, for a batch (U, n, ...) and parameters (U, ...) of each."""
+
 
 @dataclass(frozen=True)
 class Dense:
@@ -71,6 +74,11 @@ class Dense:
         """Return the outputs of a batch."""
         weights, biases = parameters
         return functional.linear(x.flatten(1), weights, biases)
+
+    def of_many(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
+        """Return the outputs of many layers, each for its own batch."""
+        weights, biases = parameters
+        return torch.baddbmm(biases.unsqueeze(1), x.flatten(2), weights.transpose(1, 2))
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,15 @@ class Convolution:
         weights, biases = parameters
         return functional.conv2d(x, weights, biases, padding=self.padding)
 
+    def of_many(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
+        """Return the outputs of many layers, each for its own batch, as groups of one convolution."""
+        weights, biases = parameters
+        count = len(x)
+        side_by_side = x.transpose(0, 1).flatten(1, 2)
+        named = {"padding": self.padding, "groups": count}
+        outputs = functional.conv2d(side_by_side, weights.flatten(0, 1), biases.flatten(), **named)
+        return outputs.unflatten(1, (count, self.filters)).transpose(0, 1)
+
 
 @dataclass(frozen=True)
 class Maxima:
@@ -106,6 +123,10 @@ class Maxima:
         """Return the maxima of a batch."""
         return functional.max_pool2d(x, self.size, self.stride, self.padding)
 
+    def of_many(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
+        """Return the maxima of many batches."""
+        return self(x.flatten(0, 1)).unflatten(0, x.shape[:2])
+
 
 @dataclass(frozen=True)
 class Positive:
@@ -116,6 +137,10 @@ class Positive:
     def __call__(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
         """Return the positive part of each number of a batch."""
         return functional.relu(x)
+
+    def of_many(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
+        """Return the positive part of each number of many batches."""
+        return self(x)
 
 
 @dataclass(frozen=True)
@@ -177,6 +202,13 @@ class Model:
             x = layer(x, *(next(left) for _ in layer.shapes))
         return x
 
+    def logits_of_many(self, parameters: Sequence[torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        """Return the logits (U, n, classes) of U models, for images (U, n, channels, side, side) of each."""
+        left = iter(parameters)
+        for layer in self.layers:
+            x = layer.of_many(x, *(next(left) for _ in layer.shapes))
+        return x
+
     def evaluate(self, vector: RealArray, samples: Samples, device: str = "cpu") -> tuple[float, float]:
         """Return the share of samples that a model (d,) classifies correctly, and its mean cross-entropy in nats.
 
@@ -231,11 +263,18 @@ def build(name: str, dataset: Dataset) -> Model:
     """
     if name not in _BUILDERS:
         raise ParameterError("model", name, f"one of {', '.join(NAMES)}")
-    torch.set_num_threads(1)
+    _set_up()
     _, channels, side, _ = dataset.train.x.shape
     layers = _BUILDERS[name]((channels, side, dataset.classes))
     _check_sizes(name, layers, (channels, side, side))
     return Model(name, layers, glorot=name in _GLOROT)
+
+
+def _set_up() -> None:
+    """Let PyTorch compute on one thread; on a GPU in whole binary32, and with the same result each time (EXP-26)."""
+    torch.set_num_threads(1)
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.deterministic = True
 
 
 def _check_sizes(name: str, layers: Sequence[Layer], shape: tuple[int, int, int]) -> None:

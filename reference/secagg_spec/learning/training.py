@@ -3,7 +3,9 @@
 Each engine takes the same steps. `loop` trains one user at a time. `vmap` stacks the parameters of users and lets
 PyTorch differentiate for all users at once. The batches of users with fewer samples are padded with samples of
 weight 0, and users that have finished are removed. `stacked` does the same with products of stacked matrices, for
-networks of dense layers; its gradient is written out, so no automatic differentiation is needed.
+networks of dense layers; its gradient is written out, so no automatic differentiation is needed. `grouped` stacks the
+layers too, the convolutions of users as groups of one, and differentiates the sum of the users' losses: of `vmap`, most
+of the time of a GPU is lost to what it does between two kernels.
 
 ====================  ============================
 spec                  here
@@ -39,9 +41,9 @@ IntArray: TypeAlias = NDArray[np.int64]
 Tensors: TypeAlias = tuple[torch.Tensor, ...]
 Batch: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 """Images, labels, and the weight of each sample in the loss of its user; the weight of padding is 0."""
-ENGINES = ("auto", "loop", "vmap", "stacked")
-_TOGETHER = 2**20
-"""The number of parameters that are trained together: about as many as fit into a cache."""
+ENGINES = ("auto", "loop", "vmap", "stacked", "grouped")
+_TOGETHER = {"cpu": 2**20, "cuda": 2**26}
+"""The number of parameters that are trained together: as many as about fit into a cache, or keep a GPU at work."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,9 @@ class Trainer:
             return self.engine
         if self._written_out:
             return "stacked"
-        return "loop" if self.device == "cpu" and self.model.dense is None else "vmap"
+        if self.device != "cpu":
+            return "grouped"
+        return "loop" if self.model.dense is None else "vmap"
 
     @cached_property
     def _data(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -160,7 +164,7 @@ class Trainer:
         if not all(plans):
             raise ParameterError(f"parts[{plans.index([])}]", [], "one sample or more")
         trained = np.empty_like(starts)
-        size = 1 if self.chosen == "loop" else max(1, _TOGETHER // self.model.d)
+        size = 1 if self.chosen == "loop" else max(1, _TOGETHER[self.device] // self.model.d)
         for start in range(0, len(plans), size):
             users = slice(start, start + size)
             np.add(starts[users], self._moved(starts[users], plans[users], rate), out=trained[users])
@@ -210,21 +214,43 @@ class Trainer:
             return
         parameters = self.model.views(rows)
         velocities = self.model.views(torch.zeros_like(rows)) if self.sgd.momentum else parameters
-        step = self._step_written_out if self.chosen == "stacked" else self._step_derived()
-        for number in range(len(plans[0])):
-            active = [plan[number] for plan in plans if len(plan) > number]
-            mine, fast = (tuple(one[: len(active)] for one in all_) for all_ in (parameters, velocities))
-            step(mine, self._batch(active), fast, rate)
+        step = self._step()
+        for batch in self._batches(plans):
+            mine, fast = (tuple(one[: len(batch[0])] for one in all_) for all_ in (parameters, velocities))
+            step(mine, batch, fast, rate)
 
-    def _batch(self, chosen: Sequence[IntArray]) -> Batch:
-        """Return the users' batches, padded to one length; a sample weighs 1/B for its user's B, padding weighs 0."""
+    def _batches(self, plans: Sequence[Sequence[IntArray]]) -> Iterator[Batch]:
+        """Yield the batches of each step; users with more steps come first, and those that have finished have none.
+
+        The batches of a step are padded to one length. A sample weighs 1/B for its user's B, padding weighs 0. All
+        steps go to the device at once.
+        """
         images, labels = self._data
-        lengths = np.array([len(one) for one in chosen])
-        numbers, weights = np.zeros((2, len(chosen), lengths.max()))
-        for row, weight, one in zip(numbers, weights, chosen, strict=True):
-            row[: len(one)], weight[: len(one)] = one, 1 / len(one)
-        at = torch.from_numpy(numbers.astype(np.int64)).to(self.device)
-        return images[at], labels[at], torch.from_numpy(weights.astype(np.float32)).to(self.device)
+        steps = [[plan[number] for plan in plans if len(plan) > number] for number in range(len(plans[0]))]
+        lengths = [max(map(len, chosen)) for chosen in steps]
+        shape = len(steps), len(plans), max(lengths)
+        numbers, weights = np.zeros(shape, np.int64), np.zeros(shape, np.float32)
+        for row, weight, chosen in zip(numbers, weights, steps, strict=True):
+            for user, one in enumerate(chosen):
+                row[user, : len(one)], weight[user, : len(one)] = one, 1 / len(one)
+        at, weighing = torch.from_numpy(numbers).to(self.device), torch.from_numpy(weights).to(self.device)
+        for step, (chosen, longest) in enumerate(zip(steps, lengths, strict=True)):
+            here = step, slice(len(chosen)), slice(longest)
+            yield images[at[here]], labels[at[here]], weighing[here].contiguous()
+
+    def _step(self) -> Callable[[Tensors, Batch, Tensors, float], None]:
+        """Return the function that takes a step of many users."""
+        if self.chosen == "grouped":
+            return self._step_grouped
+        return self._step_written_out if self.chosen == "stacked" else self._step_derived()
+
+    def _step_grouped(self, parameters: Tensors, batch: Batch, velocities: Tensors, rate: float) -> None:
+        """Take a step along the gradient of the sum of all losses: each user's parameters change only its own loss."""
+        images, labels, weights = batch
+        leaves = tuple(one.detach().requires_grad_() for one in parameters)
+        logits = self.model.logits_of_many(leaves, images).flatten(0, 1)
+        loss = functional.cross_entropy(logits, labels.flatten(), reduction="none") @ weights.flatten()
+        self._move(parameters, torch.autograd.grad(loss, leaves), velocities, rate)
 
     def _step_derived(self) -> Callable[[Tensors, Batch, Tensors, float], None]:
         """Return the function that takes a step, with gradients from PyTorch's automatic differentiation."""
