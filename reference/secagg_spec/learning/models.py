@@ -107,7 +107,7 @@ class Convolution:
         side_by_side = x.transpose(0, 1).flatten(1, 2)
         named = {"padding": self.padding, "groups": count}
         outputs = functional.conv2d(side_by_side, weights.flatten(0, 1), biases.flatten(), **named)
-        return outputs.unflatten(1, (count, self.filters)).transpose(0, 1)
+        return outputs.reshape(-1, count, self.filters, *outputs.shape[2:]).transpose(0, 1)
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,8 @@ class Maxima:
 
     def of_many(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
         """Return the maxima of many batches."""
-        return self(x.flatten(0, 1)).unflatten(0, x.shape[:2])
+        outputs = self(x.flatten(0, 1))
+        return outputs.reshape(*x.shape[:2], *outputs.shape[1:])
 
 
 @dataclass(frozen=True)
