@@ -237,14 +237,14 @@ def cut(tally: Tally, groups: tuple[int, ...], L: tuple[int, ...], matrix: str) 
     N, levels = sum(groups), (2, 6, 8, 10, 12)[: len(groups)]
     for group in range(len(groups)):
         user = sum(groups[:group])
-        whole, cut_ = (
+        whole, after = (
             costs.user_expansion(
                 Parameters(N, 1, 1, 3, 12 * len(groups), groups, parts, levels, Range(-1.0, 1.0), matrix), user
             )
             for parts in ((1,) * len(groups), L)
         )
         case = {"groups": list(groups), "L": list(L), "levels": list(levels), "matrix": matrix, "group": group}
-        tally.add({**case, "expansion": [str(whole), str(cut_)]}, cut_ <= whole, condition=len(set(L)) == 1)
+        tally.add({**case, "expansion": [str(whole), str(after)]}, after <= whole, condition=len(set(L)) == 1)
 
 
 def keys(report: Report) -> Finding:
