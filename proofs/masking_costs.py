@@ -226,8 +226,8 @@ def partition(report: Report) -> Finding:
         for L in (2, 4):
             cut(tally, (n,) * G, (L,) * G, matrix)
     for matrix in ("cyclic", "perfect"):
-        for L in product((1, 2), repeat=3):
-            cut(tally, (12, 6, 6), L, matrix)
+        for subgroups in product((1, 2), repeat=3):
+            cut(tally, (12, 6, 6), subgroups, matrix)
     report.say(f"smaller subgroups, no larger expansion: {tally.held} of {tally.cases} users")
     return Finding(tally.verdict, "cells become smaller, if all groups are cut into equally many", tally.against)
 
