@@ -21,7 +21,6 @@ from secagg_spec.errors import LengthMismatch, ParameterError, WeakKey
 LABEL = b"secagg-spec"
 VERSION = 1
 SESSION_BYTES = 16
-_FOUR = (4).to_bytes(4, "little")
 _KEPT = 4096
 """The size of each cache of library results: the same keys meet repeatedly, within a round and across rounds."""
 
@@ -100,17 +99,8 @@ def fields(*values: bytes | str | int) -> bytes:
     ParameterError
         A text is not ASCII, or an integer is not in ``[0, 2**32)``.
     """
-    return b"".join([_framed(value) for value in values])
-
-
-def _framed(value: bytes | str | int) -> bytes:
-    """Return a field with its length before it; the first two cases are nearly all, and fast."""
-    if type(value) is bytes:
-        return len(value).to_bytes(4, "little") + value
-    if type(value) is int and 0 <= value <= validate.MAX_COUNT:
-        return _FOUR + value.to_bytes(4, "little")
-    part = _field(value)
-    return len(part).to_bytes(4, "little") + part
+    parts = [_field(value) for value in values]
+    return b"".join(len(part).to_bytes(4, "little") + part for part in parts)
 
 
 def _field(value: bytes | str | int) -> bytes:
