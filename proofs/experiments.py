@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from secagg_spec.experiments import claims
 from secagg_spec.experiments.claims import Stated
-from secagg_spec.experiments.statistics import CONFIRMED, REFUTED
+from secagg_spec.experiments.statistics import CONFIRMED
 from secagg_spec.ledger.proofs import Finding, Report, package
 
 _BASA = ("BASA-RUN1", "BASA-RUN2", "BASA-RUN3", "BASA-RUN4", "BASA-RUN5")
@@ -61,5 +61,5 @@ def _finding(report: Report, claim: str, statements: Sequence[Stated]) -> Findin
 
 def _against(statements: Sequence[Stated]) -> dict[str, str] | None:
     """Return the first statement that fails with the paper's own numbers; nothing where none does."""
-    wrong = [one for one in statements if one.judged.verdict == REFUTED and one.of_paper and not one.chosen]
+    wrong = [one for one in statements if one.refutes]
     return {"statement": wrong[0].judged.statement.text, "found": wrong[0].said} if wrong else None

@@ -4,11 +4,12 @@ Statement. Section 3.2 says of the experiments that schemes with a small gap F a
 high one. So Multi-RoundSecAgg should be more accurate than random selection, whose gap is larger, by more than what is
 called comparable in section 6; there it is said to be comparable, for data alike for all users.
 
-Idea. The runs behind figures 4 and 6 are judged again, as in experiments.py. For T = 6, 4 and 3 the gap of random
-selection is larger than that of Multi-RoundSecAgg, over all seeds; and the interval of the difference in accuracy ends
-below two per cent, for data alike and for others. The gaps of all schemes are computed again, for the same seeds and
-draws: partitioning, which is the least accurate scheme of the stored runs, has a smaller one than random selection.
-This rests on the digits and the preset that is stored, and says nothing of the paper's data.
+Idea. The runs behind figures 4 and 6 are judged again, as in experiments.py, those at the paper's scale where there are
+some. For T = 6, 4 and 3 the gap of random selection is larger than that of Multi-RoundSecAgg, over all seeds; and the
+interval of the difference in accuracy is not above two per cent as a whole, for data alike or for others. The gaps of
+all schemes are computed again, for the same seeds and draws: partitioning, which is the least accurate scheme of the
+stored runs, has a smaller one than random selection. What "much more" is, the paper does not say: were all intervals
+above two per cent, it would be open.
 """
 
 from __future__ import annotations
@@ -32,11 +33,8 @@ SIZES = (6, 4, 3)
 def prove(report: Report) -> dict[str, Finding]:
     """Compare what is stored on F with what is stored on accuracy."""
     package("scipy")
-    stored = {
-        one.judged.statement.name: one
-        for one in claims.stored()
-        if one.experiment in ("multi-round-fig4", "multi-round-fig6") and one.preset == "default"
-    }
+    about = [one for one in claims.stored() if one.experiment in ("multi-round-fig4", "multi-round-fig6")]
+    stored = {one.judged.statement.name: one for one in claims.counted(about)}
     fairer = [stored[f"T = {T}: fairness"] for T in SIZES]
     accurate = [stored[f"{data}: T = {T}"] for data in ("IID", "non-IID") for T in SIZES]
     for one in (*fairer, *accurate):
@@ -44,10 +42,8 @@ def prove(report: Report) -> dict[str, Finding]:
             one.follows, f"the verdict on {one.judged.statement.name} follows from the numbers that are stored"
         )
     smaller = all(one.judged.verdict == CONFIRMED for one in fairer)
-    much = [one.judged.interval.high > COMPARABLE for one in accurate]
-    report.say(
-        f"the gap is smaller for each T: {smaller}; more accurate by more than {COMPARABLE} could be: {sum(much)}"
-    )
+    much = [one.judged.interval.low > COMPARABLE for one in accurate]
+    report.say(f"the gap is smaller for each T: {smaller}; more accurate by more than {COMPARABLE}: {sum(much)}")
     numbers = {f"{one.experiment}, {one.preset}, {one.judged.statement.name}": one.said for one in fairer}
     ends = {f"{one.experiment}, {one.preset}, {one.judged.statement.name}": one.judged.interval for one in accurate}
     numbers |= {
@@ -63,7 +59,7 @@ def prove(report: Report) -> dict[str, Finding]:
     below = [part < rand for part, rand in zip(gaps["Partition"], gaps["Random"], strict=True)]
     report.check(all(below), "and its gap is below that of random selection, for each seed")
     numbers |= {f"F, {name}": f"{float(min(found)):.3f} to {float(max(found)):.3f}" for name, found in gaps.items()}
-    verdict = "unconfirmed" if smaller and not any(much) else "open"
+    verdict = "open" if smaller and all(much) else "unconfirmed"
     return {"MRS-FAIRACC": Finding(verdict, "fairer, and comparable in accuracy", None, {**numbers, **scales})}
 
 

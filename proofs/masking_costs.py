@@ -19,9 +19,9 @@ Statement. An element that |S| users mask together takes ceil(log2(|S|(K - 1) + 
 
 (f) SecAgg adds log2 N bits to each element, to within less than one bit, whatever K is: a sum has
     floor(log2 N + log2(K - 1)) + 1 bits, and an element floor(log2(K - 1)) + 1.
-(g) Cutting all groups into L >= 2 parts each never makes a user's expansion larger: cells of two parts are no larger
-    than a group before, and with equal segments a user quantises the same share of elements with each K. Cutting some
-    groups only can: more segments fall to lower levels, and a group that is not cut meets more others.
+(g) Cutting all subgroups into as many parts never makes a user's expansion larger: cells of two parts are no larger
+    than a subgroup before, and with equal segments a user quantises the same share of elements with each K. Cutting
+    some groups only can: more segments fall to lower levels, and a group that is not cut meets more others.
 (h) Keys and shares cost the same bytes as in SecAgg, and the same with all levels.
 
 Idea. The counts of the reference, which its tests hold against the rounds that it runs. Plans of 2 to 8 equal
@@ -223,28 +223,28 @@ def partition(report: Report) -> Finding:
     """Decide (g), for groups with levels of their own, cut alike and cut differently."""
     tally = Tally()
     for G, n, matrix in product((2, 3, 5), (12, 24), ("cyclic", "perfect")):
-        for L in (2, 4):
-            cut(tally, (n,) * G, (L,) * G, matrix)
+        for before, after in ((1, 2), (2, 4)):
+            cut(tally, (n,) * G, (before,) * G, (after,) * G, matrix)
     for matrix in ("cyclic", "perfect"):
         for subgroups in product((1, 2), repeat=3):
-            cut(tally, (12, 6, 6), subgroups, matrix)
+            cut(tally, (12, 6, 6), (1, 1, 1), subgroups, matrix)
     report.say(f"smaller subgroups, no larger expansion: {tally.held} of {tally.cases} users")
     return Finding(tally.verdict, "cells become smaller, if all groups are cut into equally many", tally.against)
 
 
-def cut(tally: Tally, groups: tuple[int, ...], L: tuple[int, ...], matrix: str) -> None:
-    """Compare the expansion of each group's users when groups are cut into L subgroups with that of whole groups."""
+def cut(tally: Tally, groups: tuple[int, ...], fewer: tuple[int, ...], L: tuple[int, ...], matrix: str) -> None:
+    """Compare the expansion of each group's users when groups are cut into L subgroups with that before."""
     N, levels = sum(groups), (2, 6, 8, 10, 12)[: len(groups)]
     for group in range(len(groups)):
         user = sum(groups[:group])
-        whole, after = (
+        before, after = (
             costs.user_expansion(
                 Parameters(N, 1, 1, 3, 12 * len(groups), groups, parts, levels, Range(-1.0, 1.0), matrix), user
             )
-            for parts in ((1,) * len(groups), L)
+            for parts in (fewer, L)
         )
         case = {"groups": list(groups), "L": list(L), "levels": list(levels), "matrix": matrix, "group": group}
-        tally.add({**case, "expansion": [str(whole), str(after)]}, after <= whole, condition=len(set(L)) == 1)
+        tally.add({**case, "expansion": [str(before), str(after)]}, after <= before, condition=len(set(L)) == 1)
 
 
 def keys(report: Report) -> Finding:

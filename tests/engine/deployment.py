@@ -212,9 +212,9 @@ class End(NamedTuple):
 
     def may_fail(self, protocol: str) -> bool:
         """Whether the text lets such a round end without a sum: some secret may have too few holders left."""
-        if protocol != "secaggplus":
-            return not self.replies or min(self.replies) < THRESHOLD[protocol]
-        return not self.replies or HOLDERS - (self.asked[0] - min(self.replies)) < THRESHOLD[protocol]
+        left = min(self.replies, default=0)
+        holders = HOLDERS - sum(self.asked[:1]) + left if protocol == "secaggplus" else left
+        return holders < THRESHOLD[protocol]
 
     def by_the_text(self, protocol: str) -> bool:
         """Whether the round ended as it must or may."""

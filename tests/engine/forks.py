@@ -10,8 +10,6 @@ ends, so killing a node kills what it started.
 
 from __future__ import annotations
 
-import array
-import contextlib
 import gc
 import json
 import os
@@ -24,11 +22,11 @@ from pathlib import Path
 COMMAND = "flwr-clientapp"
 _ASKING = """\
 #!{python} -ISs
-import array, json, os, socket, sys
+import json, os, socket, sys
 asked = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 asked.connect({path!r})
 given = json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode()
-asked.sendmsg([b"%8d" % len(given)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1, 2]))])
+socket.send_fds(asked, [b"%8d" % len(given)], [0, 1, 2])
 asked.sendall(given)
 sys.exit(0 if asked.recv(1) == b"0" else 1)
 """
@@ -44,13 +42,9 @@ def install(folder: Path, path: Path) -> None:
 
 def _received(connection: socket.socket) -> tuple[list[str], str, dict[str, str], list[int]]:
     """Return the arguments, the folder, the environment and the open files of the command that asks."""
-    files = array.array("i")
-    length, ancillary, _, _ = connection.recvmsg(8, socket.CMSG_SPACE(3 * files.itemsize))
-    for _, _, held in ancillary:
-        files.frombytes(held)
-    data = connection.recv(int(length), socket.MSG_WAITALL)
-    argv, folder, environment = json.loads(data)
-    return argv, folder, environment, list(files)
+    length, files, _, _ = socket.recv_fds(connection, 8, 3)
+    argv, folder, environment = json.loads(connection.recv(int(length), socket.MSG_WAITALL))
+    return argv, folder, environment, files
 
 
 def _become(connection: socket.socket) -> None:
@@ -94,6 +88,7 @@ def main(path: str) -> None:
 
     assert threading.active_count() == 1, "a process with threads cannot be copied"
     gc.freeze()  # a copy shares all memory that it does not write to
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a copy
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
         listening.bind(path)
         listening.listen(64)
@@ -104,9 +99,6 @@ def main(path: str) -> None:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 _become(connection)
             connection.close()
-            with contextlib.suppress(ChildProcessError):
-                while os.waitpid(-1, os.WNOHANG)[0]:
-                    pass
 
 
 if __name__ == "__main__":

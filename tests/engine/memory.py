@@ -30,44 +30,43 @@ class Forgetful(list[Any]):
         """Forget it."""
 
 
+def peaks_of(workflow: Any, mod: Any, model: Any, clients: int) -> dict[str, int]:
+    """Return the bytes that a client and the server take at their peaks in a round."""
+    peaks, kept = {"client": 0, "server": 0}, dict[int, int]()
+
+    def ended(who: str, before: int) -> int:
+        now, peak = tracemalloc.get_traced_memory()
+        peaks[who] = max(peaks[who], peak - before)
+        tracemalloc.reset_peak()
+        return now
+
+    def measured(node: int, app: ClientApp) -> Callable[[Message, Context], Message]:
+        def call(message: Message, context: Context) -> Message:
+            before = ended("server", sum(kept.values()))
+            reply = app(message, context)
+            ended("client", before)
+            kept[node] = int(recorddict_to_proto(context.state).ByteSize())
+            return reply
+
+        return call
+
+    grid = Grid(apps(mod, {number: Trainer([model], 100) for number in range(1, clients + 1)}))
+    grid.replies = Forgetful()
+    grid.apps = {node: measured(node, app) for node, app in grid.apps.items()}
+    tracemalloc.start()
+    run(workflow, grid, [model])
+    ended("server", sum(kept.values()))
+    tracemalloc.stop()
+    return peaks
+
+
 def main(numbers: int = 10_000_000, clients: int = 10) -> None:
     """Print one line for each workflow."""
     print(f"{clients} clients, {numbers} numbers in binary32; peaks in sizes of the model", flush=True)
     model = np.random.default_rng(0).normal(size=numbers).astype(np.float32)
     for name, (workflow, mod) in side_by_side(range(1, clients + 1)).items():
-        peaks, kept = {"client": 0, "server": 0}, dict[int, int]()
-        trainers = {number: Trainer([model], 100) for number in range(1, clients + 1)}
-        grid = Grid(apps(mod, trainers))
-        grid.replies = Forgetful()
-
-        def ended(who: str, before: int, peaks: dict[str, int] = peaks) -> int:
-            now, peak = tracemalloc.get_traced_memory()
-            peaks[who] = max(peaks[who], peak - before)
-            tracemalloc.reset_peak()
-            return now
-
-        def measured(node: int, app: ClientApp, kept: dict[int, int] = kept) -> Callable[[Message, Context], Message]:
-            def call(message: Message, context: Context) -> Message:
-                before = ended("server", sum(kept.values()))
-                reply = app(message, context)
-                ended("client", before)
-                kept[node] = stored(context)
-                return reply
-
-            return call
-
-        grid.apps = {node: measured(node, app) for node, app in grid.apps.items()}
-        tracemalloc.start()
-        run(workflow, grid, [model])
-        ended("server", sum(kept.values()))
-        tracemalloc.stop()
-        size = {who: count / model.nbytes for who, count in peaks.items()}
+        size = {who: count / model.nbytes for who, count in peaks_of(workflow, mod, model, clients).items()}
         print(f"{name:<20} client {size['client']:5.1f}   server {size['server']:5.1f}", flush=True)
-
-
-def stored(context: Context) -> int:
-    """The bytes that a client keeps between messages."""
-    return int(recorddict_to_proto(context.state).ByteSize())
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class MixedPlay(ActivePlay):
         return lightsecagg.user_start(self.parameters, *attempt.place, user, self.update(user), channel)
 
     def phase(self, at: Standing) -> str:
-        """Return the step of the active profile that stands where a user is: a plain one answers what it is told."""
+        """Return the step of the active profile that stands where a user is: a plain one answers at once."""
         return "confirm" if self._is_plain(at) and at.state.phase == "recover" else super().phase(at)
 
     def _likely(self, at: Standing, user: int) -> list[tuple[int, ...]]:
@@ -91,11 +91,11 @@ class MixedPlay(ActivePlay):
         state, outbox = LightSecAggPlay.steps[phase].take(at.state, inbox, randomness=sampled)
         if phase != "recover":
             return state, outbox, LightSecAggPlay.seen(self, user, at, phase, inbox, outbox, sampled)
-        [told], [answer] = inbox, outbox
-        assert isinstance(told, SurvivingSet)
+        [announced], [answer] = inbox, outbox
+        assert isinstance(announced, SurvivingSet)
         assert isinstance(answer, AggregatedShare)
         if user not in self.colluders:
-            self.combined(user, [(at.shadow[member], 1) for member in told.users], answer.share)
+            self.combined(user, [(at.shadow[member], 1) for member in announced.users], answer.share)
         return state, outbox, at.shadow
 
 

@@ -45,10 +45,15 @@ class Stated:
         return catalogue.CHOSEN.get(self.experiment, "")
 
     @property
+    def refutes(self) -> bool:
+        """Whether it refutes the claim: it fails with the paper's numbers, and nothing is chosen here (EXP-31)."""
+        return self.judged.verdict == REFUTED and self.of_paper and not self.chosen
+
+    @property
     def said(self) -> str:
         """The interval, its bound and the verdict, as the ledger writes them: only the paper's numbers refute it."""
         of, statement, verdict = self.judged.interval, self.judged.statement, self.judged.verdict
-        if verdict == REFUTED and (self.chosen or not self.of_paper):
+        if verdict == REFUTED and not self.refutes:
             verdict = "not so with what is chosen here" if self.of_paper else "not so at this scale"
         return f"[{of.low:.3g}, {of.high:.3g}] {statement.relation} {statement.bound:.3g}: {verdict}"
 
@@ -65,15 +70,19 @@ def stored(folder: Path | None = None) -> tuple[Stated, ...]:
     return tuple(found)
 
 
+def counted(statements: Sequence[Stated]) -> list[Stated]:
+    """Return the statements that count: of an experiment with runs at the paper's scale, those alone (EXP-34)."""
+    at_scale = {one.experiment for one in statements if one.of_paper}
+    return [one for one in statements if one.of_paper or one.experiment not in at_scale]
+
+
 def verdict(statements: Sequence[Stated]) -> str:
     """Return the verdict on a claim: confirmed, refuted, unconfirmed, or open without a statement (EXP-31, EXP-34)."""
-    at_scale = {one.experiment for one in statements if one.of_paper}
-    counted = [one for one in statements if one.of_paper or one.experiment not in at_scale]
-    if not counted:
+    if not statements:
         return "open"
-    if any(one.judged.verdict == REFUTED and one.of_paper for one in counted if not one.chosen):
+    if any(one.refutes for one in statements):
         return "refuted"
-    return "confirmed" if all(one.judged.verdict == CONFIRMED for one in counted) else "unconfirmed"
+    return "confirmed" if all(one.judged.verdict == CONFIRMED for one in counted(statements)) else "unconfirmed"
 
 
 def _scale(content: Data) -> str:

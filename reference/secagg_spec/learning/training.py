@@ -42,8 +42,8 @@ Tensors: TypeAlias = tuple[torch.Tensor, ...]
 Batch: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 """Images, labels, and the weight of each sample in the loss of its user; the weight of padding is 0."""
 ENGINES = ("auto", "loop", "vmap", "stacked", "grouped")
-_TOGETHER = {"cpu": 2**20, "cuda": 2**26}
-"""The number of parameters that are trained together: as many as about fit into a cache, or keep a GPU at work."""
+_TOGETHER, _ON_GPU = 2**20, 2**26
+"""The number of parameters that are trained together: about as many as fit into a cache, or keep a GPU at work."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,8 @@ class Trainer:
         if not all(plans):
             raise ParameterError(f"parts[{plans.index([])}]", [], "one sample or more")
         trained = np.empty_like(starts)
-        size = 1 if self.chosen == "loop" else max(1, _TOGETHER[self.device] // self.model.d)
+        together = _TOGETHER if self.device == "cpu" else _ON_GPU
+        size = 1 if self.chosen == "loop" else max(1, together // self.model.d)
         for start in range(0, len(plans), size):
             users = slice(start, start + size)
             np.add(starts[users], self._moved(starts[users], plans[users], rate), out=trained[users])
