@@ -36,7 +36,8 @@ def _experiments_head() -> str:
     how, text = (relative(page, EXPERIMENTS) for page in ("how-to/reproduce-a-figure.md", "spec/experiments.md"))
     return (
         "# Experiments\n\nEvery figure and table of the papers, and each theorem that is run: what stands for it here, "
-        "and what it gave. A statement of a paper is an inequality with a bound that was fixed before the run; its "
+        "and what it gave. A statement of a paper is an inequality with a bound that stands before a run; where "
+        "one was changed after stored runs, the claim says so. Its "
         f"verdict is that of the 95 % interval over seeds ([the text]({text}#6-statements-and-verdicts)). "
         f"[Run one yourself]({how}).\n"
     )
