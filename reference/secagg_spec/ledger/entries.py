@@ -9,6 +9,7 @@ import difflib
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -266,7 +267,7 @@ def _dead(text: str, claims: Collection[str]) -> Iterator[str]:
     for name in _NAME.findall(text):
         if name in claims or name in resources.clauses():
             continue
-        known = {*claims, *resources.clauses()}
+        known = frozenset((*claims, *resources.clauses()))
         if _meant(name, known):
             yield f"claim or clause {name}; {close_to(name, known)}"
     project = resources.root("spec").parent
@@ -275,7 +276,8 @@ def _dead(text: str, claims: Collection[str]) -> Iterator[str]:
             yield f"file {name}"
 
 
-def _meant(name: str, known: Collection[str]) -> bool:
+@lru_cache(maxsize=256)
+def _meant(name: str, known: frozenset[str]) -> bool:
     """Whether a name is meant as a claim or clause: it begins like one, or nearly is one (HETT-1 for HET-1)."""
     prefixes = {entry.partition("-")[0] for entry in known}
     return name.partition("-")[0] in prefixes or bool(difflib.get_close_matches(name, known, n=1, cutoff=_NEARLY))

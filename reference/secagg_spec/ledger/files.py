@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -67,7 +68,7 @@ def read(path: Path, schema: str, table: str, label: str) -> EntryFile:
     except OSError as error:
         raise BrokenFile(f"{path.name}: cannot be read: {error.strerror}") from None
     try:
-        content = tomllib.loads(text)
+        content = _parsed(text)
     except tomllib.TOMLDecodeError as error:
         raise BrokenFile(_not_toml(path.name, text, " ".join(str(error).split()))) from None
     head, lines = line_numbers(text, table)
@@ -80,6 +81,12 @@ def read(path: Path, schema: str, table: str, label: str) -> EntryFile:
         name = f"{path.name}:{head['paper']}: paper = {content['paper']!r}"
         raise BrokenEntry(f"{name}: must be the name of the file, {path.stem!r}")
     return source
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> Data:
+    """Return the content of a TOML file, which is read more often than it changes."""
+    return tomllib.loads(text)
 
 
 def _not_toml(file: str, text: str, fault: str) -> str:

@@ -51,6 +51,10 @@ def main(grid: Grid, context: Context) -> None:
     """Train, and print how good the model is after each round."""
     config = context.run_config
     tested = task.samples(str(config["data"]), train=False)
+    clients, connected = int(config["clients"]), len(list(grid.get_node_ids()))
+    if connected < clients:
+        more = f"in a simulation, --federation-config 'num-supernodes={clients}' starts so many"
+        print(f"{connected} of {clients} clients are connected, and training waits for the others: {more}", flush=True)
 
     def evaluate(round: int, arrays: task.Arrays, _: Any) -> tuple[float, dict[str, float]]:
         loss, accuracy = task.test(task.with_arrays(task.model(), arrays), tested)
@@ -59,7 +63,7 @@ def main(grid: Grid, context: Context) -> None:
 
     strategy = FedAvg(
         fraction_evaluate=0.0,
-        min_available_clients=int(config["clients"]),
+        min_available_clients=clients,
         initial_parameters=ndarrays_to_parameters(task.arrays_of(task.model())),
         evaluate_fn=evaluate,
     )
