@@ -22,6 +22,8 @@ from secagg_spec.terminal import did_you_mean, load
 _HERE = "secagg_spec.commands"
 _LINE = 10_000
 """The longest error line, in characters."""
+_NAME = 120
+"""The longest name of a file in an error line, in characters."""
 ABOUT = {
     "demo": "judge five released frameworks, and print one screen",
     "conform": "judge an implementation, clause by clause",
@@ -193,10 +195,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 141
     except OSError as error:
-        if error.filename is not None:
-            raise
-        print(f"secagg-spec {command}: standard output: {error.strerror}", file=sys.stderr)
-        _write_no_more()
+        place = "standard output" if error.filename is None else os.fsdecode(error.filename)
+        print(f"secagg-spec {shown(command, _LINE)}: {shown(place, _NAME)}: {error.strerror}", file=sys.stderr)
+        if error.filename is None:
+            _write_no_more()
+        return 2
+    except MemoryError:
+        print(f"secagg-spec {shown(command, _LINE)}: it needs more memory than there is", file=sys.stderr)
         return 2
     return code
 

@@ -20,18 +20,42 @@ _IN_PLACE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY)
 """Errors of replacing a file that can still be written in place."""
 
 
-def regular(path: Path) -> Path:
+def regular(path: Path, most: int | None = 1 << 29) -> Path:
     """Return the path of a file that may be read to its end.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    most : int, optional
+        The largest number of bytes; None for a file that is read line by line, of any length. 512 MiB by default.
 
     Raises
     ------
     OSError
-        The file cannot be read, or it is a pipe, a socket or a device: these may block the command or never end.
+        The file cannot be read, or is longer, or it is a pipe, a socket or a device: these may block the command or
+        never end.
     """
-    mode = path.stat().st_mode
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
         raise OSError(errno.EINVAL, "this is a pipe or a device; a regular file is needed", str(path))
+    if most is not None and found.st_size > most:
+        raise OSError(errno.EFBIG, f"it has {found.st_size} bytes, and at most {most} are read", str(path))
     return path
+
+
+def resolved(path: Path) -> Path:
+    """Return the path without links.
+
+    Raises
+    ------
+    OSError
+        A link leads back to itself.
+    """
+    try:
+        return path.resolve()
+    except RuntimeError:  # Python 3.12 and older
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from None
 
 
 def replaceable(path: Path) -> bool:
@@ -61,7 +85,7 @@ def write_whole(path: Path, data: str | bytes, *, follow: bool = True) -> None:
         with path.open("wb") as device:
             device.write(content)
         return
-    place = path.resolve() if follow else path
+    place = resolved(path) if follow else path
     there = place.is_file() and not place.is_symlink()
     beside = place.with_name(f".{secrets.token_hex(8)}.part")
     try:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec.conformance.adapter.limits import START_SECONDS
+from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.conformance.running.defaults import SECONDS
 from secagg_spec.errors import UsageError
-from secagg_spec.system import write_whole
+from secagg_spec.system import resolved, write_whole
 from secagg_spec.terminal import load
 
 
@@ -93,8 +94,12 @@ def writable_file(option: str, path: Path) -> None:
     Raises
     ------
     UsageError
-        The path is a folder, its parent folder is absent, or permissions are missing.
+        The path is a folder, its parent folder is absent, permissions are missing, or the system allows no such path.
     """
+    try:
+        resolved(path)
+    except OSError as error:
+        raise UsageError(f"{option} {shown(str(path))}: {error.strerror}") from None
     if path.is_dir():
         raise UsageError(f"{option} {path}: this is a folder, not a file")
     if not path.parent.is_dir():
@@ -123,11 +128,14 @@ def writable_folder(option: str, path: Path) -> None:
     Raises
     ------
     UsageError
-        A file stands in its place or above it, or permissions are missing.
+        A file stands in its place or above it, permissions are missing, or the system allows no such path.
     """
-    there = path
-    while not there.exists() and there != there.parent:
-        there = there.parent
+    try:
+        there = resolved(path)
+        while not there.exists() and there != there.parent:
+            there = there.parent
+    except OSError as error:
+        raise UsageError(f"{option} {shown(str(path))}: {error.strerror}") from None
     if not there.is_dir():
         raise UsageError(f"{option} {path}: {there} is not a folder")
     if not os.access(there, os.W_OK | os.X_OK):

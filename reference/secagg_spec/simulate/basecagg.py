@@ -150,7 +150,8 @@ def _read_log(path: Path | None, N: int) -> Schedule | None:
     try:
         schedule = from_csv(system.regular(path).read_text(encoding="utf-8-sig"), N)
     except (OSError, UnicodeDecodeError) as error:
-        raise ParameterError("--log", str(path), f"a file that can be read: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ParameterError("--log", str(path), f"a file that can be read: {why}") from error
     strange = next((event for event in schedule.events if event.kind not in (DOWNLOAD, UPLOAD, TIMEOUT)), None)
     if strange is not None:
         raise ParameterError("--log", strange.kind, f"events {DOWNLOAD}, {UPLOAD} and {TIMEOUT}, in {path}")
@@ -161,7 +162,7 @@ def _write_log(path: Path, N: int, events: Sequence[Event]) -> None:
     try:
         system.write_whole(path, to_csv(Schedule(N, tuple(events))))
     except OSError as error:
-        raise ParameterError("--write-log", str(path), f"a file that can be written: {error}") from error
+        raise ParameterError("--write-log", str(path), f"a file that can be written: {error.strerror}") from error
     print(f"{len(events)} events written to {path}")
 
 

@@ -19,13 +19,11 @@ from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import SERVER, Network, check_dropouts, run_synchronous
 from secagg_spec.simulate import heterosag_report as report
 from secagg_spec.simulate.heterosag_inputs import ATTACKS, Inputs, byzantine_users, draw_inputs, plain_sums
-from secagg_spec.simulate.inputs import add_drop, read_dropouts, refuse_large, seed_bytes
+from secagg_spec.simulate.inputs import BOX_ELEMENTS, add_drop, read_dropouts, refuse_large, seed_bytes
 from secagg_spec.simulate.matrices import MOST, Look
 from secagg_spec.simulate.narration import counted, ended_well, failed_round, followed, narrate, traffic
 
 DEFAULTS = {"users": "those of the preset", "length": "that of the preset"}
-_SHARE_ELEMENTS = 37
-"""The bytes of one pair of shares, in units of one vector element."""
 
 
 def add_options(parser: Any) -> None:
@@ -124,7 +122,7 @@ def read_parameters(options: argparse.Namespace, run: bool = True) -> Parameters
     groups = len(sizes)
     d = base.d if options.length is None else validate.integer("length", options.length, 1)
     if run:
-        refuse_large("users * users * shares + users * length", N * N * _SHARE_ELEMENTS + N * d)
+        refuse_large("users * users * shares + users * length", N * N * BOX_ELEMENTS + N * d)
     T = base.T if options.colluders is None else options.colluders
     D = min(base.D if base.N == N else N // 5, max(0, N - T - 2)) if options.dropouts is None else options.dropouts
     t = _threshold(base, N, T, D) if options.threshold is None else options.threshold

@@ -17,6 +17,8 @@ from secagg_spec.errors import ParameterError
 from secagg_spec.simulate.narration import shown, users_in_words
 
 MOST_ELEMENTS = 2**21
+BOX_ELEMENTS = 37
+"""What a sealed box takes beside what is in it, or one with a pair of shares, in units of one vector element."""
 _LEVEL = 2**16
 
 

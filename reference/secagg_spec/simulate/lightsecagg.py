@@ -15,7 +15,15 @@ from secagg_spec.errors import ParameterError
 from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.steps import Network, check_dropouts
-from secagg_spec.simulate.inputs import add_drop, draw_inputs, read_dropouts, refuse_large, seed_bytes, told_dropouts
+from secagg_spec.simulate.inputs import (
+    BOX_ELEMENTS,
+    add_drop,
+    draw_inputs,
+    read_dropouts,
+    refuse_large,
+    seed_bytes,
+    told_dropouts,
+)
 from secagg_spec.simulate.narration import play
 
 _PROFILES = {"semi-honest": lightsecagg, "active": lightsecagg_active}
@@ -77,8 +85,8 @@ def _parameters(options: argparse.Namespace) -> lightsecagg.Parameters:
     U = N - D if options.answers is None else options.answers
     if options.dropouts is not None and N - T - 2 >= 0:
         validate.integer("dropouts", D, 0, N - T - 2)
-    elements = N * N * -(-options.length // max(1, U - T)) + N * options.length
-    refuse_large("users * users * share length + users * length", elements)
+    elements = N * N * (-(-options.length // max(1, U - T)) + BOX_ELEMENTS) + N * options.length
+    refuse_large("users * users * (share length + seal) + users * length", elements)
     numbers = {"q": options.modulus, "N": N, "D": D, "U": U, "T": T, "d": options.length}
     parameters = lightsecagg.Parameters(**numbers)
     if options.profile == "active":

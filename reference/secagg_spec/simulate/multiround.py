@@ -23,7 +23,7 @@ from secagg_spec.protocols.multi_round.runs import Outcome, Turn, run_session
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import SERVER, Event, Network, Role
 from secagg_spec.selection import batches, strategies
-from secagg_spec.simulate.inputs import refuse_large, seed_bytes
+from secagg_spec.simulate.inputs import BOX_ELEMENTS, refuse_large, seed_bytes
 from secagg_spec.simulate.narration import counted, shown, users_in_words
 from secagg_spec.terminal import painted
 
@@ -34,8 +34,6 @@ _STRATEGIES = [name for name in strategies.STRATEGIES if name not in {"random", 
 """The strategies with batches: without batches a user has nothing to check (MRA-17)."""
 _NAMED = 12
 """The most absent users that are listed by name; beyond that, only their number is printed."""
-_SHARE_ELEMENTS = 37
-"""The bytes of one pair of shares, in units of one vector element."""
 
 
 def add_options(parser: Any) -> None:
@@ -96,7 +94,7 @@ def _parameters(options: argparse.Namespace) -> Parameters:
     numbers = multi_round.Numbers(selection.N, selection.K, selection.T, options.colluders)
     d, K, D = validate.integer("length", options.length, 1), numbers.K, numbers.K - numbers.T
     rounds = validate.integer("rounds", options.rounds, 1, 1000)
-    each = numbers.N * d + K * K * _SHARE_ELEMENTS
+    each = numbers.N * d + K * K * BOX_ELEMENTS
     refuse_large("rounds * (users * length + chosen * chosen * shares)", rounds * each)
     base: BaseParameters
     if options.base == "secagg":

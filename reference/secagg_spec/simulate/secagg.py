@@ -16,6 +16,7 @@ from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.secagg.graph import draw_order
 from secagg_spec.protocols.steps import Network, check_dropouts
 from secagg_spec.simulate.inputs import (
+    BOX_ELEMENTS,
     MOST_ELEMENTS,
     add_drop,
     draw_inputs,
@@ -27,8 +28,6 @@ from secagg_spec.simulate.inputs import (
 from secagg_spec.simulate.narration import play, users_in_words
 
 _PROFILES = {"semi-honest": secagg, "active": secagg_active}
-_SHARE_ELEMENTS = 37
-"""The bytes of one pair of shares, in units of one vector element."""
 
 
 def add_options(parser: Any) -> None:
@@ -97,7 +96,7 @@ def _parameters(options: argparse.Namespace) -> secagg.Parameters:
         else options.threshold
     )
     fewer = f"--neighbours {most}, which is SecAgg+, " if 2 <= (most := _most_neighbours(N, options.length)) < k else ""
-    refuse_large("users * neighbours * shares + users * length", N * k * _SHARE_ELEMENTS + N * options.length, fewer)
+    refuse_large("users * neighbours * shares + users * length", N * k * BOX_ELEMENTS + N * options.length, fewer)
     numbers = {"R": options.modulus, "N": N, "D": D, "T": T, "t": t, "k": k, "d": options.length}
     if options.threshold is None and complete and t > N - D:
         why = "2t > N + T" if active else "t >= T + 2"
@@ -107,7 +106,7 @@ def _parameters(options: argparse.Namespace) -> secagg.Parameters:
 
 def _most_neighbours(N: int, d: int) -> int:
     """Return the largest even degree, at most 30, with which a round is not too large; below 2 if there is none."""
-    return min(30, (MOST_ELEMENTS - N * d) // (N * _SHARE_ELEMENTS)) // 2 * 2
+    return min(30, (MOST_ELEMENTS - N * d) // (N * BOX_ELEMENTS)) // 2 * 2
 
 
 def _least(N: int, T: int, active: bool) -> int:

@@ -109,7 +109,7 @@ def read(path: Path, protocols: Collection[str]) -> Iterator[Head | Entry]:
         The file cannot be read, or is no trace of one of `protocols`; the message names the line.
     """
     try:
-        with system.regular(path).open("rb") as file:
+        with system.regular(path, None).open("rb") as file:
             size = 0
             for number, line in _lines(file):
                 entry = _entry(line, number, protocols) if number > 1 else _first(line, protocols)
@@ -227,7 +227,7 @@ class Recorder:
     def __init__(self, path: str | Path) -> None:
         place = Path(path)
         if place.exists():
-            _check_begun(system.regular(place))
+            _check_begun(system.regular(place, None))
         self._file = place.open("a+b")  # closed by `close`
         _cut_back(self._file)
 

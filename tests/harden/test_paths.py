@@ -1,0 +1,120 @@
+"""Whatever path stands where a command takes one, an error is one line on standard error and exit code 2."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from secagg_spec import cli, system
+
+ROOT = Path(__file__).parents[2]
+OTHERS = {
+    "conform": "--target reference -k adapter/echo",
+    "fuzz": "--time 1s -k lightsecagg.mask/ -- true",
+    "round": "-p lightsecagg --rounds 1 --server true --user true",
+    "replay": "-- true",
+    "diff": "",
+    "vectors": "--target reference",
+    "promote": "--id promoted --clause LSA-09",
+    "init": "--lang python",
+    "reconstruct": "--images 1",
+    "reproduce": "basecagg-fig1 --preset tiny",
+    "trace": f"{ROOT}/docs/assets/trace.jsonl",
+    "audit-participation": f"{ROOT}/docs/assets/participation-batches.csv",
+}
+"""What else the commands need to be given."""
+LATER = {("diff", "new"), ("promote", "into")}
+"""What is looked at only when another file was read; tests/conformance/test_promote.py has the second."""
+READ = {"<log>", "<file>", "<repro>", "<old>", "--expect", "--log", "--roster", "--file"}
+"""The places of files that are read."""
+
+
+def places() -> Iterator[tuple[str, str, str]]:
+    """Yield each command, and the place in it, an option or an argument, that takes a path."""
+    [commands] = [one for one in cli.parser()._actions if isinstance(one, argparse._SubParsersAction)]
+    for name, parser in commands.choices.items():
+        deeper = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+        below = deeper[0].choices.items() if deeper else [("", parser)]
+        for kind, inner in below:
+            for action in inner._actions:
+                if action.type is Path and (name, action.dest) not in LATER:
+                    yield name, kind, action.option_strings[0] if action.option_strings else f"<{action.dest}>"
+
+
+PLACES = list(places())
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, which is the working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def words(name: str, kind: str, place: str, path: str) -> list[str]:
+    """Return a command with this path in the place."""
+    rest = OTHERS.get(name, "").split()
+    if place.startswith("--"):
+        return [name, *filter(None, [kind]), place, path, *rest]
+    if name == "diff":
+        return [name, path, path]
+    return [name, path, *(rest if rest[:1] and rest[0].startswith("-") else [])]
+
+
+def run(capsys: pytest.CaptureFixture[str], command: list[str]) -> str:
+    """Run a command that has to be refused, and return the line that says why."""
+    assert cli.main(command) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"secagg-spec {command[0]}: ")
+    assert len(line) < 500
+    return line
+
+
+def test_each_place_of_a_path_is_known() -> None:
+    assert len(PLACES) > 20
+    assert {name for name, *_ in PLACES} >= {"conform", "diff", "replay", "segments", "trace", "audit-participation"}
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize(("name", "kind", "place"), PLACES, ids=map(" ".join, PLACES))
+def test_a_name_that_is_too_long_for_the_system_is_one_line(
+    name: str, kind: str, place: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, words(name, kind, place, "z" * 300))
+    assert not list(here.iterdir())
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+@pytest.mark.parametrize(("name", "kind", "place"), PLACES, ids=map(" ".join, PLACES))
+def test_a_link_to_itself_is_one_line(
+    name: str, kind: str, place: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("loop").symlink_to("loop")
+    run(capsys, words(name, kind, place, "loop"))
+    assert [path.name for path in here.iterdir()] == ["loop"]
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize(("name", "kind", "place"), [one for one in PLACES if one[2] in READ])
+def test_a_file_of_4_gib_is_read_by_no_command(
+    name: str, kind: str, place: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Path("large").open("wb") as file:
+        file.truncate(4 << 30)
+    said = run(capsys, words(name, kind, place, "large"))
+    assert "4294967296 bytes, and at most 536870912 are read" in said or name == "trace"
+
+
+def test_what_needs_more_memory_than_there_is_ends_with_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def greedy(path: Path) -> Path:
+        raise MemoryError
+
+    monkeypatch.setattr(system, "regular", greedy)
+    assert "more memory" in run(capsys, ["audit-participation", str(ROOT / "README.md")])
