@@ -19,10 +19,10 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 from tests.quick import QUICK, WHOLE
 
-EXAMPLES = {"quick": 6, "default": 100 if WHOLE else 40, "thorough": 1000}
+EXAMPLES = {"quick": 4, "default": 100 if WHOLE else 40, "thorough": 1000}
 _PATIENCE = 15 * 60
 """Seconds after which a test counts as hanging."""
-_EACH = 30
+_EACH = 60
 """``make quick`` takes one of so many cases of a parametrized test."""
 _DATABASE = Path(__file__).parents[1] / ".hypothesis" / "examples"
 
@@ -57,7 +57,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out of ``make quick`` all cases of a parametrized test but the first and each thirtieth after it."""
+    """Leave out of ``make quick`` all cases of a parametrized test but the first and each sixtieth after it."""
     if not QUICK:
         return
     seen: Counter[str] = Counter()

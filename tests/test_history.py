@@ -387,6 +387,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_regenerate_writes_what_the_text_says(capsys: pytest.CaptureFixture[str], checkout: Path) -> None:
     right = checkout.read_text(encoding="utf-8")
     digests = {id: words(resources.clauses()[id]) for id in ("MOD-01", "MOD-02")}

@@ -121,6 +121,7 @@ def test_kept_cells_are_used_unless_anew(capsys: pytest.CaptureFixture[str], tmp
     assert toys(capsys, tmp_path, "--anew")[2] == ""
 
 
+@pytest.mark.slow
 def test_a_cell_that_fails_is_named_and_the_others_are_kept(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out, err = call(capsys, "toy-fails", "toy", "--jobs", "1", "--out", str(tmp_path))
     assert code == 1
@@ -314,6 +315,7 @@ def test_a_terminal_shows_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert re.search(r"toy: +\d+%\|.*\| \d\.0 of 8 cells \[\d\d:\d\d<.*\]", screen.getvalue())
 
 
+@pytest.mark.slow
 def test_results_do_not_change_with_a_second_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     toys(capsys, tmp_path)
     path = tmp_path / "toy" / "results.json"

@@ -143,6 +143,7 @@ def test_a_check_that_disappeared_is_worse_and_a_new_one_is_not(
     assert "new check" in out
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-48")
 def test_targets_and_stale_expectations_are_compared(
     written: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -51,6 +51,7 @@ def test_a_claim_is_what_its_statements_make_of_it(statements: list[tuple[str, .
     assert claims.verdict([stated(*one) for one in statements]) == verdict
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("EXP-31")
 def test_a_report_is_called_refuted_at_the_scale_of_the_paper_only() -> None:
     ends = [

@@ -23,6 +23,7 @@ def results() -> list[Result]:
     return [Result(cell, EXPERIMENT.run(cell, Context())) for cell in EXPERIMENT.cells(TINY)]
 
 
+@pytest.mark.slow
 def test_each_cell_is_a_partition_of_all_samples(results: list[Result]) -> None:
     assert len(results) == 9
     labels = np.array(results[0].found["counts"]).sum(axis=0)

@@ -166,6 +166,7 @@ def test_files_are_the_same_in_each_run(tmp_path: Path) -> None:
     assert results.read(first[0]) == content
 
 
+@pytest.mark.slow
 def test_the_table_has_a_row_for_each_that_the_experiment_gives(tmp_path: Path) -> None:
     path = results.write(run(), document(), tmp_path)[1]
     read = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))

@@ -139,6 +139,7 @@ def session(name: str, seed: int = 0) -> tuple[Engine, Batches, tuple[int, ...]]
     return engine, batches, batches.choose(engine.nodes, Counter())
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("FLW-23", "FLW-25", "MRA-18", "MRA-21")
 @pytest.mark.parametrize("name", BASES)
 def test_a_batch_that_loses_a_user_before_the_sum_is_left_out(name: str) -> None:

@@ -76,6 +76,7 @@ def test_an_error_that_is_not_documented_is_found() -> None:
     assert tally.refused
 
 
+@pytest.mark.slow
 def test_an_input_that_takes_long_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.harden.engine.SECONDS", 1)
 

@@ -142,6 +142,7 @@ def test_real_sums_give_the_model_nearly(case: tuple[Log, int]) -> None:
     assert np.allclose(reconstruction.estimated(found, log @ models), models[user])
 
 
+@pytest.mark.slow
 @given(recoverable())
 def test_the_mildest_combination_has_the_least_sum_of_squares(case: tuple[Log, int]) -> None:
     log, user = case

@@ -90,6 +90,7 @@ def play(p: Parameters, dropped: dict[str, list[int]]) -> tuple[Seen, dict[int, 
     return seen, {message.sender: message.segments for message in sent}
 
 
+@pytest.mark.slow
 @given(sessions(), st.data())
 def test_a_round_sends_and_expands_what_is_counted(p: Parameters, data: st.DataObject) -> None:
     early = list(p.members[data.draw(st.integers(0, p.count - 1))]) if data.draw(st.booleans()) else []

@@ -79,6 +79,7 @@ def stored() -> list[Path]:
     return sorted((SCRIPT.parents[1] / "spec" / "experiments").glob("*.json"))
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("EXP-27", "EXP-28")
 @pytest.mark.parametrize("path", stored(), ids=lambda path: path.stem)
 def test_stored_results_are_those_of_experiments_and_have_their_pictures(script: Any, path: Path) -> None:

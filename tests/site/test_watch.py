@@ -101,6 +101,7 @@ def test_the_page_has_every_step_of_one_run_of_each_protocol_as_text(written: Pa
     assert len(text.encode()) < 500_000
 
 
+@pytest.mark.slow
 def test_the_data_is_small_and_of_plain_json(written: Path) -> None:
     text = (written / watch.DATA).read_text(encoding="utf-8")
     assert len(text.encode()) < 300_000
