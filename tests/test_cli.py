@@ -625,3 +625,10 @@ def test_a_terminal_says_that_the_checks_are_loading_before_they_are_loaded(
         monkeypatch.setattr(sys.stderr, "isatty", lambda there=there: there, raising=False)
         assert cli.main(words) == 0
         assert said == [before, "\r\x1b[2K" if there else ""]
+
+
+def test_an_integer_of_5000_digits_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = call(capsys, "simulate", "secagg", "--seed", "9" * 5000)
+    assert code == 2
+    assert "--seed: has 5000 characters; an integer has at most 100" in err
+    assert len(err) < 200

@@ -22,6 +22,8 @@ from secagg_spec.terminal import did_you_mean, load
 _HERE = "secagg_spec.commands"
 _LINE = 10_000
 """The longest error line, in characters."""
+_DIGITS = 100
+"""The longest integer in an option, in characters."""
 _NAME = 120
 """The longest name of a file in an error line, in characters."""
 ABOUT = {
@@ -112,6 +114,11 @@ class _Parser(argparse.ArgumentParser):
         except argparse.ArgumentError as error:
             hint = did_you_mean(str(value), map(str, action.choices or ()))
             raise argparse.ArgumentError(action, f"{error.message}{hint and f'; {hint.strip()}'}") from None
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        if action.type is int and len(arg_string) > _DIGITS:
+            raise argparse.ArgumentError(action, f"has {len(arg_string)} characters; an integer has at most {_DIGITS}")
+        return super()._get_value(action, arg_string)
 
     def error(self, message: str) -> None:  # type: ignore[override]
         self.exit(2, f"{self.prog}: {shown(message, _LINE)} (see {self.prog} --help)\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -128,3 +129,11 @@ def test_what_is_of_another_class_is_refused_by_name(value: Any, kind: type[Any]
     with pytest.raises(ParameterError, match=rf"^key = .*: must be of the class {kind.__name__}$"):
         validate.instance("key", value, kind)
     assert validate.instance("key", kind(), kind) == kind()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"), [(9, 8, "at least 9 and at most 8: beside the other arguments no"), (8, 8, "in [8, 8]")]
+)
+def test_no_range_is_named_that_holds_nothing(low: int, high: int, text: str) -> None:
+    with pytest.raises(ParameterError, match=re.escape(text)):
+        validate.integer("K", 5, low, high)

@@ -68,6 +68,7 @@ def test_the_most_users_are_what_32_bits_number() -> None:
     [
         (12, 6, 4, "K = 6: must be a multiple of T = 4, as 4 or 8 are"),
         (13, 6, 3, "N = 13: must be a multiple of T = 3, as 12 or 15 are"),
+        (MAX_USERS, 8, 4, f"N = {MAX_USERS}: must be a multiple of T = 4, as {MAX_USERS - 3} is"),
         (12, 6, 0, "T = 0: must be an integer in"),
         (12, 6, 7, "T = 7: must be an integer in"),
         (12, 13, 1, "K = 13: must be an integer in"),

@@ -39,7 +39,13 @@ def integer(name: str, value: object, low: int, high: int | None = None) -> int:
 
 
 def _between(low: int, high: int | None) -> str:
-    return f"an integer >= {_written(low)}" if high is None else f"an integer in [{_written(low)}, {_written(high)}]"
+    if high is None:
+        return f"an integer >= {_written(low)}"
+    if low > high:
+        return (
+            f"at least {_written(low)} and at most {_written(high)}: beside the other arguments no integer is allowed"
+        )
+    return f"an integer in [{_written(low)}, {_written(high)}]"
 
 
 def _written(bound: int) -> str:

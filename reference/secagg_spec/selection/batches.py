@@ -47,11 +47,11 @@ class Parameters:
         validate.integer("N", self.N, 1, MAX_USERS)
         validate.integer("K", self.K, 1, self.N)
         validate.integer("T", self.T, 1, self.K)
-        for name, count in (("K", self.K), ("N", self.N)):
+        for name, count, most in (("K", self.K, self.N), ("N", self.N, MAX_USERS)):
             if divmod(count, self.T)[1]:
-                near = self.T * (count // self.T)
-                allowed = f"a multiple of T = {self.T}, as {near} or {near + self.T} are"
-                raise ParameterError(name, count, allowed)
+                below = self.T * (count // self.T)
+                near = f"{below} or {below + self.T} are" if below + self.T <= most else f"{below} is"
+                raise ParameterError(name, count, f"a multiple of T = {self.T}, as {near}")
 
     @property
     def batches(self) -> int:
