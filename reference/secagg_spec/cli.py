@@ -163,6 +163,8 @@ class _Listed:
 
 def _parsed(arguments: list[str]) -> argparse.Namespace:
     """Parse the arguments with the parser of the command that comes first."""
+    if __doc__ is None:
+        raise UsageError("python -OO takes docstrings away, and some of them are printed; use -O")
     name = arguments[0] if arguments else ""
     if not name:
         print(_USUAL, file=sys.stderr)

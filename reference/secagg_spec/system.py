@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from secagg_spec.errors import ParameterError
+
 _IN_PLACE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY)
 """Errors of replacing a file that can still be written in place."""
 
@@ -42,6 +44,22 @@ def regular(path: Path, most: int | None = 1 << 29) -> Path:
     if most is not None and found.st_size > most:
         raise OSError(errno.EFBIG, f"it has {found.st_size} bytes, and at most {most} are read", str(path))
     return path
+
+
+def path_of(name: str, value: object) -> Path:
+    """Return the path that an argument gives.
+
+    Raises
+    ------
+    ParameterError
+        It is no text and no path, or one that names nothing.
+    """
+    try:
+        if isinstance(value, (str, os.PathLike)) and os.fspath(value) and b"\0" not in os.fsencode(value):
+            return Path(os.fsdecode(value))
+    except UnicodeEncodeError:
+        pass
+    raise ParameterError(name, value, "a path of the file system, as text or Path")
 
 
 def resolved(path: Path) -> Path:
@@ -82,7 +100,7 @@ def write_whole(path: Path, data: str | bytes, *, follow: bool = True) -> None:
     """
     content = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
     if follow and not replaceable(path):
-        with path.open("wb") as device:
+        with open(path, "wb", opener=_opened) as device:
             device.write(content)
         return
     place = resolved(path) if follow else path
@@ -100,6 +118,18 @@ def write_whole(path: Path, data: str | bytes, *, follow: bool = True) -> None:
         if not there or not isinstance(error, OSError) or error.errno not in _IN_PLACE:
             raise
         place.write_bytes(content)
+
+
+def _opened(path: str, flags: int) -> int:
+    """Open a device or a pipe; refuse a pipe that nobody reads, which would block the command."""
+    try:
+        opened = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.ENXIO, "this is a pipe that nobody reads", path) from None
+        raise
+    os.set_blocking(opened, True)
+    return opened
 
 
 def on_disk(*paths: Path) -> None:

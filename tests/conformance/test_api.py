@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from secagg_spec.conformance import api
+from secagg_spec.conformance import api, pytest_plugin
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
 from secagg_spec.conformance.api import AdapterFailed, ExpectedFailure, adapter_tests
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter, pack, unpack
@@ -192,6 +193,23 @@ def test_with_several_workers_each_has_an_adapter(tmp_path: Path) -> None:
     assert (code, "3 failed" in out) == (1, True)
     code, out = with_plugin(tmp_path, "--secagg-adapter", "/nowhere/adapter", "-n", "2")
     assert (code, "ERROR: --secagg-adapter: cannot start" in out) == (4, True)
+
+
+@pytest.mark.requirement("CNF-49")
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--secagg-adapter="], "--secagg-adapter: it is empty"),
+        (["--secagg-adapter", " "], "--secagg-adapter: it is empty"),
+        (["--secagg-adapter", "x", "--secagg-timeout", "nan"], "--secagg-timeout nan: must be"),
+        (["--secagg-adapter", "x", "--secagg-timeout", "0"], "--secagg-timeout 0.0: must be"),
+        (["--secagg-adapter", "x", "--secagg-timeout", "-1"], "--secagg-timeout -1.0: must be"),
+    ],
+)
+def test_options_that_would_judge_nothing_or_wrongly_are_refused(options: list[str], said: str) -> None:
+    config = pytest.Config.fromdictargs({}, options)
+    with pytest.raises(pytest.UsageError, match=re.escape(said)):
+        pytest_plugin.pytest_configure(config)
 
 
 @pytest.mark.slow

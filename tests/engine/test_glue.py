@@ -158,10 +158,40 @@ def test_a_state_that_the_engine_did_not_keep_is_not_used_again() -> None:
     assert trainers[node].asked == 1
 
 
-@pytest.mark.parametrize("timeout", [0, -1, float("nan"), "9"])
-def test_a_phase_without_an_end_is_refused(timeout: Any) -> None:
-    with pytest.raises(ParameterError, match="timeout"):
-        SecAggPlusWorkflow(5, 3, timeout=timeout)
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("timeout", [0, -1, float("nan"), float("inf"), "9", True]),
+        ("max_weight", [1.9, 0.5, "3", float("nan"), float("inf"), None, "x", 0]),
+        ("clipping_range", [float("nan"), float("inf"), 0.0, "8", True]),
+        ("quantization_range", [10**400, 0, 2.5, "9"]),
+        ("trace", [5, object(), "", "\ud800", "a\0b"]),
+        ("participation", [5, b"", "", "\ud800", object()]),
+    ],
+)
+def test_a_setting_of_flowers_workflow_is_looked_at_before_a_round(name: str, values: list[Any]) -> None:
+    called = "largest" if name == "clipping_range" else name
+    for value in values:
+        with pytest.raises(ParameterError, match=called):
+            SecAggPlusWorkflow(5, 3, **{name: value})
+    SecAggPlusWorkflow(5, 3, max_weight=200.0, timeout=9.5)
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("made", [SecAggWorkflow, LightSecAggWorkflow])
+@pytest.mark.parametrize("active", ["False", float("nan"), None, "", 1])
+def test_whether_a_round_is_active_is_said_by_a_truth_value(made: Any, active: Any) -> None:
+    with pytest.raises(ParameterError, match="active"):
+        made(0.7, active=active)
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("colluding", [-1, 0, float("nan"), "abc", object(), 1.0, True])
+def test_the_number_of_colluding_clients_is_looked_at_before_a_round(colluding: Any) -> None:
+    with pytest.raises(ParameterError, match="colluding"):
+        LightSecAggWorkflow(0.6, colluding=colluding)
+    LightSecAggWorkflow(0.6, colluding=2)
 
 
 def test_another_modulus_is_refused() -> None:

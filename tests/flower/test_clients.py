@@ -244,6 +244,23 @@ def test_a_client_demands_what_its_policy_says() -> None:
     assert replace(node, policy=Policy((plans.SECAGG,), least=3, colluding=1)).handle(packet).refused is None
 
 
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("protocols", [5, "", "secagg", None, ("secagg", "sekagg"), (5,)])
+def test_a_policy_names_protocols_that_there_are(protocols: Any) -> None:
+    with pytest.raises(errors.ParameterError, match="protocols"):
+        Policy(protocols)
+
+
+@pytest.mark.requirement("ERR-02", "FLW-06")
+def test_a_journal_takes_a_folder_as_text_or_path_and_nothing_else(tmp_path: Path) -> None:
+    FileJournal(str(tmp_path / "a")).take(bytes(16), "share")  # type: ignore[arg-type]
+    with pytest.raises(errors.Replay):
+        FileJournal(tmp_path / "a").take(bytes(16), "share")
+    for folder in (5, "", "\ud800", "a\0b", None):
+        with pytest.raises(errors.ParameterError, match="folder"):
+            FileJournal(folder)  # type: ignore[arg-type]
+
+
 @pytest.mark.requirement("FLW-04")
 @pytest.mark.parametrize("name", ["secagg-active", "lightsecagg-active"])
 def test_a_client_refuses_the_key_of_a_stranger(name: str) -> None:

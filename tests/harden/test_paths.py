@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,3 +121,44 @@ def test_what_needs_more_memory_than_there_is_ends_with_one_line(
 
     monkeypatch.setattr(system, "regular", greedy)
     assert "more memory" in run(capsys, ["audit-participation", str(ROOT / "README.md")])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="makes a pipe with a name")
+@pytest.mark.parametrize(
+    "command", ["segments --svg", "conform --target reference -k adapter/echo --no-vectors --json"]
+)
+def test_a_pipe_that_nobody_reads_does_not_block(command: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo("pipe")
+    assert cli.main([*command.split(), "pipe"]) == 2
+    assert "this is a pipe that nobody reads" in capsys.readouterr().err
+
+
+def test_a_device_is_written_to(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["segments", "--svg", os.devnull]) == 0
+
+
+def test_two_reports_are_not_written_into_one_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = ["--json", "report", "--html", str(here / "report")]
+    line = run(capsys, ["conform", "--target", "reference", "-k", "adapter/echo", *files])
+    assert "--json names the same file" in line
+    assert not list(here.iterdir())
+    assert cli.main(["conform", "--target", "reference", "-k", "adapter/echo", "--json", "r", "--html", "h"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("conform --list-checks -k nosuch", "no check or vector has this id or clause"),
+        ("segments --dropped 0,0", "none is given twice"),
+    ],
+)
+def test_what_selects_nothing_or_twice_is_refused(command: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said in run(capsys, command.split())
+
+
+@pytest.mark.slow
+def test_without_docstrings_the_command_says_why_it_does_not_run() -> None:
+    words = [sys.executable, "-OO", "-m", "secagg_spec.cli", "simulate", "secagg"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"secagg-spec simulate: python -OO .*\n", done.stderr)

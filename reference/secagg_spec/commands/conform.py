@@ -47,12 +47,12 @@ def main(given: argparse.Namespace) -> int:
         print("\n".join(f"{target.name:<10} {target.about}" for target in TARGETS.values()))
         return 0
     settings = _settings(given)
-    if given.list_checks:
-        print("\n".join(f"{check.id:<46} {', '.join(check.clauses):<24} {check.text}" for check in settings.chosen()))
-        return 0
     for pattern in settings.idle():
         meant = did_you_mean(pattern.removeprefix("!"), settings.names())
         raise UsageError(f"-k {pattern}: {meant}no check or vector has this id or clause (see --list-checks)")
+    if given.list_checks:
+        print("\n".join(f"{check.id:<46} {', '.join(check.clauses):<24} {check.text}" for check in settings.chosen()))
+        return 0
     _refuse_unwritable(given)
     _point_out_options(given.adapter)
     drawing.leave_the_folder_alone()
@@ -86,10 +86,13 @@ def _settings(given: argparse.Namespace) -> Settings:
 
 
 def _refuse_unwritable(given: argparse.Namespace) -> None:
+    named: dict[Path, str] = {}
     for option in FILES:
         path = getattr(given, option)
         if path:
             options.writable_file(f"--{option}", path)
+            if (other := named.setdefault(path.resolve(), option)) != option and replaceable(path):
+                raise UsageError(f"--{option} {path}: --{other} names the same file, and one of them would be lost")
     if given.baseline:
         if os.path.lexists(given.baseline):
             raise UsageError(f"--baseline {given.baseline}: this exists, and it is not written over; name a new file")

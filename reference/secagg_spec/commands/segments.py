@@ -116,7 +116,9 @@ def _asked(options: argparse.Namespace) -> Asked:
         validate.integer(f"subgroups[{group}]", parts, 1, MOST)
     validate.integer("subgroups in all", sum(given), 2, MOST)
     dropped = () if options.dropped is None else numbers("--dropped", options.dropped)
-    asked = Asked(given, tuple(sorted(set(dropped))))
+    if len(set(dropped)) < len(dropped):
+        raise ParameterError("dropped", list(dropped), "numbers of which none is given twice")
+    asked = Asked(given, tuple(sorted(dropped)))
     _check_dropped(asked)
     return asked
 

@@ -30,6 +30,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--secagg-repro", metavar="DIR", type=Path, default=Path("repro"), help="where failing cases go")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse options with which nothing would be judged, or everything would fail."""
+    adapter, timeout = config.getoption("--secagg-adapter"), config.getoption("--secagg-timeout")
+    if adapter is not None and not adapter.strip():
+        raise pytest.UsageError("--secagg-adapter: it is empty, and must be the command that starts the adapter")
+    if not 0 < timeout < 1e6:
+        raise pytest.UsageError(f"--secagg-timeout {timeout}: must be a number of seconds above 0 and below a million")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Refuse an unusable adapter before pytest-xdist starts workers, whose errors it would not show."""

@@ -68,6 +68,8 @@ class Policy:
     batch: int | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.protocols, str) or not isinstance(self.protocols, Collection):
+            raise ParameterError("protocols", self.protocols, "a set of some of " + ", ".join(plans.PROTOCOLS))
         for protocol in self.protocols:
             validate.one_of("protocols", protocol, plans.PROTOCOLS)
             if KINDS[protocol].signs and verification_key(self.signing) not in self.trusted:

@@ -57,6 +57,9 @@ class FileJournal:
 
     folder: Path
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "folder", system.path_of("folder", self.folder))
+
     def _path(self, session: bytes, phase: str) -> Path:
         return self.folder / f"{session.hex()}-{phase}"
 

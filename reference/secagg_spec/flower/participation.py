@@ -45,7 +45,7 @@ class ParticipationLog:
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
-        self.path = None if path is None else Path(path)
+        self.path = None if path is None else system.path_of("participation", path)
         self.rounds, self.counts, self._size = 0, Counter[int](), 0
         if self.path is not None:
             self._continue(self.path)
@@ -57,7 +57,7 @@ class ParticipationLog:
 
     def _continue(self, path: Path) -> None:
         """Read what is there, and cut off a line that was not written whole; or begin the file."""
-        data = system.regular(path).read_bytes() if path.exists() else b""
+        data = system.regular(path, None).read_bytes() if path.exists() else b""
         header, *lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True) or [b""]
         if header != HEADER and not (header == b"" and HEADER.startswith(data)):
             raise ParameterError(path.name, data[:40], f"a participation log, which begins with {HEADER.decode()!r}")

@@ -79,7 +79,14 @@ class Settings:
             if value is not None and not whole and not part:
                 raise errors.ParameterError(name, value, f"an integer >= {least}, or a part in (0, 1], 1.0 for all")
         validate.integer("most", self.most, 1)
-        if not isinstance(self.largest, (int, float)) or not 2.0**-64 <= self.largest < inf:
+        for name, optional in (("colluding", self.colluding), ("level", self.level)):
+            if optional is not None:
+                validate.integer(name, optional, 1)
+        if (
+            isinstance(self.largest, bool)
+            or not isinstance(self.largest, (int, float))
+            or not 2.0**-64 <= self.largest < inf
+        ):
             raise errors.ParameterError("largest", self.largest, "a finite number of at least 2^-64")
 
     def numbers(self, N: int, sampled: int, d: int) -> dict[str, int]:

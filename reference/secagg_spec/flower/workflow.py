@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,6 +20,7 @@ from flwr.server import Grid, LegacyContext
 from flwr.server.workflow.constant import MAIN_CONFIGS_RECORD, MAIN_PARAMS_RECORD, Key
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.errors import ParameterError
 from secagg_spec.flower import plan as plans
 from secagg_spec.flower import server, weights
@@ -28,6 +30,7 @@ from secagg_spec.flower.mod import RECORD
 from secagg_spec.flower.participation import ParticipationLog
 from secagg_spec.flower.plan import Packet
 from secagg_spec.flower.tracing import traced
+from secagg_spec.system import path_of
 
 _LOG = logging.getLogger("flwr")
 Participation: TypeAlias = str | Path | ParticipationLog | None
@@ -45,9 +48,10 @@ class _Workflow:
         trace: str | Path | None = None,
         participation: Participation = None,
     ) -> None:
-        if not isinstance(timeout, (int, float)) or not timeout > 0:
-            raise ParameterError("timeout", timeout, "a number of seconds above 0, so that no round hangs")
-        self.settings, self.timeout, self.trace = settings, timeout, trace
+        if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < inf:
+            raise ParameterError("timeout", timeout, "a finite number of seconds above 0, so that no round hangs")
+        self.settings, self.timeout = settings, timeout
+        self.trace = None if trace is None else path_of("trace", trace)
         self.participation = None if participation is None else ParticipationLog.at(participation)
 
     def _record(self, manager: BatchClientManager | None) -> server.Record:
@@ -116,6 +120,12 @@ def _packet(reply: Message) -> Packet | None:
     return None if record is None else dict(record)
 
 
+def _flag(active: object) -> bool:
+    if not isinstance(active, bool):
+        raise ParameterError("active", active, "True or False")
+    return active
+
+
 def _warn(line: str) -> None:
     _LOG.warning("secure aggregation: %s", line)
 
@@ -130,7 +140,7 @@ class SecAggPlusWorkflow(_Workflow):
     reconstruction_threshold : int or float
         The number of shares that recover a secret: a number, or a part of the holders.
     max_weight : float
-        The largest number of examples of one client. A client with more of them refuses the round.
+        The largest number of examples of one client, a whole number. A client with more of them refuses the round.
     clipping_range : float
         The largest magnitude of a parameter. Nothing is clipped: a client whose model has a larger one refuses the
         round.
@@ -148,7 +158,9 @@ class SecAggPlusWorkflow(_Workflow):
     Raises
     ------
     ParameterError
-        A value is out of range.
+        A value is out of range, or the file of the participation log is another one.
+    OSError
+        The participation log cannot be read or written.
     """
 
     def __init__(
@@ -166,11 +178,14 @@ class SecAggPlusWorkflow(_Workflow):
     ) -> None:
         if modulus_range != 2**32:
             raise ParameterError("modulus_range", modulus_range, "2**32 = 4294967296")
+        if isinstance(max_weight, float) and max_weight.is_integer():
+            max_weight = int(max_weight)
+        most = validate.integer("max_weight", max_weight, 1)
         settings = server.Settings(
-            plans.SECAGG, reconstruction_threshold, num_shares, most=int(max_weight), largest=clipping_range
+            plans.SECAGG, reconstruction_threshold, num_shares, most=most, largest=clipping_range
         )
         if quantization_range is not None:
-            steps = validate.integer("quantization_range", quantization_range, 1)
+            steps = validate.integer("quantization_range", quantization_range, 1, MAX_MODULUS)
             settings = replace(settings, level=max(1, int(steps / (2 * clipping_range))))
         super().__init__(settings, TIMEOUT if timeout is None else timeout, trace, participation)
 
@@ -200,7 +215,7 @@ class SecAggWorkflow(_Workflow):
         trace: str | Path | None = None,
         participation: Participation = None,
     ) -> None:
-        protocol = plans.SECAGG_ACTIVE if active else plans.SECAGG
+        protocol = plans.SECAGG_ACTIVE if _flag(active) else plans.SECAGG
         settings = server.Settings(protocol, threshold, most=most, largest=largest)
         super().__init__(settings, timeout, trace, participation)
 
@@ -226,6 +241,6 @@ class LightSecAggWorkflow(_Workflow):
         trace: str | Path | None = None,
         participation: Participation = None,
     ) -> None:
-        protocol = plans.LIGHTSECAGG_ACTIVE if active else plans.LIGHTSECAGG
+        protocol = plans.LIGHTSECAGG_ACTIVE if _flag(active) else plans.LIGHTSECAGG
         settings = server.Settings(protocol, threshold, None, colluding, most, largest)
         super().__init__(settings, timeout, trace, participation)
