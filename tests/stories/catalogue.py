@@ -123,6 +123,14 @@ BASA = World(
     lambda rules, random: in_basa.BasaPlay(_BASA, rules, random),
     150,
 )
+_BASA_VOID = replace(_BASA, S=0, timeouts=positions.VOID)
+BASA_VOID = World(
+    "BASA",
+    "void",
+    "N = 6, T = 1, K = 3, d = 1",
+    lambda rules, random: in_basa.BasaPlay(_BASA_VOID, rules, random),
+    150,
+)
 
 
 def lying(least: int) -> World:
@@ -197,6 +205,7 @@ WORLDS = (
     BASECAGG,
     BASECAGG_ACTIVE,
     BASA,
+    BASA_VOID,
     WITHHELD_BOUND,
     *BATCH_BOUNDS,
     *SESSION_BOUNDS,
@@ -304,6 +313,11 @@ HOLES = (
     Hole("a key used for two updates", BASA, Rules(), ("offer-of-a-spent-epoch",)),
     Hole("keys of an epoch that was abandoned", BASA, Rules(), ("keys-released-when-abandoned",)),
     Hole("an authority restored from an older state", BASA, before("open")),
+    Hole("a timeout does not end the epoch", BASA_VOID, Rules(), ("void-epoch-goes-on",)),
+    Hole("a position given again", BASA_VOID, Rules(), ("position-given-again",)),
+    Hole("keys of positions are released", BASA_VOID, Rules(), ("keys-released-in-void",)),
+    Hole("a key used for two updates", BASA_VOID, Rules(), ("offer-of-a-spent-epoch",)),
+    Hole("an authority restored from an older state", BASA_VOID, before("open")),
     Hole("a failed round counts as empty", LIGHTSECAGG, Rules(failed=False)),
     Hole("sums of fewer than t users", lying(3), Rules()),
     Hole("2t > N + c, and shares are withheld", withholding(5, 3, 2), Rules()),
