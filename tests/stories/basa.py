@@ -51,9 +51,11 @@ class Standing:
 
 
 class BasaPlay:
-    """One story of the profile in which positions are settled: letters are steps of users and of the authority.
+    """One story of either profile: letters are steps of users and of the authority.
 
-    The text allows the weighted sum over the accepted updates of each epoch that the authority closed.
+    The text allows the weighted sum over the accepted updates of each epoch that the authority closed. In the profile
+    *void* it also allows the sum over all uploads of an epoch when one came at the last position, or a colluder has the
+    key of that position. The server lies in both profiles, though the text promises nothing against that in *void*.
     """
 
     users: ClassVar = {step.phase: step for step in basa.TABLE if step.role is Role.USER}
@@ -84,8 +86,9 @@ class BasaPlay:
         self.sealed: list[tuple[bytes, bytes]] = []
         self.secrets: set[bytes] = set()
         self.theirs: set[bytes] = set()
-        self.brought: dict[tuple[bytes, ...], tuple[int, int, int]] = {}
+        self.brought: dict[int, dict[tuple[int, tuple[bytes, ...]], tuple[int, int, int]]] = {}
         self.closed: dict[int, list[tuple[int, int, int]]] = {}
+        self.last_key: set[int] = set()
 
     @property
     def seats(self) -> Sequence[Any]:
@@ -176,8 +179,8 @@ class BasaPlay:
 
     def _open(self, party: int, letter: Letter) -> bool:
         size = KEY_BYTES * self.parameters.positions
-        drawn = {name: self.random.randbytes(size) for name in ("pair_keys", "self_keys")}
-        [published] = self._ask("open", (), **drawn)
+        pairs, own = self.random.randbytes(size), self.random.randbytes(size) if self.parameters.settle else b""
+        [published] = self._ask("open", (), pair_keys=pairs, self_keys=own)
         assert isinstance(published, messages.EpochKeys)
         self.published = published
         return True
@@ -194,6 +197,8 @@ class BasaPlay:
         self.keys[user].append(key)
         if user in self.colluders:
             self.secrets.add(public_key(key.key))
+            if key.position == self.parameters.positions - 1:
+                self.last_key.add(key.round)
         return True
 
     def _settle(self, user: int, letter: Letter) -> bool:
@@ -216,7 +221,8 @@ class BasaPlay:
         [release] = self._ask("close", [messages.CloseRequest(*self._header())])
         assert isinstance(release, messages.Release)
         self._released(release.keys)
-        self.closed.setdefault(epoch, [self.brought[seat.hashes] for seat in seats if seat.hashes])
+        accepted = [(at, seat.hashes) for at, seat in enumerate(seats) if seat.state == "accepted"]
+        self.closed.setdefault(epoch, [self.brought[epoch][one] for one in accepted])
         return True
 
     def _abandon(self, party: int, letter: Letter) -> bool:
@@ -253,10 +259,11 @@ class BasaPlay:
         return True
 
     def _offer(self, user: int, letter: Letter) -> bool:
-        if self.published is None:
+        if self.published is None or self.position == self.parameters.positions:
             return False
         at, seats = self.position, self.seats
-        boxes = b"".join(self.box_of[seat.hashes[at - own - 1]] for own, seat in enumerate(seats[:at]) if seat.hashes)
+        accepted = [own for own, seat in enumerate(seats[:at]) if seat.state == "accepted"]
+        boxes = b"".join(self.box_of[seats[own].hashes[at - own - 1]] for own in accepted)
         header = (SESSION, self.published.round, SERVER, user)
         offer = messages.PositionOffer(*header, at, self.published.keys, self.published.signature, boxes)
         [request] = self._move(user, "fetch", [offer])
@@ -295,7 +302,8 @@ class BasaPlay:
             if user in self.colluders:
                 self.theirs.add(key)
             streams.append((1, key))
-        self.brought[tuple(map(sha256, self._boxes(upload)))] = (user, at.model, upload.weight)
+        brought = self.brought.setdefault(upload.round, {})
+        brought[place, tuple(map(sha256, self._boxes(upload)))] = (user, at.model, upload.weight)
         if user not in self.colluders:
             self._masked(user, at.model, upload, streams)
 
@@ -312,6 +320,14 @@ class BasaPlay:
 
     # -------------------------------------------------------------------------------------------- what is decided
 
+    def _uncovered(self) -> list[list[tuple[int, int, int]]]:
+        """Return the uploads of epochs in which no honest user is to come, in the profile *void*."""
+        if self.parameters.settle:
+            return []
+        last = self.parameters.positions - 1
+        whole = {epoch for epoch, brought in self.brought.items() if any(at == last for at, _ in brought)}
+        return [list(self.brought[epoch].values()) for epoch in (whole | self.last_key) & set(self.brought)]
+
     def leak(self) -> tuple[str, ...]:
         """Return what the adversary knows beyond the text, the plainest first; empty when there is nothing."""
         keys = self.theirs | {key for public, key in self.sealed if public in self.secrets}
@@ -320,7 +336,7 @@ class BasaPlay:
         inputs = [symbol for (user, _, _), symbol in self.inputs.items() if user not in self.colluders]
         allowed = [
             {self.inputs[user, model, e]: weight for user, model, weight in total if user not in self.colluders}
-            for total in self.closed.values()
+            for total in [*self.closed.values(), *self._uncovered()]
             for e in range(self.parameters.d)
         ]
         outside = beyond(self.view.prime, self.view.learned(inputs, known), allowed)

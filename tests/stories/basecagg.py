@@ -6,7 +6,6 @@ An attempt is a session that is begun; all users have their session under one id
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import replace
 from random import Random
 from typing import Any, ClassVar
@@ -21,10 +20,17 @@ from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols.agreement import Ballot
 from secagg_spec.protocols.basecagg import active as basecagg_active
 from secagg_spec.protocols.basecagg import round as basecagg
-from secagg_spec.protocols.basecagg.active import BufferQuorum
-from secagg_spec.protocols.basecagg.round import BufferedSet, ModelRequest, ModelStamp, StampedShare
+from secagg_spec.protocols.basecagg.active import BufferQuorum, SignedBuffer
+from secagg_spec.protocols.basecagg.round import (
+    BufferedSet,
+    ModelRequest,
+    ModelStamp,
+    StampedShare,
+    StampedUpdate,
+    WeightedShare,
+)
 from secagg_spec.protocols.lightsecagg.active import PrivateKeys, PublicKeys
-from secagg_spec.protocols.steps import SERVER, Role
+from secagg_spec.protocols.steps import SERVER, Role, Step
 from tests.stories.ballots import quorum
 from tests.stories.letters import Letter, Rules
 from tests.stories.lightsecagg import LightSecAggPlay
@@ -41,7 +47,9 @@ class BASecAggPlay(LightSecAggPlay):
     The adversary makes up buffers: K users, with the stamps that it gave them and weights that a user admits.
     """
 
-    steps: ClassVar = {step.phase: step for step in basecagg_active.TABLE if step.role is Role.USER}
+    steps: ClassVar[dict[str, Step[Any]]] = {
+        step.phase: step for step in basecagg_active.TABLE if step.role is Role.USER
+    }
     phases: tuple[str, ...] = LETTERS
     honest_server = False
     told_in = ("confirm",)
@@ -96,7 +104,7 @@ class BASecAggPlay(LightSecAggPlay):
 
     def _told(self, users: Sequence[int], random: Random) -> tuple[int, ...]:
         """Return a buffer, mostly one that the first of some users would take."""
-        held = set(self.standing[users[0]].state.base.held)
+        held = set(self.base(self.standing[users[0]].state).held)
         return random.choice([one for one in self.favourites if set(one) <= held] or self.favourites)
 
     def _ready(self, kind: str, here: Sequence[int]) -> bool:
@@ -108,12 +116,17 @@ class BASecAggPlay(LightSecAggPlay):
         if state is None:
             return False
         if kind == "recover":
-            return state.pending is not None
+            return self._pending(state) is not None
         if kind == "hold":
             return bool(self._unseen(user, at))
         if kind == "confirm":
-            return state.phase == "idle" and state.pending is None and len(state.base.held) >= self.parameters.K
+            waits = state.phase == "idle" and self._pending(state) is None
+            return waits and len(self.base(state).held) >= self.parameters.K
         return bool(state.phase in (("idle", "asked") if kind == "train" else ("training",)))
+
+    def _pending(self, state: Any) -> Any:
+        """Return what a user set aside; None in the semi-honest profile, where it answers at once."""
+        return getattr(state, "pending", None)
 
     def take(self, letter: Letter) -> bool:
         if letter.kind in ("begin", "restored"):
@@ -139,13 +152,6 @@ class BASecAggPlay(LightSecAggPlay):
         session = SESSION[:-1] + bytes([number])
         return begun.begin(session) if self.rules.numbers else begun
 
-    def base(self, state: Any) -> Any:
-        """Return the state of the semi-honest profile."""
-        return state.base
-
-    def _with_channel(self, state: Any) -> Any:
-        return replace(state, base=replace(state.base, channel=deepcopy(state.base.channel)))
-
     # ------------------------------------------------------------------------------------------------- steps
 
     def _acted(self, user: int, letter: Letter) -> bool:
@@ -163,18 +169,16 @@ class BASecAggPlay(LightSecAggPlay):
         self.standing[user] = after
         return True
 
-    def _run(self, name: str, at: Standing, inbox: Sequence[Any], **sampled: Any) -> tuple[Any, Any]:
-        return self.steps[name].take(at.state, inbox, randomness=sampled)
-
     def _train(self, user: int, at: Standing, letter: Letter) -> Standing:
         """Let a user ask for the model and share a mask under the stamp that the server gives it."""
-        asked, _ = self._run("request", at, ())
+        asked, _ = self.run("request", at, (), {})
         at = replace(at, state=asked)
         self.past[user].append(self.copied(at))
         sampled = self.drawn()
-        state, outbox = self._run("share", at, self._stamped(at, letter), **sampled)
+        state, outbox = self.run("share", at, self._stamped(at, letter), sampled)
         self.deal(user, at.model, sampled)
         for message in outbox:
+            assert isinstance(message, StampedShare)
             self.payload(self.dealt, message.receiver, message.payload)
             self.messages.setdefault((StampedShare, user), []).append((at.attempt, message))
         state = self.trained(state, self.update(user, at.model))
@@ -200,19 +204,21 @@ class BASecAggPlay(LightSecAggPlay):
 
     def _hold(self, user: int, at: Standing, letter: Letter) -> Standing | None:
         inbox = self._unseen(user, at)
-        state, _ = self._run("hold", at, inbox)
+        state, _ = self.run("hold", at, inbox, {})
         kept = {m.sender: self.plain_of(m) for m in inbox}
         return replace(at, state=state, shadow={**at.shadow, **kept}) if inbox else None
 
     def _upload(self, user: int, at: Standing, letter: Letter) -> Standing:
-        state, [message] = self._run("upload", at, ())
+        state, [message] = self.run("upload", at, (), {})
+        assert isinstance(message, StampedUpdate)
         if user not in self.colluders:
             self._masked((user, at.model), at.shadow["own"], message.masked)
         return replace(at, state=state)
 
-    def _confirm(self, user: int, at: Standing, letter: Letter) -> Standing | None:
-        """Announce a buffer: the stamps are those of the shares that the user holds, the weights the adversary's."""
-        held, p = at.state.base.held, self.parameters
+    def _made_up(self, user: int, at: Standing, letter: Letter) -> BufferedSet | None:
+        """Return a buffer: the stamps are those of the shares that the user holds, the weights the adversary's."""
+        base, p = self.base(at.state), self.parameters
+        held = base.held
         if not set(letter.received) <= set(held):
             return None
         stamps = [held[member].stamp for member in letter.received]
@@ -221,23 +227,43 @@ class BASecAggPlay(LightSecAggPlay):
             allowed = admissible_weights(p.staleness, p.c_g, max(letter.number - stamp, 0))
             weights.append(allowed[(letter.age * (at_place + 1)) % len(allowed)])
         fields = (letter.received, np.array(stamps, dtype=np.uint64), np.array(weights, dtype=np.uint64))
-        message = BufferedSet(at.state.base.session, letter.number, SERVER, user, *fields)
-        state, [signed] = self._run("confirm", at, [message])
+        return BufferedSet(base.session, letter.number, SERVER, user, *fields)
+
+    def _confirm(self, user: int, at: Standing, letter: Letter) -> Standing | None:
+        """Let a user sign the buffer that the adversary announces."""
+        message = self._made_up(user, at, letter)
+        if message is None:
+            return None
+        state, [signed] = self.run("confirm", at, [message], {})
+        assert isinstance(signed, SignedBuffer)
         content = (letter.number, state.pending.proposal.members, state.pending.proposal.further)
         known = self.signatures.setdefault(content, {}).setdefault(user, [])
         if signed.signature not in known:
             known.append(signed.signature)
-        terms = tuple((at.shadow[member], weight) for member, weight in zip(letter.received, weights, strict=True))
-        return replace(at, state=state, shadow={**at.shadow, "pending": terms})
+        return replace(at, state=state, shadow={**at.shadow, "pending": self._terms(at, message)})
+
+    def _terms(self, at: Standing, message: BufferedSet) -> list[tuple[int, int]]:
+        """Return the masks of a buffer's entries as the user holds them, and their weights."""
+        pairs = zip(message.users, message.weights.tolist(), strict=True)
+        return [(at.shadow[member], weight) for member, weight in pairs]
+
+    def _answer(self, user: int, at: Standing, message: BufferedSet) -> tuple[Any, WeightedShare]:
+        """Let a user of the semi-honest profile answer for a buffer, and return its state and its answer."""
+        state, [answer] = self.run("recover", at, [message], {})
+        assert isinstance(answer, WeightedShare)
+        if user not in self.colluders:
+            self.combined(user, self._terms(at, message), answer.share)
+        return state, answer
 
     def _recover(self, user: int, at: Standing, letter: Letter) -> Standing | None:
-        pending = at.state.pending
+        pending = self._pending(at.state)
         if pending is None:
             return None
         shown = self._signed(at)
-        session, number = at.state.base.session, pending.answer.round
+        session, number = self.base(at.state).session, pending.answer.round
         inbox = [BufferQuorum(session, number, SERVER, user, tuple(shown), b"".join(shown.values()))]
-        state, [answer] = self._run("recover", at, inbox)
+        state, [answer] = self.run("recover", at, inbox, {})
+        assert isinstance(answer, WeightedShare)
         terms = at.shadow["pending"]
         total: Sum = tuple(
             (member, self.model_of[dealt], weight)
@@ -245,7 +271,7 @@ class BASecAggPlay(LightSecAggPlay):
         )
         self.released(at, user, total, number)
         if user not in self.colluders:
-            self.combined(user, list(terms), answer.share)
+            self.combined(user, terms, answer.share)
         return replace(at, state=state)
 
     def _signed(self, at: Standing) -> dict[int, bytes]:
@@ -257,7 +283,7 @@ class BASecAggPlay(LightSecAggPlay):
 
     def ballot(self, at: Standing, round: int) -> Ballot:
         """Return where the signatures that a user takes belong."""
-        base = at.state.base
+        base = self.base(at.state)
         return basecagg_active.ballot_of(base.parameters, base.session, round, at.state.roster)
 
     def plain_of(self, message: Any) -> int:
@@ -272,7 +298,7 @@ class HonestPlay(BASecAggPlay):
     upload late, and are restored. The text allows the weighted sum of each buffer that was announced.
     """
 
-    steps: ClassVar = {step.phase: step for step in basecagg.TABLE if step.role is Role.USER}
+    steps: ClassVar[dict[str, Step[Any]]] = {step.phase: step for step in basecagg.TABLE if step.role is Role.USER}
     of_server: ClassVar = {step.phase: step for step in basecagg.TABLE if step.role is Role.SERVER}
     kinds: ClassVar = {"train": 2, "hold": 4, "upload": 3, "close": 3, "recover": 4}
 
@@ -282,12 +308,6 @@ class HonestPlay(BASecAggPlay):
         self.waiting: dict[tuple[int, int], int] = {}
         self.announced: dict[int, dict[int, BufferedSet]] = {}
         self.answers: dict[int, dict[int, Any]] = {}
-
-    def base(self, state: Any) -> Any:
-        return state
-
-    def _with_channel(self, state: Any) -> Any:
-        return replace(state, channel=deepcopy(state.channel))
 
     def trained(self, state: Any, update: Any) -> Any:
         return basecagg.user_trained(state, update)
@@ -345,7 +365,8 @@ class HonestPlay(BASecAggPlay):
         return after
 
     def _upload(self, user: int, at: Standing, letter: Letter) -> Standing:
-        state, [message] = self._run("upload", at, ())
+        state, [message] = self.run("upload", at, (), {})
+        assert isinstance(message, StampedUpdate)
         if user not in self.colluders:
             self._masked((user, at.model), at.shadow["own"], message.masked)
         self._serve(at.attempt, "upload", [message])
@@ -370,10 +391,7 @@ class HonestPlay(BASecAggPlay):
         message = self.announced.get(at.attempt, {}).get(user)
         if message is None:
             return None
-        state, [answer] = self._run("recover", at, [message])
-        if user not in self.colluders:
-            terms = [(at.shadow[m], w) for m, w in zip(message.users, message.weights.tolist(), strict=True)]
-            self.combined(user, terms, answer.share)
+        state, answer = self._answer(user, at, message)
         answers = self.answers.setdefault(at.attempt, {})
         answers[user] = answer
         if len(answers) >= self.parameters.U and self.servers[at.attempt].entries:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
@@ -56,8 +56,23 @@ MIXED = World(
     "LightSecAgg",
     "both profiles in a round",
     "N = 7, T = 1, U = 3, d = 2, W = 5",
-    lambda rules, random: mixed.MixedPlay(_MIXED, rules, random),
+    lambda rules, random: mixed.LightSecAggPlay(_MIXED, rules, random),
     60,
+)
+MIXED_SECAGG = World(
+    "SecAgg",
+    "both profiles in a round",
+    "N = 6, T = 1, t = 4, d = 1",
+    lambda rules, random: mixed.SecAggPlay(_SECAGG_ACTIVE, rules, random),
+    90,
+)
+_MIXED_BASECAGG = replace(_BASECAGG, N=6, D=2)
+MIXED_BASECAGG = World(
+    "BASecAgg",
+    "both profiles in a session",
+    "N = 6, T = 1, U = 3, K = 3, d = 2, W = 4",
+    lambda rules, random: mixed.BASecAggPlay(_MIXED_BASECAGG, rules, random),
+    80,
 )
 SECAGG = World(
     "SecAgg",
@@ -106,6 +121,14 @@ BASA = World(
     "settle",
     "N = 6, T = 1, K = 3, S = 1, d = 1",
     lambda rules, random: in_basa.BasaPlay(_BASA, rules, random),
+    150,
+)
+_BASA_VOID = replace(_BASA, S=0, timeouts=positions.VOID)
+BASA_VOID = World(
+    "BASA",
+    "void",
+    "N = 6, T = 1, K = 3, d = 1",
+    lambda rules, random: in_basa.BasaPlay(_BASA_VOID, rules, random),
     150,
 )
 
@@ -173,6 +196,8 @@ WORLDS = (
     LIGHTSECAGG,
     LIGHTSECAGG_ACTIVE,
     MIXED,
+    MIXED_SECAGG,
+    MIXED_BASECAGG,
     SECAGG,
     SPARSE,
     SECAGG_ACTIVE,
@@ -180,6 +205,7 @@ WORLDS = (
     BASECAGG,
     BASECAGG_ACTIVE,
     BASA,
+    BASA_VOID,
     WITHHELD_BOUND,
     *BATCH_BOUNDS,
     *SESSION_BOUNDS,
@@ -200,6 +226,8 @@ FORGETFUL = (
     (LIGHTSECAGG, AGAIN),
     (LIGHTSECAGG_ACTIVE, AGAIN),
     (MIXED, AGAIN),
+    (MIXED_SECAGG, AGAIN),
+    (MIXED_BASECAGG, AGAIN),
     (SECAGG, AGAIN),
     (SPARSE, AGAIN),
     (SECAGG_ACTIVE, AGAIN),
@@ -215,7 +243,8 @@ FORGETFUL = (
 class Hole:
     """A world in which honest users do without a rule; mutants, and a function, take the other repairs out.
 
-    `stands_in` is put in the place of the function of the reference with the name in `for_`.
+    `stands_in` is put in the place of the function of the reference with the name in `for_`. A hole that is `late` is
+    found only after seconds.
     """
 
     name: str
@@ -224,6 +253,7 @@ class Hole:
     plants: tuple[str, ...] = ()
     for_: str = ""
     stands_in: Callable[..., Any] | None = None
+    late: bool = False
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -255,10 +285,23 @@ HOLES = (
         for_="secagg_spec.protocols.lightsecagg.active.binding_context",
         stands_in=mixed.bound_alike,
     ),
+    Hole(
+        "seals of both profiles are bound alike",
+        MIXED_SECAGG,
+        Rules(),
+        ("active-profile-under-the-old-name", "advertised-keys-not-in-the-seal"),
+    ),
+    Hole(
+        "seals of both profiles are bound alike",
+        MIXED_BASECAGG,
+        Rules(),
+        for_="secagg_spec.protocols.basecagg.active.sealing_context",
+        stands_in=mixed.buffers_bound_alike,
+    ),
     Hole("a number used twice, ballots of another attempt", LIGHTSECAGG_ACTIVE, AGAIN, ("keys-not-in-the-ballot",)),
     Hole("a session begun again, sealed with one key and nonce", BASECAGG, AGAIN, _ZERO),
     Hole("a session begun again, other ballots", BASECAGG_ACTIVE, AGAIN, ("buffer-keys-not-in-the-ballot",)),
-    Hole("a number used twice, ballots of another attempt", SECAGG_ACTIVE, AGAIN, _ADVERTISED),
+    Hole("a number used twice, ballots of another attempt", SECAGG_ACTIVE, AGAIN, _ADVERTISED, late=True),
     Hole("restored from before share_keys", SECAGG, before("share_keys"), _ZERO),
     Hole("restored from before share_keys", SPARSE, before("share_keys"), _ZERO),
     Hole("restored from before share_keys", SECAGG_ACTIVE, before("share_keys"), _ZERO),
@@ -270,12 +313,17 @@ HOLES = (
     Hole("a key used for two updates", BASA, Rules(), ("offer-of-a-spent-epoch",)),
     Hole("keys of an epoch that was abandoned", BASA, Rules(), ("keys-released-when-abandoned",)),
     Hole("an authority restored from an older state", BASA, before("open")),
+    Hole("a timeout does not end the epoch", BASA_VOID, Rules(), ("void-epoch-goes-on",)),
+    Hole("a position given again", BASA_VOID, Rules(), ("position-given-again",)),
+    Hole("keys of positions are released", BASA_VOID, Rules(), ("keys-released-in-void",)),
+    Hole("a key used for two updates", BASA_VOID, Rules(), ("offer-of-a-spent-epoch",)),
+    Hole("an authority restored from an older state", BASA_VOID, before("open")),
     Hole("a failed round counts as empty", LIGHTSECAGG, Rules(failed=False)),
     Hole("sums of fewer than t users", lying(3), Rules()),
     Hole("2t > N + c, and shares are withheld", withholding(5, 3, 2), Rules()),
-    Hole("the bound of least_sum is attained", withholding(6, 4, 4), Rules()),
+    Hole("the bound of least_sum is attained", withholding(6, 4, 4), Rules(), late=True),
     Hole("t > K/2 alone", in_batches(6, 3, withholds=False), Rules()),
-    Hole("2t > K + c, and shares are withheld", in_batches(15, 9, withholds=True), Rules()),
+    Hole("2t > K + c, and shares are withheld", in_batches(15, 9, withholds=True), Rules(), late=True),
     Hole("a failed round is not in the log", LOGGED, Rules(failed=False)),
     Hole("2(N - t) is N - T or more", session((6, 6), 3, "perfect"), Rules()),
     Hole("2(N - t) < N - T alone, three requests", session((7, 3), 6, "perfect"), Rules()),

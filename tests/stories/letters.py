@@ -44,7 +44,8 @@ class Letter:
 
     `number` is the round, session or stamp that is begun, or how many of its states a user goes back; `received` is the
     set that the server announces, `without` are the senders whose messages it withholds, and `age` is how many newer
-    messages of the same sender it passes over. With `fresh`, the users that begin have other inputs than before.
+    messages of the same sender it passes over. With `fresh`, the users that begin have other inputs than before; those
+    of `without` begin in the semi-honest profile where profiles are mixed.
     """
 
     kind: str
@@ -65,7 +66,8 @@ class Letter:
         if self.received:
             parts.append(f"on {{{', '.join(map(str, self.received))}}}")
         if self.without:
-            parts.append(f"without {', '.join(map(str, self.without))}")
+            named = ", ".join(map(str, self.without))
+            parts.append(f"{named} in the semi-honest profile" if self.kind == "begin" else f"without {named}")
         if self.age:
             parts.append(f"replayed, {self.age} back")
         return ", ".join(parts)

@@ -20,7 +20,7 @@ from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.lightsecagg.active import PrivateKeys, PublicKeys, Quorum, SignedSet
 from secagg_spec.protocols.lightsecagg.round import AggregatedShare, MaskedUpdate, MaskShare, SurvivingSet
-from secagg_spec.protocols.steps import SERVER, Outbox, Role
+from secagg_spec.protocols.steps import SERVER, Outbox, Role, Step
 from tests.stories.ballots import quorum
 from tests.stories.letters import Letter, Rules
 from tests.stories.rounds import Attempt, RoundPlay, Standing, private_key
@@ -32,7 +32,7 @@ class LightSecAggPlay(RoundPlay):
     """One story of the semi-honest profile, with sealed channels whose keys stay for the session."""
 
     phases: tuple[str, ...] = lightsecagg.PHASES
-    steps: ClassVar = {step.phase: step for step in lightsecagg.TABLE if step.role is Role.USER}
+    steps: ClassVar[dict[str, Step[Any]]] = {step.phase: step for step in lightsecagg.TABLE if step.role is Role.USER}
 
     def __init__(self, parameters: Any, rules: Rules, random: Random) -> None:
         super().__init__(parameters, rules, random, prime=parameters.q, length=parameters.d)
@@ -66,7 +66,9 @@ class LightSecAggPlay(RoundPlay):
         return replace(at, state=self._with_channel(at.state))
 
     def _with_channel(self, state: Any) -> Any:
-        return replace(state, channel=deepcopy(state.channel))
+        base = self.base(state)
+        copied = replace(base, channel=deepcopy(base.channel))
+        return copied if state is base else replace(state, base=copied)
 
     # ------------------------------------------------------------------------------------- what is delivered
 
@@ -95,16 +97,18 @@ class LightSecAggPlay(RoundPlay):
         """Return the share that the server delivers: one that opens, of this attempt or of another one."""
         session, round = self.attempts[at.attempt].place
         found = self.sent(MaskShare, sender, user, None if age else at.attempt, age)
-        if not age and found is not None:
-            return found
         for message in (found, self.sent(MaskShare, sender, user, None, 0)):
-            if isinstance(message, MaskShare):
-                try:
-                    at.state.base.channel.open(sender, user, message.payload)
-                except ProtocolError:
-                    continue
+            if isinstance(message, MaskShare) and self.opens(user, at, message):
                 return replace(message, session=session, round=round)
         return None
+
+    def opens(self, user: int, at: Standing, message: MaskShare) -> bool:
+        """Return whether a user can open a share."""
+        try:
+            self.base(at.state).channel.open(message.sender, user, message.payload)
+        except ProtocolError:
+            return False
+        return True
 
     def _later(self, user: int, at: Standing, letter: Letter, attempt: Attempt) -> Sequence[Message] | None:
         if attempt.announced is None:
@@ -120,9 +124,9 @@ class LightSecAggPlay(RoundPlay):
     # ----------------------------------------------------------------------------------------- what is seen
 
     def step(self, user: int, at: Standing, inbox: Sequence[Message]) -> tuple[Any, Outbox, Mapping[Any, Any]]:
-        phase = self.phase(at)
+        phase = at.state.phase
         sampled = self.drawn() if phase == "share" else {}
-        state, outbox = self.steps[phase].take(at.state, inbox, randomness=sampled)
+        state, outbox = self.run(phase, at, inbox, sampled)
         return state, outbox, self.seen(user, at, phase, inbox, outbox, sampled)
 
     def drawn(self) -> dict[str, Any]:
@@ -236,7 +240,9 @@ class ActivePlay(LightSecAggPlay):
     """One story of the active profile; a user draws a sealing key for each attempt, and signs with one key for ever."""
 
     phases: tuple[str, ...] = lightsecagg_active.PHASES
-    steps: ClassVar = {step.phase: step for step in lightsecagg_active.TABLE if step.role is Role.USER}
+    steps: ClassVar[dict[str, Step[Any]]] = {
+        step.phase: step for step in lightsecagg_active.TABLE if step.role is Role.USER
+    }
     honest_server = False
     told_in = ("confirm",)
 
@@ -260,9 +266,6 @@ class ActivePlay(LightSecAggPlay):
         return lightsecagg_active.user_start(
             self.parameters, *attempt.place, user, self.update(user), keys, attempt.keys
         )
-
-    def _with_channel(self, state: Any) -> Any:
-        return replace(state, base=super()._with_channel(state.base))
 
     def _later(self, user: int, at: Standing, letter: Letter, attempt: Attempt) -> Sequence[Message] | None:
         header = (*attempt.place, SERVER, user)

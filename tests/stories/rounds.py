@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols.begun import Begun
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.steps import Outbox
+from secagg_spec.protocols.steps import Outbox, ProfileState, Step
 from tests.stories.letters import Letter, Rules
 from tests.stories.view import Row, View, beyond, words
 
@@ -50,13 +50,15 @@ Sum: TypeAlias = tuple[tuple[int, int, int], ...]
 class Attempt:
     """What the server did in an attempt.
 
-    `models` says which of its inputs each user brought. `sharers` and `announced` are what a server that follows the
+    `models` says which of its inputs each user brought, and `plain` who follows the semi-honest profile where the
+    others follow the active one. `sharers` and `announced` are what a server that follows the
     protocol relays and announces; `released` are the answers of honest users, by slot and by what they are sums of. Of
     each slot the text allows one sum; an attempt has one slot, or one for each round of a session.
     """
 
     number: int
     models: dict[int, int]
+    plain: frozenset[int] = frozenset()
     keys: Any = None
     advertised: tuple[int, ...] | None = None
     sharers: tuple[int, ...] | None = None
@@ -88,6 +90,7 @@ class RoundPlay:
     """One story of a protocol with rounds; the subclasses are the protocols."""
 
     phases: tuple[str, ...] = ()
+    steps: ClassVar[Mapping[str, Step[Any]]] = {}
     honest_server = True
     told_in: tuple[str, ...] = ()
     """The phases in which a user is told a set."""
@@ -122,6 +125,10 @@ class RoundPlay:
     def start(self, user: int, attempt: Attempt) -> Any:
         """Return the state of a user that begins an attempt."""
         raise NotImplementedError
+
+    def base(self, state: Any) -> Any:
+        """Return the state of the semi-honest profile that a state is, or holds."""
+        return state.base if isinstance(state, ProfileState) else state
 
     def keys(self, users: Sequence[int]) -> Any:
         """Return the keys of an attempt that some users begin."""
@@ -168,6 +175,10 @@ class RoundPlay:
     def phase(self, at: Standing) -> str:
         """Return the step that a user is ready for; ``done`` when there is none."""
         return "done" if at.state is None else at.state.phase
+
+    def run(self, name: str, at: Standing, inbox: Sequence[Message], sampled: Mapping[str, Any]) -> tuple[Any, Outbox]:
+        """Let a user take the step with a name, and return its state and messages."""
+        return self.steps[name].take(at.state, inbox, randomness=sampled)
 
     # --------------------------------------------------------------------------------------------------- letters
 
@@ -278,7 +289,8 @@ class RoundPlay:
         for user in memory:
             if letter.fresh or self.models[user] < 0:
                 self.retrained(user)
-        attempt = Attempt(letter.number, {user: self.models[user] for user in memory})
+        models = {user: self.models[user] for user in memory}
+        attempt = Attempt(letter.number, models, frozenset(letter.without) & set(memory))
         attempt.keys = self.keys(tuple(memory))
         self.attempts.append(attempt)
         for user, begun in memory.items():
@@ -344,7 +356,8 @@ class RoundPlay:
             return ()
         outside: list[Row] = []
         for choice in product(*self._choices()):
-            outside = beyond(prime, learned, self._allowed(choice))
+            allowed = [{at: weight for at, weight in row.items() if at not in known} for row in self._allowed(choice)]
+            outside = beyond(prime, learned, allowed)
             if not outside:
                 return ()
         names = {symbol: self._name(*name) for name, symbol in self.inputs.items()}
@@ -374,7 +387,7 @@ class RoundPlay:
 
     def _allowed(self, chosen: Sequence[Sum]) -> list[Row]:
         return [
-            {self.inputs[user, model, at]: weight for user, model, weight in total if user not in self.colluders}
+            {self.inputs[user, model, at]: weight for user, model, weight in total}
             for total in set(chosen)
             for at in range(self.length)
         ]

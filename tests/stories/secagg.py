@@ -77,10 +77,6 @@ class SecAggPlay(RoundPlay):
         round = secagg.Round(self.parameters, self.parameters.graph(), *attempt.place)
         return secagg.user_start(round, user, self.update(user))
 
-    def base(self, at: Standing) -> Any:
-        """Return the state of the semi-honest profile."""
-        return at.state
-
     def tellable(self, at: Standing, members: Sequence[int]) -> bool:
         return len(set(members) & set(at.shadow)) >= self.smallest()
 
@@ -89,7 +85,7 @@ class SecAggPlay(RoundPlay):
         kind = kinds.get(self.phase(at))
         if kind is None:
             return True
-        others = range(self.N) if kind is self.advertisement else self.base(at).peers
+        others = range(self.N) if kind is self.advertisement else self.base(at.state).peers
         receiver = None if kind is self.advertisement else user
         came = [u for u in others if u != user and self.sent(kind, u, receiver, at.attempt, 0)]
         return len(came) + 1 >= int(self.parameters.t)
@@ -148,12 +144,12 @@ class SecAggPlay(RoundPlay):
 
     def _expected(self, at: Standing, message: SecretShares) -> bool:
         """Return whether a user may take a payload: a server that tried any other would only be refused."""
-        return message.sender in self.base(at).peers
+        return message.sender in self.base(at.state).peers
 
     def _opens(self, at: Standing, message: SecretShares) -> bool:
         """Return whether a user can open a payload."""
         try:
-            secagg._opened(self.base(at), message)
+            secagg._opened(self.base(at.state), message)
         except ProtocolError:
             return False
         return True
@@ -170,7 +166,7 @@ class SecAggPlay(RoundPlay):
 
     def _later(self, user: int, at: Standing, letter: Letter, attempt: Attempt) -> Sequence[Message] | None:
         """Return the request of a server that asks as it likes: who is not told as a survivor dropped out."""
-        held = set(self.base(at).held)
+        held = set(self.base(at.state).held)
         survivors = tuple(u for u in letter.received if u in held)
         dropped = tuple(sorted(held - set(survivors)))
         return [UnmaskRequest(*attempt.place, SERVER, user, survivors, dropped)]
@@ -184,9 +180,9 @@ class SecAggPlay(RoundPlay):
             return self._stepping(user, at, [m for m in inbox if isinstance(m, SecretShares) and self._opens(at, m)])
 
     def _stepping(self, user: int, at: Standing, inbox: Sequence[Message]) -> tuple[Any, Outbox, Mapping[Any, Any]]:
-        phase = self.phase(at)
+        phase = at.state.phase
         self.taken = {m.sender: self.plain[RECORDER.core(m.payload)][0] for m in inbox if isinstance(m, SecretShares)}
-        state, outbox = self.steps[phase].take(at.state, inbox, randomness=self._drawn(user, phase))
+        state, outbox = self.run(phase, at, inbox, self._drawn(user, phase))
         after = Standing(state, at.attempt, at.begun, at.model, at.shadow)
         return state, outbox, self.seen(user, at, after, phase, outbox)
 
@@ -222,7 +218,7 @@ class SecAggPlay(RoundPlay):
         return at.shadow
 
     def _shared(self, user: int, at: Standing, after: Standing, outbox: Outbox) -> Mapping[Any, Any]:
-        base, own = self.base(after), len(self.sharings)
+        base, own = self.base(after.state), len(self.sharings)
         self.sharings.append(Sharing(user, at.model, at.shadow["masking"], base.self_keys[0]))
         for (_, peer), key in base.mask_keys.items():
             self.pairs[key] = (base.peers[peer].masking, at.shadow["masking"])
@@ -240,7 +236,7 @@ class SecAggPlay(RoundPlay):
         self.sharings[sharing].key.add(holder)
 
     def _masked(self, user: int, at: Standing, message: MaskedInput) -> None:
-        base = self.base(at)
+        base = self.base(at.state)
         streams = [(1, base.self_keys[0])]
         streams += [(1 if user < peer else -1, base.mask_keys[0, peer]) for peer in message.neighbours]
         rows: list[Row] = [{self.inputs[user, at.model, e]: 1} for e in range(self.length)]
@@ -324,9 +320,6 @@ class ActivePlay(SecAggPlay):
     def start(self, user: int, attempt: Attempt) -> Any:
         round = secagg_active.agreed(self.parameters, *attempt.place)
         return secagg_active.user_start(round, user, self.update(user), private_key("sign", user, 0), self.roster)
-
-    def base(self, at: Standing) -> Any:
-        return at.state.base
 
     def _neighbours(self, user: int, place: tuple[bytes, int], keys: Sequence[Any]) -> Message:
         plain = super()._neighbours(user, place, keys)
