@@ -242,7 +242,7 @@ def main(given: argparse.Namespace) -> int:
     servers, users = given.server or [REFERENCE], given.user or [REFERENCE]
     names = [name for name in dict.fromkeys([*servers, *users, given.authority]) if name != REFERENCE]
     if not names:
-        raise UsageError("name an implementation with --server or --user")
+        raise UsageError("name an implementation other than the reference with --server or --user")
     options.writable_folder("--repro", given.repro)
     connections = {name: _connection(name, given) for name in names}
     table = Table({**connections})

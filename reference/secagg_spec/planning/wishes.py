@@ -89,12 +89,14 @@ def number(name: str, text: str) -> Fraction:
     """
     base, power, exponent = text.partition("^")
     digits = exponent.removeprefix("-")
+    if len(text) > 30 or max(len(digits), len(text.lower().partition("e")[2].strip("+-"))) > 3:
+        raise ParameterError(name, text, "of at most 30 characters, with at most 3 digits in an exponent")
     try:
-        if len(text) > 30 or not text.isascii() or "_" in text or len(text.lower().partition("e")[2].strip("+-")) > 3:
+        if not text.isascii() or "_" in text:
             raise ValueError
         if not power:
             return Fraction(text)
-        if base != "2" or not digits.isdecimal() or len(digits) > 3:
+        if base != "2" or not digits.isdecimal():
             raise ValueError
         return Fraction(2) ** int(exponent)
     except (ValueError, ZeroDivisionError):

@@ -84,7 +84,7 @@ def load(path: Path) -> list[Expectation]:
     try:
         content = tomllib.loads(system.regular(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise ExpectationsError(f"{path.name}: {error.strerror}") from None
+        raise ExpectationsError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise ExpectationsError(f"{path.name}: {shown(str(error), 200)}") from None
     unknown = sorted(set(content) - {"expect"})
