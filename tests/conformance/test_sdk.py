@@ -132,6 +132,8 @@ def test_a_modulus_of_thousands_of_digits_is_a_bad_parameter() -> None:
         (b"[" * 100_000, None),
         (b'{"id": 1.0, "op": "hello", "params": {}}', None),
         (b'{"id": 1, "op": "hello", "params": {"x": NaN}}', None),
+        (b'{"id": 1, "op": "hello", "params": {"x": 1e400}}', None),
+        (b'{"id": 1, "op": "hello", "params": {"x": [-1e400]}}', None),
         (b'{"id": 1, "op": "hello"}', 1),
         (b'{"id": 1, "op": ["hello"], "params": {}}', 1),
         (b'{"id": 1, "op": "hello", "params": {}, "rand": null}', 1),

@@ -100,6 +100,13 @@ def test_seed_and_label_are_not_run_together() -> None:
     assert SeededSource(b"ab", "c").take(16) != SeededSource(b"a", "bc").take(16)
 
 
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("label", ["\ud800", "a\udfff"])
+def test_a_label_that_utf8_cannot_write_is_refused(label: str) -> None:
+    with pytest.raises(ParameterError, match=r"^label = .*: must be a string that UTF-8 can write"):
+        SeededSource(b"s", label)
+
+
 @pytest.mark.parametrize("label", [b"c", None, 7])
 def test_a_label_is_a_string(label: Any) -> None:
     with pytest.raises(ParameterError, match=r"^label = .*: must be a string$"):

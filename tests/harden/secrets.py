@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -27,6 +29,8 @@ PUBLIC = {
     *("Session", "Proposal", "Seat", "Place", "Recovered"),
 }
 """Classes whose instances everybody knows; the last hold hashes of boxes, boxes, and what a round is for."""
+PUBLIC_MEMBERS = {"session", "verification", "authority", "signature"}
+"""Members of stored states that everybody knows."""
 RESULTS = {"aggregate", "masked_sum", "total", "average"}
 """Members of a server's state that are what it is for."""
 WIDTH = 12
@@ -183,9 +187,12 @@ def said(act: Callable[[], object]) -> Iterator[str]:
         act()
     except Exception as raised:  # a spoiled state may not be one at all; what is raised then must be as silent
         error = raised
-    while error is not None:
-        yield f"{error!s} {error!r}"
-        error = error.__cause__ or error.__context__
+    waiting = [error]
+    while waiting:
+        error = waiting.pop()
+        if error is not None:
+            yield f"{error!s} {error!r} {error.args!r}"
+            waiting += [error.__cause__, error.__context__]
 
 
 def spoiled(one: Taken, random: Random) -> tuple[Sequence[Any], Mapping[str, Any], Any]:
@@ -251,3 +258,93 @@ def changed(value: Any, random: Random) -> Any:
             except (ParameterError, ProtocolError, TypeError, ValueError, AttributeError):
                 return value
     return value
+
+
+# ------------------------------------------------------------------------------------------- values of another form
+
+MARKED = bytes(range(163, 249, 2))[:32]
+"""A key that no message holds by chance: what a call is given in the place of its secret."""
+EIGHT = 8
+"""How many characters of a marked key an error may not show."""
+
+
+class Text(str):
+    """A string of a class that the package does not know."""
+
+    __slots__ = ()
+
+
+def forms(key: bytes = MARKED) -> dict[str, Any]:
+    """Return a key as a careless caller may give it: of the wrong type, of the wrong length, in a container."""
+    number = int.from_bytes(key, "little")
+    flat: dict[str, Any] = {
+        "bytes": key,
+        "short": key[:-1],
+        "long": key + key,
+        "bytearray": bytearray(key),
+        "view": memoryview(key),
+        "hex": key.hex(),
+        "text": Text(key.hex()),
+        "base64": base64.b64encode(key).decode(),
+        "latin": key.decode("latin-1"),
+        "numbers": list(key),
+        "range": tuple(key),
+        "integer": number,
+        "digits": str(number),
+        "fraction": Fraction(number),
+        "decimal": Decimal(number),
+        "array": np.frombuffer(key, dtype=np.uint8),
+        "words": np.frombuffer(key, dtype=np.uint32),
+        "objects": np.array([number], dtype=object),
+        "scalar": np.bytes_(key),
+    }
+    for what, one in {"key": key, "short": key[:-1], "hex": key.hex(), "number": number}.items():
+        flat |= {f"{what} in a list": [one], f"{what} in a tuple": (one,), f"{what} in a set": frozenset({one})}
+        flat |= {f"{what} in a mapping": {0: one}, f"{what} as a key": {one: 0}, f"{what} in lists": [[one]]}
+    return flat
+
+
+def written(key: bytes = MARKED) -> set[str]:
+    """Return all runs of eight characters of what a key looks like in a text."""
+    numbers = [int.from_bytes(key, order) for order in ("little", "big")]
+    texts = [key.hex(), key.hex().upper(), repr(key)[2:-1], ", ".join(map(str, key)), key.decode("latin-1")]
+    texts += [base64.b64encode(key).decode(), *map(str, numbers), *(f"{number:x}" for number in numbers)]
+    texts += [str(np.frombuffer(key, dtype=np.uint8))[1:-1], str(np.frombuffer(key, dtype=np.uint32))[1:-1]]
+    return {text[at : at + EIGHT] for text in texts for at in range(len(text) - EIGHT + 1)}
+
+
+def shows(text: str, runs: set[str]) -> bool:
+    """Return whether a text shows eight characters of a key, given all its runs."""
+    return any(text[at : at + EIGHT] in runs for at in range(len(text) - EIGHT + 1))
+
+
+def replaced(value: Any, other: Any) -> Iterator[Any]:
+    """Yield `other`, and a value with `other` in the place of one of its parts, or as one more key."""
+    yield other
+    if isinstance(value, Mapping):
+        for key in holding(value):
+            yield from ({**value, key: part} for part in replaced(value[key], other))
+            if isinstance(other, Hashable):
+                try:
+                    yield {**{one: part for one, part in value.items() if one != key}, other: value[key]}
+                except TypeError:  # a tuple that holds a list has a hash function, and no hash
+                    continue
+    elif isinstance(value, (list, tuple)) and value and not hasattr(value, "_fields"):
+        for at in holding(dict(enumerate(value))):
+            yield from (type(value)([*value[:at], part, *value[at + 1 :]]) for part in replaced(value[at], other))
+    elif is_dataclass(value) and not isinstance(value, type) and type(value).__name__ not in PUBLIC:
+        for name in holding({one.name: getattr(value, one.name) for one in fields(value) if one.init}):
+            for part in replaced(getattr(value, name), other):
+                with suppress(Exception):  # a class that checks its members is called by itself as well
+                    yield replace(value, **{name: part})
+
+
+def holding(parts: Mapping[Any, Any]) -> list[Any]:
+    """Return the names of four parts that hold something long enough to be a secret; of the first part if none does."""
+
+    def holds(part: Any) -> bool:
+        if isinstance(part, str):
+            return len(part) > 2 * WIDTH
+        return any(True for _ in leaves(part, but=PUBLIC)) or any(holds(inner) for _, inner in members(part))
+
+    return [name for name in parts if name not in PUBLIC_MEMBERS and holds(parts[name])][:4] or list(parts)[:1]

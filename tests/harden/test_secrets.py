@@ -8,14 +8,16 @@ import base64
 import logging
 import os
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.conformance.mutants import catalogue as mutants
-from secagg_spec.errors import BadShare, OutOfRange
+from secagg_spec.errors import BadShare, OutOfRange, ParameterError
 from secagg_spec.flower.journal import FileJournal
 from secagg_spec.flower.packing import unpack
 from secagg_spec.protocols import steps
@@ -24,7 +26,8 @@ from secagg_spec.protocols.secagg import round as secagg
 from tests.flower.parties import SETTINGS, Engine
 from tests.harden import public, secrets
 from tests.harden.secrets import Watch, found, watched
-from tests.harden.surfaces import run_command
+from tests.harden.surfaces import run_command, vectors
+from tests.protocols.test_refusals import CALLS
 
 PLAYS = (
     "simulate lightsecagg --drop upload:2",
@@ -42,6 +45,54 @@ PLAYS = (
 )
 EVERYONE = {"session", "public", "senders", "entries", "users", "message", "messages", "inbox", "transcript", "events"}
 """Arguments of public functions that everybody knows, or that are messages: their errors are those of steps."""
+KNOWN = EVERYONE | {
+    *("round", "n", "modulus", "ring", "number", "numbers", "ranges", "content", "source", "party", "draw", "draws"),
+    *("sessions", "state", "base", "request", "turns", "received", "high", "order"),
+}
+"""These, what is public by its kind, and objects of the library, whose members were checked when they were made."""
+PLAIN = {
+    ("words", "values"),
+    ("restore of what was begun", "data"),
+    ("polynomial", "alpha"),
+    ("fraction", "value"),
+    ("integer", "value"),
+    ("hash_keys", "keys"),
+}
+"""Arguments that are named as secret ones are, and hold public numbers."""
+
+
+def calls_with_secrets() -> dict[tuple[str, str], tuple[Any, Callable[..., Any]]]:
+    """Return each argument that may hold a secret, and the call that it is an argument of.
+
+    An argument may hold one if one of its name does so anywhere, or if a vector samples a value of its name.
+    """
+    calls = {name: ({**call.arguments, **call.fixed}, call.__call__) for name, call in CALLS.items()}
+    calls |= {call.name: (dict(call.arguments), call.again) for call in public.right_calls(5)}
+    names = {name for one in vectors() for name in one.rand or ()} | {"randomness", "sampled", "alpha", "beta"}
+    names |= {name for given, _ in calls.values() for name, value in given.items() if "blinding" in name}
+    for given, _ in calls.values():
+        names |= {name for name, value in given.items() if any(True for _ in secrets.leaves(value, but=secrets.PUBLIC))}
+    return {
+        (of, name): (value, call)
+        for of, (given, call) in calls.items()
+        for name, value in given.items()
+        if name in names - KNOWN and (of.rpartition(".")[2], name) not in PLAIN
+    }
+
+
+def leaks_of_marked_keys(
+    places: Mapping[tuple[str, str], tuple[Any, Callable[..., Any]]],
+) -> tuple[int, dict[Any, str]]:
+    """Return how many errors came of a key of a wrong form in each place, and those that show some of it."""
+    runs, shown, errors = secrets.written(), dict[Any, str](), 0
+    for (of, name), (value, call) in places.items():
+        for form, other in secrets.forms().items():
+            for given in secrets.replaced(value, other):
+                for text in secrets.said(lambda: call(**{name: given})):  # noqa: B023
+                    errors += 1
+                    if secrets.shows(text, runs):
+                        shown[of, name, form] = text[:200]
+    return errors, shown
 
 
 def played(command: str) -> Watch:
@@ -87,6 +138,33 @@ def test_no_error_of_a_public_function_shows_an_argument_that_may_be_secret() ->
                         shown[call.name, name] = text[:200]
     assert errors > 300
     assert not shown
+
+
+@pytest.mark.requirement("ERR-03")
+def test_no_error_shows_a_secret_of_a_wrong_type_or_length() -> None:
+    places = calls_with_secrets()
+    assert len(places) > 250
+    assert {("sign", "private"), ("setup", "alpha"), ("share", "coefficients"), ("roster_of", "keys")} <= set(places)
+    errors, shown = leaks_of_marked_keys(places)
+    assert errors > 20000
+    assert not shown
+
+
+@pytest.mark.requirement("ERR-03")
+@pytest.mark.parametrize("helper", ["octets", "secret_integer", "keyed"])
+def test_a_check_that_shows_what_it_refuses_is_found(helper: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = calls_with_secrets()
+    silently = getattr(validate, helper)
+
+    def showing(name: str, value: Any, *rest: Any) -> Any:
+        try:
+            return silently(name, value, *rest)
+        except ParameterError:
+            raise ParameterError(name, value, "something else") from None
+
+    monkeypatch.setattr(validate, helper, showing)
+    _, shown = leaks_of_marked_keys(places)
+    assert len({(of, name) for of, name, _ in shown}) > 20
 
 
 @pytest.mark.requirement("ERR-03", "FLW-08")

@@ -163,7 +163,7 @@ def test_the_largest_level_that_a_modulus_carries_is_named(modulus: int) -> None
 
 @pytest.mark.parametrize("users", [range(4), range(6), (0, 1, 2, 3, 5), ()])
 def test_channels_of_other_users_than_those_of_the_roster_are_refused(users: Sequence[int]) -> None:
-    with pytest.raises(ParameterError, match=r"^channels = \[.*\]: must be given for exactly the users 0 to 4$"):
+    with pytest.raises(ParameterError, match=r"^channels = .[0-6] entries.: must be given for exactly the users"):
         open_session(TINY, session=SESSION, round=0, channels={user: PlainStampedChannel() for user in users})
 
 

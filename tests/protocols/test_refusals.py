@@ -53,7 +53,7 @@ from secagg_spec.errors import (
     UnknownUser,
 )
 from secagg_spec.events import Event, Schedule
-from secagg_spec.protocols import agreement, buffers, codec
+from secagg_spec.protocols import agreement, begun, buffers, codec
 from secagg_spec.protocols import steps as shape
 from secagg_spec.protocols.basa import buffers as basa_buffers
 from secagg_spec.protocols.basecagg import active as basecagg_active
@@ -79,6 +79,7 @@ from secagg_spec.protocols.secagg import graph
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import SERVER, Network
 from secagg_spec.simulate.visits import visits
+from tests.harden import public
 from tests.harden.enlarge import HUGE, enlarged
 from tests.protocols import (
     basa_calls,
@@ -678,6 +679,7 @@ CALLS: dict[str, Call] = {
         basecagg_active.server_start, START, {"parameters": SIGNED_BUFFER, "roster": PUBLIC}
     ),
     "restore of BASecAgg": stored_call(basecagg_store.restore, basecagg_store.store(FILLED.server)),
+    "restore of what was begun": stored_call(begun.restore, {SESSION.hex(): 3}),
     "restore active": stored_call(
         basecagg_active.restore,
         basecagg_active.store(buffered_scene(SIGNED_BUFFER, 11).network.states[SERVER]),
@@ -926,6 +928,36 @@ def test_the_valid_calls_are_valid(name: str) -> None:
     CALLS[name]()
 
 
+def with_one_more(data: Any) -> Iterator[Any]:
+    """Yield stored data with an unknown member in each of its objects."""
+    if isinstance(data, dict):
+        yield {**data, "bogus": 1}
+        for name, value in data.items():
+            yield from ({**data, name: changed} for changed in with_one_more(value))
+    elif isinstance(data, (list, tuple)):
+        for at, value in enumerate(data):
+            yield from ([*data[:at], changed, *data[at + 1 :]] for changed in with_one_more(value))
+
+
+RESTORES = {name: call for name, call in CALLS.items() if name.startswith("restore")}
+
+
+@pytest.mark.requirement("ERR-02")
+def test_every_function_that_restores_is_among_the_calls() -> None:
+    names = [name.rpartition(".")[2] for name, _ in public.functions().values()]
+    assert len([name for name in names if name.startswith("restore") and name != "restored"]) == len(RESTORES)
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("name", RESTORES)
+def test_no_function_that_restores_drops_an_unknown_member(name: str) -> None:
+    changed = list(with_one_more(RESTORES[name].arguments["data"]))
+    assert changed
+    for data in changed:
+        with pytest.raises(ParameterError):
+            RESTORES[name](data=data)
+
+
 # -------------------------------------------------------------------------------------------------------- nonsense
 
 NUMBERS = (-1, 0, 1, 2, 6, 7, 8, 2**31, 2**32 - 5, 2**32 - 1, 2**32, 2**63, 2**64, 2**100, -(2**100))
@@ -1136,7 +1168,7 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         LengthMismatch,
         "held[0] = array([], dtype=uint64): must be L >= 1 elements",
     ),
-    ("roster_of", {"keys": {}}, ParameterError, "keys = []: must be given for exactly the users 0 to 4"),
+    ("roster_of", {"keys": {}}, ParameterError, "keys = '0 entries': must be given for exactly the users 0 to 4"),
     ("weigh", {"draws": [0.5]}, LengthMismatch, "len(draws) = 1: must be 2, one for each stamp"),
     ("weigh", {"draws": [0.5] * 3}, LengthMismatch, "len(draws) = 3: must be 2, one for each stamp"),
     ("run_round", {"randomness": {}}, ParameterError, f"randomness = 'without user 1': must be {GIVEN}"),

@@ -152,7 +152,9 @@ class Ring:
             elif isinstance(vector, Iterator):
                 yield sums[sign], vector
             else:
-                raise ParameterError("vector", vector, "a numpy array of dtype uint64, or an iterator of its pieces")
+                raise ParameterError(
+                    "vector", validate.class_of(vector), "a numpy array of dtype uint64, or an iterator of its pieces"
+                )
 
     def zeros(self, d: int) -> UintArray:
         """Return d elements that are 0."""

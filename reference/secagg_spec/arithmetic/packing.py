@@ -56,7 +56,7 @@ def unpack(data: bytes, count: int, modulus: int) -> UintArray:
     """
     size, width = packed_bytes(count, modulus), bits_of(modulus)
     if len(validate.octets("data", data)) != size:
-        raise LengthMismatch("data", data, f"{size} bytes for {count} elements modulo {modulus}")
+        raise LengthMismatch("len(data)", len(data), f"{size} bytes for {count} elements modulo {modulus}")
     bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
     if bits[count * width :].any():
         raise NonCanonical("data", data, "zero in the bits that are left over")

@@ -12,10 +12,8 @@ from functools import lru_cache
 from math import prod
 from typing import Final
 
-import numpy as np
-
 from secagg_spec.arithmetic import validate
-from secagg_spec.errors import LengthMismatch, NonCanonical, ParameterError
+from secagg_spec.errors import LengthMismatch, NonCanonical
 
 ORDER: Final = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001
 SCALAR_BYTES: Final = 32
@@ -33,11 +31,10 @@ def scalar(name: str, value: object, low: int = 1) -> int:
         The value is not in ``[low, r)``.
     """
     allowed = f"an integer in [{low}, r), where r is the order of the groups"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise ParameterError(name, value, allowed)
-    if not low <= value < ORDER:
-        raise NonCanonical(name, value, allowed)
-    return int(value)
+    number = validate.secret_integer(name, value, allowed)
+    if not low <= number < ORDER:
+        raise NonCanonical(name, number, allowed)
+    return number
 
 
 def scalars_from_bytes(data: bytes) -> tuple[int, ...]:

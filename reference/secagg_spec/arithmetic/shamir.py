@@ -18,8 +18,6 @@ from math import prod
 from operator import mul
 from typing import Final
 
-import numpy as np
-
 from secagg_spec.arithmetic import validate
 from secagg_spec.errors import BadShare, LengthMismatch, NonCanonical, ParameterError, TooFewSurvivors
 
@@ -224,11 +222,10 @@ def _elements(name: str, values: Sequence[int]) -> tuple[int, ...]:
 
 
 def _element(name: str, value: object) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise ParameterError(name, value, "an integer in [0, 2**521 - 1)")
-    if not 0 <= value < PRIME:
-        raise NonCanonical(name, value, "an integer in [0, 2**521 - 1)")
-    return int(value)
+    number = validate.secret_integer(name, value, "an integer in [0, 2**521 - 1)")
+    if not 0 <= number < PRIME:
+        raise NonCanonical(name, number, "an integer in [0, 2**521 - 1)")
+    return number
 
 
 def _secret_number(secret: bytes) -> int:

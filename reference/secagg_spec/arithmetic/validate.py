@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -35,6 +35,19 @@ def integer(name: str, value: object, low: int, high: int | None = None) -> int:
         raise ParameterError(name, value, _between(low, high))
     if high is None and int(value).bit_length() > _BITS:
         raise ParameterError(name, value, f"{_between(low, high)}, of {_BITS} bits at most")
+    return int(value)
+
+
+def secret_integer(name: str, value: object, allowed: str) -> int:
+    """Return `value` as an ``int`` when it is one; an error shows its class alone (ERR-03).
+
+    Raises
+    ------
+    ParameterError
+        It is not.
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise ParameterError(name, class_of(value), allowed)
     return int(value)
 
 
@@ -82,7 +95,7 @@ def elements(name: str, value: object, modulus: int, shape: tuple[int | None, ..
         An entry is not in ``[0, modulus)`` (MOD-06).
     """
     if not isinstance(value, np.ndarray) or value.dtype != np.uint64:
-        raise ParameterError(name, _kind(value), "a numpy array of dtype uint64")
+        raise ParameterError(name, class_of(value), "a numpy array of dtype uint64")
     if shape is not None:
         array_shape(name, value, shape)
     canonical(name, value, modulus)
@@ -132,7 +145,7 @@ def binary64(name: str, value: object) -> RealArray:
         It is not.
     """
     if not isinstance(value, np.ndarray) or value.dtype != np.float64:
-        raise ParameterError(name, _kind(value), "a numpy array of dtype float64")
+        raise ParameterError(name, class_of(value), "a numpy array of dtype float64")
     return value
 
 
@@ -145,7 +158,7 @@ def signed(name: str, value: object) -> NDArray[np.int64]:
         It is not.
     """
     if not isinstance(value, np.ndarray) or value.dtype != np.int64:
-        raise ParameterError(name, _kind(value), "a numpy array of dtype int64")
+        raise ParameterError(name, class_of(value), "a numpy array of dtype int64")
     return value
 
 
@@ -160,7 +173,7 @@ def truths(name: str, value: object, shape: tuple[int | None, ...]) -> BoolArray
         The shape differs.
     """
     if not isinstance(value, np.ndarray) or value.dtype != np.bool_:
-        raise ParameterError(name, _kind(value), "a numpy array of dtype bool")
+        raise ParameterError(name, class_of(value), "a numpy array of dtype bool")
     array_shape(name, value, shape)
     return value
 
@@ -174,11 +187,11 @@ def octets(name: str, value: object) -> bytes:
         It is not.
     """
     if not isinstance(value, bytes):
-        raise ParameterError(name, _kind(value), "bytes")
+        raise ParameterError(name, class_of(value), "bytes")
     return value
 
 
-def mapping(name: str, value: Mapping[Any, Any]) -> Mapping[Any, Any]:
+def mapping(name: str, value: object) -> Mapping[Any, Any]:
     """Return `value` when it is a mapping.
 
     Raises
@@ -187,8 +200,36 @@ def mapping(name: str, value: Mapping[Any, Any]) -> Mapping[Any, Any]:
         It is not.
     """
     if not isinstance(value, Mapping):
-        raise ParameterError(name, _kind(value), "a mapping")
+        raise ParameterError(name, class_of(value), "a mapping")
     return value
+
+
+def keyed(name: str, value: object, keys: Collection[Any], allowed: str) -> Mapping[Any, Any]:
+    """Return `value` when it is a mapping with exactly the given keys; an error shows nothing that it holds (ERR-03).
+
+    Raises
+    ------
+    ParameterError
+        It is not.
+    """
+    given = mapping(name, value)
+    if len(given) != len(keys) or set(given) != set(keys):
+        raise ParameterError(name, f"{len(given)} entries", allowed)
+    return given
+
+
+def stored(data: Mapping[str, Any], again: Mapping[str, Any]) -> None:
+    """Refuse stored data unless it is `again`, which is the restored state stored once more.
+
+    Raises
+    ------
+    ParameterError
+        A member is missing, is unknown, or has another value; the error shows no value, and no unknown name (ERR-03).
+    """
+    wrong = [name for name in again if name not in data or again[name] != data[name]]
+    wrong += ["another"] * len(set(data) - set(again))
+    if wrong:
+        raise ParameterError("data", wrong, "without members that are missing, unknown, or not as they are stored")
 
 
 def sequence(name: str, value: object, of: str) -> Sequence[Any]:
@@ -202,7 +243,7 @@ def sequence(name: str, value: object, of: str) -> Sequence[Any]:
     if isinstance(value, (list, tuple)):  # the common case; testing for Sequence is slow
         return value
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes, bytearray, memoryview)):
-        raise ParameterError(name, _kind(value), f"a sequence of {of}")
+        raise ParameterError(name, class_of(value), f"a sequence of {of}")
     return value
 
 
@@ -215,7 +256,7 @@ def instance(name: str, value: object, kind: type[_Class]) -> _Class:
         It is not.
     """
     if not isinstance(value, kind):
-        raise ParameterError(name, _kind(value), f"of the class {kind.__name__}")
+        raise ParameterError(name, class_of(value), f"of the class {kind.__name__}")
     return value
 
 
@@ -266,10 +307,7 @@ def user_numbers(name: str, value: object) -> tuple[int, ...]:
     ParameterError
         The value is not a list, tuple or other sequence, or an entry is not an integer, or has more than 2^13 bits.
     """
-    for user in sequence(name, value, "users"):
-        if isinstance(user, (bool, np.bool_)) or not isinstance(user, (int, np.integer)):
-            raise ParameterError(name, value, "a sequence of integers")
-    numbers = tuple(int(user) for user in sequence(name, value, "users"))
+    numbers = tuple(secret_integer(name, user, "a sequence of integers") for user in sequence(name, value, "users"))
     longest = max(numbers, key=abs, default=0)
     if longest.bit_length() > _BITS:
         raise ParameterError(name, longest, f"integers of {_BITS} bits at most")
@@ -283,5 +321,6 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return copy
 
 
-def _kind(value: object) -> str:
+def class_of(value: object) -> str:
+    """Return what an error shows of a value that may be secret: its class and nothing else (ERR-03)."""
     return f"{type(value).__name__} of dtype {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__

@@ -51,7 +51,7 @@ class AttributeBoxes:
         try:
             _public(validate.octets("keys", published))
         except Malformed as error:
-            raise ParameterError("keys", published.hex(), f"a public key of the scheme: {error}") from None
+            raise ParameterError("keys", f"{len(published)} bytes", f"a public key of the scheme: {error}") from None
 
     def check_key(self, epoch: Epoch, published: bytes, slot: tuple[str, int], key: bytes) -> None:
         """Refuse bytes that do not encode a secret key for the attribute of the slot (BAA-30).

@@ -254,6 +254,5 @@ def _attribute_set(attributes: Collection[bytes]) -> list[bytes]:
 
 
 def _blindings(names: Sequence[bytes], given: Mapping[bytes, int]) -> dict[bytes, int]:
-    if set(validate.mapping("attribute_blindings", given)) != set(names):
-        raise ParameterError("attribute_blindings", list(given), "numbers for exactly the attributes")
+    validate.keyed("attribute_blindings", given, names, "numbers for exactly the attributes")
     return {name: scalar(f"attribute_blindings[{name!r}]", given[name]) for name in names}

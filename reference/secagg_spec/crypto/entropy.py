@@ -48,7 +48,10 @@ class SeededSource:
     def __init__(self, seed: bytes, label: str) -> None:
         if not isinstance(label, str):
             raise ParameterError("label", label, "a string")
-        seed, encoded = validate.octets("seed", seed), label.encode()
+        try:
+            seed, encoded = validate.octets("seed", seed), label.encode()
+        except UnicodeEncodeError:
+            raise ParameterError("label", label, "a string that UTF-8 can write, without a lone surrogate") from None
         self._prefix = len(seed).to_bytes(4, "little") + seed + len(encoded).to_bytes(4, "little") + encoded
         self._block = 0
 

@@ -107,9 +107,10 @@ def _field(value: bytes | str | int) -> bytes:
     if isinstance(value, bytes):
         return value
     if not isinstance(value, str):
-        return validate.integer("field", value, 0, validate.MAX_COUNT).to_bytes(4, "little")
+        number = validate.secret_integer("field", value, "bytes, text or an integer")
+        return validate.integer("field", number, 0, validate.MAX_COUNT).to_bytes(4, "little")
     if not value.isascii():
-        raise ParameterError("field", value, "text in ASCII")
+        raise ParameterError("field", validate.class_of(value), "text in ASCII")
     return value.encode("ascii")
 
 

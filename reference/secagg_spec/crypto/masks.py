@@ -35,7 +35,7 @@ def pairwise_key(context: Context, secret: bytes, keys: dict[int, bytes], segmen
         There are not exactly two keys, or a key is not 32 bytes long.
     """
     if len(keys) != 2:
-        raise LengthMismatch("keys", sorted(keys), "the keys of two users")
+        raise LengthMismatch("len(keys)", len(keys), "the keys of two users")
     (low, high) = sorted(keys)
     info = _bound(context, "pairwise-mask") + fields(segment, low, high, keys[low], keys[high])
     return derive(secret, context.session, info)

@@ -139,7 +139,7 @@ def _read(data: bytes, length: int, decode: Callable[[bytes], P], neutral: P) ->
     try:
         point = decode(data)
     except ValueError:
-        raise Malformed(f"{data.hex()} is no point of the group") from None
+        raise Malformed(f"{length} bytes that are no point of the group") from None
     if point == neutral or point.to_compressed_bytes() != data:
-        raise Malformed(f"{data.hex()} is the neutral element, or not the one encoding of a point")
+        raise Malformed(f"{length} bytes that are the neutral element, or not the one encoding of a point")
     return point

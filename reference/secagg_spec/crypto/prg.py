@@ -18,7 +18,7 @@ from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
 from secagg_spec.arithmetic.running import PIECE
 from secagg_spec.arithmetic.sampling import Words, elements_of
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.errors import LengthMismatch, ParameterError
+from secagg_spec.errors import LengthMismatch
 
 KEY_BYTES = 32
 _ZEROS = bytes(4 * PIECE)
@@ -92,7 +92,7 @@ def usual(key: bytes, ring: Ring, missing: int) -> Iterator[Words]:
         missing -= piece.size
 
 
-def check_key(name: str, key: object) -> None:
+def check_key(name: str, key: bytes) -> None:
     """Refuse a key that is not 32 bytes.
 
     Raises
@@ -102,7 +102,5 @@ def check_key(name: str, key: object) -> None:
     LengthMismatch
         The key has another length.
     """
-    if not isinstance(key, bytes):
-        raise ParameterError(name, key, "bytes")
-    if len(key) != KEY_BYTES:
+    if len(validate.octets(name, key)) != KEY_BYTES:
         raise LengthMismatch(f"len({name})", len(key), f"{KEY_BYTES} bytes")

@@ -285,5 +285,5 @@ class SealedLinks:
 
 def sealed_links(context: Context, privates: Mapping[int, bytes]) -> SealedLinks:
     """Return the channels of users 0 … N - 1, with a roster of the public keys of `privates`."""
-    roster = Roster(tuple(public_key(privates[user]) for user in sorted(privates)))
+    roster = Roster(tuple(public_key(privates[user]) for user in sorted(validate.mapping("privates", privates))))
     return SealedLinks({user: SealedChannel(context, private, roster) for user, private in privates.items()})

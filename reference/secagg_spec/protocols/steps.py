@@ -398,9 +398,8 @@ def check_dropouts(table: Table, users: Sequence[int], dropouts: Mapping[str, Co
 def check_randomness(table: Table, users: Sequence[int], randomness: Mapping[int, Randomness]) -> None:
     """Refuse sampled values of an unknown user, and values that are missing or not used (RND-04)."""
     names = tuple(name for step in table if step.role is Role.USER for name in step.randomness)
-    for user, values in validate.mapping("randomness", randomness).items():
-        if user not in users:
-            raise UnknownUser("randomness", user, f"a user in [0, {len(users)})")
+    validate.users("randomness", tuple(validate.mapping("randomness", randomness)), len(users))
+    for values in randomness.values():
         take_randomness(values, names)
 
 
@@ -502,9 +501,8 @@ def check_ascending(what: str, users: Sequence[int], blamed: Collection[int]) ->
 
 def take_randomness(randomness: Randomness, names: tuple[str, ...]) -> tuple[Any, ...]:
     """Return the named values in order; refuse missing and unknown names (RND-04)."""
-    if set(validate.mapping("randomness", randomness)) != set(names):
-        raise ParameterError("randomness", list(randomness), f"exactly {sorted(names)}")
-    return tuple(randomness[name] for name in names)
+    given = validate.keyed("randomness", randomness, names, f"exactly {sorted(names)}")
+    return tuple(given[name] for name in names)
 
 
 def require_phase(phases: Sequence[str], actual: str, expected: str) -> None:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import os
 import re
 import struct
@@ -384,13 +385,19 @@ def _takes_rand(handler: Callable[..., Any]) -> bool:
 def _parse(line: bytes) -> Any:
     """Return the JSON value of a line, or ``None`` if it is not JSON."""
     try:
-        return json.loads(line.decode(), parse_constant=_no_constant)
+        return json.loads(line.decode(), parse_constant=_no_constant, parse_float=_real)
     except (ValueError, RecursionError):
         return None
 
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+def _real(number: str) -> float:
+    """Return a number with a fraction or an exponent; one beyond binary64 would be answered as no JSON."""
+    value = float(number)
+    return value if math.isfinite(value) else _no_constant(number[:20])
 
 
 def is_request(value: Any) -> bool:

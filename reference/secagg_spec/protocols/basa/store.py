@@ -288,18 +288,12 @@ def _restored(
         raise ParameterError("format", given, format)
     try:
         state = make()
-        _check_whole(data, store(state))
+        validate.stored(data, store(state))
         return state
     except ParameterError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ProtocolError) as error:
         raise ParameterError("data", repr(error), "the state of a party as it was stored") from error
-
-
-def _check_whole(data: Mapping[str, Any], again: Mapping[str, Any]) -> None:
-    """Refuse data if its members differ from those of the restored state stored again; show no secret."""
-    wrong = [name for name in {**again, **data} if name not in again or name not in data or again[name] != data[name]]
-    _check_same("data", wrong, [], "without members that are missing, unknown, or not as they are stored")
 
 
 def _stored_session(session: messages.Session) -> dict[str, Any]:

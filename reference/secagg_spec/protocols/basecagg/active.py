@@ -317,8 +317,7 @@ def restore(data: Mapping[str, Any], roster: lightsecagg_active.PublicKeys) -> S
     ParameterError
         The data is not what `store` returns.
     """
-    if set(validate.mapping("data", data)) != {"base", "signers"}:
-        raise errors.ParameterError("data", list(data), "base and signers")
+    validate.keyed("data", data, ("base", "signers"), "base and signers")
     base = basecagg_store.restore(data["base"], Parameters)
     parameters = base.parameters
     assert isinstance(parameters, Parameters)

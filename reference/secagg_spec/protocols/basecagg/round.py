@@ -287,7 +287,9 @@ def check_buffer(
         The buffer fails a check, or a share is not held.
     """
     if not all(isinstance(kept, Held) for kept in validate.mapping("held", held).values()):
-        raise errors.ParameterError("held", held, "a mapping from users to the shares of their masks")
+        raise errors.ParameterError(
+            "held", validate.class_of(held), "a mapping from users to the shares of their masks"
+        )
     check_entries(parameters, round, entries)
     missing = [e.user for e in entries if e.user not in held or held[e.user].stamp != e.stamp]
     if missing:

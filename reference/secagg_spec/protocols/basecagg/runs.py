@@ -92,14 +92,12 @@ def channels_of(
     users = range(parameters.N)
     if channels is None:
         return dict.fromkeys(users, PlainStampedChannel())
-    if set(validate.mapping("channels", channels)) != set(users):
-        raise ParameterError("channels", list(channels), f"given for exactly the users 0 to {parameters.N - 1}")
-    return channels
+    return validate.keyed("channels", channels, users, f"given for exactly the users 0 to {parameters.N - 1}")
 
 
 def sealed_channels(context: Context, privates: Mapping[int, bytes]) -> dict[int, SealedStampedChannel]:
     """Return the sealed channels of users 0 ... N - 1; the public keys of `privates` form the roster."""
-    roster = Roster(tuple(public_key(privates[user]) for user in sorted(privates)))
+    roster = Roster(tuple(public_key(privates[user]) for user in sorted(validate.mapping("privates", privates))))
     return {user: SealedStampedChannel(context, private, roster) for user, private in privates.items()}
 
 

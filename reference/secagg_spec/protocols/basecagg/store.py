@@ -7,6 +7,7 @@ Source: spec/basecagg.md, section 9 (BSA-35).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
@@ -31,6 +32,7 @@ from secagg_spec.protocols.buffers import average
 from secagg_spec.protocols.codec import vector_bytes, vector_from_bytes
 
 FORMAT = "basecagg-server-1"
+_USER = re.compile("0|[1-9][0-9]{0,15}")
 _Value = TypeVar("_Value")
 
 
@@ -84,6 +86,7 @@ def _restored(data: Mapping[str, Any], kind: type[Parameters]) -> ServerState:
     recovered = None if data["recovered"] is None else _recovered(parameters, data["recovered"])
     state = ServerState(parameters, start.session, start.round, records, buffer, entries, recovered)
     _check(state)
+    validate.stored(data, store(state))
     return state
 
 
@@ -127,8 +130,10 @@ def _check_records(state: ServerState) -> None:
 
 def _by_user(parameters: Parameters, values: Mapping[str, Any], read: Callable[[Any], _Value]) -> dict[int, _Value]:
     for user in values:
-        if not isinstance(user, str) or str(int(user)) != user:
-            raise ParameterError("user", user, "the digits of a user, without a needless zero or space")
+        if not isinstance(user, str) or not _USER.fullmatch(user):
+            raise ParameterError(
+                "user", validate.class_of(user), "the digits of a user, without a needless zero or space"
+            )
     return {validate.integer("user", int(user), 0, parameters.N - 1): read(value) for user, value in values.items()}
 
 

@@ -395,9 +395,7 @@ def _accepted(state: ServerState, data: Any) -> frozenset[tuple[int, int]]:
 
 def _members(name: str, data: Any, names: tuple[str, ...]) -> dict[str, Any]:
     """Return an object that has exactly these members."""
-    if set(validate.mapping(name, data)) != set(names):
-        raise ParameterError(name, sorted(map(str, data)), f"an object with the members {', '.join(names)}")
-    return dict(data)
+    return dict(validate.keyed(name, data, names, f"an object with the members {', '.join(names)}"))
 
 
 def _packed(values: Values) -> str:
@@ -408,7 +406,7 @@ def _unpacked(name: str, text: Any, dtype: str) -> Values:
     try:
         return np.frombuffer(bytes.fromhex(text), dtype=dtype).astype(dtype[1:])
     except (TypeError, ValueError):
-        raise ParameterError(name, text, "a string of hex digits, 16 for each number") from None
+        raise ParameterError(name, validate.class_of(text), "a string of hex digits, 16 for each number") from None
 
 
 PRESETS = {

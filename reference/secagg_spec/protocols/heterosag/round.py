@@ -65,7 +65,7 @@ def unpack_segments(cells: Sequence[secagg.Part], data: bytes) -> UintArray:
     """
     sizes = [packing.packed_bytes(cell.length, cell.ring.modulus) for cell in cells]
     if len(validate.octets("segments", data)) != sum(sizes):
-        raise errors.LengthMismatch("segments", data, f"{sum(sizes)} bytes")
+        raise errors.LengthMismatch("len(segments)", len(data), f"{sum(sizes)} bytes")
     ends = np.cumsum(sizes).tolist()
     pieces = [data[end - size : end] for end, size in zip(ends, sizes, strict=True)]
     numbers = [packing.unpack(piece, cell.length, cell.ring.modulus) for cell, piece in zip(cells, pieces, strict=True)]

@@ -369,10 +369,8 @@ def roster_of_users(N: int, keys: Mapping[int, PrivateKeys]) -> PublicKeys:
         The keys are not given for exactly the users 0 to N - 1, or two users have the same key.
     """
     users = range(validate.integer("N", N, 1, validate.MAX_COUNT))
-    if len(validate.mapping("keys", keys)) != N or set(keys) != set(users):
-        raise errors.ParameterError("keys", list(keys), f"given for exactly the users 0 to {N - 1}")
+    validate.keyed("keys", keys, users, f"given for exactly the users 0 to {N - 1}")
     for user in users:
-        if not isinstance(keys[user], PrivateKeys):
-            raise errors.ParameterError(f"keys[{user}]", keys[user], "the private keys of a user")
+        validate.instance(f"keys[{user}]", keys[user], PrivateKeys)
     sealing = Roster(tuple(public_key(keys[user].sealing) for user in users))
     return PublicKeys(sealing, Roster(tuple(verification_key(keys[user].signing) for user in users)))

@@ -363,8 +363,7 @@ def open_round(
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     updates = parameters.ring.check("updates", updates, (parameters.N, parameters.d))
     users = range(parameters.N)
-    if set(validate.mapping("signing", signing)) != set(users):
-        raise errors.ParameterError("signing", list(signing), f"given for exactly the users 0 to {parameters.N - 1}")
+    validate.keyed("signing", signing, users, f"given for exactly the users 0 to {parameters.N - 1}")
     roster = Roster(tuple(verification_key(signing[user]) for user in users))
     together = agreed(parameters, session, round)
     states: dict[int, object] = {steps.SERVER: server_start(together, roster)}

@@ -463,8 +463,7 @@ def mask_keys(
     """
     context, absent = round.context(), {user, *secrets} - set(keys)
     if absent:
-        validate.user_numbers("user, secrets", tuple(absent))
-        raise errors.ParameterError("keys", sorted(keys), f"with that of user {min(absent)}")
+        raise errors.ParameterError("keys", f"{len(keys)} entries", "with those of the user and of all its peers")
     return {
         (part.segment, peer): masks.pairwise_key(context, secret, {user: keys[user], peer: keys[peer]}, part.segment)
         for part in round.parts_of(user)
