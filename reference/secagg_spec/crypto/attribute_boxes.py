@@ -113,7 +113,7 @@ ATTRIBUTE_BOXES: Encryption = AttributeBoxes()
 
 
 @dataclass(frozen=True)
-class AttributeKeyRing:
+class AttributeKeyRing(validate.Plain):
     """The master key of a session; secret keys are issued only when they are handed out."""
 
     public: PublicKey

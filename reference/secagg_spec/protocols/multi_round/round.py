@@ -211,7 +211,7 @@ def _some(users: Sequence[int]) -> str:
 
 
 @dataclass(frozen=True)
-class Round:
+class Round(validate.Plain):
     """The facts that all parties of a round agree on before it begins; `chosen` are its users, ascending.
 
     Raises
@@ -226,6 +226,7 @@ class Round:
     chosen: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         validate.instance("parameters", self.parameters, Parameters)
         assert len(self.id) == keys.SESSION_BYTES
 
