@@ -17,8 +17,7 @@ from tests.strategies import snapshot
 
 _WRITTEN = re.compile(r"np\.u?int\d+\((-?\d+)\)")
 SIGNED = (np.int8, np.int16, np.int32, np.int64)
-UN_WRITTEN = re.compile(r"np\.u?int\d+\((-?\d+)\)")
-SIGNED = (np.uint8, np.uint16, np.uint32, np.uint64)
+UNSIGNED = (np.uint8, np.uint16, np.uint32, np.uint64)
 EDGES = (0, 1, 2, 3, 6, 100, 126, 127, 128, 254, 255, -1, -128)
 """Values of a single argument at which numpy's integers wrap."""
 
@@ -75,7 +74,7 @@ def outcome(call: Callable[..., Any], changed: Mapping[str, Any]) -> Any:
             return type(error).__name__, error.parameter, _WRITTEN.sub(r"\1", error.allowed)
         except DOCUMENTED as error:
             return type(error).__name__, _WRITTEN.sub(r"\1", str(error))
-        except Exception as error:  # noqa: BLE001 - what it is, the comparison shows
+        except Exception as error:
             return "an error that is not documented", repr(error)
 
 
@@ -98,5 +97,5 @@ def differences(call: Callable[..., Any], arguments: Mapping[str, Any], skipped:
             continue  # it draws, or remembers what was asked
         for types in (SIGNED, UNSIGNED):
             got = outcome(call, narrowed(given, types))
-            if repr(got) != repr(want):
+            if _WRITTEN.sub(r"\1", repr(got)) != repr(want):
                 yield f"{change or 'right'} as {types[0].__name__}: {str(got)[:200]} and not {str(want)[:200]}"

@@ -13,8 +13,8 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg_spec.arithmetic.validate import BoolArray, UintArray
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.validate import BoolArray, UintArray
 from secagg_spec.errors import ParameterError
 
 Numbers = NDArray[np.generic]

@@ -132,6 +132,7 @@ def fraction(name: str, value: object) -> Fraction:
 
 def _exact(name: str, value: object) -> Fraction | None:
     """Return a value as an exact number; None for NaN, infinities and division by zero."""
+    value = validate.plain(value)
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction, str)):
         raise ParameterError(name, value, _ALLOWED)
     if isinstance(value, str) and not _TEXT.fullmatch(value):

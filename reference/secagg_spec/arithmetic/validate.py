@@ -53,22 +53,23 @@ class Plain:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            plain = _plain(value)
-            if plain is not value:
-                object.__setattr__(self, name, plain)
+            kept = plain(value)
+            if kept is not value:
+                object.__setattr__(self, name, kept)
 
 
 _AS_THEY_ARE = frozenset({int, str, bytes, float, bool, type(None), np.ndarray})
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a numpy integer as an ``int``, another sequence than text as a ``tuple``, and any other value itself."""
     if type(value) in _AS_THEY_ARE or (type(value) is tuple and _AS_THEY_ARE.issuperset(map(type, value))):
         return value
     if isinstance(value, np.integer):
         return value if isinstance(value, np.timedelta64) else int(value)
     named = isinstance(value, tuple) and type(value) is not tuple
     if not named and isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview)):
-        return tuple(map(_plain, value))
+        return tuple(map(plain, value))
     return value
 
 
@@ -127,11 +128,11 @@ def array(name: str, value: object, dtype: type | np.dtype[Any] | None) -> NDArr
     ParameterError
         It is not.
     """
-    plain = type(value) is np.ndarray or type(value) is np.memmap
-    if plain and (dtype is None or value.dtype == dtype):  # type: ignore[attr-defined]
+    own = type(value) is np.ndarray or type(value) is np.memmap
+    if own and (dtype is None or value.dtype == dtype):  # type: ignore[attr-defined]
         return value  # type: ignore[return-value]
     wanted = "a numpy array" if dtype is None else f"a numpy array of dtype {np.dtype(dtype)}"
-    wanted += ", and of no subclass" if isinstance(value, np.ndarray) and not plain else ""
+    wanted += ", and of no subclass" if isinstance(value, np.ndarray) and not own else ""
     raise ParameterError(name, _kind(value), wanted)
 
 

@@ -32,7 +32,7 @@ def attribute(epoch: Epoch, slot: tuple[str, int]) -> bytes:
 
 
 @dataclass(frozen=True)
-class AttributeBoxes:
+class AttributeBoxes(validate.Plain):
     """One public key for the session; each position of an epoch is an attribute."""
 
     name: str = "cp-abe"

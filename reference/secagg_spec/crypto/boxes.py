@@ -190,7 +190,7 @@ class KeyRing(Protocol):
 
 
 @dataclass(frozen=True)
-class PerPosition:
+class PerPosition(validate.Plain):
     """One X25519 key pair for each position and purpose of an epoch."""
 
     name: str = "per-position"

@@ -232,6 +232,7 @@ def check_accepted(name: str, accepted: Sequence[int], end: int) -> tuple[int, .
     ParameterError
         A position is out of range, or the positions are not ascending.
     """
+    end = int(end)
     positions = tuple(validate.integer(name, p, 0, end - 1) for p in validate.sequence(name, accepted, "positions"))
     if any(a >= b for a, b in pairwise(positions)):
         raise ParameterError(name, list(positions), "positions in ascending order")

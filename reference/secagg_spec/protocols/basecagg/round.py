@@ -323,7 +323,7 @@ def _check_users(parameters: Parameters, users: Sequence[int]) -> None:
 
 def _check_weights(parameters: Parameters, round: int, entries: Sequence[Entry]) -> None:
     for entry in entries:
-        tau = round - entry.stamp
+        tau = int(round) - entry.stamp
         if not 0 <= tau <= parameters.tau_max:
             message = f"user {entry.user} has the stamp {entry.stamp} in round {round}: tau_max is {parameters.tau_max}"
             raise errors.InconsistentSets(message, (steps.SERVER,))

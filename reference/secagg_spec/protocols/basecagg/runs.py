@@ -94,7 +94,7 @@ def channels_of(
         return dict.fromkeys(users, PlainStampedChannel())
     if set(validate.mapping("channels", channels)) != set(users):
         raise ParameterError("channels", list(channels), f"given for exactly the users 0 to {parameters.N - 1}")
-    return channels
+    return {user: channels[user] for user in users}
 
 
 def sealed_channels(context: Context, privates: Mapping[int, bytes]) -> dict[int, SealedStampedChannel]:

@@ -187,7 +187,7 @@ def _total(weights: Sequence[int], updates: Sequence[NDArray[Any]]) -> int:
         raise LengthMismatch("updates", len(updates), f"one for each of {len(weights)} weights")
     for update in updates:
         validate.array_shape("update", update, (len(updates[0]),))
-    return validate.integer("sum(weights)", sum(weights), 1, EXACT)
+    return validate.integer("sum(weights)", sum(map(int, weights)), 1, EXACT)
 
 
 def moved(model: RealArray, average: RealArray, eta_g: float) -> RealArray:
