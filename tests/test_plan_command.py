@@ -110,7 +110,11 @@ def test_a_wish_that_nothing_satisfies_is_told_what_fails_and_what_is_near(capsy
         ("--users", "-4", "users = -4: must be an integer in [3, 1000000]"),
         ("--users", "2.5", "users = '2.5': must be a whole number, as 1000 or 1e6 are"),
         ("--dimension", "1e12", "dimension = 1000000000000: must be an integer in [1, 4294967295]"),
-        ("--dimension", "1e9999999", "dimension = '1e9999999': must be of at most 30 characters, with at most 3 digits in an exponent"),
+        (
+            "--dimension",
+            "1e9999999",
+            "dimension = '1e9999999': must be of at most 30 characters, with at most 3 digits in an exponent",
+        ),
         ("--dropout", "nan", "dropout = 'nan': must be a number, as 1000, 1e6, 0.1, 1/3 or 2^-40 are"),
         ("--dropout", "inf", "dropout = 'inf': must be a number, as 1000, 1e6, 0.1, 1/3 or 2^-40 are"),
         ("--dropout", "1/0", "dropout = '1/0': must be a number, as 1000, 1e6, 0.1, 1/3 or 2^-40 are"),

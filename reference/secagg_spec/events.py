@@ -30,7 +30,7 @@ Law: TypeAlias = Literal["exponential", "uniform"]
 
 
 @dataclass(frozen=True)
-class Event:
+class Event(validate.Plain):
     """Something that a user does, or that happens to a user, at a time of at least 0.
 
     Raises
@@ -46,14 +46,15 @@ class Event:
     user: int
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "time", _time("time", self.time))
         if not isinstance(self.kind, str) or not _KIND.fullmatch(self.kind):
             raise ParameterError("kind", self.kind, "a lowercase word")
-        object.__setattr__(self, "user", validate.integer("user", self.user, 0, validate.MAX_COUNT - 1))
+        validate.integer("user", self.user, 0, validate.MAX_COUNT - 1)
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(validate.Plain):
     """Events of the users 0 to N - 1, in order of time.
 
     Raises
@@ -70,8 +71,9 @@ class Schedule:
     events: tuple[Event, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "N", validate.integer("N", self.N, 1, validate.MAX_COUNT))
-        object.__setattr__(self, "events", tuple(validate.sequence("events", self.events, "events")))
+        super().__post_init__()
+        validate.integer("N", self.N, 1, validate.MAX_COUNT)
+        validate.sequence("events", self.events, "events")
         clock = 0.0
         for event in self.events:
             clock = _fitting(event, self.N, clock).time

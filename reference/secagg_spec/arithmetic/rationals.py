@@ -13,6 +13,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import BoolArray, UintArray
 from secagg_spec.errors import ParameterError
 
@@ -71,7 +72,7 @@ def solve_all(matrix: Numbers, rights: Sequence[Sequence[int]]) -> list[tuple[Fr
 
 def _entries(matrix: Numbers) -> list[list[int]]:
     """Return the entries of a matrix as integers; nothing is rounded or reduced."""
-    if not isinstance(matrix, np.ndarray) or matrix.dtype.kind not in "biu" or matrix.ndim != 2:
+    if validate.array("matrix", matrix, None).dtype.kind not in "biu" or matrix.ndim != 2:
         raise ParameterError("matrix", matrix, "an array of integers or truth values with two axes")
     return [list(map(int, row)) for row in matrix.tolist()]
 

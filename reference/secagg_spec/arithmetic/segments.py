@@ -150,7 +150,7 @@ def _row(cells: Iterable[Iterable[int]]) -> Row:
 
 
 @dataclass(frozen=True)
-class Robustness:
+class Robustness(validate.Plain):
     """Definition 1 for a matrix: `value` is delta; the sum of `subgroups` is known in the segments `rows`."""
 
     value: Fraction

@@ -38,7 +38,7 @@ _ALLOWED = (
 
 
 @dataclass(frozen=True)
-class Staleness:
+class Staleness(validate.Plain):
     """A staleness function s, with s(0) = 1, that never increases.
 
     Parameters
@@ -63,10 +63,11 @@ class Staleness:
     start: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.kind, str) or self.kind not in KINDS:
             raise ParameterError("kind", self.kind, f"one of {', '.join(KINDS)}")
         for name, low, high in _RANGES:
-            object.__setattr__(self, name, validate.integer(name, getattr(self, name), low, high))
+            validate.integer(name, getattr(self, name), low, high)
         if math.gcd(self.numerator, self.denominator) != 1:
             raise ParameterError("numerator", self.numerator, f"without a common factor with {self.denominator}")
         if self.kind == "constant" and (self.numerator, self.denominator) != (0, 1):
@@ -131,6 +132,7 @@ def fraction(name: str, value: object) -> Fraction:
 
 def _exact(name: str, value: object) -> Fraction | None:
     """Return a value as an exact number; None for NaN, infinities and division by zero."""
+    value = validate.plain(value)
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction, str)):
         raise ParameterError(name, value, _ALLOWED)
     if isinstance(value, str) and not _TEXT.fullmatch(value):

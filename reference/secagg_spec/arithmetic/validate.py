@@ -29,12 +29,18 @@ def integer(name: str, value: object, low: int, high: int | None = None) -> int:
     ParameterError
         The value is not an integer, is outside the bounds, or has more than 2^13 bits where there is no upper bound.
     """
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise ParameterError(name, value, _between(low, high))
-    if value < low or (high is not None and value > high):
-        raise ParameterError(name, value, _between(low, high))
-    if high is None and int(value).bit_length() > _BITS:
-        raise ParameterError(name, value, f"{_between(low, high)}, of {_BITS} bits at most")
+    number = value if type(value) is int else _int(value)
+    if number is None or number < low or (high is not None and number > high):
+        raise ParameterError(name, value if number is None else number, _between(low, high))
+    if high is None and number.bit_length() > _BITS:
+        raise ParameterError(name, number, f"{_between(low, high)}, of {_BITS} bits at most")
+    return number
+
+
+def _int(value: object) -> int | None:
+    """Return an integer of any type as ``int``; None if it is no integer."""
+    if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, (int, np.integer)):
+        return None
     return int(value)
 
 
@@ -46,9 +52,39 @@ def secret_integer(name: str, value: object, allowed: str) -> int:
     ParameterError
         It is not.
     """
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+    number = _int(value)
+    if number is None:
         raise ParameterError(name, class_of(value), allowed)
-    return int(value)
+    return number
+
+
+class Plain:
+    """The base of data classes whose members are plain values, whatever type of integer or sequence the caller gives.
+
+    What a member holds as a numpy integer becomes an ``int``: numpy's integers wrap (ERR-02). A sequence becomes a
+    ``tuple``, which the caller cannot change afterwards. A class with checks of its own calls this first.
+    """
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            kept = plain(value)
+            if kept is not value:
+                object.__setattr__(self, name, kept)
+
+
+_AS_THEY_ARE = frozenset({int, str, bytes, float, bool, type(None), np.ndarray})
+
+
+def plain(value: Any) -> Any:
+    """Return a numpy integer as an ``int``, another sequence than text as a ``tuple``, and any other value itself."""
+    if type(value) in _AS_THEY_ARE or (type(value) is tuple and _AS_THEY_ARE.issuperset(map(type, value))):
+        return value
+    if isinstance(value, np.integer):
+        return value if isinstance(value, np.timedelta64) else int(value)
+    named = isinstance(value, tuple) and type(value) is not tuple
+    if not named and isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview)):
+        return tuple(map(plain, value))
+    return value
 
 
 def _between(low: int, high: int | None) -> str:
@@ -94,12 +130,30 @@ def elements(name: str, value: object, modulus: int, shape: tuple[int | None, ..
     NonCanonical
         An entry is not in ``[0, modulus)`` (MOD-06).
     """
-    if not isinstance(value, np.ndarray) or value.dtype != np.uint64:
-        raise ParameterError(name, class_of(value), "a numpy array of dtype uint64")
+    value = array(name, value, np.uint64)
     if shape is not None:
         array_shape(name, value, shape)
     canonical(name, value, modulus)
     return value
+
+
+def array(name: str, value: object, dtype: type | np.dtype[Any] | None) -> NDArray[Any]:
+    """Return `value` when it is a plain array of the dtype, or of any dtype for None; ``np.memmap`` counts as plain.
+
+    Other subclasses are refused, since they change what operations do: a masked array leaves entries out of a sum, and
+    a matrix keeps two axes (ERR-02).
+
+    Raises
+    ------
+    ParameterError
+        It is not.
+    """
+    own = type(value) is np.ndarray or type(value) is np.memmap
+    if own and (dtype is None or value.dtype == dtype):  # type: ignore[attr-defined]
+        return value  # type: ignore[return-value]
+    wanted = "a numpy array" if dtype is None else f"a numpy array of dtype {np.dtype(dtype)}"
+    wanted += ", and of no subclass" if isinstance(value, np.ndarray) and not own else ""
+    raise ParameterError(name, class_of(value), wanted)
 
 
 def canonical(name: str, value: NDArray[Any], modulus: int) -> None:
@@ -144,9 +198,7 @@ def binary64(name: str, value: object) -> RealArray:
     ParameterError
         It is not.
     """
-    if not isinstance(value, np.ndarray) or value.dtype != np.float64:
-        raise ParameterError(name, class_of(value), "a numpy array of dtype float64")
-    return value
+    return array(name, value, np.float64)
 
 
 def signed(name: str, value: object) -> NDArray[np.int64]:
@@ -157,9 +209,7 @@ def signed(name: str, value: object) -> NDArray[np.int64]:
     ParameterError
         It is not.
     """
-    if not isinstance(value, np.ndarray) or value.dtype != np.int64:
-        raise ParameterError(name, class_of(value), "a numpy array of dtype int64")
-    return value
+    return array(name, value, np.int64)
 
 
 def truths(name: str, value: object, shape: tuple[int | None, ...]) -> BoolArray:
@@ -172,8 +222,7 @@ def truths(name: str, value: object, shape: tuple[int | None, ...]) -> BoolArray
     LengthMismatch
         The shape differs.
     """
-    if not isinstance(value, np.ndarray) or value.dtype != np.bool_:
-        raise ParameterError(name, class_of(value), "a numpy array of dtype bool")
+    value = array(name, value, np.bool_)
     array_shape(name, value, shape)
     return value
 
@@ -307,7 +356,10 @@ def user_numbers(name: str, value: object) -> tuple[int, ...]:
     ParameterError
         The value is not a list, tuple or other sequence, or an entry is not an integer, or has more than 2^13 bits.
     """
-    numbers = tuple(secret_integer(name, user, "a sequence of integers") for user in sequence(name, value, "users"))
+    numbers = tuple(
+        user if type(user) is int else secret_integer(name, user, "a sequence of integers")
+        for user in sequence(name, value, "users")
+    )
     longest = max(numbers, key=abs, default=0)
     if longest.bit_length() > _BITS:
         raise ParameterError(name, longest, f"integers of {_BITS} bits at most")

@@ -41,8 +41,7 @@ class WideRing(Ring):
 
     def check(self, name: str, value: object, shape: tuple[int | None, ...] | None) -> NDArray[Any]:
         """Return `value` when it is an array of elements of this ring with the given shape (MOD-06, MOD-07)."""
-        if not isinstance(value, np.ndarray) or value.dtype != self.dtype:
-            raise ParameterError(name, type(value).__name__, "a numpy array of dtype object")
+        value = validate.array(name, value, self.dtype)
         if shape is not None:
             validate.array_shape(name, value, shape)
         for at, element in enumerate(value.flat):

@@ -38,7 +38,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Gate:
+class Gate(validate.Plain):
     """The condition that a set satisfies at least `threshold` of the `children`.
 
     Raises
@@ -52,12 +52,11 @@ class Gate:
     children: tuple[Tree, ...]
 
     def __post_init__(self) -> None:
-        children = tuple(validate.sequence("children", self.children, "trees"))
-        if not children:
-            raise ParameterError("children", children, "at least one tree")
-        object.__setattr__(self, "children", children)
+        super().__post_init__()
+        if not validate.sequence("children", self.children, "trees"):
+            raise ParameterError("children", self.children, "at least one tree")
         leaves(self, "children")
-        object.__setattr__(self, "threshold", _check_threshold(self.threshold, len(children)))
+        _check_threshold(self.threshold, len(self.children))
 
 
 Tree: TypeAlias = Union[Leaf, Gate]  # noqa: UP007 - Gate refers to Tree before it is defined

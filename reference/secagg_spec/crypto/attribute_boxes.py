@@ -32,7 +32,7 @@ def attribute(epoch: Epoch, slot: tuple[str, int]) -> bytes:
 
 
 @dataclass(frozen=True)
-class AttributeBoxes:
+class AttributeBoxes(validate.Plain):
     """One public key for the session; each position of an epoch is an attribute."""
 
     name: str = "cp-abe"
@@ -113,7 +113,7 @@ ATTRIBUTE_BOXES: Encryption = AttributeBoxes()
 
 
 @dataclass(frozen=True)
-class AttributeKeyRing:
+class AttributeKeyRing(validate.Plain):
     """The master key of a session; secret keys are issued only when they are handed out."""
 
     public: PublicKey

@@ -118,7 +118,7 @@ class Component(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SecretKey:
+class SecretKey(validate.Plain):
     """The secret key for some attributes: D = g_2^((alpha + rho)/beta), and a component per attribute (ABE-11)."""
 
     d: G2Point = field(repr=False)

@@ -28,7 +28,7 @@ _TAG = 16
 
 
 @dataclass(frozen=True)
-class Epoch:
+class Epoch(validate.Plain):
     """The values that bind the keys and boxes of an epoch, and its number of positions.
 
     `own` says whether positions also have a self key.
@@ -56,7 +56,7 @@ class Epoch:
 
 
 @dataclass(frozen=True)
-class Address:
+class Address(validate.Plain):
     """The values that bind one box: epoch, purpose, the user that seals it, source position, target position.
 
     Raises
@@ -73,6 +73,7 @@ class Address:
     target: int
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.purpose not in self.epoch.purposes:
             raise ParameterError("purpose", self.purpose, " or ".join(self.epoch.purposes))
         source = validate.integer("from", self.source, 0, self.epoch.positions - 1)
@@ -189,7 +190,7 @@ class KeyRing(Protocol):
 
 
 @dataclass(frozen=True)
-class PerPosition:
+class PerPosition(validate.Plain):
     """One X25519 key pair for each position and purpose of an epoch."""
 
     name: str = "per-position"
@@ -241,7 +242,7 @@ PER_POSITION: Encryption = PerPosition()
 
 
 @dataclass(frozen=True)
-class PositionKeys:
+class PositionKeys(validate.Plain):
     """The private keys of an epoch, in the order of its slots; none while no epoch is open."""
 
     keys: bytes = field(default=b"", repr=False)

@@ -158,7 +158,7 @@ def hash_keys(keys: Mapping[int, Sequence[bytes]]) -> bytes:
 
 
 @dataclass(frozen=True)
-class Roster:
+class Roster(validate.Plain):
     """The public keys of a session's users, by user number.
 
     Raises
@@ -172,6 +172,7 @@ class Roster:
     keys: tuple[bytes, ...]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for user, key in enumerate(validate.sequence("keys", self.keys, "public keys")):
             check_key(f"keys[{user}]", key)
         _refuse_equal(self.keys)

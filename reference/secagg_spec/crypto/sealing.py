@@ -29,7 +29,7 @@ _SERVER = 2**32 - 1
 
 
 @dataclass(frozen=True)
-class Context:
+class Context(validate.Plain):
     """The values that bind a session's keys: protocol, hash of the parameters, session id, round, message type."""
 
     protocol: str
@@ -76,7 +76,7 @@ def binding(
 
 
 @dataclass(frozen=True)
-class Lane:
+class Lane(validate.Plain):
     """The direction from one user to another in a round, with the values that bind the keys of its payload."""
 
     context: Context

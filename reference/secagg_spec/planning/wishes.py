@@ -18,7 +18,7 @@ FAILURE, LEAK = Fraction(1, 10**6), Fraction(1, 2**40)
 
 
 @dataclass(frozen=True)
-class Wish:
+class Wish(validate.Plain):
     """A deployment that seeks a protocol.
 
     Parameters
@@ -57,6 +57,7 @@ class Wish:
     leak: Fraction = LEAK
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         validate.integer("users", self.users, 3, MOST_USERS)
         validate.integer("dimension", self.dimension, 1, validate.MAX_COUNT)
         validate.integer("rounds", self.rounds, 1, MOST_ROUNDS)

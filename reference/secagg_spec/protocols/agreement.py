@@ -44,7 +44,7 @@ def check_threshold(W: int, N: int, D: int, T: int) -> int:
 
 
 @dataclass(frozen=True)
-class Ballot:
+class Ballot(validate.Plain):
     """The context of signatures: what they are bound to, the users' verification keys, W, and the purpose.
 
     The message type in `context` is the type of the message that carries a signature.
@@ -57,7 +57,7 @@ class Ballot:
 
 
 @dataclass(frozen=True)
-class Proposal:
+class Proposal(validate.Plain):
     """What users agree on: a set of users, and fields that a protocol adds to it.
 
     `members` are distinct, and their order has no meaning. `voters` are the users that may sign; the default is the

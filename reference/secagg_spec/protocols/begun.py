@@ -52,10 +52,9 @@ class Begun:
     last: Mapping[bytes, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for session, round in validate.mapping("last", self.last).items():
-            session_id(session)
-            validate.integer("round", round, 0, LAST_ROUND)
-        object.__setattr__(self, "last", MappingProxyType(dict(self.last)))
+        given = validate.mapping("last", self.last).items()
+        last = {session_id(session): validate.integer("round", round, 0, LAST_ROUND) for session, round in given}
+        object.__setattr__(self, "last", MappingProxyType(last))
 
     def begin(self, session: bytes, round: int = 0) -> Begun:
         """Return the memory of a party that begins a session with a round (SES-02).

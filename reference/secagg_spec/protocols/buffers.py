@@ -35,11 +35,11 @@ def check_levels(name: str, modulus: int, K: int, c_l: int, c_g: int, tau_max: i
         c_l or c_g is not in ``[1, 2**32]``, tau_max not in ``[0, 2**31 - 1]``, ``c_g s(tau_max) < 1``,
         ``K c_g > (modulus - 1) // 2``, or ``c_l K c_g > 2**53``.
     """
-    validate.integer(name, modulus, 2, MAX_MODULUS)
-    validate.integer("K", K, 1, validate.MAX_COUNT)
-    validate.integer("tau_max", tau_max, 0, MAX_STALENESS)
-    validate.integer("c_l", c_l, 1, MAX_LEVEL)
-    validate.integer("c_g", c_g, 1, MAX_LEVEL)
+    modulus = validate.integer(name, modulus, 2, MAX_MODULUS)
+    K = validate.integer("K", K, 1, validate.MAX_COUNT)
+    tau_max = validate.integer("tau_max", tau_max, 0, MAX_STALENESS)
+    c_l = validate.integer("c_l", c_l, 1, MAX_LEVEL)
+    c_g = validate.integer("c_g", c_g, 1, MAX_LEVEL)
     if not isinstance(staleness, Staleness):
         raise ParameterError("staleness", staleness, "a staleness function")
     if K * c_g > (modulus - 1) // 2:

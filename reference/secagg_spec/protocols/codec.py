@@ -34,7 +34,7 @@ class FieldCodec(Protocol):
 
 
 @dataclass(frozen=True)
-class Unsigned:
+class Unsigned(validate.Plain):
     """An unsigned integer of `width` bytes, little-endian."""
 
     width: int
@@ -53,7 +53,7 @@ class Unsigned:
 
 
 @dataclass(frozen=True)
-class FixedBytes:
+class FixedBytes(validate.Plain):
     """Exactly `size` bytes."""
 
     size: int
@@ -119,7 +119,7 @@ Vector = Annotated[UintArray, Words(np.ndarray)]
 
 
 @dataclass(frozen=True, eq=False)
-class Message:
+class Message(validate.Plain):
     """The header that every message has. `TYPE` is the number of the message type.
 
     A printed message shows numbers and users, and of bytes and vectors only how long they are (ERR-03).

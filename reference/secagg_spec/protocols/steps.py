@@ -65,7 +65,7 @@ class Endpoint(NamedTuple):
         return message.session == self.session and self.round in (None, message.round)
 
 
-class PartyState:
+class PartyState(validate.Plain):
     """The part of a party's state that its steps rely on. A printed state shows no value of a party (ERR-03)."""
 
     def __init_subclass__(cls) -> None:
@@ -272,7 +272,7 @@ Table: TypeAlias = tuple[Step[Any], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Event:
+class Event(validate.Plain):
     """One step that was taken: the party, its input and the result."""
 
     step: Step[Any]
@@ -283,7 +283,7 @@ class Event:
 
 
 @dataclass(frozen=True, eq=False)
-class RoundResult:
+class RoundResult(validate.Plain):
     """The end of a round: the sum over `contributors`, and every step that was taken."""
 
     aggregate: validate.UintArray

@@ -30,7 +30,7 @@ MAX_USERS = 2**32 - 1
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(validate.Plain):
     """N users, of whom K take part in a round, in batches of T.
 
     Raises
@@ -44,6 +44,7 @@ class Parameters:
     T: int
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         validate.integer("N", self.N, 1, MAX_USERS)
         validate.integer("K", self.K, 1, self.N)
         validate.integer("T", self.T, 1, self.K)

@@ -188,6 +188,7 @@ class _Many:
 def _complete(parameters: Parameters, rates: Rate | Sequence[Rate]) -> list[Fraction]:
     """Return the probability that a batch is complete, for each batch."""
     validate.instance("parameters", parameters, Parameters)
+    rates = validate.plain(rates)
     if isinstance(rates, (Fraction, float, int)) and not isinstance(rates, bool):
         stays = 1 - _rate("rates", rates)
         return [stays**parameters.T] * parameters.batches

@@ -30,7 +30,7 @@ MAX_ENTRIES = 2**28
 
 
 @dataclass(frozen=True)
-class Roster:
+class Roster(validate.Plain):
     """The users of a session: `count` users, with names or numbered from 0.
 
     `closed` says whether the roster was given. Otherwise it has the users that the log names, and users in no round are
@@ -42,6 +42,7 @@ class Roster:
     closed: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         validate.integer("users", self.count, 0 if not self.closed else 1, validate.MAX_COUNT)
 
     @classmethod
@@ -118,7 +119,7 @@ class Sums:
 
 
 @dataclass(frozen=True, eq=False)
-class Log:
+class Log(validate.Plain):
     """The rounds of a session, numbered from `first`, and their sums: one per round, or one per cell of a segment."""
 
     roster: Roster

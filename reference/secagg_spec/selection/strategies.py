@@ -31,7 +31,7 @@ _Items = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class Pool(validate.Plain):
     """Candidate batches: all of `taken` are chosen, and `draws` batches are drawn from `drawn`.
 
     With `least`, one batch of `least` is drawn first, and then draws - 1 of the others of `drawn`.

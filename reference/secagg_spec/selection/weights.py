@@ -33,7 +33,7 @@ EFFORT = 3_000_000
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Bounds(validate.Plain):
     """The weak privacy lies in [low, high]; `users` are `high` users, and some word is zero outside them."""
 
     low: int

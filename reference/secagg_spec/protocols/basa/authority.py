@@ -24,7 +24,7 @@ from secagg_spec.protocols.codec import Message
 
 
 @dataclass(frozen=True)
-class Seat:
+class Seat(validate.Plain):
     """A position that is not unused: its user, and its state, assigned, keyed, accepted or skipped.
 
     `hashes` are the hashes of the boxes of an accepted upload, in the order of the boxes.

@@ -40,7 +40,7 @@ MAX_USERS = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(validate.Plain):
     """The parameters of a session.
 
     Raises
@@ -64,8 +64,9 @@ class Parameters:
     timeouts: str = SETTLE
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("R", "N", "T", "d", "K", "S", "c_l", "c_g", "tau_max"):
-            object.__setattr__(self, name, validate.integer(name, getattr(self, name), 0, 2**53))
+            validate.integer(name, getattr(self, name), 0, 2**53)
         if not isinstance(self.timeouts, str) or self.timeouts not in TIMEOUTS:
             raise ParameterError("timeouts", self.timeouts, '"settle" or "void"')
         validate.integer("R", self.R, 2, MAX_MODULUS)
@@ -231,6 +232,7 @@ def check_accepted(name: str, accepted: Sequence[int], end: int) -> tuple[int, .
     ParameterError
         A position is out of range, or the positions are not ascending.
     """
+    end = int(end)
     positions = tuple(validate.integer(name, p, 0, end - 1) for p in validate.sequence(name, accepted, "positions"))
     if any(a >= b for a, b in pairwise(positions)):
         raise ParameterError(name, list(positions), "positions in ascending order")

@@ -26,7 +26,7 @@ from secagg_spec.protocols.basa.user import user_start, user_trained
 
 
 @dataclass(frozen=True)
-class SigningKeys:
+class SigningKeys(validate.Plain):
     """The private signing keys of the N users and of the authority, 32 bytes each."""
 
     users: tuple[bytes, ...]
@@ -38,7 +38,7 @@ class SigningKeys:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class Outcome(validate.Plain):
     """The outcome of an epoch: the accepted updates, and the sum if there is one."""
 
     epoch: int

@@ -26,7 +26,7 @@ from secagg_spec.protocols.codec import Message
 
 
 @dataclass(frozen=True)
-class Place:
+class Place(validate.Plain):
     """A settled position: its user, and the kept data of an accepted upload; a skipped position has no boxes."""
 
     user: int
@@ -36,7 +36,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(validate.Plain):
     """An accepted update: its position, its user, its weight."""
 
     position: int
@@ -45,7 +45,7 @@ class Entry:
 
 
 @dataclass(frozen=True, eq=False)
-class Recovered:
+class Recovered(validate.Plain):
     """An epoch that ended with a sum: its number, and the accepted updates with their weighted sum and average."""
 
     epoch: int

@@ -55,7 +55,6 @@ class Parameters(basecagg.Parameters):
         super().__post_init__()
         agreement.check_threshold(self.W, self.N, self.D, self.T)
         validate.integer("W", self.W, self.U)
-        object.__setattr__(self, "W", int(self.W))
 
     def numbers(self) -> dict[str, int]:
         """Return the names and values that keys and signatures are bound to: W comes last (BSA-45)."""

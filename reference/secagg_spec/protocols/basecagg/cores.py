@@ -21,7 +21,7 @@ from secagg_spec.protocols.buffers import average, check_rounding
 
 
 @dataclass(frozen=True, eq=False)
-class Mask:
+class Mask(validate.Plain):
     """The mask of a user in training: its stamp, its d elements, and its N shares, (N, L)."""
 
     stamp: int
@@ -30,7 +30,7 @@ class Mask:
 
 
 @dataclass(frozen=True, eq=False)
-class Waiting:
+class Waiting(validate.Plain):
     """An update in the buffer: its stamp, its d masked elements, and the N shares of its mask, (N, L)."""
 
     stamp: int

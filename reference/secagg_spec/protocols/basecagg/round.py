@@ -45,7 +45,7 @@ LAST_ROUND = 2**32 - 1
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(validate.Plain):
     """The parameters of a session.
 
     Raises
@@ -69,8 +69,9 @@ class Parameters:
     staleness: Staleness
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("q", "N", "D", "U", "T", "d", "K", "c_l", "c_g", "tau_max"):
-            object.__setattr__(self, name, validate.integer(name, getattr(self, name), 0, 2**53))
+            validate.integer(name, getattr(self, name), 0, 2**53)
         if not modular.is_prime(validate.integer("q", self.q, 2, modular.MAX_MODULUS)):
             raise errors.ParameterError("q", self.q, "a prime")
         validate.integer("d", self.d, 1, validate.MAX_COUNT)
@@ -196,7 +197,7 @@ class WeightedShare(codec.Message):
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(validate.Plain):
     """One update of a buffer: its user, its stamp and its weight."""
 
     user: int
@@ -205,7 +206,7 @@ class Entry:
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class Held(validate.Plain):
     """A share of a user's mask, L elements, and the stamp of the mask."""
 
     stamp: int
@@ -324,7 +325,7 @@ def _check_users(parameters: Parameters, users: Sequence[int]) -> None:
 
 def _check_weights(parameters: Parameters, round: int, entries: Sequence[Entry]) -> None:
     for entry in entries:
-        tau = round - entry.stamp
+        tau = int(round) - entry.stamp
         if not 0 <= tau <= parameters.tau_max:
             message = f"user {entry.user} has the stamp {entry.stamp} in round {round}: tau_max is {parameters.tau_max}"
             raise errors.InconsistentSets(message, (steps.SERVER,))
@@ -428,7 +429,7 @@ class UserState(steps.PartyState):
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(validate.Plain):
     """The server's record of a user: its newest stamp, and whether its shares were relayed and its update accepted."""
 
     stamp: int
@@ -437,7 +438,7 @@ class Record:
 
 
 @dataclass(frozen=True, eq=False)
-class Recovered:
+class Recovered(validate.Plain):
     """A recovered buffer: its round and entries, and the weighted sum and the average of its updates."""
 
     round: int

@@ -22,28 +22,28 @@ from secagg_spec.protocols.buffers import check_rounding
 
 
 @dataclass(frozen=True)
-class Start:
+class Start(validate.Plain):
     """A user asks for the model, gets its stamp and shares a mask; all users keep their shares."""
 
     user: int
 
 
 @dataclass(frozen=True)
-class Upload:
+class Upload(validate.Plain):
     """A user masks the next update, and the server accepts it."""
 
     user: int
 
 
 @dataclass(frozen=True)
-class Abandon:
+class Abandon(validate.Plain):
     """A user abandons its training."""
 
     user: int
 
 
 @dataclass(frozen=True)
-class Recover:
+class Recover(validate.Plain):
     """The server closes its buffer, these users answer, and the server recovers the buffer."""
 
     users: tuple[int, ...]
@@ -53,7 +53,7 @@ Turn: TypeAlias = Start | Upload | Abandon | Recover
 
 
 @dataclass(frozen=True, eq=False)
-class ScheduleResult:
+class ScheduleResult(validate.Plain):
     """The end of a run: the recovered buffers, in order, and every step that was taken."""
 
     buffers: tuple[basecagg.Recovered, ...]

@@ -33,7 +33,7 @@ _FLOAT_BITS = 1023
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(validate.Plain):
     """The parameters that all parties agree on.
 
     Parameters
@@ -71,21 +71,18 @@ class Parameters:
     c_l: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.staleness, Staleness):
             raise ParameterError("staleness", self.staleness, "a Staleness")
         if not isinstance(self.eta_g, float) or not 0 < self.eta_g < np.inf:
             raise OutOfRange("eta_g", self.eta_g, "a finite float above 0")
-        self._set("N", 1, validate.MAX_COUNT)
-        self._set("d", 1, validate.MAX_COUNT)
-        self._set("K", 1, self.N)
-        self._set("tau_max", 0, MAX_TAU)
-        self._set("c_g", 1, min(MAX_LEVEL, EXACT // self.K))
+        validate.integer("N", self.N, 1, validate.MAX_COUNT)
+        validate.integer("d", self.d, 1, validate.MAX_COUNT)
+        validate.integer("K", self.K, 1, self.N)
+        validate.integer("tau_max", self.tau_max, 0, MAX_TAU)
+        validate.integer("c_g", self.c_g, 1, min(MAX_LEVEL, EXACT // self.K))
         if self.c_l is not None:
-            self._set("c_l", 1, min(MAX_LEVEL, self.bound))
-
-    def _set(self, name: str, low: int, high: int) -> None:
-        """Convert a number to ``int`` and store it; refuse it outside ``[low, high]``."""
-        object.__setattr__(self, name, validate.integer(name, getattr(self, name), low, high))
+            validate.integer("c_l", self.c_l, 1, min(MAX_LEVEL, self.bound))
 
     @property
     def bound(self) -> int:
@@ -94,7 +91,7 @@ class Parameters:
 
 
 @dataclass(frozen=True, eq=False)
-class Update:
+class Update(validate.Plain):
     """The update of a user: float64, or int64 if quantised. `stamp` is the round of the model that it started from."""
 
     user: int
@@ -103,7 +100,7 @@ class Update:
 
 
 @dataclass(frozen=True, eq=False)
-class ServerState:
+class ServerState(validate.Plain):
     """The state of the server between two messages.
 
     `accepted` are the users and stamps of accepted updates that could still be sent again.
@@ -131,11 +128,15 @@ def local_update(downloaded: RealArray, trained: RealArray) -> RealArray:
     ------
     ParameterError
         The models are not two float64 vectors of the same length with finite entries.
+    OutOfRange
+        A difference is too large for a float64.
 
     Source: BASecAgg eq. (2); FBF-02.
     """
     downloaded = validate.reals("downloaded", downloaded, (None,))
-    return downloaded - validate.reals("trained", trained, downloaded.shape)
+    trained = validate.reals("trained", trained, downloaded.shape)
+    with np.errstate(over="ignore"):
+        return validate.reals("downloaded - trained", downloaded - trained, downloaded.shape)
 
 
 def average_reals(weights: Sequence[int], updates: Sequence[RealArray]) -> RealArray:
@@ -145,13 +146,16 @@ def average_reals(weights: Sequence[int], updates: Sequence[RealArray]) -> RealA
     ------
     ParameterError
         There is no weight, their sum is below 1, or there is not one update for each, all of one length.
+    OutOfRange
+        A product or a sum is too large for a float64.
 
     Source: BASecAgg eq. (4); FBF-10.
     """
     total_weight = _total(weights, updates)
-    products = [np.float64(weight) * update for weight, update in zip(weights, updates, strict=True)]
-    total: RealArray = reduce(np.add, products)
-    return total / np.float64(total_weight)
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = [np.float64(weight) * update for weight, update in zip(weights, updates, strict=True)]
+        total: RealArray = reduce(np.add, products)
+    return validate.reals("average", total / np.float64(total_weight), (None,))
 
 
 def average_integers(weights: Sequence[int], updates: Sequence[IntArray], c_l: int) -> RealArray:
@@ -183,17 +187,24 @@ def _total(weights: Sequence[int], updates: Sequence[NDArray[Any]]) -> int:
         raise LengthMismatch("updates", len(updates), f"one for each of {len(weights)} weights")
     for update in updates:
         validate.array_shape("update", update, (len(updates[0]),))
-    return validate.integer("sum(weights)", sum(weights), 1, EXACT)
+    return validate.integer("sum(weights)", sum(map(int, weights)), 1, EXACT)
 
 
 def moved(model: RealArray, average: RealArray, eta_g: float) -> RealArray:
     """Return the model minus eta_g times the average: one rounded product, one rounded difference.
 
+    Raises
+    ------
+    LengthMismatch
+        The average has another length than the model.
+    OutOfRange
+        A number of the result is not finite (FBF-15).
+
     Source: BASecAgg eq. (4); FBF-12.
     """
     validate.array_shape("average", average, model.shape)
-    product = np.float64(eta_g) * average
-    return model - product
+    with np.errstate(over="ignore", invalid="ignore"):
+        return validate.reals("model", model - np.float64(eta_g) * average, model.shape)
 
 
 # ------------------------------------------------------------------------------------------------------ state machine
@@ -285,7 +296,7 @@ def step(state: ServerState, *, rounding: RealArray) -> ServerState:
     realised = weights(state, rounding)
     if not any(realised):
         raise TooFewSurvivors(f"the weights of all {len(realised)} updates are 0: there is nothing to average")
-    model = validate.reals("model", _next_model(state, realised), state.model.shape)
+    model = _next_model(state, realised)
     following = validate.integer("round", state.round + 1, 1, MAX_TAU)
     return replace(state, model=validate.frozen(model), round=following, buffer=(), accepted=_recent(state, following))
 
@@ -298,9 +309,8 @@ def by_user(state: ServerState) -> tuple[Update, ...]:
 def _next_model(state: ServerState, realised: Sequence[int]) -> RealArray:
     values = [update.values for update in by_user(state)]
     p = state.parameters
-    with np.errstate(over="ignore", invalid="ignore"):
-        average = average_reals(realised, values) if p.c_l is None else average_integers(realised, values, p.c_l)
-        return moved(state.model, average, p.eta_g)
+    average = average_reals(realised, values) if p.c_l is None else average_integers(realised, values, p.c_l)
+    return moved(state.model, average, p.eta_g)
 
 
 def _recent(state: ServerState, following: int) -> frozenset[tuple[int, int]]:

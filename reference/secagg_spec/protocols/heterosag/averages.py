@@ -18,7 +18,7 @@ from secagg_spec.protocols.heterosag.plan import Cell, Parameters, cells_of
 
 
 @dataclass(frozen=True, eq=False)
-class CellSum:
+class CellSum(validate.Plain):
     """The server's result for one cell: the sum of the quantised segment over the survivors."""
 
     cell: Cell

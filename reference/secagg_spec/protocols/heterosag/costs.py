@@ -29,7 +29,7 @@ from secagg_spec.protocols.heterosag.plan import Cell, Parameters, cells_of
 
 
 @dataclass(frozen=True)
-class SegmentCost:
+class SegmentCost(validate.Plain):
     """The size of one user's message for one segment, which `users` users of its cell mask together."""
 
     segment: int
@@ -140,7 +140,7 @@ def secagg_bytes(d: int, users: int, levels: int) -> int:
 
 
 @dataclass(frozen=True)
-class MaskCost:
+class MaskCost(validate.Plain):
     """The number of masks that a party expands, each from a separate key, and their total number of elements."""
 
     masks: int

@@ -76,10 +76,11 @@ class Parameters(secagg.Numbers):
     k: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         validate.instance("range", self.range, Range)
         _check_counts(self)
         _check_groups(self)
-        _keep(self, k=self.N - 1)
+        object.__setattr__(self, "k", self.N - 1)
         if not isinstance(self.matrix, str) or self.matrix not in MATRICES:
             raise ParameterError("matrix", self.matrix, " or ".join(repr(name) for name in MATRICES))
         if self.d < self.count:
@@ -153,15 +154,8 @@ def _check_counts(given: Parameters) -> None:
     D, T = (validate.integer(name, getattr(given, name), low, N) for name, low in (("D", 0), ("T", 1)))
     if N - D < T + 2:
         raise ParameterError("N - D", N - D, f"at least T + 2 = {T + 2}")
-    t = validate.integer("t", given.t, T + 2, N - D)
-    d = validate.integer("d", given.d, 1, validate.MAX_COUNT)
-    _keep(given, N=N, D=D, T=T, t=t, d=d)
-
-
-def _keep(given: Parameters, **values: object) -> None:
-    """Replace the given values by plain integers and tuples."""
-    for name, value in values.items():
-        object.__setattr__(given, name, value)
+    validate.integer("t", given.t, T + 2, N - D)
+    validate.integer("d", given.d, 1, validate.MAX_COUNT)
 
 
 def _check_groups(given: Parameters) -> None:
@@ -171,8 +165,8 @@ def _check_groups(given: Parameters) -> None:
         numbers = validate.sequence(name, getattr(given, name), "integers")
         if len(numbers) != groups:
             raise LengthMismatch(f"len({name})", len(numbers), f"{groups}, one for each group")
-        checked = (validate.integer(f"{name}[{group}]", number, low, high) for group, number in enumerate(numbers))
-        _keep(given, **{name: tuple(checked)})
+        for group, number in enumerate(numbers):
+            validate.integer(f"{name}[{group}]", number, low, high)
     if sum(given.sizes) != given.N:
         raise ParameterError(
             "sizes", list(given.sizes), f"numbers with the sum N = {given.N}, and not {sum(given.sizes)}"

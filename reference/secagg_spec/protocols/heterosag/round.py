@@ -333,7 +333,7 @@ def _cell_sum(cell: Cell, survivors: Collection[int], total: UintArray) -> CellS
 
 
 @dataclass(frozen=True, eq=False)
-class RoundResult:
+class RoundResult(validate.Plain):
     """The end of a round: the sum of each cell with survivors, all survivors, and every step that was taken."""
 
     sums: tuple[CellSum, ...]

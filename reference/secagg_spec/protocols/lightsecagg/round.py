@@ -40,7 +40,7 @@ PHASES = ("share", "upload", "recover")
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(validate.Plain):
     """The parameters of a session.
 
     Raises
@@ -58,6 +58,7 @@ class Parameters:
     d: int
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not modular.is_prime(validate.integer("q", self.q, 2, modular.MAX_MODULUS)):
             raise errors.ParameterError("q", self.q, "a prime")
         validate.integer("d", self.d, 1, validate.MAX_COUNT)

@@ -211,7 +211,7 @@ def _some(users: Sequence[int]) -> str:
 
 
 @dataclass(frozen=True)
-class Round:
+class Round(validate.Plain):
     """The facts that all parties of a round agree on before it begins; `chosen` are its users, ascending.
 
     Raises
@@ -226,6 +226,7 @@ class Round:
     chosen: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         validate.instance("parameters", self.parameters, Parameters)
         assert len(self.id) == keys.SESSION_BYTES
 
@@ -341,7 +342,7 @@ def server_start(
         log names a user who is not on the roster, or a user twice in a round.
     """
     round = Round(parameters, session, number, validate.user_numbers("chosen", chosen))
-    return ServerState(parameters.base.server(round), round, _checked_log(parameters, number, past))
+    return ServerState(parameters.base.server(round), round, _checked_log(parameters, round.number, past))
 
 
 def _checked_log(parameters: Parameters, number: int, past: Sequence[Logged]) -> tuple[Logged, ...]:
@@ -349,7 +350,7 @@ def _checked_log(parameters: Parameters, number: int, past: Sequence[Logged]) ->
     log: list[Logged] = []
     for at, entry in enumerate(validate.sequence("past", past, "rounds with their survivors")):
         before, survivors = _logged(f"past[{at}]", entry)
-        validate.integer(f"past[{at}]", before, log[-1][0] + 1 if log else 0, number - 1)
+        before = validate.integer(f"past[{at}]", before, log[-1][0] + 1 if log else 0, number - 1)
         log.append((before, tuple(sorted(validate.users(f"past[{at}]", survivors, parameters.selection.N)))))
     return tuple(log)
 

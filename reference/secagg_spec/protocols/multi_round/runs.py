@@ -32,7 +32,7 @@ from secagg_spec.selection import batches, strategies
 
 
 @dataclass(frozen=True, eq=False)
-class Turn:
+class Turn(validate.Plain):
     """The input and the events of one round of a session; users have their numbers in the session.
 
     `updates` are the inputs of all users, (N, d). `available` are the users that can be chosen. `dropouts` are the
@@ -45,7 +45,7 @@ class Turn:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class Outcome(validate.Plain):
     """The end of a round of a session: the chosen users, the announced survivors, and the sum.
 
     `chosen` is empty if there was no round, and `survivors` is empty if the server announced none. `aggregate` is None

@@ -16,7 +16,7 @@ from secagg_spec.errors import ParameterError
 
 
 @dataclass(frozen=True)
-class Graph:
+class Graph(validate.Plain):
     """The graph of neighbours.
 
     Parameters
@@ -36,6 +36,7 @@ class Graph:
     k: int
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         users = validate.user_numbers("order", self.order)
         if sorted(users) != list(range(len(users))):
             raise ParameterError("order", list(users), f"a permutation of 0 to N - 1 = {len(users) - 1}")

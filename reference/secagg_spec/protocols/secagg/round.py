@@ -40,7 +40,7 @@ PHASES = ("advertise_keys", "share_keys", "masked_input", "unmasking")
 
 
 @dataclass(frozen=True)
-class Part:
+class Part(validate.Plain):
     """Elements `start` to `stop` of the inputs, which `members` mask together, as elements of `ring`.
 
     In SecAgg the whole input is one part: all users are members, and the segment is 0.
@@ -62,7 +62,7 @@ class Part:
         return vector[self.start : self.stop]
 
 
-class Numbers:
+class Numbers(validate.Plain):
     """The interface of the steps below to the parameters of a session, implemented by SecAgg and HeteroSAg."""
 
     N: int
@@ -120,6 +120,7 @@ class Parameters(Numbers):
     d: int
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         validate.integer("R", self.R, 2, modular.MAX_MODULUS)
         validate.integer("d", self.d, 1, validate.MAX_COUNT)
         N = validate.integer("N", self.N, 3, validate.MAX_COUNT - 1)
@@ -290,7 +291,7 @@ class KeyPair:
 
 
 @dataclass(frozen=True)
-class Shares:
+class Shares(validate.Plain):
     """A holder's shares of one user's secrets: a share of the masking key and a share of the self seed."""
 
     key: int = field(repr=False)
@@ -298,7 +299,7 @@ class Shares:
 
 
 @dataclass(frozen=True)
-class Round:
+class Round(validate.Plain):
     """The facts that all parties of a round agree on before it begins."""
 
     parameters: Numbers
@@ -308,6 +309,7 @@ class Round:
     protocol: str = PROTOCOL
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         begun.session_id(self.session)
         validate.integer("round", self.number, 0, 2**32 - 1)
         if (len(self.graph.order), self.graph.k) != (self.parameters.N, self.parameters.k):
