@@ -264,7 +264,7 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         "Parameters of HeteroSAg",
         {"matrix": ["cyclic"]},
         ParameterError,
-        "matrix = ['cyclic']: must be 'cyclic' or 'perfect' or 'separate'",
+        "matrix = ('cyclic',): must be 'cyclic' or 'perfect' or 'separate'",
     ),
     ("quantize_update", {"x": REALS[:3]}, LengthMismatch, "x.shape = (3,): must be (4)"),
     ("combine", {"method": "mode"}, ParameterError, "method = 'mode': must be 'mean' or 'median' or 'trimmed'"),
