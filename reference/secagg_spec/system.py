@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from secagg_spec.errors import ParameterError
-
 _IN_PLACE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY)
 """Errors of replacing a file that can still be written in place."""
 
@@ -44,22 +42,6 @@ def regular(path: Path, most: int | None = 1 << 29) -> Path:
     if most is not None and found.st_size > most:
         raise OSError(errno.EFBIG, f"it has {found.st_size} bytes, and at most {most} are read", str(path))
     return path
-
-
-def path_of(name: str, value: object) -> Path:
-    """Return the path that an argument gives.
-
-    Raises
-    ------
-    ParameterError
-        It is no text and no path, or one that names nothing.
-    """
-    try:
-        if isinstance(value, (str, os.PathLike)) and os.fspath(value) and b"\0" not in os.fsencode(value):
-            return Path(os.fsdecode(value))
-    except UnicodeEncodeError:
-        pass
-    raise ParameterError(name, value, "a path of the file system, as text or Path")
 
 
 def resolved(path: Path) -> Path:

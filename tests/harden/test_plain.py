@@ -22,7 +22,7 @@ from secagg_spec.protocols.secagg import graph
 from tests.harden import public
 from tests.harden.narrow import SIGNED, UNSIGNED, differences, members, narrowed, rebuilt, subclassed
 from tests.protocols.test_refusals import CALLS
-from tests.quick import one_in
+from tests.quick import one_in, part
 
 LARGE = np.array([1.7e308, -1.7e308, 1.7e308])
 PASSED_ON = {
@@ -122,7 +122,7 @@ def test_an_array_of_a_subclass_is_refused(name: str) -> None:
 @pytest.mark.requirement("ERR-02")
 def test_recorded_calls_are_the_same_with_integers_of_numpy() -> None:
     found: dict[str, list[str]] = {}
-    for call in public.right_calls(5):
+    for call in part(3, public.right_calls(5)):
         skipped = tuple(public.BY_PROGRAM.get(call.name.rpartition(".")[2], ()))
         if said := list(differences(call.again, call.arguments, skipped)):
             found[call.name] = said

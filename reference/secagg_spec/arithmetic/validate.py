@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -376,3 +378,19 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 def class_of(value: object) -> str:
     """Return what an error shows of a value that may be secret: its class and nothing else (ERR-03)."""
     return f"{type(value).__name__} of dtype {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
+
+
+def path_of(name: str, value: object) -> Path:
+    """Return the path that an argument gives.
+
+    Raises
+    ------
+    ParameterError
+        It is no text and no path, or one that names nothing.
+    """
+    try:
+        if isinstance(value, (str, os.PathLike)) and os.fspath(value) and b"\0" not in os.fsencode(value):
+            return Path(os.fsdecode(value))
+    except UnicodeEncodeError:
+        pass
+    raise ParameterError(name, value, "a path of the file system, as text or Path")

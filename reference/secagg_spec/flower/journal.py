@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from secagg_spec import system
+from secagg_spec.arithmetic import validate
 from secagg_spec.errors import Replay
 
 
@@ -58,7 +59,7 @@ class FileJournal:
     folder: Path
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "folder", system.path_of("folder", self.folder))
+        object.__setattr__(self, "folder", validate.path_of("folder", self.folder))
 
     def _path(self, session: bytes, phase: str) -> Path:
         return self.folder / f"{session.hex()}-{phase}"

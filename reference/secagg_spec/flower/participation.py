@@ -45,7 +45,7 @@ class ParticipationLog:
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
-        self.path = None if path is None else system.path_of("participation", path)
+        self.path = None if path is None else validate.path_of("participation", path)
         self.rounds, self.counts, self._size = 0, Counter[int](), 0
         if self.path is not None:
             self._continue(self.path)

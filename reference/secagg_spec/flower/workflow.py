@@ -30,7 +30,6 @@ from secagg_spec.flower.mod import RECORD
 from secagg_spec.flower.participation import ParticipationLog
 from secagg_spec.flower.plan import Packet
 from secagg_spec.flower.tracing import traced
-from secagg_spec.system import path_of
 
 _LOG = logging.getLogger("flwr")
 Participation: TypeAlias = str | Path | ParticipationLog | None
@@ -51,7 +50,7 @@ class _Workflow:
         if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < inf:
             raise ParameterError("timeout", timeout, "a finite number of seconds above 0, so that no round hangs")
         self.settings, self.timeout = settings, timeout
-        self.trace = None if trace is None else path_of("trace", trace)
+        self.trace = None if trace is None else validate.path_of("trace", trace)
         self.participation = None if participation is None else ParticipationLog.at(participation)
 
     def _record(self, manager: BatchClientManager | None) -> server.Record:
