@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,19 +55,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return "\npytestmark = pytest.mark.slow\n" in collection_path.read_text(encoding="utf-8") or None
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out of ``make quick`` all cases of a parametrized test but the first and each sixtieth after it."""
-    if not QUICK:
-        return
-    seen: Counter[str] = Counter()
-    kept: list[pytest.Item] = []
-    left: list[pytest.Item] = []
-    for item in items:
-        test = item.nodeid.partition("[")[0]
-        (left if seen[test] % _EACH else kept).append(item)
-        seen[test] += 1
-    config.hook.pytest_deselected(items=left)
-    items[:] = kept
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """Make in ``make quick`` no case of a parametrized test but the first and each sixtieth after it."""
+    yield
+    if QUICK:
+        metafunc._calls[:] = metafunc._calls[::_EACH]
 
 
 @pytest.hookimpl(wrapper=True)

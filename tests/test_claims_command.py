@@ -157,6 +157,7 @@ def test_a_claim_is_verified(capsys: pytest.CaptureFixture[str], arguments: tupl
     assert out.endswith("verdict reached: confirmed, as in the ledger\n")
 
 
+@pytest.mark.slow
 def test_a_claim_that_experiments_leave_undecided_says_at_which_scale(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = call(capsys, "BAS-FIG2", "--verify")
     assert (code, err) == (0, "")

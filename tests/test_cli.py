@@ -278,6 +278,7 @@ def test_conform_finds_a_wrong_sum_and_writes_how_to_replay_it(
     assert target["checks"][0]["failure"]["requests"][0]["op"] == "field.add"
 
 
+@pytest.mark.slow
 def test_conform_passes_with_the_failure_expected_and_fails_when_that_is_stale(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

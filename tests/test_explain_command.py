@@ -264,11 +264,13 @@ def test_each_next_command_is_right(capsys: pytest.CaptureFixture[str]) -> None:
             assert hit.kind in {"term", "target"}
 
 
+@pytest.mark.slow
 def test_what_explain_reads_is_what_is_there_now() -> None:
     """After a change of checks, vectors, mutants, claims or stored results: ``secagg-spec text --regenerate``."""
     assert (resources.root("spec") / index.FILE).read_text(encoding="utf-8") == index.written()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", ["LSA-09", "leak", "theorem 1", "flower", "lightsecagg.mask/exact", "BAS-EQ6", "shamir.share", "crash"]
 )

@@ -69,6 +69,7 @@ def test_the_combination_that_is_shown_is_the_user() -> None:
     assert (total == int(below) * np.eye(12, dtype=int)[int(user)]).all()
 
 
+@pytest.mark.slow
 def test_batches_hide_models_and_the_command_says_why(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = call(capsys, "--users", "9", "--per-round", "6", "--privacy", "3", "--rounds", "20")
     assert "batch partitioning, T = 3: 0 of 9 models are recovered" in out

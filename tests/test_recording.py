@@ -120,6 +120,7 @@ def test_the_pieces_of_a_graph_that_falls_apart_are_known() -> None:
     assert end.colluding.exposed == (5,)
 
 
+@pytest.mark.slow
 def test_the_cells_that_are_shown_are_those_that_the_plan_shows() -> None:
     scribe = of_secagg.HeteroSAg(bytes(8))
     synchronous(scribe, of_secagg.GROUP_FATES[1], 4)

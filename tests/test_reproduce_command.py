@@ -144,6 +144,7 @@ def test_of_many_errors_the_first_ones_are_named(
     assert "\n  and 2 more\n" in err
 
 
+@pytest.mark.slow
 def test_names_that_are_given_twice_are_run_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out, _ = call(capsys, "toy", "toy", "--jobs", "1", "--out", str(tmp_path))
     assert (code, out.count("toy: Numbers that are drawn")) == (0, 1)

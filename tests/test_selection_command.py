@@ -47,6 +47,7 @@ def test_it_prints_a_row_for_each_scheme(capsys: pytest.CaptureFixture[str]) -> 
     assert all(len(line) <= 120 for line in out.splitlines())
 
 
+@pytest.mark.slow
 def test_the_same_seed_prints_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     first = call(capsys, *SMALL)
     assert call(capsys, *SMALL) == first

@@ -142,6 +142,7 @@ def test_what_does_not_fit_is_refused_in_one_line(
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_sums_are_compared_with_plain_ones(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(*arguments: object, **named: object) -> object:
         outcomes = multi_round_runs.run_session(*arguments, **named)  # type: ignore[arg-type]

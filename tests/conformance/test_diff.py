@@ -157,6 +157,7 @@ def test_targets_and_stale_expectations_are_compared(
         assert compared(tmp_path, capsys, new, written)[0] == 0
 
 
+@pytest.mark.slow
 def test_what_is_declared_and_marks_of_clauses_are_compared(
     written: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -412,6 +412,7 @@ def test_moduli_above_32_bits_count_only_where_they_are_declared() -> None:
 TOO_MANY = (65537, 10**6 + 3, 2**31)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("HSA-08", "ADP-06")
 @pytest.mark.parametrize(("allowed", "right"), [({"values": ["16", "256"]}, True), ({"max": "300"}, True), ({}, False)])
 def test_a_quantiser_of_few_levels_is_judged_within_them(allowed: dict[str, Any], right: bool) -> None:

@@ -919,6 +919,7 @@ def test_the_server_looks_back_before_it_asks(
     assert entries[3]["reject"]["code"] == "wrong_phase"
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("HSA-28", "ADP-38")
 def test_a_server_has_a_past_of_requests(node: Node, finished: tuple[Network, Mapping[int, Randomness]]) -> None:
     network, _ = finished

@@ -689,6 +689,7 @@ def test_combinations_may_take_large_numbers(node: Node) -> None:
     assert [one["round"] for one in found[::12]] == [first_round(60, log["rounds"], i) for i in range(0, 60, 12)]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("MRA-03", "MRA-12")
 @given(numbers=sizes(), data=st.data())
 def test_unions_of_batches_keep_batches_together(node: Node, numbers: dict[str, int], data: st.DataObject) -> None:

@@ -457,6 +457,7 @@ def test_users_that_draw_by_themselves_and_are_wrong_are_found_by_the_sum() -> N
     assert caught.value.party == SERVER
 
 
+@pytest.mark.slow
 def test_a_user_that_draws_by_itself_and_is_wrong_is_not_called_inconsistent() -> None:
     own, numbers = reference.build(), count()
     own.hello["randomness"] = "none"

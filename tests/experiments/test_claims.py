@@ -60,6 +60,7 @@ def test_a_report_is_called_refuted_at_the_scale_of_the_paper_only() -> None:
     assert ends == [R, "not so at this scale", U, C]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("EXP-31")
 @pytest.mark.parametrize("experiment", list(catalogue.CHOSEN))
 def test_what_is_chosen_here_refutes_no_claim(experiment: str) -> None:

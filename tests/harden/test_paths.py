@@ -137,6 +137,7 @@ def test_a_device_is_written_to(here: Path, capsys: pytest.CaptureFixture[str]) 
     assert cli.main(["segments", "--svg", os.devnull]) == 0
 
 
+@pytest.mark.slow
 def test_two_reports_are_not_written_into_one_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = ["--json", "report", "--html", str(here / "report")]
     line = run(capsys, ["conform", "--target", "reference", "-k", "adapter/echo", *files])

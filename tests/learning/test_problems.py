@@ -86,6 +86,7 @@ def test_the_smoothness_is_attained_with_two_classes_at_zero() -> None:
     assert largest == pytest.approx(problem.smoothness(of), rel=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(NAMES, SEEDS)
 def test_the_curvature_is_the_largest_eigenvalue_or_less(name: str, seed: int) -> None:
@@ -95,6 +96,7 @@ def test_the_curvature_is_the_largest_eigenvalue_or_less(name: str, seed: int) -
     assert 0.8 * largest <= estimate <= largest * (1 + 1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(SEEDS)
 def test_nothing_is_below_the_minimum(seed: int) -> None:

@@ -243,6 +243,7 @@ def test_without_timeouts_every_prefix_tells_nothing_until_no_honest_user_is_to_
 # ------------------------------------------------------------------------------------------------------------- void
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("BAA-17", "BAA-21")
 def test_of_a_void_epoch_one_sum_is_learned_at_most() -> None:
     for K in range(2, 6):

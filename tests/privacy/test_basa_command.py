@@ -20,6 +20,7 @@ from tests.privacy.test_command import line_of, privacy
 call = partial(privacy, "basa")
 
 
+@pytest.mark.slow
 def test_tiny_decides_every_end_of_an_epoch(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--all")
     assert code == 0

@@ -61,6 +61,7 @@ def with_both(users: Confirmations, pairs: Iterator[tuple[Buffer, Buffer]]) -> t
     return both, one
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("BSA-37", "BSA-39", "BSA-43")
 def test_no_lie_gets_answers_to_two_buffers_that_hold_the_same_update() -> None:
     both, one = with_both(Confirmations(TINY), (pair for pair in conflicts() if ONE in pair))

@@ -330,6 +330,7 @@ def test_a_name_of_no_protocol_stops_the_comparison(before: str, after: str) -> 
         differences._check_names(change)
 
 
+@pytest.mark.slow
 def test_a_sparse_graph_is_compared_by_a_round_on_each() -> None:
     rows = {row.name: row for row in sparse.rows()}
     assert (rows["neighbours of a user"].old, rows["neighbours of a user"].new) == (("19",), ("6",))

@@ -332,6 +332,7 @@ def blocks(language: str, page: Path = TUTORIAL) -> list[str]:
     return re.findall(pattern, page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_page_on_asynchronous_rounds_shows_what_the_proof_says() -> None:
     shown = blocks("text", ROOT / "docs" / "explanation" / "why-secagg-fails-asynchronously.md")
     lines: list[str] = []

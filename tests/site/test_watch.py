@@ -109,6 +109,7 @@ def test_the_data_is_small_and_of_plain_json(written: Path) -> None:
     assert [(protocol["id"], run["run"]) for protocol in data for run in protocol["runs"]] == RUNS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["secagg", "lightsecagg", "basecagg", "basa", "heterosag", "multi-round"])
 def test_each_page_of_a_protocol_has_its_picture(name: str) -> None:
     pictures = watch.flows(f"{name}.md")
