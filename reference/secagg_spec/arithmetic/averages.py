@@ -32,7 +32,7 @@ def combined(means: RealArray, counts: Sequence[int], method: str = "mean", trim
     Raises
     ------
     ParameterError
-        The method is unknown, or does not allow this `trim` (HSA-26, ADP-39), or a count is below 1.
+        The method is unknown, or does not allow this `trim` (HSA-26, ADP-39), or a count is below 1 in a mean.
     LengthMismatch
         The number of counts differs from the number of cells.
 
@@ -40,11 +40,11 @@ def combined(means: RealArray, counts: Sequence[int], method: str = "mean", trim
     """
     if not isinstance(method, str) or method not in METHODS:
         raise ParameterError("method", method, " or ".join(map(repr, METHODS)))
-    checked = _counts(_cells(means), counts)
+    _one_each(_cells(means), counts)
     if method == "trimmed":
         return trimmed_mean(means, trim)
     validate.integer("trim", trim, 0, 0)
-    return _average(means, checked) if method == "mean" else median(means)
+    return weighted_mean(means, counts) if method == "mean" else median(means)
 
 
 def weighted_mean(means: RealArray, counts: Sequence[int]) -> RealArray:
@@ -58,7 +58,8 @@ def weighted_mean(means: RealArray, counts: Sequence[int]) -> RealArray:
         The number of counts differs from the number of cells.
     """
     means = _cells(means)
-    return _average(means, _counts(means, counts))
+    _one_each(means, counts)
+    return _average(means, [validate.integer("count", count, 1, validate.MAX_COUNT) for count in counts])
 
 
 def median(means: RealArray) -> RealArray:
@@ -95,10 +96,9 @@ def _average(means: RealArray, weights: Sequence[int]) -> RealArray:
     return np.asarray(np.ldexp(np.clip(average, scaled.min(axis=0), scaled.max(axis=0)), exponents), np.float64)
 
 
-def _counts(means: RealArray, counts: Sequence[int]) -> list[int]:
+def _one_each(means: RealArray, counts: Sequence[int]) -> None:
     if len(validate.sequence("counts", counts, "integers")) != len(means):
         raise LengthMismatch("len(counts)", len(counts), f"{len(means)}, one for each cell")
-    return [validate.integer("count", count, 1, validate.MAX_COUNT) for count in counts]
 
 
 def _cells(means: RealArray) -> RealArray:

@@ -197,14 +197,14 @@ def moved(model: RealArray, average: RealArray, eta_g: float) -> RealArray:
     ------
     LengthMismatch
         The average has another length than the model.
-    OutOfRange
-        A number of the result is not finite (FBF-15).
+
+    The result may be infinite or NaN: `step` refuses such a model (FBF-15).
 
     Source: BASecAgg eq. (4); FBF-12.
     """
     validate.array_shape("average", average, model.shape)
     with np.errstate(over="ignore", invalid="ignore"):
-        return validate.reals("model", model - np.float64(eta_g) * average, model.shape)
+        return model - np.float64(eta_g) * average
 
 
 # ------------------------------------------------------------------------------------------------------ state machine
@@ -296,7 +296,7 @@ def step(state: ServerState, *, rounding: RealArray) -> ServerState:
     realised = weights(state, rounding)
     if not any(realised):
         raise TooFewSurvivors(f"the weights of all {len(realised)} updates are 0: there is nothing to average")
-    model = _next_model(state, realised)
+    model = validate.reals("model", _next_model(state, realised), state.model.shape)
     following = validate.integer("round", state.round + 1, 1, MAX_TAU)
     return replace(state, model=validate.frozen(model), round=following, buffer=(), accepted=_recent(state, following))
 
