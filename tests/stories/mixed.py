@@ -31,7 +31,7 @@ from tests.stories.rounds import Attempt, RoundPlay, Standing, Sum, private_key
 class Mixing(RoundPlay):
     """What stands before the play of an active profile: users that a letter begins `without` follow the other one.
 
-    `semi_honest` is the play of the semi-honest profile. Such a user answers as soon as it is told a set.
+    `semi_honest` is the play of the semi-honest profile. Such a user answers as soon as it has a set.
     """
 
     semi_honest: ClassVar[type[RoundPlay]]
