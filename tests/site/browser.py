@@ -37,6 +37,18 @@ OPTIONS = (
 )
 FORGET = "try { localStorage.clear(); } catch (error) { }"
 """A page would remember the colour scheme of the visit before."""
+WIDTH = """(async () => {
+  const root = document.documentElement;
+  for (let frame = 0; frame < 200; frame++) {
+    await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+    for (const moving of document.getAnimations()) {
+      try { moving.finish(); } catch { moving.cancel(); }
+    }
+    if (frame && root.scrollWidth <= innerWidth) break;
+  }
+  return root.scrollWidth;
+})()"""
+"""When a window changes its size, boxes of the theme move to their new place in some frames more."""
 WAIT = 300.0
 """So many seconds may a page be silent when something is asked of it."""
 
@@ -236,6 +248,11 @@ class Browser:
         done = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in done, done["exceptionDetails"]
         return done["result"].get("value")
+
+    def width(self) -> int:
+        """Return how many pixels the page is wide when all has come to rest: more than the window where it never fits."""
+        wide: int = self.run(WIDTH)
+        return wide
 
     def press(self, key: str, code: int) -> None:
         """Press a key, such as ``"Tab"``, 9."""

@@ -380,13 +380,6 @@ def test_batches_are_compared_with_users_drawn_one_by_one_by_rounds_of_each() ->
 
 # -------------------------------------------------------------------------------------------------- in a browser
 
-WIDTH = """(async () => {
-  for (let frame = 0; frame < 2; frame++) await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-  return document.documentElement.scrollWidth;
-})()"""
-"""How wide a page is once it is laid out for its window."""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*MODULES, "multi-round.md"])
 def test_pictures_can_be_read_on_a_phone_and_opened_blocks_do_not_widen_a_page(
@@ -404,7 +397,7 @@ def test_pictures_can_be_read_on_a_phone_and_opened_blocks_do_not_widen_a_page(
     assert opened > 30
     for width in (390, 1280):
         window.show(width, 900, "light")
-        assert window.run(WIDTH) <= width
+        assert window.width() <= width
 
 
 @pytest.mark.slow

@@ -137,6 +137,8 @@ def faults(tab: Browser, address: str, axe: str = "") -> Iterator[str]:
 def _seen(tab: Browser, axe: bool, whole: bool) -> Iterator[str]:
     """Yield what is wrong with a page as it is shown: in its colours, and as a whole where that is asked."""
     asked = (WHOLE if whole else COLOURS) if axe else None
+    if (wide := tab.width()) > (room := tab.run("innerWidth")):
+        yield f"is {wide} wide in a window of {room}"
     yield from tab.run(f"({LOOK})({json.dumps(asked)})")
     if not axe:
         yield from (f"too weak: {one}" for one in tab.run(f"({WEAK})('.md-content *')"))
