@@ -250,7 +250,7 @@ class Browser:
         return done["result"].get("value")
 
     def width(self) -> int:
-        """Return how many pixels the page is wide when all has come to rest: more than the window where it never fits."""
+        """Return how many pixels the page is wide at rest: more than the window has where it never fits."""
         wide: int = self.run(WIDTH)
         return wide
 

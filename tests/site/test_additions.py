@@ -380,6 +380,7 @@ def test_batches_are_compared_with_users_drawn_one_by_one_by_rounds_of_each() ->
 
 # -------------------------------------------------------------------------------------------------- in a browser
 
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*MODULES, "multi-round.md"])
 def test_pictures_can_be_read_on_a_phone_and_opened_blocks_do_not_widen_a_page(
