@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,20 @@ def test_the_first_line_is_the_verdict(capsys: pytest.CaptureFixture[str], log: 
     assert "fairness gap: 2/5 (about 0.4), cardinality: 8/5 (about 1.6)" in lines
     assert "     0      3      3  x[0] = 1/2 s[1] - 1/2 s[2] + 1/2 s[3]" in lines
     assert "     2      3      3  x[2] = -1/2 s[1] + 1/2 s[2] + 1/2 s[3]" in lines
+
+
+def test_a_terminal_says_what_takes_long_until_the_verdict(
+    capsys: pytest.CaptureFixture[str], log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    for arguments, code, rest in (
+        ((), 1, ""),
+        (("--user", "9"), 2, "secagg-spec audit-participation: --user = '9': must be "),
+    ):
+        found, _, err = call(capsys, log, *arguments)
+        assert (found, err.startswith("\r\x1b[2K  0%  looking for combinations of sums ...")) == (code, code == 1)
+        assert err.removesuffix("\r\x1b[2K").count("\n") == bool(rest)
+        assert rest in err
 
 
 @pytest.mark.parametrize(

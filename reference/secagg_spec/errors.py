@@ -118,9 +118,12 @@ def _shorten(value: object, limit: int = 60) -> str:
     if isinstance(value, int) and value.bit_length() > _SHOWN_BITS:
         return f"an integer of {value.bit_length()} bits"
     try:
-        text = " ".join(repr(value).split())
+        words = " ".join(repr(value).split())
     except ValueError:  # Python writes no integer of more than 4300 digits, even inside a container
         return f"a {type(value).__name__} that holds an integer of thousands of digits"
+    except Exception:
+        return f"a {type(value).__name__} that cannot be written"
+    text = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in words[: limit + 1])
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

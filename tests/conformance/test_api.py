@@ -204,6 +204,8 @@ def test_with_several_workers_each_has_an_adapter(tmp_path: Path) -> None:
         (["--secagg-adapter", "x", "--secagg-timeout", "nan"], "--secagg-timeout nan: must be"),
         (["--secagg-adapter", "x", "--secagg-timeout", "0"], "--secagg-timeout 0.0: must be"),
         (["--secagg-adapter", "x", "--secagg-timeout", "-1"], "--secagg-timeout -1.0: must be"),
+        (["--secagg-k=PRG"], "--secagg-k: nothing is judged without --secagg-adapter"),
+        (["-q", "--secagg-expect", "known.toml"], "--secagg-expect: nothing is judged"),
     ],
 )
 def test_options_that_would_judge_nothing_or_wrongly_are_refused(options: list[str], said: str) -> None:

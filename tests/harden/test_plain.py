@@ -167,3 +167,31 @@ def test_there_is_one_count_for_each_cell_in_every_method(method: str, trim: int
     if method == "mean":
         with pytest.raises(ParameterError, match="count = 0"):
             averages.combined(means, [1, 0, 1], method, trim)
+
+
+class Strange:
+    """A value whose text is what a test says."""
+
+    def __init__(self, text: str | Exception) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        if isinstance(self.text, Exception):
+            raise self.text
+        return self.text
+
+
+@pytest.mark.requirement("ERR-01")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("\x1b]0;owned\x07\x1b[31m", r"\x1b]0;owned\x07\x1b[31m"),
+        ("a\u202eb\ud800", r"a\u202eb\ud800"),
+        (RuntimeError("no"), "a Strange that cannot be written"),
+        (RecursionError("no"), "a Strange that cannot be written"),
+    ],
+)
+def test_a_refusal_writes_a_value_whose_text_is_hostile(text: str | Exception, said: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        validate.integer("count", Strange(text), 0)
+    assert str(caught.value) == f"count = {said}: must be an integer >= 0"

@@ -417,7 +417,7 @@ def test_plans_of_a_million_users_hold_no_matrix_of_their_size() -> None:
         *[("rounds", value) for value in (0, 10**4 + 1)],
         *[(name, Fraction(value)) for name in ("dropout", "colluders") for value in (-1, 1, 2)],
         *[(name, Fraction(value)) for name in ("failure", "leak") for value in (0, 1, -1)],
-        *[("clip", Fraction(value)) for value in (0, -1, 2**32 + 1)],
+        *[("clip", Fraction(value)) for value in (0, -1, 2**32 + 1, Fraction(1, 2**65), Fraction(1, 10**400))],
     ],
 )
 def test_a_number_outside_its_range_is_refused_by_name(name: str, value: Any) -> None:

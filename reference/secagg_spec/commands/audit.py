@@ -19,6 +19,7 @@ from secagg_spec.selection import logs, metrics
 from secagg_spec.selection.participation import Log, Roster, whole_number
 from secagg_spec.simulate.heterosag import read_parameters
 from secagg_spec.simulate.matrices import MOST
+from secagg_spec.terminal import Progress
 
 _Read = TypeVar("_Read")
 _SHOWN = 10
@@ -79,10 +80,15 @@ def main(options: argparse.Namespace) -> int:
     if options.json is not None:
         writable_file("--json", options.json)
     least = None if options.privacy is None else _number("--privacy", options.privacy, 1)
-    found = participation.account(_log(options))
-    user = None if options.user is None else _user(found.log.roster, options.user)
+    log = _log(options)
+    user = None if options.user is None else _user(log.roster, options.user)
+    progress = Progress()
+    progress("looking for combinations of sums ...", 0)
+    found = participation.account(log)
     shown = list(found.found)[: None if options.all else _SHOWN] if user is None else []
-    print("\n".join(_lines(found, least, shown, user)))
+    lines = list(_lines(found, least, shown, user))
+    progress.end()
+    print("\n".join(lines))
     if options.json is not None:
         write_json(options.json, _document(found, shown, user))
         print(f"\nall findings are in {options.json}")

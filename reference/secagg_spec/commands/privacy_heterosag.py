@@ -82,7 +82,7 @@ def _plan(options: argparse.Namespace) -> Plan:
 
 
 def _probability(text: str | None) -> Fraction:
-    allowed = "a probability such as 0.1 or 1/10"
+    allowed = f"a probability such as 0.1 or 1/10, in at most {_MOST_DIGITS} characters"
     try:
         p = Fraction(_short_number(text or "1/10"))
     except (ValueError, ZeroDivisionError):

@@ -31,12 +31,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse options with which nothing would be judged, or everything would fail."""
+    """Refuse options with which nothing would be judged, or everything would fail; a file of settings may hold them."""
     adapter, timeout = config.getoption("--secagg-adapter"), config.getoption("--secagg-timeout")
     if adapter is not None and not adapter.strip():
         raise pytest.UsageError("--secagg-adapter: it is empty, and must be the command that starts the adapter")
     if not 0 < timeout < 1e6:
         raise pytest.UsageError(f"--secagg-timeout {timeout}: must be a number of seconds above 0 and below a million")
+    alone = [word.partition("=")[0] for word in config.invocation_params.args if word.startswith(f"--{_NAME}-")]
+    if adapter is None and alone:
+        raise pytest.UsageError(f"{alone[0]}: nothing is judged without --secagg-adapter")
 
 
 @pytest.hookimpl(tryfirst=True)

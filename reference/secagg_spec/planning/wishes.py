@@ -66,8 +66,8 @@ class Wish(validate.Plain):
             if not 0 <= value < 1 or (not value and name in {"failure", "leak"}):
                 low = "in [0, 1)" if name in {"dropout", "colluders"} else "above 0 and below 1"
                 raise OutOfRange(name, shown(value), f"a probability {low}")
-        if not 0 < validate.instance("clip", self.clip, Fraction) <= 2**32:
-            raise OutOfRange("clip", shown(self.clip), "above 0 and at most 2**32")
+        if not Fraction(1, 2**64) <= validate.instance("clip", self.clip, Fraction) <= 2**32:
+            raise OutOfRange("clip", shown(self.clip), "at least 2**-64 and at most 2**32")
 
     @property
     def colluding(self) -> int:
@@ -75,9 +75,9 @@ class Wish(validate.Plain):
         return max(1, ceil(self.colluders * self.users))
 
 
-def shown(number: Fraction) -> float | int:
+def shown(number: Fraction) -> float | int | str:
     """Return a fraction as the number that an error shows."""
-    return number.numerator if number.denominator == 1 else float(number)
+    return number.numerator if number.denominator == 1 else float(number) or str(number)
 
 
 def number(name: str, text: str) -> Fraction:
