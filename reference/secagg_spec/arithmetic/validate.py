@@ -54,7 +54,7 @@ def secret_integer(name: str, value: object, allowed: str) -> int:
     ParameterError
         It is not.
     """
-    number = _int(value)
+    number = value if type(value) is int else _int(value)
     if number is None:
         raise ParameterError(name, class_of(value), allowed)
     return number
@@ -69,8 +69,7 @@ class Plain:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            kept = plain(value)
-            if kept is not value:
+            if type(value) not in _AS_THEY_ARE and (kept := plain(value)) is not value:
                 object.__setattr__(self, name, kept)
 
 

@@ -99,19 +99,18 @@ def fields(*values: bytes | str | int) -> bytes:
     ParameterError
         A text is not ASCII, or an integer is not in ``[0, 2**32)``.
     """
-    parts = [_field(value) for value in values]
-    return b"".join(len(part).to_bytes(4, "little") + part for part in parts)
+    return b"".join([_field(value) for value in values])
 
 
 def _field(value: bytes | str | int) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    if not isinstance(value, str):
+    if isinstance(value, str):
+        if not value.isascii():
+            raise ParameterError("field", validate.class_of(value), "text in ASCII")
+        value = value.encode("ascii")
+    elif not isinstance(value, bytes):
         number = validate.secret_integer("field", value, "bytes, text or an integer")
-        return validate.integer("field", number, 0, validate.MAX_COUNT).to_bytes(4, "little")
-    if not value.isascii():
-        raise ParameterError("field", validate.class_of(value), "text in ASCII")
-    return value.encode("ascii")
+        value = validate.integer("field", number, 0, validate.MAX_COUNT).to_bytes(4, "little")
+    return len(value).to_bytes(4, "little") + value
 
 
 def sha256(data: bytes) -> bytes:
