@@ -22,7 +22,7 @@ from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.errors import UsageError
 
 ADAPTER = "adapter"
-_MOST = 1 << 24
+_LARGEST = 1 << 24
 """The most bytes of a file: more takes many seconds to read."""
 """The target name of an adapter that is given by its command."""
 _MOST = 20
@@ -84,7 +84,7 @@ def load(path: Path) -> list[Expectation]:
         key, or names a target or a check that this kit does not have.
     """
     try:
-        content = tomllib.loads(system.regular(path, _MOST).read_text(encoding="utf-8"))
+        content = tomllib.loads(system.regular(path, _LARGEST).read_text(encoding="utf-8"))
     except OSError as error:
         raise ExpectationsError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
