@@ -115,6 +115,7 @@ def test_the_index_is_shown_and_compared_with_texts(capsys: pytest.CaptureFixtur
 @pytest.mark.requirement("CLM-12")
 def test_the_index_of_one_paper(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out, _ = call(capsys, "--index", "--paper", "basa")
+    assert (code, out) == call(capsys, "--index", "--paper", "BASA")[:2]
     assert code == 0
     papers = entries.load().papers
     assert [line for line in out.splitlines() if line.startswith(tuple(papers))] == [f"basa: {papers['basa']}"]

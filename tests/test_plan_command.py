@@ -44,8 +44,10 @@ def test_a_thousand_phones_take_secagg_plus(capsys: pytest.CaptureFixture[str]) 
     assert len(seconds) == 4
     assert "~ scaled from small rounds, timed here" in " ".join(out.split())
     assert "BASecAgg, BASA: for users that answer late (--asynchronous)" in out
+    assert "This is for one round: --rounds says for how many" in " ".join(out.split())
     assert "\x1b" not in out
     assert call(capsys, *PHONES, "--no-times")[1].count("~") == 0
+    assert "for one round" not in call(capsys, *PHONES[:-2], "--dropout", "0", "--rounds", "2", "--no-times")[1]
 
 
 @pytest.mark.requirement("PLN-14")

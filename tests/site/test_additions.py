@@ -402,6 +402,14 @@ def test_pictures_can_be_read_on_a_phone_and_opened_blocks_do_not_widen_a_page(
 
 
 @pytest.mark.slow
+def test_no_mention_is_linked_inside_code(site: Path) -> None:
+    """Where a block of code is indented and not fenced, the site takes a mention in it for one of the text."""
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 300
+    assert [page.relative_to(site).as_posix() for page in pages if "{ .mention }" in page.read_text("utf-8")] == []
+
+
+@pytest.mark.slow
 def test_the_anchor_of_each_clause_stays(site: Path) -> None:
     for name in PAGES:
         page = (site / "spec" / name.removesuffix(".md") / "index.html").read_text(encoding="utf-8")

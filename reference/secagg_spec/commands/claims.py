@@ -59,7 +59,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--all", action="store_true", help="print a table of all claims")
     parser.add_argument(
-        "--paper", metavar="NAME", help="only the claims of one paper, or of `derived`: our own results"
+        "--paper", type=str.lower, metavar="NAME", help="only the claims of one paper, or of `derived`: our own results"
     )
     parser.add_argument(
         "--verdict", choices=entries.VERDICTS, metavar="VERDICT", help="only the claims with this verdict"

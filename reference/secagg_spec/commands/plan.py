@@ -199,6 +199,8 @@ def _conclusion(found: Plan) -> str:
     text = (
         f"Take {_title(best)}: the server learns {best.shows}, a user sends and receives {in_bytes(best.bytes)}{more}."
     )
+    if found.wish.rounds == 1:
+        text += " This is for one round: --rounds says for how many the same users stay hidden."
     if found.wish.asynchronous and found.wish.rounds > 1:
         text += " Sums of several buffers can be combined, and no protocol of the text for late users prevents that."
     return text

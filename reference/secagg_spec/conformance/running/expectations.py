@@ -22,9 +22,9 @@ from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.errors import UsageError
 
 ADAPTER = "adapter"
+"""The target name of an adapter that is given by its command."""
 _LARGEST = 1 << 24
 """The most bytes of a file: more takes many seconds to read."""
-"""The target name of an adapter that is given by its command."""
 _MOST = 20
 _KEYS = {"target", "checks", "verdict", "message", "reason"}
 _REQUIRED = _KEYS - {"message"}
