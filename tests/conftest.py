@@ -18,7 +18,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 from tests.quick import QUICK, WHOLE
 
-EXAMPLES = {"quick": 4, "default": 100 if WHOLE else 40, "thorough": 1000}
+EXAMPLES = {"quick": 4, "default": 100 if WHOLE else 25, "thorough": 1000}
 _PATIENCE = 15 * 60
 """Seconds after which a test counts as hanging."""
 _EACH = 60

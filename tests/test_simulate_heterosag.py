@@ -15,6 +15,7 @@ from secagg_spec.protocols.heterosag.averages import combine
 from secagg_spec.protocols.heterosag.plan import PRESETS, Parameters
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.simulate.heterosag_inputs import Inputs, aggregates, byzantine_users, draw_inputs, plain_sums
+from tests.quick import part
 
 RIGHT = "and they are right: they equal the plain sums."
 ISSUE = ["--groups", "5", "--users", "25", "--levels", "2,6,8,10,12", "--byzantine", "1"]
@@ -209,23 +210,26 @@ def test_a_seed_decides_everything(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
-    [
-        (["--preset", "tiny"], "N = 12 users in 2 groups with 3 subgroups, t = 3 shares needed"),
-        (["--preset", "large", "--byzantine", "5"], "B = 5 is beyond the bound ceil(Z/4) - 1 = 4"),
-        (["--groups", "1", "--subgroups", "3", "--users", "12"], "in 1 group with 3 subgroups"),
-        (["--users", "31", "--groups", "7"], "N = 31 users in 7 groups, t = 16"),
-        (["--levels", "16"], "K = 16, R = 151"),
-        (["--levels", "2,4", "--users", "8"], "N = 8 users in 2 groups"),
-        (["--subgroups", "1,1,2", "--users", "24"], "in 3 groups with 4 subgroups"),
-        (["--colluders", "3"], "T = 3 may collude"),
-        (["--length", "5"], "d = 5 elements"),
-        (["--byzantine", "24", *drop("masked_input", 24)], "no honest user survives"),
-        (
-            ["--trim", "1", *drop("masked_input", *range(5, 10))],
-            "a segment has only 2 cells left, too few to trim b = 1",
-        ),
-        (["--seed", str(2**64 - 1)], "D = 5 may drop out"),
-    ],
+    part(
+        3,
+        [
+            (["--preset", "tiny"], "N = 12 users in 2 groups with 3 subgroups, t = 3 shares needed"),
+            (["--preset", "large", "--byzantine", "5"], "B = 5 is beyond the bound ceil(Z/4) - 1 = 4"),
+            (["--groups", "1", "--subgroups", "3", "--users", "12"], "in 1 group with 3 subgroups"),
+            (["--users", "31", "--groups", "7"], "N = 31 users in 7 groups, t = 16"),
+            (["--levels", "16"], "K = 16, R = 151"),
+            (["--levels", "2,4", "--users", "8"], "N = 8 users in 2 groups"),
+            (["--subgroups", "1,1,2", "--users", "24"], "in 3 groups with 4 subgroups"),
+            (["--colluders", "3"], "T = 3 may collude"),
+            (["--length", "5"], "d = 5 elements"),
+            (["--byzantine", "24", *drop("masked_input", 24)], "no honest user survives"),
+            (
+                ["--trim", "1", *drop("masked_input", *range(5, 10))],
+                "a segment has only 2 cells left, too few to trim b = 1",
+            ),
+            (["--seed", str(2**64 - 1)], "D = 5 may drop out"),
+        ],
+    ),
 )
 def test_these_rounds_end_well(capsys: pytest.CaptureFixture[str], options: list[str], said: str) -> None:
     code, out, err = call(capsys, *options)

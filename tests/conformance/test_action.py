@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.test_init import KIT, PAGE, REPORTS, fill_in, job, right_handler, started
+from tests.quick import exhaustive
 
 ROOT = Path(__file__).parents[2]
 EXPECTED = """[[expect]]
@@ -87,6 +88,7 @@ def test_the_action_gives_the_options_of_the_job_that_init_writes() -> None:
 
 @pytest.mark.requirement("CNF-43")
 @pytest.mark.slow
+@exhaustive
 def test_the_action_fails_as_the_run_does_and_leaves_reports(tmp_path: Path) -> None:
     folder, kit = tmp_path / "their project", tmp_path / "kit"
     chosen = started("python", folder / "adapter")

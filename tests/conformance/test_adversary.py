@@ -33,7 +33,7 @@ from secagg_spec.errors import BadSignature, InconsistentSets, UsageError
 from secagg_spec.protocols.steps import SERVER
 from tests.conformance import right
 from tests.conformance.test_sessions import INPUTS, secagg_values
-from tests.quick import WHOLE, part
+from tests.quick import WHOLE, exhaustive, part
 
 CHECKS = [id for id in REGISTRY if id.startswith("adversary/")]
 REFERENCE = [sys.executable, "-m", "secagg_spec.conformance.targets.reference"]
@@ -93,6 +93,7 @@ def test_whoever_looks_in_another_order_plays_every_party_without_an_alarm(name:
 
 
 @pytest.mark.slow
+@exhaustive
 def test_scripts_and_vectors_give_no_alarm_on_whoever_looks_in_another_order() -> None:
     """The checks and vectors of parties: whatever else is asked, these adapters answer as the reference does."""
     before = right.ANOTHER["any"]

@@ -23,7 +23,7 @@ from secagg_spec.conformance.sessions import basa_positions
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.protocols.basa.cores import VOID
 from tests.conformance import narrow
-from tests.quick import WHOLE
+from tests.quick import WHOLE, exhaustive
 
 NAMES = ("basa.mask", "basa.seal", "basa.open", "basa.recover", "basa.epochs")
 MINE = sorted(id for id in REGISTRY if set(REGISTRY[id].operations) & set(NAMES))
@@ -64,6 +64,7 @@ def asked(op: str, params: dict[str, Any], rand: dict[str, Any] | None = None) -
     st.sampled_from(("aes-ctr", "other")),
     st.sampled_from(("positive", "negative")),
 )
+@exhaustive
 def test_no_declaration_of_the_reference_gives_an_alarm(seed: int, grade: str, stream: str, middle: str) -> None:
     declared = hello(randomness=grade, policy={"prg.stream": stream, "quantizer.middle": middle})
     assert alarms(judged(narrow.adapter(declared), cases=3, seed=seed)) == []
@@ -221,6 +222,7 @@ class Everybody(Wrong):
 
 
 @pytest.mark.slow
+@exhaustive
 def test_an_implementation_that_draws_otherwise_passes_by_relation() -> None:
     outcomes = judged(Wrong().adapter().answer, cases=10)
     assert alarms(outcomes) == []

@@ -22,7 +22,7 @@ from secagg_spec.conformance.running.runner import Outcome, Settings, run, run_c
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets.reference import adapter as reference
 from tests.conformance import narrow
-from tests.quick import QUICK, WHOLE, part
+from tests.quick import QUICK, WHOLE, exhaustive, part
 
 pytestmark = pytest.mark.usefixtures("unshrunk")
 
@@ -61,6 +61,7 @@ def alarms(outcomes: dict[str, Outcome]) -> list[str]:
     st.sampled_from(("stochastic", "nearest")),
     st.sampled_from(("positive", "negative")),
 )
+@exhaustive
 def test_no_declaration_of_the_reference_gives_an_alarm(
     data: Any, seed: int, grade: str, code: str, rounding: str, middle: str
 ) -> None:
@@ -188,6 +189,7 @@ class Deployment:
 
 
 @pytest.mark.slow
+@exhaustive
 def test_an_implementation_with_another_code_passes_by_relation() -> None:
     outcomes = judged(Deployment().adapter().answer, cases=8 if QUICK else 20)
     assert alarms(outcomes) == []

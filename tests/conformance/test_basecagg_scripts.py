@@ -29,7 +29,7 @@ from secagg_spec.crypto.keys import public_key
 from secagg_spec.protocols.codec import encode
 from secagg_spec.protocols.steps import SERVER
 from tests.conformance import narrow
-from tests.quick import QUICK, part
+from tests.quick import QUICK, exhaustive, part
 
 NUMBERS: dict[str, Any] = {
     "q": "97",
@@ -353,6 +353,7 @@ def test_a_drawn_session_recovers_its_buffers_and_can_be_gone_through_again(data
 
 @pytest.mark.slow
 @pytest.mark.parametrize("grade", part(2, ["none", "seeded"]))
+@exhaustive
 def test_sessions_of_an_implementation_that_draws_by_itself_pass_by_relation(grade: str) -> None:
     hello = {**reference.build().hello, "randomness": grade}
     connection = DirectConnection(narrow.adapter(hello))

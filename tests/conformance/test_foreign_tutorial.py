@@ -15,6 +15,7 @@ import pytest
 
 from secagg_spec import __version__
 from tests import kit
+from tests.quick import exhaustive
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorials" / "judge-a-foreign-library.md").read_text(encoding="utf-8")
@@ -71,6 +72,7 @@ def played(folder: Path) -> int:
 
 @pytest.mark.slow
 @pytest.mark.requirement("ADP-41", "ADP-43", "ADP-44", "CNF-05")
+@exhaustive
 def test_the_page_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     monkeypatch.setenv("COLUMNS", "200")

@@ -118,6 +118,7 @@ def test_all_files_are_written_and_six_lines_say_what_is_next(
 
 
 @pytest.mark.slow
+@exhaustive
 def test_the_lines_hold_one_after_the_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Before the operation is written, check and conform end in `error`; once it is, both pass."""
     assert cli.main(["init", "--lang", "python", "--into", str(tmp_path)]) == 0
@@ -307,7 +308,7 @@ def test_the_hello_names_the_language(language: str, tmp_path: Path, monkeypatch
 
 @pytest.mark.slow
 @pytest.mark.requirement("CNF-42")
-@pytest.mark.parametrize("language", sorted(LANGUAGES, key=lambda name: name != "python"))
+@pytest.mark.parametrize("language", part(3, sorted(LANGUAGES, key=lambda name: name != "python")))
 def test_an_operation_that_is_not_written_breaks_and_says_so(
     language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -640,6 +641,7 @@ def not_said(block: str, said: str) -> list[str]:
 
 @pytest.mark.requirement("CNF-05")
 @pytest.mark.slow
+@exhaustive
 def test_the_tutorial_shows_what_happens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,6 +31,7 @@ from secagg_spec.protocols.secagg.round import UnmaskRequest
 from secagg_spec.protocols.steps import SERVER
 from tests.conformance.node import NODE, Node, running
 from tests.conformance.test_sessions import INPUTS, secagg_values
+from tests.quick import part
 
 AGAIN = [id for id in REGISTRY if id.startswith("session.again/")]
 PROTOCOLS = ("lightsecagg", "lightsecagg-active", "secagg", "secagg-active", "heterosag")
@@ -130,7 +131,7 @@ def steps(inputs: SessionInputs, party: int) -> tuple[list[Call], list[Any]]:
 
 @pytest.mark.requirement("SES-01", "ERR-01", "ADP-54")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("party", [0, SERVER])
+@pytest.mark.parametrize("party", part(4, [0, SERVER]))
 def test_a_party_goes_on_wherever_it_left_the_round_and_to_later_rounds_only(
     ask: Ask, protocol: str, party: int
 ) -> None:

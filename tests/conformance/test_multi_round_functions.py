@@ -25,7 +25,7 @@ from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, Adapter
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.targets.reference import multi_round
 from tests.conformance import narrow
-from tests.quick import WHOLE, part
+from tests.quick import WHOLE, exhaustive, part
 
 pytestmark = pytest.mark.usefixtures("unshrunk")
 
@@ -147,7 +147,10 @@ def test_operations_are_judged_within_the_numbers_that_they_declare(declared: di
 @pytest.mark.requirement("ADP-06")
 @pytest.mark.parametrize(
     ("mutant", "strategy"),
-    [("batch-frequency-is-the-largest", "least"), ("fair-is-uniform", "fair"), ("first-batches-taken", "uniform")],
+    part(
+        3,
+        [("batch-frequency-is-the-largest", "least"), ("fair-is-uniform", "fair"), ("first-batches-taken", "uniform")],
+    ),
 )
 @pytest.mark.parametrize("declared", [NARROW[0], NARROW[3]], ids=str)
 def test_a_wrong_choice_within_a_narrow_declaration_is_found(
@@ -216,6 +219,7 @@ def test_a_drawn_choice_has_a_round_exactly_where_it_says(data: Any) -> None:
 
 
 @pytest.mark.slow
+@exhaustive
 def test_all_kinds_of_choices_are_drawn() -> None:
     seen: set[object] = set()
 

@@ -15,6 +15,7 @@ from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.mutation import coverage, kills
 from secagg_spec.conformance.targets.reference import adapter as reference
+from tests.quick import exhaustive
 
 REFERENCE = [sys.executable, "-m", "secagg_spec.conformance.targets.reference"]
 TABLE = kills.load()
@@ -128,6 +129,7 @@ def test_a_table_that_cannot_be_read_is_refused_in_one_line(
 
 
 @pytest.mark.slow
+@exhaustive
 def test_rows_are_made_again_to_the_same_bytes_and_kept_where_they_hold(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -123,6 +123,7 @@ def test_more_operations_never_catch_less(few: set[str], more: set[str]) -> None
     high=st.integers(2, 2**32),
 )
 @settings(max_examples=15 if WHOLE else 8, deadline=None)
+@exhaustive
 def test_a_narrower_declaration_never_catches_more(names: set[str], policy: str, grade: Any, high: int) -> None:
     whole = declaring(*sorted(names))
     ranged = {name: {**body, "ranges": {"q": {"max": high}}} for name, body in whole.operations.items()}

@@ -152,6 +152,7 @@ def number(answer: dict[str, Any]) -> float:
     return float(value)
 
 
+@exhaustive
 def test_openfl_shares_and_seals() -> None:
     assert sharing("openfl", 3, 5, [4, 0, 2]) == SECRET
     params = {"plaintext": SECRET, "sender": 0, "receiver": 1}
@@ -187,6 +188,7 @@ def test_declearn_sums_and_waits_for_everybody() -> None:
         assert answer["error"]["message"] == f"Halted: the server waits without end for ['{name}']"
 
 
+@exhaustive
 def test_declearn_shares_and_agrees() -> None:
     assert sharing("declearn", 3, 5, [4, 0, 2]) == SECRET
     assert sharing("declearn", 3, 5, [4, 0]) != SECRET
@@ -195,6 +197,7 @@ def test_declearn_shares_and_agrees() -> None:
     assert [len(text) for text in agreed["result"]["public"]] == [320, 248]
 
 
+@exhaustive
 def test_fedbiomed_sums_and_ends_a_round_without_everybody() -> None:
     updates = ("01000000ff1f0000", "02000000ff1f0000", "00000000ff1f0000")
     for target in ("fedbiomed", "fedbiomed-unvalidated"):
@@ -241,9 +244,9 @@ FEW = 8
 @pytest.mark.parametrize(
     ("target", "pattern", "cases"),
     [
-        ("declearn", "secagg.", FEW),
+        pytest.param("declearn", "secagg.", FEW, marks=exhaustive),
         pytest.param("declearn", "shamir", FEW, marks=exhaustive),
-        ("fedbiomed", "secagg.", FEW),
+        pytest.param("fedbiomed", "secagg.", FEW, marks=exhaustive),
         pytest.param("fedbiomed-unvalidated", "secagg.", FEW, marks=exhaustive),
         ("fedml-managers", "lightsecagg.round", 40),
         ("fedml-managers", "secagg.sum", FEW),

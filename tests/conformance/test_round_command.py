@@ -15,7 +15,7 @@ from secagg_spec.commands.parsers import PROTOCOLS, REFERENCE, joined
 from secagg_spec.commands.round import Pair, Table, pairs
 from secagg_spec.conformance.adapter.capabilities import HELLO
 from secagg_spec.conformance.adapter.wire import Answer, Request
-from tests.quick import WHOLE
+from tests.quick import WHOLE, part
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
 PLAYER = f"{sys.executable} -m secagg_spec.conformance.targets.reference"
@@ -82,7 +82,9 @@ def test_of_several_users_the_one_at_fault_is_named(capsys: pytest.CaptureFixtur
     assert all("sign-of-the-mask" in line for line in blamed)
 
 
-@pytest.mark.parametrize("protocol", ["lightsecagg", *(pytest.param(p, marks=pytest.mark.slow) for p in PROTOCOLS[1:])])
+@pytest.mark.parametrize(
+    "protocol", part(3, ["lightsecagg", *(pytest.param(p, marks=pytest.mark.slow) for p in PROTOCOLS[1:])])
+)
 def test_right_implementations_play_without_a_fault(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, protocol: str
 ) -> None:

@@ -23,7 +23,7 @@ from secagg_spec.crypto.sealing import Context, SealedChannel
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import WeakKey
 from secagg_spec.protocols.lightsecagg.round import PRESETS
-from tests.quick import WHOLE, one_in
+from tests.quick import WHOLE, one_in, part
 
 pytestmark = pytest.mark.usefixtures("unshrunk")
 
@@ -281,7 +281,7 @@ def _drawing(explicit: Adapter, name: str) -> Callable[..., dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("grade", ["seeded", "none"])
+@pytest.mark.parametrize("grade", part(2, ["seeded", "none"]))
 def test_a_user_that_draws_by_itself_passes_by_relation(grade: str) -> None:
     settings = Settings(cases=12 if WHOLE else 3, seed=5, pattern=None if WHOLE else "lightsecagg*.user")
     _, outcomes = run(DirectConnection(with_own_randomness(grade).answer), settings)

@@ -20,7 +20,7 @@ from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject
 from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.crypto.entropy import SeededSource
 from tests.conformance import narrow
-from tests.quick import WHOLE
+from tests.quick import WHOLE, exhaustive
 
 pytestmark = pytest.mark.usefixtures("unshrunk")
 
@@ -255,6 +255,7 @@ def test_the_reference_that_draws_by_itself_passes_by_relation() -> None:
     "none",
     "other",
 )
+@exhaustive
 def test_no_declaration_of_the_reference_gives_an_alarm(
     operations: dict[str, Any], seed: int, grade: str, field: str
 ) -> None:

@@ -14,6 +14,7 @@ from secagg_spec.conformance.running.runner import Outcome, Settings, run
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets.reference import adapter as reference
 from tests.conformance.foreign import pairwise, ring, summing
+from tests.quick import part
 
 pytestmark = pytest.mark.usefixtures("unshrunk")
 
@@ -84,7 +85,7 @@ def test_a_slow_implementation_is_asked_for_less_and_that_is_said() -> None:
 
 @pytest.mark.slow
 @pytest.mark.requirement("CNF-85", "ADP-41")
-@pytest.mark.parametrize("most", [300, 1000])
+@pytest.mark.parametrize("most", part(2, [300, 1000]))
 def test_as_many_users_as_are_declared_are_asked_for(most: int) -> None:
     asked: list[int] = []
     right = pairwise(ring, masked=lambda R: R)

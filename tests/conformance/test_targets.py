@@ -53,6 +53,7 @@ def test_the_adapter_calls_the_released_functions() -> None:
 
 
 @pytest.mark.slow
+@exhaustive
 def test_what_is_known_of_fedml_is_found_and_nothing_else(fedml: list[str], tmp_path: Path) -> None:
     assert fedml
     done = judged("fedml", tmp_path)

@@ -33,7 +33,7 @@ from secagg_spec.crypto.attributes import (
 )
 from secagg_spec.errors import DecryptionFailed, LengthMismatch, Malformed, NonCanonical, ParameterError, ProtocolError
 from tests.crypto import trees
-from tests.quick import one_in, part
+from tests.quick import exhaustive, one_in, part
 from tests.strategies import fewer
 
 SESSION, ASSOCIATED, PLAINTEXT = b"sixteen bytes id", b"associated", b"seeds of a user"
@@ -104,6 +104,7 @@ def test_attributes_at_several_leaves_decrypt_as_well() -> None:
 
 @pytest.mark.slow
 @pytest.mark.requirement("ABE-14", "ABE-15")
+@exhaustive
 def test_exactly_the_keys_that_satisfy_a_larger_tree_decrypt() -> None:
     agree([*trees.trees(4), *part(4, trees.trees(5))])
 

@@ -12,6 +12,7 @@ from secagg_spec.experiments import selection
 from secagg_spec.experiments.selection import Course, Settings, Verdict
 from secagg_spec.selection import metrics
 from secagg_spec.selection.batches import Parameters, in_family, whole_batches
+from tests.quick import exhaustive
 
 SMALL = Settings(24, 6, (3, 2), 40, (Fraction(1, 10), Fraction(3, 10)), seed=3)
 RATES = tuple(Fraction(tenth, 10) for tenth in (1, 2, 3, 4, 5))
@@ -47,6 +48,7 @@ def test_a_rule_that_is_none_is_refused() -> None:
 
 
 @pytest.mark.slow
+@exhaustive
 def test_the_least_frequencies_make_the_gap_smaller() -> None:
     """In this run; that they make it least in the long run is UNI-LEAST."""
     gaps = {rule: selection.run(Settings(24, 12, (4,), 400, rule=rule))[-1].gaps[-1] for rule in ("fair", "least")}
@@ -131,6 +133,7 @@ def test_statements_of_the_paper_fail_where_they_do() -> None:
 
 
 @pytest.mark.slow
+@exhaustive
 def test_observations_of_the_paper_with_its_parameters() -> None:
     """What figure 4 is about, with 200 rounds of 12 of 120 users."""
     courses = selection.run(Settings(), effort=100_000)

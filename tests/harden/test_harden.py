@@ -15,6 +15,7 @@ from tests.harden import killed, platforms, public, supply
 from tests.harden.engine import Tally, tried
 from tests.harden.spoil import spoiled
 from tests.harden.surfaces import COMMANDS, SURFACES, Surface, run_command
+from tests.quick import part
 
 SLOW = {"command line": 60, "report": 100, "results of experiments": 100, "figures": 150, "request to an adapter": 1500}
 """Surfaces that take longer for an input than a quarter of a millisecond: how many they get here."""
@@ -116,7 +117,7 @@ def test_most_public_functions_are_called() -> None:
 @pytest.mark.slow
 @pytest.mark.requirement("LSA-01", "BSA-01", "HSA-01")
 @pytest.mark.parametrize(
-    "words", [("vectors", "--target", "reference"), ("conform", *_OF_REFERENCE)], ids=["vectors", "conform"]
+    "words", part(2, [("vectors", "--target", "reference"), ("conform", *_OF_REFERENCE)]), ids=lambda words: words[0]
 )
 def test_what_is_refused_is_refused_without_asserts_too(words: tuple[str, ...]) -> None:
     done = platforms.run(*words, PYTHONOPTIMIZE="1")

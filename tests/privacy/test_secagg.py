@@ -40,6 +40,7 @@ from secagg_spec.protocols.secagg import round as protocol
 from secagg_spec.protocols.secagg.graph import Graph
 from secagg_spec.protocols.secagg.round import PRESETS, Parameters
 from tests.privacy.enumeration import codes, conditional_information, every_vector
+from tests.quick import part
 from tests.strategies import subsets
 
 TINY = PRESETS["tiny"]
@@ -120,7 +121,7 @@ def test_on_small_sparse_graphs_the_sums_over_components_are_learned(p: Paramete
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("p", LARGER, ids=repr)
+@pytest.mark.parametrize("p", part(2, LARGER), ids=repr)
 def test_on_sparse_graphs_of_seven_and_eight_users_too(p: Parameters) -> None:
     dropouts = list(model.every_dropout(p, p.graph()))
     coalitions = [users for users in model.every_coalition(p.N) if len(users) <= p.t]

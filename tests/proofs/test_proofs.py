@@ -74,7 +74,7 @@ def short(cases: Sequence[Any]) -> list[Any]:
     "name",
     [
         pytest.param(name, marks=[pytest.mark.slow] if at % 5 or name in SECONDS else [])
-        for at, name in enumerate(part(6, entries.proof_names()))
+        for at, name in enumerate(part(12, entries.proof_names()))
     ],
 )
 def test_a_proof_finds_what_the_ledger_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

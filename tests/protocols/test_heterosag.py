@@ -48,7 +48,7 @@ from tests.arithmetic.test_levels import tolerance
 from tests.arithmetic.test_packing import packed
 from tests.protocols.heterogeneous import SMALL, Case, case_of, cases, sessions
 from tests.protocols.test_secagg import ANSWER, ASK, INPUT, SHARE, UNMASK, attempt, parties, refused, stage
-from tests.quick import some
+from tests.quick import part, some
 from tests.strategies import fewer, integers_of, snapshot, vector
 
 TINY = PRESETS["tiny"]
@@ -101,7 +101,7 @@ def test_a_round_succeeds_exactly_when_the_text_says_so(case: Case, data: st.Dat
 
 
 @pytest.mark.requirement("HSA-17", "HSA-19", "HSA-21")
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("phase", part(2, PHASES))
 def test_every_set_of_users_that_drops_out_in_one_phase(phase: str) -> None:
     case, outcomes = case_of(SEVEN), list[bool]()
     absent: list[tuple[int, ...]] = [out for size in range(8) for out in combinations(range(7), size)]

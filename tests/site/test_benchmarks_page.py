@@ -16,6 +16,7 @@ from docs.pages import benchmarks as page
 from docs.pages.common import BENCHMARKS, SiteError
 from tests.benchmarks import catalogue, stored
 from tests.benchmarks.record import met
+from tests.quick import part
 
 RECORDS: Mapping[str, Mapping[str, Any]] = {one["id"]: one for one in stored.load()["records"]}
 
@@ -74,7 +75,7 @@ def test_every_module_has_a_title() -> None:
     assert list(page.TITLES) == list(catalogue.GROUPS)
 
 
-@pytest.mark.parametrize("name", RECORDS)
+@pytest.mark.parametrize("name", part(4, RECORDS))
 def test_a_row_tells_what_is_compared_on_which_work_and_what_came_out(name: str) -> None:
     record, report = RECORDS[name], unescape(row(text(), name)).replace("\N{NO-BREAK SPACE}", " ")
     assert record["what"] in report

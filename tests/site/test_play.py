@@ -236,7 +236,7 @@ def test_the_page_says_what_the_procedure_says(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("name", part(3, GAMES))
 def test_what_is_learned_has_its_true_value(name: str) -> None:
     inputs = game(name).inputs
     for choice, answer in right(name):

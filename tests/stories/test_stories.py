@@ -25,7 +25,7 @@ from tests.stories.view import View, beyond, consequences
 
 SEED = 1
 WITHIN = 500
-FEW = 40 if WHOLE else 20
+FEW = 40 if WHOLE else 10
 
 
 def _name(one: object) -> str:
