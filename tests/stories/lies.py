@@ -24,6 +24,8 @@ class WithholdingPlay(LyingPlay):
     A user takes part with t users at least, itself among them, so at most N - t are worth naming.
     """
 
+    relays = False
+
     def _step(self, user: int, random: Random) -> Letter:
         letter = super()._step(user, random)
         if self.phase(self.standing[user]) != "masked_input":
@@ -52,7 +54,7 @@ class BatchPlay(WithholdingPlay):
     def __init__(self, parameters: Any, rules: Rules, random: Random, *, T: int, withholds: bool) -> None:
         super().__init__(parameters, rules, random, colluding=parameters.T, least=1)
         self.selection = batches.Parameters(self.N, self.N, T)
-        self.withholds = withholds
+        self.relays = not withholds
         self.groups = [tuple(range(at, at + T)) for at in range(0, self.N, T)]
 
     def _sets(self, random: Random) -> list[tuple[int, ...]]:
@@ -71,7 +73,7 @@ class BatchPlay(WithholdingPlay):
         letter, phase = super()._step(user, random), self.phase(self.standing[user])
         if phase in self.told_in and random.random() < 0.6:
             return replace(letter, users=self.groups[user // self.selection.T])
-        return letter if self.withholds or phase != "masked_input" else replace(letter, without=(), age=0)
+        return letter
 
     def _withheld(self, user: int, random: Random) -> tuple[int, ...]:
         """Return senders whose shares are withheld: any, or by the batch, its own first or any, of a set or of all."""

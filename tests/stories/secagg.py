@@ -57,6 +57,8 @@ class SecAggPlay(RoundPlay):
     steps: ClassVar[dict[str, Step[Any]]] = {step.phase: step for step in secagg.TABLE if step.role is Role.USER}
     told_in: tuple[str, ...] = ("unmasking",)
     advertisement: type[Message] = AdvertisedKeys
+    relays = True
+    """Whether the server relays the same keys and shares to all: those of the users that sent theirs in time."""
 
     def __init__(self, parameters: Any, rules: Rules, random: Random, colluding: int | None = None) -> None:
         super().__init__(parameters, rules, random, prime=parameters.R, length=parameters.d, colluding=colluding)
@@ -107,7 +109,7 @@ class SecAggPlay(RoundPlay):
 
     def _keys_for(self, user: int, at: Standing, letter: Letter, others: Sequence[int]) -> Sequence[Message]:
         attempt = self.attempts[at.attempt]
-        if self.honest_server:
+        if self.relays:
             if attempt.advertised is None:
                 sent = (self.sent(self.advertisement, u, None, at.attempt, 0) for u in range(self.N))
                 attempt.advertised = tuple(message.sender for message in sent if message is not None)
@@ -128,7 +130,7 @@ class SecAggPlay(RoundPlay):
 
     def _shares_for(self, user: int, at: Standing, letter: Letter, others: Sequence[int]) -> Sequence[Message]:
         attempt = self.attempts[at.attempt]
-        if self.honest_server:
+        if self.relays:
             if attempt.sharers is None:
                 attempt.sharers = tuple(u for u in range(self.N) if self.sent(SecretShares, u, None, at.attempt, 0))
             found = [self.first(SecretShares, u, user, at.attempt) for u in others if u in attempt.sharers]
@@ -307,7 +309,7 @@ class ActivePlay(SecAggPlay):
 
     phases: tuple[str, ...] = secagg_active.PHASES
     steps: ClassVar[dict[str, Step[Any]]] = {step.phase: step for step in secagg_active.TABLE if step.role is Role.USER}
-    honest_server = False
+    honest_server = relays = False
     told_in = ("consistency_check",)
     advertisement = SignedKeys
 
@@ -362,7 +364,7 @@ class ActivePlay(SecAggPlay):
 
 
 class LyingPlay(SecAggPlay):
-    """One story of the semi-honest profile against a server that asks users for different survivors.
+    """One story of the semi-honest profile: a server relays all shares, and asks users for different survivors.
 
     The inputs change with each attempt, so that a sum is one of a round. What counts is how few users a sum may have
     that the server learns: `least` are allowed.

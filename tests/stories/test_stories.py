@@ -18,6 +18,7 @@ from tests.stories.catalogue import (
     SESSION_BOUNDS,
     WORLDS,
     Hole,
+    withholding,
 )
 from tests.stories.engine import World, again, played, shortest, tell
 from tests.stories.letters import Letter, Rules
@@ -103,6 +104,17 @@ def test_a_story_is_played_again_and_shortened() -> None:
 
 def test_a_story_depends_on_its_seed_alone() -> None:
     assert tell(LIES_BOUND, Rules(), "a") == tell(LIES_BOUND, Rules(), "a") != tell(LIES_BOUND, Rules(), "b")
+
+
+def test_a_server_that_relays_all_shares_does_not_gain_from_whom_it_asks_first() -> None:
+    """A user that goes on before others have shared lacks their shares, and single inputs come out."""
+    all_users, first = (0, 1, 2, 3, 4), [Letter("step", (1, 2, 3)), Letter("step", (3,))]
+    rest = [Letter("step", (0, 4)), Letter("step", (0, 1, 2, 4))]
+    asked = {1: (0, 1, 3), 2: (0, 2, 3), 4: (0, 3, 4), 0: (0, 3, 4)}
+    requests = [Letter("step", (user,), received=members) for user, members in asked.items()]
+    letters = [Letter("begin", all_users, fresh=True), Letter("step", all_users), *first, *rest, *requests]
+    assert again(withholding(5, 3, 2), Rules(), letters).leak == ("x_3",)
+    assert again(LIES_BOUND, Rules(), letters).leak == ()
 
 
 def test_an_honest_round_tells_its_sum_and_no_more() -> None:
