@@ -437,6 +437,35 @@ def test_output_that_cannot_be_written_is_one_line(command: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [("claims NOPE", 2), ("plan --users 0 --dimension 1", 2), ("conform --target reference -k field.add --fuzz 1", 0)],
+)
+def test_errors_that_cannot_be_written_leave_the_exit_code(command: str, code: int, tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        called = [sys.executable, "-m", "secagg_spec.cli", *command.split()]
+        assert (
+            subprocess.run(
+                called, cwd=tmp_path, stdout=full.fileno() if code else None, stderr=full, check=False
+            ).returncode
+            == code
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="removes a folder that is in use")
+def test_a_working_folder_that_is_gone_is_named(tmp_path: Path) -> None:
+    judge = f"exec '{sys.executable}' -m secagg_spec.cli conform --target reference"
+    command = f"mkdir gone && cd gone && rmdir ../gone && {judge}"
+    ended = subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (
+        2,
+        "secagg-spec conform: the working folder: No such file or directory\n",
+    )
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="closes a descriptor by the shell")
 @pytest.mark.parametrize("closed", ["1", "2"])
 def test_a_stream_that_is_closed_before_the_start_takes_nothing_down(closed: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import io
 import os
 import signal
@@ -182,6 +183,8 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; every expected failure is one line on standard error."""
     _open_what_is_closed()
+    if type(sys.stderr) is io.TextIOWrapper and sys.stderr is sys.__stderr__:
+        sys.stderr = _Lossy(sys.stderr.buffer, sys.stderr.encoding, line_buffering=True)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -204,7 +207,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 141
     except OSError as error:
-        place = "standard output" if error.filename is None else os.fsdecode(error.filename)
+        unnamed = "the working folder" if error.errno == errno.ENOENT else "standard output"
+        place = unnamed if error.filename is None else os.fsdecode(error.filename)
         print(f"secagg-spec {shown(command, _LINE)}: {shown(place, _NAME)}: {error.strerror}", file=sys.stderr)
         if error.filename is None:
             _write_no_more()
@@ -213,6 +217,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"secagg-spec {shown(command, _LINE)}: it needs more memory than there is", file=sys.stderr)
         return 2
     return code
+
+
+class _Lossy(io.TextIOWrapper):
+    """Standard error: where it cannot be written, its lines are lost, and the exit code is that of the command."""
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            super().flush()
 
 
 def _open_what_is_closed() -> None:

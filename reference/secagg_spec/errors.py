@@ -111,12 +111,15 @@ class TooFewSurvivors(ProtocolError):
 
 
 _SHOWN_BITS = 120
+_SHOWN_BYTES = 8
 """A longer integer may be a key, a seed or a share, and is not shown (ERR-03)."""
 
 
 def _shorten(value: object, limit: int = 60) -> str:
     if isinstance(value, int) and value.bit_length() > _SHOWN_BITS:
         return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, (bytes, bytearray)) and len(value) > _SHOWN_BYTES:
+        return f"{len(value)} bytes"
     try:
         words = " ".join(repr(value).split())
     except ValueError:  # Python writes no integer of more than 4300 digits, even inside a container

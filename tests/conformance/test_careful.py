@@ -163,3 +163,12 @@ def test_a_number_of_jobs_is_refused_as_one(capsys: pytest.CaptureFixture[str], 
     err = capsys.readouterr().err
     assert "whole number of jobs" in err
     assert "cases" not in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("given", ["513", "9" * 23, "9" * 5000])
+def test_more_jobs_than_any_machine_has_are_refused(capsys: pytest.CaptureFixture[str], given: str) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["conform", "--jobs", given, "--target", "reference"])
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert "is more than 512 jobs" in line
+    assert len(line) < 400

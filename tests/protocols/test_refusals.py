@@ -1043,6 +1043,8 @@ def shown(value: Any) -> str:
     """A value as a refusal shows it: short ones as they are, long ones cut, huge integers by their size."""
     if isinstance(value, int) and value.bit_length() > 120:
         return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, (bytes, bytearray)) and len(value) > 8:
+        return f"{len(value)} bytes"
     try:
         text = " ".join(repr(value).split())
     except ValueError:

@@ -13,8 +13,10 @@ from secagg_spec.conformance.adapter.limits import START_SECONDS
 from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.conformance.running.defaults import SECONDS
 from secagg_spec.errors import UsageError
-from secagg_spec.system import resolved, write_whole
+from secagg_spec.system import replaceable, resolved, write_whole
 from secagg_spec.terminal import load
+
+_MOST_JOBS = 512
 
 
 def add_timeouts(parser: argparse.ArgumentParser, answer: float = SECONDS, start: float = START_SECONDS) -> None:
@@ -67,8 +69,10 @@ def count(text: str, what: str = "cases") -> int:
 
 
 def jobs(text: str) -> int:
-    """Parse a number of jobs, as `count` parses a number of cases."""
-    return count(text, "jobs")
+    """Parse a number of processes, as `count` parses a number of cases; at most `_MOST_JOBS`."""
+    if len(text) > 9 or (number := count(text, "jobs")) > _MOST_JOBS:
+        raise argparse.ArgumentTypeError(f"{shown(text, 40)!r} is more than {_MOST_JOBS} jobs")
+    return number
 
 
 def seconds(text: str) -> float:
@@ -88,16 +92,19 @@ def seconds(text: str) -> float:
     return value
 
 
-def writable_file(option: str, path: Path) -> None:
-    """Refuse a file that cannot be written, before anything runs.
+def writable_file(option: str, path: Path, *read: Path | None) -> None:
+    """Refuse a file that cannot be written, before anything runs, and one of those that the command reads.
 
     Raises
     ------
     UsageError
-        The path is a folder, its parent folder is absent, permissions are missing, or the system allows no such path.
+        The path is a folder, its parent folder is absent, permissions are missing, the system allows no such path, or
+        the command reads this file.
     """
     try:
-        resolved(path)
+        there = resolved(path)
+        if replaceable(path) and any(other is not None and resolved(other) == there for other in read):
+            raise UsageError(f"{option} {path}: the command reads this file, and it would be lost; name another one")
     except OSError as error:
         raise UsageError(f"{option} {shown(str(path))}: {error.strerror}") from None
     if path.is_dir():

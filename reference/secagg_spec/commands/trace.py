@@ -49,7 +49,7 @@ def add_parser(commands: Any) -> None:
 def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: every message may be sent; 1: some message may not."""
     if options.json is not None:
-        writable_file("--json", options.json)
+        writable_file("--json", options.json, options.file)
     colluders = wording.numbers("--colluders", options.colluders)
     results: list[dict[str, Any]] = []
     for round, learned in _rounds(options.file, colluders):
