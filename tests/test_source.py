@@ -6,6 +6,8 @@ import ast
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 MODULES = sorted((ROOT / "reference" / "secagg_spec").rglob("*.py"))
 
@@ -21,6 +23,7 @@ def given_twice(source: str) -> list[str]:
     return [name for name, times in counted.items() if times > 1]
 
 
+@pytest.mark.slow
 def test_a_name_of_a_module_has_one_value() -> None:
     assert len(MODULES) > 400
     found = {path.relative_to(ROOT).as_posix(): given_twice(path.read_text(encoding="utf-8")) for path in MODULES}
