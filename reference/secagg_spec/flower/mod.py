@@ -50,8 +50,8 @@ class SecureAggregationMod:
         """Answer a message about training by one step of the round; give any other one to the app."""
         if message.metadata.message_type.partition(".")[0] != _TRAIN:
             return call_next(message, context)
-        packet = dict(message.content.config_records.pop(RECORD, {}))
-        record = context.state.config_records.get(RECORD, {})
+        packet = dict(message.content.pop(RECORD, {}))  # not by `config_records`: that holds itself, and what it holds
+        record = context.state.get(RECORD, {})
 
         def produce(plan: Plan) -> UintArray:
             try:
@@ -63,7 +63,7 @@ class SecureAggregationMod:
 
         client = Client(self.policy, FileJournal(self._folder(context)))
         reply, memory, refused = client.handle(packet, list(record.get("memory", [])), produce)
-        context.state.config_records[RECORD] = ConfigRecord({"memory": list(memory)})
+        context.state[RECORD] = ConfigRecord({"memory": list(memory)})
         if refused is not None:
             _LOG.error("secure aggregation: refused %r: %s: %s", packet.get("phase"), type(refused).__name__, refused)
         return Message(RecordDict({RECORD: ConfigRecord(dict(reply))}), reply_to=message)
@@ -77,7 +77,7 @@ class SecureAggregationMod:
 def _input(plan: Plan, reply: Message) -> UintArray:
     if reply.has_error():
         raise ParameterError("the app", "failed", "able to train")
-    result = recorddict_compat.recorddict_to_fitres(reply.content, keep_input=True)
+    result = recorddict_compat.recorddict_to_fitres(reply.content, keep_input=False)
     if result.status.code != Code.OK:
         raise ParameterError("the status of the app", result.status.code.name, "OK")
     return weights.encode(plan, parameters_to_ndarrays(result.parameters), result.num_examples, SystemSource())

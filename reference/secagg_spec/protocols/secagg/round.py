@@ -1007,9 +1007,7 @@ def _recover(state: ServerState, user: int, shares: Mapping[int, int]) -> bytes:
         raise errors.BadShare(f"a secret of user {user}: {error}", {user, *shares}) from None
 
 
-def _masked_sum(
-    part: Part, masked: Mapping[int, validate.UintArray], total: validate.UintArray
-) -> validate.UintArray:
+def _masked_sum(part: Part, masked: Mapping[int, validate.UintArray], total: validate.UintArray) -> validate.UintArray:
     """Return a sum of a part with the members' masked inputs."""
     vectors = ((True, part.of(masked[user])) for user in sorted(part.members & set(masked)))
     return validate.sealed(part.ring.signed_sum(total, vectors))
