@@ -20,7 +20,7 @@ from secagg_spec.flower import (
     secagg_mod,
     secaggplus_mod,
 )
-from secagg_spec.flower.mod import RECORD
+from secagg_spec.flower.records import RECORD
 from tests.engine.nodes import Change, Grid, Trainer, active, apps, lost, models, run
 
 SHAPES = ((3, 4), (5,), ())
@@ -187,7 +187,7 @@ def test_a_state_that_the_engine_did_not_keep_is_not_used_again() -> None:
     content = RecordDict({RECORD: ConfigRecord(packet)})
     message = Message(content, dst_node_id=node, message_type="train", group_id="1")
     [reply] = grid.send_and_receive([message])
-    assert dict(reply.content.config_records[RECORD]) == {"version": 1, "refused": "replay"}
+    assert dict(reply.content.config_records[RECORD]) == {"version": 2, "refused": "replay"}
     assert trainers[node].asked == 1
 
 

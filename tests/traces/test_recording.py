@@ -148,7 +148,7 @@ def test_what_is_no_packet_is_left_to_the_server(tmp_path: Path) -> None:
     engine = Engine("secagg", 5)
     run(engine, tmp_path / "trace")
     plan = next(packet for _, _, packet in engine.packets if "plan" in packet)
-    for reply in (None, {}, {"version": 1, "phase": "advertise_keys", "messages": [1, b"x", None]}):
+    for reply in (None, {}, {"version": 2, "phase": "advertise_keys", "messages": [1, b"x", None]}):
         sent[:] = [reply]
         with ExitStack() as stack:
             carried = traced(exchange, tmp_path / "other", stack)("advertise_keys", {7: plan})

@@ -377,7 +377,7 @@ class _Server:
     ) -> Sequence[codec.Message]:
         """Take the step of the server, without the users whose messages it refuses (FLW-15)."""
         if step.part is not None:
-            left.update((self.nodes[user], _LACKING) for user in inbox)
+            left.update((self.nodes[user], _LACKING if sent else "no masked input") for user, sent in inbox.items())
             inbox = {}
         while True:
             messages = [message for sent in inbox.values() for message in sent]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.app import Context, Message, RecordDict
 from flwr.common import Code, FitRes, Status, ndarrays_to_parameters, parameters_to_ndarrays
 from flwr.compat.common import recorddict_compat
 from flwr.server import Grid, LegacyContext
@@ -25,10 +25,9 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.errors import ParameterError
 from secagg_spec.flower import plan as plans
-from secagg_spec.flower import server, weights
+from secagg_spec.flower import records, server, weights
 from secagg_spec.flower.kinds import KINDS
 from secagg_spec.flower.manager import BatchClientManager
-from secagg_spec.flower.mod import RECORD
 from secagg_spec.flower.participation import ParticipationLog
 from secagg_spec.flower.plan import Packet
 from secagg_spec.flower.tracing import traced
@@ -87,8 +86,7 @@ class _Workflow:
         def message(phase: str, node: int, packet: Packet) -> Message:
             fit = phase == masking
             content = recorddict_compat.fitins_to_recorddict(instructions[node], True) if fit else RecordDict()
-            content[RECORD] = ConfigRecord(dict(packet))
-            return Message(content, dst_node_id=node, message_type="train", group_id=str(number))
+            return Message(records.put(packet, content), dst_node_id=node, message_type="train", group_id=str(number))
 
         def exchange(phase: str, packets: dict[int, Packet]) -> Iterator[tuple[int, Packet | None]]:
             asked = ((node, message(phase, node, packets.pop(node))) for node in list(packets))
@@ -126,19 +124,12 @@ def _replies(grid: Grid, asked: Iterable[tuple[int, Message]], timeout: float) -
     while True:
         for at in range(0, len(numbers := list(waiting)), _TOGETHER):
             for reply in grid.pull_messages(numbers[at : at + _TOGETHER]):
-                yield waiting.pop(reply.metadata.reply_to_message_id), _packet(reply)
+                packet = None if reply.has_error() else records.take(reply.content)
+                yield waiting.pop(reply.metadata.reply_to_message_id), packet
         waited = time.monotonic() - start
         if not waiting or waited >= timeout:
             return
         time.sleep(min(timeout - waited, 3.0, max(0.1, waited / 50)))  # 3 s and 0.1 s are the pauses of Flower's grids
-
-
-def _packet(reply: Message) -> Packet | None:
-    """Take the packet out of a reply; None if the engine says that there was an error, or it holds none."""
-    if reply.has_error():
-        return None
-    record = reply.content.pop(RECORD, None)  # not by `config_records`: that holds itself, and so what it holds
-    return dict(record) if isinstance(record, ConfigRecord) else None
 
 
 def _flag(active: object) -> bool:

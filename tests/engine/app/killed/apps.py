@@ -29,7 +29,7 @@ from secagg_spec.flower import (
     secagg_mod,
 )
 from secagg_spec.flower.client import Policy
-from secagg_spec.flower.mod import RECORD
+from secagg_spec.flower.records import RECORD
 
 SIZE = 1000
 

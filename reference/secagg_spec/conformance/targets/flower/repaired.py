@@ -52,8 +52,9 @@ from secagg_spec.flower import plan as plans
 from secagg_spec.flower import server
 from secagg_spec.flower.client import Client, Memory, Policy, read_messages
 from secagg_spec.flower.journal import MemoryJournal
-from secagg_spec.flower.mod import RECORD, secaggplus_mod
+from secagg_spec.flower.mod import secaggplus_mod
 from secagg_spec.flower.plan import Packet
+from secagg_spec.flower.records import RECORD
 from secagg_spec.flower.workflow import SecAggPlusWorkflow
 from secagg_spec.protocols import codec
 from secagg_spec.protocols.secagg import round as secagg
