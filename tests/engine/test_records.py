@@ -41,7 +41,7 @@ def test_a_packet_is_taken_out_as_it_was_put_in(sizes: list[int], monkeypatch: p
 def test_what_holds_no_packet_gives_none() -> None:
     long = ArrayRecord({"0": array(b"x")})
     for content in ({}, {records.LONG: long}, {records.RECORD: long}, {records.RECORD: MetricRecord({"version": 2})}):
-        assert records.take(RecordDict(content)) is None  # type: ignore[arg-type]
+        assert records.take(RecordDict(content)) is None
     odd: dict[str, Any] = {**HEAD, "messages": 5}
     assert records.take(RecordDict({records.RECORD: ConfigRecord(odd), records.LONG: long})) == odd
     other = RecordDict({records.RECORD: ConfigRecord(dict(HEAD)), records.LONG: ConfigRecord({"0": b"x"})})
