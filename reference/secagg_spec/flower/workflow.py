@@ -124,8 +124,9 @@ def _replies(grid: Grid, asked: Iterable[tuple[int, Message]], timeout: float) -
     while True:
         for at in range(0, len(numbers := list(waiting)), _TOGETHER):
             for reply in grid.pull_messages(numbers[at : at + _TOGETHER]):
-                packet = None if reply.has_error() else records.take(reply.content)
-                yield waiting.pop(reply.metadata.reply_to_message_id), packet
+                node = waiting.pop(reply.metadata.reply_to_message_id, None)
+                if node is not None:
+                    yield node, None if reply.has_error() else records.take(reply.content)
         waited = time.monotonic() - start
         if not waiting or waited >= timeout:
             return
