@@ -31,7 +31,7 @@ RECORD = Path(__file__).with_name("released.json")
 LAYERS = ("arithmetic", "crypto", "protocols", "selection", "flower")
 MODULES = ("errors", "events", "conformance.api", "conformance.sdk.secagg_adapter")
 """What programs of others import: these packages and these modules."""
-BY_FLOWER = {f"secagg_spec.flower.{name}" for name in ("manager", "mod", "workflow")}
+BY_FLOWER = {f"secagg_spec.flower.{name}" for name in ("manager", "mod", "records", "workflow")}
 """Modules that need Flower, whose names and arguments are those of Flower's own."""
 Record: TypeAlias = dict[str, Any]
 Number: TypeAlias = tuple[int, ...]

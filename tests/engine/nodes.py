@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
+from flwr.app.message.message import make_message
 from flwr.client import NumPyClient
 from flwr.client.mod import secaggplus_mod as own_mod
 from flwr.clientapp import ClientApp
@@ -62,7 +63,8 @@ class Grid:
     carrying: float = 0.0
     phase: int = -1
     replies: list[RecordDict] = field(default_factory=list)
-    timeouts: list[float | None] = field(default_factory=list)
+    pushed: dict[str, Message] = field(default_factory=dict)
+    pulled: bool = True
 
     def __post_init__(self) -> None:
         self.contexts = {node: Context(1, node, {}, RecordDict(), {}) for node in self.apps}
@@ -75,32 +77,44 @@ class Grid:
         self.carrying += time.process_time() - start
         return copy
 
-    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
-        """Let each app answer; an exception of an app is an error reply, as in the engine."""
-        self.phase += 1
-        self.timeouts.append(timeout)
-        found: list[Message] = []
+    def push_messages(self, messages: Iterable[Message]) -> list[str]:
+        """Take messages, and return their ids; what is pushed after a pull is of the next phase."""
+        self.phase += self.pulled
+        self.pulled, numbers = False, list[str]()
         for message in messages:
-            node = message.metadata.dst_node_id
-            message.metadata.__dict__["_message_id"] = "1"
-            asked = self.asked.get((self.phase, node), lambda given: given)(message)
-            if asked is None:
-                continue
-            asked.content = self._carried(asked.content)
-            start = time.process_time()
-            try:
-                reply = self.apps[node](asked, self.contexts[node])
-            except Exception as error:
-                reply = Message(Error(code=2, reason=str(error)), reply_to=asked)
-            self.seconds += time.process_time() - start
-            replied = self.replied.get((self.phase, node), lambda given: given)(reply)
-            if replied is None:
-                continue
-            if replied.has_content():
-                replied.content = self._carried(replied.content)
-                self.replies.append(replied.content)
-            found.append(replied)
-        return found
+            numbers.append(f"{self.phase} {message.metadata.dst_node_id}")
+            message.metadata.__dict__["_message_id"] = numbers[-1]
+            self.pushed[numbers[-1]] = message
+        return numbers
+
+    def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+        """Let the apps answer that have not; an exception of an app is an error reply, as in the engine."""
+        self.pulled = True
+        pushed = [self.pushed.pop(number) for number in message_ids if number in self.pushed]
+        return [reply for reply in map(self._answer, pushed) if reply is not None]
+
+    def _answer(self, message: Message) -> Message | None:
+        node = message.metadata.dst_node_id
+        asked = self.asked.get((self.phase, node), lambda given: given)(message)
+        if asked is None:
+            return None
+        asked.metadata.__dict__["_message_id"] = message.metadata.message_id
+        asked = make_message(asked.metadata, self._carried(asked.content))
+        start = time.process_time()
+        try:
+            reply = self.apps[node](asked, self.contexts[node])
+        except Exception as error:
+            reply = Message(Error(code=2, reason=str(error)), reply_to=asked)
+        self.seconds += time.process_time() - start
+        replied = self.replied.get((self.phase, node), lambda given: given)(reply)
+        if replied is not None and replied.has_content():
+            replied.content = self._carried(replied.content)
+            self.replies.append(RecordDict(dict(replied.content)))
+        return replied
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
+        """Push messages and pull the replies, as in Flower's own workflow."""
+        return self.pull_messages(self.push_messages(messages))
 
 
 class Known(FedAvg):  # type: ignore[misc, unused-ignore]

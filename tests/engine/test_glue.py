@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pytest
 from flwr.app import ConfigRecord, Error, Message, RecordDict
+from flwr.app.message.message import make_message
 
 from secagg_spec.errors import ParameterError
 from secagg_spec.flower import (
@@ -18,7 +20,7 @@ from secagg_spec.flower import (
     secagg_mod,
     secaggplus_mod,
 )
-from secagg_spec.flower.mod import RECORD
+from secagg_spec.flower.records import RECORD
 from tests.engine.nodes import Change, Grid, Trainer, active, apps, lost, models, run
 
 SHAPES = ((3, 4), (5,), ())
@@ -54,7 +56,7 @@ def close(found: list[Any], wanted: list[Any]) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.requirement("FLW-10", "FLW-13")
-def test_a_round_in_flowers_places_gives_the_weighted_mean(name: str) -> None:
+def test_a_round_in_flowers_places_gives_the_weighted_mean(name: str, clock: Any) -> None:
     workflow, mod, phases, _ = CASES[name]
     trainers = models(6, *SHAPES)
     grid = Grid(apps(mod, trainers))
@@ -62,14 +64,14 @@ def test_a_round_in_flowers_places_gives_the_weighted_mean(name: str) -> None:
     close(found, mean(trainers, NODES))
     assert len(strategy.given) == 2
     assert all(len(results) == 6 and not failures for results, failures in strategy.given)
-    assert grid.timeouts == [9] * (2 * phases)
+    assert (grid.phase + 1, clock.now) == (2 * phases, 0)
     for reply in grid.replies:
         assert list(reply) == [RECORD]
         assert "my accuracy" not in reply[RECORD]
 
 
 def failed(message: Message) -> Message:
-    return Message(Error(code=2, reason="the process was killed"), reply_to=message)
+    return make_message(message.metadata, error=Error(code=2, reason="the process was killed"))
 
 
 def empty(message: Message) -> Message:
@@ -89,6 +91,37 @@ def test_a_node_that_does_not_answer_is_a_dropout_in_any_phase(name: str, change
         inside = phase > masking
         close(found, mean(trainers, NODES if inside else NODES[:2] + NODES[3:]))
         assert [len(each) for each in strategy.given[0]] == ([6, 0] if inside else [5, 1])
+
+
+class Slow(Grid):
+    """A grid in which the replies of one node come so many seconds after they were first asked for."""
+
+    clock: Any
+    seconds: float
+    first: float | None = None
+
+    def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+        """Answer for the others."""
+        here = [number for number in message_ids if number.split()[1] != str(NODES[2])]
+        if len(here) < len(list(message_ids)):
+            self.first = self.clock.now if self.first is None else self.first
+            if self.clock.now - self.first >= self.seconds:
+                here, self.first = list(message_ids), None
+        return super().pull_messages(here)
+
+
+@pytest.mark.requirement("FLW-13")
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("seconds", "inside"), [(0.05, 6), (8.5, 6), (9.5, 5)])
+def test_a_reply_counts_if_it_comes_in_time(name: str, seconds: float, inside: int, clock: Any) -> None:
+    workflow, mod, phases, _ = CASES[name]
+    trainers = models(6, *SHAPES)
+    grid = Slow(apps(mod, trainers))
+    grid.clock, grid.seconds = clock, seconds
+    found, strategy = run(workflow, grid, ZEROS)
+    close(found, mean(trainers, [node for node in NODES if inside == 6 or node != NODES[2]]))
+    assert [len(each) for each in strategy.given[0]] == [inside, 6 - inside]
+    assert clock.now == pytest.approx(9) if inside == 5 else 0 <= clock.now - phases * seconds <= 0.2 * phases
 
 
 @pytest.mark.requirement("FLW-16")
@@ -154,7 +187,7 @@ def test_a_state_that_the_engine_did_not_keep_is_not_used_again() -> None:
     content = RecordDict({RECORD: ConfigRecord(packet)})
     message = Message(content, dst_node_id=node, message_type="train", group_id="1")
     [reply] = grid.send_and_receive([message])
-    assert dict(reply.content.config_records[RECORD]) == {"version": 1, "refused": "replay"}
+    assert dict(reply.content.config_records[RECORD]) == {"version": 2, "refused": "replay"}
     assert trainers[node].asked == 1
 
 

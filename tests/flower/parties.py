@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,10 +113,9 @@ class Engine:
         """The settings of the round."""
         return SETTINGS[self.name]
 
-    def exchange(self, phase: str, packets: Mapping[int, Packet]) -> dict[int, Packet | None]:
+    def exchange(self, phase: str, packets: Mapping[int, Packet]) -> Iterator[tuple[int, Packet | None]]:
         """Deliver packets, and bring back the replies."""
         self.dead |= {list(self.nodes)[at] for at in self.lost.get(phase, ())}
-        found: dict[int, Packet | None] = {}
         self.packets += [(phase, number, packet) for number, packet in packets.items()]
         for number, packet in packets.items():
             if number in self.dead:
@@ -124,8 +123,7 @@ class Engine:
             at = list(self.nodes).index(number)
             asked = self.asked.get((phase, at), same)(packet)
             reply = None if asked is None else self.nodes[number].answer(asked)
-            found[number] = None if reply is None else self.replied.get((phase, at), same)(reply)
-        return found
+            yield number, None if reply is None else self.replied.get((phase, at), same)(reply)
 
     def run(self, round: int = 1, asked: Sequence[int] | None = None, **options: Any) -> server.Result | None:
         """Run a round, among all nodes or those that are asked; the options are those of `server.run`."""

@@ -170,6 +170,17 @@ def test_a_batch_whose_user_is_refused_is_left_out() -> None:
     assert result.contributors == chosen[4:]
 
 
+@pytest.mark.requirement("FLW-23", "MRA-18")
+@pytest.mark.parametrize("name", BASES)
+def test_a_batch_whose_user_sends_no_masked_input_is_left_out(name: str) -> None:
+    engine, batches, chosen = session(name)
+    bare = list(engine.nodes).index(chosen[2])
+    engine.replied = {(engine_phase(name), bare): lambda packet: {**packet, "messages": []}}
+    result = engine.run(1, chosen, batches=batches)
+    assert result is not None
+    assert result.contributors == chosen[4:]
+
+
 @pytest.mark.requirement("FLW-25", "MRA-21")
 @pytest.mark.parametrize("name", BASES)
 def test_a_client_refuses_survivors_that_are_no_batches(name: str) -> None:

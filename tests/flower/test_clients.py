@@ -76,7 +76,7 @@ def test_bad_packets_are_refused_and_the_right_one_is_still_answered(name: str, 
 
 
 @pytest.mark.requirement("FLW-09", "FLW-03")
-@pytest.mark.parametrize("packet", [{}, {"version": 1}, {"version": 1, "phase": None}, {"version": 1, "phase": []}])
+@pytest.mark.parametrize("packet", [{}, {"version": 2}, {"version": 2, "phase": None}, {"version": 2, "phase": []}])
 def test_a_packet_that_is_none_gets_no_training(packet: Packet) -> None:
     _, node, _ = up_to("secagg", "masked_input")
     refuses(node, packet)
@@ -105,7 +105,7 @@ def test_a_client_that_is_killed_before_its_state_is_kept_finishes_nothing_of_th
     assert first.refused is None
     again = node.handle(packet)  # on the old copy: the engine lost the new one
     assert isinstance(again.refused, errors.Replay)
-    assert again.reply == {"version": 1, "refused": "replay"}
+    assert again.reply == {"version": 2, "refused": "replay"}
 
 
 @pytest.mark.parametrize(("name", "phase"), all_phases())
@@ -196,7 +196,7 @@ def test_the_session_id_is_the_one_of_the_text() -> None:
         b'"numbers":{"D":0,"N":3,"R":4294967296,"T":1,"d":3,"k":2,"t":3},"order":[0,1,2],"protocol":"secagg",'
         b'"round":1,"sealing":[],"shapes":[[2]],"signature":[],"verification":[]}'
     )
-    label, version = b"secagg-spec/flower", (1).to_bytes(4, "little")
+    label, version = b"secagg-spec/flower", (2).to_bytes(4, "little")
     fields = b"".join(len(each).to_bytes(4, "little") + each for each in (label, version, plan.octets))
     assert plan.session == hashlib.sha256(fields).digest()[:16]
 

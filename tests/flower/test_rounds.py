@@ -112,7 +112,7 @@ def in_messages(change: Callable[[list[bytes]], Any]) -> Change:
 
 FAULTS: dict[str, Change] = {
     "lost": lambda packet: None,
-    "another version": changed(version=2),
+    "another version": changed(version=1),
     "no version": lambda packet: {name: value for name, value in packet.items() if name != "version"},
     "another phase": changed(phase="elsewhere"),
     "refused": changed(refused="out_of_range"),

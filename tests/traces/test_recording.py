@@ -142,17 +142,17 @@ def test_what_is_no_packet_is_left_to_the_server(tmp_path: Path) -> None:
     """A reply with entries of any other type is carried as it is."""
     sent: list[Packet | None] = []
 
-    def exchange(phase: str, packets: Any) -> dict[int, Packet | None]:
-        return dict.fromkeys(packets, sent[0])
+    def exchange(phase: str, packets: Any) -> Any:
+        return dict.fromkeys(packets, sent[0]).items()
 
     engine = Engine("secagg", 5)
     run(engine, tmp_path / "trace")
     plan = next(packet for _, _, packet in engine.packets if "plan" in packet)
-    for reply in (None, {}, {"version": 1, "phase": "advertise_keys", "messages": [1, b"x", None]}):
+    for reply in (None, {}, {"version": 2, "phase": "advertise_keys", "messages": [1, b"x", None]}):
         sent[:] = [reply]
         with ExitStack() as stack:
             carried = traced(exchange, tmp_path / "other", stack)("advertise_keys", {7: plan})
-        assert carried == {7: reply}
+            assert list(carried) == [(7, reply)]
     text = (tmp_path / "other").read_text(encoding="ascii")
     assert [line for line in text.splitlines() if "message" in line] == [
         f'{{"phase":"advertise_keys","from":{plan["user"]},"message":"78"}}'

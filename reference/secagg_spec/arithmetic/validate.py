@@ -374,6 +374,12 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return copy
 
 
+def sealed(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array that nobody else holds, which is read-only from now on: `frozen` without a copy."""
+    array.setflags(write=False)
+    return array
+
+
 def class_of(value: object) -> str:
     """Return what an error shows of a value that may be secret: its class and nothing else (ERR-03)."""
     return f"{type(value).__name__} of dtype {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__

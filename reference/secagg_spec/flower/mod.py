@@ -18,13 +18,12 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SystemSource
 from secagg_spec.errors import ParameterError
 from secagg_spec.flower import plan as plans
-from secagg_spec.flower import weights
+from secagg_spec.flower import records, weights
 from secagg_spec.flower.client import Client, Policy
 from secagg_spec.flower.journal import FileJournal
 from secagg_spec.flower.plan import Plan
+from secagg_spec.flower.records import RECORD
 
-RECORD = "secagg_spec"
-"""The name of the record of a message that holds a packet, and of that of the state that holds the memory."""
 JOURNAL = "secagg-journal"
 """The entry of the configuration of a node that names the folder of its journal."""
 _TRAIN = "train"
@@ -50,8 +49,7 @@ class SecureAggregationMod:
         """Answer a message about training by one step of the round; give any other one to the app."""
         if message.metadata.message_type.partition(".")[0] != _TRAIN:
             return call_next(message, context)
-        packet = dict(message.content.config_records.pop(RECORD, {}))
-        record = context.state.config_records.get(RECORD, {})
+        packet, kept = records.take(message.content) or {}, context.state.get(RECORD, {})
 
         def produce(plan: Plan) -> UintArray:
             try:
@@ -62,11 +60,11 @@ class SecureAggregationMod:
             return _input(plan, reply)
 
         client = Client(self.policy, FileJournal(self._folder(context)))
-        reply, memory, refused = client.handle(packet, list(record.get("memory", [])), produce)
-        context.state.config_records[RECORD] = ConfigRecord({"memory": list(memory)})
+        reply, memory, refused = client.handle(packet, list(kept.get("memory", [])), produce)
+        context.state[RECORD] = ConfigRecord({"memory": list(memory)})
         if refused is not None:
             _LOG.error("secure aggregation: refused %r: %s: %s", packet.get("phase"), type(refused).__name__, refused)
-        return Message(RecordDict({RECORD: ConfigRecord(dict(reply))}), reply_to=message)
+        return Message(records.put(reply, RecordDict()), reply_to=message)
 
     def _folder(self, context: Context) -> Path:
         home = os.environ.get("SECAGG_SPEC_HOME", Path.home() / ".secagg-spec")
@@ -77,7 +75,7 @@ class SecureAggregationMod:
 def _input(plan: Plan, reply: Message) -> UintArray:
     if reply.has_error():
         raise ParameterError("the app", "failed", "able to train")
-    result = recorddict_compat.recorddict_to_fitres(reply.content, keep_input=True)
+    result = recorddict_compat.recorddict_to_fitres(reply.content, keep_input=False)
     if result.status.code != Code.OK:
         raise ParameterError("the status of the app", result.status.code.name, "OK")
     return weights.encode(plan, parameters_to_ndarrays(result.parameters), result.num_examples, SystemSource())

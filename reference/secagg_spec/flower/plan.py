@@ -20,7 +20,7 @@ from secagg_spec.crypto.keys import fields as as_fields
 from secagg_spec.errors import Malformed, ParameterError
 from secagg_spec.protocols.steps import SERVER
 
-VERSION = 1
+VERSION = 2
 """The version of packets and plans."""
 LABEL = "secagg-spec/flower"
 SECAGG, LIGHTSECAGG = "secagg", "lightsecagg"

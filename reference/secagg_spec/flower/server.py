@@ -9,7 +9,7 @@ Source: spec/flower.md, section 5.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf, prod
 from typing import Any
@@ -30,8 +30,11 @@ from secagg_spec.flower.plan import VERSION, Packet, Plan, sealing_key_fields
 from secagg_spec.protocols import codec, steps
 from secagg_spec.protocols.secagg.graph import draw_order
 
-Exchange = Callable[[str, Mapping[int, Packet]], Mapping[int, Packet | None]]
-"""Sends a packet to each node in a phase, and returns the reply of each; None, or no entry, where none came in time."""
+Exchange = Callable[[str, dict[int, Packet]], Iterable[tuple[int, Packet | None]]]
+"""Sends a packet to each node in a phase, and gives each node's reply as it comes; None, or none, if none came in time.
+
+It may take the packets out of the mapping, so that what was sent needs no room any more.
+"""
 Report = Callable[[str], None]
 Record = Callable[[Sequence[int]], None]
 """Writes down the nodes whose models the sum of a round will have."""
@@ -199,7 +202,7 @@ def _open(
     present, sent = tuple(nodes), dict[int, dict[str, bytes]]()
     if kind.joining:
         packet: Packet = {"version": VERSION, "phase": JOIN, "protocol": settings.protocol, "nonce": nonce}
-        sent = _joined(kind, nonce, exchange(JOIN, dict.fromkeys(nodes, packet)), nodes, report, batches)
+        sent = _joined(kind, nonce, dict(exchange(JOIN, dict.fromkeys(nodes, packet))), nodes, report, batches)
         present = tuple(sent)
     keys = {name: tuple(sent[node][name] for node in present) for name in kind.joining}
     N, d = len(present), sum(map(prod, shapes)) + 1
@@ -313,36 +316,35 @@ class _Server:
         arrays, weight = weights.decode(self.plan, total, len(users))
         return Result(arrays, weight, tuple(self.nodes[user] for user in users), self.plan, total)
 
-    def _phase(self, phase: str, mail: Mapping[int, list[codec.Message]]) -> dict[int, list[codec.Message]]:
-        """Carry one phase: the step of the users that have mail, and then that of the server."""
-        first = phase == self.kind.phases[0]
-        packets = {
-            self.nodes[user]: {
-                "version": VERSION,
-                "phase": phase,
-                **write_messages(self.plan.session, messages),
-                **({"plan": self.plan.octets, "user": user} if first else {}),
-            }
-            for user, messages in mail.items()
-        }
-        replies = dict(self.exchange(phase, packets))
+    def _phase(self, phase: str, mail: dict[int, list[codec.Message]]) -> dict[int, list[codec.Message]]:
+        """Carry one phase: the step of the users that have mail, and then that of the server; `mail` is empty then."""
+        users = {self.nodes[user]: user for user in mail}
+        packets = {self.nodes[user]: self._packet(phase, user, mail.pop(user)) for user in list(mail)}
         step = self.kind.step(phase, steps.Role.SERVER)
-        left: dict[int, str] = {}
+        left = dict.fromkeys(users, "no reply")
         inbox: dict[int, list[codec.Message]] = {}
-        for user in mail:
-            node = self.nodes[user]
-            try:
-                inbox[user] = self._read(step, phase, user, replies.pop(node, None))
-            except errors.ProtocolError as error:
-                left[node] = str(error)
         try:
-            outbox = self._take(step, inbox, left)
+            for node, reply in self.exchange(phase, packets):
+                user = users[node]
+                try:
+                    inbox[user] = self._read(step, phase, user, reply)
+                    del left[node]
+                except errors.ProtocolError as error:
+                    left[node] = str(error)
+                if step.part is not None:
+                    self._add(step, inbox, left)
+            outbox = self._take(step, {user: inbox[user] for user in users.values() if user in inbox}, left)
         finally:
-            _report_left(self.report, phase, left, len(mail))
+            _report_left(self.report, phase, left, len(users))
         addressed: dict[int, list[codec.Message]] = {}
         for message in outbox:
             addressed.setdefault(message.receiver, []).append(message)
         return addressed
+
+    def _packet(self, phase: str, user: int, messages: Sequence[codec.Message]) -> Packet:
+        """Return what a user gets in a phase."""
+        began = {"plan": self.plan.octets, "user": user} if phase == self.kind.phases[0] else {}
+        return {"version": VERSION, "phase": phase, **write_messages(self.plan.session, messages), **began}
 
     def _read(self, step: steps.Step[Any], phase: str, user: int, reply: Packet | None) -> list[codec.Message]:
         """Return the messages of a reply; refuse any that is not from the user behind the node (FLW-14)."""
@@ -351,25 +353,46 @@ class _Server:
             raise errors.Malformed("a message in another user's name", (user,))
         return messages
 
+    def _add(self, step: steps.Step[Any], inbox: dict[int, list[codec.Message]], left: dict[int, str]) -> None:
+        """Add the masked inputs that came, and keep none but those whose batch lacks another (FLW-23)."""
+        while ready := self._whole(inbox):
+            try:
+                self.state = step.take_part(self.state, [message for user in ready for message in inbox[user]])
+            except errors.ProtocolError as error:
+                self._leave(error, inbox, left)
+            else:
+                for user in ready:
+                    del inbox[user]
+
+    def _whole(self, inbox: Mapping[int, Sequence[codec.Message]]) -> list[int]:
+        """Return the users who sent something, and whose whole batch did."""
+        sent = [user for user, messages in inbox.items() if messages]
+        if self.batches is None:
+            return sent
+        whole = self.batches.whole([self.nodes[user] for user in sent])
+        return [user for user in sent if self.nodes[user] in whole]
+
     def _take(
         self, step: steps.Step[Any], inbox: dict[int, list[codec.Message]], left: dict[int, str]
     ) -> Sequence[codec.Message]:
         """Take the step of the server, without the users whose messages it refuses (FLW-15)."""
+        if step.part is not None:
+            left.update((self.nodes[user], _LACKING if sent else "no masked input") for user, sent in inbox.items())
+            inbox = {}
         while True:
-            if self.batches is not None and step.phase == self.kind.masking:
-                whole = self.batches.whole([self.nodes[user] for user in inbox])
-                for user in [user for user in inbox if self.nodes[user] not in whole]:
-                    del inbox[user]
-                    left[self.nodes[user]] = _LACKING
             messages = [message for sent in inbox.values() for message in sent]
             try:
                 self.state, outbox = step.take(self.state, messages, randomness={})
             except errors.ProtocolError as error:
-                blamed = error.blamed & set(inbox)
-                if isinstance(error, _ENDS) or not blamed:
-                    raise
-                for user in blamed:
-                    del inbox[user]
-                    left[self.nodes[user]] = str(error)
+                self._leave(error, inbox, left)
             else:
                 return outbox
+
+    def _leave(self, error: errors.ProtocolError, inbox: dict[int, Any], left: dict[int, str]) -> None:
+        """Leave out the users that a refusal blames; raise it if it blames none, or ends the round (FLW-15)."""
+        blamed = error.blamed & set(inbox)
+        if isinstance(error, _ENDS) or not blamed:
+            raise error
+        for user in blamed:
+            del inbox[user]
+            left[self.nodes[user]] = str(error)

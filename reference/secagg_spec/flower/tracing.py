@@ -5,7 +5,7 @@ Source: spec/traces.md, section 2 (TRC-02 to TRC-04).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -22,27 +22,24 @@ def traced(exchange: Exchange, path: str | Path | None, stack: ExitStack) -> Exc
     recorder = stack.enter_context(closing(Recorder(path)))
     users: dict[int, int] = {}
 
-    def watched(phase: str, packets: Mapping[int, Packet]) -> Mapping[int, Packet | None]:
+    def watched(phase: str, packets: dict[int, Packet]) -> Iterator[tuple[int, Packet | None]]:
         _begin(recorder, users, packets)
         for node, packet in packets.items():
             for message in packet.get("messages", ()):
                 recorder.went(phase, users[node], message)
-        replies = exchange(phase, packets)
-        missing = []
-        for node in packets if users else ():
-            messages = _messages(phase, replies.get(node))
-            for message in messages:
+        missing = {users[node]: None for node in packets if users}
+        for node, reply in exchange(phase, packets):
+            for message in _messages(phase, reply) if users else ():
                 recorder.came(phase, users[node], message)
-            if not messages:
-                missing.append(users[node])
+                missing.pop(users[node], None)
+            yield node, reply
         if users:
-            recorder.closed(phase, missing)
-        return replies
+            recorder.closed(phase, list(missing))
 
     return watched
 
 
-def _begin(recorder: Recorder, users: dict[int, int], packets: Mapping[int, Packet]) -> None:
+def _begin(recorder: Recorder, users: dict[int, int], packets: dict[int, Packet]) -> None:
     """Write the head when the plan goes out, and keep which user is behind each node; before it there are only keys."""
     planned = {node: packet for node, packet in packets.items() if "plan" in packet}
     if planned:

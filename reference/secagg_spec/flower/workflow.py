@@ -6,14 +6,16 @@ Source: spec/flower.md, section 5.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import TypeAlias
 
-from flwr.app import ConfigRecord, Context, Message, RecordDict
+import numpy as np
+from flwr.app import Context, Message, RecordDict
 from flwr.common import Code, FitRes, Status, ndarrays_to_parameters, parameters_to_ndarrays
 from flwr.compat.common import recorddict_compat
 from flwr.server import Grid, LegacyContext
@@ -23,10 +25,9 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.errors import ParameterError
 from secagg_spec.flower import plan as plans
-from secagg_spec.flower import server, weights
+from secagg_spec.flower import records, server, weights
 from secagg_spec.flower.kinds import KINDS
 from secagg_spec.flower.manager import BatchClientManager
-from secagg_spec.flower.mod import RECORD
 from secagg_spec.flower.participation import ParticipationLog
 from secagg_spec.flower.plan import Packet
 from secagg_spec.flower.tracing import traced
@@ -35,6 +36,8 @@ _LOG = logging.getLogger("flwr")
 Participation: TypeAlias = str | Path | ParticipationLog | None
 TIMEOUT = 600.0
 """Seconds that a phase waits for replies, training included, when nothing is said."""
+_TOGETHER = 4
+"""The most replies that are asked for at a time, so that the server holds no more of them."""
 
 
 class _Workflow:
@@ -80,17 +83,17 @@ class _Workflow:
         instructions = {proxy.node_id: ins for proxy, ins in asked}
         masking = KINDS[self.settings.protocol].masking
 
-        def exchange(phase: str, packets: Mapping[int, Packet]) -> dict[int, Packet | None]:
-            messages = []
-            for node, packet in packets.items():
-                fit = phase == masking
-                content = recorddict_compat.fitins_to_recorddict(instructions[node], True) if fit else RecordDict()
-                content.config_records[RECORD] = ConfigRecord(dict(packet))
-                messages.append(Message(content, dst_node_id=node, message_type="train", group_id=str(number)))
-            replies = grid.send_and_receive(messages, timeout=self.timeout)
-            return {reply.metadata.src_node_id: _packet(reply) for reply in replies}
+        def message(phase: str, node: int, packet: Packet) -> Message:
+            fit = phase == masking
+            content = recorddict_compat.fitins_to_recorddict(instructions[node], True) if fit else RecordDict()
+            return Message(records.put(packet, content), dst_node_id=node, message_type="train", group_id=str(number))
 
-        arrays = parameters_to_ndarrays(parameters)
+        def exchange(phase: str, packets: dict[int, Packet]) -> Iterator[tuple[int, Packet | None]]:
+            asked = ((node, message(phase, node, packets.pop(node))) for node in list(packets))
+            return _replies(grid, asked, self.timeout)
+
+        # Only shapes and types count: nothing keeps the numbers for the time of the round.
+        arrays = [np.broadcast_to(one.dtype.type(), one.shape) for one in parameters_to_ndarrays(parameters)]
         batches, nodes = manager and manager.batches, list(proxies)
         with ExitStack() as stack:
             carried = traced(exchange, self.trace, stack)
@@ -111,12 +114,23 @@ class _Workflow:
             context.history.add_metrics_distributed_fit(server_round=number, metrics=metrics)
 
 
-def _packet(reply: Message) -> Packet | None:
-    """Return the packet of a reply; None if the engine says that there was an error, or it holds none."""
-    if reply.has_error():
-        return None
-    record = reply.content.config_records.get(RECORD)
-    return None if record is None else dict(record)
+def _replies(grid: Grid, asked: Iterable[tuple[int, Message]], timeout: float) -> Iterator[tuple[int, Packet | None]]:
+    """Send each node its message, and yield the replies that come in time, each once it is there.
+
+    Messages go and come a few at a time. `Grid.send_and_receive` would hold all replies of a phase at once.
+    """
+    waiting = {number: node for node, message in asked for number in grid.push_messages([message]) if number}
+    start = time.monotonic()
+    while True:
+        for at in range(0, len(numbers := list(waiting)), _TOGETHER):
+            for reply in grid.pull_messages(numbers[at : at + _TOGETHER]):
+                node = waiting.pop(reply.metadata.reply_to_message_id, None)
+                if node is not None:
+                    yield node, None if reply.has_error() else records.take(reply.content)
+        waited = time.monotonic() - start
+        if not waiting or waited >= timeout:
+            return
+        time.sleep(min(timeout - waited, 3.0, max(0.1, waited / 50)))  # 3 s and 0.1 s are the pauses of Flower's grids
 
 
 def _flag(active: object) -> bool:

@@ -153,6 +153,9 @@ class Step(Generic[State]):
         Whether exactly one message is received.
     senders : callable or None
         The parties that may send, as a function of the state. None: the body checks its inbox itself.
+    part : callable, optional
+        How the body begins, if its messages need not all be there by then: it maps the state and some of the messages
+        to a state that has them. The body of that state and the other messages is the step.
     """
 
     phase: str
@@ -163,6 +166,7 @@ class Step(Generic[State]):
     randomness: tuple[str, ...] = ()
     one: bool = False
     senders: Callable[[State], Collection[int]] | None = from_server
+    part: Callable[[State, Inbox], State] | None = None
 
     def __post_init__(self) -> None:
         if self.one and not self.receives:
@@ -204,15 +208,38 @@ class Step(Generic[State]):
             The body refuses its input.
         """
         sampled = take_randomness(randomness, self.randomness)
-        if state.phases:
-            require_phase(state.phases, state.phase, self.phase)
-        if self.senders is not None:
-            accept(inbox, self.receives, state.endpoint, self.senders(state))
+        self._accept(state, inbox)
         if self.one and len(inbox) != 1:
             name = self.receives[0].__name__
             raise WrongPhase(f"one {name} is needed, and {len(inbox)} messages were received")
         received = () if not self.receives else (inbox[0],) if self.one else (inbox,)
         return self.body(state, *received, *sampled)
+
+    def take_part(self, state: State, inbox: Inbox) -> State:
+        """Return the state with some messages of the step, so that none of them need wait for the last one.
+
+        `take` then takes the step with the other messages, if there are any. `state` and `inbox` are not changed.
+
+        Raises
+        ------
+        ParameterError
+            The step has no part, or the inbox is not a sequence of messages.
+        InconsistentSets
+            The state has a message of one of the senders already.
+        ProtocolError
+            The same errors as in `take`, as for these messages.
+        """
+        if self.part is None:
+            raise ParameterError("step", self.name, "one that takes its messages in parts")
+        self._accept(state, inbox)
+        return self.part(state, inbox)
+
+    def _accept(self, state: State, inbox: Inbox) -> None:
+        """Refuse a step out of turn, and messages that do not belong to it."""
+        if state.phases:
+            require_phase(state.phases, state.phase, self.phase)
+        if self.senders is not None:
+            accept(inbox, self.receives, state.endpoint, self.senders(state))
 
     def taken_by(self, take: Taking) -> Step[Any]:
         """Return the same row, but taken by `take`, which may call the `take` of this step."""
@@ -229,6 +256,10 @@ class Step(Generic[State]):
             base, outbox = self.body(state.base, *given)
             return replace(state, base=base), outbox
 
+        def part(state: Any, inbox: Inbox) -> Any:
+            assert self.part is not None
+            return replace(state, base=self.part(state.base, inbox))
+
         def those_of_base(state: Any) -> Collection[int]:
             assert self.senders is not None
             return self.senders(state.base)
@@ -236,7 +267,8 @@ class Step(Generic[State]):
         for name in ("__name__", "__qualname__", "__doc__", "__module__"):
             setattr(body, name, getattr(self.body, name))
         among = senders or (None if self.senders is None else those_of_base)
-        return Step(self.phase, self.role, body, self.receives, self.sends, self.randomness, self.one, among)
+        row = (self.phase, self.role, body, self.receives, self.sends, self.randomness, self.one, among)
+        return Step(*row, None if self.part is None else part)
 
 
 @dataclass(frozen=True)
@@ -259,11 +291,12 @@ def row(
     randomness: tuple[str, ...] = (),
     one: bool = False,
     senders: Callable[[Any], Collection[int]] | None = from_server,
+    part: Callable[[Any, Any], Any] | None = None,
 ) -> Callable[[Callable[Concatenate[State, ...], tuple[State, Outbox]]], Step[State]]:
     """Make a function the body of a step; the arguments are those of `Step`."""
 
     def made(body: Callable[Concatenate[State, ...], tuple[State, Outbox]]) -> Step[State]:
-        return Step(phase, role, body, receives, sends, randomness, one, senders)
+        return Step(phase, role, body, receives, sends, randomness, one, senders, part)
 
     return made
 

@@ -29,7 +29,7 @@ import numpy as np
 from secagg_spec import errors
 from secagg_spec.arithmetic import modular, validate
 from secagg_spec.arithmetic.mds import MaskCode
-from secagg_spec.arithmetic.validate import UintArray, frozen
+from secagg_spec.arithmetic.validate import UintArray, frozen, sealed
 from secagg_spec.crypto import entropy
 from secagg_spec.crypto.channels import Channel, PlainChannel
 from secagg_spec.crypto.keys import hash_parameters
@@ -363,25 +363,34 @@ def user_upload(state: UserState, shares: Sequence[MaskShare]) -> tuple[UserStat
     assert state.mask is not None
     held = {**state.held, **{share.sender: _open(state, share) for share in shares}}
     masked = mask_update(state.parameters.field, state.update, state.mask)
-    outbox = (MaskedUpdate(*state.endpoint.header(steps.SERVER), frozen(masked)),)
+    outbox = (MaskedUpdate(*state.endpoint.header(steps.SERVER), sealed(masked)),)
     return replace(state, phase="recover", mask=None, held=held), outbox
 
 
+def _added(state: ServerState, updates: Sequence[MaskedUpdate]) -> ServerState:
+    """Return the state with the sum of more masked updates (LSA-06)."""
+    field, d = state.parameters.field, state.parameters.d
+    total = field.zeros(d) if state.masked_sum is None else state.masked_sum
+    for message in updates:
+        total = field.add(total, _checked(state, message, message.masked, d))
+    surviving = tuple(sorted([*state.surviving, *(message.sender for message in updates)]))
+    return replace(state, surviving=surviving, masked_sum=sealed(total))
+
+
 @steps.row(
-    "upload", steps.Role.SERVER, receives=(MaskedUpdate,), sends=(SurvivingSet,), senders=lambda server: server.sharers
+    *("upload", steps.Role.SERVER),
+    receives=(MaskedUpdate,),
+    sends=(SurvivingSet,),
+    senders=lambda server: set(server.sharers) - set(server.surviving),
+    part=_added,
 )
 def server_upload(state: ServerState, updates: Sequence[MaskedUpdate]) -> tuple[ServerState, steps.Outbox]:
     """Add the masked updates, and announce the surviving set (LSA-06, LSA-07, LSA-16; step 4)."""
-    parameters = state.parameters
-    total = np.zeros(parameters.d, dtype=np.uint64)
-    for message in updates:
-        total = parameters.field.add(total, _checked(state, message, message.masked, parameters.d))
-    surviving = tuple(sorted(message.sender for message in updates))
-    enough = max(parameters.U, parameters.T + 2)
+    after = replace(_added(state, updates), phase="recover")
+    surviving, enough = after.surviving, max(state.parameters.U, state.parameters.T + 2)
     if len(surviving) < enough:
         raise errors.TooFewSurvivors(f"{len(surviving)} masked updates arrived and max(U, T + 2) = {enough} are needed")
-    outbox = tuple(SurvivingSet(*state.endpoint.header(user), surviving) for user in surviving)
-    return replace(state, phase="recover", surviving=surviving, masked_sum=frozen(total)), outbox
+    return after, tuple(SurvivingSet(*state.endpoint.header(user), surviving) for user in surviving)
 
 
 @steps.row("recover", steps.Role.USER, receives=(SurvivingSet,), sends=(AggregatedShare,), one=True)
@@ -390,7 +399,7 @@ def user_recover(state: UserState, message: SurvivingSet) -> tuple[UserState, st
     parameters = state.parameters
     share = aggregate_shares(parameters.field, parameters.N, parameters.T, message.users, state.held)
     steps.check_ascending("the surviving set", message.users, (steps.SERVER,))
-    outbox = (AggregatedShare(*state.endpoint.header(steps.SERVER), frozen(share)),)
+    outbox = (AggregatedShare(*state.endpoint.header(steps.SERVER), sealed(share)),)
     return replace(state, phase="done", held={}), outbox
 
 
@@ -403,7 +412,7 @@ def server_recover(state: ServerState, answers: Sequence[AggregatedShare]) -> tu
     users = sorted(sent)
     shares = np.array([sent[user] for user in users], dtype=np.uint64).reshape(-1, length)
     aggregate = recover(parameters, state.masked_sum, users, shares)
-    return replace(state, phase="done", aggregate=frozen(aggregate)), ()
+    return replace(state, phase="done", aggregate=sealed(aggregate)), ()
 
 
 TABLE: steps.Table = (user_share, server_share, user_upload, server_upload, user_recover, server_recover)

@@ -432,7 +432,7 @@ def _session_step(base: Base, step: steps.Step[Any]) -> steps.Step[Any]:
     """Return the step of a session that wraps a step of the protocol of the round."""
     here: steps.Step[Any] = step.on_base()
     if (step.phase, step.role) == (base.adds, steps.Role.SERVER):
-        return replace(here, body=lambda state, inbox: here.body(state, leave_out(state, inbox)))
+        return replace(here, body=lambda state, inbox: here.body(state, leave_out(state, inbox)), part=None)
     if (step.phase, step.role) == (base.releases, steps.Role.USER):
         return replace(here, body=lambda state, request: here.body(state, look_at_survivors(base, state, request)))
     return here

@@ -390,7 +390,7 @@ class ServerState(steps.PartyState):
     @property
     def aggregate(self) -> validate.UintArray | None:
         """The sums over the survivors, one part after another, once they are known; in SecAgg, d elements."""
-        return validate.frozen(np.concatenate(self.sums)) if self.sums else None
+        return validate.sealed(np.concatenate(self.sums)) if self.sums else None
 
     @property
     def dropped(self) -> tuple[int, ...]:
@@ -485,9 +485,15 @@ def masked_update(state: UserState, received: Collection[int]) -> validate.UintA
     return np.concatenate([_masked(state, part, received) for part in state.round.parts_of(state.user)])
 
 
-def masked_sums(parameters: Numbers, masked: Mapping[int, validate.UintArray]) -> tuple[validate.UintArray, ...]:
-    """Return, for each part, the sum of its members' masked inputs; `masked` holds d elements by user."""
-    return tuple(_masked_sum(part, masked) for part in parameters.parts)
+def masked_sums(
+    parameters: Numbers, masked: Mapping[int, validate.UintArray], sums: Sequence[validate.UintArray] = ()
+) -> tuple[validate.UintArray, ...]:
+    """Return, for each part, the sum of its members' masked inputs; `masked` holds d elements by user.
+
+    `sums` are those of other users, if any, and are in what is returned.
+    """
+    before = sums or tuple(part.ring.zeros(part.length) for part in parameters.parts)
+    return tuple(_masked_sum(part, masked, total) for part, total in zip(parameters.parts, before, strict=True))
 
 
 def unmasked_sums(
@@ -500,7 +506,7 @@ def unmasked_sums(
     """
     parts = zip(state.round.parameters.parts, state.masked_sums, strict=True)
     return tuple(
-        validate.frozen(unmask(part.ring, total, _self_masks(state, part, seeds), _left(state, part, secrets)))
+        validate.sealed(unmask(part.ring, total, _self_masks(state, part, seeds), _left(state, part, secrets)))
         for part, total in parts
     )
 
@@ -609,7 +615,15 @@ def user_masked_input(state: UserState, inbox: Sequence[SecretShares]) -> tuple[
     after = replace(
         state, phase="unmasking", sealing_secrets={}, mask_keys={}, self_keys={}, held={**state.held, **received}
     )
-    return after, (MaskedInput(*state.endpoint.header(steps.SERVER), tuple(sorted(received)), validate.frozen(masked)),)
+    return after, (MaskedInput(*state.endpoint.header(steps.SERVER), tuple(sorted(received)), validate.sealed(masked)),)
+
+
+def _added(state: ServerState, inbox: Sequence[MaskedInput]) -> ServerState:
+    """Return the state with the sum of more masked inputs (SAG-16)."""
+    _same_neighbours(state, inbox)
+    masked = {message.sender: _vector(state, message) for message in inbox}
+    sums = masked_sums(state.round.parameters, masked, state.masked_sums)
+    return replace(state, survivors=tuple(sorted({*state.survivors, *masked})), masked_sums=sums)
 
 
 @steps.row(
@@ -617,18 +631,16 @@ def user_masked_input(state: UserState, inbox: Sequence[SecretShares]) -> tuple[
     steps.Role.SERVER,
     receives=(MaskedInput,),
     sends=(UnmaskRequest,),
-    senders=lambda server: server.sharers,
+    senders=lambda server: set(server.sharers) - set(server.survivors),
+    part=_added,
 )
 def server_masked_input(state: ServerState, inbox: Sequence[MaskedInput]) -> tuple[ServerState, steps.Outbox]:
     """Add the masked inputs, and ask for the shares that unmask the sum (SAG-16 to SAG-18; step 6)."""
-    _same_neighbours(state, inbox)
-    masked = {message.sender: _vector(state, message) for message in inbox}
-    survivors = tuple(sorted(masked))
-    _enough(state, survivors, "sent a masked input")
-    _recoverable(state, survivors, "survive")
-    sums = masked_sums(state.round.parameters, masked)
-    after = replace(state, phase="unmasking", survivors=survivors, masked_sums=sums)
-    return after, tuple(UnmaskRequest(*state.endpoint.header(user), survivors, after.dropped) for user in survivors)
+    after = replace(_added(state, inbox), phase="unmasking")
+    _enough(state, after.survivors, "sent a masked input")
+    _recoverable(state, after.survivors, "survive")
+    requests = (UnmaskRequest(*state.endpoint.header(u), after.survivors, after.dropped) for u in after.survivors)
+    return after, tuple(requests)
 
 
 @steps.row("unmasking", steps.Role.USER, receives=(UnmaskRequest,), sends=(UnmaskShares,), one=True)
@@ -995,10 +1007,10 @@ def _recover(state: ServerState, user: int, shares: Mapping[int, int]) -> bytes:
         raise errors.BadShare(f"a secret of user {user}: {error}", {user, *shares}) from None
 
 
-def _masked_sum(part: Part, masked: Mapping[int, validate.UintArray]) -> validate.UintArray:
-    """Return the sum of the members' masked inputs of a part."""
+def _masked_sum(part: Part, masked: Mapping[int, validate.UintArray], total: validate.UintArray) -> validate.UintArray:
+    """Return a sum of a part with the members' masked inputs."""
     vectors = ((True, part.of(masked[user])) for user in sorted(part.members & set(masked)))
-    return validate.frozen(part.ring.signed_sum(part.ring.zeros(part.length), vectors))
+    return validate.sealed(part.ring.signed_sum(total, vectors))
 
 
 def _self_masks(state: ServerState, part: Part, seeds: Mapping[int, bytes]) -> Iterable[modular.Summand]:

@@ -29,7 +29,7 @@ from secagg_spec.flower import (
     secagg_mod,
 )
 from secagg_spec.flower.client import Policy
-from secagg_spec.flower.mod import RECORD
+from secagg_spec.flower.records import RECORD
 
 SIZE = 1000
 
@@ -83,15 +83,22 @@ class Counted:
     """A grid that counts the nodes that are asked in each phase, and those that replied with a step."""
 
     def __init__(self, grid: Grid) -> None:
-        self.grid, self.asked, self.replies = grid, list[int](), list[int]()
+        self.grid, self.asked, self.replies, self.pulled = grid, list[int](), list[int](), True
 
-    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
-        """Ask the nodes."""
-        messages = list(messages)
-        self.asked.append(len(messages))
-        replies = list(self.grid.send_and_receive(messages, timeout=timeout))
-        records = [reply.content.config_records.get(RECORD, {}) for reply in replies if not reply.has_error()]
-        self.replies.append(sum("refused" not in record for record in records))
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        """Ask nodes; what is asked after a reply was asked for is of the next phase."""
+        if self.pulled:
+            self.asked.append(0)
+            self.replies.append(0)
+        self.pulled, messages = False, list(messages)
+        self.asked[-1] += len(messages)
+        return list(self.grid.push_messages(messages))
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        """Ask for replies."""
+        self.pulled, replies = True, list(self.grid.pull_messages(message_ids))
+        records = [reply.content.get(RECORD, {}) for reply in replies if not reply.has_error()]
+        self.replies[-1] += sum("refused" not in record for record in records)
         return replies
 
 

@@ -27,7 +27,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import metadata
@@ -52,8 +52,9 @@ from secagg_spec.flower import plan as plans
 from secagg_spec.flower import server
 from secagg_spec.flower.client import Client, Memory, Policy, read_messages
 from secagg_spec.flower.journal import MemoryJournal
-from secagg_spec.flower.mod import RECORD, secaggplus_mod
+from secagg_spec.flower.mod import secaggplus_mod
 from secagg_spec.flower.plan import Packet
+from secagg_spec.flower.records import RECORD
 from secagg_spec.flower.workflow import SecAggPlusWorkflow
 from secagg_spec.protocols import codec
 from secagg_spec.protocols.secagg import round as secagg
@@ -101,6 +102,24 @@ class Engine(Network):  # type: ignore[misc, unused-ignore]
 
     workflow, mod, record, stages = SecAggPlusWorkflow, secaggplus_mod, RECORD, ROUND_PHASES
     level, shaped = logging.WARNING, True
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.pushed = dict[str, Any]()
+
+    def push_messages(self, messages: Iterable[Any]) -> list[str]:
+        """Keep messages until their replies are asked for, and return their ids."""
+        new = {str(number): message for number, message in enumerate(messages, len(self.pushed))}
+        for number, message in new.items():
+            message.metadata.__dict__["_message_id"] = number
+        self.pushed |= new
+        return list(new)
+
+    def pull_messages(self, message_ids: Iterable[str]) -> list[Any]:
+        """Return the replies to messages; one that says so of a user that has dropped out."""
+        asked = [self.pushed[number] for number in message_ids]
+        lost = released.Error(0, "the user dropped out")
+        return [reply for one in asked for reply in self.send_and_receive([one]) or [released.reply(lost, one)]]
 
     def stage_of(self, message: Any) -> str:
         """Return the phase of a packet."""
@@ -175,7 +194,7 @@ class Round:
             raise ended(self.lines)
         return result
 
-    def exchange(self, phase: str, packets: Mapping[int, Packet]) -> dict[int, Packet]:
+    def exchange(self, phase: str, packets: Mapping[int, Packet]) -> Iterable[tuple[int, Packet]]:
         """Deliver packets; what a client refuses ends the round."""
         if self.placed and phase == ROUND_PHASES[0]:
             self.order = plans.read(next(iter(packets.values()))["plan"]).order
@@ -187,7 +206,7 @@ class Round:
             raise Reached
         replies = {user: self.handle(user, packet) for user, packet in asked.items()}
         self.packets[SERVER] += replies.values()
-        return replies
+        return replies.items()
 
     def handle(self, user: int, packet: Packet) -> Packet:
         """Return the reply of a client; raise what it refuses."""
