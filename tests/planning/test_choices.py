@@ -33,7 +33,6 @@ from secagg_spec.protocols.multi_round import round as multi_round
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import AUTHORITY, SERVER, Event, run_synchronous, sizes
 from tests.planning.test_odds import SLACK, tail
-from tests.quick import part
 from tests.strategies import fewer
 
 SESSION = bytes(16)
@@ -329,7 +328,7 @@ def fails(found: Choice, left: frozenset[int], draw: random.Random) -> bool:
 
 
 @pytest.mark.requirement("PLN-03", "PLN-09")
-@pytest.mark.parametrize("key", part(2, list(PROTOCOLS)))
+@pytest.mark.parametrize("key", list(PROTOCOLS))
 def test_rounds_fail_as_often_as_planned(key: str) -> None:
     wish = replace(LOOSE, asynchronous=PROTOCOLS[key].asynchronous)
     if key == "multi-round":
