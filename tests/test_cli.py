@@ -657,8 +657,43 @@ def test_a_terminal_says_that_the_checks_are_loading_before_they_are_loaded(
         assert said == [before, "\r\x1b[2K" if there else ""]
 
 
-def test_an_integer_of_5000_digits_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = call(capsys, "simulate", "secagg", "--seed", "9" * 5000)
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (("simulate", "secagg", "--seed"), "an integer"),
+        (("conform", "--fuzz"), "an integer"),
+        (("demo", "--jobs"), "an integer"),
+        (("round", "--rounds"), "an integer"),
+        (("fuzz", "--rounds"), "an integer"),
+        (("power", "--seeds"), "an integer"),
+        (("reproduce", "--seeds"), "an integer"),
+        (("simulate", "multiround", "--lost"), "a number"),
+    ],
+)
+def test_a_number_of_5000_digits_is_not_printed(
+    words: tuple[str, ...], kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = call(capsys, *words, "9" * 5000)
     assert code == 2
-    assert "--seed: has 5000 characters; an integer has at most 100" in err
+    assert f"{words[-1]}: has 5000 characters; {kind} has at most 100" in err
     assert len(err) < 200
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("fuzz", "--time", "99999999999h"), "above 0 and below a million seconds"),
+        (("fuzz", "--time", "-5s"), "'-5s' is not a duration"),
+        (("conform", "--budget", "9" * 5000), "below a million"),
+        (("privacy", "lightsecagg", "--points", "-1,2,3,4,5"), "--points = '-1': must be whole numbers"),
+        (("selection", "--dropout", "-.5,1"), "must be a probability in [0, 1]"),
+        (("-x",), "secagg-spec -x: there is no such option; the name of a command comes first"),
+    ],
+)
+def test_a_refused_value_is_named_with_what_is_allowed(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = call(capsys, *words)
+    assert code == 2
+    assert said in err
+    assert len(err) < 400

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import io
 import os
+import re
 import signal
 import sys
 import textwrap
@@ -17,14 +18,15 @@ from typing import Any
 
 from secagg_spec import __version__, signals
 from secagg_spec.conformance.adapter.plain import shown
+from secagg_spec.conformance.adapter.values import DIGITS
 from secagg_spec.errors import ParameterError, ProtocolError, UsageError
 from secagg_spec.terminal import did_you_mean, load
 
 _HERE = "secagg_spec.commands"
 _LINE = 10_000
 """The longest error line, in characters."""
-_DIGITS = 100
-"""The longest integer in an option, in characters."""
+_NEGATIVE = re.compile(r"-\.?[0-9]")
+"""How a value begins that is no option, such as -1,2 or -5s: what reads it says why it is refused."""
 _NAME = 120
 """The longest name of a file in an error line, in characters."""
 ABOUT = {
@@ -106,6 +108,7 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **{"allow_abbrev": False, "formatter_class": _Help, **options})
+        self._negative_number_matcher = _NEGATIVE
         for name in (None, "store"):
             self.register("action", name, _Once)
 
@@ -117,8 +120,9 @@ class _Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"{error.message}{hint and f'; {hint.strip()}'}") from None
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
-        if action.type is int and len(arg_string) > _DIGITS:
-            raise argparse.ArgumentError(action, f"has {len(arg_string)} characters; an integer has at most {_DIGITS}")
+        if action.type in (int, float) and len(arg_string) > DIGITS:
+            kind = "an integer" if action.type is int else "a number"
+            raise argparse.ArgumentError(action, f"has {len(arg_string)} characters; {kind} has at most {DIGITS}")
         return super()._get_value(action, arg_string)
 
     def error(self, message: str) -> None:  # type: ignore[override]
@@ -170,12 +174,13 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     if not name:
         print(_USUAL, file=sys.stderr)
         raise SystemExit(2)
-    if name not in COMMANDS and not name.startswith("-"):
+    if name in {"--version", "-h", "--help"}:
+        return parser(load=False).parse_args(arguments)
+    if name.startswith("-"):
+        raise UsageError("there is no such option; the name of a command comes first, then its options")
+    if name not in COMMANDS:
         hint = did_you_mean(name, COMMANDS).strip() or f"the commands are {', '.join(COMMANDS)}"
         raise UsageError(f"there is no such command; {hint}")
-    if name not in COMMANDS:
-        only_listed = name in {"--version", "-h", "--help"}
-        return parser(load=not only_listed).parse_args(arguments)
     joined = getattr(load(COMMANDS[name]), "joined", list)
     return parser([name]).parse_args(joined(arguments))
 

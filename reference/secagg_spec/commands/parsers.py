@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec.commands import options
+from secagg_spec.conformance.adapter import values
 from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS
 
 _JOBS = min(os.cpu_count() or 2, 8)
@@ -165,14 +166,15 @@ def duration(text: str) -> float:
     """
     found = _TIME.fullmatch(text)
     seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
-    if not 0 < seconds < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 90s, 10m or 2h")
+    if not 0 < seconds < values.MOST_SECONDS:
+        wanted = "a duration such as 90s, 10m or 2h, above 0 and below a million seconds"
+        raise argparse.ArgumentTypeError(f"{values.cut(text)} is not {wanted}")
     return seconds
 
 
 def rounds(text: str) -> int:
-    """Parse a number of rounds, as `options.count` parses a number of cases."""
-    return options.count(text, "rounds")
+    """Parse a number of rounds, as `values.count` parses a number of cases."""
+    return values.count(text, "rounds")
 
 
 def add_round(commands: Any) -> None:

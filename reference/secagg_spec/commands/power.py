@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from secagg_spec import system
 from secagg_spec.commands import options
+from secagg_spec.conformance.adapter import values
 from secagg_spec.conformance.adapter.capabilities import Capabilities, greet
 from secagg_spec.conformance.adapter.connection import ProcessConnection
 from secagg_spec.conformance.adapter.plain import shown
@@ -80,7 +81,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the answer as JSON")
     parser.add_argument("--search", action="store_true", help="search again for what kills each mutant")
-    parser.add_argument("--fuzz", type=options.count, metavar="N", help=f"with --search: cases per check ({_FUZZ})")
+    parser.add_argument("--fuzz", type=values.count, metavar="N", help=f"with --search: cases per check ({_FUZZ})")
     parser.add_argument("--seeds", type=_seeds, metavar="N", help=f"with --search: seeds for each mutant ({_SEEDS})")
     parser.add_argument("--regenerate", action="store_true", help="renew spec/power.json, in a checkout")
     parser.add_argument("--edits", action="store_true", help="only say which mutants no longer fit the source")
@@ -91,7 +92,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _seeds(text: str) -> int:
-    return options.count(text, "seeds")
+    return values.count(text, "seeds")
 
 
 def main(given: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.commands.options import writable_folder
+from secagg_spec.conformance.adapter.values import writable_folder
 from secagg_spec.crypto.entropy import SeededSource, draw_below
 from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.experiments.sums import LEAST_USERS, draw_log, secure_sum

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.commands.options import count, jobs, writable_folder
+from secagg_spec.commands.options import jobs
+from secagg_spec.conformance.adapter.values import count, writable_folder
 from secagg_spec.errors import UsageError
 from secagg_spec.experiments import catalogue, figures, pictures, results, sweeps
 from secagg_spec.experiments.experiment import PRESETS, Context, Data, Experiment, Statement
@@ -73,7 +74,7 @@ def add_parser(commands: Any) -> None:
 
 def _seeds(text: str) -> int:
     if count(text, "seeds") > _MOST_SEEDS:
-        raise argparse.ArgumentTypeError(f"{text} seeds are more than {_MOST_SEEDS}")
+        raise argparse.ArgumentTypeError(f"{text} seeds are more than {_MOST_SEEDS}, the most that are run")
     return int(text)
 
 
