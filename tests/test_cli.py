@@ -236,6 +236,16 @@ def test_simulate_finds_parameters_of_secagg(capsys: pytest.CaptureFixture[str],
         (["replay", "x.jsonl", "--timeout", "nan", "--", "true"], "--timeout"),
         (["conform", "--target", "reference", "--wrong"], "--wrong"),
         (["nothing"], "conform"),
+        (["conform", "--list-checks", "--json", "x.json"], "--list-checks goes with no other option but -k, --no-v"),
+        (["conform", "--list-checks", "--", "x"], "and the command of an adapter after -- is given"),
+        (["conform", "--list-checks", "--fuzz", "100"], "and --fuzz is given"),
+        (["conform", "--list-targets", "--target", "nope"], "--list-targets goes with no other option, and --target"),
+        (["conform", "--list-targets", "--list-checks"], "--list-targets goes with no other option, and --list-checks"),
+        (["simulate", "heterosag", "--attack", "sign-flip"], "--attack = 'sign-flip': must be left out where nobody"),
+        (["simulate", "heterosag", "--attack", "gaussian", "--byzantine", "0"], "--attack = 'gaussian': must be left"),
+        (["privacy", "heterosag", "--odds", "0.1", "--drop", "0"], "--odds = '0.1': must be left out with --collude"),
+        (["privacy", "heterosag", "--odds", "0.1", "--rule", "one-stream"], "--odds = '0.1': must be left out"),
+        (["round", "--authority", "x", "--protocol", "secagg"], "--authority needs --protocol basa"),
     ],
 )
 def test_a_wrong_call_is_answered_in_one_line(
@@ -697,3 +707,17 @@ def test_a_refused_value_is_named_with_what_is_allowed(
     assert code == 2
     assert said in err
     assert len(err) < 400
+
+
+def test_rules_of_commands_name_options_that_exist() -> None:
+    commands = next(action for action in cli.parser()._actions if action.dest == "command").choices
+    assert commands is not None
+    with_rules = []
+    for name in commands:
+        rules, known = commands[name].get_default("rules"), {action.dest for action in commands[name]._actions}
+        if rules is not None:
+            named = [*rules.needs, *rules.only, *(one for pair in rules.apart for one in pair)]
+            named += [one for others in (*rules.needs.values(), *rules.only.values()) for one in others]
+            assert set(named) <= known, name
+            with_rules.append(name)
+    assert {"conform", "vectors", "power", "reproduce", "reconstruct", "text"} <= set(with_rules)

@@ -130,14 +130,37 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _CommandParser(_Parser):
-    """The parser of one command. It refuses unknown arguments itself, to point to the help of that command."""
+    """The parser of one command.
+
+    It refuses unknown arguments itself, to point to the help of that command, and arguments that break its `Rules`.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._given: dict[str, str] = {}
+        super().__init__(*arguments, **options)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Return the parsed arguments; nothing is left over."""
         found, left = super().parse_known_args(args, namespace)
         if left:
             self.error(f"unrecognized arguments: {' '.join(left)}")
+        rules = self.get_default("rules")
+        if rules is not None:
+            rules.refuse(self._given, {action.dest: _written(action) for action in self._actions} | self._given)
         return found, left
+
+    def _get_values(self, action: argparse.Action, arg_strings: Any) -> Any:
+        found = super()._get_values(action, arg_strings)
+        if action.option_strings or found not in (None, []):
+            self._given.setdefault(action.dest, _written(action))
+        return found
+
+
+def _written(action: argparse.Action) -> str:
+    """Return how an argument is written in an error."""
+    if action.option_strings:
+        return action.option_strings[0]
+    return "the command of an adapter after --" if action.dest == "adapter" else str(action.metavar or action.dest)
 
 
 def parser(chosen: Sequence[str] = tuple(COMMANDS), *, load: bool = True) -> argparse.ArgumentParser:

@@ -493,7 +493,9 @@ def test_an_adapter_that_cannot_be_used(capsys: pytest.CaptureFixture[str]) -> N
         (["-k", "nothing-like-it"], "no vector has this"),
         (["--target", "nobody"], "the targets are"),
         (["--target", "node", "--", "x"], "not both"),
-        (["--regenerate", "-k", "x"], "takes no other option"),
+        (["--regenerate", "-k", "x"], "--regenerate goes with no other option but --renew, and -k is given"),
+        (["--timeout", "5"], "--timeout needs --target or the command of an adapter after --"),
+        (["--start-timeout", "5", "-k", "x"], "--start-timeout needs --target or the command"),
         (["--renew"], "needs --regenerate"),
     ],
 )

@@ -21,6 +21,8 @@ _EXIT_CODES = """exit codes:
   3  an adapter could not be used; or a check did not run, and none failed
   4  nothing ran"""
 
+_RULES = options.Rules(only={"list_targets": (), "list_checks": ("patterns", "no_vectors")})
+
 
 def add_parser(commands: Any) -> None:
     """Add ``conform`` to the commands."""
@@ -56,4 +58,4 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--repro", type=Path, default=_REPRO, metavar="DIR", help="folder for failing cases (repro)")
     parser.add_argument("--brief", action="store_true", help="print one screen: counts, and the worst findings")
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
-    parser.set_defaults(run=options.later("conform"))
+    parser.set_defaults(run=options.later("conform"), rules=_RULES)

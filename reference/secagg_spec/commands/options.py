@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,39 @@ from secagg_spec.system import replaceable, resolved, write_whole
 from secagg_spec.terminal import load
 
 _MOST_JOBS = 512
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Which options of a command need others: those that nothing would heed are refused. Names are those of values.
+
+    `needs` has, by option, the options of which one must be given too. `only` has, by option, all options that may
+    stand beside it. `apart` has pairs of options that do not go together.
+    """
+
+    needs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    only: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    apart: Sequence[tuple[str, str]] = ()
+
+    def refuse(self, given: Collection[str], said: Mapping[str, str]) -> None:
+        """Refuse given options that break a rule; `said` has, for all options, how they are written.
+
+        Raises
+        ------
+        UsageError
+            One would be ignored; the message names it, and what is needed or what is in the way.
+        """
+        for one, others in self.only.items():
+            left = [name for name in given if name not in (one, *others)]
+            if one in given and left:
+                but = f" but {', '.join(said[name] for name in others)}" if others else ""
+                raise UsageError(f"{said[one]} goes with no other option{but}, and {said[left[0]]} is given")
+        for one, others in self.needs.items():
+            if one in given and not set(others) & set(given):
+                raise UsageError(f"{said[one]} needs {' or '.join(said[name] for name in others)}")
+        for one, other in self.apart:
+            if one in given and other in given:
+                raise UsageError(f"{said[one]} and {said[other]} do not go together")
 
 
 def add_timeouts(parser: argparse.ArgumentParser, answer: float = SECONDS, start: float = START_SECONDS) -> None:

@@ -88,6 +88,10 @@ _VECTORS_ENDS = """exit codes:
   2  wrong usage, or a file that cannot be used
   3  an adapter could not be used
   4  nothing ran"""
+_JUDGED = ("target", "adapter")
+_VECTORS_RULES = options.Rules(
+    needs={"timeout": _JUDGED, "start_timeout": _JUDGED, "renew": ("regenerate",)}, only={"regenerate": ("renew",)}
+)
 _PROMOTE = """secagg-spec promote REPRO --id NAME --clause CLAUSE [--clause …]
                            [--comment TEXT] [--into FILE [--flag FLAG …]
                            [--covers TEXT]]"""
@@ -259,7 +263,7 @@ def add_vectors(commands: Any) -> None:
     parser.add_argument("--regenerate", action="store_true", help=asked)
     parser.add_argument("--renew", action="store_true", help="with --regenerate: a vector that changed gets a new id")
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
-    parser.set_defaults(run=options.later("vectors"))
+    parser.set_defaults(run=options.later("vectors"), rules=_VECTORS_RULES)
 
 
 def add_promote(commands: Any) -> None:

@@ -67,6 +67,15 @@ _SHOWN, _NEAR = 8, 5
 _PAUSE = 30.0
 """Seconds after which an unfinished table is written."""
 
+_RULES = options.Rules(
+    needs={"fuzz": ("search",), "seeds": ("search",), "anew": ("regenerate",), "start_timeout": ("adapter",)},
+    only={
+        "edits": (),
+        "regenerate": ("pattern", "anew"),
+        "search": ("pattern", "fuzz", "seeds", "adapter", "start_timeout"),
+    },
+)
+
 
 def add_parser(commands: Any) -> None:
     """Add ``power`` to the commands."""
@@ -88,7 +97,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--anew", action="store_true", help="with --regenerate: keep no row, even if it still holds")
     options.add_start_timeout(parser)
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
-    parser.set_defaults(run=main)
+    parser.set_defaults(run=main, rules=_RULES)
 
 
 def _seeds(text: str) -> int:
@@ -97,7 +106,8 @@ def _seeds(text: str) -> int:
 
 def main(given: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    _refuse_mixed(given)
+    if given.adapter and given.pattern and not given.search:
+        raise UsageError("-k goes with an adapter only together with --search")
     if given.edits:
         return _edits()
     if given.json:
@@ -115,32 +125,6 @@ def main(given: argparse.Namespace) -> int:
     if given.search:
         return _search(chosen, given, caps)
     return _summary(chosen, given) if caps is None else _reach(caps, given)
-
-
-def _refuse_mixed(given: argparse.Namespace) -> None:
-    """Refuse options that do not go together."""
-    others = (
-        given.pattern,
-        given.json,
-        given.search,
-        given.fuzz,
-        given.seeds,
-        given.regenerate,
-        given.anew,
-        given.adapter,
-    )
-    if given.edits and any(others):
-        raise UsageError("--edits goes with no other option")
-    if given.regenerate and (given.search or given.adapter or given.json):
-        raise UsageError("--regenerate goes with -k and --anew alone")
-    if given.anew and not given.regenerate:
-        raise UsageError("--anew goes with --regenerate")
-    if (given.fuzz or given.seeds) and not given.search:
-        raise UsageError("--fuzz and --seeds go with --search")
-    if given.search and given.json:
-        raise UsageError("--json goes with the stored table, not with --search")
-    if given.adapter and given.pattern and not given.search:
-        raise UsageError("-k goes with an adapter only together with --search")
 
 
 def _edits() -> int:

@@ -240,6 +240,8 @@ def main(given: argparse.Namespace) -> int:
     protocols = _protocols(given.protocol)
     servers, users = given.server or [REFERENCE], given.user or [REFERENCE]
     names = [name for name in dict.fromkeys([*servers, *users, given.authority]) if name != REFERENCE]
+    if given.authority != REFERENCE and protocols and "basa" not in protocols:
+        raise UsageError("--authority needs --protocol basa: no other protocol has an authority")
     if not names:
         raise UsageError("name an implementation other than the reference with --server or --user")
     values.writable_folder("--repro", given.repro)
