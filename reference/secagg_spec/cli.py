@@ -14,6 +14,7 @@ import textwrap
 from collections.abc import Sequence
 from importlib import import_module
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from secagg_spec import __version__, signals
@@ -123,6 +124,8 @@ class _Parser(argparse.ArgumentParser):
         if action.type in (int, float) and len(arg_string) > DIGITS:
             kind = "an integer" if action.type is int else "a number"
             raise argparse.ArgumentError(action, f"has {len(arg_string)} characters; {kind} has at most {DIGITS}")
+        if action.type is Path and not arg_string:
+            raise argparse.ArgumentError(action, "is empty, and must be the name of a file or a folder")
         return super()._get_value(action, arg_string)
 
     def error(self, message: str) -> None:  # type: ignore[override]
@@ -144,6 +147,9 @@ class _CommandParser(_Parser):
         found, left = super().parse_known_args(args, namespace)
         if left:
             self.error(f"unrecognized arguments: {' '.join(left)}")
+        command = getattr(found, "adapter", None)
+        if command and not command[0].strip():
+            self.error("the command after -- is empty, and must be the one that starts the adapter")
         rules = self.get_default("rules")
         if rules is not None:
             rules.refuse(self._given, {action.dest: _written(action) for action in self._actions} | self._given)

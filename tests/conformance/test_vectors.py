@@ -418,6 +418,13 @@ def test_the_files_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{len(VECTORS)} vectors for" in out
 
 
+def test_a_byte_order_mark_before_a_file_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = store.folder() / "secagg.json"
+    marked = tmp_path / "secagg.json"
+    marked.write_bytes(b"\xef\xbb\xbf" + plain.read_bytes())
+    assert run(capsys, "--file", str(marked)) == run(capsys, "--file", str(plain))
+
+
 @pytest.mark.slow
 def test_a_failure_says_what_bug_it_suggests(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with planted("small-set-accepted"):

@@ -134,7 +134,15 @@ def read_parameters(options: argparse.Namespace, run: bool = True) -> Parameters
     default = base.levels if len(base.levels) == groups else tuple(2 if g == 0 else 2 * g + 4 for g in range(groups))
     K = _for_each("levels", levels, groups, default)
     matrix = options.matrix or base.matrix
-    return Parameters(N, D, T, t, d, sizes, parts, K, base.range, matrix)
+    try:
+        return Parameters(N, D, T, t, d, sizes, parts, K, base.range, matrix)
+    except ParameterError as error:
+        if not error.parameter.startswith("sizes["):
+            raise
+        group = int(error.parameter[6:-1])
+        need = f"at least T + 2 = {T + 2} users for each of its {parts[group]} subgroups"
+        allowed = f"enough for {groups} groups: group {group} has {sizes[group]} and needs {need}"
+        raise ParameterError("users", N, f"{allowed}; or --groups, --subgroups or --colluders fewer") from None
 
 
 def _list(name: str, text: str | None) -> tuple[int, ...] | None:
