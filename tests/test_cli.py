@@ -684,7 +684,6 @@ def test_a_terminal_says_that_the_checks_are_loading_before_they_are_loaded(
     [
         (("simulate", "secagg", "--seed"), "an integer"),
         (("conform", "--fuzz"), "an integer"),
-        (("demo", "--jobs"), "an integer"),
         (("round", "--rounds"), "an integer"),
         (("fuzz", "--rounds"), "an integer"),
         (("power", "--seeds"), "an integer"),

@@ -92,8 +92,7 @@ def pattern(given: argparse.Namespace) -> str | None:
 
 def jobs(text: str) -> int:
     """Parse a number of processes, as `values.count` parses a number of cases; at most `_MOST_JOBS`."""
-    number = values.count(text, "jobs")
-    if number > _MOST_JOBS:
+    if (text.isdecimal() and len(text) > values.DIGITS) or (number := values.count(text, "jobs")) > _MOST_JOBS:
         raise argparse.ArgumentTypeError(f"{values.cut(text)} is more than {_MOST_JOBS} jobs")
     return number
 
