@@ -195,6 +195,13 @@ def test_simulate_finds_parameters_of_secagg(capsys: pytest.CaptureFixture[str],
         (["simulate", "secagg", "--neighbours", "8"], "k = 8: must be N - 1 = 7, or in [2, 6]"),
         (["simulate", "secagg", "--neighbours", "3", "--users", "9"], "k = 3"),
         (["simulate", "secagg", "--modulus", "1"], "R = 1"),
+        (["simulate", "secagg", "--colluders", "99"], "colluders = 99: must be an integer in [1, 6]"),
+        (["simulate", "secagg", "--colluders", "7", "--profile", "active"], "colluders = 7: must be an integer in"),
+        (["simulate", "secagg", "--neighbours", "4", "--dropouts", "9"], "dropouts = 9: must be an integer in [0, 4]"),
+        (["simulate", "lightsecagg", "--colluders", "7"], "colluders = 7: must be an integer in [1, 6]"),
+        (["simulate", "basecagg", "--colluders", "7"], "colluders = 7: must be an integer in [1, 6]"),
+        (["simulate", "basecagg", "--dropouts", "99"], "dropouts = 99: must be an integer in [0, 5]"),
+        (["simulate", "basecagg", "--staleness", f"hinge:1,{'9' * 20}"], "B has at most 10 digits"),
         (["simulate", "secagg", "--dropouts", "5"], "at most 4: t >= T + 2 needs t = 4 shares or more"),
         (["simulate", "secagg", "--profile", "active", "--neighbours", "4"], "k = 4: must be N - 1 = 7 in the active"),
         (["simulate", "secagg", "--profile", "active", "--threshold", "5"], "t = 5: must be at least 6"),
@@ -208,7 +215,7 @@ def test_simulate_finds_parameters_of_secagg(capsys: pytest.CaptureFixture[str],
         (["simulate", "lightsecagg", "--users", "2"], "users = 2"),
         (["simulate", "lightsecagg", "--users", "x"], "--users"),
         (["simulate", "lightsecagg", "--modulus", "15"], "q = 15"),
-        (["simulate", "lightsecagg", "--colluders", "0"], "T = 0"),
+        (["simulate", "lightsecagg", "--colluders", "0"], "colluders = 0: must be an integer in [1, 6]"),
         (["simulate", "lightsecagg", "--length", "0"], "d = 0"),
         (["simulate", "lightsecagg", "--users", "1000000"], "at most 2097152 elements"),
         (["simulate", "lightsecagg", "--length", "10000000000"], "at most 2097152 elements"),
@@ -236,6 +243,21 @@ def test_simulate_finds_parameters_of_secagg(capsys: pytest.CaptureFixture[str],
         (["replay", "x.jsonl", "--timeout", "nan", "--", "true"], "--timeout"),
         (["conform", "--target", "reference", "--wrong"], "--wrong"),
         (["nothing"], "conform"),
+        (["conform", "--target", "reference", "--json", ""], "argument --json: is empty"),
+        (["audit-participation", ""], "argument LOG: is empty"),
+        *(([command, "--", ""], "the command after -- is empty") for command in ("check", "conform", "fuzz", "power")),
+        (["replay", "x.jsonl", "--", " "], "the command after -- is empty"),
+        (["vectors", "--", ""], "the command after -- is empty"),
+        (["conform", "--list-checks", "--json", "x.json"], "--list-checks goes with no other option but -k, --no-v"),
+        (["conform", "--list-checks", "--", "x"], "and the command of an adapter after -- is given"),
+        (["conform", "--list-checks", "--fuzz", "100"], "and --fuzz is given"),
+        (["conform", "--list-targets", "--target", "nope"], "--list-targets goes with no other option, and --target"),
+        (["conform", "--list-targets", "--list-checks"], "--list-targets goes with no other option, and --list-checks"),
+        (["simulate", "heterosag", "--attack", "sign-flip"], "--attack = 'sign-flip': must be left out where nobody"),
+        (["simulate", "heterosag", "--attack", "gaussian", "--byzantine", "0"], "--attack = 'gaussian': must be left"),
+        (["privacy", "heterosag", "--odds", "0.1", "--drop", "0"], "--odds = '0.1': must be left out with --collude"),
+        (["privacy", "heterosag", "--odds", "0.1", "--rule", "one-stream"], "--odds = '0.1': must be left out"),
+        (["round", "--authority", "x", "--protocol", "secagg"], "--authority needs --protocol basa"),
     ],
 )
 def test_a_wrong_call_is_answered_in_one_line(
@@ -657,8 +679,60 @@ def test_a_terminal_says_that_the_checks_are_loading_before_they_are_loaded(
         assert said == [before, "\r\x1b[2K" if there else ""]
 
 
-def test_an_integer_of_5000_digits_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = call(capsys, "simulate", "secagg", "--seed", "9" * 5000)
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (("simulate", "secagg", "--seed"), "an integer"),
+        (("conform", "--fuzz"), "an integer"),
+        (("round", "--rounds"), "an integer"),
+        (("fuzz", "--rounds"), "an integer"),
+        (("power", "--seeds"), "an integer"),
+        (("reproduce", "--seeds"), "an integer"),
+        (("simulate", "multiround", "--lost"), "a number"),
+    ],
+)
+def test_a_number_of_5000_digits_is_not_printed(
+    words: tuple[str, ...], kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = call(capsys, *words, "9" * 5000)
     assert code == 2
-    assert "--seed: has 5000 characters; an integer has at most 100" in err
+    assert f"{words[-1]}: has 5000 characters; {kind} has at most 100" in err
     assert len(err) < 200
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("fuzz", "--time", "99999999999h"), "above 0 and below a million seconds"),
+        (("fuzz", "--time", "-5s"), "'-5s' is not a duration"),
+        (("conform", "--budget", "9" * 5000), "below a million"),
+        (("privacy", "lightsecagg", "--points", "-1,2,3,4,5"), "--points = '-1': must be whole numbers"),
+        (("selection", "--dropout", "1e-400"), "each of at most 20 characters, without an exponent"),
+        (("selection", "--dropout", "0.10000000000000000000001"), "each of at most 20 characters, without an exponent"),
+        (("selection", "--users", "9" * 21), "a whole number of at most 20 characters"),
+        (("privacy", "lightsecagg", "--points", "9" * 21), "each of at most 20 digits"),
+        (("selection", "--dropout", "-.5,1"), "must be a probability in [0, 1]"),
+        (("-x",), "secagg-spec -x: there is no such option; the name of a command comes first"),
+    ],
+)
+def test_a_refused_value_is_named_with_what_is_allowed(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = call(capsys, *words)
+    assert code == 2
+    assert said in err
+    assert len(err) < 400
+
+
+def test_rules_of_commands_name_options_that_exist() -> None:
+    commands = next(action for action in cli.parser()._actions if action.dest == "command").choices
+    assert isinstance(commands, dict)
+    with_rules = []
+    for name in commands:
+        rules, known = commands[name].get_default("rules"), {action.dest for action in commands[name]._actions}
+        if rules is not None:
+            named = [*rules.needs, *rules.only, *(one for pair in rules.apart for one in pair)]
+            named += [one for others in (*rules.needs.values(), *rules.only.values()) for one in others]
+            assert set(named) <= known, name
+            with_rules.append(name)
+    assert {"conform", "vectors", "power", "reproduce", "reconstruct", "text"} <= set(with_rules)

@@ -367,7 +367,10 @@ def test_the_command_tells_version_digest_and_changes(capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(["9.9.9"], "there is no version 9.9.9 of the text"), (["0.1.0", "--regenerate"], "takes no version")],
+    [
+        (["9.9.9"], "there is no version 9.9.9 of the text"),
+        (["0.1.0", "--regenerate"], "--regenerate goes with no other"),
+    ],
 )
 def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
     code, _, err = shown(capsys, *arguments)

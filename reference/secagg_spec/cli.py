@@ -7,24 +7,27 @@ import contextlib
 import errno
 import io
 import os
+import re
 import signal
 import sys
 import textwrap
 from collections.abc import Sequence
 from importlib import import_module
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from secagg_spec import __version__, signals
 from secagg_spec.conformance.adapter.plain import shown
+from secagg_spec.conformance.adapter.values import DIGITS
 from secagg_spec.errors import ParameterError, ProtocolError, UsageError
 from secagg_spec.terminal import did_you_mean, load
 
 _HERE = "secagg_spec.commands"
 _LINE = 10_000
 """The longest error line, in characters."""
-_DIGITS = 100
-"""The longest integer in an option, in characters."""
+_NEGATIVE = re.compile(r"-\.?[0-9]")
+"""How a value begins that is no option, such as -1,2 or -5s: what reads it says why it is refused."""
 _NAME = 120
 """The longest name of a file in an error line, in characters."""
 ABOUT = {
@@ -106,6 +109,7 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **{"allow_abbrev": False, "formatter_class": _Help, **options})
+        self._negative_number_matcher = _NEGATIVE
         for name in (None, "store"):
             self.register("action", name, _Once)
 
@@ -117,8 +121,11 @@ class _Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"{error.message}{hint and f'; {hint.strip()}'}") from None
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
-        if action.type is int and len(arg_string) > _DIGITS:
-            raise argparse.ArgumentError(action, f"has {len(arg_string)} characters; an integer has at most {_DIGITS}")
+        if action.type in (int, float) and len(arg_string) > DIGITS:
+            kind = "an integer" if action.type is int else "a number"
+            raise argparse.ArgumentError(action, f"has {len(arg_string)} characters; {kind} has at most {DIGITS}")
+        if action.type is Path and not arg_string:
+            raise argparse.ArgumentError(action, "is empty, and must be the name of a file or a folder")
         return super()._get_value(action, arg_string)
 
     def error(self, message: str) -> None:  # type: ignore[override]
@@ -126,14 +133,40 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _CommandParser(_Parser):
-    """The parser of one command. It refuses unknown arguments itself, to point to the help of that command."""
+    """The parser of one command.
+
+    It refuses unknown arguments itself, to point to the help of that command, and arguments that break its `Rules`.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._given: dict[str, str] = {}
+        super().__init__(*arguments, **options)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Return the parsed arguments; nothing is left over."""
         found, left = super().parse_known_args(args, namespace)
         if left:
             self.error(f"unrecognized arguments: {' '.join(left)}")
+        command = getattr(found, "adapter", None)
+        if command and not command[0].strip():
+            self.error("the command after -- is empty, and must be the one that starts the adapter")
+        rules = self.get_default("rules")
+        if rules is not None:
+            rules.refuse(self._given, {action.dest: _written(action) for action in self._actions} | self._given)
         return found, left
+
+    def _get_values(self, action: argparse.Action, arg_strings: Any) -> Any:
+        found = super()._get_values(action, arg_strings)
+        if action.option_strings or found not in (None, []):
+            self._given.setdefault(action.dest, _written(action))
+        return found
+
+
+def _written(action: argparse.Action) -> str:
+    """Return how an argument is written in an error."""
+    if action.option_strings:
+        return action.option_strings[0]
+    return "the command of an adapter after --" if action.dest == "adapter" else str(action.metavar or action.dest)
 
 
 def parser(chosen: Sequence[str] = tuple(COMMANDS), *, load: bool = True) -> argparse.ArgumentParser:
@@ -170,12 +203,13 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     if not name:
         print(_USUAL, file=sys.stderr)
         raise SystemExit(2)
-    if name not in COMMANDS and not name.startswith("-"):
+    if name in {"--version", "-h", "--help"}:
+        return parser(load=False).parse_args(arguments)
+    if name.startswith("-"):
+        raise UsageError("there is no such option; the name of a command comes first, then its options")
+    if name not in COMMANDS:
         hint = did_you_mean(name, COMMANDS).strip() or f"the commands are {', '.join(COMMANDS)}"
         raise UsageError(f"there is no such command; {hint}")
-    if name not in COMMANDS:
-        only_listed = name in {"--version", "-h", "--help"}
-        return parser(load=not only_listed).parse_args(arguments)
     joined = getattr(load(COMMANDS[name]), "joined", list)
     return parser([name]).parse_args(joined(arguments))
 

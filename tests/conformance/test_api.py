@@ -195,23 +195,54 @@ def test_with_several_workers_each_has_an_adapter(tmp_path: Path) -> None:
     assert (code, "ERROR: --secagg-adapter: cannot start" in out) == (4, True)
 
 
+BAD_TIMES = ("nan", "0", "-1")
+
+
 @pytest.mark.requirement("CNF-49")
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (["--secagg-adapter="], "--secagg-adapter: it is empty"),
         (["--secagg-adapter", " "], "--secagg-adapter: it is empty"),
-        (["--secagg-adapter", "x", "--secagg-timeout", "nan"], "--secagg-timeout nan: must be"),
-        (["--secagg-adapter", "x", "--secagg-timeout", "0"], "--secagg-timeout 0.0: must be"),
-        (["--secagg-adapter", "x", "--secagg-timeout", "-1"], "--secagg-timeout -1.0: must be"),
+        *(
+            (["--secagg-adapter", "x", "--secagg-timeout", text], f"--secagg-timeout: '{text}' is")
+            for text in BAD_TIMES
+        ),
+        (["--secagg-adapter", "x", "--secagg-fuzz", "0"], "--secagg-fuzz: '0' is not a whole number of cases"),
+        (["--secagg-adapter", "x", "--secagg-fuzz", "9" * 5000], "--secagg-fuzz: has 5000 characters"),
+        (["--secagg-adapter", "x", "--secagg-seed", "a"], "--secagg-seed: 'a' is not an integer"),
+        (["--secagg-adapter", "x", "--secagg-seed", "9" * 5000], "--secagg-seed: has 5000 characters"),
+        (["--secagg-adapter", "x", "--secagg-adapter=y"], "--secagg-adapter: is given twice"),
+        (["--secagg-adapter", "x", "--secagg-fuzz=1", "--secagg-fuzz", "1"], "--secagg-fuzz: is given twice"),
+        (["--secagg-adapter", "x", "--secagg-k=a", "-q", "--secagg-k=b"], "--secagg-k: is given twice"),
         (["--secagg-k=PRG"], "--secagg-k: nothing is judged without --secagg-adapter"),
         (["-q", "--secagg-expect", "known.toml"], "--secagg-expect: nothing is judged"),
     ],
 )
 def test_options_that_would_judge_nothing_or_wrongly_are_refused(options: list[str], said: str) -> None:
-    config = pytest.Config.fromdictargs({}, options)
     with pytest.raises(pytest.UsageError, match=re.escape(said)):
-        pytest_plugin.pytest_configure(config)
+        pytest_plugin.pytest_configure(pytest.Config.fromdictargs({}, options))
+
+
+@pytest.mark.requirement("CNF-49")
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--secagg-expect", "nope.toml"], "--secagg-expect: nope.toml: No such file"),
+        (["--secagg-expect", "."], "--secagg-expect: .: "),
+        (["--secagg-expect", __file__], "--secagg-expect: test_api.py: "),
+        (["--secagg-k", "no-such-check"], "--secagg-k: no check has an id or a clause like 'no-such-check'"),
+        (["--secagg-repro", __file__], "--secagg-repro "),
+    ],
+)
+def test_what_is_wrong_with_an_option_is_blamed_on_it_before_the_adapter_starts(
+    options: list[str], said: str, tmp_path: Path
+) -> None:
+    config = pytest.Config.fromdictargs({}, ["--secagg-adapter", f"touch {tmp_path / 'started'}", *options])
+    with pytest.raises(pytest.UsageError) as refused:
+        pytest_plugin._tests(config)
+    assert str(refused.value).startswith(said)
+    assert not (tmp_path / "started").exists()
 
 
 @pytest.mark.slow

@@ -94,6 +94,12 @@ def test_a_file_that_is_absent_or_not_toml_is_refused(tmp_path: Path) -> None:
         expectations.load(tmp_path / "bad.toml")
 
 
+def test_a_byte_order_mark_before_a_file_is_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "marked.toml"
+    path.write_bytes(b"\xef\xbb\xbfexpect = []\n")
+    assert expectations.load(path) == []
+
+
 @pytest.mark.parametrize("text", ["expect = 5", 'expect = ["a"]', "[expect]\nx = 1", "\udcff", "[[expects]]\nx = 1"])
 def test_a_file_of_another_shape_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "shape.toml"

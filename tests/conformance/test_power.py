@@ -81,10 +81,14 @@ def test_an_adapter_is_told_what_a_run_could_have_caught(capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--fuzz", "5"], "--fuzz and --seeds go with --search"),
-        (["--anew"], "--anew goes with --regenerate"),
-        (["--regenerate", "--search"], "--regenerate goes with -k and --anew alone"),
-        (["--search", "--json", "x.json"], "--json goes with the stored table"),
+        (["--fuzz", "5"], "--fuzz needs --search"),
+        (["--anew"], "--anew needs --regenerate"),
+        (
+            ["--regenerate", "--search"],
+            "--regenerate goes with no other option but -k, --anew, and --search is",
+        ),
+        (["--search", "--json", "x.json"], "--search goes with no other option but -k, --fuzz"),
+        (["--start-timeout", "5"], "--start-timeout needs the command of an adapter after --"),
         (["-k", "lsa", "--", "true"], "-k goes with an adapter only together with --search"),
         (["-k", "nothing-like-it"], "no mutant has this in its name"),
     ],

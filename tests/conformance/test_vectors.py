@@ -418,6 +418,13 @@ def test_the_files_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{len(VECTORS)} vectors for" in out
 
 
+def test_a_byte_order_mark_before_a_file_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = store.folder() / "secagg.json"
+    marked = tmp_path / "secagg.json"
+    marked.write_bytes(b"\xef\xbb\xbf" + plain.read_bytes())
+    assert run(capsys, "--file", str(marked)) == run(capsys, "--file", str(plain))
+
+
 @pytest.mark.slow
 def test_a_failure_says_what_bug_it_suggests(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with planted("small-set-accepted"):
@@ -493,7 +500,9 @@ def test_an_adapter_that_cannot_be_used(capsys: pytest.CaptureFixture[str]) -> N
         (["-k", "nothing-like-it"], "no vector has this"),
         (["--target", "nobody"], "the targets are"),
         (["--target", "node", "--", "x"], "not both"),
-        (["--regenerate", "-k", "x"], "takes no other option"),
+        (["--regenerate", "-k", "x"], "--regenerate goes with no other option but --renew, and -k is given"),
+        (["--timeout", "5"], "--timeout needs --target or the command of an adapter after --"),
+        (["--start-timeout", "5", "-k", "x"], "--start-timeout needs --target or the command"),
         (["--renew"], "needs --regenerate"),
     ],
 )

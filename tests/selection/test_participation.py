@@ -233,6 +233,7 @@ def test_sets_are_refused_exactly_when_a_user_is_there_twice_or_not_on_the_roste
         ("round,users\n0,1,2\n", "line 2, fields = 3: must be 2: round,users, and users are separated by spaces"),
         ("round,user\n0\n", "line 2, fields = 1: must be 2: round,user"),
         ("round,users\n-1,1\n", "line 2, round = '-1': must be a whole number, as 0 or 17"),
+        ("round,users\n" + "9" * 20 + ",1\n", "as 0 or 17, of at most 18 digits"),
         ("round,users\n1.0,1\n", "line 2, round = '1.0': must be a whole number"),
         ("round,users\n\u0661,1\n", "line 2, round = '\u0661': must be a whole number"),
         ("round,users\n" + "9" * 5000 + ",1\n", "line 2, round = '99999"),
@@ -269,12 +270,26 @@ def test_what_is_not_utf_8_is_named_by_its_line(tmp_path: Path) -> None:
     ("document", "said"),
     [
         ("[", "log.json, line 1 = Expecting value: must be JSON"),
-        ("[]", "log.json, the document = must be of type object, and is []"),
-        ('{"users": 3}', "log.json, rounds = is missing"),
-        ('{"users": 0, "rounds": []}', "log.json, users = 0 is less than the minimum of 1"),
-        ('{"users": 3, "rounds": [[0, -1]]}', "log.json, rounds[0] = [1] -1 is less than the minimum of 0"),
+        ("[]", "log.json, the document = []: must be as in participation.schema.json: must be of type object"),
+        ('{"users": 3}', "log.json, rounds = absent: must be as in participation.schema.json: is missing"),
+        (
+            '{"users": 3, "rounds": [], "first_round": 3}',
+            "schema.json: there is no such field; the fields are users, rounds, segments",
+        ),
+        (
+            '{"users": 3, "rounds": [[[0]]]}',
+            "schema.json: [0] must be of type integer, and is [0] or must be of type string, and is [0]",
+        ),
+        (
+            '{"users": 0, "rounds": []}',
+            "schema.json: 0 is less than the minimum of 1",
+        ),
+        ('{"users": 3, "rounds": [[0, -1]]}', "schema.json: [1] -1 is less than the minimum of 0"),
         ('{"users": 3, "rounds": [[0, 0]]}', "log.json, rounds[0] = "),
-        ('{"users": 3, "rounds": [[0, true]]}', "log.json, rounds[0] = [1] "),
+        (
+            '{"users": 3, "rounds": [[0, true]]}',
+            "log.json, rounds[0] = [0, True]: must be as in participation.schema",
+        ),
         (
             '{"users": 3, "rounds": [[0], [3]]}',
             "rounds[1], user = '3': must be a user of the roster, a whole number in [0, 3)",

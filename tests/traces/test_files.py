@@ -36,7 +36,14 @@ BAD: dict[str, tuple[bytes, str]] = {
     "a list": (b"[1]\n", "not a trace: line 1: a line is a JSON object"),
     "deep": (b"[" * 500 + b"]" * 500 + b"\n", "not a trace: line 1: "),
     "no head": (b'{"phase": "unmasking", "closed": []}\n', "not a trace: line 1: the first line must be a head"),
-    "one line without its end": (json.dumps(HEAD).encode(), "line 1: the file ends in the middle of this line"),
+    "one line without its end": (
+        json.dumps(HEAD).encode(),
+        "line 1: the file ends in the middle of this line; it is the only one, so none can be checked",
+    ),
+    "byte order mark": (
+        b"\xef\xbb\xbf" + json.dumps(HEAD).encode() + b"\n",
+        "line 1: it begins with a byte order mark",
+    ),
     "empty line": (json.dumps(HEAD).encode() + b"\n\n", "line 2: this is not JSON"),
 }
 

@@ -159,7 +159,9 @@ def read(name: str, text: str) -> Staleness:
         return Staleness.hinge(slope, int(start))
     if kind == "constant" and text == kind:
         return Staleness.constant()
-    raise ParameterError(name, text, "constant, polynomial:ALPHA or hinge:A,B, as in polynomial:1/2")
+    raise ParameterError(
+        name, text, f"constant, polynomial:ALPHA or hinge:A,B, as in polynomial:1/2; B has at most {_DIGITS} digits"
+    )
 
 
 def floor_weight(staleness: Staleness, c_g: int, tau: int) -> int:

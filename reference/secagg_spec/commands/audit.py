@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.commands.options import writable_file, write_json
+from secagg_spec.commands.options import Rules, writable_file, write_json
 from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.privacy import participation, wording
@@ -40,6 +40,11 @@ exit codes:
   1  some user is recoverable, or the strong privacy is below --privacy
   2  wrong usage, or a file that is not a log"""
 
+_RULES = Rules(
+    needs=dict.fromkeys(("groups", "subgroups", "matrix", "colluders"), ("heterosag",)),
+    apart=(("users", "roster"), ("user", "all")),
+)
+
 
 def add_parser(commands: Any) -> None:
     """Add ``audit-participation`` to the commands."""
@@ -58,7 +63,7 @@ def add_parser(commands: Any) -> None:
     add("--privacy", metavar="T", help="also fail if fewer than T users are in the same sums")
     add("--json", type=Path, metavar="FILE", help="write all findings, with exact fractions")
     _add_plan(parser)
-    parser.set_defaults(run=main)
+    parser.set_defaults(run=main, rules=_RULES)
 
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
@@ -112,24 +117,15 @@ def _user(roster: Roster, name: str) -> int:
 
 def _log(options: argparse.Namespace) -> Log:
     """Return the log of the options, with the cells of a HeteroSAg plan if there is one."""
-    if options.roster is not None and options.users is not None:
-        raise UsageError("--users and --roster: give only one of them")
     count = None if options.users is None else _number("--users", options.users, 1)
     roster = None if count is None else Roster(count)
     if options.roster is not None:
         roster = _opened(options.roster, logs.read_roster, "--roster ")
     if options.heterosag is None:
-        _refuse_plan(options)
         return _read(options.log, roster)
     options.preset, options.users = options.heterosag, count if roster is None else roster.count
     plan = read_parameters(options, run=False)
     return participation.expand(_read(options.log, roster or Roster(plan.N)), plan)
-
-
-def _refuse_plan(options: argparse.Namespace) -> None:
-    for name in ("groups", "subgroups", "matrix", "colluders"):
-        if getattr(options, name) is not None:
-            raise ParameterError(f"--{name}", getattr(options, name), f"with --heterosag, {' or '.join(PRESETS)}")
 
 
 def _read(path: Path, roster: Roster | None) -> Log:

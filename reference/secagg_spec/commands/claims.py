@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import resources
+from secagg_spec.commands.options import Rules
 from secagg_spec.ledger import bindings, entries, papers, proofs, roots, theorems
 from secagg_spec.ledger.entries import Claim, Ledger
 from secagg_spec.ledger.errors import LedgerError, ProofFailed
@@ -77,7 +78,7 @@ def add_parser(commands: Any) -> None:
         "--index", action="store_true", help="the numbered items of each paper, or of --paper, and their claims"
     )
     parser.add_argument("--texts", metavar="DIR", help="with --index: compare it with the texts of the papers in DIR")
-    parser.set_defaults(run=main)
+    parser.set_defaults(run=main, rules=Rules(needs={"texts": ("index",)}))
 
 
 def main(options: argparse.Namespace) -> int:
@@ -93,8 +94,6 @@ def main(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> None:
     """Refuse options that do not go together."""
     narrowing = [f"--{name}" for name in ("all", "paper", "verdict", "errata", "single") if getattr(options, name)]
-    if options.texts is not None and not options.index:
-        raise LedgerError("--texts needs --index")
     if options.index and (options.id or options.verify or options.list or set(narrowing) - {"--paper"}):
         raise LedgerError("--index takes no ID, and no options except --paper and --texts")
     if options.errata and options.verdict:

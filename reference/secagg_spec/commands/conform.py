@@ -16,6 +16,7 @@ from pathlib import Path
 from secagg_spec import resources
 from secagg_spec.commands import opening, options
 from secagg_spec.commands.conform_options import CASES, FILES, add_parser
+from secagg_spec.conformance.adapter import values
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.connection import ProcessConnection
 from secagg_spec.conformance.adapter.plain import MESSAGE, clip, counted, for_encoding, in_encoding, shown
@@ -97,7 +98,7 @@ def _refuse_unwritable(given: argparse.Namespace) -> None:
         if os.path.lexists(given.baseline):
             raise UsageError(f"--baseline {given.baseline}: this exists, and it is not written over; name a new file")
         options.writable_file("--baseline", given.baseline)
-    options.writable_folder("--repro", given.repro)
+    values.writable_folder("--repro", given.repro)
 
 
 def _write_baseline(reports: Sequence[TargetReport], path: Path | None) -> bool:

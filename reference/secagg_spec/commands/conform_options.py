@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec.commands import options
+from secagg_spec.conformance.adapter import values
 
 _REPRO = Path("repro")
 CASES = 100
@@ -19,6 +20,8 @@ _EXIT_CODES = """exit codes:
   2  wrong usage, or a file that cannot be used or written
   3  an adapter could not be used; or a check did not run, and none failed
   4  nothing ran"""
+
+_RULES = options.Rules(only={"list_targets": (), "list_checks": ("patterns", "no_vectors")})
 
 
 def add_parser(commands: Any) -> None:
@@ -34,11 +37,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--list-checks", action="store_true", help="list the checks and exit")
     options.add_pattern(parser)
     parser.add_argument("--no-vectors", action="store_true", help="run only checks that draw cases, no test vectors")
-    parser.add_argument("--fuzz", type=options.count, default=CASES, metavar="N", help=f"cases per check ({CASES})")
+    parser.add_argument("--fuzz", type=values.count, default=CASES, metavar="N", help=f"cases per check ({CASES})")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the cases (0)")
     options.add_timeouts(parser)
     parser.add_argument(
-        "--budget", type=options.seconds, metavar="S", help="seconds for the whole run, in equal shares for all checks"
+        "--budget", type=values.seconds, metavar="S", help="seconds for the whole run, in equal shares for all checks"
     )
     parser.add_argument("--jobs", type=options.jobs, default=1, metavar="N", help="number of judging processes (1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the whole report as JSON")
@@ -55,4 +58,4 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--repro", type=Path, default=_REPRO, metavar="DIR", help="folder for failing cases (repro)")
     parser.add_argument("--brief", action="store_true", help="print one screen: counts, and the worst findings")
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
-    parser.set_defaults(run=options.later("conform"))
+    parser.set_defaults(run=options.later("conform"), rules=_RULES)

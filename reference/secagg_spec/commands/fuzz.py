@@ -13,6 +13,7 @@ from typing import Any
 
 from secagg_spec import signals
 from secagg_spec.commands import opening, options
+from secagg_spec.conformance.adapter import values
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.connection import Connection
 from secagg_spec.conformance.adapter.plain import MESSAGE, clip, counted, for_encoding, shown
@@ -156,7 +157,7 @@ def _one(connection: Connection, caps: Capabilities, check: Check, settings: Set
 def main(given: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     plan = _plan(given)
-    options.writable_folder("--repro", given.repro)
+    values.writable_folder("--repro", given.repro)
     targets = [given.target] if given.target else []
     named = opening.connections(targets, given.adapter, given.timeout, given.start_timeout)
     if len(named) > 1:

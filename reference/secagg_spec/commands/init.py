@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import __version__
-from secagg_spec.commands import options
+from secagg_spec.conformance.adapter import values
 from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.errors import UsageError
 
@@ -123,7 +123,7 @@ def add_parser(commands: Any) -> None:
 def main(given: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     chosen = starter(given.lang)
-    options.writable_folder("--into", given.into)
+    values.writable_folder("--into", given.into)
     files = chosen.files()
     write_all(given.into, files)
     print(f"wrote {', '.join(sorted(str(path) for path in files))} into {shown(str(given.into))}")

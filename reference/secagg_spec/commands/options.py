@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from secagg_spec.conformance.adapter import values
 from secagg_spec.conformance.adapter.limits import START_SECONDS
 from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.conformance.running.defaults import SECONDS
@@ -19,10 +21,43 @@ from secagg_spec.terminal import load
 _MOST_JOBS = 512
 
 
+@dataclass(frozen=True)
+class Rules:
+    """Which options of a command need others: those that nothing would heed are refused. Names are those of values.
+
+    `needs` has, by option, the options of which one must be given too. `only` has, by option, all options that may
+    stand beside it. `apart` has pairs of options that do not go together.
+    """
+
+    needs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    only: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    apart: Sequence[tuple[str, str]] = ()
+
+    def refuse(self, given: Collection[str], said: Mapping[str, str]) -> None:
+        """Refuse given options that break a rule; `said` has, for all options, how they are written.
+
+        Raises
+        ------
+        UsageError
+            One would be ignored; the message names it, and what is needed or what is in the way.
+        """
+        for one, others in self.only.items():
+            left = [name for name in given if name not in (one, *others)]
+            if one in given and left:
+                but = f" but {', '.join(said[name] for name in others)}" if others else ""
+                raise UsageError(f"{said[one]} goes with no other option{but}, and {said[left[0]]} is given")
+        for one, others in self.needs.items():
+            if one in given and not set(others) & set(given):
+                raise UsageError(f"{said[one]} needs {' or '.join(said[name] for name in others)}")
+        for one, other in self.apart:
+            if one in given and other in given:
+                raise UsageError(f"{said[one]} and {said[other]} do not go together")
+
+
 def add_timeouts(parser: argparse.ArgumentParser, answer: float = SECONDS, start: float = START_SECONDS) -> None:
     """Add ``--timeout`` and ``--start-timeout`` with these defaults."""
     parser.add_argument(
-        "--timeout", type=seconds, default=answer, metavar="S", help=f"seconds for one answer ({answer:g})"
+        "--timeout", type=values.seconds, default=answer, metavar="S", help=f"seconds for one answer ({answer:g})"
     )
     add_start_timeout(parser, start)
 
@@ -31,7 +66,7 @@ def add_start_timeout(parser: argparse.ArgumentParser, start: float = START_SECO
     """Add ``--start-timeout`` with this default."""
     parser.add_argument(
         "--start-timeout",
-        type=seconds,
+        type=values.seconds,
         default=start,
         metavar="S",
         help=f"seconds for the answer to hello, including loading libraries ({start:g})",
@@ -55,41 +90,11 @@ def pattern(given: argparse.Namespace) -> str | None:
     return ",".join(given.patterns) or None
 
 
-def count(text: str, what: str = "cases") -> int:
-    """Parse a number of cases, or of something else.
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        The text is not a whole number of at least 1.
-    """
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of {what}, at least 1")
-    return int(text)
-
-
 def jobs(text: str) -> int:
-    """Parse a number of processes, as `count` parses a number of cases; at most `_MOST_JOBS`."""
-    if len(text) > 9 or (number := count(text, "jobs")) > _MOST_JOBS:
-        raise argparse.ArgumentTypeError(f"{shown(text, 40)!r} is more than {_MOST_JOBS} jobs")
+    """Parse a number of processes, as `values.count` parses a number of cases; at most `_MOST_JOBS`."""
+    if (text.isdecimal() and len(text) > values.DIGITS) or (number := values.count(text, "jobs")) > _MOST_JOBS:
+        raise argparse.ArgumentTypeError(f"{values.cut(text)} is more than {_MOST_JOBS} jobs")
     return number
-
-
-def seconds(text: str) -> float:
-    """Parse a number of seconds.
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        The text is not a number above 0 and below a million.
-    """
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0 and below a million")
-    return value
 
 
 def writable_file(option: str, path: Path, *read: Path | None) -> None:
@@ -127,26 +132,6 @@ def write_json(path: Path, document: Any) -> None:
         write_whole(path, json.dumps(document, indent=1) + "\n")
     except OSError as error:
         raise UsageError(f"--json {path}: {error.strerror}") from None
-
-
-def writable_folder(option: str, path: Path) -> None:
-    """Refuse a folder that neither exists nor can be made, or that cannot be written.
-
-    Raises
-    ------
-    UsageError
-        A file stands in its place or above it, permissions are missing, or the system allows no such path.
-    """
-    try:
-        there = resolved(path)
-        while not there.exists() and there != there.parent:
-            there = there.parent
-    except OSError as error:
-        raise UsageError(f"{option} {shown(str(path))}: {error.strerror}") from None
-    if not there.is_dir():
-        raise UsageError(f"{option} {path}: {there} is not a folder")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise UsageError(f"{option} {path}: {there} cannot be written")
 
 
 def later(name: str, what: str = "the checks") -> Callable[[argparse.Namespace], int]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec.commands import options
+from secagg_spec.conformance.adapter import values
 from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS
 
 _JOBS = min(os.cpu_count() or 2, 8)
@@ -87,6 +88,10 @@ _VECTORS_ENDS = """exit codes:
   2  wrong usage, or a file that cannot be used
   3  an adapter could not be used
   4  nothing ran"""
+_JUDGED = ("target", "adapter")
+_VECTORS_RULES = options.Rules(
+    needs={"timeout": _JUDGED, "start_timeout": _JUDGED, "renew": ("regenerate",)}, only={"regenerate": ("renew",)}
+)
 _PROMOTE = """secagg-spec promote REPRO --id NAME --clause CLAUSE [--clause …]
                            [--comment TEXT] [--into FILE [--flag FLAG …]
                            [--covers TEXT]]"""
@@ -165,14 +170,15 @@ def duration(text: str) -> float:
     """
     found = _TIME.fullmatch(text)
     seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
-    if not 0 < seconds < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 90s, 10m or 2h")
+    if not 0 < seconds < values.MOST_SECONDS:
+        wanted = "a duration such as 90s, 10m or 2h, above 0 and below a million seconds"
+        raise argparse.ArgumentTypeError(f"{values.cut(text)} is not {wanted}")
     return seconds
 
 
 def rounds(text: str) -> int:
-    """Parse a number of rounds, as `options.count` parses a number of cases."""
-    return options.count(text, "rounds")
+    """Parse a number of rounds, as `values.count` parses a number of cases."""
+    return values.count(text, "rounds")
 
 
 def add_round(commands: Any) -> None:
@@ -257,7 +263,7 @@ def add_vectors(commands: Any) -> None:
     parser.add_argument("--regenerate", action="store_true", help=asked)
     parser.add_argument("--renew", action="store_true", help="with --regenerate: a vector that changed gets a new id")
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
-    parser.set_defaults(run=options.later("vectors"))
+    parser.set_defaults(run=options.later("vectors"), rules=_VECTORS_RULES)
 
 
 def add_promote(commands: Any) -> None:

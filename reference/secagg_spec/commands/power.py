@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from secagg_spec import system
 from secagg_spec.commands import options
+from secagg_spec.conformance.adapter import values
 from secagg_spec.conformance.adapter.capabilities import Capabilities, greet
 from secagg_spec.conformance.adapter.connection import ProcessConnection
 from secagg_spec.conformance.adapter.plain import shown
@@ -66,6 +67,15 @@ _SHOWN, _NEAR = 8, 5
 _PAUSE = 30.0
 """Seconds after which an unfinished table is written."""
 
+_RULES = options.Rules(
+    needs={"fuzz": ("search",), "seeds": ("search",), "anew": ("regenerate",), "start_timeout": ("adapter",)},
+    only={
+        "edits": (),
+        "regenerate": ("pattern", "anew"),
+        "search": ("pattern", "fuzz", "seeds", "adapter", "start_timeout"),
+    },
+)
+
 
 def add_parser(commands: Any) -> None:
     """Add ``power`` to the commands."""
@@ -80,23 +90,24 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the answer as JSON")
     parser.add_argument("--search", action="store_true", help="search again for what kills each mutant")
-    parser.add_argument("--fuzz", type=options.count, metavar="N", help=f"with --search: cases per check ({_FUZZ})")
+    parser.add_argument("--fuzz", type=values.count, metavar="N", help=f"with --search: cases per check ({_FUZZ})")
     parser.add_argument("--seeds", type=_seeds, metavar="N", help=f"with --search: seeds for each mutant ({_SEEDS})")
     parser.add_argument("--regenerate", action="store_true", help="renew spec/power.json, in a checkout")
     parser.add_argument("--edits", action="store_true", help="only say which mutants no longer fit the source")
     parser.add_argument("--anew", action="store_true", help="with --regenerate: keep no row, even if it still holds")
     options.add_start_timeout(parser)
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
-    parser.set_defaults(run=main)
+    parser.set_defaults(run=main, rules=_RULES)
 
 
 def _seeds(text: str) -> int:
-    return options.count(text, "seeds")
+    return values.count(text, "seeds")
 
 
 def main(given: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    _refuse_mixed(given)
+    if given.adapter and given.pattern and not given.search:
+        raise UsageError("-k goes with an adapter only together with --search")
     if given.edits:
         return _edits()
     if given.json:
@@ -114,32 +125,6 @@ def main(given: argparse.Namespace) -> int:
     if given.search:
         return _search(chosen, given, caps)
     return _summary(chosen, given) if caps is None else _reach(caps, given)
-
-
-def _refuse_mixed(given: argparse.Namespace) -> None:
-    """Refuse options that do not go together."""
-    others = (
-        given.pattern,
-        given.json,
-        given.search,
-        given.fuzz,
-        given.seeds,
-        given.regenerate,
-        given.anew,
-        given.adapter,
-    )
-    if given.edits and any(others):
-        raise UsageError("--edits goes with no other option")
-    if given.regenerate and (given.search or given.adapter or given.json):
-        raise UsageError("--regenerate goes with -k and --anew alone")
-    if given.anew and not given.regenerate:
-        raise UsageError("--anew goes with --regenerate")
-    if (given.fuzz or given.seeds) and not given.search:
-        raise UsageError("--fuzz and --seeds go with --search")
-    if given.search and given.json:
-        raise UsageError("--json goes with the stored table, not with --search")
-    if given.adapter and given.pattern and not given.search:
-        raise UsageError("-k goes with an adapter only together with --search")
 
 
 def _edits() -> int:

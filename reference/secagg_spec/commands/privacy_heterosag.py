@@ -61,6 +61,9 @@ def main(options: argparse.Namespace) -> int:
             raise ParameterError("--rounds", options.rounds, "without --collude, --absent, --drop, --late and --odds")
         report = _rounds(plan, _survivors(options.rounds, plan.parameters))
     elif given or plan.rule.one_stream:
+        if options.odds is not None:
+            allowed = "left out with --collude, --absent, --drop, --late and with --rule one-stream: nothing is drawn"
+            raise ParameterError("--odds", options.odds, allowed)
         report = _situations(plan, options, given)
     else:
         report = _audit(plan, p)

@@ -109,7 +109,9 @@ def _request(repro: Path) -> dict[str, Any]:
     path = repro.with_suffix("").with_suffix(".jsonl") if repro.suffix == ".json" else repro
     try:
         lines = [
-            json.loads(line) for line in system.regular(path).read_text(encoding="utf-8").splitlines() if line.strip()
+            json.loads(line)
+            for line in system.regular(path).read_text(encoding="utf-8-sig").splitlines()
+            if line.strip()
         ]
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.commands.options import writable_folder
+from secagg_spec.commands.options import Rules
+from secagg_spec.conformance.adapter.values import writable_folder
 from secagg_spec.crypto.entropy import SeededSource, draw_below
 from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.experiments.sums import LEAST_USERS, draw_log, secure_sum
@@ -77,7 +78,7 @@ def add_parser(commands: Any) -> None:
     add("--width", type=int, metavar="W", help="channels of conv; of dense, an eighth of the neurons (8)")
     add("--data-dir", type=Path, metavar="DIR", help="a folder with mnist/*.gz")
     add("--out", type=Path, metavar="DIR", help="write the picture of --images there, as SVG and PNG")
-    parser.set_defaults(run=main)
+    parser.set_defaults(run=main, rules=Rules(needs=dict.fromkeys(_IMAGE_OPTIONS, ("images",))))
 
 
 def main(options: argparse.Namespace) -> int:
@@ -132,9 +133,6 @@ class Session:
 
 
 def _numbers(options: argparse.Namespace, p: Parameters) -> Iterator[str]:
-    for name in _IMAGE_OPTIONS:
-        if getattr(options, name) is not None:
-            raise UsageError(f"--{name.replace('_', '-')} needs --images")
     drift = _whole_drift(options.drift)
     sessions = []
     for strategy, q in (("random", Parameters(p.N, p.K, 1)), ("uniform", p)):

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.commands.options import count, jobs, writable_folder
+from secagg_spec.commands.options import Rules, jobs
+from secagg_spec.conformance.adapter.values import count, writable_folder
 from secagg_spec.errors import UsageError
 from secagg_spec.experiments import catalogue, figures, pictures, results, sweeps
 from secagg_spec.experiments.experiment import PRESETS, Context, Data, Experiment, Statement
@@ -68,20 +69,18 @@ def add_parser(commands: Any) -> None:
     add("--scheduler", metavar="ADDRESS", help="run on a Dask cluster, such as tcp://127.0.0.1:8786")
     add("--device", choices=("cpu", "cuda"), default="cpu", help="the device that trains (cpu)")
     add("--anew", action="store_true", help="run stored cells again")
-    parser.set_defaults(run=main)
+    parser.set_defaults(run=main, rules=Rules(only={"list": ()}))
 
 
 def _seeds(text: str) -> int:
     if count(text, "seeds") > _MOST_SEEDS:
-        raise argparse.ArgumentTypeError(f"{text} seeds are more than {_MOST_SEEDS}")
+        raise argparse.ArgumentTypeError(f"{text} seeds are more than {_MOST_SEEDS}, the most that are run")
     return int(text)
 
 
 def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: done; 1: a cell ended with an error."""
     if options.list:
-        if options.name:
-            raise UsageError("--list shows all figures: it takes no name")
         print("\n".join(_listed()))
         return 0
     planned = _planned(options)

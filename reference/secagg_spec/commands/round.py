@@ -15,9 +15,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec import __version__, system
-from secagg_spec.commands import options
 from secagg_spec.commands.parsers import PROTOCOLS, REFERENCE
-from secagg_spec.conformance.adapter import generators
+from secagg_spec.conformance.adapter import generators, values
 from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities, greet
 from secagg_spec.conformance.adapter.connection import Connection, ProcessConnection
 from secagg_spec.conformance.adapter.plain import clip, fit_for_json, for_encoding, shown
@@ -241,9 +240,11 @@ def main(given: argparse.Namespace) -> int:
     protocols = _protocols(given.protocol)
     servers, users = given.server or [REFERENCE], given.user or [REFERENCE]
     names = [name for name in dict.fromkeys([*servers, *users, given.authority]) if name != REFERENCE]
+    if given.authority != REFERENCE and protocols and "basa" not in protocols:
+        raise UsageError("--authority needs --protocol basa: no other protocol has an authority")
     if not names:
         raise UsageError("name an implementation other than the reference with --server or --user")
-    options.writable_folder("--repro", given.repro)
+    values.writable_folder("--repro", given.repro)
     connections = {name: _connection(name, given) for name in names}
     table = Table({**connections})
     try:

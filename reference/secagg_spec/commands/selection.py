@@ -21,6 +21,8 @@ from secagg_spec.privacy.wording import numbers
 
 _BAR = 24
 _WIDTH = 100
+_CHARACTERS = 20
+"""The longest number in an option."""
 _EPILOG = """Users get the rates of --dropout in random order and as equally as possible. All schemes see the same users
 drop out.
 
@@ -83,20 +85,21 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 def _whole(name: str, text: str) -> int:
-    sound = text.isascii() and text.removeprefix("-").isdecimal() and len(text) <= 20
+    sound = text.isascii() and text.removeprefix("-").isdecimal() and len(text) <= _CHARACTERS
     if not sound:
-        raise ParameterError(name, text, "a whole number")
+        raise ParameterError(name, text, f"a whole number of at most {_CHARACTERS} characters")
     return int(text)
 
 
 def _rate(text: str) -> Fraction:
     """Parse a probability exactly."""
-    if len(text) <= 20 and text.isascii() and not set("eE_") & set(text):
+    if len(text) <= _CHARACTERS and text.isascii() and not set("eE_") & set(text):
         try:
             return Fraction(text)
         except (ValueError, ZeroDivisionError):
             pass
-    raise ParameterError("dropout", text, "probabilities in [0, 1] with commas between, as in 0.1,0.2 or 1/3")
+    allowed = "probabilities in [0, 1] with commas between, as in 0.1,0.2 or 1/3"
+    raise ParameterError("dropout", text, f"{allowed}, each of at most {_CHARACTERS} characters, without an exponent")
 
 
 def _refuse_unwritable(options: argparse.Namespace) -> None:

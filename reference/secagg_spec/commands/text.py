@@ -10,6 +10,7 @@ from typing import Any
 
 from secagg_spec import history, resources, system
 from secagg_spec.commands import index
+from secagg_spec.commands.options import Rules
 from secagg_spec.conformance.adapter import declared
 from secagg_spec.errors import UsageError
 from secagg_spec.history import Changes, History, HistoryError, Text, Version
@@ -41,13 +42,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--regenerate", action="store_true", help="write what follows from the text again, in a checkout"
     )
-    parser.set_defaults(run=main)
+    parser.set_defaults(run=main, rules=Rules(only={"regenerate": ()}))
 
 
 def main(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    if options.regenerate and options.version:
-        raise UsageError("--regenerate takes no version")
     try:
         lines = _regenerate(_checkout()) if options.regenerate else _shown(history.load(), options.version)
         print("\n".join(lines))

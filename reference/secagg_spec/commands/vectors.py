@@ -25,8 +25,6 @@ _SHOWN = 300
 
 def main(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    if options.renew and not options.regenerate:
-        raise UsageError("--renew needs --regenerate")
     if options.regenerate:
         return _regenerate(options)
     files = _chosen(options)
@@ -39,8 +37,6 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _regenerate(options: argparse.Namespace) -> int:
-    if options.target or options.adapter or options.file or options.pattern:
-        raise UsageError("--regenerate takes no other option except --renew")
     if not (store.folder().parents[1] / "pyproject.toml").is_file():
         raise UsageError("--regenerate needs a checkout")
     files = store.regenerated(store.folder())

@@ -40,6 +40,10 @@ class ExpectedFailure(Exception):
     """A check failed as an expectation predicts; the message is the reason in the expectation."""
 
 
+class PatternError(UsageError):
+    """A pattern fits no check."""
+
+
 def judge(
     adapter: Adapter,
     *,
@@ -155,7 +159,7 @@ def _settings(cases: int, seed: int, pattern: str | None) -> Settings:
         raise UsageError(f"cases = {cases}: it must be at least 1")
     settings = Settings(cases=cases, seed=seed, pattern=pattern, vectors=True)
     for idle in settings.idle():
-        raise UsageError(f"no check has an id or a clause like {idle!r}")
+        raise PatternError(f"no check has an id or a clause like {idle!r}")
     return settings
 
 

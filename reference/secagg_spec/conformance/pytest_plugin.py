@@ -6,6 +6,7 @@ The plugin imports the kit only if the option is given. With pytest-xdist, each 
 from __future__ import annotations
 
 import unittest
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,23 +24,46 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup(_NAME, "secagg-spec: judge an implementation of secure aggregation")
     group.addoption("--secagg-adapter", metavar="COMMAND", help="the command that starts the adapter, as one word")
     group.addoption("--secagg-expect", metavar="FILE", type=Path, help="expected failures (TOML); target name: adapter")
-    group.addoption("--secagg-fuzz", metavar="N", type=int, default=100, help="cases for each check (100)")
-    group.addoption("--secagg-seed", metavar="N", type=int, default=0, help="seed of the cases (0)")
+    group.addoption("--secagg-fuzz", metavar="N", type=_cases, default=100, help="cases for each check (100)")
+    group.addoption("--secagg-seed", metavar="N", type=_seed, default=0, help="seed of the cases (0)")
     group.addoption("--secagg-k", metavar="PATTERN", help="only checks whose id or clause matches")
-    group.addoption("--secagg-timeout", metavar="S", type=float, default=10.0, help="seconds for one answer (10)")
+    group.addoption("--secagg-timeout", metavar="S", type=_seconds, default=10.0, help="seconds for one answer (10)")
     group.addoption("--secagg-repro", metavar="DIR", type=Path, default=Path("repro"), help="where failing cases go")
 
 
+def _cases(text: str) -> int:
+    from secagg_spec.conformance.adapter.values import count  # noqa: PLC0415
+
+    return count(text)
+
+
+def _seed(text: str) -> int:
+    from secagg_spec.conformance.adapter.values import integer  # noqa: PLC0415
+
+    return integer(text)
+
+
+def _seconds(text: str) -> float:
+    from secagg_spec.conformance.adapter.values import seconds  # noqa: PLC0415
+
+    return seconds(text)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse options with which nothing would be judged, or everything would fail; a file of settings may hold them."""
-    adapter, timeout = config.getoption("--secagg-adapter"), config.getoption("--secagg-timeout")
+    """Refuse options with which nothing would be judged, and an option that the command line has twice.
+
+    The command line may change what a file of settings says, so only its own words are counted.
+    """
+    adapter = config.getoption("--secagg-adapter")
     if adapter is not None and not adapter.strip():
         raise pytest.UsageError("--secagg-adapter: it is empty, and must be the command that starts the adapter")
-    if not 0 < timeout < 1e6:
-        raise pytest.UsageError(f"--secagg-timeout {timeout}: must be a number of seconds above 0 and below a million")
-    alone = [word.partition("=")[0] for word in config.invocation_params.args if word.startswith(f"--{_NAME}-")]
-    if adapter is None and alone:
-        raise pytest.UsageError(f"{alone[0]}: nothing is judged without --secagg-adapter")
+    words = [word.partition("=")[0] for word in map(str, config.invocation_params.args)]
+    given = Counter(word for word in words if word.startswith(f"--{_NAME}-"))
+    for option, times in given.items():
+        if adapter is None:
+            raise pytest.UsageError(f"{option}: nothing is judged without --secagg-adapter")
+        if times > 1:
+            raise pytest.UsageError(f"{option}: is given twice, and one of the values would be lost")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -61,10 +85,16 @@ def _tests(config: pytest.Config) -> list[AdapterTest]:
     """Return the tests of an adapter that has answered `hello`; an unusable adapter ends the run at once."""
     from secagg_spec.conformance import api  # noqa: PLC0415
     from secagg_spec.conformance.adapter.plain import shown  # noqa: PLC0415
+    from secagg_spec.conformance.adapter.values import writable_folder  # noqa: PLC0415
     from secagg_spec.conformance.adapter.wire import AdapterUnusable  # noqa: PLC0415
+    from secagg_spec.conformance.running.expectations import ExpectationsError  # noqa: PLC0415
     from secagg_spec.errors import UsageError  # noqa: PLC0415
 
     option = config.getoption
+    try:
+        writable_folder("--secagg-repro", option("--secagg-repro"))
+    except UsageError as error:
+        raise pytest.UsageError(shown(str(error))) from None
     try:
         tests = api.adapter_tests(
             option("--secagg-adapter"),
@@ -77,7 +107,9 @@ def _tests(config: pytest.Config) -> list[AdapterTest]:
         )
         tests[0].of.start()
     except (AdapterUnusable, UsageError) as error:
-        raise pytest.UsageError(f"--secagg-adapter: {shown(str(error))}") from None
+        kinds = {ExpectationsError: "--secagg-expect", api.PatternError: "--secagg-k"}
+        blamed = next((name for kind, name in kinds.items() if isinstance(error, kind)), "--secagg-adapter")
+        raise pytest.UsageError(f"{blamed}: {shown(str(error))}") from None
     return tests
 
 

@@ -9,6 +9,8 @@ from secagg_spec.errors import ParameterError
 LINE = 60
 LINES = 4
 WIDTH = 110
+_DIGITS = 20
+"""The most digits of a number in an option."""
 PROVES = (
     "what this proves, and what not: docs/explanation/privacy-verdicts.md\n"
     "  (private channels, uniform masks and noise, everyone follows the protocol)"
@@ -25,8 +27,10 @@ def numbers(option: str, text: str) -> tuple[int, ...]:
     """
     parts = [part.strip() for part in text.split(",")] if text.strip() else []
     for part in parts:
-        if not (part.isascii() and part.isdecimal() and len(part) <= 20):
-            raise ParameterError(option, part, "whole numbers with commas between, as in 0,1,2")
+        if not (part.isascii() and part.isdecimal() and len(part) <= _DIGITS):
+            raise ParameterError(
+                option, part, f"whole numbers with commas between, as in 0,1,2, each of at most {_DIGITS} digits"
+            )
     return tuple(int(part) for part in parts)
 
 

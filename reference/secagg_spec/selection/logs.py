@@ -18,13 +18,13 @@ import numpy as np
 from secagg_spec import resources, schemas, system
 from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
 from secagg_spec.selection import pairs
-from secagg_spec.selection.participation import Log, Roster, Spot, Table, Words, whole_number
+from secagg_spec.selection.participation import WHOLE_DIGITS, Log, Roster, Spot, Table, Words, whole_number
 
 FORMS = (("round", "users"), ("round", "user"), ("round", "segment", "users"))
 """The possible headers of a log of comma-separated values."""
 _FORMS_SAID = ", ".join(f"'{','.join(form)}'" for form in FORMS)
 _LARGEST_FIELD = 2**31 - 1
-_ROUND = "a whole number, as 0 or 17"
+_ROUND = f"a whole number, as 0 or 17, of at most {WHOLE_DIGITS} digits"
 Document: TypeAlias = Any
 
 
@@ -263,7 +263,8 @@ def _schema() -> Mapping[str, Any]:
 def _from_json(path: Path, roster: Roster | None) -> Log:
     document = _document(path)
     for where, fault in schemas.faults(_abbreviated(document), _schema()):
-        raise ParameterError(f"{path.name}, {_place(where)}", Words(fault), "as in participation.schema.json")
+        allowed = f"as in participation.schema.json: {fault}"
+        raise ParameterError(f"{path.name}, {_place(where)}", _member(document, where), allowed)
     own = _own_roster(path, document["users"], roster)
     parts = document.get("segments")
     table = _table(path, own, several=parts is not None, cells=parts is not None)
@@ -319,6 +320,16 @@ def _plain(row: object) -> bool:
         return False
     sound = all(type(user) is int and user >= 0 for user in row) or all(type(user) is str and user for user in row)
     return sound and len(set(row)) == len(row)
+
+
+def _member(document: Document, where: schemas.Where) -> object:
+    """Return the value at a place in a document, or words if it has none."""
+    try:
+        for part in where:
+            document = document[part]
+    except (LookupError, TypeError):
+        return Words("absent")
+    return document
 
 
 def _place(where: schemas.Where) -> str:

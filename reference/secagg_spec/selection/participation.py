@@ -25,6 +25,8 @@ from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
 
 Whole = NDArray[np.int64]
+WHOLE_DIGITS = 18
+"""The most digits of a number in a log."""
 MAX_ENTRIES = 2**28
 """The largest number of truth values in the sets of a log, one for each user of each set."""
 
@@ -102,9 +104,9 @@ class Roster(validate.Plain):
 
 
 def whole_number(text: str) -> int | None:
-    """Return the value of a string of at most 18 digits; None for any other string."""
+    """Return the value of a string of at most `WHOLE_DIGITS` digits; None for any other string."""
     validate.instance("text", text, str)
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= WHOLE_DIGITS else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from secagg_spec.protocols.fedbuff import round as fedbuff
 from secagg_spec.protocols.lightsecagg.active import PrivateKeys
 from secagg_spec.simulate.asynchronous import Training
 from secagg_spec.simulate.buffered import Arrival, ByCores, ByMessages, Engine, Report, Simulation
-from secagg_spec.simulate.inputs import refuse_large, seed_bytes
+from secagg_spec.simulate.inputs import colluders, refuse_large, seed_bytes
 from secagg_spec.simulate.narration import counted, shown, users_in_words
 from secagg_spec.terminal import Progress, painted
 
@@ -122,12 +122,12 @@ def main(options: argparse.Namespace) -> int:
 
 def _parameters(options: argparse.Namespace) -> Parameters:
     N, K = validate.integer("users", options.users, 3, 2**16), options.buffer
-    T = max(1, min(N // 4, K - 2)) if options.colluders is None else options.colluders
+    T = colluders(options.colluders, max(1, min(N // 4, K - 2)), N - 2)
     active = options.profile == "active"
     D = (
         max(0, min(N // 4, N - (N + T) // 2 - 1 if active else N - T - 1))
         if options.dropouts is None
-        else options.dropouts
+        else validate.integer("dropouts", options.dropouts, 0, N - T - 1)
     )
     U = N - D if options.answers is None else options.answers
     numbers = {"q": options.modulus, "N": N, "D": D, "U": U, "T": T, "d": options.length, "K": K}

@@ -45,7 +45,7 @@ def add_options(parser: Any) -> None:
     add("--threshold", type=int, metavar="t", help="number of shares needed (a majority)")
     add_drop(parser, "masked_input")
     add("--byzantine", type=int, default=0, metavar="B", help="users that attack, spread over all groups (0)")
-    add("--attack", choices=[*ATTACKS], default="gaussian", help="what attackers do to their inputs (gaussian)")
+    add("--attack", choices=[*ATTACKS], help="what attackers do to their inputs (gaussian)")
     add("--trim", type=int, metavar="b", help="also show the trimmed mean, without the b largest and b smallest")
     add("--show", choices=["messages"], help="print every step: who sends what to whom")
     parser.set_defaults(users=None, length=None)
@@ -59,6 +59,9 @@ def main(options: argparse.Namespace) -> int:
     dropouts = read_dropouts(options.drop, heterosag.PHASES)
     check_dropouts(heterosag.TABLE, range(p.N), dropouts)
     byzantine = byzantine_users(p, validate.integer("byzantine", options.byzantine, 0, p.N - 1))
+    if options.attack is not None and not byzantine:
+        raise ParameterError("--attack", options.attack, "left out where nobody attacks: --byzantine is 0")
+    options.attack = options.attack or "gaussian"
     _check_trim(options.trim, p)
     seed = seed_bytes(options.seed)
     inputs = draw_inputs(p, byzantine, options.attack, seed)
@@ -131,7 +134,15 @@ def read_parameters(options: argparse.Namespace, run: bool = True) -> Parameters
     default = base.levels if len(base.levels) == groups else tuple(2 if g == 0 else 2 * g + 4 for g in range(groups))
     K = _for_each("levels", levels, groups, default)
     matrix = options.matrix or base.matrix
-    return Parameters(N, D, T, t, d, sizes, parts, K, base.range, matrix)
+    try:
+        return Parameters(N, D, T, t, d, sizes, parts, K, base.range, matrix)
+    except ParameterError as error:
+        if not error.parameter.startswith("sizes["):
+            raise
+        group = int(error.parameter[6:-1])
+        need = f"at least T + 2 = {T + 2} users for each of its {parts[group]} subgroups"
+        allowed = f"enough for {groups} groups: group {group} has {sizes[group]} and needs {need}"
+        raise ParameterError("users", N, f"{allowed}; or --groups, --subgroups or --colluders fewer") from None
 
 
 def _list(name: str, text: str | None) -> tuple[int, ...] | None:

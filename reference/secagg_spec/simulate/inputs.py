@@ -75,6 +75,11 @@ def _bound(ring: Ring, N: int) -> int:
     return (ring.modulus - 1) // 2 // N
 
 
+def colluders(given: int | None, default: int, most: int) -> int:
+    """Return the value of the option ``--colluders``, at most `most`, or the default if it is not given."""
+    return default if given is None else validate.integer("colluders", given, 1, most)
+
+
 def seed_bytes(seed: int) -> bytes:
     """Return the bytes of the option ``--seed``."""
     return validate.integer("seed", seed, 0, 2**64 - 1).to_bytes(8, "little")

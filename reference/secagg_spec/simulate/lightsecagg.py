@@ -18,6 +18,7 @@ from secagg_spec.protocols.steps import Network, check_dropouts
 from secagg_spec.simulate.inputs import (
     BOX_ELEMENTS,
     add_drop,
+    colluders,
     draw_inputs,
     read_dropouts,
     refuse_large,
@@ -79,11 +80,11 @@ def network_of(parameters: lightsecagg.Parameters, updates: UintArray, seed: byt
 
 def _parameters(options: argparse.Namespace) -> lightsecagg.Parameters:
     N = validate.integer("users", options.users, 3)
-    T = max(1, N // 4) if options.colluders is None else options.colluders
+    T = colluders(options.colluders, max(1, N // 4), N - 2)
     most = N - T - 2 if options.profile == "semi-honest" else min(N - T - 2, N - _fewest_signers(N, T))
     D = max(0, min(N // 4, most)) if options.dropouts is None else options.dropouts
     U = N - D if options.answers is None else options.answers
-    if options.dropouts is not None and N - T - 2 >= 0:
+    if options.dropouts is not None:
         validate.integer("dropouts", D, 0, N - T - 2)
     elements = N * N * (-(-options.length // max(1, U - T)) + BOX_ELEMENTS) + N * options.length
     refuse_large("users * users * (share length + seal) + users * length", elements)

@@ -19,6 +19,7 @@ from secagg_spec.simulate.inputs import (
     BOX_ELEMENTS,
     MOST_ELEMENTS,
     add_drop,
+    colluders,
     draw_inputs,
     read_dropouts,
     refuse_large,
@@ -87,7 +88,9 @@ def _parameters(options: argparse.Namespace) -> secagg.Parameters:
     N = validate.integer("users", options.users, 3, 2**16)
     k = N - 1 if options.neighbours is None else options.neighbours
     active, complete = options.profile == "active", k == N - 1
-    T = max(1, N // 4) if options.colluders is None else options.colluders
+    T = colluders(options.colluders, max(1, N // 4), N - 2)
+    if options.dropouts is not None and not complete:
+        validate.integer("dropouts", options.dropouts, 0, N - T - 2)
     least = _least(N, T, active) if complete else 2
     D = max(0, min(N // 4, N - max(least, T + 2))) if options.dropouts is None else options.dropouts
     t = (

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,12 +132,17 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     number = 0
     while line := file.readline(MOST_LINE + 1):
         number += 1
+        if number == 1 and line.startswith(BOM_UTF8):
+            raise _Wrong("line 1: it begins with a byte order mark; a trace is ASCII")
         if not line.isascii():
             raise _Wrong(f"line {number}: a trace is ASCII, and this line is not")
         if len(line) > MOST_LINE:
             raise _Wrong(f"line {number}: longer than {MOST_LINE} characters, the most that are read")
         if not line.endswith(b"\n"):
-            raise _Wrong(f"line {number}: the file ends in the middle of this line; the lines before it can be checked")
+            before = (
+                "the lines before it can be checked" if number > 1 else "it is the only one, so none can be checked"
+            )
+            raise _Wrong(f"line {number}: the file ends in the middle of this line; {before}")
         yield number, line
     if not number:
         raise _Wrong("the file is empty; a trace begins with a head")

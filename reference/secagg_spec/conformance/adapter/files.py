@@ -12,7 +12,7 @@ _DEEPEST = DEEPEST + 28
 
 
 def read_json(path: Path, otherwise: str = "this is not JSON") -> Any:
-    """Return the JSON value in a file.
+    """Return the JSON value in a file; a byte order mark at its beginning is skipped.
 
     Raises
     ------
@@ -21,7 +21,7 @@ def read_json(path: Path, otherwise: str = "this is not JSON") -> Any:
         `otherwise` is its text for anything that is not JSON.
     """
     try:
-        value = loads(system.regular(path).read_text(encoding="utf-8"))
+        value = loads(system.regular(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
     except Limit as limit:

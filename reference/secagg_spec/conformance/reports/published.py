@@ -58,7 +58,7 @@ def load(folder: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     try:
-        content = tomllib.loads(system.regular(path).read_text(encoding="utf-8"))
+        content = tomllib.loads(system.regular(path).read_text(encoding="utf-8-sig"))
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from None
     for where, fault in schemas.faults(content, _LIST):

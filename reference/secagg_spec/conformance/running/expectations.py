@@ -84,7 +84,7 @@ def load(path: Path) -> list[Expectation]:
         key, or names a target or a check that this kit does not have.
     """
     try:
-        content = tomllib.loads(system.regular(path, _LARGEST).read_text(encoding="utf-8"))
+        content = tomllib.loads(system.regular(path, _LARGEST).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ExpectationsError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

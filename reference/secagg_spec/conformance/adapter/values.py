@@ -1,0 +1,88 @@
+"""Values of options, and the conditions on them; the commands and the plugin of pytest share them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from secagg_spec.conformance.adapter.plain import clip, shown
+from secagg_spec.errors import UsageError
+from secagg_spec.system import resolved
+
+DIGITS = 100
+"""The longest number in an option, in characters."""
+MOST_SECONDS = 1e6
+"""A time in an option is shorter, in seconds."""
+
+
+def count(text: str, what: str = "cases") -> int:
+    """Parse a number of cases, or of something else.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        The text is not a whole number of at least 1, or has more than `DIGITS` digits.
+    """
+    digits = text.removeprefix("+")
+    if not (digits.isascii() and digits.isdecimal() and digits.strip("0")):
+        raise argparse.ArgumentTypeError(f"{cut(text)} is not a whole number of {what}, at least 1")
+    return integer(text)
+
+
+def integer(text: str) -> int:
+    """Parse an integer.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        The text is not an integer, or has more than `DIGITS` characters.
+    """
+    if len(text) > DIGITS:
+        raise argparse.ArgumentTypeError(f"has {len(text)} characters; an integer has at most {DIGITS}")
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{cut(text)} is not an integer") from None
+
+
+def seconds(text: str) -> float:
+    """Parse a number of seconds.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        The text is not a number above 0 and below a million.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < MOST_SECONDS:
+        raise argparse.ArgumentTypeError(f"{cut(text)} is not a number of seconds above 0 and below a million")
+    return value
+
+
+def cut(text: str) -> str:
+    """Return a value between quotes, cut if it is long."""
+    return repr(clip(text, DIGITS))
+
+
+def writable_folder(option: str, path: Path) -> None:
+    """Refuse a folder that neither exists nor can be made, or that cannot be written.
+
+    Raises
+    ------
+    UsageError
+        A file stands in its place or above it, permissions are missing, or the system allows no such path.
+    """
+    try:
+        there = resolved(path)
+        while not there.exists() and there != there.parent:
+            there = there.parent
+    except OSError as error:
+        raise UsageError(f"{option} {shown(str(path))}: {error.strerror}") from None
+    if not there.is_dir():
+        raise UsageError(f"{option} {path}: {there} is not a folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise UsageError(f"{option} {path}: {there} cannot be written")
