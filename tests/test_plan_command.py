@@ -125,7 +125,7 @@ def test_a_wish_that_nothing_satisfies_is_told_what_fails_and_what_is_near(capsy
         ("--colluders", "-0.1", "colluders = -0.1: must be a probability in [0, 1)"),
         ("--colluders", "200", "colluders = 200: must be a probability in [0, 1)"),
         ("--rounds", "0", "rounds = 0: must be an integer in [1, 10000]"),
-        ("--clip", "0", "clip = 0: must be above 0 and at most 2**32"),
+        ("--clip", "0", "clip = 0: must be at least 2**-64 and at most 2**32"),
         ("--failure", "0", "failure = 0: must be a probability above 0 and below 1"),
         ("--leak", "2^9999", "leak = '2^9999': must be of at most 30 characters, with at most 3 digits in an exponent"),
         ("--leak", "", "leak = '': must be a number, as 1000, 1e6, 0.1, 1/3 or 2^-40 are"),

@@ -333,6 +333,8 @@ def test_rounds_fail_as_often_as_planned(key: str) -> None:
     wish = replace(LOOSE, asynchronous=PROTOCOLS[key].asynchronous)
     if key == "multi-round":
         wish = replace(LOOSE, rounds=2)
+    if key == "basa":  # with fewer colluders a buffer fails so rarely that a wrong probability does not show
+        wish = replace(wish, colluders=Fraction(1, 8))
     hits = failures(key, wish)
     agrees(chosen(key, wish).failure, hits)
     assert hits
