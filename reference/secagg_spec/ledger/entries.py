@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from secagg_spec import resources
+from secagg_spec.arithmetic import validate
 from secagg_spec.ledger import theorems
 from secagg_spec.ledger.errors import (
     BrokenEntry,
@@ -159,8 +160,8 @@ def load(folder: Path | None = None, proofs: Path | None = None) -> Ledger:
     LedgerError
         The first fault found, as one of its subclasses (CLM-01 to CLM-04).
     """
-    folder = resources.root("spec") / "claims" if folder is None else folder
-    proofs = resources.root("proofs") if proofs is None else proofs
+    folder = validate.path_of("folder", resources.root("spec") / "claims" if folder is None else folder)
+    proofs = validate.path_of("proofs", resources.root("proofs") if proofs is None else proofs)
     claims: dict[str, Claim] = {}
     papers: dict[str, str] = {}
     sources: dict[str, Source] = {}

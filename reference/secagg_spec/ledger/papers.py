@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from secagg_spec import resources
+from secagg_spec.arithmetic import validate
 from secagg_spec.ledger.entries import OMITTED, OURS, Claim, Ledger, check_links, close_to, one_line
 from secagg_spec.ledger.errors import BrokenEntry, BrokenFile, DeadLink, DuplicateClaim, Incomplete
 from secagg_spec.ledger.files import Data, EntryFile, read
@@ -102,7 +103,7 @@ def load(book: Ledger, folder: Path | None = None) -> Mapping[str, Index]:
         A file is broken, names an item twice, names a claim that does not exist or belongs to another paper, or omits a
         paper or a claim (CLM-04, CLM-10, CLM-11).
     """
-    folder = resources.root("spec") / "papers" if folder is None else folder
+    folder = validate.path_of("folder", resources.root("spec") / "papers" if folder is None else folder)
     indices = [_index(path, book) for path in sorted(folder.glob("*.toml"))]
     found = {index.paper: index for index in indices}
     _check_papers(folder, book, found)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from secagg_spec import resources
+from secagg_spec.arithmetic import validate
 from secagg_spec.ledger.errors import BrokenFile
 
 FOLDER = "formal"
@@ -48,7 +49,7 @@ def load(proofs: Path | None = None) -> Mapping[str, Theorem]:
     BrokenFile
         ``statements.txt`` lacks a theorem or a definition that the table names.
     """
-    folder = (proofs or resources.root("proofs")) / FOLDER
+    folder = validate.path_of("proofs", resources.root("proofs") if proofs is None else proofs) / FOLDER
     if not (folder / "theorems.toml").is_file():
         return {}
     table = tomllib.loads((folder / "theorems.toml").read_text(encoding="utf-8"))
