@@ -103,7 +103,7 @@ def test_a_root_without_an_id_and_a_promise_with_a_text_for_a_list_are_refused(t
             promises.load(book, path)
 
 
-@pytest.mark.parametrize("path", ["a\0b", 3, b"", ["x"], ""])
+@pytest.mark.parametrize("path", ["a\0b", Path("a\0b"), 3, b"", ["x"], ""])
 def test_a_path_that_is_none_is_a_wrong_parameter(path: Any) -> None:
     book = entries.load()
     for load in (

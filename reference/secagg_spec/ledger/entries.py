@@ -14,7 +14,6 @@ from pathlib import Path
 from types import MappingProxyType
 
 from secagg_spec import resources
-from secagg_spec.arithmetic import validate
 from secagg_spec.ledger import theorems
 from secagg_spec.ledger.errors import (
     BrokenEntry,
@@ -25,7 +24,7 @@ from secagg_spec.ledger.errors import (
     UnknownClaim,
     UnknownClause,
 )
-from secagg_spec.ledger.files import Data, EntryFile, read
+from secagg_spec.ledger.files import Data, EntryFile, place, read
 
 VERDICTS = ("confirmed", "conditional", "refuted", "imprecise", "unconfirmed", "open")
 ERRATA = ("refuted", "conditional", "imprecise")
@@ -160,8 +159,8 @@ def load(folder: Path | None = None, proofs: Path | None = None) -> Ledger:
     LedgerError
         The first fault found, as one of its subclasses (CLM-01 to CLM-04).
     """
-    folder = validate.path_of("folder", resources.root("spec") / "claims" if folder is None else folder)
-    proofs = validate.path_of("proofs", resources.root("proofs") if proofs is None else proofs)
+    folder = place("folder", folder, resources.root("spec") / "claims")
+    proofs = place("proofs", proofs, resources.root("proofs"))
     claims: dict[str, Claim] = {}
     papers: dict[str, str] = {}
     sources: dict[str, Source] = {}

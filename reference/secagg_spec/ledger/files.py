@@ -73,6 +73,21 @@ def read(path: Path, schema: str, table: str, label: str) -> EntryFile:
     return source
 
 
+def place(name: str, given: object, usual: Path) -> Path:
+    """Return the path that an argument gives, or the usual one for None.
+
+    Raises
+    ------
+    ParameterError
+        It is no path.
+    """
+    if given is None or (isinstance(given, Path) and "\0" not in str(given)):
+        return usual if given is None else given
+    from secagg_spec.arithmetic import validate  # noqa: PLC0415 - numpy takes time, and commands need none
+
+    return validate.path_of(name, given)
+
+
 def tables(path: Path, name: str) -> Sequence[dict[str, Any]]:
     """Return the tables of a name in a file of TOML, such as those that ``[[root]]`` begins.
 

@@ -12,11 +12,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from secagg_spec import resources
-from secagg_spec.arithmetic import validate
 from secagg_spec.ledger import theorems
 from secagg_spec.ledger.entries import Ledger, close_to
 from secagg_spec.ledger.errors import BrokenEntry, DeadLink, Incomplete
-from secagg_spec.ledger.files import tables
+from secagg_spec.ledger.files import place, tables
 
 FILE = "promises.toml"
 PAGES = ("secagg", "lightsecagg", "basecagg", "basa", "heterosag", "multi-round")
@@ -71,7 +70,7 @@ def load(book: Ledger, path: Path | None = None, proofs: Path | None = None) -> 
     LedgerError
         The first fault found, as one of its subclasses (CLM-20, CLM-21).
     """
-    path = validate.path_of("path", resources.root("spec") / FILE if path is None else path)
+    path = place("path", path, resources.root("spec") / FILE)
     found = [_promise(path.name, entry) for entry in tables(path, "promise")]
     known = theorems.load(proofs)
     for promise in found:

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from secagg_spec import resources
-from secagg_spec.arithmetic import validate
 from secagg_spec.ledger.entries import ERRATA, OURS, Claim, Ledger, close_to, one_line
 from secagg_spec.ledger.errors import BrokenEntry, DeadLink, DuplicateClaim, Incomplete
-from secagg_spec.ledger.files import tables
+from secagg_spec.ledger.files import place, tables
 
 FILE = "roots.toml"
 WORDING = "wording"
@@ -65,7 +64,7 @@ def load(book: Ledger, path: Path | None = None) -> Sequence[Root]:
     LedgerError
         The first fault found, as one of its subclasses (CLM-22 to CLM-24).
     """
-    path = validate.path_of("path", resources.root("spec") / FILE if path is None else path)
+    path = place("path", path, resources.root("spec") / FILE)
     listed = tables(path, "root")
     known = [str(entry.get("id")) for entry in listed]
     for claim in book.claims.values():
