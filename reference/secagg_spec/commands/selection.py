@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import system
+from secagg_spec.arithmetic import numerals
 from secagg_spec.commands.options import writable_file
 from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.experiments import pictures, selection
@@ -91,11 +93,9 @@ def _whole(name: str, text: str) -> int:
 
 def _rate(text: str) -> Fraction:
     """Parse a probability exactly."""
-    if len(text) <= 20 and text.isascii() and not set("eE_") & set(text):
-        try:
-            return Fraction(text)
-        except (ValueError, ZeroDivisionError):
-            pass
+    if len(text) <= 20 and not set("eE^") & set(text):
+        with contextlib.suppress(ParameterError):
+            return numerals.number("dropout", text)
     raise ParameterError("dropout", text, "probabilities in [0, 1] with commas between, as in 0.1,0.2 or 1/3")
 
 
