@@ -327,6 +327,16 @@ def test_what_is_found_in_single_files_is_what_all_of_them_have(clause: str) -> 
     assert list(meanings._claims_of(clause)) == claims
 
 
+@pytest.mark.parametrize("words", [["the"] * 3000, ["x" * 501]])
+def test_more_text_than_can_be_searched_at_once_is_refused(
+    capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    many = len(" ".join(words))
+    assert cli.main(["explain", *words]) == 2
+    said = f"secagg-spec explain: {many} characters are asked for; an id and what is searched have 500 at most\n"
+    assert capsys.readouterr() == ("", said)
+
+
 def test_no_id_is_of_two_kinds() -> None:
     """So the first kind that knows an id is the only one."""
     for id in meanings.names()[::41]:

@@ -149,17 +149,38 @@ def test_a_log_without_events_claims_nothing(capsys: pytest.CaptureFixture[str],
     log = tmp_path / "log.csv"
     log.write_text("\ufefftime,kind,user\n", encoding="utf-8")
     code, out, err = call(capsys, "--log", str(log))
-    assert code == 0, err
+    assert (code, err) == (1, "")
     assert "the log ends in round 0" in out
+    assert "the log has the events of 0 of 6 rounds, and the others did not happen" in out
+    assert out.endswith("No round has a sum.\n")
     assert "bit for bit" not in out.split("the log ends")[1]
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("time,kind,user\n1,download,0\n0.5,download,1\n", "the clock does not run backwards"),
-        ("time,kind,user\n-1,download,0\n", "time"),
-        ("time,kind,user\n1,download,9\n", "9"),
+        (
+            "time,kind,user\n1,download,0\n0.5,download,1\n",
+            "line 3, time = 0.5: must be 1.0 or later: the clock does",
+        ),
+        (
+            "time,kind,user\n\n1.5,download,0\n2,upload,1.0\n",
+            "log.csv, line 4, user = '1.0': must be a whole number",
+        ),
+        ("time,kind,user\n0x1,download,0\n", "--log log.csv, line 2, time = '0x1': must be a number of at least 0"),
+        ("time,kind,user\nnan,download,0\n", "--log log.csv, line 2, time = 'nan': must be a number of at least 0"),
+        ("time,kind,user\n1_0,download,0\n", "--log log.csv, line 2, time = '1_0'"),
+        ("time,kind,user\n\u0660,download,0\n", "--log log.csv, line 2, time = '\u0660'"),
+        ("time,kind,user\n1,download,\u0663\n", "--log log.csv, line 2, user = '\u0663'"),
+        ("time,kind,user\n1,download," + "9" * 5000 + "\n", "--log log.csv, line 2, user = '999"),
+        ("time,kind,user\n1,download\n", "--log log.csv, line 2, fields = 2: must be 3: time,kind,user"),
+        ('time,kind,user\n1,"up\n', "--log log.csv, line 2 = 'unexpected end of data': must be comma-separated values"),
+        (
+            "time,kind,user\n1,Download,0\n",
+            "kind = 'Download': must be one of the events download, upload and timeout",
+        ),
+        ("time,kind,user\n-1,download,0\n", "--log log.csv, line 2, time = -1.0: must be finite and at least 0"),
+        ("time,kind,user\n1,download,9\n", "--log log.csv, line 2, user = 9: must be a user in [0, 8)"),
         ("time,kind,user\n1,lunch,0\n", "events download, upload and timeout"),
         ("when,what,who\n", "time,kind,user"),
         ("", "time"),

@@ -26,6 +26,8 @@ from secagg_spec.errors import OutOfRange, ParameterError
 COLUMNS = ("time", "kind", "user")
 DOWNLOAD, UPLOAD, TIMEOUT = "download", "upload", "timeout"
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
+_TIME = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_USER = re.compile(r"0|[1-9][0-9]{0,9}")
 Law: TypeAlias = Literal["exponential", "uniform"]
 
 
@@ -168,19 +170,63 @@ def to_csv(schedule: Schedule) -> str:
     return out.getvalue()
 
 
-def from_csv(text: str, N: int) -> Schedule:
+def from_csv(text: str, N: int, *, name: str = "text", kinds: Sequence[str] = ()) -> Schedule:
     """Return the schedule of N users from CSV as `to_csv` writes it, such as a deployment's log, in order of time.
 
-    Raises `ParameterError` for other lines, and the errors of `Event` and `Schedule`.
+    Parameters
+    ----------
+    text : str
+        A header line, and a line for each event; empty lines are skipped.
+    N : int
+        The number of users.
+    name : str
+        What errors call the text, such as the name of its file.
+    kinds : sequence of str
+        The kinds of events that are allowed; any lowercase word if there are none.
+
+    Raises
+    ------
+    ParameterError
+        A line is of another form; or as the errors of `Event` and `Schedule`. The error names the line.
     """
-    try:
-        head, *rows = csv.reader(io.StringIO(text), strict=True)
-        given = [(float(time), kind, int(user)) for time, kind, user in filter(None, rows)]
-    except (TypeError, ValueError, csv.Error):
-        raise ParameterError("text", text, "CSV with the columns time, kind and user, all of them filled") from None
+    lines = _lines(text, name)
+    head = next(lines, (1, []))[1]
     if tuple(head) != COLUMNS:
-        raise ParameterError("text", ",".join(head), f"CSV with the first line {','.join(COLUMNS)}")
-    return Schedule(N, tuple(Event(*row) for row in given))
+        raise ParameterError(name, ",".join(head), f"CSV with the first line {','.join(COLUMNS)}")
+    found: list[Event] = []
+    for at, fields in lines:
+        try:
+            found.append(_fitting(_event(fields, kinds), N, found[-1].time if found else 0.0))
+        except ParameterError as error:
+            raise type(error)(f"{name}, line {at}, {error.parameter}", error.value, error.allowed) from None
+    return Schedule(N, tuple(found))
+
+
+def _lines(text: object, name: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield each nonempty line with its number."""
+    if not isinstance(text, str):
+        raise ParameterError(name, type(text).__name__, f"text: CSV with the first line {','.join(COLUMNS)}")
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for fields in reader:
+            if fields:
+                yield reader.line_num, fields
+    except csv.Error as error:
+        raise ParameterError(f"{name}, line {reader.line_num}", str(error), "comma-separated values") from None
+
+
+def _event(fields: Sequence[str], kinds: Sequence[str]) -> Event:
+    """Return the event in the fields of a line."""
+    if len(fields) != len(COLUMNS):
+        raise ParameterError("fields", len(fields), f"{len(COLUMNS)}: {','.join(COLUMNS)}")
+    time, kind, user = fields
+    if not _TIME.fullmatch(time):
+        raise ParameterError("time", time, "a number of at least 0, as 0, 1.5 or 1e-05")
+    if kinds and kind not in kinds:
+        raise ParameterError("kind", kind, f"one of the events {', '.join(kinds[:-1])} and {kinds[-1]}")
+    if not _USER.fullmatch(user):
+        raise ParameterError("user", user, "a whole number, as 0 or 17")
+    return Event(float(time), kind, int(user))
 
 
 def _fitting(event: object, N: int, clock: float) -> Event:

@@ -12,13 +12,12 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from secagg_spec import __version__, resources, schemas
+from secagg_spec import __version__, documents, resources, schemas
 
 FILE = "history.toml"
 COMMAND = "secagg-spec text --regenerate"
@@ -157,7 +156,7 @@ def read(path: Path, *, validated: bool = True) -> History:
         The file is absent or not TOML, breaks the schema, or contradicts itself.
     """
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = documents.read_toml(path)
     except (OSError, ValueError) as error:
         raise HistoryError(f"{path.name}: cannot be used: {' '.join(str(error).split())}") from None
     if validated:

@@ -86,6 +86,8 @@ _PHRASES: Mapping[str, Callable[[ValidationError], str]] = {
     ),
     "minProperties": _count,
     "maxProperties": _count,
+    "minimum": lambda error: f"{shown(error.instance)} is less than the minimum of {error.validator_value}",
+    "maximum": lambda error: f"{shown(error.instance)} is greater than the maximum of {error.validator_value}",
     "minItems": lambda error: "must not be empty",
     "not": lambda error: "must not be given here",
     "oneOf": _one_of,

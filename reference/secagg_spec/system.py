@@ -36,7 +36,10 @@ def regular(path: Path, most: int | None = 1 << 29) -> Path:
         The file cannot be read, or is longer, or it is a pipe, a socket or a device: these may block the command or
         never end.
     """
-    found = path.stat()
+    try:
+        found = path.stat()
+    except ValueError:
+        raise OSError(errno.EINVAL, "no path has a null character", str(path)) from None
     if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
         raise OSError(errno.EINVAL, "this is a pipe or a device; a regular file is needed", str(path))
     if most is not None and found.st_size > most:

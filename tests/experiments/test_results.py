@@ -55,6 +55,21 @@ def test_the_document_fits_its_schema() -> None:
     assert list(schemas.faults(document(), schema)) == []
 
 
+@pytest.mark.requirement("EXP-28")
+@pytest.mark.parametrize("number", [1e308, -1e308, 1.1e150, 10**400])
+@pytest.mark.parametrize("member", ["numbers", "bound", "mean", "low", "high"])
+def test_a_number_that_no_interval_can_be_of_is_refused_in_one_line(tmp_path: Path, member: str, number: float) -> None:
+    content = document()
+    stated = content["statements"][0]
+    if member == "numbers":
+        stated["numbers"][:2] = [number, -number]
+    else:
+        (stated["interval"] if member in stated["interval"] else stated)[member] = number
+    with pytest.raises(ParameterError, match=rf"{member}.* (greater|less) than the (maximum|minimum) of") as refused:
+        results.read(stored(tmp_path / "a.json", content))
+    assert len(str(refused.value)) < 300
+
+
 @pytest.mark.requirement("EXP-27")
 def test_the_document_names_what_was_run() -> None:
     content = document()

@@ -47,10 +47,11 @@ def test_one_number_is_its_own_interval() -> None:
 
 
 @pytest.mark.requirement("EXP-22")
-@pytest.mark.parametrize("strange", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("strange", [math.nan, math.inf, -math.inf, 1.1e150, -1e308, 10**400])
 def test_a_number_that_is_not_finite_is_refused(strange: float) -> None:
     with pytest.raises(OutOfRange, match="finite"):
         interval([1.0, strange, 2.0])
+    assert math.isfinite(interval([1e150, -1e150, 1e150]).high)
 
 
 @pytest.mark.requirement("EXP-22")

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -170,8 +170,40 @@ def _of_another(text: str) -> str:
     return json.dumps({**content, "digest": sweeps.digest(content)})
 
 
+def _sealed(**changes: Any) -> Callable[[str], str]:
+    """What writes other members into a cell, and seals it again."""
+
+    def harm(text: str) -> str:
+        content = {**json.loads(text), **changes}
+        del content["digest"]
+        return json.dumps({**content, "digest": sweeps.digest(content)})
+
+    return harm
+
+
+def _deep(text: str) -> str:
+    return "[" * 100_000
+
+
+def _twice(text: str) -> str:
+    return text.replace('"digest":', '"seconds":1.0,"digest":')
+
+
+_HARMS: list[Callable[[str], str]] = [
+    _cut,
+    _altered,
+    _of_another,
+    lambda text: "",
+    lambda text: "[1]",
+    lambda text: "\0",
+    _deep,
+    _twice,
+]
+_HARMS += [_sealed(found=None), _sealed(found=[]), _sealed(seconds=None)]
+
+
 @pytest.mark.requirement("EXP-25")
-@pytest.mark.parametrize("harm", [_cut, _altered, _of_another, lambda text: "", lambda text: "[1]", lambda text: "\0"])
+@pytest.mark.parametrize("harm", _HARMS)
 def test_a_damaged_kept_cell_is_said_and_run_again(tmp_path: Path, expected: Swept, harm: Any) -> None:
     swept(tmp_path)
     path = tmp_path / f"{sweep(tmp_path).key(CELLS[3])}.json"

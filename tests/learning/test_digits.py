@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from secagg_spec.errors import ParameterError
+from secagg_spec.errors import OutOfRange, ParameterError
 from secagg_spec.learning import digits
 
 IMAGES = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3) * 15
@@ -34,6 +34,13 @@ def test_the_files_of_mnist_are_read(tmp_path: Path) -> None:
     assert (found.side, found.labels.tolist()) == (3, [7, 2])
     assert np.array_equal(found.images(np.array([1])), IMAGES[1:] / 255)
     assert np.allclose(found.mean(), IMAGES.mean(axis=0) / 255)
+
+
+@pytest.mark.parametrize("label", [10, 200, 255])
+def test_a_label_that_is_no_digit_is_named(label: int, tmp_path: Path) -> None:
+    where = folder(tmp_path, idx(IMAGES), idx(np.array([9, label], dtype=np.uint8)))
+    with pytest.raises(OutOfRange, match=rf"^training labels\[1\] = {label}: must be in \[0, 10\)$"):
+        digits.mnist(where)
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,22 @@ def test_what_is_no_memory_is_refused(data: Any) -> None:
         restore(data)
 
 
+@pytest.mark.requirement("SES-01", "SES-02")
+@pytest.mark.parametrize("spelled", ["AB" * 16, "aB" * 16, " ".join(["ab"] * 16), "ab" * 16 + "\n", "\uff41b" * 16])
+def test_a_session_has_one_spelling_so_that_no_older_round_replaces_a_later_one(spelled: str) -> None:
+    for data in ({spelled: 3}, {"ab" * 16: 9, spelled: 3}, {spelled: 3, "ab" * 16: 9}):
+        with pytest.raises(ParameterError, match=r"session = .*must be bytes as pairs of hex digits in lower case"):
+            restore(data)
+    assert restore({"ab" * 16: 9}).last == {b"\xab" * 16: 9}
+
+
+def test_a_memory_that_is_refused_says_which_part_is_wrong() -> None:
+    with pytest.raises(ParameterError, match=r"^round = -1: must be an integer in \[0, 4294967295\]$"):
+        restore({"ab" * 16: -1})
+    with pytest.raises(LengthMismatch, match=r"session = .*: must be 16 bytes"):
+        restore({"ab" * 15: 0})
+
+
 @pytest.mark.parametrize("session", [b"", bytes(15), bytes(17), "0" * 16])
 def test_a_session_id_has_sixteen_bytes(session: Any) -> None:
     with pytest.raises(LengthMismatch, match="16 bytes"):

@@ -586,6 +586,30 @@ def test_what_is_no_stored_state_is_refused(path: Sequence[Any], value: Any) -> 
         fedbuff.restore(broken(good, path, value))
 
 
+@pytest.mark.requirement("FBF-16")
+@pytest.mark.parametrize("write", [str.upper, lambda text: f" {text}", lambda text: f"{text[:2]} {text[2:]}"])
+@pytest.mark.parametrize("path", [("model",), ("buffer", 0, "values"), ("parameters", "eta_g")])
+def test_vectors_are_restored_from_the_digits_that_were_stored_only(path: Sequence[Any], write: Any) -> None:
+    good = json.loads(json.dumps(fedbuff.store(server(TINY, 2, (0, 1)))))
+    value = good
+    for place in path:
+        value = value[place]
+    if "f" not in value:
+        value = "000000000000f03f" * (len(value) // 16)
+    assert fedbuff.restore(broken(good, path, value)).round == 2
+    with pytest.raises(ParameterError, match=f"{path[-1]} = .*must be a string of hex digits|bytes as pairs of hex"):
+        fedbuff.restore(broken(good, path, write(value)))
+
+
+@pytest.mark.requirement("FBF-16")
+def test_pairs_of_user_and_stamp_are_restored_as_they_are_stored_only() -> None:
+    good = json.loads(json.dumps(fedbuff.store(server(TINY, 2, (0, 1), (1, 2)))))
+    assert good["accepted"] == [[0, 1], [1, 2]]
+    for pairs in (good["accepted"] * 2, good["accepted"][::-1], [*good["accepted"], good["accepted"][0]]):
+        with pytest.raises(ParameterError, match=r"accepted.*not as they are stored"):
+            fedbuff.restore({**good, "accepted": pairs})
+
+
 @pytest.mark.requirement("ERR-01")
 def test_the_arrays_of_a_caller_are_not_kept() -> None:
     model, values = np.zeros(3), reals(1, 2, 3)

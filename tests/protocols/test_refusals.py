@@ -818,6 +818,7 @@ CORES = {
     "class_labels",
     "elements_of",
     "octets",
+    "from_hex",
     "check_request",
     "sealing_context",
     "sealed_links",

@@ -304,10 +304,20 @@ def test_what_is_not_utf_8_is_named_by_its_line(tmp_path: Path) -> None:
         ('{"users": 3, "segments": 2, "rounds": [[0]]}', "rounds[0] = [0]: must be a list of 2 segments, each a list"),
         ('{"users": 3, "segments": 2, "rounds": [[[[0]]]]}', "rounds[0] = [[[0]]]: must be a list of 2 segments"),
         ('{"users": 3, "segments": 1, "rounds": [[[[0], [0]]]]}', "rounds[0][0][1], user = '0': must be named once in"),
-        ('{"users": 3, "rounds": [], "rounds": []}', "the field 'rounds' twice"),
-        ('{"users": NaN, "rounds": []}', "log.json = NaN: must be JSON as in"),
-        ('{"users": ' + "9" * 5000 + ', "rounds": []}', "a number of thousands of digits"),
-        ("[" * 100_000, "lists in lists, too deep"),
+        (
+            '{"users": 3, "rounds": [], "rounds": []}',
+            "a text that holds an object with two members 'rounds': must be",
+        ),
+        ('{"users": NaN, "rounds": []}', "a text that has NaN, which is no JSON: must be JSON as in"),
+        (
+            '{"users": ' + "9" * 5000 + ', "rounds": []}',
+            "a text that holds an integer of more than 4,300 digits: must be JSON",
+        ),
+        (
+            '{"users": 1e400, "rounds": []}',
+            "a text that holds a number beyond binary64, 1e400: must be",
+        ),
+        ("[" * 100_000, "a text that is nested deeper than 128 levels: must be JSON as in"),
         ('{"users": 4294967295, "rounds": [[0]]}', "log.json, log = 1 sets of 4294967295 users: must be at most"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -17,6 +18,7 @@ UintArray: TypeAlias = NDArray[np.uint64]
 RealArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 _Class = TypeVar("_Class")
+_NOT_HEX = re.compile("[^0-9a-f]")
 MAX_COUNT = 2**32 - 1
 """The largest number of users, and of elements of a vector: the largest 32-bit count."""
 _BITS = 2**13
@@ -239,6 +241,21 @@ def octets(name: str, value: object) -> bytes:
     if not isinstance(value, bytes):
         raise ParameterError(name, class_of(value), "bytes")
     return value
+
+
+def from_hex(name: str, value: object) -> bytes:
+    """Return the bytes whose hex digits `value` has, as ``bytes.hex`` writes them; an error shows no digit (ERR-03).
+
+    Raises
+    ------
+    ParameterError
+        It is no text, or has anything but pairs of lower-case hex digits, such as capitals and spaces.
+    """
+    text = value if isinstance(value, str) else None
+    if text is None or len(text) % 2 or _NOT_HEX.search(text):
+        found = class_of(value) if text is None else f"{len(text)} characters"
+        raise ParameterError(name, found, "bytes as pairs of hex digits in lower case, without spaces")
+    return bytes.fromhex(text)
 
 
 def mapping(name: str, value: object) -> Mapping[Any, Any]:

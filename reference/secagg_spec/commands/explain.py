@@ -20,7 +20,7 @@ from secagg_spec import resources
 from secagg_spec.conformance.adapter.plain import for_encoding
 from secagg_spec.errors import UsageError
 
-_WIDTH, _HEAD, _NEAR = 100, 15, 6
+_WIDTH, _HEAD, _NEAR, _MOST = 100, 15, 6, 500
 _CLAUSE = re.compile(r"^- \[([A-Z]+-\d\d)\]", re.MULTILINE)
 _HEADING = re.compile(r"^#{2,4} (.+)$", re.MULTILINE)
 Lines = Iterator[tuple[str, str]]
@@ -30,6 +30,8 @@ Lines = Iterator[tuple[str, str]]
 def main(given: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     asked = " ".join(given.words)
+    if len(asked) > _MOST:
+        raise UsageError(f"{len(asked)} characters are asked for; an id and what is searched have {_MOST} at most")
     if (clause := asked.upper()) in resources.clauses():
         first = list(head(clause))
         _print(_block("clause", clause, iter(first)))

@@ -11,10 +11,11 @@ from math import log10
 from typing import Any
 
 from secagg_spec import terminal
+from secagg_spec.arithmetic.numerals import number, whole
 from secagg_spec.planning.choices import PROTOCOLS, Choice, Odds, Out
 from secagg_spec.planning.odds import logarithm
 from secagg_spec.planning.plan import Plan, nearest, plan
-from secagg_spec.planning.wishes import Wish, number, whole
+from secagg_spec.planning.wishes import Wish
 from secagg_spec.terminal import painted
 
 _COST = "bytes: section 'Costs' of the page of each protocol; = exact, < at most"

@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import combinations
 from types import MappingProxyType
 
-from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic import numerals, validate
 from secagg_spec.arithmetic.segments import Robustness, inference_robustness
 from secagg_spec.commands.privacy_report import Found, Report, add_all, learned, show
 from secagg_spec.errors import ParameterError
@@ -87,8 +87,8 @@ def _plan(options: argparse.Namespace) -> Plan:
 def _probability(text: str | None) -> Fraction:
     allowed = f"a probability such as 0.1 or 1/10, in at most {_MOST_DIGITS} characters"
     try:
-        p = Fraction(_short_number(text or "1/10"))
-    except (ValueError, ZeroDivisionError):
+        p = numerals.number("--odds", _short_number(text or "1/10"))
+    except ValueError:
         raise ParameterError("--odds", text, allowed) from None
     if not 0 <= p <= 1:
         raise ParameterError("--odds", text, allowed)
@@ -97,7 +97,7 @@ def _probability(text: str | None) -> Fraction:
 
 def _short_number(text: str) -> str:
     """Return the text of a number with few digits; refuse exponents, which can be too large to compute."""
-    if len(text) > _MOST_DIGITS or "e" in text.lower():
+    if len(text) > _MOST_DIGITS or set("eE^") & set(text):
         raise ValueError
     return text
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import resources, system
+from secagg_spec import documents, resources, system
 from secagg_spec.conformance.running import repros
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors import store
@@ -108,11 +108,8 @@ def _request(repro: Path) -> dict[str, Any]:
     """Return the single request of a failure."""
     path = repro.with_suffix("").with_suffix(".jsonl") if repro.suffix == ".json" else repro
     try:
-        lines = [
-            json.loads(line)
-            for line in system.regular(path).read_text(encoding="utf-8-sig").splitlines()
-            if line.strip()
-        ]
+        text = system.regular(path).read_text(encoding="utf-8-sig")
+        lines = [documents.from_json(line) for line in text.splitlines() if line.strip()]
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
     except ValueError:

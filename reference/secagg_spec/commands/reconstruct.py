@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic import numerals, validate
 from secagg_spec.commands.options import Rules
 from secagg_spec.conformance.adapter.values import writable_folder
 from secagg_spec.crypto.entropy import SeededSource, draw_below
@@ -67,8 +67,7 @@ def add_parser(commands: Any) -> None:
     add("--seed", type=int, default=0, metavar="S", help="seed of all draws (0)")
     add(
         "--drift",
-        type=float,
-        default=0.0,
+        default="0",
         metavar="X",
         help="models drift by up to X in each round, a whole number; with --images, the server trains the net "
         "with the rate X (0)",
@@ -141,9 +140,10 @@ def _numbers(options: argparse.Namespace, p: Parameters) -> Iterator[str]:
     return _lines(p, *sessions)
 
 
-def _whole_drift(drift: float) -> int:
-    if not 0 <= drift <= MOST_DRIFT or drift != int(drift):
-        raise ParameterError("--drift", drift, f"a whole number in [0, {MOST_DRIFT}], unless --images is given")
+def _whole_drift(text: str) -> int:
+    drift = numerals.number("--drift", text)
+    if not 0 <= drift <= MOST_DRIFT or drift.denominator != 1:
+        raise ParameterError("--drift", text, f"a whole number in [0, {MOST_DRIFT}], unless --images is given")
     return int(drift)
 
 
@@ -301,7 +301,7 @@ def _images(options: argparse.Namespace, p: Parameters) -> Iterator[str]:
         options.seed,
         options.net or "conv",
         validate.integer("--width", 8 if options.width is None else options.width, 1, 64),
-        options.drift,
+        numerals.real("--drift", options.drift),
     )
     result = inversion.run(settings, _data(options.data_dir), _say)
     yield from inversion_report.lines(result)
@@ -320,7 +320,7 @@ def _needed(options: argparse.Namespace) -> None:
             raise UsageError(f"{name} is not installed: {install(name)}")
     if options.out is not None:
         writable_folder("--out", options.out)
-    if not 0 <= options.drift <= 100:
+    if not 0 <= numerals.real("--drift", options.drift) <= 100:
         raise ParameterError("--drift", options.drift, "a rate in [0, 100]")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import system
+from secagg_spec.arithmetic import numerals
 from secagg_spec.commands.options import writable_file
 from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.experiments import pictures, selection
@@ -93,11 +95,9 @@ def _whole(name: str, text: str) -> int:
 
 def _rate(text: str) -> Fraction:
     """Parse a probability exactly."""
-    if len(text) <= _CHARACTERS and text.isascii() and not set("eE_") & set(text):
-        try:
-            return Fraction(text)
-        except (ValueError, ZeroDivisionError):
-            pass
+    if len(text) <= _CHARACTERS and not set("eE^") & set(text):
+        with contextlib.suppress(ParameterError):
+            return numerals.number("dropout", text)
     allowed = "probabilities in [0, 1] with commas between, as in 0.1,0.2 or 1/3"
     raise ParameterError("dropout", text, f"{allowed}, each of at most {_CHARACTERS} characters, without an exponent")
 

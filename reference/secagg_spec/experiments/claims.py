@@ -5,15 +5,15 @@ Source: spec/experiments.md, section 8 (EXP-31, EXP-34).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from secagg_spec import resources
+from secagg_spec.arithmetic import validate
 from secagg_spec.experiments import catalogue
 from secagg_spec.experiments.experiment import PAPER, Data, Judged
-from secagg_spec.experiments.results import follows, judge_again
+from secagg_spec.experiments.results import follows, judge_again, load
 from secagg_spec.experiments.statistics import CONFIRMED, REFUTED
 
 _SHOWN = ("data", "model", "users", "rounds", "seeds")
@@ -59,11 +59,17 @@ class Stated:
 
 
 def stored(folder: Path | None = None) -> tuple[Stated, ...]:
-    """Return all statements of stored results, by file; of ``spec/experiments`` by default."""
-    folder = resources.root("spec") / "experiments" if folder is None else folder
+    """Return all statements of stored results, by file; of ``spec/experiments`` by default.
+
+    Raises
+    ------
+    ParameterError
+        A file holds no result; see `results.load`.
+    """
+    folder = validate.path_of("folder", resources.root("spec") / "experiments" if folder is None else folder)
     found: list[Stated] = []
     for path in sorted(folder.glob("*.json")):
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = load(path)
         named = content["experiment"], content["preset"], _scale(content)
         pairs = zip(judge_again(content), content["statements"], strict=True)
         found += [Stated(*named, again, statement) for again, statement in pairs]

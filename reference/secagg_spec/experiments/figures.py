@@ -5,11 +5,11 @@ Source: spec/experiments.md, section 8 (EXP-30); spec/figures.toml, spec/figures
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from secagg_spec import resources, schemas, system
+from secagg_spec import documents, resources, schemas
+from secagg_spec.arithmetic import validate
 from secagg_spec.errors import ParameterError
 
 PAPERS = {
@@ -64,9 +64,9 @@ def load(path: Path | None = None) -> tuple[Figure, ...]:
     ParameterError
         The list breaks its schema, or names a figure twice.
     """
-    path = resources.root("spec") / "figures.toml" if path is None else path
+    path = validate.path_of("path", resources.root("spec") / "figures.toml" if path is None else path)
     try:
-        content = tomllib.loads(system.regular(path).read_text(encoding="utf-8"))
+        content = documents.read_toml(path)
     except (OSError, ValueError) as error:
         raise ParameterError("figures", path.name, f"a TOML file: {' '.join(str(error).split())}") from None
     for where, fault in schemas.faults(content, schemas.load(resources.root("spec") / "figures.schema.json")):

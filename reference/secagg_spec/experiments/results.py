@@ -16,7 +16,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import __version__, resources, schemas, system
+from secagg_spec import __version__, documents, resources, schemas
+from secagg_spec.arithmetic import validate
 from secagg_spec.errors import ParameterError
 from secagg_spec.experiments import pictures
 from secagg_spec.experiments.experiment import Data, Experiment, Judged, Result, Statement, judged
@@ -125,13 +126,28 @@ def read(path: Path) -> dict[str, Any]:
     ParameterError
         The file holds no such document, or a verdict does not follow from its numbers (EXP-28).
     """
+    content = load(path)
+    check(content)
+    return content
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Return the document of a file, whose verdicts may not follow from its numbers.
+
+    Raises
+    ------
+    ParameterError
+        The file cannot be read, or breaks `spec/experiment.schema.json`.
+    """
+    path = validate.path_of("results", path)
     try:
-        content = json.loads(system.regular(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ParameterError("results", str(path), f"a file of results: {error}") from None
+        content = documents.read_json(path)
+    except OSError as error:
+        raise ParameterError("results", str(path), f"a file of results: {error.strerror}") from None
+    except ValueError as error:
+        raise ParameterError("results", str(path), f"a file of results: it {error}") from None
     for where, fault in schemas.faults(content, schemas.load(resources.root("spec") / "experiment.schema.json")):
         raise ParameterError(": ".join(map(str, ("results", path, *where))), "", f"as in the schema: it {fault}")
-    check(content)
     return dict(content)
 
 

@@ -16,6 +16,8 @@ VERDICTS = (CONFIRMED, REFUTED, UNCONFIRMED)
 LEVEL = 0.95
 FEWEST = 3
 """The fewest seeds with which anything is confirmed or refuted."""
+LARGEST = 1e150
+"""The largest magnitude of a number: binary64 has the square of a difference of two."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,13 @@ def interval(numbers: Sequence[float]) -> Interval:
     ParameterError
         The list is empty.
     OutOfRange
-        A number is not finite.
+        A number is not finite, or above `LARGEST` in magnitude.
     """
     if not numbers:
         raise ParameterError("numbers", list(numbers), "one number or more")
-    strange = [number for number in numbers if not math.isfinite(number)]
+    strange = [number for number in numbers if not -LARGEST <= number <= LARGEST]
     if strange:
-        raise OutOfRange("numbers", strange[0], "finite numbers")
+        raise OutOfRange("numbers", strange[0], f"finite numbers of at most {LARGEST:g} in magnitude")
     count, mean = len(numbers), math.fsum(numbers) / len(numbers)
     if len(set(numbers)) == 1:
         return Interval(numbers[0], numbers[0], numbers[0], count)

@@ -23,7 +23,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from secagg_spec import __version__, system
+from secagg_spec import __version__, documents, system
 from secagg_spec.arithmetic import validate
 from secagg_spec.errors import ParameterError
 from secagg_spec.experiments import catalogue, progress, sources
@@ -351,10 +351,11 @@ def _kept(sweep: Sweep, keys: Sequence[str], tell: Reporter) -> dict[str, Finish
 def _read(path: Path, key: str) -> Finished | None:
     """Return a stored cell, or None if its file is not the one that was written."""
     try:
-        content = json.loads(system.regular(path).read_text(encoding="utf-8"))
+        content = documents.read_json(path)
         sealed = content.pop("digest")
         if sealed == digest(content) and content["key"] == key:
-            return Finished(content["found"], content["seconds"])
+            found, seconds = content["found"], content["seconds"]
+            return Finished(found, seconds) if isinstance(found, dict) and isinstance(seconds, int | float) else None
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
         pass
     return None

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from secagg_spec import system
+from secagg_spec import documents, system
 from secagg_spec.arithmetic import validate
 from secagg_spec.crypto.entropy import Source, SystemSource, draw_below
 from secagg_spec.errors import ParameterError
@@ -71,10 +71,10 @@ class Batches:
 
     def _read(self, path: Path) -> tuple[int, ...]:
         try:
-            tree = json.loads(system.regular(path).read_bytes())
+            tree = documents.read_json(path)
             seats = tuple(tree["nodes"])
             same = tree == self._tree(seats) and all(type(node) is int and node >= 0 for node in seats)
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, TypeError, KeyError):
             same = False
         if not same or len(seats) > self.parameters.N or len(set(seats)) < len(seats):
             allowed = f"seats of distinct nodes for {self._tree(())}, as they were when the session began"

@@ -16,9 +16,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg_spec import system
 from secagg_spec.arithmetic import validate
-from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.errors import ParameterError
 from secagg_spec.learning import digits, files
+from secagg_spec.learning.digits import check_labels
 
 IntArray: TypeAlias = NDArray[np.int64]
 Images: TypeAlias = NDArray[np.float32]
@@ -100,19 +102,6 @@ class Dataset:
             validate.array_shape("writers", validate.signed("writers", self.writers), (len(self.train),))
 
 
-def check_labels(name: str, labels: IntArray, classes: int) -> None:
-    """Refuse labels outside [0, classes) (EXP-02).
-
-    Raises
-    ------
-    OutOfRange
-        A label is outside [0, classes); the error names the first.
-    """
-    outside = np.flatnonzero((labels < 0) | (labels >= classes))
-    if outside.size:
-        raise OutOfRange(f"{name}[{outside[0]}]", int(labels[outside[0]]), f"in [0, {classes})")
-
-
 def load(name: str, folder: Path | None) -> Dataset:
     """Return a data set; each process reads it only once.
 
@@ -134,7 +123,7 @@ def load(name: str, folder: Path | None) -> Dataset:
         return _digits()
     if folder is None:
         raise ParameterError("data set", name, "digits, unless --data-dir or SECAGG_SPEC_DATA names a folder with it")
-    return _loaded(name, folder.resolve())
+    return _loaded(name, system.resolved(validate.path_of("folder", folder)))
 
 
 @cache

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from secagg_spec import system
 from secagg_spec.arithmetic.validate import RealArray
-from secagg_spec.errors import ParameterError
+from secagg_spec.errors import OutOfRange, ParameterError
 
+CLASSES = 10
+"""The digits."""
 _CHUNK = 4096
 _MOST = 1 << 28
 _ROUNDING = 1e-9
@@ -63,6 +65,19 @@ def bundled() -> Digits:
     return Digits("scikit-learn's digits", found.images, 16.0, found.target.astype(np.int64))
 
 
+def check_labels(name: str, labels: NDArray[np.int64], classes: int) -> None:
+    """Refuse labels outside [0, classes) (EXP-02).
+
+    Raises
+    ------
+    OutOfRange
+        A label is outside [0, classes); the error names the first.
+    """
+    outside = np.flatnonzero((labels < 0) | (labels >= classes))
+    if outside.size:
+        raise OutOfRange(f"{name}[{outside[0]}]", int(labels[outside[0]]), f"in [0, {classes})")
+
+
 def holds_mnist(folder: Path) -> bool:
     """Return whether a folder has the training images of MNIST."""
     return all((folder / name).is_file() for name in (_IMAGES, _LABELS))
@@ -75,11 +90,15 @@ def mnist(folder: Path) -> Digits:
     ------
     ParameterError
         The files are missing, or are not MNIST files.
+    OutOfRange
+        A label is no digit.
     """
     images, labels = (_read(folder / name, axes) for name, axes in ((_IMAGES, 3), (_LABELS, 1)))
     if len(images) != len(labels) or images.shape[1] != images.shape[2]:
         raise ParameterError("data", str(folder), "a folder with square images and as many labels")
-    return Digits("MNIST", images, 255.0, labels.astype(np.int64))
+    found = labels.astype(np.int64)
+    check_labels("training labels", found, CLASSES)
+    return Digits("MNIST", images, 255.0, found)
 
 
 def _read(path: Path, axes: int) -> NDArray[np.uint8]:

@@ -24,7 +24,7 @@ from secagg_spec.ledger.errors import (
     UnknownClaim,
     UnknownClause,
 )
-from secagg_spec.ledger.files import Data, EntryFile, read
+from secagg_spec.ledger.files import Data, EntryFile, place, read
 
 VERDICTS = ("confirmed", "conditional", "refuted", "imprecise", "unconfirmed", "open")
 ERRATA = ("refuted", "conditional", "imprecise")
@@ -159,8 +159,8 @@ def load(folder: Path | None = None, proofs: Path | None = None) -> Ledger:
     LedgerError
         The first fault found, as one of its subclasses (CLM-01 to CLM-04).
     """
-    folder = resources.root("spec") / "claims" if folder is None else folder
-    proofs = resources.root("proofs") if proofs is None else proofs
+    folder = place("folder", folder, resources.root("spec") / "claims")
+    proofs = place("proofs", proofs, resources.root("proofs"))
     claims: dict[str, Claim] = {}
     papers: dict[str, str] = {}
     sources: dict[str, Source] = {}

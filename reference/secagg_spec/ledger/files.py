@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from secagg_spec import resources, schemas
+from secagg_spec import documents, resources, schemas, system
 from secagg_spec.ledger.errors import BrokenEntry, BrokenFile, LedgerError, MissingEvidence
 
 Data: TypeAlias = Mapping[str, Any]
@@ -60,17 +60,7 @@ def read(path: Path, schema: str, table: str, label: str) -> EntryFile:
     BrokenFile, BrokenEntry, MissingEvidence
         The file is not TOML, or breaks the schema; only the first fault is reported.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        line = 1 + error.object[: error.start].count(b"\n")
-        raise BrokenFile(f"{path.name}:{line}: cannot be read: it is not UTF-8") from None
-    except OSError as error:
-        raise BrokenFile(f"{path.name}: cannot be read: {error.strerror}") from None
-    try:
-        content = _parsed(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BrokenFile(_not_toml(path.name, text, " ".join(str(error).split()))) from None
+    text, content = _read(path)
     head, lines = line_numbers(text, table)
     source = EntryFile(path.name, content, table, label, lines)
     _check_form(source, head, schema)
@@ -83,10 +73,57 @@ def read(path: Path, schema: str, table: str, label: str) -> EntryFile:
     return source
 
 
+def place(name: str, given: object, usual: Path) -> Path:
+    """Return the path that an argument gives, or the usual one for None.
+
+    Raises
+    ------
+    ParameterError
+        It is no path.
+    """
+    if given is None or (isinstance(given, Path) and "\0" not in str(given)):
+        return usual if given is None else given
+    from secagg_spec.arithmetic import validate  # noqa: PLC0415 - numpy takes time, and commands need none
+
+    return validate.path_of(name, given)
+
+
+def tables(path: Path, name: str) -> Sequence[dict[str, Any]]:
+    """Return the tables of a name in a file of TOML, such as those that ``[[root]]`` begins.
+
+    Raises
+    ------
+    BrokenFile
+        The file cannot be read, is not TOML, or has no such tables.
+    """
+    _, content = _read(path)
+    found = content.get(name)
+    if not isinstance(found, list) or not all(isinstance(table, dict) for table in found):
+        raise BrokenFile(f"{path.name}: cannot be read: it has no tables that begin with [[{name}]]")
+    return found
+
+
+def _read(path: Path) -> tuple[str, Data]:
+    """Return the text of a file, and what it says as TOML."""
+    try:
+        text = system.regular(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        line = 1 + error.object[: error.start].count(b"\n")
+        raise BrokenFile(f"{path.name}:{line}: cannot be read: it is not UTF-8") from None
+    except OSError as error:
+        raise BrokenFile(f"{path.name}: cannot be read: {error.strerror}") from None
+    try:
+        return text, _parsed(text)
+    except documents.Limit as limit:
+        raise BrokenFile(f"{path.name}: cannot be read: it {limit}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise BrokenFile(_not_toml(path.name, text, " ".join(str(error).split()))) from None
+
+
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> Data:
     """Return the content of a TOML file, which is read more often than it changes."""
-    return tomllib.loads(text)
+    return documents.from_toml(text)
 
 
 def _not_toml(file: str, text: str, fault: str) -> str:

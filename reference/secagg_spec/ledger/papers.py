@@ -14,7 +14,7 @@ from pathlib import Path
 from secagg_spec import resources
 from secagg_spec.ledger.entries import OMITTED, OURS, Claim, Ledger, check_links, close_to, one_line
 from secagg_spec.ledger.errors import BrokenEntry, BrokenFile, DeadLink, DuplicateClaim, Incomplete
-from secagg_spec.ledger.files import Data, EntryFile, read
+from secagg_spec.ledger.files import Data, EntryFile, place, read
 
 SECTION = "section"
 _LEFT_OUT = 400
@@ -102,7 +102,7 @@ def load(book: Ledger, folder: Path | None = None) -> Mapping[str, Index]:
         A file is broken, names an item twice, names a claim that does not exist or belongs to another paper, or omits a
         paper or a claim (CLM-04, CLM-10, CLM-11).
     """
-    folder = resources.root("spec") / "papers" if folder is None else folder
+    folder = place("folder", folder, resources.root("spec") / "papers")
     indices = [_index(path, book) for path in sorted(folder.glob("*.toml"))]
     found = {index.paper: index for index in indices}
     _check_papers(folder, book, found)

@@ -6,7 +6,6 @@ Source: spec/ledger.md, section 7 (CLM-20, CLM-21); spec/promises.toml.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -15,7 +14,8 @@ from pathlib import Path
 from secagg_spec import resources
 from secagg_spec.ledger import theorems
 from secagg_spec.ledger.entries import Ledger, close_to
-from secagg_spec.ledger.errors import BrokenEntry, BrokenFile, DeadLink, Incomplete
+from secagg_spec.ledger.errors import BrokenEntry, DeadLink, Incomplete
+from secagg_spec.ledger.files import place, tables
 
 FILE = "promises.toml"
 PAGES = ("secagg", "lightsecagg", "basecagg", "basa", "heterosag", "multi-round")
@@ -70,12 +70,8 @@ def load(book: Ledger, path: Path | None = None, proofs: Path | None = None) -> 
     LedgerError
         The first fault found, as one of its subclasses (CLM-20, CLM-21).
     """
-    path = resources.root("spec") / FILE if path is None else path
-    try:
-        entries = tomllib.loads(path.read_text(encoding="utf-8"))["promise"]
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
-        raise BrokenFile(f"{path.name}: cannot be read: {error}") from None
-    found = [_promise(path.name, entry) for entry in entries]
+    path = place("path", path, resources.root("spec") / FILE)
+    found = [_promise(path.name, entry) for entry in tables(path, "promise")]
     known = theorems.load(proofs)
     for promise in found:
         _check_names(path.name, promise, book, known)
@@ -91,8 +87,9 @@ def _promise(name: str, entry: dict[str, object]) -> Promise:
     for field, value in entry.items():
         if field not in _GIVEN:
             raise BrokenEntry(f"{label}: {field}: there is no such field; the fields are {', '.join(sorted(_GIVEN))}")
-        texts = value if _FIELDS[field] is tuple and isinstance(value, list) else [value]
-        if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+        texts = value if isinstance(value, list) else [value]
+        fits = isinstance(value, list) is (_FIELDS[field] is tuple)
+        if not fits or not texts or not all(isinstance(text, str) and text.strip() for text in texts):
             raise BrokenEntry(f"{label}: {field}: must not be empty, and holds texts")
     if not {"page", "what"} <= set(entry) or not set(_RESTS) & set(entry):
         raise BrokenEntry(f"{label}: must have page, what, and at least one of {', '.join(_RESTS)}")

@@ -5,14 +5,14 @@ Source: spec/ledger.md, section 2 (CLM-22 to CLM-24); spec/roots.toml.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from secagg_spec import resources
 from secagg_spec.ledger.entries import ERRATA, OURS, Claim, Ledger, close_to, one_line
-from secagg_spec.ledger.errors import BrokenEntry, BrokenFile, DeadLink, DuplicateClaim, Incomplete
+from secagg_spec.ledger.errors import BrokenEntry, DeadLink, DuplicateClaim, Incomplete
+from secagg_spec.ledger.files import place, tables
 
 FILE = "roots.toml"
 WORDING = "wording"
@@ -64,11 +64,8 @@ def load(book: Ledger, path: Path | None = None) -> Sequence[Root]:
     LedgerError
         The first fault found, as one of its subclasses (CLM-22 to CLM-24).
     """
-    path = resources.root("spec") / FILE if path is None else path
-    try:
-        listed = tomllib.loads(path.read_text(encoding="utf-8"))["root"]
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
-        raise BrokenFile(f"{path.name}: cannot be read: {error}") from None
+    path = place("path", path, resources.root("spec") / FILE)
+    listed = tables(path, "root")
     known = [str(entry.get("id")) for entry in listed]
     for claim in book.claims.values():
         _check_claim(claim, known)
@@ -95,6 +92,8 @@ def _root(label: str, entry: Mapping[str, object], book: Ledger) -> Root:
     for field, value in entry.items():
         if field not in _FIELDS or not isinstance(value, str) or not value.strip():
             raise BrokenEntry(f"{label}: {field}: must be a text, and one of the fields {', '.join(_FIELDS)}")
+    if "id" not in entry:
+        raise BrokenEntry(f"{label}: id: must be given")
     severity = entry.get("severity")
     if severity not in SEVERITIES:
         raise BrokenEntry(f"{label}: severity: {severity!r} is not one of {', '.join(SEVERITIES)}")

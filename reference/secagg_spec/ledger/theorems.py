@@ -13,6 +13,7 @@ from pathlib import Path
 
 from secagg_spec import resources
 from secagg_spec.ledger.errors import BrokenFile
+from secagg_spec.ledger.files import place
 
 FOLDER = "formal"
 _HEAD = re.compile(r"^([A-Z]\w*\.\w+)(?= =|\s*:)", re.MULTILINE)
@@ -48,7 +49,7 @@ def load(proofs: Path | None = None) -> Mapping[str, Theorem]:
     BrokenFile
         ``statements.txt`` lacks a theorem or a definition that the table names.
     """
-    folder = (proofs or resources.root("proofs")) / FOLDER
+    folder = place("proofs", proofs, resources.root("proofs")) / FOLDER
     if not (folder / "theorems.toml").is_file():
         return {}
     table = tomllib.loads((folder / "theorems.toml").read_text(encoding="utf-8"))

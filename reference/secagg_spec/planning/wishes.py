@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import ceil
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.errors import OutOfRange
 
 MOST_USERS = 10**6
 MOST_ROUNDS = 10**4
@@ -78,41 +78,3 @@ class Wish(validate.Plain):
 def shown(number: Fraction) -> float | int | str:
     """Return a fraction as the number that an error shows."""
     return number.numerator if number.denominator == 1 else float(number) or str(number)
-
-
-def number(name: str, text: str) -> Fraction:
-    """Parse a number: decimal, with an exponent, or a fraction, as 1000, 1e6, 0.1, 1/3 or 2^-40.
-
-    Raises
-    ------
-    ParameterError
-        The text is no such number, has more than 30 characters, or an exponent of more than 3 digits.
-    """
-    base, power, exponent = text.partition("^")
-    digits = exponent.removeprefix("-")
-    if len(text) > 30 or max(len(digits), len(text.lower().partition("e")[2].strip("+-"))) > 3:
-        raise ParameterError(name, text, "of at most 30 characters, with at most 3 digits in an exponent")
-    try:
-        if not text.isascii() or "_" in text:
-            raise ValueError
-        if not power:
-            return Fraction(text)
-        if base != "2" or not digits.isdecimal():
-            raise ValueError
-        return Fraction(2) ** int(exponent)
-    except (ValueError, ZeroDivisionError):
-        raise ParameterError(name, text, "a number, as 1000, 1e6, 0.1, 1/3 or 2^-40 are") from None
-
-
-def whole(name: str, text: str) -> int:
-    """Parse a whole number, which may have an exponent, as `number` does.
-
-    Raises
-    ------
-    ParameterError
-        It is no number, or not whole.
-    """
-    value = number(name, text)
-    if value.denominator != 1:
-        raise ParameterError(name, text, "a whole number, as 1000 or 1e6 are")
-    return int(value)

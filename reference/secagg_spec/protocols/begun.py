@@ -94,13 +94,12 @@ def restore(data: Mapping[str, int]) -> Begun:
 
     Raises
     ------
-    ParameterError
-        The data is not what `Begun.store` writes.
+    LengthMismatch, ParameterError
+        The data is not what `Begun.store` writes: a session id in other digits is another spelling of the same
+        session, and of two rounds the older might stay.
     """
-    try:
-        return Begun({bytes.fromhex(session): round for session, round in validate.mapping("data", data).items()})
-    except (TypeError, ValueError, AttributeError) as error:
-        raise ParameterError("data", repr(error), "session ids in hex digits, each with a round") from error
+    given = validate.mapping("data", data).items()
+    return Begun({validate.from_hex("session", session): round for session, round in given})
 
 
 def session_id(session: bytes) -> bytes:

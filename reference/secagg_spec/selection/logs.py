@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from secagg_spec import resources, schemas, system
+from secagg_spec import documents, resources, schemas, system
 from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
 from secagg_spec.selection import pairs
 from secagg_spec.selection.participation import WHOLE_DIGITS, Log, Roster, Spot, Table, Words, whole_number
@@ -277,34 +276,13 @@ def _from_json(path: Path, roster: Roster | None) -> Log:
 
 def _document(path: Path) -> Document:
     try:
-        return json.loads(
-            system.regular(path).read_text(encoding="utf-8-sig"), object_pairs_hook=_once, parse_constant=_no_constant
-        )
-    except json.JSONDecodeError as error:
-        raise ParameterError(f"{path.name}, line {error.lineno}", Words(error.msg), "JSON") from None
-    except (RecursionError, _BadValueError) as error:
-        what = str(error) if isinstance(error, _BadValueError) else "lists in lists, too deep"
-        raise ParameterError(path.name, Words(what), "JSON as in participation.schema.json") from None
-    except UnicodeDecodeError:
-        raise
-    except ValueError:
-        raise ParameterError(path.name, Words("a number of thousands of digits"), "JSON with short numbers") from None
-
-
-class _BadValueError(Exception):
-    """A value that JSON, or this reader, does not allow."""
-
-
-def _no_constant(name: str) -> None:
-    raise _BadValueError(name)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(name for at, (name, _) in enumerate(pairs) if name in dict(pairs[:at]))
-        raise _BadValueError(f"the field {twice!r} twice")
-    return found
+        return documents.read_json(path)
+    except documents.NotJSON as error:
+        raise ParameterError(f"{path.name}, line {error.line}", Words(error.fault), "JSON") from None
+    except documents.NotText:
+        raise _not_text(path) from None
+    except ValueError as error:
+        raise ParameterError(path.name, Words(f"a text that {error}"), "JSON as in participation.schema.json") from None
 
 
 def _abbreviated(document: Document) -> Document:

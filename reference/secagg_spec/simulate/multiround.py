@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import lgamma, log
 from textwrap import wrap
 from typing import Any
 
 import numpy as np
 
-from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic import numerals, validate
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, Ring
 from secagg_spec.arithmetic.participation_classes import participation_classes
 from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
@@ -32,6 +33,7 @@ _PROTOCOLS = {base.name: kind for kind, base in BASES.items()}
 _TITLES = {"secagg": "SecAgg", "lightsecagg": "LightSecAgg"}
 _STRATEGIES = [name for name in strategies.STRATEGIES if name not in {"random", "weighted"}]
 """The strategies with batches: without batches a user has nothing to check (MRA-17)."""
+_FINEST = Fraction(1, 2**53)
 _NAMED = 12
 """The most absent users that are listed by name; beyond that, only their number is printed."""
 
@@ -51,10 +53,8 @@ def add_options(parser: Any) -> None:
         help=f"how users are chosen: {', '.join(_STRATEGIES)} (fair)",
     )
     add("--protocol", dest="base", choices=[*_PROTOCOLS], default="secagg", help="the protocol of a round (secagg)")
-    add(
-        "--away", type=float, default=0.03, metavar="p", help="probability that a user is unavailable in a round (0.03)"
-    )
-    add("--lost", type=float, default=0.03, metavar="p", help="probability that a chosen user drops out (0.03)")
+    add("--away", default="0.03", metavar="p", help="probability that a user is unavailable in a round (0.03)")
+    add("--lost", default="0.03", metavar="p", help="probability that a chosen user drops out (0.03)")
     parser.set_defaults(users=24)
 
 
@@ -105,10 +105,14 @@ def _parameters(options: argparse.Namespace) -> Parameters:
     return Parameters(selection, base)
 
 
-def _chance(name: str, value: float) -> float:
+def _chance(name: str, text: str) -> float:
+    """Parse a probability that draws of 53 bits can have."""
+    value = numerals.number(name, text)
     if not 0 <= value < 1:
-        raise ParameterError(name, value, "at least 0 and below 1")
-    return value
+        raise ParameterError(name, text, "at least 0 and below 1")
+    if value and not _FINEST <= value <= 1 - _FINEST:
+        raise ParameterError(name, text, "0, or from 2^-53 to 1 - 2^-53: a draw has 53 bits")
+    return float(value)
 
 
 def _ring(p: Parameters) -> Ring:

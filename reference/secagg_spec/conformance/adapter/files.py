@@ -3,12 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import system
-from secagg_spec.conformance.adapter.wire import DEEPEST, Limit, loads, too_deep
+from secagg_spec import documents
 from secagg_spec.errors import UsageError
-
-_DEEPEST = DEEPEST + 28
-"""The nesting limit of a file, which leaves room for an answer inside it."""
 
 
 def read_json(path: Path, otherwise: str = "this is not JSON") -> Any:
@@ -21,19 +17,10 @@ def read_json(path: Path, otherwise: str = "this is not JSON") -> Any:
         `otherwise` is its text for anything that is not JSON.
     """
     try:
-        value = loads(system.regular(path).read_text(encoding="utf-8-sig"))
+        return documents.read_json(path)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
-    except Limit as limit:
+    except documents.Limit as limit:
         raise UsageError(f"{path}: it {limit}") from None
     except ValueError:
         raise UsageError(f"{path}: {otherwise}") from None
-    except RecursionError:
-        raise UsageError(_deep(path)) from None
-    if too_deep(value, _DEEPEST):
-        raise UsageError(_deep(path))
-    return value
-
-
-def _deep(path: Path) -> str:
-    return f"{path}: it is nested deeper than {_DEEPEST} levels"

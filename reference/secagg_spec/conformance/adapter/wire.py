@@ -1,7 +1,6 @@
 """Requests, answers and encodings of the adapter protocol (spec/adapter.md, sections 1 and 3)."""
 
 import json
-import math
 import re
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
@@ -14,13 +13,14 @@ from secagg_spec.arithmetic.wide import objects
 from secagg_spec.conformance.adapter.codes import ALL_CODES
 from secagg_spec.conformance.sdk import secagg_adapter
 from secagg_spec.conformance.sdk.secagg_adapter import element_bytes
+from secagg_spec.documents import Limit, TooDeep, loads, too_deep
 
 Kind = Literal["result", "reject", "error", "unsupported"]
 BrokenVerdict = Literal["crash", "timeout", "protocol"]
 
 _KINDS = ("result", "reject", "error", "unsupported")
 DEEPEST = 100
-MOST_DIGITS = 4300
+"""The most levels of objects and lists in each other in a line."""
 _NOT_HEX = re.compile("[^0-9a-f]")
 
 
@@ -123,10 +123,10 @@ def is_json(line: bytes) -> bool:
     """Return whether a line is JSON of any kind; noise before the answer to hello is not."""
     try:
         _load(line)
+    except TooDeep:
+        return True
     except ValueError:
         return False
-    except RecursionError:
-        return True
     return True
 
 
@@ -142,7 +142,7 @@ def _object(line: bytes) -> dict[str, Any]:
         body = _load(line)
     except UnicodeDecodeError:
         _refuse(f"this line is not UTF-8: {quoted(line)}")
-    except RecursionError:
+    except TooDeep:
         _refuse(f"this line is nested deeper than {DEEPEST} levels: {quoted(line)}")
     except Limit as limit:
         _refuse(f"this line {limit}: {quoted(line)}")
@@ -152,13 +152,9 @@ def _object(line: bytes) -> dict[str, Any]:
         _refuse(f"an answer is a JSON object; this line is not: {quoted(line)}")
     if not line.endswith(b"\n"):
         _refuse(f"this line does not end in a line feed: {quoted(line)}")
-    if too_deep(body):
+    if too_deep(body, DEEPEST):
         _refuse(f"this line is nested deeper than {DEEPEST} levels: {quoted(line)}")
     return body
-
-
-class Limit(ValueError):
-    """Content that JSON allows or leaves open, but that answers and files must not contain (CNF-50, CNF-51)."""
 
 
 def _load(line: bytes) -> Any:
@@ -166,74 +162,6 @@ def _load(line: bytes) -> Any:
     if text.startswith("\ufeff"):
         raise Limit("begins with a byte order mark")
     return loads(text)
-
-
-def loads(text: str) -> Any:
-    """Parse a text as JSON.
-
-    Raises
-    ------
-    ValueError
-        The text is not JSON; or, as `Limit`, it is JSON but exceeds the limits of this kit.
-    RecursionError
-        The text is nested deeper than Python supports.
-    """
-    return _DECODER.decode(text)
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _integer(digits: str) -> int:
-    if len(digits) > MOST_DIGITS:
-        _refuse_long(digits)
-    return int(digits)
-
-
-def _real(number: str) -> float:
-    value = float(number)
-    if not math.isfinite(value):
-        _refuse_infinite(number)
-    return value
-
-
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        _refuse_twice([name for name, _ in pairs])
-    return members
-
-
-def _refuse_long(digits: str) -> None:
-    if len(digits.removeprefix("-")) > MOST_DIGITS:
-        raise Limit(f"holds an integer of more than {MOST_DIGITS:,} digits")
-
-
-def _refuse_infinite(number: str) -> None:
-    raise Limit(f"holds a number beyond binary64, {number[:20]}")
-
-
-def _refuse_twice(names: list[str]) -> None:
-    twice = next(name for at, name in enumerate(names) if name in names[:at])
-    raise Limit(f"holds an object with two members {twice[:80]!r}")
-
-
-_DECODER = json.JSONDecoder(
-    parse_constant=_no_constant, parse_int=_integer, parse_float=_real, object_pairs_hook=_members
-)
-"""Created once, since creating it costs as much as reading a line."""
-
-
-def too_deep(value: Any, most: int = DEEPEST) -> bool:
-    """Return whether objects and lists are nested deeper than the limit of this kit."""
-    level = [value] if isinstance(value, (dict, list)) else []
-    for _ in range(most):
-        inner = [entry.values() if isinstance(entry, dict) else entry for entry in level]
-        level = [item for entry in inner for item in entry if isinstance(item, (dict, list))]
-        if not level:
-            return False
-    return True
 
 
 def _wrong_id(given: Any, number: int, line: bytes) -> str:

@@ -14,9 +14,10 @@ from typing import Any, NoReturn
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities, rawable
-from secagg_spec.conformance.adapter.wire import MOST_DIGITS, elements
+from secagg_spec.conformance.adapter.wire import elements
 from secagg_spec.conformance.checks.base import LAST, REGISTRY, Caller, Check, CheckFailed, Declined, check, judge_again
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, WIDE, element_bytes, has_form, sized
+from secagg_spec.documents import MOST_DIGITS
 
 _RIGHT = {
     *("exact", "neighbours", "signed", "any-shares", "sum", "same", "round-trip", "prefix", "own-masks", "own-shares")

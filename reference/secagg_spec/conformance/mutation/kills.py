@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import resources
+from secagg_spec import documents, resources
 from secagg_spec.conformance.mutants.catalogue import Mutant
 from secagg_spec.errors import UsageError
 
@@ -130,10 +130,10 @@ def load(place: Path | None = None) -> Mapping[str, Bug]:
     """
     file = place or path()
     try:
-        body = json.loads(file.read_text(encoding="utf-8"))
+        body = documents.read_json(file)
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror}") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise UsageError(f"{file}: this is not JSON") from None
     if not isinstance(body, dict) or body.get("schema") != SCHEMA:
         raise UsageError(f"{file}: this is not a table of mutants ({SCHEMA})")

@@ -8,13 +8,12 @@ notes a report whose file lies at the address. Nothing is run: the file is held 
 
 import hashlib
 import json
-import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import schemas, system
+from secagg_spec import documents, schemas, system
 from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.conformance.reports import document
 from secagg_spec.conformance.running.runner import BROKEN
@@ -58,7 +57,7 @@ def load(folder: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     try:
-        content = tomllib.loads(system.regular(path).read_text(encoding="utf-8-sig"))
+        content = documents.read_toml(path)
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from None
     for where, fault in schemas.faults(content, _LIST):

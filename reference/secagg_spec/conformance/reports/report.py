@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import __version__, system
+from secagg_spec import __version__, documents, system
 from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities
 from secagg_spec.conformance.adapter.plain import KEPT, MESSAGE, Room, clip, counted, fit_for_json, pasted, shown
 from secagg_spec.conformance.adapter.wire import RawLine, Request, quoted, unpack
@@ -334,8 +334,8 @@ def remove_repros(folder: Path, target: str, checks: Collection[str]) -> None:
         if beside.is_symlink() or not beside.is_file():
             continue
         try:
-            stored = json.loads(beside.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
+            stored = documents.read_json(beside)
+        except (OSError, ValueError):
             continue
         if not isinstance(stored, dict) or not str(stored.get("schema")).startswith(replay.SCHEMA_NAME):
             continue

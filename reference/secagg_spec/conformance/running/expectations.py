@@ -9,12 +9,11 @@ reason = "the released function checks nothing"
 """
 
 import fnmatch
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from secagg_spec import system
+from secagg_spec import documents
 from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.conformance.running import suite
 from secagg_spec.conformance.running.runner import BROKEN, Outcome
@@ -84,10 +83,10 @@ def load(path: Path) -> list[Expectation]:
         key, or names a target or a check that this kit does not have.
     """
     try:
-        content = tomllib.loads(system.regular(path, _LARGEST).read_text(encoding="utf-8-sig"))
+        content = documents.read_toml(path, _LARGEST)
     except OSError as error:
         raise ExpectationsError(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ExpectationsError(f"{path.name}: {shown(str(error), 200)}") from None
     unknown = sorted(set(content) - {"expect"})
     if unknown:

@@ -381,7 +381,9 @@ def restore(data: Mapping[str, Any]) -> ServerState:
         update = _members("buffer", entry, ("user", "stamp", "values"))
         values = _unpacked("values", update["values"], "<f8" if parameters.c_l is None else "<i8")
         state = receive(state, update["user"], update["stamp"], values)
-    return replace(state, accepted=_accepted(state, members["accepted"]))
+    state = replace(state, accepted=_accepted(state, members["accepted"]))
+    validate.stored(members, store(state))
+    return state
 
 
 def _parameters(data: Any) -> Parameters:
@@ -414,8 +416,8 @@ def _packed(values: Values) -> str:
 
 def _unpacked(name: str, text: Any, dtype: str) -> Values:
     try:
-        return np.frombuffer(bytes.fromhex(text), dtype=dtype).astype(dtype[1:])
-    except (TypeError, ValueError):
+        return np.frombuffer(validate.from_hex(name, text), dtype=dtype).astype(dtype[1:])
+    except ValueError:
         raise ParameterError(name, validate.class_of(text), "a string of hex digits, 16 for each number") from None
 
 

@@ -1,0 +1,63 @@
+"""Numbers that a user writes, read exactly: what is typed is what counts, or it is refused."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from secagg_spec.errors import ParameterError
+
+
+def number(name: str, text: str) -> Fraction:
+    """Parse a number: decimal, with an exponent, or a fraction, as 1000, 1e6, 0.1, 1/3 or 2^-40.
+
+    Raises
+    ------
+    ParameterError
+        The text is no such number, has more than 30 characters, or an exponent of more than 3 digits.
+    """
+    base, power, exponent = text.partition("^")
+    digits = exponent.removeprefix("-")
+    if len(text) > 30 or max(len(digits), len(text.lower().partition("e")[2].strip("+-"))) > 3:
+        raise ParameterError(name, text, "of at most 30 characters, with at most 3 digits in an exponent")
+    try:
+        if not text.isascii() or "_" in text:
+            raise ValueError
+        if not power:
+            return Fraction(text)
+        if base != "2" or not digits.isdecimal():
+            raise ValueError
+        return Fraction(2) ** int(exponent)
+    except (ValueError, ZeroDivisionError):
+        raise ParameterError(name, text, "a number, as 1000, 1e6, 0.1, 1/3 or 2^-40 are") from None
+
+
+def whole(name: str, text: str) -> int:
+    """Parse a whole number, which may have an exponent, as `number` does.
+
+    Raises
+    ------
+    ParameterError
+        It is no number, or not whole.
+    """
+    value = number(name, text)
+    if value.denominator != 1:
+        raise ParameterError(name, text, "a whole number, as 1000 or 1e6 are")
+    return int(value)
+
+
+def real(name: str, text: str) -> float:
+    """Parse a number as `number` does, and return the nearest float.
+
+    Raises
+    ------
+    ParameterError
+        It is no number, is beyond binary64, or is so small that the nearest float is 0.
+    """
+    value = number(name, text)
+    try:
+        found = float(value)
+    except OverflowError:
+        found = 0.0
+    if value and not found:
+        raise ParameterError(name, text, "a number that binary64 has, from 5e-324 to 1.7e308 in magnitude, or 0")
+    return found

@@ -1,0 +1,46 @@
+"""Numbers that a user writes: read exactly, or refused."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.numerals import number, real, whole
+from secagg_spec.errors import ParameterError
+
+
+@given(st.integers(-(10**12), 10**12), st.integers(1, 10**12))
+def test_a_fraction_is_read_as_it_is_written(top: int, bottom: int) -> None:
+    assert number("x", f"{top}/{bottom}") == Fraction(top, bottom)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_float_is_read_as_it_is_written(value: float) -> None:
+    assert real("x", repr(value)) == value
+    assert number("x", repr(value)) == Fraction(repr(value))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0.99999999999999999999", 1 - Fraction(1, 10**20)), ("1e-400", Fraction(1, 10**400)), ("2^-3", Fraction(1, 8))],
+)
+def test_no_digit_is_lost(text: str, value: Fraction) -> None:
+    assert number("x", text) == value
+    with pytest.raises(ParameterError, match="must be a whole number"):
+        whole("x", text)
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "1_0", "\u0663", "", "1/0", "0x1", "3^2", "2^x", "1e9999", "9" * 31])
+def test_what_is_no_number_is_refused(text: str) -> None:
+    for read in (number, whole, real):
+        with pytest.raises(ParameterError, match=r"^x = '.*': must be (a number|of at most 30 characters)"):
+            read("x", text)
+
+
+@pytest.mark.parametrize("text", ["1e-400", "-1e-400", "1e400", "2^-999/1"])
+def test_a_number_that_binary64_lacks_is_refused(text: str) -> None:
+    with pytest.raises(ParameterError, match=r"^x = "):
+        real("x", text)
