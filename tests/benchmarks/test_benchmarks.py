@@ -15,7 +15,7 @@ from tests.benchmarks import __main__ as runner
 from tests.benchmarks import record, stored, words
 from tests.benchmarks.catalogue import BENCHMARKS, GROUPS, UnknownName, chosen
 from tests.benchmarks.record import Absent, Aim, Benchmark, Sides
-from tests.quick import part
+from tests.quick import exhaustive, part
 
 from secagg_spec import schemas
 
@@ -129,6 +129,7 @@ def test_a_benchmark_of_tiny_sizes_gives_a_valid_record(benchmark: Benchmark) ->
 @pytest.mark.parametrize(
     "benchmark", part(3, [one for one in BENCHMARKS.values() if apart(one)]), ids=lambda one: one.id
 )
+@exhaustive
 def test_a_benchmark_that_starts_programs_gives_a_valid_record(benchmark: Benchmark) -> None:
     demand_valid(benchmark)
 

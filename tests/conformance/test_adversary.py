@@ -104,6 +104,7 @@ def test_scripts_and_vectors_give_no_alarm_on_whoever_looks_in_another_order() -
 
 
 @pytest.mark.slow
+@exhaustive
 def test_derived_faults_give_no_alarm_on_whoever_looks_at_senders_first() -> None:
     """A message of another type may also come from somebody who has nothing to send to the step."""
     before = right.ANOTHER["senders"]

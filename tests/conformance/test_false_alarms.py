@@ -90,6 +90,7 @@ def test_the_reference_over_the_pipe() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@exhaustive
 def test_the_independent_implementation_in_node() -> None:
     settings = Sampled(cases=CASES, seed=5, first=6, step=8)
     assert QUICK or len(settings.chosen()) >= len(REGISTRY) / settings.step

@@ -210,6 +210,7 @@ def test_fedbiomed_sums_and_ends_a_round_without_everybody() -> None:
         assert longer["reject"]["code"] == "length_mismatch"
 
 
+@exhaustive
 def test_fedbiomed_hides_the_number_for_its_validation_behind_the_mask_of_the_first_parameter() -> None:
     updates = ("0500000007000000", "0600000008000000")
     (seen,) = answers("fedbiomed", summed(2**13, *updates, viewer="server"))
@@ -253,7 +254,7 @@ FEW = 8
         pytest.param("fedml-managers", "secagg.view", FEW, marks=exhaustive),
         ("fedml-managers-twice", "lightsecagg.round/sum", FEW),
         pytest.param("fedml-secagg", "shamir", FEW, marks=exhaustive),
-        ("openfl", "secagg.average", FEW),
+        pytest.param("openfl", "secagg.average", FEW, marks=exhaustive),
     ],
 )
 def test_what_is_known_is_found_and_nothing_else(target: str, pattern: str, cases: int, tmp_path: Path) -> None:

@@ -86,6 +86,11 @@ def wrong(old: Any) -> Iterator[Any]:
         yield from (type(old)([edge, *old[1:]]) for edge in EDGES)
 
 
+def _draws(call: Callable[..., Any], arguments: Mapping[str, Any], once: Any) -> bool:
+    """Return whether a call gives another outcome at last: among few values, a draw gives the same one now and then."""
+    return any(repr(outcome(call, arguments)) != repr(once) for _ in range(40))
+
+
 def differences(call: Callable[..., Any], arguments: Mapping[str, Any], skipped: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield how a call differs when its integers are numpy's, as it is right and with one argument wrong."""
     changes: list[dict[str, Any]] = [{}]
@@ -97,5 +102,5 @@ def differences(call: Callable[..., Any], arguments: Mapping[str, Any], skipped:
             continue  # it draws, or remembers what was asked
         for types in (SIGNED, UNSIGNED):
             got = outcome(call, narrowed(given, types))
-            if _WRITTEN.sub(r"\1", repr(got)) != repr(want):
+            if _WRITTEN.sub(r"\1", repr(got)) != repr(want) and not _draws(call, given, want):
                 yield f"{change or 'right'} as {types[0].__name__}: {str(got)[:200]} and not {str(want)[:200]}"
