@@ -679,6 +679,27 @@ def test_a_terminal_says_that_the_checks_are_loading_before_they_are_loaded(
         assert said == [before, "\r\x1b[2K" if there else ""]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("claims", "--list"), "reading the ledger"),
+        (("reproduce", "--list"), "reading what there is"),
+        (("privacy", "secagg"), "deciding what each coalition learns"),
+        (("privacy", "lightsecagg"), "deciding what each coalition learns"),
+    ],
+)
+def test_a_terminal_says_at_once_what_takes_longer(
+    words: tuple[str, ...], what: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    _, out, err = call(capsys, *words)
+    assert err == f"\r\x1b[2K  0%  {what} ...\r\x1b[2K"
+    assert out
+    monkeypatch.undo()
+    assert call(capsys, *words)[2] == ""
+
+
 @pytest.mark.parametrize(
     ("words", "kind"),
     [

@@ -7,7 +7,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from types import ModuleType
@@ -78,6 +79,17 @@ class Progress:
             return ""
         left = gone * (1 - share) / share
         return f"about {f'{left:.0f} s' if left < 100 else f'{left / 60:.0f} min'} left  "
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Say on a terminal what is being done while it is done; nothing else may be printed meanwhile."""
+    progress = Progress()
+    progress(f"{what} ...", 0)
+    try:
+        yield
+    finally:
+        progress.end()
 
 
 def load(name: str, what: str = "") -> ModuleType:

@@ -304,7 +304,9 @@ def test_with_the_parameters_of_the_paper_no_weight_is_zero() -> None:
 
 
 @pytest.mark.requirement("FBF-15")
-@pytest.mark.parametrize(("numbers", "eta_g"), [((1e308, 1e308), 1.0), ((-1e308, -1e308), 1e10)])
+@pytest.mark.parametrize(
+    ("numbers", "eta_g"), [((1e308, 1e308), 1.0), ((-1e308, -1e308), 1e10), ((1e300, 1e300), 1e10)]
+)
 def test_a_step_that_overflows_is_refused(numbers: tuple[float, float], eta_g: float) -> None:
     p = replace(TINY, d=1, eta_g=eta_g)
     state = start(p, np.zeros(1))

@@ -19,7 +19,7 @@ from secagg_spec.selection import logs, metrics
 from secagg_spec.selection.participation import Log, Roster, whole_number
 from secagg_spec.simulate.heterosag import read_parameters
 from secagg_spec.simulate.matrices import MOST
-from secagg_spec.terminal import Progress
+from secagg_spec.terminal import working
 
 _Read = TypeVar("_Read")
 _SHOWN = 10
@@ -87,12 +87,10 @@ def main(options: argparse.Namespace) -> int:
     least = None if options.privacy is None else _number("--privacy", options.privacy, 1)
     log = _log(options)
     user = None if options.user is None else _user(log.roster, options.user)
-    progress = Progress()
-    progress("looking for combinations of sums ...", 0)
-    found = participation.account(log)
-    shown = list(found.found)[: None if options.all else _SHOWN] if user is None else []
-    lines = list(_lines(found, least, shown, user))
-    progress.end()
+    with working("looking for combinations of sums"):
+        found = participation.account(log)
+        shown = list(found.found)[: None if options.all else _SHOWN] if user is None else []
+        lines = list(_lines(found, least, shown, user))
     print("\n".join(lines))
     if options.json is not None:
         write_json(options.json, _document(found, shown, user))

@@ -18,7 +18,7 @@ from secagg_spec.ledger.errors import LedgerError, ProofFailed
 from secagg_spec.ledger.papers import Index
 from secagg_spec.ledger.proofs import Finding, Outcome
 from secagg_spec.ledger.roots import Root
-from secagg_spec.terminal import Progress
+from secagg_spec.terminal import Progress, working
 
 _WIDTH = 110
 _EPILOG = """verdicts:
@@ -108,7 +108,8 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    book = entries.load()
+    with working("reading the ledger"):
+        book = entries.load()
     if options.index:
         return _index(book, options.paper, options.texts)
     chosen = _chosen(book, options)

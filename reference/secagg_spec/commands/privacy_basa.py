@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
 
-from secagg_spec.commands.privacy_report import Found, Report, add_all, learned, show
+from secagg_spec.commands.privacy_report import DECIDING, Found, Report, add_all, learned, show
 from secagg_spec.errors import ParameterError
 from secagg_spec.privacy import basa as model
 from secagg_spec.privacy import wording
 from secagg_spec.privacy.basa import GONE, LATE, Case, Epoch, Situation, Timeouts, Users
 from secagg_spec.protocols.basa.cores import PRESETS, Parameters
+from secagg_spec.terminal import working
 
 _RULES: Mapping[str, Timeouts] = MappingProxyType({**model.RULES, **model.WEAKER})
 _SAYS = MappingProxyType(
@@ -27,6 +28,7 @@ _SAYS = MappingProxyType(
         "both-accepted": "WEAKER than settle: for accepted positions the pair key is released too",
     }
 )
+
 _WHEN: Mapping[str, str | None] = MappingProxyType({"keyed": GONE, "before": None})
 _EXHAUSTIVE = 4
 _FEW = 6
@@ -74,7 +76,8 @@ class _Plan:
 def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: no decided coalition of up to T users learns more than it may; else 1."""
     plan = _plan(options)
-    cases, before = tuple(_cases(plan, plan.arrivals)), tuple(_cases(plan, _open(plan)))
+    with working(DECIDING):
+        cases, before = tuple(_cases(plan, plan.arrivals)), tuple(_cases(plan, _open(plan)))
     return show(_report(options.preset, plan, cases, before), options.all)
 
 

@@ -12,13 +12,14 @@ from math import comb
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.staleness import admissible_weights
-from secagg_spec.commands.privacy_report import Found, Report, add_all, learned, show
+from secagg_spec.commands.privacy_report import DECIDING, Found, Report, add_all, learned, show
 from secagg_spec.errors import InconsistentSets
 from secagg_spec.privacy import basecagg as model
 from secagg_spec.privacy import lightsecagg, wording
 from secagg_spec.privacy.basecagg import Buffer, Case
 from secagg_spec.privacy.lightsecagg import Users
 from secagg_spec.protocols.basecagg.round import PRESETS, Parameters
+from secagg_spec.terminal import working
 
 _EXHAUSTIVE = 2000
 _AGES = 4
@@ -70,7 +71,8 @@ def main(options: argparse.Namespace) -> int:
     plan = _plan(options)
     users = model.Unchecked if plan.refused else model.Column
     outside = None if plan.few else 1
-    cases = tuple(model.audit(plan.parameters, plan.code, plan.coalitions, plan.buffers, users, outside))
+    with working(DECIDING):
+        cases = tuple(model.audit(plan.parameters, plan.code, plan.coalitions, plan.buffers, users, outside))
     return show(_report(options.preset, plan, cases), options.all)
 
 

@@ -10,11 +10,12 @@ from math import comb
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.mds import MaskCode
-from secagg_spec.commands.privacy_report import Found, Report, add_all, learned, show
+from secagg_spec.commands.privacy_report import DECIDING, Found, Report, add_all, learned, show
 from secagg_spec.privacy import lightsecagg as model
 from secagg_spec.privacy import wording
 from secagg_spec.privacy.lightsecagg import Case, Users
 from secagg_spec.protocols.lightsecagg.round import PRESETS, Parameters
+from secagg_spec.terminal import working
 
 _EXHAUSTIVE = 2000
 
@@ -45,7 +46,8 @@ class _Plan:
 def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: no decided coalition of up to T users learns more than the sum; else 1."""
     plan = _plan(options)
-    cases = tuple(model.audit(plan.parameters, plan.code, plan.coalitions, plan.surviving))
+    with working(DECIDING):
+        cases = tuple(model.audit(plan.parameters, plan.code, plan.coalitions, plan.surviving))
     return show(_report(options.preset, plan, cases), options.all)
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from secagg_spec.privacy import wording
 from secagg_spec.terminal import painted, width
 
+DECIDING = "deciding what each coalition learns"
+"""What a terminal says meanwhile."""
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _NAMED = 3
 """The most coalitions that are named in the conclusion, and that are listed without --all."""

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.commands.privacy_report import Found, Report, add_all, learned, show
+from secagg_spec.commands.privacy_report import DECIDING, Found, Report, add_all, learned, show
 from secagg_spec.errors import ParameterError
 from secagg_spec.privacy import secagg as model
 from secagg_spec.privacy import wording
 from secagg_spec.privacy.secagg import Case, Users
 from secagg_spec.protocols.secagg.graph import Graph
 from secagg_spec.protocols.secagg.round import PRESETS, Parameters
+from secagg_spec.terminal import working
 
 _EXHAUSTIVE = 5
 Dropout = tuple[Users, Users]
@@ -53,7 +54,8 @@ class _Plan:
 def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: no coalition of up to T users decided here learns too much or one input; else 1."""
     plan = _plan(options)
-    cases = tuple(model.audit(plan.parameters, plan.graph, plan.coalitions, plan.dropouts))
+    with working(DECIDING):
+        cases = tuple(model.audit(plan.parameters, plan.graph, plan.coalitions, plan.dropouts))
     return show(_report(options.preset, plan, cases), options.all)
 
 

@@ -23,6 +23,7 @@ from secagg_spec.experiments.results import Run
 from secagg_spec.experiments.statistics import FEWEST, VERDICTS
 from secagg_spec.experiments.sweeps import Failure, Sweep, Swept
 from secagg_spec.extras import install
+from secagg_spec.terminal import working
 
 _PACKAGES = ("joblib", "tqdm", "scipy", "threadpoolctl", "torch", "sklearn", "simpy", "PIL")
 """Packages that experiments import, all in one extra."""
@@ -81,7 +82,9 @@ def _seeds(text: str) -> int:
 def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: done; 1: a cell ended with an error."""
     if options.list:
-        print("\n".join(_listed()))
+        with working("reading what there is"):
+            lines = list(_listed())
+        print("\n".join(lines))
         return 0
     planned = _planned(options)
     for plan in planned:
@@ -107,11 +110,12 @@ class _Plan:
 
 def _planned(options: argparse.Namespace) -> tuple[_Plan, ...]:
     """Return the runs that were asked for; refuse whatever cannot run before anything runs."""
-    names = _names(options.name)
-    _refuse(options)
-    named = [catalogue.load(name) for name in names]
-    chosen = [one for one in named if options.name != ["all"] or options.preset in one.presets]
-    plans = tuple(_plan(one, options) for one in chosen or named)
+    with working("loading the experiments"):
+        names = _names(options.name)
+        _refuse(options)
+        named = [catalogue.load(name) for name in names]
+        chosen = [one for one in named if options.name != ["all"] or options.preset in one.presets]
+        plans = tuple(_plan(one, options) for one in chosen or named)
     left_out = [one.name for one in named if one not in chosen]
     if left_out:
         print(f"left out, since they have no preset {options.preset}: {', '.join(left_out)}", flush=True)
