@@ -111,8 +111,9 @@ class TooFewSurvivors(ProtocolError):
 
 
 _SHOWN_BITS = 120
-_SHOWN_BYTES = 8
 """A longer integer may be a key, a seed or a share, and is not shown (ERR-03)."""
+_SHOWN_BYTES = 8
+"""So may more bytes."""
 
 
 def _shorten(value: object, limit: int = 60) -> str:

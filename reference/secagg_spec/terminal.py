@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
 from importlib import import_module
 from types import ModuleType
@@ -102,18 +102,15 @@ def load(name: str, what: str = "") -> ModuleType:
     what : str
         What takes so long to load that a terminal says it; empty for nothing.
     """
-    progress, collecting = Progress(), gc.isenabled()
+    collecting = gc.isenabled()
     gc.disable()
     try:
-        if what:
-            progress(f"loading {what} ...", 0)
-        known = name in sys.modules
-        module = import_module(name)
-        if not known:
-            gc.freeze()
-        return module
+        with working(f"loading {what}") if what else nullcontext():
+            known = name in sys.modules
+            module = import_module(name)
+            if not known:
+                gc.freeze()
+            return module
     finally:
-        if what:
-            progress.end()
         if collecting:
             gc.enable()

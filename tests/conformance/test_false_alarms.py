@@ -261,54 +261,46 @@ SELECT = "select.family select.batch select.session"
 @pytest.mark.requirement("ADP-06")
 @pytest.mark.parametrize(
     "hello",
-    part(
-        3,
-        [
-            one("field.add", ranges={"q": {"min": 1000, "max": 2000}}),
-            pytest.param(
-                one("field.inverse mds.encode lightsecagg.round", ranges={"q": {"min": 1000, "max": 2000}}),
-                marks=exhaustive,
-            ),
-            pytest.param(one("lightsecagg.round lightsecagg.recover", ranges={"D": {"min": 1}}), marks=exhaustive),
-            pytest.param(
-                one("lightsecagg.round lightsecagg.recover", ranges={"U": {"min": 5}, "N": {"min": 8}}),
-                marks=exhaustive,
-            ),
-            pytest.param(one("lightsecagg.round mds.encode", ranges={"T": {"min": 2, "max": 3}}), marks=exhaustive),
-            pytest.param(
-                one("lightsecagg.round mds.encode mds.decode", ranges={"N": {"values": [100]}}), marks=exhaustive
-            ),
-            pytest.param(
-                one(
-                    "lightsecagg.round lightsecagg.aggregate_shares mds.encode mds.decode", ranges={"N": {"min": 1000}}
-                ),
-                marks=exhaustive,
-            ),
-            pytest.param(
-                one("lightsecagg.server", ranges={"N": {"values": [41, 5000]}, "U": {"max": 9}}), marks=exhaustive
-            ),
-            one("basecagg.rounds", ranges={"N": {"values": [41, 5000]}, "U": {"max": 9}}),
-            one("lightsecagg.recover", parameter_sets=[{"N": 5, "D": 0, "U": 5, "T": 2}]),
-            one("quantizer.quantize", ranges={"weight": {"min": 200}, "level": {"values": [3, 5]}}),
-            pytest.param(one("quantizer.quantize", ranges={"x": {"values": ["binary32"]}}), marks=exhaustive),
-            one("quantizer.quantize", ranges={"x": {"values": ["binary32"]}, "level": {"values": [3, 10**6]}}),
-            one("field.multiply quantizer.dequantize", ranges={"q": {"values": ["4294967296"]}}),
-            one(
-                "secagg.average",
-                ranges={"R": {"values": ["251"]}, "level": {"values": [10]}, "clip": {"values": [2]}},
-                parameter_sets=[{"N": N, "t": 3, "k": 2} for N in (3, 4, 40)],
-            ),
-            one(
-                SELECT,
-                ranges={"N": {"values": [12]}, "K": {"values": [4, 6]}, "T": {"values": [2]}},
-            ),
-            one(f"{SELECT} select.complete select.request", ranges={"T": {"min": 3}, "N": {"min": 8, "max": 20}}),
-            one(
-                f"{SELECT} select.complete select.request",
-                parameter_sets=[{"N": 12, "K": 6, "T": 3}, {"N": 250, "K": 50, "T": 50}],
-            ),
-        ],
-    ),
+    [
+        one("field.add", ranges={"q": {"min": 1000, "max": 2000}}),
+        pytest.param(
+            one("field.inverse mds.encode lightsecagg.round", ranges={"q": {"min": 1000, "max": 2000}}),
+            marks=exhaustive,
+        ),
+        pytest.param(one("lightsecagg.round lightsecagg.recover", ranges={"D": {"min": 1}}), marks=exhaustive),
+        pytest.param(
+            one("lightsecagg.round lightsecagg.recover", ranges={"U": {"min": 5}, "N": {"min": 8}}), marks=exhaustive
+        ),
+        pytest.param(one("lightsecagg.round mds.encode", ranges={"T": {"min": 2, "max": 3}}), marks=exhaustive),
+        pytest.param(one("lightsecagg.round mds.encode mds.decode", ranges={"N": {"values": [100]}}), marks=exhaustive),
+        pytest.param(
+            one("lightsecagg.round lightsecagg.aggregate_shares mds.encode mds.decode", ranges={"N": {"min": 1000}}),
+            marks=exhaustive,
+        ),
+        pytest.param(
+            one("lightsecagg.server", ranges={"N": {"values": [41, 5000]}, "U": {"max": 9}}), marks=exhaustive
+        ),
+        one("basecagg.rounds", ranges={"N": {"values": [41, 5000]}, "U": {"max": 9}}),
+        one("lightsecagg.recover", parameter_sets=[{"N": 5, "D": 0, "U": 5, "T": 2}]),
+        one("quantizer.quantize", ranges={"weight": {"min": 200}, "level": {"values": [3, 5]}}),
+        pytest.param(one("quantizer.quantize", ranges={"x": {"values": ["binary32"]}}), marks=exhaustive),
+        one("quantizer.quantize", ranges={"x": {"values": ["binary32"]}, "level": {"values": [3, 10**6]}}),
+        one("field.multiply quantizer.dequantize", ranges={"q": {"values": ["4294967296"]}}),
+        one(
+            "secagg.average",
+            ranges={"R": {"values": ["251"]}, "level": {"values": [10]}, "clip": {"values": [2]}},
+            parameter_sets=[{"N": N, "t": 3, "k": 2} for N in (3, 4, 40)],
+        ),
+        one(
+            SELECT,
+            ranges={"N": {"values": [12]}, "K": {"values": [4, 6]}, "T": {"values": [2]}},
+        ),
+        one(f"{SELECT} select.complete select.request", ranges={"T": {"min": 3}, "N": {"min": 8, "max": 20}}),
+        one(
+            f"{SELECT} select.complete select.request",
+            parameter_sets=[{"N": 12, "K": 6, "T": 3}, {"N": 250, "K": 50, "T": 50}],
+        ),
+    ],
     ids=lambda hello: " ".join(hello["operations"]),
 )
 def test_these_declarations_give_no_alarm(hello: dict[str, Any]) -> None:

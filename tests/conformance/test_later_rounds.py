@@ -131,7 +131,7 @@ def steps(inputs: SessionInputs, party: int) -> tuple[list[Call], list[Any]]:
 
 @pytest.mark.requirement("SES-01", "ERR-01", "ADP-54")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("party", part(4, [0, SERVER]))
+@pytest.mark.parametrize("party", part(2, [0, SERVER]))
 def test_a_party_goes_on_wherever_it_left_the_round_and_to_later_rounds_only(
     ask: Ask, protocol: str, party: int
 ) -> None:

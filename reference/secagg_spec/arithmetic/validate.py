@@ -391,7 +391,7 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return copy
 
 
-def sealed(array: NDArray[Any]) -> NDArray[Any]:
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array that nobody else holds, which is read-only from now on: `frozen` without a copy."""
     array.setflags(write=False)
     return array

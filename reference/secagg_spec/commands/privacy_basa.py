@@ -28,7 +28,6 @@ _SAYS = MappingProxyType(
         "both-accepted": "WEAKER than settle: for accepted positions the pair key is released too",
     }
 )
-
 _WHEN: Mapping[str, str | None] = MappingProxyType({"keyed": GONE, "before": None})
 _EXHAUSTIVE = 4
 _FEW = 6

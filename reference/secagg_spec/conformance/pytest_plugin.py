@@ -1,6 +1,6 @@
 """A plugin of pytest: ``pytest --secagg-adapter "./adapter"`` runs each check of the kit as a test.
 
-The plugin imports the kit only if the option is given. With pytest-xdist, each worker starts its own adapter.
+The plugin imports the checks only if the option is given. With pytest-xdist, each worker starts its own adapter.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from secagg_spec.conformance.adapter.values import count, integer, seconds, writable_folder
+
 if TYPE_CHECKING:
     from secagg_spec.conformance.api import AdapterTest
 
@@ -24,29 +26,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup(_NAME, "secagg-spec: judge an implementation of secure aggregation")
     group.addoption("--secagg-adapter", metavar="COMMAND", help="the command that starts the adapter, as one word")
     group.addoption("--secagg-expect", metavar="FILE", type=Path, help="expected failures (TOML); target name: adapter")
-    group.addoption("--secagg-fuzz", metavar="N", type=_cases, default=100, help="cases for each check (100)")
-    group.addoption("--secagg-seed", metavar="N", type=_seed, default=0, help="seed of the cases (0)")
+    group.addoption("--secagg-fuzz", metavar="N", type=count, default=100, help="cases for each check (100)")
+    group.addoption("--secagg-seed", metavar="N", type=integer, default=0, help="seed of the cases (0)")
     group.addoption("--secagg-k", metavar="PATTERN", help="only checks whose id or clause matches")
-    group.addoption("--secagg-timeout", metavar="S", type=_seconds, default=10.0, help="seconds for one answer (10)")
+    group.addoption("--secagg-timeout", metavar="S", type=seconds, default=10.0, help="seconds for one answer (10)")
     group.addoption("--secagg-repro", metavar="DIR", type=Path, default=Path("repro"), help="where failing cases go")
-
-
-def _cases(text: str) -> int:
-    from secagg_spec.conformance.adapter.values import count  # noqa: PLC0415
-
-    return count(text)
-
-
-def _seed(text: str) -> int:
-    from secagg_spec.conformance.adapter.values import integer  # noqa: PLC0415
-
-    return integer(text)
-
-
-def _seconds(text: str) -> float:
-    from secagg_spec.conformance.adapter.values import seconds  # noqa: PLC0415
-
-    return seconds(text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -85,7 +69,6 @@ def _tests(config: pytest.Config) -> list[AdapterTest]:
     """Return the tests of an adapter that has answered `hello`; an unusable adapter ends the run at once."""
     from secagg_spec.conformance import api  # noqa: PLC0415
     from secagg_spec.conformance.adapter.plain import shown  # noqa: PLC0415
-    from secagg_spec.conformance.adapter.values import writable_folder  # noqa: PLC0415
     from secagg_spec.conformance.adapter.wire import AdapterUnusable  # noqa: PLC0415
     from secagg_spec.conformance.running.expectations import ExpectationsError  # noqa: PLC0415
     from secagg_spec.errors import UsageError  # noqa: PLC0415

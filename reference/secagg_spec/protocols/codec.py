@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeVar, get_type_hints
 import numpy as np
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.arithmetic.validate import UintArray, sealed
+from secagg_spec.arithmetic.validate import UintArray, read_only
 from secagg_spec.errors import LengthMismatch, Malformed, OutOfRange
 
 _U32_VALUES = 2**32
@@ -106,7 +106,7 @@ class Words:
         count, rest = _U32.read(name, data)
         head, rest = _cut(name, rest, 4 * count)
         words = np.frombuffer(head, dtype="<u4").astype(np.uint64)
-        return (tuple(int(w) for w in words) if self.kind is tuple else sealed(words)), rest
+        return (tuple(int(w) for w in words) if self.kind is tuple else read_only(words)), rest
 
 
 _U32 = Unsigned(4)

@@ -101,9 +101,12 @@ class Code:
         self.weights = np.array([len(users) for users in self.members], dtype=np.int64)
         self.rows = _different(log[:, [int(users[0]) for users in self.members]])
         self.rank = _rank(self.rows)
-        self.base = self._echelon(np.arange(len(self.weights)))
-        if len(self.base.inside) < self.rank:
+        form, rank = _echelon(self.field, self.rows.astype(np.uint64))
+        if rank < self.rank:
             raise _Another
+        inside = np.argmax(form[:rank] != 0, axis=1)
+        outside = np.setdiff1d(np.arange(len(self.weights)), inside)
+        self.base = _Base(inside, outside, form[:rank, outside])
         self.low, self.high, self.places = int(self.weights[0]), int(self.weights.sum()) + 1, np.arange(0)
         self._note_rows(self.base)
         self._note_sets()
@@ -131,17 +134,17 @@ class Code:
                 self._by_bases(weight, effort)
         return self.low >= weight
 
-    def _echelon(self, order: _Items) -> _Base:
+    def _reduced(self, order: _Items) -> _Base:
         """Return the base that takes each column, in the given order, that is independent of the earlier ones."""
-        matrix = flint.nmod_mat(self.rows[:, order].astype(int).tolist(), self.field.modulus)
-        reduced, rank = matrix.rref()
-        entries = np.array([int(entry) for entry in reduced.entries()], dtype=np.uint64)
-        form = entries.reshape(len(self.rows), len(order))[:rank]
-        pivots = np.argmax(form != 0, axis=1)
-        inside = np.sort(order[pivots])
+        form = np.zeros((self.rank, len(order)), dtype=np.uint64)
+        form[:, self.base.inside], form[:, self.base.outside] = np.eye(self.rank, dtype=np.uint64), self.base.rest
+        looked = min(2 * self.rank, len(order))
+        while (found := _echelon(self.field, form[:, order[:looked]]))[1] < self.rank:
+            looked = min(2 * looked, len(order))
+        inside = np.sort(order[np.argmax(found[0][: self.rank] != 0, axis=1)])
         outside = np.setdiff1d(order, inside)
-        rows, columns = np.argsort(order[pivots]), np.argsort(order)[outside]
-        return _Base(inside, outside, form[np.ix_(rows, columns)])
+        inverse = flint.nmod_mat(form[:, inside].tolist(), self.field.modulus).inv()
+        return _Base(inside, outside, self.field.matmul(_array(inverse), form[:, outside]))
 
     def _note_rows(self, base: _Base) -> None:
         sums = self.weights[base.inside] + (base.rest != 0) @ self.weights[base.outside]
@@ -206,7 +209,7 @@ class Code:
         left, bases = shared * self.weights, [self.base]
         left[self.base.inside] -= 1
         while len(bases) < shared * self.high:
-            base = self._echelon(np.argsort(-left, kind="stable"))
+            base = self._reduced(np.argsort(-left, kind="stable"))
             if not left[base.inside].all():
                 break
             bases.append(base)
@@ -288,6 +291,17 @@ def _different(rows: BoolArray) -> BoolArray:
     different = rows[np.sort(np.unique(np.packbits(rows, axis=1), axis=0, return_index=True)[1])]
     first = different[: 2 * rows.shape[1]]
     return first if len(first) < len(different) and _rank(first) == rows.shape[1] else different
+
+
+def _echelon(field: PrimeField, matrix: UintArray) -> tuple[UintArray, int]:
+    """Return the reduced echelon form of a matrix, and its rank."""
+    reduced, rank = flint.nmod_mat(matrix.tolist(), field.modulus).rref()
+    return _array(reduced), int(rank)
+
+
+def _array(matrix: flint.nmod_mat) -> UintArray:
+    entries = np.array([int(entry) for entry in matrix.entries()], dtype=np.uint64)
+    return entries.reshape(matrix.nrows(), matrix.ncols())
 
 
 def _rank(rows: BoolArray) -> int:

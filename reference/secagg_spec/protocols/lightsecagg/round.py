@@ -29,7 +29,7 @@ import numpy as np
 from secagg_spec import errors
 from secagg_spec.arithmetic import modular, validate
 from secagg_spec.arithmetic.mds import MaskCode
-from secagg_spec.arithmetic.validate import UintArray, frozen, sealed
+from secagg_spec.arithmetic.validate import UintArray, frozen, read_only
 from secagg_spec.crypto import entropy
 from secagg_spec.crypto.channels import Channel, PlainChannel
 from secagg_spec.crypto.keys import hash_parameters
@@ -363,7 +363,7 @@ def user_upload(state: UserState, shares: Sequence[MaskShare]) -> tuple[UserStat
     assert state.mask is not None
     held = {**state.held, **{share.sender: _open(state, share) for share in shares}}
     masked = mask_update(state.parameters.field, state.update, state.mask)
-    outbox = (MaskedUpdate(*state.endpoint.header(steps.SERVER), sealed(masked)),)
+    outbox = (MaskedUpdate(*state.endpoint.header(steps.SERVER), read_only(masked)),)
     return replace(state, phase="recover", mask=None, held=held), outbox
 
 
@@ -374,7 +374,7 @@ def _added(state: ServerState, updates: Sequence[MaskedUpdate]) -> ServerState:
     for message in updates:
         total = field.add(total, _checked(state, message, message.masked, d))
     surviving = tuple(sorted([*state.surviving, *(message.sender for message in updates)]))
-    return replace(state, surviving=surviving, masked_sum=sealed(total))
+    return replace(state, surviving=surviving, masked_sum=read_only(total))
 
 
 @steps.row(
@@ -399,7 +399,7 @@ def user_recover(state: UserState, message: SurvivingSet) -> tuple[UserState, st
     parameters = state.parameters
     share = aggregate_shares(parameters.field, parameters.N, parameters.T, message.users, state.held)
     steps.check_ascending("the surviving set", message.users, (steps.SERVER,))
-    outbox = (AggregatedShare(*state.endpoint.header(steps.SERVER), sealed(share)),)
+    outbox = (AggregatedShare(*state.endpoint.header(steps.SERVER), read_only(share)),)
     return replace(state, phase="done", held={}), outbox
 
 
@@ -412,7 +412,7 @@ def server_recover(state: ServerState, answers: Sequence[AggregatedShare]) -> tu
     users = sorted(sent)
     shares = np.array([sent[user] for user in users], dtype=np.uint64).reshape(-1, length)
     aggregate = recover(parameters, state.masked_sum, users, shares)
-    return replace(state, phase="done", aggregate=sealed(aggregate)), ()
+    return replace(state, phase="done", aggregate=read_only(aggregate)), ()
 
 
 TABLE: steps.Table = (user_share, server_share, user_upload, server_upload, user_recover, server_recover)

@@ -390,7 +390,7 @@ class ServerState(steps.PartyState):
     @property
     def aggregate(self) -> validate.UintArray | None:
         """The sums over the survivors, one part after another, once they are known; in SecAgg, d elements."""
-        return validate.sealed(np.concatenate(self.sums)) if self.sums else None
+        return validate.read_only(np.concatenate(self.sums)) if self.sums else None
 
     @property
     def dropped(self) -> tuple[int, ...]:
@@ -506,7 +506,7 @@ def unmasked_sums(
     """
     parts = zip(state.round.parameters.parts, state.masked_sums, strict=True)
     return tuple(
-        validate.sealed(unmask(part.ring, total, _self_masks(state, part, seeds), _left(state, part, secrets)))
+        validate.read_only(unmask(part.ring, total, _self_masks(state, part, seeds), _left(state, part, secrets)))
         for part, total in parts
     )
 
@@ -615,7 +615,9 @@ def user_masked_input(state: UserState, inbox: Sequence[SecretShares]) -> tuple[
     after = replace(
         state, phase="unmasking", sealing_secrets={}, mask_keys={}, self_keys={}, held={**state.held, **received}
     )
-    return after, (MaskedInput(*state.endpoint.header(steps.SERVER), tuple(sorted(received)), validate.sealed(masked)),)
+    return after, (
+        MaskedInput(*state.endpoint.header(steps.SERVER), tuple(sorted(received)), validate.read_only(masked)),
+    )
 
 
 def _added(state: ServerState, inbox: Sequence[MaskedInput]) -> ServerState:
@@ -1010,7 +1012,7 @@ def _recover(state: ServerState, user: int, shares: Mapping[int, int]) -> bytes:
 def _masked_sum(part: Part, masked: Mapping[int, validate.UintArray], total: validate.UintArray) -> validate.UintArray:
     """Return a sum of a part with the members' masked inputs."""
     vectors = ((True, part.of(masked[user])) for user in sorted(part.members & set(masked)))
-    return validate.sealed(part.ring.signed_sum(total, vectors))
+    return validate.read_only(part.ring.signed_sum(total, vectors))
 
 
 def _self_masks(state: ServerState, part: Part, seeds: Mapping[int, bytes]) -> Iterable[modular.Summand]:
