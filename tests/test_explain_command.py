@@ -128,6 +128,13 @@ def test_the_pages_say_of_exactly_the_profiles_without_operations_that_they_are_
                 assert "**Not judged yet.**" not in section, page
 
 
+@pytest.mark.parametrize("words", [["LSA-09"], ["shamir.share"], ["below", "the", "threshold"]])
+def test_the_tests_of_a_clause_alone_can_be_asked_for(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["explain", *words]) == 0
+    assert cli.main(["explain", "--all", *words]) == (0 if words == ["LSA-09"] else 2)
+    assert ("--all names the tests of a clause" in capsys.readouterr().err) == (words != ["LSA-09"])
+
+
 def test_a_vector_is_explained_with_and_without_its_prefix(capsys: pytest.CaptureFixture[str]) -> None:
     vector = next(iter(shipped.VECTORS.values()))
     texts = [explained(capsys, name) for name in (vector.id, f"vector/{vector.id}")]

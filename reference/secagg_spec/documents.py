@@ -20,7 +20,8 @@ DEEPEST = 128
 """The most levels of objects and lists in each other in a file; an answer of 100 levels has room in it."""
 MOST_DIGITS = 4300
 _LONG = f"holds an integer of more than {MOST_DIGITS:,} digits"
-_TOO_LONG = 10**MOST_DIGITS
+TOO_LONG = 10**MOST_DIGITS
+"""The smallest integer that Python does not write."""
 
 
 class Limit(ValueError):
@@ -183,7 +184,7 @@ def from_toml(text: str) -> dict[str, Any]:
         raise Limit(_LONG) from None
     if too_deep(content, DEEPEST):
         raise TooDeep
-    if any(isinstance(item, int) and abs(item) >= _TOO_LONG for item in _all(content)):
+    if any(isinstance(item, int) and abs(item) >= TOO_LONG for item in _all(content)):
         raise Limit(_LONG)
     return content
 

@@ -259,6 +259,21 @@ def test_a_journal_takes_a_folder_as_text_or_path_and_nothing_else(tmp_path: Pat
     for folder in (5, "", "\ud800", "a\0b", None):
         with pytest.raises(errors.ParameterError, match="folder"):
             FileJournal(folder)  # type: ignore[arg-type]
+    (tmp_path / "file").touch()
+    with pytest.raises(errors.ParameterError, match="folder"):
+        FileJournal(tmp_path / "file").take(bytes(16), "share")
+
+
+@pytest.mark.requirement("ERR-02", "FLW-06")
+@pytest.mark.parametrize(
+    "step", [(bytes(1), "share"), ("a" * 16, "share"), *((bytes(16), no) for no in (None, "", "a/b", "A"))]
+)
+@pytest.mark.parametrize("act", ["refuse", "take"])
+def test_a_journal_takes_a_session_and_a_phase_alone(tmp_path: Path, act: str, step: tuple[Any, Any]) -> None:
+    for journal in (MemoryJournal(), FileJournal(tmp_path / "a")):
+        with pytest.raises(errors.ParameterError, match=r"session|phase"):
+            getattr(journal, act)(*step)
+    assert not (tmp_path / "a").exists()
 
 
 @pytest.mark.requirement("FLW-04")
@@ -375,15 +390,34 @@ def test_a_tree_that_is_packed_is_unpacked_the_same(tree: Any) -> None:
     assert unpack(packed) == tree
 
 
-@pytest.mark.parametrize("packed", [[], [b"{"], [b'{"bytes": 1}'], ["text"], [b"\xff"], [b'{"bytes": "x"}']])
+NOT_PACKED: tuple[Any, ...] = (
+    *([], [b"{"], ["text"], [b"\xff"], None, b"1", [b"1", 2], [b"[" * 10**5], [b"9" * 5000]),
+    *([b'{"bytes": %b}' % place, b"a"] for place in (b"0", b"-1", b"2", b"true", b'"x"', b"1.0", b"null")),
+    *([b'{"bytes": 1}', b"a", b"surplus"], [b'{"a": 1, "a": 2}'], [b"1 "], [b"1.5"], [b"true"], [b"NaN"]),
+)
+
+
+@pytest.mark.parametrize("packed", NOT_PACKED)
 def test_what_was_not_packed_is_refused(packed: Any) -> None:
+    assert unpack([b'{"bytes": 1}', b"a"]) == b"a"
     with pytest.raises(errors.ParameterError, match="packed"):
         unpack(packed)
 
 
-def test_what_cannot_be_packed_is_refused() -> None:
+def nested(levels: int) -> Any:
+    return bytes(1) if not levels else [nested(levels - 1)]
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [{"a": np.zeros(1)}, np.int64(1), {1: 2}, [(1, 2)], 1.5, True, {"bytes": 1}, nested(128), 10**4300],
+    ids=lambda tree: type(tree).__name__,
+)
+def test_what_cannot_be_packed_is_refused(tree: Any) -> None:
+    assert unpack(pack(nested(127))) == nested(127)
+    assert unpack(pack(10**4300 - 1)) == 10**4300 - 1
     with pytest.raises(errors.ParameterError, match="tree"):
-        pack({"a": np.zeros(1)})
+        pack(tree)
 
 
 def test_without_flower_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,6 +118,9 @@ def test_bad_nodes_and_a_second_writer_are_refused(tmp_path: Path) -> None:
         one.add([5, 5])
     with pytest.raises(ParameterError):
         one.add([-1])
+    for nodes in (None, 5, b"56", "56", iter([5])):
+        with pytest.raises(ParameterError, match="nodes"):
+            one.add(nodes)  # type: ignore[arg-type]
     one.add([5, 6])
     with pytest.raises(ParameterError, match="one process"):
         other.add([5, 7])

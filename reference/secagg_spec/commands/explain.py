@@ -37,6 +37,8 @@ def main(given: argparse.Namespace) -> int:
         _print(_block("clause", clause, iter(first)))
         rest = itertools.islice(_meanings().KINDS["clause"](clause), len(first), None)
         _print(_lines(rest if given.all else _shorter(rest)))
+    elif given.all:
+        raise UsageError(f"--all names the tests of a clause, and {asked!r} is none")
     elif not _explained(asked):
         finding = import_module("secagg_spec.commands.finding")
         if (" " in asked or asked.isalpha()) and (best := finding.hits(asked)):

@@ -10,17 +10,24 @@ Source: spec/conventions.md, section 13 (SES-01 to SES-03); spec/flower.md, sect
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from secagg_spec import system
 from secagg_spec.arithmetic import validate
-from secagg_spec.errors import Replay
+from secagg_spec.errors import ParameterError, Replay
+from secagg_spec.protocols.begun import session_id
+
+Step = tuple[bytes, str]
 
 
 class Journal(Protocol):
-    """The steps that a client took, by session and phase."""
+    """The steps that a client took, by session and phase: 16 bytes, and a name such as ``share_keys``.
+
+    Its methods raise `LengthMismatch` or `ParameterError` for anything else.
+    """
 
     def refuse(self, session: bytes, phase: str) -> None:
         """Raise `Replay` if the step was taken."""
@@ -31,6 +38,12 @@ class Journal(Protocol):
         ...
 
 
+def _step(session: bytes, phase: str) -> Step:
+    if not isinstance(phase, str) or not re.fullmatch("[a-z_]+", phase):
+        raise ParameterError("phase", phase, "letters from a to z, and _")
+    return session_id(session), phase
+
+
 def _replay(session: bytes, phase: str) -> Replay:
     return Replay(f"the step {phase!r} of session {session.hex()} was taken before")
 
@@ -39,11 +52,11 @@ def _replay(session: bytes, phase: str) -> Replay:
 class MemoryJournal:
     """A journal that lasts as long as the process, for tests."""
 
-    taken: set[tuple[bytes, str]] = field(default_factory=set)
+    taken: set[Step] = field(default_factory=set)
 
     def refuse(self, session: bytes, phase: str) -> None:
         """Raise `Replay` if the step was taken."""
-        if (session, phase) in self.taken:
+        if _step(session, phase) in self.taken:
             raise _replay(session, phase)
 
     def take(self, session: bytes, phase: str) -> None:
@@ -62,6 +75,7 @@ class FileJournal:
         object.__setattr__(self, "folder", validate.path_of("folder", self.folder))
 
     def _path(self, session: bytes, phase: str) -> Path:
+        session, phase = _step(session, phase)
         return self.folder / f"{session.hex()}-{phase}"
 
     def refuse(self, session: bytes, phase: str) -> None:
@@ -70,10 +84,24 @@ class FileJournal:
             raise _replay(session, phase)
 
     def take(self, session: bytes, phase: str) -> None:
-        """Make the file of the step, and wait until its name is on the disk."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Make the file of the step, and wait until its name is on the disk.
+
+        Raises
+        ------
+        OSError
+            The file cannot be made. Then nothing may leave.
+        ParameterError
+            The folder's name is that of a file.
+        Replay
+            The step was taken.
+        """
+        path = self._path(session, phase)
         try:
-            os.close(os.open(self._path(session, phase), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise ParameterError("folder", self.folder, "a folder, or a name that nothing has yet") from None
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
             raise _replay(session, phase) from None
         system.on_disk(self.folder)
