@@ -728,8 +728,14 @@ def test_a_number_of_5000_digits_is_not_printed(
         (("simulate", "multiround", "--lost", "9" * 5000), "of at most 30 characters"),
         (("conform", "--budget", "9" * 5000), "below a million"),
         (("privacy", "lightsecagg", "--points", "-1,2,3,4,5"), "--points = '-1': must be whole numbers"),
-        (("selection", "--dropout", "1e-400"), "each of at most 20 characters, without an exponent"),
-        (("selection", "--dropout", "0.10000000000000000000001"), "each of at most 20 characters, without an exponent"),
+        (
+            ("selection", "--dropout", "1e-400"),
+            "of at most 20 characters, no exponent",
+        ),
+        (
+            ("selection", "--dropout", "0.10000000000000000000001"),
+            "of at most 20 characters, no exponent",
+        ),
         (("selection", "--users", "9" * 21), "a whole number of at most 20 characters"),
         (("privacy", "lightsecagg", "--points", "9" * 21), "each of at most 20 digits"),
         (("selection", "--dropout", "-.5,1"), "must be a probability in [0, 1]"),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec.arithmetic.numerals import number, real, whole
+from secagg_spec.arithmetic.numerals import number, probability, real, whole
 from secagg_spec.errors import ParameterError
 
 
@@ -44,3 +44,19 @@ def test_what_is_no_number_is_refused(text: str) -> None:
 def test_a_number_that_binary64_lacks_is_refused(text: str) -> None:
     with pytest.raises(ParameterError, match=r"^x = "):
         real("x", text)
+
+
+@given(st.integers(0, 10**8), st.integers(1, 10**8))
+def test_a_probability_is_a_number_from_0_to_1(top: int, bottom: int) -> None:
+    if top <= bottom:
+        assert probability("p", f"{top}/{bottom}") == Fraction(top, bottom)
+    else:
+        with pytest.raises(ParameterError, match="probability"):
+            probability("p", f"{top}/{bottom}")
+
+
+@pytest.mark.parametrize("text", ["", "-0.1", "1.1", "1e-1", "2^-1", "nan", "0." + "1" * 19, "1/0", "\u0661"])
+def test_what_is_no_probability_is_refused(text: str) -> None:
+    assert probability("p", "0." + "1" * 18) == Fraction(int("1" * 18), 10**18)
+    with pytest.raises(ParameterError, match=r"^p = .*probability"):
+        probability("p", text)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 
 from secagg_spec.errors import ParameterError
+
+_SHORT = 20
 
 
 def number(name: str, text: str) -> Fraction:
@@ -43,6 +46,24 @@ def whole(name: str, text: str) -> int:
     if value.denominator != 1:
         raise ParameterError(name, text, "a whole number, as 1000 or 1e6 are")
     return int(value)
+
+
+def probability(name: str, text: str) -> Fraction:
+    """Parse a probability of few digits, so that powers of it can be computed exactly.
+
+    Raises
+    ------
+    ParameterError
+        It is no number in [0, 1], has more than 20 characters, or an exponent.
+    """
+    if len(text) <= _SHORT and not set("eE^") & set(text):
+        with suppress(ParameterError):
+            value = number(name, text)
+            if 0 <= value <= 1:
+                return value
+    raise ParameterError(
+        name, text, f"a probability in [0, 1] such as 0.1 or 1/10, of at most {_SHORT} characters, no exponent"
+    )
 
 
 def real(name: str, text: str) -> float:

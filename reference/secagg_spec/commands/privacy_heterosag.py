@@ -31,7 +31,6 @@ _SAYS = MappingProxyType(
 _EXHAUSTIVE = 30
 _CELLS_DECIDED = 30
 _MOST_DROPPED = 2
-_MOST_DIGITS = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: no decided coalition of up to T users learns more than it may; else 1."""
-    plan, p = _plan(options), _probability(options.odds)
+    plan, p = _plan(options), numerals.probability("--odds", "1/10" if options.odds is None else options.odds)
     given = any(getattr(options, name) is not None for name in ("collude", "absent", "drop", "late"))
     if options.rounds is not None:
         if given or options.odds is not None:
@@ -82,24 +81,6 @@ def _plan(options: argparse.Namespace) -> Plan:
     if rule.one_stream and parameters.N > _EXHAUSTIVE:
         raise ParameterError("--rule", options.rule, f"one-stream only where N is at most {_EXHAUSTIVE}")
     return Plan(parameters, rule)
-
-
-def _probability(text: str | None) -> Fraction:
-    allowed = f"a probability such as 0.1 or 1/10, in at most {_MOST_DIGITS} characters"
-    try:
-        p = numerals.number("--odds", _short_number(text or "1/10"))
-    except ValueError:
-        raise ParameterError("--odds", text, allowed) from None
-    if not 0 <= p <= 1:
-        raise ParameterError("--odds", text, allowed)
-    return p
-
-
-def _short_number(text: str) -> str:
-    """Return the text of a number with few digits; refuse exponents, which can be too large to compute."""
-    if len(text) > _MOST_DIGITS or set("eE^") & set(text):
-        raise ValueError
-    return text
 
 
 def _users(option: str, text: str | None, parameters: Parameters) -> Users:

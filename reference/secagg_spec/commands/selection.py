@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +78,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         _whole("per-round", options.per_round),
         numbers("--privacy", options.privacy),
         _whole("rounds", options.rounds),
-        tuple(_rate(part.strip()) for part in options.dropout.split(",")),
+        tuple(numerals.probability("dropout", part.strip()) for part in options.dropout.split(",")),
         _whole("seed", options.seed),
         options.rule,
     )
@@ -91,15 +89,6 @@ def _whole(name: str, text: str) -> int:
     if not sound:
         raise ParameterError(name, text, f"a whole number of at most {_CHARACTERS} characters")
     return int(text)
-
-
-def _rate(text: str) -> Fraction:
-    """Parse a probability exactly."""
-    if len(text) <= _CHARACTERS and not set("eE^") & set(text):
-        with contextlib.suppress(ParameterError):
-            return numerals.number("dropout", text)
-    allowed = "probabilities in [0, 1] with commas between, as in 0.1,0.2 or 1/3"
-    raise ParameterError("dropout", text, f"{allowed}, each of at most {_CHARACTERS} characters, without an exponent")
 
 
 def _refuse_unwritable(options: argparse.Namespace) -> None:
