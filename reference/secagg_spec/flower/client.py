@@ -185,7 +185,7 @@ class Client:
         if not isinstance(phase, str) or phase not in _PHASES:
             raise WrongPhase(f"{phase!r} is no phase", (SERVER,))
         self.journal.refuse(session, phase)
-        known = unpack(memory) if memory else {}
+        known = _known(memory)
         if "plan" in packet:
             plan = plans.read(packet["plan"])
             kind = self.policy.check(plan)
@@ -195,7 +195,9 @@ class Client:
             plan, user, sealing = plans.read(known["plan"]), known["user"], known["sealing"]
             kind = KINDS[plan.protocol]
         else:
-            raise WrongPhase(f"no round of session {session.hex()} was begun here, or it was lost", (SERVER,))
+            raise WrongPhase(
+                f"no round of session {session.hex()} was begun here, or its state was lost or damaged", (SERVER,)
+            )
         if plan.session != session:
             raise InconsistentSets("the session id is not that of the plan", (SERVER,))
         if phase not in kind.phases or ("plan" in packet) != (phase == kind.phases[0]):
@@ -223,7 +225,9 @@ class Client:
         if not kind.joining:
             return b""
         if known.get("nonce") != plan.nonce:
-            raise WrongPhase("the plan is for keys that the client does not have, or that were lost", (SERVER,))
+            raise WrongPhase(
+                "the plan is for keys that the client does not have, or that were lost or damaged", (SERVER,)
+            )
         sealing: bytes = known["sealing"]
         if kind.seals and plan.sealing[user] != public_key(sealing):
             raise ParameterError("sealing", "another key", f"the client's own for user {user}")
@@ -255,6 +259,15 @@ def write_messages(session: bytes, outbox: Sequence[codec.Message]) -> dict[str,
     """Return the part of a packet that carries messages."""
     messages = [codec.encode(message) for message in outbox]
     return {"session": session, **({"messages": messages} if messages else {})}
+
+
+def _known(memory: Memory) -> dict[str, Any]:
+    """Return what a client keeps between two packets; nothing if that is lost or damaged (FLW-26)."""
+    try:
+        known: dict[str, Any] = unpack(memory)
+    except ParameterError:
+        return {}
+    return known
 
 
 def _session(packet: Packet, name: str) -> bytes:

@@ -1,7 +1,11 @@
-"""Trees of values as lists of byte strings, so that a record of the engine can keep the state of a client."""
+"""Trees of values as lists of byte strings, so that a record of the engine can keep the state of a client.
+
+Source: spec/flower.md, section 3 (FLW-26).
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +20,7 @@ _NODES = f"made of lists, dicts of more than {_LEAF!r}, text, integers, None and
 
 
 def pack(tree: Any) -> list[bytes]:
-    """Return a tree of dicts with text as keys, lists, text, integers, None and bytes: JSON, then each byte string.
+    """Return a tree of dicts with text as keys, lists, text, integers, None and bytes: a hash, JSON, each byte string.
 
     Raises
     ------
@@ -39,7 +43,7 @@ def pack(tree: Any) -> list[bytes]:
         raise ParameterError("tree", type(node).__name__, _NODES)
 
     head = json.dumps(plain(tree, _DEEPEST)).encode("ascii")
-    return [head, *leaves]
+    return [_hash([head, *leaves]), head, *leaves]
 
 
 def unpack(packed: Sequence[bytes]) -> Any:
@@ -48,21 +52,22 @@ def unpack(packed: Sequence[bytes]) -> Any:
     Raises
     ------
     ParameterError
-        `pack` did not write this.
+        `pack` did not write this, or it was changed since.
     """
-    head, *leaves = validate.sequence("packed", packed, "byte strings") or [b""]
+    given = [validate.octets("packed", each) for each in validate.sequence("packed", packed, "byte strings")]
+    if len(given) < 2 or _hash(given[1:]) != given[0]:
+        raise ParameterError("packed", f"{len(given)} byte strings", "as they were packed")
+    _, head, *leaves = given
 
-    def tree(node: Any) -> Any:
-        if isinstance(node, list):
-            return [tree(each) for each in node]
-        if isinstance(node, dict):
-            return leaves[node[_LEAF] - 1] if set(node) == {_LEAF} else {key: tree(node[key]) for key in node}
-        return node
+    def get(found: dict[str, Any]) -> Any:
+        return leaves[found[_LEAF] - 1] if set(found) == {_LEAF} else found
 
-    try:
-        found = tree(documents.from_json(head.decode("ascii")))
-        if pack(found) == [head, *leaves]:
-            return found
-    except (AttributeError, LookupError, TypeError, ValueError):
-        pass
-    raise ParameterError("packed", f"{len(packed)} byte strings", "as they are packed")
+    return json.loads(head, object_hook=get)
+
+
+def _hash(parts: Sequence[bytes]) -> bytes:
+    whole = hashlib.sha256()
+    for part in parts:
+        whole.update(len(part).to_bytes(8, "little"))
+        whole.update(part)
+    return whole.digest()
