@@ -276,6 +276,14 @@ def test_a_policy_names_protocols_that_there_are(protocols: Any) -> None:
         Policy(protocols)
 
 
+@pytest.mark.requirement("ERR-02", "FLW-04")
+@pytest.mark.parametrize("trusted", [5, None, "a" * 32, bytes(32), [bytes(31)], [bytearray(32)], [5]])
+def test_a_policy_trusts_keys(trusted: Any) -> None:
+    assert Policy(["secagg"], trusted=[bytes(32)]).trusted == frozenset([bytes(32)])  # type: ignore[arg-type]
+    with pytest.raises(errors.ParameterError, match="trusted"):
+        Policy(["secagg"], trusted=trusted)
+
+
 @pytest.mark.requirement("ERR-02", "FLW-06")
 def test_a_journal_takes_a_folder_as_text_or_path_and_nothing_else(tmp_path: Path) -> None:
     FileJournal(str(tmp_path / "a")).take(bytes(16), "share")  # type: ignore[arg-type]

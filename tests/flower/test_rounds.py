@@ -314,6 +314,7 @@ def test_a_magnitude_that_does_not_fit_is_refused(largest: Any) -> None:
         (("secagg", 1.5), "threshold"),
         (("secagg", True), "threshold"),
         (("secagg", 1), "threshold"),
+        (("secagg", None), "threshold"),
         (("secagg", 3, -2), "holders"),
         (("secagg", 3, 2), "holders"),
         (("secagg", 3, 1), "holders"),
@@ -326,6 +327,23 @@ def test_a_magnitude_that_does_not_fit_is_refused(largest: Any) -> None:
 def test_settings_that_are_none_are_refused(settings: Any, match: str) -> None:
     with pytest.raises(ParameterError, match=match):
         server.Settings(*settings)
+
+
+def test_settings_count_with_integers_of_python() -> None:
+    settings = server.Settings("secagg", np.int64(3), np.uint8(5), np.int8(1), np.uint32(100))  # type: ignore[arg-type]
+    assert [type(value) for value in (settings.threshold, settings.holders, settings.colluding, settings.most)] == [
+        int
+    ] * 4
+    assert settings.numbers(200, 200, 4) == server.Settings("secagg", 3, 5, 1, 100).numbers(200, 200, 4)
+
+
+@pytest.mark.requirement("FLW-08")
+@pytest.mark.parametrize("code", ["\x1b[31m", "a\nline", "x" * 10**6, 5, None, [], "wrong_phase"])
+def test_a_reply_that_refuses_is_shown_by_its_code_alone(code: Any) -> None:
+    engine = Engine("secagg", 6, replied={("share_keys", 2): lambda packet: {"version": 2, "refused": code}})
+    assert engine.run() is not None
+    shown = "wrong_phase" if code == "wrong_phase" else "without a code"
+    assert engine.lines == [f"share_keys: 1 of 6 dropped out: node {sorted(engine.nodes)[2]} (refused: {shown})"]
 
 
 @pytest.mark.requirement("SAG-01")

@@ -13,6 +13,7 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.conformance.adapter.codes import reject_code
 from secagg_spec.crypto.entropy import Source, SystemSource
 from secagg_spec.crypto.keys import SESSION_BYTES, public_key
+from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.crypto.signatures import sign, verification_key, verify
 from secagg_spec.errors import InconsistentSets, Malformed, ParameterError, ProtocolError, WrongPhase
 from secagg_spec.flower import plan as plans
@@ -35,7 +36,7 @@ Produce = Callable[[Plan], validate.UintArray]
 
 
 @dataclass(frozen=True)
-class Policy:
+class Policy(validate.Plain):
     """What a client demands of every plan, whatever the server says (FLW-04).
 
     Parameters
@@ -48,7 +49,7 @@ class Policy:
         The smallest T: so many users may pool what they know with the server.
     signing : bytes
         The private signing key, 32 bytes, in the active profiles.
-    trusted : frozenset of bytes
+    trusted : collection of bytes
         The verification keys of all users that may take part, in the active profiles. They come from outside.
     batch : int, optional
         The T of Multi-RoundSecAgg, at least 3: each sum must be over whole batches of T users with consecutive numbers
@@ -68,6 +69,12 @@ class Policy:
     batch: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.trusted, Collection) or not all(
+            isinstance(key, bytes) and len(key) == KEY_BYTES for key in self.trusted
+        ):
+            raise ParameterError("trusted", validate.class_of(self.trusted), f"a set of keys, {KEY_BYTES} bytes each")
+        object.__setattr__(self, "trusted", frozenset(self.trusted))
         if isinstance(self.protocols, str) or not isinstance(self.protocols, Collection):
             raise ParameterError("protocols", self.protocols, "a set of some of " + ", ".join(plans.PROTOCOLS))
         for protocol in self.protocols:

@@ -18,6 +18,7 @@ from secagg_spec import errors
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, MAX_MODULUS
 from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.conformance.adapter.codes import ALL_CODES
 from secagg_spec.crypto.entropy import Source, SystemSource
 from secagg_spec.crypto.keys import SESSION_BYTES, refuse_weak
 from secagg_spec.crypto.signatures import verify
@@ -44,7 +45,7 @@ _ENDS = (errors.TooFewSurvivors, errors.BadShare)
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(validate.Plain):
     """How the server makes the plans of its rounds.
 
     Parameters
@@ -75,11 +76,12 @@ class Settings:
     level: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         validate.one_of("protocol", self.protocol, plans.PROTOCOLS)
         for name, value, least in (("threshold", self.threshold, 2), ("holders", self.holders, 3)):
             whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
             part = isinstance(value, float) and 0 < value <= 1
-            if value is not None and not whole and not part:
+            if not whole and not part and (name, value) != ("holders", None):
                 raise errors.ParameterError(name, value, f"an integer >= {least}, or a part in (0, 1], 1.0 for all")
         validate.integer("most", self.most, 1)
         for name, optional in (("colluding", self.colluding), ("level", self.level)):
@@ -274,9 +276,10 @@ def _counted(reply: Packet | None, phase: str) -> Packet:
     if reply is None:
         raise errors.WrongPhase("no reply")
     if reply.get("version") != VERSION:
-        raise errors.Malformed(f"version {str(reply.get('version'))[:20]}, and this is {VERSION}")
+        raise errors.Malformed(f"version {reply.get('version')!r:.20}, and this is {VERSION}")
     if "refused" in reply:
-        raise errors.WrongPhase(f"refused: {str(reply['refused'])[:20]}")
+        code = reply["refused"]
+        raise errors.WrongPhase(f"refused: {code if isinstance(code, str) and code in ALL_CODES else 'without a code'}")
     if reply.get("phase") != phase:
         raise errors.WrongPhase("a reply to another phase")
     return reply
