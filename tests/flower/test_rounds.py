@@ -205,6 +205,9 @@ BAD: dict[str, Callable[[Node], object]] = {
     "one array more": lambda node: node.arrays.append(node.arrays[0]),
     "another shape": lambda node: node.arrays.__setitem__(0, node.arrays[0].T),
     "complex": lambda node: node.arrays.__setitem__(2, node.arrays[2].astype(np.complex64)),
+    "a masked array": lambda node: node.arrays.__setitem__(0, np.ma.masked_array(node.arrays[0], True)),
+    "a list": lambda node: node.arrays.__setitem__(0, node.arrays[0].tolist()),
+    "no arrays at all": lambda node: setattr(node, "arrays", None),
     "no examples": lambda node: setattr(node, "weight", 0),
     "too many examples": lambda node: setattr(node, "weight", MOST + 1),
     "half an example": lambda node: setattr(node, "weight", 0.5),
@@ -253,6 +256,16 @@ def test_a_client_refuses_what_could_wrap_whatever_the_plan_allows() -> None:
     plan, arrays = replace(engine.begun[0], level=2**28), [np.full(shape, 7.0) for shape in SHAPES]
     with pytest.raises(OutOfRange, match="x"):
         weights.encode(plan, arrays, MOST, SystemSource())
+
+
+@pytest.mark.parametrize("change", [lambda x: x[:-1], lambda x: [], lambda x: x.astype(float), lambda x: x + 2**32])
+def test_a_sum_that_is_none_is_refused(change: Callable[[Any], Any]) -> None:
+    engine = Engine("secagg", 6)
+    result = engine.run()
+    assert result is not None
+    weights.decode(result.plan, result.total, 6)
+    with pytest.raises(ParameterError, match="total"):
+        weights.decode(result.plan, change(result.total), 6)
 
 
 @pytest.mark.requirement("FLW-10", "FLW-11", "FLW-12")

@@ -44,8 +44,11 @@ def level_for(modulus: int, N: int, largest: float) -> int:
 
 
 def shapes_of(arrays: Arrays) -> tuple[tuple[int, ...], ...]:
-    """Return the shapes of arrays."""
-    return tuple(tuple(int(length) for length in array.shape) for array in arrays)
+    """Return the shapes of arrays or numbers of numpy; raise `ParameterError` for anything else, and masked arrays."""
+    listed = enumerate(validate.sequence("arrays", arrays, "numpy arrays"))
+    return tuple(
+        () if isinstance(x, np.generic) else validate.array(f"arrays[{at}]", x, None).shape for at, x in listed
+    )
 
 
 def encode(plan: Plan, arrays: Arrays, weight: int, source: Source) -> UintArray:
@@ -111,10 +114,12 @@ def decode(plan: Plan, total: UintArray, count: int) -> tuple[list[RealArray], i
 
     Raises
     ------
+    LengthMismatch, NonCanonical, ParameterError
+        The sum is not d elements.
     ProtocolError
         The last element is not a sum of so many weights (FLW-12).
     """
-    weight = int(total[-1])
+    weight = int(plan.ring.check("total", total, (plan.d,))[-1])
     if not count <= weight <= count * plan.most:
         raise ProtocolError(f"the sum of {count} weights in [1, {plan.most}] is said to be {weight}")
     flat = np.empty(total.size - 1)
