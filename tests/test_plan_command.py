@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from secagg_spec import resources
+from secagg_spec.arithmetic import numerals
 from secagg_spec.cli import main
 from secagg_spec.planning.choices import PROTOCOLS
 
@@ -120,13 +121,16 @@ def test_a_wish_that_nothing_satisfies_is_told_what_fails_and_what_is_near(capsy
         ("--dropout", "nan", "dropout = 'nan': must be a number, as 1000, 1e6, 0.1, 1/3 or 2^-40 are"),
         ("--dropout", "inf", "dropout = 'inf': must be a number, as 1000, 1e6, 0.1, 1/3 or 2^-40 are"),
         ("--dropout", "1/0", "dropout = '1/0': must be a number, as 1000, 1e6, 0.1, 1/3 or 2^-40 are"),
-        ("--dropout", "1.5", "dropout = 1.5: must be a probability in [0, 1)"),
-        ("--dropout", "1", "dropout = 1: must be a probability in [0, 1)"),
-        ("--colluders", "-0.1", "colluders = -0.1: must be a probability in [0, 1)"),
-        ("--colluders", "200", "colluders = 200: must be a probability in [0, 1)"),
+        ("--dropout", "1.5", "dropout = 1.5: must be a probability, 0 or from 2^-1000 to 1 - 2^-53"),
+        ("--dropout", "1", "dropout = 1: must be a probability, 0 or from 2^-1000 to 1 - 2^-53"),
+        ("--colluders", "-0.1", "colluders = -0.1: must be a probability, 0 or from 2^-1000 to 1 - 2^-53"),
+        ("--colluders", "200", "colluders = 200: must be a probability, 0 or from 2^-1000 to 1 - 2^-53"),
+        ("--dropout", "1e-400", "dropout = "),
+        ("--dropout", "0.99999999999999999", "dropout = "),
+        ("--leak", "1e-302", "leak = 1e-302: must be a probability, from 2^-1000 to 1 - 2^-53"),
         ("--rounds", "0", "rounds = 0: must be an integer in [1, 10000]"),
-        ("--clip", "0", "clip = 0: must be at least 2**-64 and at most 2**32"),
-        ("--failure", "0", "failure = 0: must be a probability above 0 and below 1"),
+        ("--clip", "0", "clip = 0: must be at least 2^-64 and at most 2^32"),
+        ("--failure", "0", "failure = 0: must be a probability, from 2^-1000 to 1 - 2^-53"),
         ("--leak", "2^9999", "leak = '2^9999': must be of at most 30 characters, with at most 3 digits in an exponent"),
         ("--leak", "", "leak = '': must be a number, as 1000, 1e6, 0.1, 1/3 or 2^-40 are"),
     ],
@@ -136,7 +140,19 @@ def test_bad_input_is_one_line_that_says_what_is_allowed(
 ) -> None:
     given: dict[str, Any] = {**dict(zip(PHONES[::2], PHONES[1::2], strict=True)), option: value}
     code, out, err = call(capsys, *(f"{name}={text}" for name, text in given.items()))
-    assert (code, out, err) == (2, "", f"secagg-spec plan: {said}\n")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"secagg-spec plan: {said}")
+
+
+@pytest.mark.requirement("PLN-01")
+@pytest.mark.parametrize("given", ["2^-999", "1e-300", "0.9999999", "1/3", "0.5", "0.999999999999999888"])
+def test_a_probability_is_shown_as_it_counts(capsys: pytest.CaptureFixture[str], given: str) -> None:
+    value = float(numerals.number("p", given))
+    wish = tuple(given if word == "0.1" else word for word in PHONES)
+    words = " ".join(call(capsys, *wish)[1].split())
+    assert float(words.partition("drops out with probability ")[2].partition(";")[0]) == value
+    assert json.loads(call(capsys, *wish, "--json")[1])["wish"]["dropout"] == value
+    assert 0 < value < 1
 
 
 def test_numbers_that_are_missing_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -410,6 +410,9 @@ def test_plans_of_a_million_users_hold_no_matrix_of_their_size() -> None:
 # ---------------------------------------------------------------------------------------------------------- wishes
 
 
+NO_RATES = (Fraction(1), Fraction(2), Fraction(1, 2**1000 + 1), 1 - Fraction(1, 2**53 + 1))
+
+
 @pytest.mark.requirement("PLN-01")
 @pytest.mark.parametrize(
     ("name", "value"),
@@ -417,8 +420,8 @@ def test_plans_of_a_million_users_hold_no_matrix_of_their_size() -> None:
         *[("users", value) for value in (2, 10**6 + 1, -5)],
         *[("dimension", value) for value in (0, 2**32, 10**12)],
         *[("rounds", value) for value in (0, 10**4 + 1)],
-        *[(name, Fraction(value)) for name in ("dropout", "colluders") for value in (-1, 1, 2)],
-        *[(name, Fraction(value)) for name in ("failure", "leak") for value in (0, 1, -1)],
+        *[(name, value) for name in ("dropout", "colluders") for value in (Fraction(-1), *NO_RATES)],
+        *[(name, value) for name in ("failure", "leak") for value in (Fraction(0), Fraction(-1), *NO_RATES)],
         *[("clip", Fraction(value)) for value in (0, -1, 2**32 + 1, Fraction(1, 2**65), Fraction(1, 10**400))],
     ],
 )
@@ -429,9 +432,10 @@ def test_a_number_outside_its_range_is_refused_by_name(name: str, value: Any) ->
 
 @pytest.mark.requirement("PLN-01")
 def test_the_ends_of_all_ranges_are_taken() -> None:
-    tiny, almost = Fraction(1, 10**9), 1 - Fraction(1, 10**9)
+    tiny, almost = Fraction(1, 2**1000), 1 - Fraction(1, 2**53)
     for users, dimension, rounds, rate, clip, allowed in (
-        (3, 1, 1, Fraction(0), tiny, tiny),
+        (3, 1, 1, Fraction(0), Fraction(1, 2**64), tiny),
+        (3, 1, 1, tiny, Fraction(1, 2**64), tiny),
         (10**6, 2**32 - 1, 10**4, almost, Fraction(2**32), almost),
     ):
         Wish(users, dimension, rate, rate, rounds, False, clip, allowed, allowed)

@@ -79,7 +79,7 @@ def test_who_is_in_the_same_rounds_is_counted_over_all_patterns(
 @pytest.mark.requirement("PLN-05")
 def test_a_rate_below_all_floating_point_numbers_is_a_rate() -> None:
     assert odds.without_companions(3, Fraction(1, 10**400), 7, 2, Fraction(1)) <= 2 * odds._TINY
-    assert alone(Wish(9, 1, Fraction(1, 10**400), Fraction(1, 9), rounds=3)) <= 32 * odds._TINY
+    assert alone(Wish(9, 1, Fraction(1, 2**1000), Fraction(1, 9), rounds=3)) <= Fraction(1, 2**990)
 
 
 def test_without_dropouts_everybody_has_all_others_as_companions() -> None:

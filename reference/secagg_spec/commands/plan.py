@@ -116,10 +116,10 @@ def lines(found: Plan, seconds: dict[str, tuple[float, float]]) -> Iterator[str]
 def _asked(wish: Wish) -> str:
     kind = "answer when they have trained" if wish.asynchronous else "answer at one time"
     over = f"over {wish.rounds:,} rounds " if wish.rounds > 1 else ""
-    clip = float(wish.clip)
+    clip, p = float(wish.clip), float(wish.dropout)
     return (
-        f"{wish.users:,} users that {kind}, {wish.dimension:,} numbers in [{-clip:g}, {clip:g}] each; a user "
-        f"drops out with probability {float(wish.dropout):g}; up to {wish.colluding:,} colluders with the server. "
+        f"{wish.users:,} users that {kind}, {wish.dimension:,} numbers in [{_short(-clip)}, {_short(clip)}] each; a "
+        f"user drops out with probability {_short(p)}; up to {wish.colluding:,} colluders with the server. "
         f"A round may fail with probability {_power(wish.failure)}, privacy {over}with {_power(wish.leak)}."
     )
 
@@ -236,6 +236,11 @@ def _two(number: float) -> str:
 
 def _odds(odds: Odds) -> str:
     return "never" if not odds.value else ("= " if odds.exact else "< ") + _power(odds.value)
+
+
+def _short(number: float) -> str:
+    """Return a number in at most 6 digits if these are all, else with all its digits: 0.9999999 is not 1."""
+    return f"{number:g}" if float(f"{number:g}") == number else repr(number)
 
 
 def _power(value: Fraction) -> str:

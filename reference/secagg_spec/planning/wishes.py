@@ -14,6 +14,7 @@ from secagg_spec.errors import OutOfRange
 
 MOST_USERS = 10**6
 MOST_ROUNDS = 10**4
+_LEAST, _MOST = Fraction(1, 2**1000), 1 - Fraction(1, 2**53)
 FAILURE, LEAK = Fraction(1, 10**6), Fraction(1, 2**40)
 
 
@@ -28,17 +29,18 @@ class Wish(validate.Plain):
     dimension : int
         d, the numbers of an update, in [1, 2^32 - 1].
     dropout : Fraction
-        The probability, in [0, 1), that a user drops out of a round, independently of the others.
+        The probability that a user drops out of a round, independently of the others: 0, or in [2^-1000, 1 - 2^-53].
     colluders : Fraction
-        The largest share of users that may collude with the server, in [0, 1).
+        The largest share of users that may collude with the server: 0, or in [2^-1000, 1 - 2^-53].
     rounds : int
         J, the rounds over the same users, in [1, 10^4].
     asynchronous : bool
         Whether users answer when they have trained, and not all at one time.
     clip : Fraction
-        The largest magnitude of a number of an update, above 0 and at most 2^32.
+        The largest magnitude of a number of an update, in [2^-64, 2^32].
     failure, leak : Fraction
-        The largest probabilities, in (0, 1), that a round fails, and that privacy does in all rounds together.
+        The largest probabilities, in [2^-1000, 1 - 2^-53], that a round fails, and that privacy does in all rounds
+        together.
 
     Raises
     ------
@@ -63,11 +65,11 @@ class Wish(validate.Plain):
         validate.integer("rounds", self.rounds, 1, MOST_ROUNDS)
         for name in ("dropout", "colluders", "failure", "leak"):
             value = validate.instance(name, getattr(self, name), Fraction)
-            if not 0 <= value < 1 or (not value and name in {"failure", "leak"}):
-                low = "in [0, 1)" if name in {"dropout", "colluders"} else "above 0 and below 1"
-                raise OutOfRange(name, shown(value), f"a probability {low}")
+            zero = name in {"dropout", "colluders"}
+            if not (_LEAST <= value <= _MOST or (zero and not value)):
+                raise OutOfRange(name, shown(value), f"a probability, {'0 or ' * zero}from 2^-1000 to 1 - 2^-53")
         if not Fraction(1, 2**64) <= validate.instance("clip", self.clip, Fraction) <= 2**32:
-            raise OutOfRange("clip", shown(self.clip), "at least 2**-64 and at most 2**32")
+            raise OutOfRange("clip", shown(self.clip), "at least 2^-64 and at most 2^32")
 
     @property
     def colluding(self) -> int:
