@@ -110,7 +110,7 @@ def test_a_link_to_itself_is_one_line(
     assert [path.name for path in here.iterdir()] == ["loop"]
 
 
-@pytest.mark.requirement("ERR-02")
+@pytest.mark.requirement("CNF-95", "ERR-02")
 @pytest.mark.parametrize(("name", "kind", "place"), [one for one in PLACES if one[2] in READ])
 def test_a_file_of_4_gib_is_read_by_no_command(
     name: str, kind: str, place: str, here: Path, capsys: pytest.CaptureFixture[str]
