@@ -136,9 +136,12 @@ def test_what_a_request_declares_is_compared_with_the_ranges() -> None:
             {"operations": {"mds.encode": {"parameter_sets": [{"N": 5, "U": 3, "T": 1}] * 1001}}},
             "more than 1000 entries",
         ),
+        ({"protocol": ["x" * 10**6]}, "speaks protocol .*xx … xx.*; this kit speaks 1"),
+        ({"operations": {"field.add": {"ranges": {"q": {"x" * 10**6: 1}}}}}, "needs min, max, multiple or values$"),
     ],
 )
 def test_a_declaration_of_another_type_or_without_end_is_refused(changes: dict[str, object], said: str) -> None:
     hello = {**reference.build().hello, **changes}
-    with pytest.raises(AdapterUnusable, match=said):
+    with pytest.raises(AdapterUnusable, match=said) as refused:
         shake_hands(Answer("result", value=hello))
+    assert len(str(refused.value)) <= 1000

@@ -37,7 +37,10 @@ class AdapterBroken(Exception):
 
 
 class AdapterUnusable(Exception):
-    """The adapter cannot be started, or its `hello` cannot be used."""
+    """The adapter cannot be started, or its `hello` cannot be used; the middle of a long message is left out."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message if len(message) <= 1000 else f"{message[:700]} … {message[-297:]}")
 
 
 @dataclass(frozen=True)
