@@ -720,6 +720,16 @@ def test_a_number_of_5000_digits_is_not_printed(
     assert len(err) < 200
 
 
+NO_INTEGERS = ("\u0663", "1_0", " 4", "4\n", "3.0", "", "0x1", "+-1")
+
+
+def test_the_package_is_a_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "secagg_spec", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("secagg-spec ")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -739,6 +749,22 @@ def test_a_number_of_5000_digits_is_not_printed(
         (("selection", "--users", "9" * 21), "a whole number of at most 20 characters"),
         (("privacy", "lightsecagg", "--points", "9" * 21), "each of at most 20 digits"),
         (("selection", "--dropout", "-.5,1"), "must be a probability in [0, 1]"),
+        *((("simulate", "secagg", "--users", no), "is not an integer, as 12 or -3 are") for no in NO_INTEGERS),
+        *((("conform", "--seed", no), "is not an integer, as 12 or -3 are") for no in NO_INTEGERS),
+        *(
+            (("conform", "--timeout", no), "is not a number of seconds above 0")
+            for no in ("1_0", "\u0663", " 5", "", "nan")
+        ),
+        (("simulate", "basecagg", "--learning-rate", "1_0"), "--learning-rate = '1_0': must be a number"),
+        (
+            ("simulate", "basecagg", "--learning-rate", "1e308"),
+            "--learning-rate = '1e308': must be above 0 and at most 1000",
+        ),
+        (("simulate", "basecagg", "--learning-rate", "-1"), "--learning-rate = '-1': must be above 0 and at most 1000"),
+        (("conform", "--target", "reference", "-k", ""), "-k has an empty pattern"),
+        (("conform", "--target", "reference", "-k", "shamir", "-k", "field,"), "-k has an empty pattern"),
+        (("power", "--"), "-- is followed by no command"),
+        (("conform", "--"), "-- is followed by no command"),
         (("-x",), "secagg-spec -x: there is no such option; the name of a command comes first"),
     ],
 )

@@ -32,6 +32,7 @@ TOML = {
     "a = " + "[" * 100_000: "is nested deeper than 128 levels",
     "a" + ".a" * 5000 + " = 1": "is nested deeper than 128 levels",
     "a = " + "[" * DEEPEST + "]" * DEEPEST: "is nested deeper than 128 levels",
+    "a = 1e400": "holds a number beyond binary64, 1e400",
     f"a = [{LONG}]": "holds an integer of more than 4,300 digits",
     "a = [{ b = 0x" + "f" * 5000 + " }]": "holds an integer of more than 4,300 digits",
 }
@@ -66,6 +67,8 @@ def test_what_is_in_a_file_is_read_up_to_the_limits(text: str, tmp_path: Path) -
                 read(path)
     else:
         assert documents.read_json(path) == json.loads(text)
+    for zero in ("0.0", "-0.00e7", "0e-999", "1e-400"):
+        assert documents.from_json(zero) == documents.from_toml(f"a = {zero}")["a"] == 0
     longest = "-" + "9" * documents.MOST_DIGITS
     assert documents.from_json(longest) == documents.from_toml(f"a = {longest}")["a"] == int(longest)
     with pytest.raises(Limit):

@@ -170,7 +170,7 @@ def test_progress_is_for_terminals_only(capsys: pytest.CaptureFixture[str], monk
         (["--seed", "-1"], "seed = -1: must be an integer in [0, 4294967295]"),
         (["--json", "/"], "--json /: this is a folder, not a file"),
         (["--json", "/nowhere/x.json"], "--json /nowhere/x.json: there is no folder /nowhere"),
-        (["--out", "/dev/null/x"], "--out /dev/null/x: Not a directory"),
+        (["--out", "/dev/null/x"], "--out /dev/null/x: /dev/null is not a folder"),
     ],
 )
 def test_bad_input_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import __version__, signals
+from secagg_spec.conformance.adapter import values
 from secagg_spec.conformance.adapter.plain import shown
-from secagg_spec.conformance.adapter.values import DIGITS
 from secagg_spec.errors import ParameterError, ProtocolError, UsageError
 from secagg_spec.terminal import did_you_mean, load
 
@@ -110,6 +110,7 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **{"allow_abbrev": False, "formatter_class": _Help, **options})
         self._negative_number_matcher = _NEGATIVE
+        self.register("type", int, values.integer)
         for name in (None, "store"):
             self.register("action", name, _Once)
 
@@ -121,9 +122,6 @@ class _Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"{error.message}{hint and f'; {hint.strip()}'}") from None
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
-        if action.type in (int, float) and len(arg_string) > DIGITS:
-            kind = "an integer" if action.type is int else "a number"
-            raise argparse.ArgumentError(action, f"has {len(arg_string)} characters; {kind} has at most {DIGITS}")
         if action.type is Path and not arg_string:
             raise argparse.ArgumentError(action, "is empty, and must be the name of a file or a folder")
         return super()._get_value(action, arg_string)
@@ -148,6 +146,8 @@ class _CommandParser(_Parser):
         if left:
             self.error(f"unrecognized arguments: {' '.join(left)}")
         command = getattr(found, "adapter", None)
+        if command == [] and "--" in (args or ()):
+            self.error("-- is followed by no command, and has to be by the one that starts the adapter")
         if command and not command[0].strip():
             self.error("the command after -- is empty, and must be the one that starts the adapter")
         rules = self.get_default("rules")

@@ -1,7 +1,9 @@
 """Reads documents in JSON and TOML: any text that cannot be used raises `ValueError` with one line that says why.
 
 Beside what is no JSON or TOML, a text is refused that Python would change or could not handle: of two members with one
-name Python keeps the last, it reads 1e400 as infinite, and it neither reads nor writes integers of thousands of digits.
+name Python keeps the last, it reads 1e400 as infinite, and it neither reads nor writes integers of thousands of
+digits. A number is rounded to binary64, so 1e-400 is 0.
+
 The message continues a sentence whose subject is the text, such as "it is not JSON".
 """
 
@@ -128,6 +130,10 @@ def _real(number: str) -> float:
     return value
 
 
+def _toml_real(number: str) -> float:
+    return float(number) if number.lstrip("+-") in ("inf", "nan") else _real(number)
+
+
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
@@ -175,11 +181,13 @@ def from_toml(text: str) -> dict[str, Any]:
         The text is not TOML, as `tomllib.TOMLDecodeError`; or, as `Limit`, it is beyond a limit.
     """
     try:
-        content = tomllib.loads(text)
+        content = tomllib.loads(text, parse_float=_toml_real)
     except tomllib.TOMLDecodeError:
         raise
     except RecursionError:
         raise TooDeep from None
+    except Limit:
+        raise
     except ValueError:
         raise Limit(_LONG) from None
     if too_deep(content, DEEPEST):

@@ -31,7 +31,7 @@ class ParameterError(ValueError):
         self.parameter: Final = parameter
         self.value: Final = value
         self.allowed: Final = allowed
-        super().__init__(f"{parameter} = {_shorten(value)}: must be {allowed}")
+        super().__init__(f"{_cut(parameter, 200)} = {_shorten(value)}: must be {_cut(allowed, 1500)}")
 
 
 class OutOfRange(ParameterError):
@@ -116,6 +116,10 @@ _SHOWN_BYTES = 8
 """So may more bytes."""
 
 
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
 def _shorten(value: object, limit: int = 60) -> str:
     if isinstance(value, int) and value.bit_length() > _SHOWN_BITS:
         return f"an integer of {value.bit_length()} bits"
@@ -128,7 +132,7 @@ def _shorten(value: object, limit: int = 60) -> str:
     except Exception:
         return f"a {type(value).__name__} that cannot be written"
     text = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in words[: limit + 1])
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return _cut(text, limit)
 
 
 class UsageError(Exception):

@@ -33,7 +33,9 @@ def test_no_digit_is_lost(text: str, value: Fraction) -> None:
         whole("x", text)
 
 
-@pytest.mark.parametrize("text", ["nan", "inf", "1_0", "\u0663", "", "1/0", "0x1", "3^2", "2^x", "1e9999", "9" * 31])
+@pytest.mark.parametrize(
+    "text", ["nan", "inf", "1_0", "\u0663", "", " 4", "4\t", "1 / 2", "1/0", "0x1", "3^2", "2^x", "1e9999", "9" * 31]
+)
 def test_what_is_no_number_is_refused(text: str) -> None:
     for read in (number, whole, real):
         with pytest.raises(ParameterError, match=r"^x = '.*': must be (a number|of at most 30 characters)"):

@@ -73,6 +73,9 @@ def test_a_pattern_is_no_wider_for_what_is_not_offered(tmp_path: Path) -> None:
     [
         ({"verdict": "bad"}, "verdicts are"),
         ({"reason": None}, "'reason' is missing"),
+        ({"reason": " "}, "reason is empty"),
+        ({"target": []}, "target is empty"),
+        ({"target": ""}, "target is empty"),
         ({"colour": "red"}, "'colour'"),
         ({"target": "nobody"}, "no target 'nobody'"),
         ({"target": ["node", "nobody"]}, "no target 'nobody'"),

@@ -109,11 +109,21 @@ def test_an_attack_before_hello_makes_it_unusable_in_time(fault: str, said: str)
     assert time.monotonic() - start < WAITED
 
 
-@pytest.mark.parametrize("line", ["[1]", '"hi"', "17", "null", '{"id": 1}'])
-def test_json_that_is_no_answer_is_not_waited_past(line: str) -> None:
+@pytest.mark.requirement("CNF-51", "ADP-01")
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        *((line, "") for line in ("[1]", '"hi"', "17", "null", '{"id": 1}')),
+        ('{"id": 1, "id": 1, "result": {}}', "two members 'id'"),
+        ('{"id": 1, "result": NaN}', "NaN"),
+        ('{"id": 1, "result": 1e400}', "1e400"),
+        ('{"id": 1, "result": %s}' % ("9" * 5000), "4,300 digits"),
+    ],
+)
+def test_json_that_is_no_answer_is_not_waited_past(line: str, said: str) -> None:
     connection = ProcessConnection([sys.executable, "-c", f"print({line!r}, flush=True); input(); input()"])
     start = time.monotonic()
-    with pytest.raises(AdapterUnusable, match="protocol"):
+    with pytest.raises(AdapterUnusable, match=rf"\(protocol\).*{said}"):
         greet(connection.ask)
     connection.close()
     assert time.monotonic() - start < WAITED

@@ -73,6 +73,8 @@ def test_seats_are_drawn() -> None:
         b'{"N": 12, "K": 6, "T": 3, "nodes": [1, 1]}',
         b'{"N": 12, "K": 6, "T": 3, "nodes": ["1"]}',
         b'{"N": 12, "K": 6, "T": 3, "nodes": [true]}',
+        b'{"N": 12, "K": 6, "T": 3, "nodes": [-1]}',
+        b'{"N": 12.0, "K": 6, "T": 3, "nodes": [1]}',
         json.dumps({"N": 12, "K": 6, "T": 3, "nodes": list(range(13))}).encode(),
     ],
 )
@@ -92,6 +94,9 @@ def test_what_cannot_be_is_refused() -> None:
         Batches(Parameters(12, 6, 2))
     with pytest.raises(ParameterError, match="nodes"):
         Batches(TINY).sit([-1])
+    for path in (5, "", "a\0b"):
+        with pytest.raises(ParameterError, match="batches"):
+            Batches(TINY, path)  # type: ignore[arg-type]
     for strategy in ("random", "partition", "best"):
         with pytest.raises(ParameterError):
             Batches(TINY, strategy=strategy)

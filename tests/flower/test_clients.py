@@ -76,7 +76,9 @@ def test_bad_packets_are_refused_and_the_right_one_is_still_answered(name: str, 
 
 
 @pytest.mark.requirement("FLW-09", "FLW-03")
-@pytest.mark.parametrize("packet", [{}, {"version": 2}, {"version": 2, "phase": None}, {"version": 2, "phase": []}])
+@pytest.mark.parametrize(
+    "packet", [{}, {"version": 2}, {"version": 2, "phase": None}, {"version": 2, "phase": []}, {"version": 2.0}]
+)
 def test_a_packet_that_is_none_gets_no_training(packet: Packet) -> None:
     _, node, _ = up_to("secagg", "masked_input")
     refuses(node, packet)
@@ -237,6 +239,10 @@ PLANS: Mapping[str, dict[str, Any]] = {
     "a level of 0": {"level": 0},
     "no order": {"order": ()},
     "a short nonce": {"nonce": b"1234"},
+    "keys that are none": {"verification": (1,)},
+    "an order that is none": {"order": 5},
+    "shapes that are none": {"shapes": (3, 3)},
+    "a magnitude that is none": {"largest": 8},
     "a threshold above the users": {"numbers": {"t": 7}},
     "unknown parameters": {"numbers": {"U": 3}},
     "keys that have no place": {"sealing": (bytes(32),)},

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.crypto.entropy import SystemSource
-from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.errors import DuplicateUser, OutOfRange, ParameterError
 from secagg_spec.flower import server, weights
 from secagg_spec.flower.plan import Packet
 from tests.flower.parties import MOST, SETTINGS, SHAPES, Change, Engine, Node, expected
@@ -206,6 +206,7 @@ BAD: dict[str, Callable[[Node], object]] = {
     "another shape": lambda node: node.arrays.__setitem__(0, node.arrays[0].T),
     "complex": lambda node: node.arrays.__setitem__(2, node.arrays[2].astype(np.complex64)),
     "a masked array": lambda node: node.arrays.__setitem__(0, np.ma.masked_array(node.arrays[0], True)),
+    "numbers of 16 bytes": lambda node: node.arrays.__setitem__(0, node.arrays[0].astype(np.longdouble)),
     "a list": lambda node: node.arrays.__setitem__(0, node.arrays[0].tolist()),
     "no arrays at all": lambda node: setattr(node, "arrays", None),
     "no examples": lambda node: setattr(node, "weight", 0),
@@ -340,6 +341,24 @@ def test_a_magnitude_that_does_not_fit_is_refused(largest: Any) -> None:
 def test_settings_that_are_none_are_refused(settings: Any, match: str) -> None:
     with pytest.raises(ParameterError, match=match):
         server.Settings(*settings)
+
+
+def test_a_node_is_asked_once() -> None:
+    engine = Engine("secagg", 6)
+    nodes = [*engine.nodes, next(iter(engine.nodes))]
+    with pytest.raises(DuplicateUser, match="nodes"):
+        server.run(SETTINGS["secagg"], nodes, [np.zeros(3)], 1, engine.exchange, engine.lines.append)
+    assert engine.packets == []
+
+
+@pytest.mark.requirement("FLW-03")
+@pytest.mark.parametrize("version", [2.0, True, "2", None])
+def test_a_reply_of_another_version_does_not_count(version: Any) -> None:
+    engine = Engine("secagg", 6, replied={("share_keys", 2): lambda packet: {**packet, "version": version}})
+    result = engine.run()
+    assert result is not None
+    assert len(result.contributors) == 5
+    assert engine.lines[0].startswith("share_keys: 1 of 6 dropped out")
 
 
 def test_settings_count_with_integers_of_python() -> None:

@@ -49,7 +49,7 @@ def places() -> Iterator[tuple[str, str, str]]:
 
 
 PLACES = list(places())
-WRITTEN = {"--json", "--html", "--markdown", "--badge", "--junit", "--svg"}
+WRITTEN = {"--json", "--html", "--markdown", "--badge", "--junit", "--svg", "--write-log"}
 """The places of files that are written."""
 BOTH = [
     (name, kind, read, written)
@@ -158,6 +158,19 @@ def test_what_a_command_reads_is_not_written_over(
         at = 1 if read.startswith("<") else len(command)
         assert "the command reads this file" in run(capsys, [*command[: at + 1], written, path, *command[at + 1 :]])
     assert Path("same").read_text(encoding="utf-8") == ""
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["power --json", *(f"conform -k adapter/echo --{kind}" for kind in ("json", "html", "markdown", "junit", "badge"))],
+)
+def test_the_program_of_an_adapter_is_not_written_over(
+    command: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("adapter.py").write_text("raise SystemExit", encoding="utf-8")
+    line = run(capsys, [*command.split(), "adapter.py", "--", sys.executable, str(here / "adapter.py")])
+    assert "adapter.py: the command reads this file" in line
+    assert Path("adapter.py").read_text(encoding="utf-8") == "raise SystemExit"
 
 
 @pytest.mark.slow

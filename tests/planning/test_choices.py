@@ -417,6 +417,7 @@ NO_RATES = (Fraction(1), Fraction(2), Fraction(1, 2**1000 + 1), 1 - Fraction(1, 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        *[("asynchronous", value) for value in ("no", 0, None)],
         *[("users", value) for value in (2, 10**6 + 1, -5)],
         *[("dimension", value) for value in (0, 2**32, 10**12)],
         *[("rounds", value) for value in (0, 10**4 + 1)],

@@ -32,12 +32,12 @@ def read(path: Path, roster: Roster | None, fast: bool) -> Log | tuple[type, str
 
 
 @pytest.mark.requirement("MRA-24", "MRA-25", "MRA-26")
-@given(st.one_of(plain, st.lists(line, max_size=8)), st.sampled_from(["\n", "\r\n"]), st.booleans(), st.booleans())
+@given(st.one_of(plain, st.lists(line, max_size=8)), st.sampled_from(["\n", "\r\n"]), st.booleans())
 def test_both_readers_say_the_same(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str], end: str, last: bool, known: bool
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], end: str, known: bool
 ) -> None:
     path = tmp_path_factory.mktemp("log") / "log.csv"
-    path.write_bytes((end.join(["round,user", *lines]) + end * last).encode())
+    path.write_bytes(end.join(["round,user", *lines, ""]).encode())
     roster = Roster(4) if known else None
     fast, slow = (read(path, roster, way) for way in (True, False))
     if not isinstance(fast, Log) or not isinstance(slow, Log):

@@ -64,7 +64,7 @@ def test_the_forms_say_the_same(
     assert [sorted(users) for users in rounds] == [np.flatnonzero(row).tolist() for row in right.segments[0].sets]
     header, *lines = as_user(rounds, first).splitlines()
     random.shuffle(lines)  # type: ignore[attr-defined]
-    texts = [as_users(rounds, first), as_user(rounds, first), "\n".join([header, *lines])]
+    texts = [as_users(rounds, first), as_user(rounds, first), "\n".join([header, *lines, ""])]
     for text in [*texts, "\ufeff" + texts[0], texts[1].replace("\n", "\r\n"), texts[0].replace("\n", "\n\n")]:
         read = logs.read(table(folder, text), Roster(6))
         assert (read.rounds, read.first if rounds else first) == (len(rounds), first)
@@ -84,7 +84,7 @@ def test_cells_are_read_in_any_order(
         for segment, cells in enumerate(row)
         for cell in cells
     ]
-    text = "\n".join(["round,segment,users", *data.draw(st.permutations(lines))])
+    text = "\n".join(["round,segment,users", *data.draw(st.permutations(lines)), ""])
     folder = tmp_path_factory.mktemp("logs")
     read = logs.read(table(folder, text), Roster(5))
     document = {"users": 5, "segments": len(rounds[0]), "rounds": cut}
@@ -127,7 +127,7 @@ def test_users_of_a_round_may_be_many(tmp_path: Path) -> None:
 def test_a_log_is_refused_exactly_when_a_round_between_is_missing(
     tmp_path_factory: pytest.TempPathFactory, numbers: set[int], header: str
 ) -> None:
-    path = table(tmp_path_factory.mktemp("logs"), "\n".join([header, *(f"{at},1" for at in numbers)]))
+    path = table(tmp_path_factory.mktemp("logs"), "\n".join([header, *(f"{at},1" for at in numbers), ""]))
     missing = sorted(set(range(min(numbers), max(numbers))) - numbers)
     if not missing:
         assert logs.read(path).rounds == len(numbers)
@@ -139,7 +139,7 @@ def test_a_log_is_refused_exactly_when_a_round_between_is_missing(
 @pytest.mark.requirement("MRA-24")
 @pytest.mark.parametrize("gaps", range(1, 8))
 def test_up_to_five_gaps_are_named(tmp_path: Path, gaps: int) -> None:
-    path = table(tmp_path, "\n".join(["round,users", *(f"{3 * at},1" for at in range(gaps + 1))]))
+    path = table(tmp_path, "\n".join(["round,users", *(f"{3 * at},1" for at in range(gaps + 1)), ""]))
     named = [f"{3 * at + 1} to {3 * at + 2}" for at in range(min(gaps, 5))] + ["…"] * (gaps > 5)
     with pytest.raises(
         ParameterError, match=f"missing rounds = {', '.join(named)}: must be none: .* the last, {3 * gaps}, has"
@@ -150,13 +150,27 @@ def test_up_to_five_gaps_are_named(tmp_path: Path, gaps: int) -> None:
 @pytest.mark.requirement("MRA-24")
 def test_all_segments_have_to_be_in_all_rounds(tmp_path: Path) -> None:
     lines = ["round,segment,users", "0,0,1 2", "0,1,1 2", "1,0,", "1,1,3 4"]
-    assert logs.read(table(tmp_path, "\n".join(lines))).rounds == 2
+    assert logs.read(table(tmp_path, "\n".join([*lines, ""]))).rounds == 2
     for dropped, said in ((3, "round 1 = 0"), (4, "round 1 = 1"), (2, "round 0 = 1")):
         allowed = "none: each round has a line for each of the segments 0 to 1"
         with pytest.raises(ParameterError, match=f"missing segment of {said}: must be {allowed}$"):
-            logs.read(table(tmp_path, "\n".join(lines[:dropped] + lines[dropped + 1 :])))
+            logs.read(table(tmp_path, "\n".join([*lines[:dropped], *lines[dropped + 1 :], ""])))
     with pytest.raises(ParameterError, match="missing segment = 0: must be none: segments are 0 to 2"):
         logs.read(table(tmp_path, "round,segment,users\n0,1,1\n0,2,1\n"))
+
+
+@pytest.mark.requirement("MRA-30", "FLW-19")
+@pytest.mark.parametrize("header", ["round,users", "round,user", "round,segment,users"])
+def test_a_table_whose_last_line_was_cut_is_refused(header: str, tmp_path: Path) -> None:
+    segment = ",0" * ("segment" in header)
+    whole = f"{header}\n1{segment},12\n2{segment},567\n"
+    assert (
+        logs.read(table(tmp_path, whole)).rounds == logs.read(table(tmp_path, whole.replace("\n", "\r\n"))).rounds == 2
+    )
+    for cut in range(1, len(f"2{segment},567") + 1):
+        with pytest.raises(ParameterError, match=r"^log\.csv, line 3 = '2.*': must be a whole line") as refused:
+            logs.read(table(tmp_path, whole[:-cut]))
+        assert "only its line feed is missing" in str(refused.value)
 
 
 @pytest.mark.requirement("MRA-25")

@@ -203,13 +203,27 @@ def test_a_recorder_begins_anew_where_the_first_head_was_cut(tmp_path: Path, lef
 @pytest.mark.requirement("TRC-04", "ERR-02")
 @pytest.mark.parametrize(
     "content",
-    [b"notes without an end", b"notes\n", b"\n", b"{}\n", b'{"trace":2}\n', b'{"a":1}', b"\xff\x00", b"[1]\n"],
+    [
+        b"notes without an end",
+        b"notes\n",
+        b"\n",
+        b"{}\n",
+        b'{"trace":2}\n',
+        b'{"trace":1.0}\n',
+        b'{"trace":true}\n',
+        b'{"a":1}',
+        b"\xff\x00",
+        b"[1]\n",
+    ],
 )
 def test_a_recorder_leaves_a_file_alone_that_is_no_trace(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
     with pytest.raises(ParameterError, match=r"notes\.txt"):
         Recorder(path)
+    for none in (5, None, "", "a\0b"):
+        with pytest.raises(ParameterError, match="path"):
+            Recorder(none)  # type: ignore[arg-type]
     assert path.read_bytes() == content
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from fractions import Fraction
 
@@ -23,7 +24,7 @@ def number(name: str, text: str) -> Fraction:
     if len(text) > 30 or max(len(digits), len(text.lower().partition("e")[2].strip("+-"))) > 3:
         raise ParameterError(name, text, "of at most 30 characters, with at most 3 digits in an exponent")
     try:
-        if not text.isascii() or "_" in text:
+        if not text.isascii() or "_" in text or len(text.split()) != 1 or text != text.strip():
             raise ValueError
         if not power:
             return Fraction(text)
@@ -32,6 +33,11 @@ def number(name: str, text: str) -> Fraction:
         return Fraction(2) ** int(exponent)
     except (ValueError, ZeroDivisionError):
         raise ParameterError(name, text, "a number, as 1000, 1e6, 0.1, 1/3 or 2^-40 are") from None
+
+
+def integer(text: str) -> int | None:
+    """Parse an integer in digits from 0 to 9, with or without a sign; None if the text is anything else."""
+    return int(text) if re.fullmatch("[+-]?[0-9]+", text) else None
 
 
 def whole(name: str, text: str) -> int:

@@ -91,7 +91,7 @@ def _refuse_unwritable(given: argparse.Namespace) -> None:
     for option in FILES:
         path = getattr(given, option)
         if path:
-            options.writable_file(f"--{option}", path, given.expect)
+            options.writable_file(f"--{option}", path, given.expect, *options.files_of(given.adapter))
             if (other := named.setdefault(path.resolve(), option)) != option and replaceable(path):
                 raise UsageError(f"--{option} {path}: --{other} names the same file, and one of them would be lost")
     if given.baseline:

@@ -86,7 +86,15 @@ def add_pattern(parser: argparse.ArgumentParser) -> None:
 
 
 def pattern(given: argparse.Namespace) -> str | None:
-    """Join the given patterns into one; None if there is none."""
+    """Join the given patterns into one; None if there is none.
+
+    Raises
+    ------
+    UsageError
+        One is empty, as that of an unset variable: it would choose every check.
+    """
+    if any(not part.strip() for given_one in given.patterns for part in given_one.split(",")):
+        raise UsageError("-k has an empty pattern, and would choose all; leave it out for that")
     return ",".join(given.patterns) or None
 
 
@@ -118,6 +126,11 @@ def writable_file(option: str, path: Path, *read: Path | None) -> None:
         raise UsageError(f"{option} {path}: there is no folder {path.parent}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise UsageError(f"{option} {path}: it cannot be written")
+
+
+def files_of(command: Sequence[str]) -> list[Path]:
+    """Return the files that the words of a command name: it reads them."""
+    return [Path(word) for word in command if "\0" not in word and os.path.isfile(word)]
 
 
 def write_json(path: Path, document: Any) -> None:

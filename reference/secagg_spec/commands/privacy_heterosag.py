@@ -87,8 +87,9 @@ def _users(option: str, text: str | None, parameters: Parameters) -> Users:
     """Parse the users of an option, with ranges such as 4-7."""
     found: list[int] = []
     for part in text.split(",") if text and text.strip() else []:
-        ends = [number for end in part.split("-") for number in wording.numbers(option, end.strip() or "?")]
-        if len(ends) > 2 or ends != sorted(ends):
+        pieces = part.split("-")
+        ends = [number for end in pieces for number in wording.numbers(option, end)]
+        if len(ends) != len(pieces) or len(ends) > 2 or ends != sorted(ends):
             raise ParameterError(option, part, "a user, or a range of users such as 4-7")
         validate.users(option, ends[-1:], parameters.N)
         found += range(ends[0], ends[-1] + 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 from secagg_spec import system
 from secagg_spec.arithmetic import numerals
 from secagg_spec.commands.options import writable_file
+from secagg_spec.conformance.adapter.values import writable_folder
 from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.experiments import pictures, selection
 from secagg_spec.experiments.selection import Course, Settings
@@ -96,12 +96,7 @@ def _refuse_unwritable(options: argparse.Namespace) -> None:
         writable_file("--json", options.json)
     if options.out is not None:
         pictures.library()
-        try:
-            options.out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"--out {options.out}: {error.strerror}") from None
-        if not os.access(options.out, os.W_OK):
-            raise UsageError(f"--out {options.out}: it cannot be written")
+        writable_folder("--out", options.out)
 
 
 def _write(path: Path, text: str) -> None:
@@ -113,6 +108,7 @@ def _write(path: Path, text: str) -> None:
 
 def _drawn(courses: Sequence[Course], folder: Path) -> tuple[Path, ...]:
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         return pictures.draw(courses, folder)
     except OSError as error:
         raise UsageError(f"--out {folder}: {error.strerror}") from None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from secagg_spec.commands.options import writable_file
 from secagg_spec.simulate import basa, basecagg, heterosag, lightsecagg, multiround, secagg
 
 _PROTOCOLS = {
@@ -40,7 +42,15 @@ def add_parser(commands: Any) -> None:
         )
         _add_common(one, {**_DEFAULTS, **getattr(protocol, "DEFAULTS", {})})
         protocol.add_options(one)
-        one.set_defaults(run=protocol.main)
+        one.set_defaults(run=main)
+
+
+def main(given: argparse.Namespace) -> int:
+    """Run the command of a protocol and return its exit code."""
+    if getattr(given, "write_log", None) is not None:
+        writable_file("--write-log", given.write_log, given.log)
+    code: int = _PROTOCOLS[given.protocol].main(given)
+    return code
 
 
 def _add_common(parser: Any, defaults: Mapping[str, str]) -> None:

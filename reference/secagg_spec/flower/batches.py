@@ -63,7 +63,7 @@ class Batches:
         validate.one_of("strategy", strategy, [*strategies.STRATEGIES])
         strategies.STRATEGIES[strategy].check(parameters)
         self.parameters, self.strategy = parameters, strategy
-        self.path = None if path is None else Path(path)
+        self.path = None if path is None else validate.path_of("batches", path)
         self.source = source or SystemSource()
         self.seats: tuple[int, ...] = ()
         if self.path is not None and self.path.exists():
@@ -73,7 +73,8 @@ class Batches:
         try:
             tree = documents.read_json(path)
             seats = tuple(tree["nodes"])
-            same = tree == self._tree(seats) and all(type(node) is int and node >= 0 for node in seats)
+            same = json.dumps(tree) == json.dumps(self._tree(seats)) and all(type(node) is int for node in seats)
+            same = same and min(seats, default=0) >= 0
         except (ValueError, TypeError, KeyError):
             same = False
         if not same or len(seats) > self.parameters.N or len(set(seats)) < len(seats):

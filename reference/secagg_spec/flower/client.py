@@ -20,7 +20,7 @@ from secagg_spec.flower import plan as plans
 from secagg_spec.flower.journal import Journal
 from secagg_spec.flower.kinds import KINDS, Kind, Private
 from secagg_spec.flower.packing import pack, unpack
-from secagg_spec.flower.plan import VERSION, Packet, Plan
+from secagg_spec.flower.plan import VERSION, Packet, Plan, of_this_version
 from secagg_spec.protocols import codec, steps
 from secagg_spec.protocols.multi_round import round as multi_round
 from secagg_spec.protocols.steps import SERVER
@@ -162,7 +162,7 @@ class Client:
         `produce` may raise `ParameterError`: the packet is refused then. Whatever else it raises goes through.
         """
         try:
-            if packet.get("version") != VERSION:
+            if not of_this_version(packet):
                 raise Malformed(f"a packet of version {packet.get('version')!r}, and this is {VERSION}", (SERVER,))
             answer, memory = self._join(packet) if packet.get("phase") == JOIN else self._step(packet, memory, produce)
         except (ProtocolError, ParameterError) as error:

@@ -96,8 +96,10 @@ class FileJournal:
             The step was taken.
         """
         path = self._path(session, phase)
+        new = [each for each in (self.folder, *self.folder.parents) if not each.exists()]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            system.on_disk(*(each.parent for each in new))
         except FileExistsError:
             raise ParameterError("folder", self.folder, "a folder, or a name that nothing has yet") from None
         try:

@@ -27,12 +27,18 @@ SECAGG, LIGHTSECAGG = "secagg", "lightsecagg"
 SECAGG_ACTIVE, LIGHTSECAGG_ACTIVE = "secagg-active", "lightsecagg-active"
 PROTOCOLS = (SECAGG, SECAGG_ACTIVE, LIGHTSECAGG, LIGHTSECAGG_ACTIVE)
 
+
+def of_this_version(packet: Mapping[str, Any]) -> bool:
+    """Return whether a packet has the version of this text, which is an integer (FLW-03)."""
+    return type(packet.get("version")) is int and packet["version"] == VERSION
+
+
 Packet: TypeAlias = Mapping[str, Any]
 """What one party sends another in one phase: names with integers, text, bytes and lists of bytes."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(validate.Plain):
     """What all users of a round agree on before it begins.
 
     Parameters
@@ -76,14 +82,21 @@ class Plan:
     signature: tuple[bytes, ...] = ()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         validate.one_of("protocol", self.protocol, PROTOCOLS)
-        for name, value in validate.mapping("numbers", self.numbers).items():
-            validate.integer(f"numbers[{name!r}]", value, 0)
+        numbers = validate.mapping("numbers", self.numbers).items()
+        kept = {name: validate.integer(f"numbers[{name!r}]", value, 0) for name, value in numbers}
+        object.__setattr__(self, "numbers", kept)
+        for name in ("sealing", "verification", "signature"):
+            for each in validate.sequence(name, getattr(self, name), "byte strings"):
+                validate.octets(name, each)
+        for user in validate.sequence("order", self.order, "users"):
+            validate.integer("order", user, 0)
         validate.integer("round", self.round, 0, SERVER)
         if not isinstance(self.nonce, bytes) or len(self.nonce) != SESSION_BYTES:
             raise ParameterError("nonce", self.nonce, f"{SESSION_BYTES} bytes")
-        for shape in self.shapes:
-            for length in shape:
+        for shape in validate.sequence("shapes", self.shapes, "shapes"):
+            for length in validate.sequence("shapes", shape, "lengths"):
                 validate.integer("shapes", length, 0)
         if self.d < 2:
             raise ParameterError("shapes", self.shapes, "those of arrays with at least one number")
@@ -92,7 +105,10 @@ class Plan:
         validate.integer("level", self.level, 1, MAX_LEVEL)
         modulus = validate.integer("modulus", self._modulus, 2, 2**32)
         validate.integer("most", self.most, 1, (modulus - 1) // 2 // max(1, self.N))
-        if len(self.largest) != 2 or gcd(*(validate.integer("largest", each, 1) for each in self.largest)) > 1:
+        if (
+            len(validate.sequence("largest", self.largest, "integers")) != 2
+            or gcd(*(validate.integer("largest", each, 1) for each in self.largest)) > 1
+        ):
             raise ParameterError("largest", self.largest, "a fraction in lowest terms: two integers above 0")
 
     @property

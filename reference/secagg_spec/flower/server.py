@@ -27,7 +27,7 @@ from secagg_spec.flower import weights
 from secagg_spec.flower.batches import Batches
 from secagg_spec.flower.client import JOIN, read_messages, write_messages
 from secagg_spec.flower.kinds import KINDS, Kind
-from secagg_spec.flower.plan import VERSION, Packet, Plan, sealing_key_fields
+from secagg_spec.flower.plan import VERSION, Packet, Plan, of_this_version, sealing_key_fields
 from secagg_spec.protocols import codec, steps
 from secagg_spec.protocols.secagg.graph import draw_order
 
@@ -167,8 +167,15 @@ def run(
     batches : Batches, optional
         The batches of Multi-RoundSecAgg, whole or not at all in a sum (FLW-23).
 
+    Raises
+    ------
+    DuplicateUser
+        A node is listed twice.
+
     Settings that do not fit so many users end the round without a sum, since the next one may have others.
     """
+    if len(set(validate.sequence("nodes", nodes, "numbers"))) < len(nodes):
+        raise errors.DuplicateUser("nodes", nodes, "each node once")
     recorded: list[Sequence[int]] = []
 
     def announce(survivors: Sequence[int]) -> None:
@@ -275,7 +282,7 @@ def _counted(reply: Packet | None, phase: str) -> Packet:
     """Return a reply that counts in a phase (FLW-03, FLW-13)."""
     if reply is None:
         raise errors.WrongPhase("no reply")
-    if reply.get("version") != VERSION:
+    if not of_this_version(reply):
         raise errors.Malformed(f"version {reply.get('version')!r:.20}, and this is {VERSION}")
     if "refused" in reply:
         code = reply["refused"]

@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from secagg_spec.flower import plan as plans
-from secagg_spec.flower.plan import VERSION, Packet, Plan
+from secagg_spec.flower.plan import Packet, Plan, of_this_version
 from secagg_spec.flower.server import Exchange
 from secagg_spec.traces.files import Head, Recorder
 
@@ -55,7 +55,7 @@ def head_of(plan: Plan) -> Head:
 
 def _messages(phase: str, reply: Packet | None) -> list[bytes]:
     """Return the messages of a reply to a phase."""
-    if reply is None or reply.get("version") != VERSION or reply.get("phase") != phase or "refused" in reply:
+    if reply is None or not of_this_version(reply) or reply.get("phase") != phase or "refused" in reply:
         return []
     messages = reply.get("messages")
     return [each for each in messages if isinstance(each, bytes)] if isinstance(messages, list) else []

@@ -77,8 +77,9 @@ def encode(plan: Plan, arrays: Arrays, weight: int, source: Source) -> UintArray
     if shapes_of(arrays) != plan.shapes:
         raise LengthMismatch("the shapes of the model", shapes_of(arrays), f"those of the plan, {list(plan.shapes)}")
     for array in arrays:
-        if not np.issubdtype(array.dtype, np.floating) and not np.issubdtype(array.dtype, np.integer):
-            raise ParameterError("the type of an array", str(array.dtype), "one of real numbers")
+        real = np.issubdtype(array.dtype, np.floating) or np.issubdtype(array.dtype, np.integer)
+        if not real or array.dtype.itemsize > 8:
+            raise ParameterError("the type of an array", str(array.dtype), "one of real numbers of at most 8 bytes")
     numbers = np.empty(plan.d, dtype=np.uint64)
     try:
         place = 0

@@ -477,7 +477,7 @@ def accept(
         if message.receiver != endpoint.party:
             raise Malformed(f"{name} from {message.sender} is addressed to {message.receiver}", who)
         if message.sender not in allowed:
-            raise InconsistentSets(f"{name} from {message.sender}, who is not among the senders of this phase", who)
+            raise InconsistentSets(f"{name} from {message.sender}, from whom none is awaited in this phase", who)
         if message.sender in seen:
             raise Replay(f"{name} from {message.sender} came twice", who)
         seen.add(message.sender)

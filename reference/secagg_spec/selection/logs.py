@@ -1,12 +1,13 @@
 """Read logs of sessions from files: comma-separated values in three forms, and JSON.
 
-Source: spec/multi-round.md, section 7 (MRA-24 to MRA-26); spec/participation.schema.json.
+Source: spec/multi-round.md, section 7 (MRA-24 to MRA-26, MRA-30); spec/participation.schema.json.
 """
 
 from __future__ import annotations
 
 import contextlib
 import csv
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -24,6 +25,7 @@ FORMS = (("round", "users"), ("round", "user"), ("round", "segment", "users"))
 _FORMS_SAID = ", ".join(f"'{','.join(form)}'" for form in FORMS)
 _LARGEST_FIELD = 2**31 - 1
 _ROUND = f"a whole number, as 0 or 17, of at most {WHOLE_DIGITS} digits"
+_CUT = "a whole line: the file ends in the middle of this one; if only its line feed is missing, add it"
 Document: TypeAlias = Any
 
 
@@ -158,7 +160,21 @@ def _spot(file: str, at: Spot) -> str:
 
 
 def _from_table(path: Path, roster: Roster | None) -> Log:
+    _refuse_cut(path)
     return _from_pairs(path, roster) or _from_lines(path, roster)
+
+
+def _refuse_cut(path: Path) -> None:
+    """Refuse a table that does not end with the end of a line (MRA-30)."""
+    with system.regular(path).open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 1))
+        if not size or file.read() in b"\r\n":
+            return
+        file.seek(0)
+        at, line = max(enumerate(file, start=1))
+    end = line[-40:].decode("utf-8", "replace")
+    raise ParameterError(_spot(path.name, at), f"…{end}" if len(line) > 40 else end, _CUT)
 
 
 def _from_pairs(path: Path, roster: Roster | None) -> Log | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from secagg_spec import system
-from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic import numerals, validate
 from secagg_spec.arithmetic.staleness import Staleness, read
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.prg import KEY_BYTES
@@ -34,6 +34,7 @@ MOST_ROUNDS = 100_000
 _SHOWN = 12
 _ROOM = 40
 _START = 3.0
+_MOST_RATE = 1000
 
 
 def add_options(parser: Any) -> None:
@@ -50,7 +51,7 @@ def add_options(parser: Any) -> None:
     )
     add("--weight-level", type=int, default=64, metavar="c_g", help="level of the weights (64)")
     add("--update-level", type=int, default=2**16, metavar="c_l", help="level of the updates (2**16)")
-    add("--learning-rate", type=float, default=1.0, metavar="ETA", help="learning rate of the server (1.0)")
+    add("--learning-rate", default="1", metavar="ETA", help="learning rate of the server, at most 1000 (1)")
     add("--colluders", type=int, metavar="T", help="users that may collude (N // 4, at least 1, at most K - 2)")
     add("--dropouts", type=int, metavar="D", help="users that are away when a buffer is recovered (N // 4)")
     add("--answers", type=int, metavar="U", help="number of answers needed (N - D)")
@@ -79,7 +80,7 @@ def main(options: argparse.Namespace) -> int:
     """Run the command. Exit code 0: every model was that of plain FedBuff; 1: some model was not, or there was none."""
     rounds = validate.integer("rounds", options.rounds, 1, MOST_ROUNDS)
     parameters, seed = _parameters(options), seed_bytes(options.seed)
-    yardstick = _yardstick(parameters, options.learning_rate)
+    yardstick = _yardstick(parameters, _rate(options.learning_rate))
     training = Training.draw(SeededSource(seed, "training"), parameters.N, parameters.d)
     by = _by(options, parameters, rounds)
     log = _read_log(options.log, parameters.N)
@@ -166,6 +167,14 @@ def _write_log(path: Path, N: int, events: Sequence[Event]) -> None:
 def _yardstick(p: Parameters, eta_g: float) -> fedbuff.ServerState:
     numbers = {"N": p.N, "d": p.d, "K": p.K, "tau_max": p.tau_max, "c_g": p.c_g, "c_l": p.c_l}
     return fedbuff.start(fedbuff.Parameters(**numbers, eta_g=eta_g, staleness=p.staleness), np.full(p.d, _START))
+
+
+def _rate(text: str) -> float:
+    """Parse the learning rate; with a larger one no update of the next rounds could be quantised."""
+    rate = numerals.real("--learning-rate", text)
+    if not 0 < rate <= _MOST_RATE:
+        raise ParameterError("--learning-rate", text, f"above 0 and at most {_MOST_RATE}")
+    return rate
 
 
 def _by(options: argparse.Namespace, p: Parameters, rounds: int) -> str:

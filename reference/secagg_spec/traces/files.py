@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from secagg_spec import system
+from secagg_spec.arithmetic import validate
 from secagg_spec.conformance.adapter.wire import DEEPEST
 from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, Reject, check_form, form
 from secagg_spec.documents import Limit, loads, too_deep
@@ -193,7 +194,7 @@ def _entry(line: bytes, number: int, protocols: Collection[str]) -> Head | Entry
 
 
 def _head(value: dict[str, Any], number: int, protocols: Collection[str]) -> Head:
-    if value["trace"] != VERSION or value["trace"] is True:
+    if type(value["trace"]) is not int or value["trace"] != VERSION:
         raise _Wrong(f"line {number}: a trace of version {str(value['trace'])[:20]}, and {VERSION} is read")
     protocol = value["protocol"]
     if protocol not in list(protocols):
@@ -228,11 +229,11 @@ class Recorder:
     OSError
         The file cannot be written, or is no regular one.
     ParameterError
-        The file is there, and does not begin as a trace; it is left as it is.
+        The path is none; or the file is there, and does not begin as a trace: it is left as it is.
     """
 
     def __init__(self, path: str | Path) -> None:
-        place = Path(path)
+        place = validate.path_of("path", path)
         if place.exists():
             _check_begun(system.regular(place, None))
         self._file = place.open("a+b")  # closed by `close`
@@ -273,7 +274,7 @@ def _check_begun(path: Path) -> None:
             value = loads(line.decode("ascii"))
         except ValueError:
             value = None
-        begun = isinstance(value, dict) and value.get("trace") == VERSION
+        begun = isinstance(value, dict) and type(value.get("trace")) is int and value["trace"] == VERSION
     else:
         begun = line[: len(_BEGUN)] == _BEGUN[: len(line)]
     if not begun:

@@ -6,8 +6,9 @@ import argparse
 import os
 from pathlib import Path
 
+from secagg_spec.arithmetic import numerals
 from secagg_spec.conformance.adapter.plain import clip, shown
-from secagg_spec.errors import UsageError
+from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.system import resolved
 
 DIGITS = 100
@@ -40,10 +41,10 @@ def integer(text: str) -> int:
     """
     if len(text) > DIGITS:
         raise argparse.ArgumentTypeError(f"has {len(text)} characters; an integer has at most {DIGITS}")
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{cut(text)} is not an integer") from None
+    found = numerals.integer(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{cut(text)} is not an integer, as 12 or -3 are")
+    return found
 
 
 def seconds(text: str) -> float:
@@ -55,8 +56,8 @@ def seconds(text: str) -> float:
         The text is not a number above 0 and below a million.
     """
     try:
-        value = float(text)
-    except ValueError:
+        value = numerals.real("seconds", text)
+    except ParameterError:
         value = 0.0
     if not 0 < value < MOST_SECONDS:
         raise argparse.ArgumentTypeError(f"{cut(text)} is not a number of seconds above 0 and below a million")

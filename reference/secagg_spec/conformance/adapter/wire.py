@@ -13,7 +13,7 @@ from secagg_spec.arithmetic.wide import objects
 from secagg_spec.conformance.adapter.codes import ALL_CODES
 from secagg_spec.conformance.sdk import secagg_adapter
 from secagg_spec.conformance.sdk.secagg_adapter import element_bytes
-from secagg_spec.documents import Limit, TooDeep, loads, too_deep
+from secagg_spec.documents import Limit, NotJSON, TooDeep, loads, too_deep
 
 Kind = Literal["result", "reject", "error", "unsupported"]
 BrokenVerdict = Literal["crash", "timeout", "protocol"]
@@ -123,13 +123,15 @@ def parse_answer(line: bytes, number: int | None) -> Answer:
 
 
 def is_json(line: bytes) -> bool:
-    """Return whether a line is JSON of any kind; noise before the answer to hello is not."""
+    """Return whether a line is JSON of any kind, or an object that is refused; other noise before hello is neither."""
     try:
         _load(line)
     except TooDeep:
         return True
-    except ValueError:
+    except (NotJSON, UnicodeDecodeError):
         return False
+    except ValueError:  # as two members of one name
+        return line.lstrip().startswith(b"{")
     return True
 
 

@@ -78,7 +78,8 @@ def _table(content: Mapping[str, Any], paint: Paint, width: int) -> Iterator[str
     absent = [target for target in content["targets"] if not target["implementation"]]
     for target in absent[:_OF_ONE]:
         why = target["absent"] or target["unusable"] or "not judged"
-        yield clip(f"{target['target']}: {shown(why)}", width)
+        line = f"{target['target']}: {shown(why)}"
+        yield from textwrap.wrap(line, width, max_lines=2, placeholder=" …", break_on_hyphens=False)
     if more := len(content["judged"]) - len(judged) + len(absent[_OF_ONE:]):
         yield f"and {counted(more, 'more implementation')}, in the report"
     if judged:

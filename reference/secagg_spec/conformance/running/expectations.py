@@ -110,6 +110,9 @@ def _entry(file: str, number: int, entry: dict[str, object]) -> Expectation:
         raise ExpectationsError(f"{file}, entry {number}: verdict {unknown[0]!r}; verdicts are {', '.join(VERDICTS)}")
     if not {*_several(entry["verdict"])} - {RARE}:
         raise ExpectationsError(f"{file}, entry {number}: verdict names no failure; verdicts are {', '.join(VERDICTS)}")
+    if not entry["target"] or not str(entry["reason"]).strip():
+        empty = "reason" if entry["target"] else "target"
+        raise ExpectationsError(f"{file}, entry {number}: {empty} is empty; every failure has a target and a reason")
     targets, checks = _several(entry["target"]), str(entry["checks"])
     nowhere = [name for name in targets if not fnmatch.filter((ADAPTER, *TARGETS), name)]
     if nowhere:
