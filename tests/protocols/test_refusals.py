@@ -1225,3 +1225,9 @@ def test_a_round_takes_exactly_its_sampled_values(names: tuple[str, ...]) -> Non
 def test_steps_that_sample_nothing_take_no_sampled_values(name: str) -> None:
     with pytest.raises(ParameterError, match=r"^randomness = .*: must be exactly \[\]$"):
         CALLS[name](randomness={"mask": vector([1, 2, 3])})
+
+
+def test_an_error_has_two_thousand_characters_at_most() -> None:
+    error = ParameterError("n" * 10**6, "v" * 10**6, "a" * 10**6)
+    assert len(str(error)) < 2000
+    assert str(ParameterError("n" * 200, 1, "a" * 1500)) == f"{'n' * 200} = 1: must be {'a' * 1500}"
