@@ -231,7 +231,10 @@ def test_options_that_would_judge_nothing_or_wrongly_are_refused(options: list[s
         (["--secagg-expect", "nope.toml"], "--secagg-expect: nope.toml: No such file"),
         (["--secagg-expect", "."], "--secagg-expect: .: "),
         (["--secagg-expect", __file__], "--secagg-expect: test_api.py: "),
-        (["--secagg-k", "no-such-check"], "--secagg-k: no check has an id or a clause like 'no-such-check'"),
+        (["--secagg-k", "no-such-check"], "--secagg-k: no-such-check: no check or vector has this id or clause"),
+        (["--secagg-k", "!"], "--secagg-k: '!' has an empty pattern"),
+        (["--secagg-k", ""], "--secagg-k: '' has an empty pattern"),
+        (["--secagg-k", "shamir,!shamir"], "--secagg-k: shamir,!shamir: this leaves out every check"),
         (["--secagg-repro", __file__], "--secagg-repro "),
     ],
 )

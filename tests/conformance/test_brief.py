@@ -18,7 +18,7 @@ from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.reports import brief, document
 from secagg_spec.conformance.reports.report import TargetReport
 from secagg_spec.conformance.running.expectations import VERDICTS, Judged
-from secagg_spec.conformance.running.runner import Failure, Outcome, Settings
+from secagg_spec.conformance.running.runner import Failure, Outcome, PatternError, Settings
 from tests.conformance.test_findings import CAPS, failed
 
 IDS = [id for id, check in REGISTRY.items() if check.clauses][:40]
@@ -120,7 +120,8 @@ def test_a_pattern_behind_an_exclamation_mark_leaves_out_what_it_fits() -> None:
     assert "field.add/size" not in chosen
     rest = {check.id for check in Settings(pattern="!field.add/exact").chosen()}
     assert rest == set(REGISTRY) - {"field.add/exact"}
-    assert Settings(pattern="!nothing-like-this").idle() == ["!nothing-like-this"]
+    with pytest.raises(PatternError, match=r"^!nothing-like-this: no check"):
+        Settings(pattern="!nothing-like-this").refuse_idle()
 
 
 def test_the_demo_leaves_out_checks_that_exist_and_its_whole_judges_all() -> None:
@@ -128,7 +129,7 @@ def test_the_demo_leaves_out_checks_that_exist_and_its_whole_judges_all() -> Non
     short = conform.parsed(demo.words(options))
     assert short.brief
     assert short.fuzz == demo.CASES
-    assert Settings(pattern=",".join(short.patterns)).idle() == []
+    Settings(pattern=",".join(short.patterns)).refuse_idle()
     full = conform.parsed(demo.words(argparse.Namespace(**{**vars(options), "full": True})))
     assert (full.brief, full.fuzz, full.patterns) == (False, 100, [])
 

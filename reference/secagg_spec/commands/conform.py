@@ -32,7 +32,7 @@ from secagg_spec.conformance.running.runner import Outcome, Settings, begin, jud
 from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.errors import UsageError
 from secagg_spec.system import replaceable, write_whole
-from secagg_spec.terminal import Progress, did_you_mean, painted, width
+from secagg_spec.terminal import Progress, painted, width
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
@@ -48,9 +48,7 @@ def main(given: argparse.Namespace) -> int:
         print("\n".join(f"{target.name:<10} {target.about}" for target in TARGETS.values()))
         return 0
     settings = _settings(given)
-    for pattern in settings.idle():
-        meant = did_you_mean(pattern.removeprefix("!"), settings.names())
-        raise UsageError(f"-k {pattern}: {meant}no check or vector has this id or clause (see --list-checks)")
+    options.refuse_idle(settings)
     if given.list_checks:
         print("\n".join(f"{check.id:<46} {', '.join(check.clauses):<24} {check.text}" for check in settings.chosen()))
         return 0

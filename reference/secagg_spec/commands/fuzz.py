@@ -25,7 +25,6 @@ from secagg_spec.conformance.running import expectations as expected
 from secagg_spec.conformance.running.expectations import Expectation
 from secagg_spec.conformance.running.runner import MOST_TIMEOUTS, Failure, Outcome, Settings, begin, bounded, run_check
 from secagg_spec.errors import UsageError
-from secagg_spec.terminal import did_you_mean
 
 _CASES, _MOST_CASES, _MOST_DOUBLINGS = 5, 2000, 10
 _SEEDS = 1_000_000
@@ -176,10 +175,7 @@ def main(given: argparse.Namespace) -> int:
 def _plan(given: argparse.Namespace) -> Plan:
     seconds = given.time or (None if given.rounds else 60.0)
     plan = Plan(given.seed, options.pattern(given), given.rounds, seconds, given.stop)
-    settings = plan.settings(0, math.inf)
-    for pattern in settings.idle():
-        meant = did_you_mean(pattern.removeprefix("!"), settings.names())
-        raise UsageError(f"-k {pattern}: {meant}no check has this id or clause (see secagg-spec conform --list-checks)")
+    options.refuse_idle(plan.settings(0, math.inf))
     return plan
 
 

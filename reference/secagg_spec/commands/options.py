@@ -86,16 +86,16 @@ def add_pattern(parser: argparse.ArgumentParser) -> None:
 
 
 def pattern(given: argparse.Namespace) -> str | None:
-    """Join the given patterns into one; None if there is none.
+    """Join the given patterns into one; None if there is none."""
+    return ",".join(given.patterns) if given.patterns else None
 
-    Raises
-    ------
-    UsageError
-        One is empty, as that of an unset variable: it would choose every check.
-    """
-    if any(not part.strip() for given_one in given.patterns for part in given_one.split(",")):
-        raise UsageError("-k has an empty pattern, and would choose all; leave it out for that")
-    return ",".join(given.patterns) or None
+
+def refuse_idle(settings: Any) -> None:
+    """Refuse the patterns of ``-k`` as `Settings.refuse_idle` does; the error names the option."""
+    try:
+        settings.refuse_idle()
+    except UsageError as error:
+        raise UsageError(f"-k {error}") from None
 
 
 def jobs(text: str) -> int:

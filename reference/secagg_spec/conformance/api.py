@@ -25,7 +25,15 @@ from secagg_spec.conformance.reports.report import TargetReport
 from secagg_spec.conformance.running import defaults
 from secagg_spec.conformance.running import expectations as expected
 from secagg_spec.conformance.running.expectations import ADAPTER, Expectation, Judged
-from secagg_spec.conformance.running.runner import MOST_TIMEOUTS, Failure, Outcome, Settings, begin, judged, run
+from secagg_spec.conformance.running.runner import (
+    MOST_TIMEOUTS,
+    Failure,
+    Outcome,
+    Settings,
+    begin,
+    judged,
+    run,
+)
 from secagg_spec.errors import UsageError
 
 Adapter: TypeAlias = str | Sequence[str] | Callable[[Any], dict[str, Any]]
@@ -38,10 +46,6 @@ class AdapterFailed(AssertionError):
 
 class ExpectedFailure(Exception):
     """A check failed as an expectation predicts; the message is the reason in the expectation."""
-
-
-class PatternError(UsageError):
-    """A pattern fits no check."""
 
 
 def judge(
@@ -158,8 +162,7 @@ def _settings(cases: int, seed: int, pattern: str | None) -> Settings:
     if cases < 1:
         raise UsageError(f"cases = {cases}: it must be at least 1")
     settings = Settings(cases=cases, seed=seed, pattern=pattern, vectors=True)
-    for idle in settings.idle():
-        raise PatternError(f"no check has an id or a clause like {idle!r}")
+    settings.refuse_idle()
     return settings
 
 

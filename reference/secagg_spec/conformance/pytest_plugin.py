@@ -71,6 +71,7 @@ def _tests(config: pytest.Config) -> list[AdapterTest]:
     from secagg_spec.conformance.adapter.plain import shown  # noqa: PLC0415
     from secagg_spec.conformance.adapter.wire import AdapterUnusable  # noqa: PLC0415
     from secagg_spec.conformance.running.expectations import ExpectationsError  # noqa: PLC0415
+    from secagg_spec.conformance.running.runner import PatternError  # noqa: PLC0415
     from secagg_spec.errors import UsageError  # noqa: PLC0415
 
     option = config.getoption
@@ -90,7 +91,7 @@ def _tests(config: pytest.Config) -> list[AdapterTest]:
         )
         tests[0].of.start()
     except (AdapterUnusable, UsageError) as error:
-        kinds = {ExpectationsError: "--secagg-expect", api.PatternError: "--secagg-k"}
+        kinds = {ExpectationsError: "--secagg-expect", PatternError: "--secagg-k"}
         blamed = next((name for kind, name in kinds.items() if isinstance(error, kind)), "--secagg-adapter")
         raise pytest.UsageError(f"{blamed}: {shown(str(error))}") from None
     return tests

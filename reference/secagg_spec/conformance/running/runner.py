@@ -30,6 +30,8 @@ from secagg_spec.conformance.outside import chance
 from secagg_spec.conformance.running import chart, suite
 from secagg_spec.conformance.running.drawing import Drawing, same_cases_everywhere
 from secagg_spec.conformance.sdk.secagg_adapter import DRAWING
+from secagg_spec.errors import UsageError
+from secagg_spec.terminal import did_you_mean
 
 BROKEN = ("crash", "timeout", "error", "protocol")
 MOST_TIMEOUTS = 3
@@ -88,6 +90,10 @@ def _tell_nobody(check: Check, failure: Failure) -> None:
     """Keep nothing: a named function, because settings are pickled for other processes."""
 
 
+class PatternError(UsageError):
+    """A pattern chooses no check."""
+
+
 @dataclass
 class Settings:
     """The extent of a run: cases per check, the seed, the selected checks, and the time limit.
@@ -132,16 +138,26 @@ class Settings:
         """Return the checks that the pattern selects and does not leave out; all checks if there is no pattern."""
         return [check for check in self._known() if self._matches(check)]
 
-    def idle(self) -> list[str]:
-        """Return the patterns that match no check."""
-        known = self._known()
-        return [one for one in self._patterns() if not any(_selects(one.removeprefix("!"), check) for check in known)]
+    def refuse_idle(self) -> None:
+        """Refuse patterns that choose nothing, and the empty one, which would choose all.
 
-    def names(self) -> dict[str, None]:
-        """Return what patterns may name: the ids, the clauses and the operations of all checks."""
+        Raises
+        ------
+        PatternError
+            One fits no check, or is empty as an unset variable is; or one leaves out all that the others choose.
+        """
         known = [*self._known()]
-        found = (name for check in known for name in (check.id, *check.clauses, *check.operations))
-        return dict.fromkeys(found)
+        for one in self._patterns():
+            name = one.removeprefix("!")
+            if not name.strip():
+                raise PatternError(f"{self.pattern!r} has an empty pattern, which would fit every check")
+            if not any(_selects(name, check) for check in known):
+                names = dict.fromkeys(word for check in known for word in (check.id, *check.clauses, *check.operations))
+                kind = "check or vector" if self.vectors else "check"
+                said = f"no {kind} has this id or clause (see secagg-spec conform --list-checks)"
+                raise PatternError(f"{one}: {did_you_mean(name, names)}{said}")
+        if not self.chosen():
+            raise PatternError(f"{self.pattern}: this leaves out every check that it chooses")
 
     @property
     def left_out(self) -> list[str]:
