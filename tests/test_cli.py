@@ -735,6 +735,8 @@ def test_the_package_is_a_command() -> None:
     [
         (("fuzz", "--time", "99999999999h"), "above 0 and below a million seconds"),
         (("fuzz", "--time", "-5s"), "'-5s' is not a duration"),
+        (("fuzz", "--time", "\u0663s"), "is not a duration"),
+        (("fuzz", "--target", "*"), "fuzz takes one"),
         (("simulate", "multiround", "--lost", "9" * 5000), "of at most 30 characters"),
         (("conform", "--budget", "9" * 5000), "below a million"),
         (("privacy", "lightsecagg", "--points", "-1,2,3,4,5"), "--points = '-1': must be whole numbers"),

@@ -1141,6 +1141,18 @@ def test_a_stored_state_comes_back_as_it_was_and_spoiled_ones_are_refused() -> N
                         basecagg_store.restore({**stored, name: bad})
 
 
+def test_a_recovered_buffer_that_users_refuse_is_not_restored() -> None:
+    scene = Scene(TINY)
+    scene.fill()
+    scene.recover()
+    stored = json.loads(json.dumps(basecagg_store.store(scene.server)))
+    first, *others = stored["recovered"]["entries"]
+    late = {**first, "stamp": stored["recovered"]["round"] + 1}
+    for entries in ([first] * (1 + len(others)), [late, *others], others, [*others, first], []):
+        with pytest.raises(ParameterError):
+            basecagg_store.restore({**stored, "recovered": {**stored["recovered"], "entries": entries}})
+
+
 def test_a_schedule_is_refused_where_a_party_refuses() -> None:
     randomness = draw_randomness(TINY, SeededSource(b"s", "t"), [Start(0), Start(0), Recover(())])
     for turns, error in (

@@ -569,6 +569,9 @@ def test_what_was_accepted_before_is_of_users_and_rounds_that_there_are(pair: li
         (("buffer", 0), 3),
         (("buffer", 0, "user"), 9),
         (("buffer", 0, "values"), "00" * 16),
+        (("buffer", 0, "stamp"), 3),
+        (("buffer", 0, "stamp"), -1),
+        (("round",), 2**31),
         (("accepted",), []),
         (("accepted",), 7),
         (("accepted", 0), [0]),
@@ -584,6 +587,8 @@ def test_what_was_accepted_before_is_of_users_and_rounds_that_there_are(pair: li
 def test_what_is_no_stored_state_is_refused(path: Sequence[Any], value: Any) -> None:
     good = fedbuff.store(server(TINY, 2, (0, 1)))
     assert same(fedbuff.restore(good), server(TINY, 2, (0, 1)))
+    with pytest.raises(ParameterError, match="buffer"):
+        fedbuff.restore({**good, "buffer": good["buffer"] * 2})
     with pytest.raises(ParameterError):
         fedbuff.restore(broken(good, path, value))
 
@@ -646,6 +651,52 @@ def test_an_integer_average_never_wraps() -> None:
     for updates in ([small, large], [large, small], [small, -large], [-large, small]):
         with pytest.raises(OutOfRange, match=f"^updates = {2**52 + 1}: must be at most"):
             fedbuff.average_integers([1, 1], updates, 1)
+
+
+EDGES = st.one_of(
+    *(st.integers(edge - 2, edge + 2) for edge in (0, 2**52, -(2**52), 2**53, -(2**53), 2**61))
+) | st.sampled_from([-(2**63), 2**63 - 1, -(2**62), 2**62])
+
+
+@pytest.mark.requirement("FBF-11")
+@given(st.lists(st.tuples(st.integers(-2, 3) | EDGES, EDGES), min_size=1, max_size=4), st.integers(1, 9))
+def test_an_integer_average_is_that_of_exact_numbers_or_refused(terms: list[tuple[int, int]], c_l: int) -> None:
+    weights, updates = [weight for weight, _ in terms], [np.array([value, 0]) for _, value in terms]
+    try:
+        found = fedbuff.average_integers(weights, updates, c_l)
+    except ParameterError:
+        assert min(weights) < 0 or sum(weights) < 1 or max(abs(v) for _, v in terms) * sum(weights) > 2**53
+        return
+    assert min(weights) >= 0
+    assert found.tolist() == [sum(weight * value for weight, value in terms) / (c_l * sum(weights)), 0]
+
+
+ONES = np.ones(2)
+NO_AVERAGES: tuple[tuple[Any, Any], ...] = (
+    *(([bad, 1], [ONES, ONES]) for bad in (1.5, "1", None, np.nan, -1, True)),
+    *(([1], [bad]) for bad in ([1.0, 2.0], None, np.ma.masked_array(ONES), np.ones(2, bool), np.ones((2, 1)), 3)),
+    ([1], ONES[:0]),
+    (3, [ONES]),
+    ([1], None),
+    ([1, 1], [ONES]),
+)
+
+
+@pytest.mark.requirement("FBF-10", "FBF-11", "ERR-02")
+@pytest.mark.parametrize(("weights", "updates"), NO_AVERAGES)
+def test_what_is_no_weight_or_update_has_no_average(weights: Any, updates: Any) -> None:
+    with pytest.raises(ParameterError):
+        fedbuff.average_reals(weights, updates)
+    whole: Any = [ONES.astype(np.int64)] * len(updates) if weights != [1] and isinstance(updates, list) else updates
+    with pytest.raises(ParameterError):
+        fedbuff.average_integers(weights, whole, 1)
+    for one, other, rate in ((ONES, ONES, None), (ONES, ONES, "3"), (ONES, [1.0, 1.0], 1.0), ([1.0, 1.0], ONES, 1.0)):
+        with pytest.raises(ParameterError):
+            fedbuff.moved(one, other, rate)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError):
+        fedbuff.average_reals([1], [np.ones(2, dtype=np.int64)])
+    with pytest.raises(ParameterError):
+        fedbuff.average_integers([1], [ONES], 1)  # type: ignore[list-item]
 
 
 @pytest.mark.requirement("FBF-14")

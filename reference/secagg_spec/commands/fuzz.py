@@ -158,10 +158,9 @@ def main(given: argparse.Namespace) -> int:
     plan = _plan(given)
     values.writable_folder("--repro", given.repro)
     targets = [given.target] if given.target else []
-    named = opening.connections(targets, given.adapter, given.timeout, given.start_timeout)
-    if len(named) > 1:
-        raise UsageError(f"--target {given.target}: it names {', '.join(name for name, _ in named)}; fuzz takes one")
-    [(name, connection)] = named
+    if len(names := opening.names(targets)) > 1:
+        raise UsageError(f"--target {given.target}: it names {', '.join(names)}; fuzz takes one")
+    [(name, connection)] = opening.connections(targets, given.adapter, given.timeout, given.start_timeout)
     if isinstance(connection, str):
         print(f"{name}: not on this machine: {shown(connection)}")
         return 4

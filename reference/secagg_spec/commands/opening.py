@@ -38,13 +38,24 @@ def connections(
         raise UsageError("name a --target, or give the command of an adapter after -- (not both)")
     if command:
         return [(ADAPTER, ProcessConnection(command, timeout, start_timeout))]
+    return [(name, _connection(name, timeout, start_timeout)) for name in names(targets)]
+
+
+def names(targets: Sequence[str]) -> list[str]:
+    """Return the names of known implementations that names and patterns choose, each once.
+
+    Raises
+    ------
+    UsageError
+        One chooses none.
+    """
     named = {pattern: fnmatch.filter(TARGETS, pattern) for pattern in targets}
     for pattern, found in named.items():
         if not found:
             raise UsageError(
                 f"--target {pattern}: {did_you_mean(pattern, TARGETS)}the targets are {', '.join(TARGETS)}"
             )
-    return [(name, _connection(name, timeout, start_timeout)) for name in dict.fromkeys(chain(*named.values()))]
+    return list(dict.fromkeys(chain(*named.values())))
 
 
 def _connection(target: str, timeout: float, start_timeout: float) -> ProcessConnection | str:

@@ -39,7 +39,7 @@ exit codes:
      failed
   4  nothing ran
   130, 143  interrupted, and no check had failed"""
-_TIME = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
+_TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)(s|m|h)?")
 _UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 REFERENCE = "reference"
 PROTOCOLS = tuple(NUMBERS)

@@ -8,7 +8,7 @@ Source: spec/basecagg.md, section 9 (BSA-35).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
@@ -108,10 +108,15 @@ def _check_announced(state: ServerState) -> None:
         return
     if state.round >= LAST_ROUND:
         raise ParameterError("round", state.round, f"below {LAST_ROUND} while a buffer is recovered")
+    _accepted("entries", state.parameters, state.round, state.entries)
+
+
+def _accepted(name: str, parameters: Parameters, round: int, entries: Sequence[Entry]) -> None:
+    """Refuse entries that users refuse in a round."""
     try:
-        check_entries(state.parameters, state.round, state.entries)
+        check_entries(parameters, round, entries)
     except InconsistentSets as refused:
-        raise ParameterError("entries", str(refused), "a buffer that users accept") from refused
+        raise ParameterError(name, str(refused), "a buffer that users accept") from refused
 
 
 def _check_records(state: ServerState) -> None:
@@ -162,6 +167,8 @@ def _vector(parameters: Parameters, value: str) -> UintArray:
 
 def _recovered(parameters: Parameters, value: Mapping[str, Any]) -> Recovered:
     entries, total = _entries(parameters, value["entries"]), _vector(parameters, value["sum"])
+    round = validate.integer("round", value["round"], 0, validate.MAX_COUNT)
+    _accepted("recovered", parameters, round, entries)
     weights = np.array([entry.weight for entry in entries], dtype=np.uint64)
     mean: RealArray = frozen(average(parameters.field, parameters.c_l, weights, total))
-    return Recovered(validate.integer("round", value["round"], 0, validate.MAX_COUNT), entries, total, mean)
+    return Recovered(round, entries, total, mean)

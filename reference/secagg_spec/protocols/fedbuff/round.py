@@ -23,7 +23,15 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.quantizer import MAX_LEVEL
 from secagg_spec.arithmetic.staleness import MAX_TAU, Staleness, realised_weight
 from secagg_spec.arithmetic.validate import RealArray
-from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError, Replay, TooFewSurvivors, WrongPhase
+from secagg_spec.errors import (
+    LengthMismatch,
+    OutOfRange,
+    ParameterError,
+    ProtocolError,
+    Replay,
+    TooFewSurvivors,
+    WrongPhase,
+)
 
 IntArray: TypeAlias = NDArray[np.int64]
 Values: TypeAlias = NDArray[Any]
@@ -145,13 +153,14 @@ def average_reals(weights: Sequence[int], updates: Sequence[RealArray]) -> RealA
     Raises
     ------
     ParameterError
-        There is no weight, their sum is below 1, or there is not one update for each, all of one length.
+        A weight is no integer of at least 0, their sum is below 1, or there is not one float64 array for each, all of
+        one length.
     OutOfRange
         A product or a sum is too large for a float64.
 
     Source: BASecAgg eq. (4); FBF-10.
     """
-    total_weight = _total(weights, updates)
+    total_weight = _total(weights, updates, np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         products = [np.float64(weight) * update for weight, update in zip(weights, updates, strict=True)]
         total: RealArray = reduce(np.add, products)
@@ -164,16 +173,17 @@ def average_integers(weights: Sequence[int], updates: Sequence[IntArray], c_l: i
     Raises
     ------
     ParameterError
-        There is no weight, their sum or c_l is below 1, or there is not one update for each, all of one length.
+        A weight is no integer of at least 0, their sum or c_l is below 1, or there is not one int64 array for each, all
+        of one length.
     OutOfRange
         A weighted sum could leave the integers that a float64 holds, or c_l times the sum of the weights its range.
 
     Source: BASecAgg eq. (15) and (16); FBF-11.
     """
-    total_weight, c_l = _total(weights, updates), validate.integer("c_l", c_l, 1)
+    total_weight, c_l = _total(weights, updates, np.int64), validate.integer("c_l", c_l, 1)
     if (c_l * total_weight).bit_length() > _FLOAT_BITS:
         raise OutOfRange("c_l", c_l, f"below 2**{_FLOAT_BITS} / {total_weight}, to divide by in float64")
-    largest = max((int(np.abs(update).max(initial=0)) for update in updates), default=0)
+    largest = max(max(int(update.max(initial=0)), -int(update.min(initial=0))) for update in updates)
     if largest * total_weight > EXACT:
         raise OutOfRange("updates", largest, f"at most 2**53 / {total_weight} in magnitude, for these weights")
     rows = [np.int64(weight) * update for weight, update in zip(weights, updates, strict=True)]
@@ -181,13 +191,14 @@ def average_integers(weights: Sequence[int], updates: Sequence[IntArray], c_l: i
     return total.astype(np.float64) / np.float64(c_l * total_weight)
 
 
-def _total(weights: Sequence[int], updates: Sequence[NDArray[Any]]) -> int:
+def _total(weights: Sequence[int], updates: Sequence[NDArray[Any]], dtype: type) -> int:
     """Return the sum of weights; refuse one below 1, and updates that are not one for each weight, of one length."""
-    if len(weights) != len(updates):
-        raise LengthMismatch("updates", len(updates), f"one for each of {len(weights)} weights")
+    given = [validate.integer("weights", weight, 0) for weight in validate.sequence("weights", weights, "integers")]
+    if len(given) != len(validate.sequence("updates", updates, "arrays")):
+        raise LengthMismatch("updates", len(updates), f"one for each of {len(given)} weights")
     for update in updates:
-        validate.array_shape("update", update, (len(updates[0]),))
-    return validate.integer("sum(weights)", sum(map(int, weights)), 1, EXACT)
+        validate.array_shape("update", validate.array("update", update, dtype), (updates[0].size,))
+    return validate.integer("sum(weights)", sum(given), 1, EXACT)
 
 
 def moved(model: RealArray, average: RealArray, eta_g: float) -> RealArray:
@@ -197,12 +208,16 @@ def moved(model: RealArray, average: RealArray, eta_g: float) -> RealArray:
     ------
     LengthMismatch
         The average has another length than the model.
+    ParameterError
+        One of both is no float64 array, or eta_g is no float.
 
     The result may be infinite or NaN: `step` refuses such a model (FBF-15).
 
     Source: BASecAgg eq. (4); FBF-12.
     """
-    validate.array_shape("average", average, model.shape)
+    validate.array_shape("average", validate.binary64("average", average), validate.binary64("model", model).shape)
+    if not isinstance(eta_g, float):
+        raise ParameterError("eta_g", eta_g, "a float")
     with np.errstate(over="ignore", invalid="ignore"):
         return model - np.float64(eta_g) * average
 
@@ -380,7 +395,10 @@ def restore(data: Mapping[str, Any]) -> ServerState:
     for entry in validate.sequence("buffer", members["buffer"], "updates"):
         update = _members("buffer", entry, ("user", "stamp", "values"))
         values = _unpacked("values", update["values"], "<f8" if parameters.c_l is None else "<i8")
-        state = receive(state, update["user"], update["stamp"], values)
+        try:
+            state = receive(state, update["user"], update["stamp"], values)
+        except ProtocolError as error:  # which would blame a user for a damaged file
+            raise ParameterError("buffer", str(error), "updates that a server receives") from None
     state = replace(state, accepted=_accepted(state, members["accepted"]))
     validate.stored(members, store(state))
     return state
