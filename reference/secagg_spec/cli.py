@@ -122,6 +122,8 @@ class _Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"{error.message}{hint and f'; {hint.strip()}'}") from None
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        if "-k" in action.option_strings and not arg_string.strip():
+            raise argparse.ArgumentError(action, "is empty, and would choose all; leave it out for that")
         if action.type is Path and not arg_string:
             raise argparse.ArgumentError(action, "is empty, and must be the name of a file or a folder")
         return super()._get_value(action, arg_string)
