@@ -155,6 +155,17 @@ def test_a_probability_is_shown_as_it_counts(capsys: pytest.CaptureFixture[str],
     assert 0 < value < 1
 
 
+@pytest.mark.parametrize("given", ["0.999", "0.9999999"])
+@pytest.mark.parametrize(
+    ("option", "before"), [("--failure", "may fail with probability "), ("--leak", "privacy with ")]
+)
+def test_what_may_fail_is_not_rounded_to_1(
+    option: str, before: str, given: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = " ".join(call(capsys, *PHONES, option, given)[1].split())
+    assert float(words.partition(before)[2].replace(",", " ").split()[0].rstrip(".")) == float(given)
+
+
 def test_numbers_that_are_missing_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = call(capsys, "--users", "10")
     assert (code, out) == (2, "")

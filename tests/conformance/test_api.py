@@ -58,6 +58,12 @@ def test_an_adapter_that_cannot_be_used_is_said_to_be_so() -> None:
         ("a 'b", {}, "is not a command line"),
         ("x", {"pattern": "nothing-like-this"}, "nothing-like-this"),
         ("x", {"cases": 0}, "at least 1"),
+        *(("x", {"cases": no}, "cases = .*: it must be an integer, at least 1") for no in (1.5, "1", None, True)),
+        *(("x", {"seed": no}, "seed = .*: it must be an integer") for no in (1.5, "x", None)),
+        *(
+            ("x", {"timeout": no}, "timeout = .*: it must be a number of seconds")
+            for no in (0, -1, float("nan"), "1", 1e9)
+        ),
         ("x", {"expect": Path("/nowhere.toml")}, "nowhere.toml"),
     ],
 )

@@ -247,7 +247,10 @@ def _power(value: Fraction) -> str:
     """Return a probability as a power of two when it is one, or too small for a decimal number, else as a decimal."""
     if value.numerator == 1 and value.denominator.bit_count() == 1:
         return f"2^-{value.denominator.bit_length() - 1}"
-    return f"{float(value):.2g}" if value > Fraction(1, 10**99) else f"2^{int(logarithm(value))}"
+    if value <= Fraction(1, 10**99):
+        return f"2^{int(logarithm(value))}"
+    short = f"{float(value):.2g}"
+    return _short(float(value)) if short == "1" and value < 1 else short
 
 
 # --------------------------------------------------------------------------------------------------------- JSON

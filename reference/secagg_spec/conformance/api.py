@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.connection import Connection, DirectConnection, ProcessConnection
+from secagg_spec.conformance.adapter.values import MOST_SECONDS
 from secagg_spec.conformance.adapter.wire import AdapterUnusable
 from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.reports import report as reporting
@@ -139,8 +140,10 @@ def connected(adapter: Adapter, timeout: float) -> Connection:
     Raises
     ------
     UsageError
-        The command line is empty or invalid.
+        The command line is empty or invalid, or the seconds are not between 0 and a million.
     """
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < MOST_SECONDS:
+        raise UsageError(f"timeout = {timeout!r}: it must be a number of seconds above 0 and below a million")
     if callable(adapter):
         return DirectConnection(adapter)
     try:
@@ -159,8 +162,9 @@ def _named(adapter: Adapter) -> str:
 
 
 def _settings(cases: int, seed: int, pattern: str | None) -> Settings:
-    if cases < 1:
-        raise UsageError(f"cases = {cases}: it must be at least 1")
+    for name, value, fits in (("cases", cases, "at least 1"), ("seed", seed, "any")):
+        if isinstance(value, bool) or not isinstance(value, int) or (name == "cases" and value < 1):
+            raise UsageError(f"{name} = {value!r}: it must be an integer, {fits}")
     settings = Settings(cases=cases, seed=seed, pattern=pattern, vectors=True)
     settings.refuse_idle()
     return settings
