@@ -331,3 +331,12 @@ def test_two_lists_of_fields_never_have_the_same_bytes(first: list[bytes], secon
 
 def test_the_secret_does_not_stand_in_the_text_of_a_channel() -> None:
     assert "private" not in repr(channel(0))
+
+
+@pytest.mark.requirement("ERR-02", "KEY-09")
+@pytest.mark.parametrize(
+    "numbers", [None, 5, "x", ["q"], {1: 2}, {b"q": 2}, [("q",)], [("q", 1, 2)], [("\u0663", 1)], {"q": -1}]
+)
+def test_parameters_that_are_none_have_no_hash(numbers: Any) -> None:
+    with pytest.raises(ParameterError):
+        keys.hash_parameters(numbers)

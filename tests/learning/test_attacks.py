@@ -92,7 +92,7 @@ def test_what_is_clipped_after_an_attack_is_in_range(update: Any, scale: float) 
     assert np.abs(unit.clip(attacks.sign_flip(update, scale))).max() <= 1
 
 
-@pytest.mark.parametrize("scale", [0, -1, math.nan, math.inf, "5", True, None])
+@pytest.mark.parametrize("scale", [0, -1, math.nan, math.inf, "5", True, None, 10**400])
 def test_strengths_are_finite_and_above_zero(scale: Any) -> None:
     with pytest.raises(ParameterError, match=r"scale = .*: must be a finite number above 0"):
         attacks.sign_flip(np.ones(2), scale)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -158,13 +160,15 @@ def test_counts_are_those_of_each_user_and_label() -> None:
     ("kind", "users", "alpha", "said"),
     [
         ("dirchlet", 2, 1.0, "dirichlet is close"),
-        ("iid", 0, None, "an integer >= 1"),
+        ("iid", 0, None, r"an integer in \[1, 1000000\]"),
+        ("iid", 10**9, None, r"an integer in \[1, 1000000\]"),
+        ("dirichlet", 2, "1", r"alpha = '1': must be a number in"),
         ("iid", 2, 1.0, "left out with the partition iid"),
         ("dirichlet", 2, None, "given with the partition dirichlet"),
         ("writers", 2, None, "names no writers"),
     ],
 )
-def test_what_fits_no_partition_is_refused(kind: str, users: int, alpha: float | None, said: str) -> None:
+def test_what_fits_no_partition_is_refused(kind: str, users: int, alpha: Any, said: str) -> None:
     with pytest.raises(ParameterError, match=said):
         partitions.split(dataset([0, 1, 2]), kind, users, np.random.default_rng(0), alpha)
 

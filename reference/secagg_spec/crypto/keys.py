@@ -133,9 +133,12 @@ def hash_parameters(numbers: Mapping[str, int] | Sequence[tuple[str, int]], keys
     Raises
     ------
     ParameterError
-        A value is negative, or has more than 2^13 bits.
+        A name is no text in ASCII, or a value is negative, or has more than 2^13 bits.
     """
-    pairs = numbers.items() if isinstance(numbers, Mapping) else numbers
+    pairs = [*numbers.items()] if isinstance(numbers, Mapping) else validate.sequence("numbers", numbers, "pairs")
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise ParameterError("numbers", validate.class_of(pair), "pairs of a name and an integer")
     named: list[bytes | str | int] = [
         part for name, value in pairs for part in (name, str(validate.integer(name, value, 0)))
     ]

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from cryptography.hazmat.primitives import hashes
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.crypto.keys import LABEL, VERSION, derive, fields
 from secagg_spec.crypto.prg import check_key
 from secagg_spec.crypto.sealing import Context
@@ -33,8 +34,10 @@ def pairwise_key(context: Context, secret: bytes, keys: dict[int, bytes], segmen
     ------
     LengthMismatch
         There are not exactly two keys, or a key is not 32 bytes long.
+    ParameterError
+        The keys are no mapping from users.
     """
-    if len(keys) != 2:
+    if len(validate.mapping("keys", keys)) != 2:
         raise LengthMismatch("len(keys)", len(keys), "the keys of two users")
     (low, high) = sorted(keys)
     info = _bound(context, "pairwise-mask") + fields(segment, low, high, keys[low], keys[high])

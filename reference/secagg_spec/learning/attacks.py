@@ -128,7 +128,10 @@ def normals(draws: RealArray, deviation: float = 1.0) -> RealArray:
     return np.asarray(deviation * lengths * np.cos(2 * np.pi * draws[1]), np.float64)
 
 
+_LARGEST = float(np.finfo(np.float64).max)
+
+
 def _positive(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < np.inf:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _LARGEST:
         raise ParameterError(name, value, "a finite number above 0")
     return float(value)

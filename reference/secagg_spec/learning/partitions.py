@@ -27,6 +27,9 @@ ALPHAS = (1e-3, 1e6)
 """The smallest and the largest alpha."""
 
 
+_MOST_USERS = 10**6
+
+
 def split(
     dataset: Dataset, kind: str, users: int, rng: np.random.Generator, alpha: float | None = None
 ) -> tuple[IntArray, ...]:
@@ -39,7 +42,7 @@ def split(
     kind : str
         One of `PARTITIONS`.
     users : int
-        N, at least 1.
+        N, from 1 to 10^6.
     rng : Generator
         The source of randomness for ``iid`` and ``dirichlet``; the other partitions draw nothing.
     alpha : float or None
@@ -53,7 +56,7 @@ def split(
         `alpha` is outside its range.
     """
     validate.one_of("partition", kind, PARTITIONS)
-    validate.integer("users", users, 1)
+    validate.integer("users", users, 1, _MOST_USERS)
     parts = _divided(dataset, kind, users, rng, _checked(kind, alpha))
     empty = next((user for user, part in enumerate(parts) if not part.size), None)
     if empty is not None:
@@ -77,7 +80,7 @@ def _checked(kind: str, alpha: float | None) -> float:
         raise ParameterError("alpha", alpha, f"{'given' if alpha is None else 'left out'} with the partition {kind}")
     if alpha is None:
         return 0.0
-    if not ALPHAS[0] <= alpha <= ALPHAS[1]:
+    if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not ALPHAS[0] <= alpha <= ALPHAS[1]:
         raise OutOfRange("alpha", alpha, f"a number in [{ALPHAS[0]:g}, {ALPHAS[1]:g}]")
     return alpha
 
