@@ -62,8 +62,7 @@ def _copy_entry(data: dict[str, Any]) -> None:
 
 
 def _grow_old(data: dict[str, Any]) -> None:
-    data.update(entries=[], round=7)
-    data["recovered"].update(round=6)
+    data.update(entries=[], round=7, recovered=None)
 
 
 @pytest.mark.requirement("BSA-35")
@@ -85,6 +84,7 @@ def _grow_old(data: dict[str, Any]) -> None:
         (lambda data: data["records"].update({"3": {"stamp": 1, "relayed": True, "taken": True}}), "records"),
         (lambda data: data["recovered"].update(round=5), "recovered"),
         (_grow_old, "buffer"),
+        (lambda data: data["recovered"].update(round=6), "recovered"),
         (lambda data: data["buffer"].update({"03": data["buffer"]["0"]}), "user"),
         (lambda data: data["buffer"].update({" 3 ": data["buffer"]["0"]}), "user"),
     ],
