@@ -362,7 +362,7 @@ def test_the_kit_says_of_the_tutorial_what_is_shown(tmp_path: Path) -> None:
     assert failed.returncode == 1, failed.stderr
     for shown in blocks("text"):
         assert shown in failed.stdout.replace(sys.executable, "python")
-    passed = conform(tmp_path, mended, "--fuzz", "8")
+    passed = conform(tmp_path, mended, "--fuzz", "3")
     assert passed.returncode == 0, passed.stdout
 
 
