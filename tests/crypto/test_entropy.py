@@ -193,3 +193,17 @@ def test_every_half_of_the_field_of_coefficients_is_drawn() -> None:
     assert len(set(values)) == 4000
     assert 1800 < sum(value < PRIME // 2 for value in values) < 2200
     assert max(values) < PRIME
+
+
+def test_nobody_draws_more_numbers_than_a_message_can_count() -> None:
+    source = Script([])
+    draws: tuple[Callable[[], object], ...] = (
+        lambda: draw_elements(source, Ring(7), (2**32,)),
+        lambda: draw_elements(source, Ring(7), (2**16, 2**16)),
+        lambda: draw_rounding(source, 2**32),
+        lambda: draw_coefficients(source, 2**32),
+    )
+    for draw in draws:
+        with pytest.raises(ParameterError, match=r"4294967296: must be an integer in \[0, 4294967295\]"):
+            draw()
+    assert source.taken == 0

@@ -63,10 +63,11 @@ class SeededSource:
 
 
 def draw_elements(source: Source, ring: Ring, shape: tuple[int, ...]) -> UintArray:
-    """Draw uniform elements of the given shape (RND-02)."""
+    """Draw uniform elements of the given shape, 2^32 - 1 at most (RND-02)."""
     if not isinstance(shape, tuple):
         raise ParameterError("shape", shape, "a tuple")
     count = prod(validate.integer("shape", length, 0) for length in shape)
+    validate.integer("elements of the shape", count, 0, validate.MAX_COUNT)
     parts: list[UintArray] = []
     missing = count
     while missing:
@@ -79,14 +80,14 @@ def draw_elements(source: Source, ring: Ring, shape: tuple[int, ...]) -> UintArr
 
 
 def draw_rounding(source: Source, d: int) -> RealArray:
-    """Draw `d` multiples of 2**-53, uniform in ``[0, 1)``."""
-    words = np.frombuffer(source.take(8 * validate.integer("d", d, 0)), dtype="<u8")
+    """Draw `d` multiples of 2**-53, uniform in ``[0, 1)``; d is 2^32 - 1 at most."""
+    words = np.frombuffer(source.take(8 * validate.integer("d", d, 0, validate.MAX_COUNT)), dtype="<u8")
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def draw_coefficients(source: Source, count: int) -> tuple[int, ...]:
-    """Draw `count` uniform numbers of the field of secret sharing, zero included (SHM-07)."""
-    count = validate.integer("count", count, 0)
+    """Draw `count` uniform numbers, 2^32 - 1 at most, of the field of secret sharing, zero included (SHM-07)."""
+    count = validate.integer("count", count, 0, validate.MAX_COUNT)
     drawn: list[int] = []
     while len(drawn) < count:
         data = source.take(shamir.ELEMENT_BYTES * (count - len(drawn)))
