@@ -18,6 +18,8 @@ from pathlib import Path
 
 _IN_PLACE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY)
 """Errors of replacing a file that can still be written in place."""
+_NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EMLINK)
+"""Errors of a file system without hard links; a file is written in place there."""
 
 
 def regular(path: Path, most: int | None = 1 << 29) -> Path:
@@ -103,6 +105,34 @@ def write_whole(path: Path, data: str | bytes, *, follow: bool = True) -> None:
         if not there or not isinstance(error, OSError) or error.errno not in _IN_PLACE:
             raise
         place.write_bytes(content)
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write a file that does not exist yet, atomically: after a kill it is there whole or not at all.
+
+    Raises
+    ------
+    FileExistsError
+        Something is there already; it is left as it is.
+    OSError
+        The file cannot be written.
+    """
+    beside = path.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with beside.open("xb") as file:
+            file.write(content)
+        try:
+            os.link(beside, path)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            with path.open("xb") as file:
+                file.write(content)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
 
 
 def _opened(path: str, flags: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import gzip
 import html
 import json
@@ -16,6 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from xml.etree import ElementTree as Xml
 
 import pytest
@@ -136,6 +138,48 @@ def test_a_device_is_written_to_and_what_cannot_be_written_leaves_the_old_file(t
     with pytest.raises(IsADirectoryError):
         system.write_whole(tmp_path / "folder", "x", follow=False)
     assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("there", ["file", "folder", "link", "nothing"])
+def test_a_new_file_takes_the_place_of_nothing(
+    tmp_path: Path, there: str, links: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, other = tmp_path / "file", tmp_path / "other"
+    if not links:
+        none = PermissionError(errno.EPERM, "no hard links here")
+        monkeypatch.setattr(os, "link", Mock(side_effect=none))
+    if there == "nothing":
+        system.write_new(path, b"new")
+        assert (path.read_bytes(), path.stat().st_mode) == (b"new", _written(other).stat().st_mode)
+        other.unlink()
+    else:
+        _there(there, path)
+        with pytest.raises(FileExistsError) as raised:
+            system.write_new(path, b"new")
+        assert raised.value.filename == str(path)
+        assert there != "file" or path.read_bytes() == b"old"
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_a_new_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as raised:
+        system.write_new(tmp_path / "no" / "file", b"new")
+    assert raised.value.filename == str(tmp_path / "no" / "file")
+
+
+def _there(what: str, path: Path) -> None:
+    if what == "folder":
+        path.mkdir()
+    elif what == "link":
+        path.symlink_to(path.with_name("other"))
+    else:
+        _written(path)
+
+
+def _written(path: Path) -> Path:
+    path.write_bytes(b"old")
+    return path
 
 
 # --------------------------------------------------------------------------------------------------- failing cases

@@ -31,7 +31,7 @@ from secagg_spec.conformance.running import expectations as expected
 from secagg_spec.conformance.running.runner import Outcome, Settings, begin, judged, outcomes
 from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.errors import UsageError
-from secagg_spec.system import replaceable, write_whole
+from secagg_spec.system import replaceable, write_new, write_whole
 from secagg_spec.terminal import Progress, painted, width
 
 
@@ -109,8 +109,7 @@ def _write_baseline(reports: Sequence[TargetReport], path: Path | None) -> bool:
         print(f"nothing failed, so {path} was not written", file=sys.stderr)
         return True
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(expected.written(failed))
+        write_new(path, expected.written(failed).encode())
     except OSError as error:
         print(f"secagg-spec conform: --baseline {path}: {error.strerror}", file=sys.stderr)
         return False

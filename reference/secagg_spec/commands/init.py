@@ -17,6 +17,7 @@ from secagg_spec import __version__
 from secagg_spec.conformance.adapter import values
 from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.errors import UsageError
+from secagg_spec.system import write_new
 
 STARTERS = Path(__file__).parents[1] / "conformance" / "starters"
 JOB = Path(".github/workflows/secagg.yml")
@@ -158,9 +159,8 @@ def _write(path: Path, content: bytes, undo: contextlib.ExitStack) -> None:
         for above in [folder for folder in reversed(path.parents) if not folder.exists()]:
             above.mkdir()
             undo.callback(above.rmdir)
-        with path.open("xb") as file:
-            undo.callback(path.unlink)
-            file.write(content)
+        write_new(path, content)
+        undo.callback(path.unlink)
     except OSError as error:
         raise UsageError(f"{error.filename or path}: {error.strerror}; nothing was written") from None
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic.validate import RealArray
+from secagg_spec.experiments import pictures
 from secagg_spec.experiments.inversion import Found, Recovery, Result, Row, similarity
 from secagg_spec.experiments.sums import MODULUS
 
@@ -117,7 +118,7 @@ def _seen(found: Found | None) -> bool:
 # ------------------------------------------------------------------------------------------------------ picture
 
 
-def draw(result: Result, folder: Path) -> list[Path]:
+def draw(result: Result, folder: Path) -> tuple[Path, Path]:
     """Write the picture as ``reconstruction.svg`` and ``.png`` into a folder, and return the paths; needs matplotlib.
 
     Raises
@@ -128,12 +129,9 @@ def draw(result: Result, folder: Path) -> list[Path]:
     import matplotlib as mpl  # noqa: PLC0415
 
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / "reconstruction.svg", folder / "reconstruction.png"]
     with mpl.rc_context({"svg.hashsalt": "secagg-spec", "font.size": 11}):
         figure = figure_of(result.rows, result.settings.parameters.T, result.pool)
-        figure.savefig(paths[0], metadata={"Date": None})
-        figure.savefig(paths[1], dpi=80, metadata={"Software": None})
-    return paths
+        return pictures.saved(figure, folder / "reconstruction", dpi=80, metadata={"Software": None})
 
 
 def figure_of(rows: Sequence[Row], T: int, pool: int) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -13,6 +14,7 @@ from secagg_spec.experiments.selection import Course, trade_off
 from secagg_spec.extras import install
 from secagg_spec.selection.batches import Parameters
 from secagg_spec.selection.weights import Bounds
+from secagg_spec.system import write_whole
 
 _STYLE: Mapping[str, Any] = MappingProxyType(
     {
@@ -81,10 +83,24 @@ def write(drawing: Callable[[Any], Mapping[str, Any]], folder: Path) -> tuple[Pa
 
 
 def _saved(plt: Any, figure: Any, stem: Path) -> tuple[Path, ...]:
-    paths = stem.with_suffix(".svg"), stem.with_suffix(".png")
-    figure.savefig(paths[0], metadata={"Date": None})
-    figure.savefig(paths[1])
+    paths = saved(figure, stem)
     plt.close(figure)
+    return paths
+
+
+def saved(figure: Any, stem: Path, **png: Any) -> tuple[Path, Path]:
+    """Write a figure as SVG and PNG, each file whole or not at all; `png` are options of the PNG.
+
+    Raises
+    ------
+    OSError
+        A file cannot be written.
+    """
+    paths = stem.with_suffix(".svg"), stem.with_suffix(".png")
+    for path, options in zip(paths, ({"metadata": {"Date": None}}, png), strict=True):
+        content = BytesIO()
+        figure.savefig(content, format=path.suffix[1:], **options)
+        write_whole(path, content.getvalue())
     return paths
 
 

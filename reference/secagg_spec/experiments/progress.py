@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from secagg_spec.system import write_whole
+
 _SECONDS = 1.0
 _LINE_SECONDS = 10.0
 _RARER = 10
@@ -34,7 +36,7 @@ class Share:
         if time.monotonic() - self._last >= _SECONDS:
             self._last = time.monotonic()
             with contextlib.suppress(OSError):
-                self.path.write_text(f"{share:.4f}", encoding="utf-8")
+                write_whole(self.path, f"{share:.4f}")
 
     def end(self) -> None:
         """Remove the file."""
