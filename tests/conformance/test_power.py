@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,8 @@ from secagg_spec import cli
 from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.mutants import catalogue as mutants
-from secagg_spec.conformance.mutation import coverage, kills
+from secagg_spec.conformance.mutation import coverage, evidence, kills
+from secagg_spec.conformance.mutation.kills import Bug
 from secagg_spec.conformance.targets.reference import adapter as reference
 from tests.quick import exhaustive
 
@@ -130,6 +133,19 @@ def test_a_table_that_cannot_be_read_is_refused_in_one_line(
         kills.load.cache_clear()
     assert code == 2
     assert why in err
+
+
+@pytest.mark.slow
+def test_a_row_names_no_test_that_passes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    right = mutants.load()["mail-is-lost"]
+    passing = "tests/arithmetic/test_mds.py::test_one_point_for_each_user"
+    monkeypatch.setitem(mutants.REGISTRY, right.name, replace(right, test=passing))
+    monkeypatch.setattr(evidence, "_finding", lambda mutant: [])
+    saved: list[Mapping[str, Bug]] = []
+    monkeypatch.setattr("secagg_spec.commands.power._save", saved.append)
+    code, out, _ = said(capsys, "--regenerate", "-k", right.name)
+    assert (code, saved[-1][right.name].test) == (1, "")
+    assert f"{right.name}: {passing} passes\n{right.name}: NOTHING kills it\n" in out
 
 
 @pytest.mark.slow

@@ -301,12 +301,12 @@ def _reach(caps: Capabilities, given: argparse.Namespace) -> int:
 
 def _regenerate(chosen: Sequence[Mutant], anew: bool) -> int:
     """Renew the rows of some mutants; keep valid rows unless `anew` is set."""
-    if not (kills.path().parents[1] / "pyproject.toml").is_file():
-        raise UsageError("--regenerate needs a checkout")
+    from secagg_spec.conformance.mutation import evidence, search  # noqa: PLC0415 - as above
+
+    if not search.can_test():
+        raise UsageError("--regenerate needs a checkout, pytest, and a system that can fork")
     table = {name: bug for name, bug in _old().items() if name in mutants.REGISTRY}
     made, saved = 0, time.monotonic()
-    from secagg_spec.conformance.mutation import evidence  # noqa: PLC0415 - as above
-
     progress = Progress()
     progress("mutants", 0)
     for done, (bug, new) in enumerate(evidence.gathered(chosen, {} if anew else table), 1):
@@ -322,8 +322,9 @@ def _regenerate(chosen: Sequence[Mutant], anew: bool) -> int:
     progress.end()
     _save(table)
     print(f"{made} rows of {len(chosen)} made, {len(chosen) - made} kept: {kills.path()}")
-    lost = [mutant.name for mutant in chosen if table[mutant.name].found == NOTHING]
-    print("".join(f"{name}: NOTHING kills it\n" for name in lost), end="")
+    lost = [f"{mutant.name}: {mutant.test} passes\n" for mutant in chosen if table[mutant.name].test != mutant.test]
+    lost += [f"{mutant.name}: NOTHING kills it\n" for mutant in chosen if table[mutant.name].found == NOTHING]
+    print("".join(lost), end="")
     return 1 if lost else 0
 
 

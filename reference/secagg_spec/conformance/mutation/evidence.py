@@ -76,7 +76,7 @@ def _gather(name: str) -> Bug:
     row = kills.described(mutant, vectors=_few(mutant, found))
     missing = set(mutant.clauses) - {clause for vector in found for clause in vector.clauses}
     if mutant.test:
-        return row
+        return row if search.killing_test(mutant) else _with(row, test="")
     cases = _cases(mutant, missing) if missing else ()
     if found or not cases:
         return _with(row, cases=cases)
