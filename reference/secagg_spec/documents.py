@@ -182,12 +182,10 @@ def from_toml(text: str) -> dict[str, Any]:
     """
     try:
         content = tomllib.loads(text, parse_float=_toml_real)
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, Limit):
         raise
     except RecursionError:
         raise TooDeep from None
-    except Limit:
-        raise
     except ValueError:
         raise Limit(_LONG) from None
     if too_deep(content, DEEPEST):

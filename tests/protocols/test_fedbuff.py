@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from secagg_spec import resources
@@ -660,6 +660,8 @@ EDGES = st.one_of(
 
 @pytest.mark.requirement("FBF-11")
 @given(st.lists(st.tuples(st.integers(-2, 3) | EDGES, EDGES), min_size=1, max_size=4), st.integers(1, 9))
+@example([(2, -(2**63))], 1)
+@example([(-(2**62), 5), (2**62 + 1, 1)], 1)
 def test_an_integer_average_is_that_of_exact_numbers_or_refused(terms: list[tuple[int, int]], c_l: int) -> None:
     weights, updates = [weight for weight, _ in terms], [np.array([value, 0]) for _, value in terms]
     try:
@@ -671,32 +673,50 @@ def test_an_integer_average_is_that_of_exact_numbers_or_refused(terms: list[tupl
     assert found.tolist() == [sum(weight * value for weight, value in terms) / (c_l * sum(weights)), 0]
 
 
-ONES = np.ones(2)
-NO_AVERAGES: tuple[tuple[Any, Any], ...] = (
-    *(([bad, 1], [ONES, ONES]) for bad in (1.5, "1", None, np.nan, -1, True)),
-    *(([1], [bad]) for bad in ([1.0, 2.0], None, np.ma.masked_array(ONES), np.ones(2, bool), np.ones((2, 1)), 3)),
-    ([1], ONES[:0]),
-    (3, [ONES]),
-    ([1], None),
-    ([1, 1], [ONES]),
+REALS, INTEGERS = np.ones(2), np.ones(2, np.int64)
+AVERAGES: tuple[tuple[Any, Any, tuple[int, ...]], ...] = (
+    (fedbuff.average_reals, REALS, ()),
+    (fedbuff.average_integers, INTEGERS, (1,)),
 )
 
 
 @pytest.mark.requirement("FBF-10", "FBF-11", "ERR-02")
-@pytest.mark.parametrize(("weights", "updates"), NO_AVERAGES)
-def test_what_is_no_weight_or_update_has_no_average(weights: Any, updates: Any) -> None:
-    with pytest.raises(ParameterError):
-        fedbuff.average_reals(weights, updates)
-    whole: Any = [ONES.astype(np.int64)] * len(updates) if weights != [1] and isinstance(updates, list) else updates
-    with pytest.raises(ParameterError):
-        fedbuff.average_integers(weights, whole, 1)
-    for one, other, rate in ((ONES, ONES, None), (ONES, ONES, "3"), (ONES, [1.0, 1.0], 1.0), ([1.0, 1.0], ONES, 1.0)):
+@pytest.mark.parametrize("weights", [*([no, 1] for no in (1.5, "1", None, np.nan, -1, True)), [1], [1, 1, 1], 3, None])
+def test_what_is_no_weight_has_no_average(weights: Any) -> None:
+    for average, update, level in AVERAGES:
+        assert average([1, 1], [update, update], *level).tolist() == [1.0, 1.0]
         with pytest.raises(ParameterError):
-            fedbuff.moved(one, other, rate)  # type: ignore[arg-type]
+            average(weights, [update, update], *level)
+
+
+@pytest.mark.requirement("FBF-10", "FBF-11", "ERR-02")
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        np.ndarray.tolist,
+        np.ma.masked_array,
+        lambda x: x.astype(bool),
+        lambda x: x.astype(np.float32),
+        lambda x: x[:, None],
+        len,
+    ],
+)
+def test_what_is_no_update_has_no_average(spoil: Callable[[Any], Any]) -> None:
+    for (average, update, level), other in zip(AVERAGES, (INTEGERS, REALS), strict=True):
+        for bad in (spoil(update), other, None):
+            with pytest.raises(ParameterError):
+                average([1], [bad], *level)
+        with pytest.raises(ParameterError):
+            average([1], None, *level)
+
+
+@pytest.mark.requirement("FBF-12", "ERR-02")
+@pytest.mark.parametrize(
+    "given", [(REALS, REALS, None), (REALS, REALS, "3"), (REALS, [1.0, 1.0], 1.0), ([1.0], REALS, 1.0)]
+)
+def test_what_is_no_model_average_or_rate_moves_nothing(given: Any) -> None:
     with pytest.raises(ParameterError):
-        fedbuff.average_reals([1], [np.ones(2, dtype=np.int64)])
-    with pytest.raises(ParameterError):
-        fedbuff.average_integers([1], [ONES], 1)  # type: ignore[list-item]
+        fedbuff.moved(*given)
 
 
 @pytest.mark.requirement("FBF-14")

@@ -24,7 +24,7 @@ def number(name: str, text: str) -> Fraction:
     if len(text) > 30 or max(len(digits), len(text.lower().partition("e")[2].strip("+-"))) > 3:
         raise ParameterError(name, text, "of at most 30 characters, with at most 3 digits in an exponent")
     try:
-        if not text.isascii() or "_" in text or len(text.split()) != 1 or text != text.strip():
+        if not text.isascii() or "_" in text or any(map(str.isspace, text)):
             raise ValueError
         if not power:
             return Fraction(text)

@@ -314,6 +314,19 @@ def sequence(name: str, value: object, of: str) -> Sequence[Any]:
     return value
 
 
+def collection(name: str, value: object, of: str) -> Collection[Any]:
+    """Return `value` when it is a list, set or other collection but no string; `of` names its entries in the error.
+
+    Raises
+    ------
+    ParameterError
+        It is not.
+    """
+    if not isinstance(value, Collection) or isinstance(value, (str, bytes, bytearray, memoryview)):
+        raise ParameterError(name, class_of(value), f"a list, set or other collection of {of}")
+    return value
+
+
 def instance(name: str, value: object, kind: type[_Class]) -> _Class:
     """Return `value` when it is an instance of the class `kind`.
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from secagg_spec.conformance.adapter import values
 from secagg_spec.conformance.adapter.limits import START_SECONDS
@@ -17,6 +17,9 @@ from secagg_spec.conformance.running.defaults import SECONDS
 from secagg_spec.errors import UsageError
 from secagg_spec.system import replaceable, resolved, write_whole
 from secagg_spec.terminal import load
+
+if TYPE_CHECKING:
+    from secagg_spec.conformance.running.runner import Settings
 
 _MOST_JOBS = 512
 
@@ -90,7 +93,7 @@ def pattern(given: argparse.Namespace) -> str | None:
     return ",".join(given.patterns) if given.patterns else None
 
 
-def refuse_idle(settings: Any) -> None:
+def refuse_idle(settings: Settings) -> None:
     """Refuse the patterns of ``-k`` as `Settings.refuse_idle` does; the error names the option."""
     try:
         settings.refuse_idle()
@@ -130,7 +133,7 @@ def writable_file(option: str, path: Path, *read: Path | None) -> None:
 
 def files_of(command: Sequence[str]) -> list[Path]:
     """Return the files that the words of a command name: it reads them."""
-    return [Path(word) for word in command if "\0" not in word and os.path.isfile(word)]
+    return [Path(word) for word in command if os.path.isfile(word)]
 
 
 def write_json(path: Path, document: Any) -> None:

@@ -85,10 +85,10 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 def _whole(name: str, text: str) -> int:
-    sound = text.isascii() and text.removeprefix("-").isdecimal() and len(text) <= _CHARACTERS
-    if not sound:
+    found = numerals.integer(text) if len(text) <= _CHARACTERS else None
+    if found is None:
         raise ParameterError(name, text, f"a whole number of at most {_CHARACTERS} characters")
-    return int(text)
+    return found
 
 
 def _refuse_unwritable(options: argparse.Namespace) -> None:

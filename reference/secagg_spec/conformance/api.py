@@ -26,15 +26,7 @@ from secagg_spec.conformance.reports.report import TargetReport
 from secagg_spec.conformance.running import defaults
 from secagg_spec.conformance.running import expectations as expected
 from secagg_spec.conformance.running.expectations import ADAPTER, Expectation, Judged
-from secagg_spec.conformance.running.runner import (
-    MOST_TIMEOUTS,
-    Failure,
-    Outcome,
-    Settings,
-    begin,
-    judged,
-    run,
-)
+from secagg_spec.conformance.running.runner import MOST_TIMEOUTS, Failure, Outcome, Settings, begin, judged, run
 from secagg_spec.errors import UsageError
 
 Adapter: TypeAlias = str | Sequence[str] | Callable[[Any], dict[str, Any]]
@@ -162,9 +154,10 @@ def _named(adapter: Adapter) -> str:
 
 
 def _settings(cases: int, seed: int, pattern: str | None) -> Settings:
-    for name, value, fits in (("cases", cases, "at least 1"), ("seed", seed, "any")):
-        if isinstance(value, bool) or not isinstance(value, int) or (name == "cases" and value < 1):
-            raise UsageError(f"{name} = {value!r}: it must be an integer, {fits}")
+    if type(cases) is not int or cases < 1:
+        raise UsageError(f"cases = {cases!r}: it must be an integer, at least 1")
+    if type(seed) is not int:
+        raise UsageError(f"seed = {seed!r}: it must be an integer")
     settings = Settings(cases=cases, seed=seed, pattern=pattern, vectors=True)
     settings.refuse_idle()
     return settings

@@ -72,9 +72,8 @@ class Batches:
     def _read(self, path: Path) -> tuple[int, ...]:
         try:
             tree = documents.read_json(path)
-            seats = tuple(tree["nodes"])
-            same = json.dumps(tree) == json.dumps(self._tree(seats)) and all(type(node) is int for node in seats)
-            same = same and min(seats, default=0) >= 0
+            seats = tuple(validate.integer("nodes", node, 0) for node in tree["nodes"])
+            same = json.dumps(tree) == json.dumps(self._tree(seats))
         except (ValueError, TypeError, KeyError):
             same = False
         if not same or len(seats) > self.parameters.N or len(set(seats)) < len(seats):

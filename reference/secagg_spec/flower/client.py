@@ -13,7 +13,7 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.conformance.adapter.codes import reject_code
 from secagg_spec.crypto.entropy import Source, SystemSource
 from secagg_spec.crypto.keys import SESSION_BYTES, public_key
-from secagg_spec.crypto.prg import KEY_BYTES
+from secagg_spec.crypto.prg import check_key
 from secagg_spec.crypto.signatures import sign, verification_key, verify
 from secagg_spec.errors import InconsistentSets, Malformed, ParameterError, ProtocolError, WrongPhase
 from secagg_spec.flower import plan as plans
@@ -70,14 +70,11 @@ class Policy(validate.Plain):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.trusted, Collection) or not all(
-            isinstance(key, bytes) and len(key) == KEY_BYTES for key in self.trusted
-        ):
-            raise ParameterError("trusted", validate.class_of(self.trusted), f"a set of keys, {KEY_BYTES} bytes each")
-        object.__setattr__(self, "trusted", frozenset(self.trusted))
-        if isinstance(self.protocols, str) or not isinstance(self.protocols, Collection):
-            raise ParameterError("protocols", self.protocols, "a set of some of " + ", ".join(plans.PROTOCOLS))
-        for protocol in self.protocols:
+        trusted = [*validate.collection("trusted", self.trusted, "keys")]
+        for key in trusted:
+            check_key("trusted", key)
+        object.__setattr__(self, "trusted", frozenset(trusted))
+        for protocol in validate.collection("protocols", self.protocols, "some of " + ", ".join(plans.PROTOCOLS)):
             validate.one_of("protocols", protocol, plans.PROTOCOLS)
             if KINDS[protocol].signs and verification_key(self.signing) not in self.trusted:
                 raise ParameterError("trusted", "a set without the client's own key", "the keys of all users")

@@ -89,9 +89,8 @@ class ParticipationLog:
         OSError
             The line cannot be written. Then no user may learn the survivors.
         """
-        if not isinstance(nodes, Collection) or isinstance(nodes, (str, bytes, bytearray, memoryview)):
-            raise ParameterError("nodes", validate.class_of(nodes), "a list, set or other collection of numbers")
-        numbers = sorted(validate.integer("nodes", node, 0) for node in nodes)
+        given = validate.collection("nodes", nodes, "numbers")
+        numbers = sorted(validate.integer("nodes", node, 0) for node in given)
         if len(set(numbers)) < len(numbers):
             raise DuplicateUser("nodes", numbers, "each node once")
         if self.path is not None:

@@ -105,10 +105,10 @@ class Plan(validate.Plain):
         validate.integer("level", self.level, 1, MAX_LEVEL)
         modulus = validate.integer("modulus", self._modulus, 2, 2**32)
         validate.integer("most", self.most, 1, (modulus - 1) // 2 // max(1, self.N))
-        if (
-            len(validate.sequence("largest", self.largest, "integers")) != 2
-            or gcd(*(validate.integer("largest", each, 1) for each in self.largest)) > 1
-        ):
+        largest = [
+            validate.integer("largest", each, 1) for each in validate.sequence("largest", self.largest, "integers")
+        ]
+        if len(largest) != 2 or gcd(*largest) > 1:
             raise ParameterError("largest", self.largest, "a fraction in lowest terms: two integers above 0")
 
     @property

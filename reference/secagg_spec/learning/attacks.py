@@ -19,6 +19,7 @@ from secagg_spec.errors import OutOfRange, ParameterError
 
 GAUSSIAN_DEVIATION = 5.0
 SIGN_FLIP_SCALE = 5.0
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 def gaussian(update: RealArray, noise: RealArray) -> RealArray:
@@ -126,9 +127,6 @@ def normals(draws: RealArray, deviation: float = 1.0) -> RealArray:
         raise OutOfRange("draws", float(draws[outside][0]), "in [0, 1)")
     lengths = np.sqrt(-2 * np.log1p(-draws[0]))
     return np.asarray(deviation * lengths * np.cos(2 * np.pi * draws[1]), np.float64)
-
-
-_LARGEST = float(np.finfo(np.float64).max)
 
 
 def _positive(name: str, value: object) -> float:

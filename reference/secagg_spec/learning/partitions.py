@@ -25,8 +25,6 @@ Parts: TypeAlias = tuple[IntArray, ...]
 PARTITIONS = ("iid", "by-class", "dirichlet", "writers")
 ALPHAS = (1e-3, 1e6)
 """The smallest and the largest alpha."""
-
-
 _MOST_USERS = 10**6
 
 
