@@ -174,6 +174,36 @@ def test_the_program_of_an_adapter_is_not_written_over(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("name", "kind", "place"), [one for one in PLACES if one[2] in WRITTEN - {"--markdown"}])
+def test_a_file_is_replaced_by_its_kind_alone(
+    name: str, kind: str, place: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = here / "file"
+    path.write_text("import os\n", encoding="utf-8")
+    command = words(name, kind, place, "file")
+    assert f"{place} file: this file would be lost" in run(capsys, command)
+    assert path.read_text(encoding="utf-8") == "import os\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(f"conform --target reference -k adapter/echo --{kind}" for kind in ("json", "html", "junit", "badge")),
+        "segments --svg",
+        "simulate basecagg --write-log",
+        f"trace {ROOT}/docs/assets/trace.jsonl --json",
+    ],
+)
+def test_a_file_that_the_same_option_wrote_is_replaced(command: str, here: Path) -> None:
+    path = here / "file"
+    path.write_text("\n", encoding="utf-8")
+    for _ in range(2):
+        assert cli.main([*command.split(), "file"]) == 0
+        assert path.stat().st_size > 10
+
+
+@pytest.mark.slow
 def test_two_reports_are_not_written_into_one_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = ["--json", "report", "--html", str(here / "report")]
     line = run(capsys, ["conform", "--target", "reference", "-k", "adapter/echo", *files])
