@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.commands.options import Rules, writable_file, write_json
+from secagg_spec.commands.options import Rules, write_json
 from secagg_spec.conformance.adapter.plain import shown
+from secagg_spec.conformance.adapter.values import writable_file
 from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.privacy import participation, wording
 from secagg_spec.privacy.participation import Account, Combined, Found, Term, written

@@ -89,13 +89,13 @@ def _refuse_unwritable(given: argparse.Namespace) -> None:
     for option in FILES:
         path = getattr(given, option)
         if path:
-            options.writable_file(f"--{option}", path, given.expect, *options.files_of(given.adapter))
+            values.writable_file(f"--{option}", path, given.expect, *values.files_of(given.adapter))
             if (other := named.setdefault(path.resolve(), option)) != option and replaceable(path):
                 raise UsageError(f"--{option} {path}: --{other} names the same file, and one of them would be lost")
     if given.baseline:
         if os.path.lexists(given.baseline):
             raise UsageError(f"--baseline {given.baseline}: this exists, and it is not written over; name a new file")
-        options.writable_file("--baseline", given.baseline)
+        values.writable_file("--baseline", given.baseline)
     values.writable_folder("--repro", given.repro)
 
 

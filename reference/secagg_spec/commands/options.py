@@ -4,36 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from secagg_spec.conformance.adapter import values
 from secagg_spec.conformance.adapter.limits import START_SECONDS
-from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.conformance.running.defaults import SECONDS
 from secagg_spec.errors import UsageError
-from secagg_spec.system import replaceable, resolved, write_whole
+from secagg_spec.system import write_whole
 from secagg_spec.terminal import load
 
 if TYPE_CHECKING:
     from secagg_spec.conformance.running.runner import Settings
 
 _MOST_JOBS = 512
-_BEGINS: Mapping[str, str] = MappingProxyType(
-    {
-        "--json": "{",
-        "--badge": "{",
-        "--html": "<!doctype html>",
-        "--junit": "<?xml",
-        "--svg": "<svg",
-        "--write-log": "time,kind,user",
-    }
-)
-"""How a file begins that an option writes; a file that begins otherwise is not replaced."""
 
 
 @dataclass(frozen=True)
@@ -118,47 +104,6 @@ def jobs(text: str) -> int:
     if (text.isdecimal() and len(text) > values.DIGITS) or (number := values.count(text, "jobs")) > _MOST_JOBS:
         raise argparse.ArgumentTypeError(f"{values.cut(text)} is more than {_MOST_JOBS} jobs")
     return number
-
-
-def writable_file(option: str, path: Path, *read: Path | None) -> None:
-    """Refuse a file that cannot be written, before anything runs, and one whose content should not be lost.
-
-    Raises
-    ------
-    UsageError
-        The path is a folder, its parent folder is absent, permissions are missing, the system allows no such path, the
-        command reads this file, or it holds something else than the option writes.
-    """
-    try:
-        there = resolved(path)
-        if replaceable(path) and any(other is not None and resolved(other) == there for other in read):
-            raise UsageError(f"{option} {path}: the command reads this file, and it would be lost; name another one")
-        if path.is_file():
-            _refuse_other_content(option, path)
-    except OSError as error:
-        raise UsageError(f"{option} {shown(str(path))}: {error.strerror}") from None
-    if path.is_dir():
-        raise UsageError(f"{option} {path}: this is a folder, not a file")
-    if not path.parent.is_dir():
-        raise UsageError(f"{option} {path}: there is no folder {path.parent}")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UsageError(f"{option} {path}: it cannot be written")
-
-
-def _refuse_other_content(option: str, path: Path) -> None:
-    begins = _BEGINS.get(option, "")
-    with path.open("rb") as file:
-        head = file.read(100).lstrip()
-    if head and not head.startswith(begins.encode()):
-        raise UsageError(
-            f"{option} {path}: this file would be lost; one that is replaced has to be empty, or to begin with "
-            f"{begins!r} as what this option writes"
-        )
-
-
-def files_of(command: Sequence[str]) -> list[Path]:
-    """Return the files that the words of a command name: it reads them."""
-    return [Path(word) for word in command if os.path.isfile(word)]
 
 
 def write_json(path: Path, document: Any) -> None:

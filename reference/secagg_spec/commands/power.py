@@ -111,7 +111,7 @@ def main(given: argparse.Namespace) -> int:
     if given.edits:
         return _edits()
     if given.json:
-        options.writable_file("--json", given.json, *options.files_of(given.adapter))
+        values.writable_file("--json", given.json, *values.files_of(given.adapter))
     chosen = _chosen(given.pattern)
     if given.regenerate:
         return _regenerate(chosen, given.anew)

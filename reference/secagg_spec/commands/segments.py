@@ -14,7 +14,7 @@ from secagg_spec import system
 from secagg_spec.arithmetic import segments, validate
 from secagg_spec.arithmetic.modular import is_prime
 from secagg_spec.arithmetic.segments import Matrix, Robustness, inference_robustness
-from secagg_spec.commands.options import writable_file
+from secagg_spec.conformance.adapter.values import writable_file
 from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.privacy.wording import numbers
 from secagg_spec.simulate.drawing import Panel, picture

@@ -12,8 +12,7 @@ from typing import Any
 
 from secagg_spec import system
 from secagg_spec.arithmetic import numerals
-from secagg_spec.commands.options import writable_file
-from secagg_spec.conformance.adapter.values import writable_folder
+from secagg_spec.conformance.adapter.values import writable_file, writable_folder
 from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.experiments import pictures, selection
 from secagg_spec.experiments.selection import Course, Settings

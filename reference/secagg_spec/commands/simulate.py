@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from secagg_spec.commands.options import writable_file
+from secagg_spec.conformance.adapter.values import writable_file
 from secagg_spec.simulate import basa, basecagg, heterosag, lightsecagg, multiround, secagg
 
 _PROTOCOLS = {

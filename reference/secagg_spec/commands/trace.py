@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.commands.options import writable_file, write_json
+from secagg_spec.commands.options import write_json
+from secagg_spec.conformance.adapter.values import writable_file
 from secagg_spec.errors import UsageError
 from secagg_spec.privacy import wording
 from secagg_spec.protocols.steps import SERVER

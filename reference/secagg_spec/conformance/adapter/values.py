@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from secagg_spec.arithmetic import numerals
 from secagg_spec.conformance.adapter.plain import clip, shown
 from secagg_spec.errors import ParameterError, UsageError
-from secagg_spec.system import resolved
+from secagg_spec.system import replaceable, resolved
 
 DIGITS = 100
 """The longest number in an option, in characters."""
 MOST_SECONDS = 1e6
 """A time in an option is shorter, in seconds."""
+_BEGINS: Mapping[str, str] = MappingProxyType(
+    {
+        "--json": "{",
+        "--badge": "{",
+        "--html": "<!doctype html>",
+        "--junit": "<?xml",
+        "--svg": "<svg",
+        "--write-log": "time,kind,user",
+    }
+)
+"""How a file begins that an option writes; a file that begins otherwise is not replaced."""
 
 
 def count(text: str, what: str = "cases") -> int:
@@ -87,3 +100,44 @@ def writable_folder(option: str, path: Path) -> None:
         raise UsageError(f"{option} {path}: {there} is not a folder")
     if not os.access(there, os.W_OK | os.X_OK):
         raise UsageError(f"{option} {path}: {there} cannot be written")
+
+
+def writable_file(option: str, path: Path, *read: Path | None) -> None:
+    """Refuse a file that cannot be written, before anything runs, and one whose content should not be lost.
+
+    Raises
+    ------
+    UsageError
+        The path is a folder, its parent folder is absent, permissions are missing, the system allows no such path, the
+        command reads this file, or it holds something else than the option writes.
+    """
+    try:
+        there = resolved(path)
+        if replaceable(path) and any(other is not None and resolved(other) == there for other in read):
+            raise UsageError(f"{option} {path}: the command reads this file, and it would be lost; name another one")
+        if path.is_file():
+            _refuse_other_content(option, path)
+    except OSError as error:
+        raise UsageError(f"{option} {shown(str(path))}: {error.strerror}") from None
+    if path.is_dir():
+        raise UsageError(f"{option} {path}: this is a folder, not a file")
+    if not path.parent.is_dir():
+        raise UsageError(f"{option} {path}: there is no folder {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UsageError(f"{option} {path}: it cannot be written")
+
+
+def _refuse_other_content(option: str, path: Path) -> None:
+    begins = _BEGINS.get(option, "")
+    with path.open("rb") as file:
+        head = file.read(100).lstrip()
+    if head and not head.startswith(begins.encode()):
+        raise UsageError(
+            f"{option} {path}: this file would be lost; one that is replaced has to be empty, or to begin with "
+            f"{begins!r} as what this option writes"
+        )
+
+
+def files_of(command: Sequence[str]) -> list[Path]:
+    """Return the files that the words of a command name: it reads them."""
+    return [Path(word) for word in command if os.path.isfile(word)]
