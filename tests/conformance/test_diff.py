@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from secagg_spec import cli
 from secagg_spec.commands import diff
@@ -254,5 +256,47 @@ def test_markdown_holds_what_an_adapter_wrote_as_text(
     assert "\x1b" not in out
 
 
-def test_the_kinds_of_changes_are_all_told() -> None:
-    assert set(diff._ORDER) == set(diff._NAMES)
+def spoiled(kind: str, report: dict[str, Any]) -> None:
+    """Change a report so that a comparison has a change of this kind, or, the other way round, of the opposite kind."""
+    [target] = report["targets"]
+    checks = [check for check in target["checks"] if check["verdict"] == "pass"]
+    if kind == "target":
+        target["absent"] = "no interpreter"
+    elif kind == "stale now":
+        target["stale"] = ["adapter: x passes"]
+    elif kind == "declared":
+        target["implementation"]["policy"] = {"quantizer.ties": "even"}
+    elif kind == "clause":
+        target["clauses"][next(iter(target["clauses"]))] = "fails"
+    elif kind == "mutation score":
+        target["power"]["caught"] += 1
+    elif kind == "disappeared":
+        target["checks"].remove(checks[-1])
+    else:
+        {"fails now": failing, "no longer judged": not_run, "changed": expected_to_fail}[kind](checks[0])
+
+
+OPPOSITES = {
+    "fails now": "passes now",
+    "stale now": "no longer stale",
+    "no longer judged": "judged now",
+    "disappeared": "new check",
+}
+SPOILED = tuple(kind for kind in diff._ORDER if kind not in OPPOSITES.values())
+
+
+@pytest.mark.slow
+@given(kinds=st.sets(st.sampled_from(SPOILED), min_size=1))
+@example(kinds={"mutation score"})
+def test_each_kind_of_change_is_told_both_ways_round(written: dict[str, Any], kinds: set[str]) -> None:
+    new = copy.deepcopy(written)
+    alone = {"fails now", "no longer judged", "changed"} & kinds
+    kinds = kinds - set(sorted(alone)[1:])
+    for kind in kinds:
+        spoiled(kind, new)
+    for old, later, expected in ((written, new, kinds), (new, written, {OPPOSITES.get(kind, kind) for kind in kinds})):
+        found = diff.compare(old, later)
+        assert {change.kind for change in found[0].changes} == expected
+        for lines in (diff._text([], found), diff._markdown([], found)):
+            text = "\n".join(lines)
+            assert all(kind in text for kind in expected)

@@ -6,20 +6,37 @@ import argparse
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from secagg_spec.conformance.adapter.plain import shown, visible
 from secagg_spec.conformance.reports import document
 
 _MESSAGE = 160
 _NOT_RUN, _NOT_OFFERED, _ABSENT = "not_run", "unsupported", "absent"
+Kind: TypeAlias = Literal[
+    "target",
+    "fails now",
+    "stale now",
+    "no longer judged",
+    "disappeared",
+    "changed",
+    "passes now",
+    "judged now",
+    "new check",
+    "no longer stale",
+    "declared",
+    "clause",
+    "mutation score",
+]
+"""The kinds of changes, in the order in which they are printed."""
+_ORDER: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True)
 class Change:
     """One difference: its kind, its subject, and the states before and after."""
 
-    kind: str
+    kind: Kind
     what: str
     said: str
     worse: bool = False
@@ -115,7 +132,7 @@ def _operations(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Chan
 def _power(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
     before, after = ((target.get("power") or {}).get("caught", 0) for target in (old, new))
     if before != after:
-        yield Change("mutation score", "mutants that the run would notice", f"{before} before, {after} now")
+        yield Change("mutation score", "noticed mutants", f"{before} before, {after} now")
 
 
 def _stale(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
@@ -187,7 +204,7 @@ def got_worse(was: _State, now: _State) -> bool:
     return (was.good and not now.good) or (now.failed and not was.failed)
 
 
-def _kind(was: _State, now: _State) -> str:
+def _kind(was: _State, now: _State) -> Kind:
     if now.failed and not was.failed:
         return "fails now"
     if was.failed and now.verdict == "pass":
@@ -208,12 +225,6 @@ def _clauses(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]
 
 
 # --------------------------------------------------------------------------------------------------------- printing
-
-_ORDER = (
-    *("target", "fails now", "stale now", "no longer judged", "disappeared", "changed"),
-    *("passes now", "judged now", "new check", "no longer stale", "declared", "clause"),
-)
-
 
 def _text(notes: Sequence[str], found: Sequence[Comparison]) -> Iterator[str]:
     yield from (f"CAUTION  {note}" for note in notes)
@@ -253,12 +264,13 @@ def _counts(comparison: Comparison) -> str:
     return ", ".join([*parts, f"{comparison.same} checks as before"])
 
 
-_NAMES = {kind: kind for kind in _ORDER} | {
+_NAMES: Mapping[Kind, str] = {kind: kind for kind in _ORDER} | {
     "target": "about the target itself",
     "new check": "new",
     "declared": "about what is declared",
     "clause": "marks of clauses",
     "changed": "with another verdict",
+    "mutation score": "of the mutation score",
 }
 
 
