@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.flower import plan as plans
 from secagg_spec.flower.client import Policy
 from secagg_spec.flower.journal import FileJournal, Journal, MemoryJournal
+from secagg_spec.flower.kinds import KINDS
 from secagg_spec.flower.packing import pack, unpack
 from secagg_spec.flower.plan import Packet, Plan
 from secagg_spec.protocols import codec
@@ -129,6 +131,16 @@ def damages(memory: Sequence[bytes]) -> Iterator[list[bytes]]:
                 yield [*memory[:at], *parts, *memory[at + 1 :]]
 
 
+def layouts(memory: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """What another version may have kept: another tree, or one without a name."""
+    yield from map(pack, (None, [1], "x", {}))
+    known = unpack(memory) if memory else {}
+    state = known.get("state", {})
+    yield from (pack({name: known[name] for name in known if name != left_out}) for left_out in known)
+    for left_out in state:
+        yield pack({**known, "state": {name: state[name] for name in state if name != left_out}})
+
+
 @pytest.mark.requirement("FLW-26")
 @pytest.mark.parametrize(("name", "phase"), all_phases())
 def test_a_damaged_state_is_a_lost_one(name: str, phase: str) -> None:
@@ -139,7 +151,7 @@ def test_a_damaged_state_is_a_lost_one(name: str, phase: str) -> None:
         return type(handled.refused), repr(handled.refused), tuple(handled.reply)
 
     lost = ends([])
-    assert {ends(memory) for memory in damages(node.kept[-1])} == {lost}
+    assert {ends(memory) for changed in (damages, layouts) for memory in changed(node.kept[-1])} == {lost}
     assert (lost == ends(node.kept[-1])) == (node.kept[-1] == [] or phase == "join")
 
 
@@ -269,17 +281,37 @@ def test_a_client_demands_what_its_policy_says() -> None:
         Policy((plans.LIGHTSECAGG,)),
         Policy((plans.SECAGG,), least=4),
         Policy((plans.SECAGG,), colluding=2),
-        Policy(()),
     ):
         refuses(replace(node, policy=policy), packet, errors.ParameterError)
     assert replace(node, policy=Policy((plans.SECAGG,), least=3, colluding=1)).handle(packet).refused is None
 
 
 @pytest.mark.requirement("ERR-02")
-@pytest.mark.parametrize("protocols", [5, "", "secagg", None, ("secagg", "sekagg"), (5,)])
+@pytest.mark.parametrize("protocols", [5, "", "secagg", None, (), ("secagg", "sekagg"), (5,)])
 def test_a_policy_names_protocols_that_there_are(protocols: Any) -> None:
     with pytest.raises(errors.ParameterError, match="protocols"):
         Policy(protocols)
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("signing", [b"", bytes(31), "a" * 32, None])
+def test_a_policy_names_the_signing_key_that_is_none(signing: Any) -> None:
+    with pytest.raises(errors.ParameterError, match="signing"):
+        Policy(("secagg-active",), signing=signing)
+
+
+@pytest.mark.requirement("FLW-27")
+@pytest.mark.parametrize("name", ["secagg", "lightsecagg"])
+def test_a_client_computes_nothing_for_plans_that_are_too_large(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, node, packet = up_to(name, KINDS[name].phases[0])
+    plan = plans.read(packet["plan"])
+    changes: tuple[dict[str, Any], ...] = ({"most_users": plan.N - 1}, {"most_elements": plan.d - 1})
+    fits = replace(node.policy, most_users=plan.N, most_elements=plan.d)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(KINDS[name]), "parameters", Mock(side_effect=AssertionError))
+        for change in changes:
+            refuses(replace(node, policy=replace(fits, **change)), packet, errors.ParameterError)
+    assert replace(node, policy=fits).handle(packet).refused is None
 
 
 @pytest.mark.requirement("ERR-02", "FLW-04")

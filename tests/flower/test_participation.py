@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -125,6 +126,32 @@ def test_bad_nodes_and_a_second_writer_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="one process"):
         other.add([5, 7])
     assert path.read_bytes() == HEADER + b"1,5 6\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files")
+@pytest.mark.parametrize("room", [0, 3])
+def test_after_a_write_that_failed_the_log_goes_on(room: int, tmp_path: Path) -> None:
+    import resource
+
+    path = tmp_path / "log.csv"
+    log = ParticipationLog(path)
+    log.add([5, 6])
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + room, usual[1]))
+    try:
+        with pytest.raises(OSError):  # noqa: PT011 - by the system
+            log.add([5, 7])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    log.add([6, 7])
+    assert path.read_bytes() == HEADER + b"1,5 6\n2,6 7\n"
+    assert (log.rounds, log.counts) == (2, {5: 1, 6: 2, 7: 1})
+
+
+def test_a_log_that_cannot_begin_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as raised:
+        ParticipationLog(tmp_path / "no" / "such")
+    assert raised.value.filename == str(tmp_path / "no" / "such")
 
 
 @pytest.mark.requirement("FLW-17")

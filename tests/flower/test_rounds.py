@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from io import BytesIO
@@ -349,6 +349,35 @@ def test_a_node_is_asked_once() -> None:
     with pytest.raises(DuplicateUser, match="nodes"):
         server.run(SETTINGS["secagg"], nodes, [np.zeros(3)], 1, engine.exchange, engine.lines.append)
     assert engine.packets == []
+
+
+@pytest.mark.parametrize("name", ["secagg", "lightsecagg"])
+@pytest.mark.parametrize("phase", [0, 1])
+@pytest.mark.parametrize("twice", [True, False])
+def test_a_reply_that_nobody_waits_for_ends_the_round_with_a_line(name: str, phase: int, twice: bool) -> None:
+    engine = Engine(name, 6)
+    carry, recorded = engine.exchange, list[Any]()
+
+    def exchange(at: str, packets: dict[int, Packet]) -> Iterator[tuple[int, Any]]:
+        for number, reply in carry(at, packets):
+            yield number, reply
+            if at == engine.phases[phase]:
+                yield number if twice else 1, reply
+
+    engine.exchange = exchange  # type: ignore[method-assign, assignment]
+    assert engine.run(record=recorded.append) is None
+    assert recorded == [()]
+    node = min(engine.nodes) if twice else 1
+    assert f"node = {node}: must be one that was asked in '{engine.phases[phase]}'" in engine.lines[-1]
+
+
+@pytest.mark.requirement("FLW-03")
+@pytest.mark.parametrize("reply", [5, "packet", [], b"packet"])
+def test_a_reply_that_is_no_packet_does_not_count(reply: Any) -> None:
+    engine = Engine("secagg", 6, replied={("share_keys", 2): lambda packet: reply})
+    result = engine.run()
+    assert result is not None
+    assert len(result.contributors) == 5
 
 
 @pytest.mark.requirement("FLW-03")

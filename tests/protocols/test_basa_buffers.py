@@ -60,7 +60,7 @@ def test_what_is_no_session_id_is_refused() -> None:
     with pytest.raises(ParameterError, match="one at least"):
         Dispatcher(())
     for bad in (b"", bytes(15), bytes(17)):
-        with pytest.raises(LengthMismatch, match=r"^sessions = (b''|15 bytes|17 bytes): must be 16 bytes each$"):
+        with pytest.raises(LengthMismatch, match=r"^len\(sessions\) = [0-9]+: must be 16 bytes$"):
             Dispatcher((BASE, bad))
         with pytest.raises(LengthMismatch, match="16 bytes"):
             sessions(bad, 2)

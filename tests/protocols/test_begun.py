@@ -93,11 +93,17 @@ def test_a_session_has_one_spelling_so_that_no_older_round_replaces_a_later_one(
 def test_a_memory_that_is_refused_says_which_part_is_wrong() -> None:
     with pytest.raises(ParameterError, match=r"^round = -1: must be an integer in \[0, 4294967295\]$"):
         restore({"ab" * 16: -1})
-    with pytest.raises(LengthMismatch, match=r"session = .*: must be 16 bytes"):
+    with pytest.raises(LengthMismatch, match=r"^len\(session\) = 15: must be 16 bytes$"):
         restore({"ab" * 15: 0})
 
 
-@pytest.mark.parametrize("session", [b"", bytes(15), bytes(17), "0" * 16])
+@pytest.mark.parametrize("session", [bytearray(16), "0" * 16, None])
+def test_a_session_id_is_bytes(session: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^session = .*: must be bytes$"):
+        Begun().begin(session)
+
+
+@pytest.mark.parametrize("session", [b"", bytes(15), bytes(17)])
 def test_a_session_id_has_sixteen_bytes(session: Any) -> None:
     with pytest.raises(LengthMismatch, match="16 bytes"):
         Begun().begin(session)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -46,6 +47,11 @@ def _int(value: object) -> int | None:
     if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, (int, np.integer)):
         return None
     return int(value)
+
+
+def finite(value: object) -> bool:
+    """Return whether `value` is an integer or a float, no truth value, and in the range of binary64."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def secret_integer(name: str, value: object, allowed: str) -> int:
@@ -230,16 +236,20 @@ def truths(name: str, value: object, shape: tuple[int | None, ...]) -> BoolArray
     return value
 
 
-def octets(name: str, value: object) -> bytes:
-    """Return `value` when it is ``bytes``.
+def octets(name: str, value: object, length: int | None = None) -> bytes:
+    """Return `value` when it is ``bytes``, and has this length if one is given.
 
     Raises
     ------
     ParameterError
         It is not.
+    LengthMismatch
+        It has another length.
     """
     if not isinstance(value, bytes):
         raise ParameterError(name, class_of(value), "bytes")
+    if length is not None and len(value) != length:
+        raise LengthMismatch(f"len({name})", len(value), f"{length} bytes")
     return value
 
 

@@ -101,8 +101,7 @@ def _check_lengths(session: bytes, plaintext: bytes) -> None:
 
 
 def _check_session(session: bytes) -> None:
-    if len(validate.octets("session", session)) != SESSION_BYTES:
-        raise LengthMismatch("len(session)", len(session), f"{SESSION_BYTES} bytes")
+    validate.octets("session", session, SESSION_BYTES)
 
 
 def _refuse_zero(shares: Sequence[int]) -> None:

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.crypto.prg import KEY_BYTES, check_key
-from secagg_spec.errors import LengthMismatch, ParameterError, WeakKey
+from secagg_spec.errors import ParameterError, WeakKey
 
 LABEL = b"secagg-spec"
 VERSION = 1
@@ -86,8 +86,7 @@ def refuse_weak(public: bytes) -> None:
 def derive(secret: bytes, session: bytes, info: bytes) -> bytes:
     """Return HKDF-SHA256 of a shared secret: 32 bytes (KEY-02)."""
     check_key("secret", secret)
-    if not isinstance(session, bytes) or len(session) != SESSION_BYTES:
-        raise LengthMismatch("session", session, f"{SESSION_BYTES} bytes")
+    validate.octets("session", session, SESSION_BYTES)
     return _derived(secret, session, info)
 
 

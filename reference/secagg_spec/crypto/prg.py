@@ -18,7 +18,6 @@ from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
 from secagg_spec.arithmetic.running import PIECE
 from secagg_spec.arithmetic.sampling import Words, elements_of
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.errors import LengthMismatch
 
 KEY_BYTES = 32
 _ZEROS = bytes(4 * PIECE)
@@ -102,5 +101,4 @@ def check_key(name: str, key: bytes) -> None:
     LengthMismatch
         The key has another length.
     """
-    if len(validate.octets(name, key)) != KEY_BYTES:
-        raise LengthMismatch(f"len({name})", len(key), f"{KEY_BYTES} bytes")
+    validate.octets(name, key, KEY_BYTES)

@@ -6,6 +6,7 @@ Source: spec/flower.md, section 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -54,6 +55,9 @@ class Policy(validate.Plain):
     batch : int, optional
         The T of Multi-RoundSecAgg, at least 3: each sum must be over whole batches of T users with consecutive numbers
         (FLW-25). In the semi-honest profiles.
+    most_users, most_elements : int
+        The most users of a round, and the most elements of an input, the weight included (FLW-27). Memory and time of
+        a step grow with both: LightSecAgg has a code of 8 bytes for each pair of users.
 
     Raises
     ------
@@ -67,6 +71,8 @@ class Policy(validate.Plain):
     signing: bytes = field(default=b"", repr=False)
     trusted: frozenset[bytes] = frozenset()
     batch: int | None = None
+    most_users: int = 1000
+    most_elements: int = 10**8
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -74,14 +80,21 @@ class Policy(validate.Plain):
         for key in trusted:
             check_key("trusted", key)
         object.__setattr__(self, "trusted", frozenset(trusted))
-        for protocol in validate.collection("protocols", self.protocols, "some of " + ", ".join(plans.PROTOCOLS)):
+        protocols = validate.collection("protocols", self.protocols, "some of " + ", ".join(plans.PROTOCOLS))
+        if not protocols:
+            raise ParameterError("protocols", "none", "one or more of " + ", ".join(plans.PROTOCOLS))
+        for protocol in protocols:
             validate.one_of("protocols", protocol, plans.PROTOCOLS)
-            if KINDS[protocol].signs and verification_key(self.signing) not in self.trusted:
-                raise ParameterError("trusted", "a set without the client's own key", "the keys of all users")
+            if KINDS[protocol].signs:
+                check_key("signing", self.signing)
+                if verification_key(self.signing) not in self.trusted:
+                    raise ParameterError("trusted", "a set without the client's own key", "the keys of all users")
         validate.integer("least", self.least, 3)
         validate.integer("colluding", self.colluding, 1)
         if self.batch is not None:
             validate.integer("batch", self.batch, 3)
+        validate.integer("most_users", self.most_users, 3)
+        validate.integer("most_elements", self.most_elements, 2)
 
     def kind(self, protocol: object) -> Kind:
         """Return a protocol if the client takes part in it."""
@@ -95,9 +108,12 @@ class Policy(validate.Plain):
         Raises
         ------
         ParameterError
-            The client does not accept the plan (FLW-04).
+            The client does not accept the plan (FLW-04, FLW-27).
         """
         kind = self.kind(plan.protocol)
+        for name, given, most in (("N", plan.N, self.most_users), ("d", plan.d, self.most_elements)):
+            if given > most:
+                raise ParameterError(name, given, f"at most {most}, the most that the client's policy allows")
         colluding = kind.parameters(plan).T
         if kind.enough(plan) < self.least:
             raise ParameterError("plan", f"of sums over {kind.enough(plan)} users", f"of at least {self.least}")
@@ -160,7 +176,7 @@ class Client:
         """
         try:
             if not of_this_version(packet):
-                raise Malformed(f"a packet of version {packet.get('version')!r}, and this is {VERSION}", (SERVER,))
+                raise Malformed(f"no packet of version {VERSION}", (SERVER,))
             answer, memory = self._join(packet) if packet.get("phase") == JOIN else self._step(packet, memory, produce)
         except (ProtocolError, ParameterError) as error:
             return Handled({"version": VERSION, "refused": _code(error)}, memory, error)
@@ -195,21 +211,14 @@ class Client:
             kind = self.policy.check(plan)
             user = validate.integer("user", packet.get("user"), 0, plan.N - 1)
             sealing = self._check_own(kind, plan, user, known)
-        elif known.get("session") == session:
-            plan, user, sealing = plans.read(known["plan"]), known["user"], known["sealing"]
-            kind = KINDS[plan.protocol]
+            state = kind.user(plan, user, Private(sealing, self.policy.signing))
         else:
-            raise WrongPhase(
-                f"no round of session {session.hex()} was begun here, or its state was lost or damaged", (SERVER,)
-            )
+            plan, user, sealing, state = self._kept(session, known)
+            kind = KINDS[plan.protocol]
         if plan.session != session:
             raise InconsistentSets("the session id is not that of the plan", (SERVER,))
         if phase not in kind.phases or ("plan" in packet) != (phase == kind.phases[0]):
             raise WrongPhase(f"{phase!r} is not a phase that comes here", (SERVER,))
-        private = Private(sealing, self.policy.signing)
-        state = (
-            kind.user(plan, user, private) if "plan" in packet else kind.restore(plan, user, private, known["state"])
-        )
         step = kind.step(phase, steps.Role.USER)
         inbox = read_messages(step.receives, packet, SERVER)
         self.policy.look(plan, phase, inbox)
@@ -222,13 +231,26 @@ class Client:
         kept = {"session": session, "plan": plan.octets, "user": user, "sealing": sealing, "state": kind.store(state)}
         return write_messages(session, outbox), pack(kept)
 
+    def _kept(self, session: bytes, known: dict[str, Any]) -> tuple[Plan, int, bytes, Any]:
+        """Return plan, number, sealing key and state of the round that was kept, if they have the layout of `_step`."""
+        if known.get("session") == session:
+            with suppress(ProtocolError, ValueError, KeyError, TypeError, AttributeError):
+                plan, user, sealing = plans.read(known["plan"]), known["user"], known["sealing"]
+                kind = KINDS[plan.protocol]
+                state = kind.restore(plan, user, Private(sealing, self.policy.signing), known["state"])
+                if state.phase in (*state.phases, "done"):
+                    return plan, user, sealing, state
+        raise WrongPhase(
+            f"no round of session {session.hex()} was begun here, or its state was lost or damaged", (SERVER,)
+        )
+
     def _check_own(self, kind: Kind, plan: Plan, user: int, known: dict[str, Any]) -> bytes:
         """Return the private sealing key for a plan that has the client's own keys in its place (FLW-05)."""
         if kind.signs and plan.verification[user] != verification_key(self.policy.signing):
             raise ParameterError("verification", "another key", f"the client's own for user {user}")
         if not kind.joining:
             return b""
-        if known.get("nonce") != plan.nonce:
+        if known.get("nonce") != plan.nonce or not isinstance(known.get("sealing"), bytes):
             raise WrongPhase(
                 "the plan is for keys that the client does not have, or that were lost or damaged", (SERVER,)
             )
@@ -268,10 +290,10 @@ def write_messages(session: bytes, outbox: Sequence[codec.Message]) -> dict[str,
 def _known(memory: Memory) -> dict[str, Any]:
     """Return what a client keeps between two packets; nothing if that is lost or damaged (FLW-26)."""
     try:
-        known: dict[str, Any] = unpack(memory)
+        known = unpack(memory)
     except ParameterError:
         return {}
-    return known
+    return known if isinstance(known, dict) else {}
 
 
 def _session(packet: Packet, name: str) -> bytes:

@@ -8,6 +8,7 @@ Source: spec/flower.md, section 6 (FLW-17 to FLW-20); spec/multi-round.md, secti
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import Counter
 from collections.abc import Collection
@@ -87,7 +88,7 @@ class ParticipationLog:
         DuplicateUser, ParameterError
             A node is listed twice, or is not a number; or another process changed the file.
         OSError
-            The line cannot be written. Then no user may learn the survivors.
+            The line cannot be written. Then no user may learn the survivors; what was written of it is cut off.
         """
         given = validate.collection("nodes", nodes, "numbers")
         numbers = sorted(validate.integer("nodes", node, 0) for node in given)
@@ -95,12 +96,16 @@ class ParticipationLog:
             raise DuplicateUser("nodes", numbers, "each node once")
         if self.path is not None:
             line = _line(self.rounds + 1, numbers)
-            with self.path.open("ab") as file:
+            with self.path.open("ab", buffering=0) as file:
                 if file.tell() != self._size:
                     raise ParameterError(self.path.name, "changed", "written by one process alone while rounds run")
-                file.write(line)
-                file.flush()
-                os.fsync(file.fileno())
+                try:
+                    if file.write(line) < len(line):
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+                    os.fsync(file.fileno())
+                except OSError:
+                    file.truncate(self._size)
+                    raise
             self._size += len(line)
         self.rounds += 1
         self.counts.update(numbers)

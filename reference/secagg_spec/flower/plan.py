@@ -28,9 +28,9 @@ SECAGG_ACTIVE, LIGHTSECAGG_ACTIVE = "secagg-active", "lightsecagg-active"
 PROTOCOLS = (SECAGG, SECAGG_ACTIVE, LIGHTSECAGG, LIGHTSECAGG_ACTIVE)
 
 
-def of_this_version(packet: Mapping[str, Any]) -> bool:
-    """Return whether a packet has the version of this text, which is an integer (FLW-03)."""
-    return type(packet.get("version")) is int and packet["version"] == VERSION
+def of_this_version(packet: object) -> bool:
+    """Return whether a packet is one of the version of this text, which is an integer (FLW-03)."""
+    return isinstance(packet, Mapping) and type(packet.get("version")) is int and packet["version"] == VERSION
 
 
 Packet: TypeAlias = Mapping[str, Any]
@@ -93,8 +93,7 @@ class Plan(validate.Plain):
         for user in validate.sequence("order", self.order, "users"):
             validate.integer("order", user, 0)
         validate.integer("round", self.round, 0, SERVER)
-        if not isinstance(self.nonce, bytes) or len(self.nonce) != SESSION_BYTES:
-            raise ParameterError("nonce", self.nonce, f"{SESSION_BYTES} bytes")
+        validate.octets("nonce", self.nonce, SESSION_BYTES)
         for shape in validate.sequence("shapes", self.shapes, "shapes"):
             for length in validate.sequence("shapes", shape, "lengths"):
                 validate.integer("shapes", length, 0)

@@ -9,7 +9,7 @@ Source: spec/flower.md, section 5.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf, prod
 from typing import Any
@@ -188,7 +188,7 @@ def run(
         return _Server(*opened, exchange, report, announce, batches).run()
     except (errors.ProtocolError, errors.ParameterError) as error:
         if recorded and isinstance(error, errors.ParameterError):
-            raise  # the record's own: the settings were looked at before
+            raise  # the record's own, or the engine's: the settings were looked at before
         report(f"round {round} ends without a sum: {type(error).__name__}: {error}")
         if not recorded:
             record(())
@@ -211,7 +211,9 @@ def _open(
     present, sent = tuple(nodes), dict[int, dict[str, bytes]]()
     if kind.joining:
         packet: Packet = {"version": VERSION, "phase": JOIN, "protocol": settings.protocol, "nonce": nonce}
-        sent = _joined(kind, nonce, dict(exchange(JOIN, dict.fromkeys(nodes, packet))), nodes, report, batches)
+        sent = _joined(
+            kind, nonce, dict(_replies(exchange, JOIN, dict.fromkeys(nodes, packet))), nodes, report, batches
+        )
         present = tuple(sent)
     keys = {name: tuple(sent[node][name] for node in present) for name in kind.joining}
     N, d = len(present), sum(map(prod, shapes)) + 1
@@ -278,12 +280,22 @@ def _keys(kind: Kind, nonce: bytes, reply: Packet | None) -> dict[str, bytes]:
     return keys
 
 
+def _replies(exchange: Exchange, phase: str, packets: dict[int, Packet]) -> Iterator[tuple[int, Packet | None]]:
+    """Yield the replies to some packets, at most one of each node that was asked; else the engine is at fault."""
+    waiting = set(packets)
+    for node, reply in exchange(phase, packets):
+        if node not in waiting:
+            raise errors.ParameterError("node", node, f"one that was asked in {phase!r} and has not replied yet")
+        waiting.remove(node)
+        yield node, reply
+
+
 def _counted(reply: Packet | None, phase: str) -> Packet:
     """Return a reply that counts in a phase (FLW-03, FLW-13)."""
     if reply is None:
         raise errors.WrongPhase("no reply")
     if not of_this_version(reply):
-        raise errors.Malformed(f"version {reply.get('version')!r:.20}, and this is {VERSION}")
+        raise errors.Malformed(f"no packet of version {VERSION}")
     if "refused" in reply:
         code = reply["refused"]
         raise errors.WrongPhase(f"refused: {code if isinstance(code, str) and code in ALL_CODES else 'without a code'}")
@@ -334,7 +346,7 @@ class _Server:
         left = dict.fromkeys(users, "no reply")
         inbox: dict[int, list[codec.Message]] = {}
         try:
-            for node, reply in self.exchange(phase, packets):
+            for node, reply in _replies(self.exchange, phase, packets):
                 user = users[node]
                 try:
                     inbox[user] = self._read(step, phase, user, reply)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.crypto.keys import SESSION_BYTES
-from secagg_spec.errors import LengthMismatch, ParameterError
+from secagg_spec.errors import ParameterError
 
 LAST_ROUND = 2**32 - 1
 
@@ -103,7 +103,5 @@ def restore(data: Mapping[str, int]) -> Begun:
 
 
 def session_id(session: bytes) -> bytes:
-    """Return a session id; refuse it with `LengthMismatch` if it is not 16 bytes."""
-    if not isinstance(session, bytes) or len(session) != SESSION_BYTES:
-        raise LengthMismatch("session", session, f"{SESSION_BYTES} bytes")
-    return session
+    """Return a session id; refuse it with `LengthMismatch` if it does not have 16 bytes."""
+    return validate.octets("session", session, SESSION_BYTES)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.crypto.keys import LABEL, SESSION_BYTES, fields, sha256
-from secagg_spec.errors import LengthMismatch, ParameterError, WrongPhase
+from secagg_spec.errors import ParameterError, WrongPhase
 
 
 def sessions(base: bytes, count: int) -> tuple[bytes, ...]:
@@ -20,8 +20,7 @@ def sessions(base: bytes, count: int) -> tuple[bytes, ...]:
     LengthMismatch
         The base is not 16 bytes long.
     """
-    if len(validate.octets("base", base)) != SESSION_BYTES:
-        raise LengthMismatch("len(base)", len(base), f"{SESSION_BYTES} bytes")
+    validate.octets("base", base, SESSION_BYTES)
     numbers = range(validate.integer("count", count, 1, 2**16))
     return tuple(sha256(fields(LABEL, "basa-buffer", base, number))[:SESSION_BYTES] for number in numbers)
 
@@ -45,8 +44,7 @@ class Dispatcher:
     def __init__(self, sessions: Sequence[bytes]) -> None:
         self.sessions = tuple(validate.sequence("sessions", sessions, "session ids"))
         for session in self.sessions:
-            if len(validate.octets("sessions", session)) != SESSION_BYTES:
-                raise LengthMismatch("sessions", session, f"{SESSION_BYTES} bytes each")
+            validate.octets("sessions", session, SESSION_BYTES)
         if not self.sessions or len(set(self.sessions)) < len(self.sessions):
             raise ParameterError("sessions", [s.hex() for s in self.sessions], "one at least, and all different")
         self._at: dict[int, int] = {}

@@ -175,8 +175,7 @@ class Session:
     authority: bytes
 
     def __post_init__(self) -> None:
-        if len(validate.octets("session", self.id)) != SESSION_BYTES:
-            raise errors.LengthMismatch("len(session)", len(self.id), f"{SESSION_BYTES} bytes")
+        validate.octets("session", self.id, SESSION_BYTES)
         if len(self.verification.keys) != self.parameters.N:
             raise errors.LengthMismatch("len(verification)", len(self.verification.keys), f"N = {self.parameters.N}")
         check_key("authority", self.authority)

@@ -185,8 +185,7 @@ def round_session(parameters: batches.Parameters, session: bytes, number: int, c
     ParameterError
         The round is not below 2**32, or the choice is not an ascending set of the family.
     """
-    if len(validate.octets("session", session)) != keys.SESSION_BYTES:
-        raise errors.LengthMismatch("session", session, f"{keys.SESSION_BYTES} bytes")
+    validate.octets("session", session, keys.SESSION_BYTES)
     validate.integer("number", number, 0, validate.MAX_COUNT)
     chosen = validate.user_numbers("chosen", chosen)
     if not _is_choice(parameters, chosen):
