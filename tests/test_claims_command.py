@@ -239,12 +239,18 @@ def test_claims_without_a_proof_are_counted_apart(capsys: pytest.CaptureFixture[
     assert out.endswith("1 of 1 verdicts stand; 1 without a proof\n")
 
 
+def test_a_claim_is_found_in_small_letters(capsys: pytest.CaptureFixture[str]) -> None:
+    found = call(capsys, "bas-eq6")
+    assert found[0] == 0
+    assert found == call(capsys, "BAS-EQ6")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["BAS-EQ66"], "there is no claim 'BAS-EQ66'; close to it: BAS-EQ6"),
-        (["bas-eq6"], "there is no claim 'bas-eq6'; close to it: BAS-EQ6"),
+        (["bas-eq66"], "there is no claim 'bas-eq66'; close to it: BAS-EQ6"),
         (["nothing", "--verify"], "there is no claim 'nothing'; none of the"),
         (["--paper", "x"], "there is no paper 'x'; the papers are "),
         (["BAS-EQ6", "--paper", "derived"], "BAS-EQ6 is a claim of basecagg, not of derived"),

@@ -111,6 +111,7 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(*arguments, **{"allow_abbrev": False, "formatter_class": _Help, **options})
         self._negative_number_matcher = _NEGATIVE
         self.register("type", int, values.integer)
+        self.register("type", Path, values.path)
         for name in (None, "store"):
             self.register("action", name, _Once)
 
@@ -124,8 +125,6 @@ class _Parser(argparse.ArgumentParser):
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         if "-k" in action.option_strings and not arg_string.strip():
             raise argparse.ArgumentError(action, "is empty, and would choose all; leave it out for that")
-        if action.type is Path and not arg_string:
-            raise argparse.ArgumentError(action, "is empty, and must be the name of a file or a folder")
         return super()._get_value(action, arg_string)
 
     def error(self, message: str) -> None:  # type: ignore[override]

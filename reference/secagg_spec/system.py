@@ -11,6 +11,7 @@ import os
 import secrets
 import signal
 import stat
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,8 +65,17 @@ def resolved(path: Path) -> Path:
 
 
 def replaceable(path: Path) -> bool:
-    """Return whether `write_whole` replaces the file at a path. It appends to a device or a pipe."""
-    return path.is_file() or not path.exists()
+    """Return whether `write_whole` replaces the file at a path. It appends to a device, a pipe and standard output."""
+    return (path.is_file() and _descriptor(path) is None) or not path.exists()
+
+
+def _descriptor(path: Path) -> int | None:
+    """Return the number of standard output or standard error if it goes into the file at a path, as /dev/stdout."""
+    for number in (1, 2):
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.fstat(number), path.stat()):
+                return number
+    return None
 
 
 def write_whole(path: Path, data: str | bytes, *, follow: bool = True) -> None:
@@ -74,7 +84,7 @@ def write_whole(path: Path, data: str | bytes, *, follow: bool = True) -> None:
     Parameters
     ----------
     path : Path
-        The file. A device or a pipe is written to directly.
+        The file. A device, a pipe, and the file behind standard output or standard error are written to directly.
     data : str or bytes
         The content; text is written in UTF-8.
     follow : bool
@@ -87,7 +97,11 @@ def write_whole(path: Path, data: str | bytes, *, follow: bool = True) -> None:
     """
     content = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
     if follow and not replaceable(path):
-        with open(path, "wb", opener=_opened) as device:
+        number = _descriptor(path)
+        for stream in (sys.stdout, sys.stderr):
+            if number is not None and stream is not None:
+                stream.flush()
+        with open(path, "wb", opener=_opened) if number is None else os.fdopen(os.dup(number), "wb") as device:
             device.write(content)
         return
     place = resolved(path) if follow else path
@@ -102,8 +116,10 @@ def write_whole(path: Path, data: str | bytes, *, follow: bool = True) -> None:
     except BaseException as error:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)
-        if not there or not isinstance(error, OSError) or error.errno not in _IN_PLACE:
+        if not isinstance(error, OSError):
             raise
+        if not there or error.errno not in _IN_PLACE:
+            raise OSError(error.errno, error.strerror, str(path)) from None
         place.write_bytes(content)
 
 

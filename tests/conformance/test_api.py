@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import unittest
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from secagg_spec.conformance import api, pytest_plugin
@@ -45,6 +48,33 @@ def test_a_function_is_an_adapter() -> None:
     assert api.judge(reference.build().answer, cases=5, pattern="field.add/exact").exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        (lambda: 1 // 0, "crash"),
+        (lambda: {"id": 1, "result": {1}}, "protocol"),
+        (lambda: {"id": 1, "result": {"value": np.int64(1)}}, "protocol"),
+        (lambda: None, "protocol"),
+    ],
+)
+def test_a_function_that_raises_or_answers_no_json_has_failed(answer: Callable[[], Any], verdict: str) -> None:
+    report = api.judge(lambda _: answer())
+    assert report.exit_code == 3
+    assert f"({verdict})" in report.unusable
+    hello = reference.build().answer
+    report = api.judge(lambda q: hello(q) if q["op"] == "hello" else answer(), cases=2, pattern="field.add/exact")
+    assert [found.outcome.verdict for found in report.judged] == [verdict]
+
+
+def test_the_words_of_an_adapter_may_be_paths(tmp_path: Path) -> None:
+    words: list[str | Path] = [Path(FAKE[0]), Path(FAKE[1]), "none"]
+    assert api.judge(words, cases=2, pattern="field.add/exact").exit_code == 0
+    script = tmp_path / "an adapter"
+    script.write_text(f"#!/bin/sh\nexec {shlex.join([*FAKE, 'none'])}\n")
+    script.chmod(0o755)
+    assert api.judge(script, cases=2, pattern="field.add/exact").exit_code == 0
+
+
 def test_an_adapter_that_cannot_be_used_is_said_to_be_so() -> None:
     report = api.judge("/nowhere/adapter")
     assert report.exit_code == 3
@@ -65,9 +95,16 @@ def test_an_adapter_that_cannot_be_used_is_said_to_be_so() -> None:
             for no in (0, -1, float("nan"), "1", 1e9)
         ),
         ("x", {"expect": Path("/nowhere.toml")}, "nowhere.toml"),
+        ("x", {"expect": "/nowhere.toml"}, "nowhere.toml"),
+        *(("x", {"expect": no}, "expect = .*: must be a path") for no in ("", 5, b"x")),
+        *(("x", {"pattern": no}, "pattern = .*: it must be text") for no in (5, ["field"], b"x")),
+        *(
+            (no, {}, "adapter = .*: it must be a command line")
+            for no in (5, None, b"x", [5], {"a": 1}, Adapter("a", "1"))
+        ),
     ],
 )
-def test_what_cannot_be_used_is_refused(adapter: str, options: dict[str, Any], said: str) -> None:
+def test_what_cannot_be_used_is_refused(adapter: Any, options: dict[str, Any], said: str) -> None:
     for function in (api.judge, adapter_tests):
         with pytest.raises(UsageError, match=said):
             function(adapter, **options)
@@ -125,7 +162,7 @@ def test_an_expectation_that_is_not_true_fails(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_failure_is_written_and_says_how_it_is_judged_again(tmp_path: Path) -> None:
-    [test] = adapter_tests([*FAKE, "wrong-value"], cases=20, pattern="field.add/exact", repro=tmp_path / "repro")
+    [test] = adapter_tests([*FAKE, "wrong-value"], cases=20, pattern="field.add/exact", repro=str(tmp_path / "repro"))
     with pytest.raises(AdapterFailed, match="secagg-spec replay"):
         test.run()
     assert len(list((tmp_path / "repro").iterdir())) == 2
@@ -221,6 +258,8 @@ BAD_TIMES = ("nan", "0", "-1")
         (["--secagg-adapter", "x", "--secagg-adapter=y"], "--secagg-adapter: is given twice"),
         (["--secagg-adapter", "x", "--secagg-fuzz=1", "--secagg-fuzz", "1"], "--secagg-fuzz: is given twice"),
         (["--secagg-adapter", "x", "--secagg-k=a", "-q", "--secagg-k=b"], "--secagg-k: is given twice"),
+        (["--secagg-adapter", "x", "--secagg-repro", ""], "--secagg-repro: is empty, and must be the name of a"),
+        (["--secagg-adapter", "x", "--secagg-expect", ""], "--secagg-expect: is empty, and must be the name of a"),
         (["--secagg-k=PRG"], "--secagg-k: nothing is judged without --secagg-adapter"),
         (["-q", "--secagg-expect", "known.toml"], "--secagg-expect: nothing is judged"),
     ],

@@ -204,6 +204,23 @@ def test_a_file_that_the_same_option_wrote_is_replaced(command: str, here: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="needs /dev/stdout")
+@pytest.mark.parametrize("path", ["/dev/stdout", "/dev/stderr", "all"])
+def test_a_file_behind_standard_output_loses_nothing(path: str, here: Path) -> None:
+    trace = f"{ROOT}/docs/assets/trace.jsonl"
+    command = [sys.executable, "-m", "secagg_spec", "trace", trace, "--json", path]
+    with Path("all").open("w", encoding="utf-8") as file:
+        file.write("before\n")
+        file.flush()
+        for _ in range(2):
+            assert subprocess.run(command, stdout=file, stderr=file, check=False).returncode == 0
+    alone = subprocess.run(command[:-2], capture_output=True, text=True, check=True).stdout
+    text = Path("all").read_text(encoding="utf-8")
+    assert text.startswith("before\n")
+    assert text.count(alone.splitlines()[0]) == text.count('"trace": ') == 2
+
+
+@pytest.mark.slow
 def test_two_reports_are_not_written_into_one_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = ["--json", "report", "--html", str(here / "report")]
     line = run(capsys, ["conform", "--target", "reference", "-k", "adapter/echo", *files])

@@ -230,7 +230,7 @@ def test_delays_are_the_same_in_all_schemes_and_grow_with_beta() -> None:
 
 
 def test_wrong_numbers_are_refused() -> None:
-    for wrong in (-1.0, math.inf, math.nan):
+    for wrong in (-1.0, math.inf, math.nan, 10**400):
         with pytest.raises(OutOfRange, match="beta"):
             Work(1.0, wrong)
         with pytest.raises(OutOfRange, match="visits"):

@@ -147,6 +147,8 @@ def test_samples_as_points() -> None:
         (("network", 2, 1, 0.0), "classes"),
         (("network", 2, 2, -0.1), "decay"),
         (("network", 2, 2, float("inf")), "decay"),
+        (("network", 2, 2, 10**400), "decay"),
+        (("network", 2, 2, True), "decay"),
     ],
 )
 def test_what_is_no_problem_is_refused(arguments: tuple[Any, ...], fault: str) -> None:

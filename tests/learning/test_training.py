@@ -138,6 +138,7 @@ def test_what_cannot_be_trained_is_refused() -> None:
         {"batch": 0},
         {"rate": 0.0},
         {"rate": float("nan")},
+        {"rate": 10**400},
         {"momentum": 1.0},
         {"decay": -1.0},
     ):

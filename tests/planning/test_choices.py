@@ -287,6 +287,13 @@ def agrees(odds_: Any, hits: int) -> None:
         assert odds.fewer_than(DRAWS, odds_.value, hits + 1) >= FALSE_ALARM, f"{hits} hits"
 
 
+def test_the_smallest_leak_that_may_be_wished_has_an_answer() -> None:
+    least = Fraction(1, 2**1000)
+    found = answer("secagg-plus", Wish(40, 30, Fraction(1, 100), Fraction(1, 20), leak=least))
+    assert not isinstance(found, Choice) or found.leak.value <= least
+    assert isinstance(answer("secagg-plus", Wish(2000, 30, Fraction(0), Fraction(1, 2000), leak=least)), Choice)
+
+
 LOOSE = Wish(40, 30, Fraction(1, 5), Fraction(1, 20), failure=Fraction(1, 4), leak=Fraction(1, 4))
 
 

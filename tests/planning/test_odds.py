@@ -79,16 +79,16 @@ def test_who_is_in_the_same_rounds_is_counted_over_all_patterns(
 @pytest.mark.requirement("PLN-05")
 def test_a_rate_below_all_floating_point_numbers_is_a_rate() -> None:
     assert odds.without_companions(3, Fraction(1, 10**400), 7, 2, Fraction(1)) <= 2 * odds._TINY
-    assert alone(Wish(9, 1, Fraction(1, 2**1000), Fraction(1, 9), rounds=3)) <= Fraction(1, 2**990)
+    assert alone(Wish(9, 1, Fraction(1, 2**1000), Fraction(1, 9), rounds=3), Fraction(1, 2**40)) <= Fraction(1, 2**990)
 
 
 def test_without_dropouts_everybody_has_all_others_as_companions() -> None:
     assert odds.without_companions(9, Fraction(0), 3, 4, Fraction(1)) == 1
     assert odds.without_companions(9, Fraction(0), 3, 3, Fraction(1)) == 0
-    assert alone(Wish(9, 1, Fraction(0), Fraction(0), rounds=9)) == 0
-    assert alone(Wish(9, 1, Fraction(1, 2), Fraction(0))) == 0
+    assert alone(Wish(9, 1, Fraction(0), Fraction(0), rounds=9), Fraction(0)) == 0
+    assert alone(Wish(9, 1, Fraction(1, 2), Fraction(0)), Fraction(0)) == 0
     wish = Wish(9, 1, Fraction(1, 9), Fraction(1, 9), rounds=3, leak=Fraction(99, 100))
-    assert alone(wish) >= min(Fraction(1), 8 * companions(3, Fraction(1, 9), 7, 1))
+    assert alone(wish, wish.leak) >= min(Fraction(1), 8 * companions(3, Fraction(1, 9), 7, 1))
 
 
 @pytest.mark.requirement("PLN-07", "QNT-04")
@@ -107,4 +107,4 @@ def test_a_level_is_the_largest_power_of_two_that_cannot_wrap(modulus: int, weig
 def test_who_hides_a_user_is_honest() -> None:
     wish = Wish(9, 1, Fraction(1, 9), Fraction(4, 9), rounds=2, leak=Fraction(99, 100))
     exact = 5 * companions(2, Fraction(1, 9), 4, 1)
-    assert exact <= alone(wish) <= exact * (1 + Fraction(1, 2**40))
+    assert exact <= alone(wish, wish.leak) <= exact * (1 + Fraction(1, 2**40))

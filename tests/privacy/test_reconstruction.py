@@ -220,6 +220,7 @@ def test_numbers_that_are_too_large_or_none_are_named() -> None:
     for delta in (float("nan"), float("inf"), -1):
         with pytest.raises(OutOfRange, match="delta = "):
             drift_bound(log, ((0, Fraction(1)),), delta)
+    assert drift_bound(log, ((0, Fraction(1)),), 10**400) == 10**400
     with pytest.raises(ParameterError, match="delta = '1'"):
         drift_bound(log, ((0, Fraction(1)),), "1")  # type: ignore[arg-type]
 

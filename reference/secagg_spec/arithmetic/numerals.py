@@ -17,12 +17,13 @@ def number(name: str, text: str) -> Fraction:
     Raises
     ------
     ParameterError
-        The text is no such number, has more than 30 characters, or an exponent of more than 3 digits.
+        The text is no such number, has more than 30 characters, or an exponent of more than 3 digits, 4 behind 2^.
     """
     base, power, exponent = text.partition("^")
     digits = exponent.removeprefix("-")
-    if len(text) > 30 or max(len(digits), len(text.lower().partition("e")[2].strip("+-"))) > 3:
-        raise ParameterError(name, text, "of at most 30 characters, with at most 3 digits in an exponent")
+    if len(text) > 30 or len(digits) > 4 or len(text.lower().partition("e")[2].strip("+-")) > 3:
+        allowed = "of at most 30 characters, with at most 3 digits in an exponent, or 4 behind 2^"
+        raise ParameterError(name, text, allowed)
     try:
         if not text.isascii() or "_" in text or any(map(str.isspace, text)):
             raise ValueError

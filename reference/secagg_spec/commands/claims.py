@@ -137,7 +137,7 @@ def _lines(book: Ledger, chosen: Sequence[Claim], options: argparse.Namespace) -
 def _claim(book: Ledger, name: str) -> Claim:
     if name.upper() in resources.clauses():
         raise LedgerError(f"{name} is a clause of the text, not a claim: secagg-spec explain {name.upper()}")
-    return book.claim(name)
+    return book.claim(name.upper() if name.upper() in book.claims else name)
 
 
 def _chosen(book: Ledger, options: argparse.Namespace) -> tuple[Claim, ...]:

@@ -226,6 +226,7 @@ def _clauses(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]
 
 # --------------------------------------------------------------------------------------------------------- printing
 
+
 def _text(notes: Sequence[str], found: Sequence[Comparison]) -> Iterator[str]:
     yield from (f"CAUTION  {note}" for note in notes)
     for comparison in found:

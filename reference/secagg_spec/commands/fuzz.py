@@ -156,7 +156,7 @@ def _one(connection: Connection, caps: Capabilities, check: Check, settings: Set
 def main(given: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     plan = _plan(given)
-    values.writable_folder("--repro", given.repro)
+    values.writable_folder("--repro, --out", given.repro)
     targets = [given.target] if given.target else []
     if len(names := opening.names(targets)) > 1:
         raise UsageError(f"--target {given.target}: it names {', '.join(names)}; fuzz takes one")

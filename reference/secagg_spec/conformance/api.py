@@ -8,6 +8,7 @@ framework, ``@pytest.mark.parametrize("test", adapter_tests("./adapter"), ids=st
 from __future__ import annotations
 
 import atexit
+import os
 import shlex
 import unittest
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.adapter.connection import Connection, DirectConnection, ProcessConnection
 from secagg_spec.conformance.adapter.values import MOST_SECONDS
@@ -27,9 +29,9 @@ from secagg_spec.conformance.running import defaults
 from secagg_spec.conformance.running import expectations as expected
 from secagg_spec.conformance.running.expectations import ADAPTER, Expectation, Judged
 from secagg_spec.conformance.running.runner import MOST_TIMEOUTS, Failure, Outcome, Settings, begin, judged, run
-from secagg_spec.errors import UsageError
+from secagg_spec.errors import ParameterError, UsageError
 
-Adapter: TypeAlias = str | Sequence[str] | Callable[[Any], dict[str, Any]]
+Adapter: TypeAlias = str | Path | Sequence[str | Path] | Callable[[Any], dict[str, Any]]
 """A command line as one string, its words, or a function from a request to its answer (`sdk.Adapter.answer`)."""
 
 
@@ -47,7 +49,7 @@ def judge(
     cases: int = 100,
     seed: int = 0,
     pattern: str | None = None,
-    expect: Path | None = None,
+    expect: str | Path | None = None,
     timeout: float = 10.0,
 ) -> TargetReport:
     """Judge an adapter, as ``secagg-spec conform`` does.
@@ -60,7 +62,7 @@ def judge(
         Cases for each check, and the seed from which they are drawn.
     pattern : str, optional
         Only checks whose id or clause matches.
-    expect : Path, optional
+    expect : str or Path, optional
         A file of expected failures, whose target name is ``adapter``.
     timeout : float
         Time limit for an answer, in seconds.
@@ -74,11 +76,12 @@ def judge(
     Raises
     ------
     UsageError
-        The pattern matches nothing, the expectations cannot be used, or the command line is invalid.
+        The pattern matches nothing, the expectations cannot be used, the command line is invalid, or an argument is of
+        another type.
     """
-    settings, entries = _settings(cases, seed, pattern), expected.known(ADAPTER, expect)
+    settings, entries = _settings(cases, seed, pattern), expected.known(ADAPTER, _path("expect", expect))
     connection = connected(adapter, timeout)
-    report = TargetReport(ADAPTER, command=_named(adapter))
+    report = TargetReport(ADAPTER, command=_named(adapter, connection))
     try:
         report.caps, outcomes = run(connection, settings)
     except AdapterUnusable as unusable:
@@ -97,8 +100,8 @@ def adapter_tests(
     cases: int = 100,
     seed: int = 0,
     pattern: str | None = None,
-    expect: Path | None = None,
-    repro: Path | None = None,
+    expect: str | Path | None = None,
+    repro: str | Path | None = None,
     timeout: float = 10.0,
 ) -> list[AdapterTest]:
     """Return a test for each check; all tests ask the same adapter, which starts when the first test runs.
@@ -107,7 +110,7 @@ def adapter_tests(
     ----------
     adapter, cases, seed, pattern, expect, timeout
         As in `judge`.
-    repro : Path, optional
+    repro : str or Path, optional
         The folder for failing cases; if it is not given, they are not written.
 
     Returns
@@ -120,8 +123,9 @@ def adapter_tests(
     UsageError
         As in `judge`.
     """
-    settings = _settings(cases, seed, pattern)
-    run = AdapterRun(connected(adapter, timeout), settings, expected.known(ADAPTER, expect), _named(adapter), repro)
+    settings, entries = _settings(cases, seed, pattern), expected.known(ADAPTER, _path("expect", expect))
+    folder, connection = _path("repro", repro), connected(adapter, timeout)
+    run = AdapterRun(connection, settings, entries, _named(adapter, connection), folder)
     atexit.register(run.close)
     return [AdapterTest(check, run) for check in settings.chosen()]
 
@@ -132,14 +136,15 @@ def connected(adapter: Adapter, timeout: float) -> Connection:
     Raises
     ------
     UsageError
-        The command line is empty or invalid, or the seconds are not between 0 and a million.
+        The command line is empty or invalid, what is given is none and no function, or the seconds are not between 0
+        and a million.
     """
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < MOST_SECONDS:
         raise UsageError(f"timeout = {timeout!r}: it must be a number of seconds above 0 and below a million")
     if callable(adapter):
         return DirectConnection(adapter)
     try:
-        words = shlex.split(adapter) if isinstance(adapter, str) else list(adapter)
+        words = shlex.split(adapter) if isinstance(adapter, str) else _words(adapter)
     except ValueError as error:
         raise UsageError(f"{adapter!r} is not a command line: {error}") from None
     if not words:
@@ -147,10 +152,25 @@ def connected(adapter: Adapter, timeout: float) -> Connection:
     return ProcessConnection(words, timeout)
 
 
-def _named(adapter: Adapter) -> str:
-    if callable(adapter):
-        return "a function"
-    return adapter if isinstance(adapter, str) else shlex.join(adapter)
+def _words(adapter: object) -> list[str]:
+    words = [adapter] if isinstance(adapter, os.PathLike) else adapter
+    if not isinstance(words, (list, tuple)) or not all(isinstance(word, (str, os.PathLike)) for word in words):
+        found = validate.class_of(adapter)
+        raise UsageError(f"adapter = {found}: it must be a command line as text, a list of its words, or a function")
+    return [os.fsdecode(word) for word in words]
+
+
+def _named(adapter: Adapter, connection: Connection) -> str:
+    if isinstance(connection, ProcessConnection):
+        return adapter if isinstance(adapter, str) else shlex.join(connection.command)
+    return "a function"
+
+
+def _path(name: str, value: str | Path | None) -> Path | None:
+    try:
+        return None if value is None else validate.path_of(name, value)
+    except ParameterError as error:
+        raise UsageError(str(error)) from None
 
 
 def _settings(cases: int, seed: int, pattern: str | None) -> Settings:
@@ -158,6 +178,8 @@ def _settings(cases: int, seed: int, pattern: str | None) -> Settings:
         raise UsageError(f"cases = {cases!r}: it must be an integer, at least 1")
     if type(seed) is not int:
         raise UsageError(f"seed = {seed!r}: it must be an integer")
+    if pattern is not None and not isinstance(pattern, str):
+        raise UsageError(f"pattern = {pattern!r}: it must be text")
     settings = Settings(cases=cases, seed=seed, pattern=pattern, vectors=True)
     settings.refuse_idle()
     return settings

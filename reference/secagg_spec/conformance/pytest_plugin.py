@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from secagg_spec.conformance.adapter.values import count, integer, seconds, writable_folder
+from secagg_spec.conformance.adapter.values import count, integer, path, seconds, writable_folder
 
 if TYPE_CHECKING:
     from secagg_spec.conformance.api import AdapterTest
@@ -25,12 +25,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup(_NAME, "secagg-spec: judge an implementation of secure aggregation")
     group.addoption("--secagg-adapter", metavar="COMMAND", help="the command that starts the adapter, as one word")
-    group.addoption("--secagg-expect", metavar="FILE", type=Path, help="expected failures (TOML); target name: adapter")
+    group.addoption("--secagg-expect", metavar="FILE", type=path, help="expected failures (TOML); target name: adapter")
     group.addoption("--secagg-fuzz", metavar="N", type=count, default=100, help="cases for each check (100)")
     group.addoption("--secagg-seed", metavar="N", type=integer, default=0, help="seed of the cases (0)")
     group.addoption("--secagg-k", metavar="PATTERN", help="only checks whose id or clause matches")
     group.addoption("--secagg-timeout", metavar="S", type=seconds, default=10.0, help="seconds for one answer (10)")
-    group.addoption("--secagg-repro", metavar="DIR", type=Path, default=Path("repro"), help="where failing cases go")
+    group.addoption("--secagg-repro", metavar="DIR", type=path, default=Path("repro"), help="where failing cases go")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -19,7 +19,6 @@ from secagg_spec.errors import OutOfRange, ParameterError
 
 GAUSSIAN_DEVIATION = 5.0
 SIGN_FLIP_SCALE = 5.0
-_LARGEST = float(np.finfo(np.float64).max)
 
 
 def gaussian(update: RealArray, noise: RealArray) -> RealArray:
@@ -129,7 +128,7 @@ def normals(draws: RealArray, deviation: float = 1.0) -> RealArray:
     return np.asarray(deviation * lengths * np.cos(2 * np.pi * draws[1]), np.float64)
 
 
-def _positive(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _LARGEST:
+def _positive(name: str, value: float) -> float:
+    if not validate.finite(value) or value <= 0:
         raise ParameterError(name, value, "a finite number above 0")
     return float(value)

@@ -22,7 +22,6 @@ Source: spec/experiments.md, section 5 (EXP-17 to EXP-19); BASA, section 4.2 and
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -305,5 +304,5 @@ def _check_seconds(**given: float) -> None:
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ParameterError(name, value, "a number of seconds")
-        if not (math.isfinite(value) and value >= 0):
+        if not validate.finite(value) or value < 0:
             raise OutOfRange(name, value, "finite and at least 0")

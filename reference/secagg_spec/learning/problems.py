@@ -91,7 +91,7 @@ class Problem(ABC):
     def __post_init__(self) -> None:
         validate.integer("inputs", self.inputs, 1)
         validate.integer("classes", self.classes, 2)
-        if not isinstance(self.decay, (int, float)) or not 0 <= self.decay < np.inf:
+        if not validate.finite(self.decay) or self.decay < 0:
             raise OutOfRange("decay", self.decay, "a finite number, at least 0")
 
     @property

@@ -291,6 +291,6 @@ def _pairs(parameters: Tensors) -> list[tuple[torch.Tensor, torch.Tensor]]:
 
 def _positive(name: str, value: float) -> float:
     """Return the learning rate when it is valid."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < np.inf:
+    if not validate.finite(value) or value <= 0:
         raise OutOfRange(name, value, "a finite number above 0")
     return float(value)

@@ -198,26 +198,26 @@ def rounds_of(table: Table) -> int:
     return sum(bool(step.role is Role.USER and step.sends) for step in table)
 
 
-def alone(wish: Wish) -> Fraction:
+def alone(wish: Wish, allowed: Fraction) -> Fraction:
     """Return a bound on the probability that the sums of all rounds tell an honest user from all other honest ones.
 
-    One round, and rounds without dropouts, tell nobody apart. If the bound is above what is allowed it may be cut off
-    there (PLN-05).
+    One round, and rounds without dropouts, tell nobody apart. If the bound is above the probability that is allowed it
+    may be cut off there (PLN-05).
     """
     if wish.rounds == 1 or not wish.dropout:
         return Fraction(0)
     honest = wish.users - wish.colluding
-    each = odds.without_companions(wish.rounds, wish.dropout, honest - 1, 1, wish.leak)
+    each = odds.without_companions(wish.rounds, wish.dropout, honest - 1, 1, allowed)
     return min(Fraction(1), honest * each)
 
 
-def _not_alone(wish: Wish) -> Fraction:
-    found = alone(wish)
+def _not_alone(wish: Wish, allowed: Fraction) -> Fraction:
+    found = alone(wish, allowed)
     reason = (
         f"over {wish.rounds} rounds the sums may tell a single user: no other honest one is in the same sums, with a "
-        f"probability above {float(wish.leak):.1e}"
+        f"probability above {float(allowed):.1e}"
     )
-    _need(found <= wish.leak, reason, ALONE)
+    _need(found <= allowed, reason, ALONE)
     return found
 
 
@@ -249,7 +249,7 @@ def secagg_plan(wish: Wish) -> Answer:
     D = odds.least_dropouts(N, wish.dropout, wish.failure)
     left = _left(wish, D, "SAG-01")
     _need(N <= _MOST_HOLDERS, f"k = N - 1 = {N - 1} neighbours: at most {_MOST_HOLDERS - 1}", "SAG-01")
-    t, leak = threshold(N, T, left), _not_alone(wish)
+    t, leak = threshold(N, T, left), _not_alone(wish, wish.leak)
     level = _level(R, N, wish.clip)
     numbers = {"R": R, "N": N, "D": D, "T": T, "t": t, "k": N - 1, "d": wish.dimension}
     return Choice(
@@ -273,18 +273,18 @@ def sparse_numbers(wish: Wish) -> tuple[int, int, int, Odds, Odds]:
     most = odds.least_dropouts(N, wish.dropout, wish.leak / (4 * J))
     left, lost = _left(wish, D, "SAG-01"), min(most, N - T - 1)
     beyond = odds.at_least(N, wish.dropout, most + 1)
-    part = replace(wish, leak=wish.leak / 4)
-    together = _not_alone(part)
+    part = wish.leak / 4
+    together = _not_alone(wish, part)
 
     def fitting(k: int) -> tuple[int, Fraction, Fraction] | None:
         """Return t, and what privacy and the round lose by it, if k neighbours are enough."""
         cut = J * sparse.disconnected_at_most(N, k, T + lost)
-        if cut > part.leak:
+        if cut > part:
             return None
         top = min(k + 1, left)
-        t = odds.first(2, top, lambda t: J * sparse.any_surrounded(N, k, t, T) <= part.leak)
+        t = odds.first(2, top, lambda t: J * sparse.any_surrounded(N, k, t, T) <= part)
         caught, stuck = J * sparse.any_surrounded(N, k, t, T), sparse.stuck(N, k, t, D)
-        return (t, caught + cut, stuck) if caught <= part.leak and stuck <= wish.failure / 2 else None
+        return (t, caught + cut, stuck) if caught <= part and stuck <= wish.failure / 2 else None
 
     # Doubling first: large degrees cost much more to try than small ones.
     largest = min((N - 1) // 2, _MOST_NEIGHBOURS) // 2 * 2
@@ -329,7 +329,7 @@ def lightsecagg_plan(wish: Wish) -> Answer:
     """Return a plan of LightSecAgg; U = N - D makes shares as short as they can be."""
     N, T = wish.users, wish.colluding
     D = odds.least_dropouts(N, wish.dropout, wish.failure)
-    U, leak = _left(wish, D, "LSA-01"), _not_alone(wish)
+    U, leak = _left(wish, D, "LSA-01"), _not_alone(wish, wish.leak)
     level = _level(DEFAULT_PRIME, N, wish.clip)
     numbers = {"q": DEFAULT_PRIME, "N": N, "D": D, "U": U, "T": T, "d": wish.dimension}
     return Choice(

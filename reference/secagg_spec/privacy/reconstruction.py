@@ -125,7 +125,7 @@ def drift_bound(log: Log, combination: Combination, delta: Fraction | float) -> 
     _check_rounds(combination, len(_checked(log)))
     if isinstance(delta, bool) or not isinstance(delta, (Fraction, float, int)):
         raise ParameterError("delta", delta, "a fraction or a float")
-    if not isfinite(delta) or delta < 0:
+    if (isinstance(delta, float) and not isfinite(delta)) or delta < 0:
         raise OutOfRange("delta", delta, "finite, and at least 0")
     return Fraction(delta) * sum(abs(number) * int(log[round].sum()) for round, number in combination)
 

@@ -90,7 +90,9 @@ def main(options: argparse.Namespace) -> int:
 
 def _parameters(options: argparse.Namespace) -> Parameters:
     """Return the parameters; one batch is enough for a sum."""
-    selection = batches.Parameters(options.users, options.chosen, options.batch)
+    users = validate.integer("users", options.users, 1, batches.MAX_USERS)
+    chosen = validate.integer("chosen", options.chosen, 1, users)
+    selection = batches.Parameters(users, chosen, validate.integer("batch", options.batch, 1, chosen))
     numbers = multi_round.Numbers(selection.N, selection.K, selection.T, options.colluders)
     d, K, D = validate.integer("length", options.length, 1), numbers.K, numbers.K - numbers.T
     rounds = validate.integer("rounds", options.rounds, 1, 1000)

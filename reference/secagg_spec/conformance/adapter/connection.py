@@ -280,6 +280,8 @@ class ProcessConnection:
 class DirectConnection:
     """An adapter that is a function from request to answer, in this process; both still pass through JSON.
 
+    A function that raises has crashed, and one that returns no JSON breaks the protocol.
+
     The function uses the generator of the text, regardless of the generator that the kit uses (`generators.borrowed`).
     """
 
@@ -288,9 +290,7 @@ class DirectConnection:
 
     def ask(self, request: wire.Request) -> wire.Answer:
         """Return the answer."""
-        with prg.generator(None):
-            answer = json.dumps(self._answer(json.loads(request.line(1))))
-        return wire.parse_answer(answer.encode() + b"\n", 1)
+        return wire.parse_answer(self._line(json.loads(request.line(1))), 1)
 
     def ask_raw(self, line: bytes, id: int | None) -> wire.Answer:
         """Return the answer to a line; if the line is not JSON, the function gets ``None``."""
@@ -298,9 +298,18 @@ class DirectConnection:
             value = json.loads(line.decode(), parse_constant=_no_constant)
         except ValueError:
             value = None
-        with prg.generator(None):
-            answer = json.dumps(self._answer(value))
-        return wire.parse_answer(answer.encode() + b"\n", id)
+        return wire.parse_answer(self._line(value), id)
+
+    def _line(self, request: Any) -> bytes:
+        try:
+            with prg.generator(None):
+                answer = self._answer(request)
+        except Exception as error:
+            raise wire.AdapterBroken("crash", f"the function raised {type(error).__name__}: {error}") from error
+        try:
+            return json.dumps(answer).encode() + b"\n"
+        except (TypeError, ValueError, RecursionError) as error:
+            raise wire.AdapterBroken("protocol", f"the function returned what is not JSON: {error}") from error
 
     def restart(self) -> None:
         """Do nothing: there is no process."""

@@ -77,6 +77,19 @@ def seconds(text: str) -> float:
     return value
 
 
+def path(text: str) -> Path:
+    """Return a path.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        The text is empty.
+    """
+    if not text:
+        raise argparse.ArgumentTypeError("is empty, and must be the name of a file or a folder")
+    return Path(text)
+
+
 def cut(text: str) -> str:
     """Return a value between quotes, cut if it is long."""
     return repr(clip(text, DIGITS))
@@ -115,7 +128,7 @@ def writable_file(option: str, path: Path, *read: Path | None) -> None:
         there = resolved(path)
         if replaceable(path) and any(other is not None and resolved(other) == there for other in read):
             raise UsageError(f"{option} {path}: the command reads this file, and it would be lost; name another one")
-        if path.is_file():
+        if path.is_file() and replaceable(path):
             _refuse_other_content(option, path)
     except OSError as error:
         raise UsageError(f"{option} {shown(str(path))}: {error.strerror}") from None
