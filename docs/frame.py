@@ -30,8 +30,8 @@ _HEADED = "reference/requirements/"
 _HEADING = re.compile(r"<h[12]\b.*?</h[12]>", re.DOTALL)
 _BEGUN = (
     "reference/proofs/", "reference/api/", "reference/mutants", "reference/errata", "reference/claims.md",
-    "reference/benchmarks",
-    "reference/formats", "reference/comparison", "decisions/", "explanation/flower-upstream",
+    "reference/benchmarks", "reference/formats", "reference/comparison", "decisions/",
+    "explanation/flower-upstream", "explanation/post-mortems",
 )  # fmt: skip
 """Pages of which the search reads what stands above the first section; what follows is found elsewhere."""
 _BOOST = {"frameworks/": 2, "tutorials/": 2, "explanation/questions": 2, "reference/claims/": 1.5, "decisions/": 0.5}

@@ -68,7 +68,7 @@ CHANGES: dict[str, tuple[Line, str]] = {
     "threshold": ({"numbers": {**HEAD["numbers"], "t": 2}}, "t = 2: must be an integer in [3, 3]"),
     "setup": ({"setup": []}, "setup must have the members order, and no others"),
     "order": ({"setup": {"order": [0, 0, 1, 2, 3]}}, "order = [0, 0, 1, 2, 3]: must be a permutation"),
-    "session": ({"session": "00"}, "session = "),
+    "session": ({"session": "00"}, "len(session) = 1: must be 16 bytes"),
     "session of another type": ({"session": 7}, "session does not have its form"),
     "round": ({"round": 1}, "round is a decimal string"),
     "large round": ({"round": "4294967296"}, "round = 4294967296"),

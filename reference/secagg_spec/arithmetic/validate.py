@@ -249,7 +249,7 @@ def octets(name: str, value: object, length: int | None = None) -> bytes:
     if not isinstance(value, bytes):
         raise ParameterError(name, class_of(value), "bytes")
     if length is not None and len(value) != length:
-        raise LengthMismatch(f"len({name})", len(value), f"{length} bytes")
+        raise LengthMismatch(f"len({name})", len(value), f"{_written(length)} bytes")
     return value
 
 

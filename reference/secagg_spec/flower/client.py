@@ -210,8 +210,7 @@ class Client:
             plan = plans.read(packet["plan"])
             kind = self.policy.check(plan)
             user = validate.integer("user", packet.get("user"), 0, plan.N - 1)
-            sealing = self._check_own(kind, plan, user, known)
-            state = kind.user(plan, user, Private(sealing, self.policy.signing))
+            sealing, state = self._check_own(kind, plan, user, known), None
         else:
             plan, user, sealing, state = self._kept(session, known)
             kind = KINDS[plan.protocol]
@@ -219,6 +218,8 @@ class Client:
             raise InconsistentSets("the session id is not that of the plan", (SERVER,))
         if phase not in kind.phases or ("plan" in packet) != (phase == kind.phases[0]):
             raise WrongPhase(f"{phase!r} is not a phase that comes here", (SERVER,))
+        if state is None:
+            state = kind.user(plan, user, Private(sealing, self.policy.signing))
         step = kind.step(phase, steps.Role.USER)
         inbox = read_messages(step.receives, packet, SERVER)
         self.policy.look(plan, phase, inbox)

@@ -17,6 +17,7 @@ from typing import Any, NoReturn, Protocol
 from secagg_spec.conformance.adapter import pipes, wire
 from secagg_spec.conformance.adapter.capabilities import HELLO
 from secagg_spec.conformance.adapter.limits import START_SECONDS
+from secagg_spec.conformance.adapter.plain import clip
 from secagg_spec.conformance.sdk.secagg_adapter import MAX_LINE
 from secagg_spec.crypto import prg
 
@@ -305,7 +306,8 @@ class DirectConnection:
             with prg.generator(None):
                 answer = self._answer(request)
         except Exception as error:
-            raise wire.AdapterBroken("crash", f"the function raised {type(error).__name__}: {error}") from error
+            said = clip(f"the function raised {type(error).__name__}: {error}", _TAIL_CHARACTERS)
+            raise wire.AdapterBroken("crash", said) from error
         try:
             return json.dumps(answer).encode() + b"\n"
         except (TypeError, ValueError, RecursionError) as error:
