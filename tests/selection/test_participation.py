@@ -256,7 +256,9 @@ def test_sets_are_refused_exactly_when_a_user_is_there_twice_or_not_on_the_roste
         ('round,users\n0,"1"2\n', "line 2 = ',' expected after '\"': must be comma-separated values"),
         ("round,users\n0,7 07\n", "log.csv, user = '07': must be one way to write a user; '7' is the same number"),
         (f"round,segment,users\n0,{10**17},1\n{10**17},0,1\n", "missing rounds = 1 to 99999999999999999: must be none"),
-        (f"round,segment,users\n0,{10**17},1\n0,0,1\n", "missing segment = 1: must be none"),
+        (f"round,segment,users\n0,{10**17},1\n0,0,1\n", f"segment = {10**17}: must be below 65536"),
+        ("round,segment,users\n0,65536,1\n0,0,1\n", "segment = 65536: must be below 65536"),
+        ("round,segment,users\n0,65535,1\n0,0,1\n", "missing segment = 1: must be none"),
         ("round,segment,users\n", "missing segment = 0: must be none"),
     ],
 )
@@ -411,6 +413,15 @@ def test_the_limit_of_other_tables_stays_as_it_was(tmp_path: Path, text: str) ->
         assert csv.field_size_limit() == 12345
     finally:
         csv.field_size_limit(before)
+
+
+@pytest.mark.parametrize("rounds", ["[]", "[[]]", "[[], []]"])
+def test_a_log_has_no_more_segments_than_users_could(tmp_path: Path, rounds: str) -> None:
+    path = tmp_path / "log.json"
+    for segments in (2**16 + 1, 10**8, 10**400):
+        path.write_text(f'{{"users": 3, "segments": {segments}, "rounds": {rounds}}}', encoding="utf-8")
+        with pytest.raises(ParameterError, match="greater than the maximum of 65536"):
+            logs.read(path)
 
 
 @pytest.mark.parametrize("cells", ["[[0, 1], []]", "[[], [0, 1]]", "[[], [0, 1], []]"])

@@ -13,7 +13,7 @@ Source: spec/multi-round.md, sections 4 and 7 (MRA-15, MRA-24 to MRA-26).
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,6 +29,8 @@ WHOLE_DIGITS = 18
 """The most digits of a number in a log."""
 MAX_ENTRIES = 2**28
 """The largest number of truth values in the sets of a log, one for each user of each set."""
+MAX_SEGMENTS = 2**16
+"""The most segments of a round: HeteroSAg has one for each subgroup, of 2^16 users at most (HSA-01)."""
 
 
 @dataclass(frozen=True)
@@ -257,19 +259,18 @@ class Table:
             whole = np.zeros((count, self.roster.count), dtype=bool)
             whole[rounds[lines], users] = True
             return Log(self.roster, first, count, (Sums(whole, np.arange(count)),))
-        sums = tuple(self._sums(part, rounds, segments, lengths, lines, users) for part in range(parts))
-        return Log(self.roster, first, count, sums, True)
+        return Log(self.roster, first, count, tuple(self._sums(parts, rounds, segments, lengths, users)), True)
 
-    def _sums(self, part: int, rounds: Whole, segments: Whole, lengths: Whole, lines: Whole, users: Whole) -> Sums:
-        """Return the cells of one segment, in the order of rounds."""
-        own = np.flatnonzero((segments == part) & (lengths > 0))
-        own = own[np.argsort(rounds[own], kind="stable")]
-        row = np.full(len(lengths), -1)
-        row[own] = np.arange(len(own))
-        sets = np.zeros((len(own), self.roster.count), dtype=bool)
-        here = row[lines] >= 0
-        sets[row[lines[here]], users[here]] = True
-        return Sums(sets, rounds[own])
+    def _sums(self, parts: int, rounds: Whole, segments: Whole, lengths: Whole, users: Whole) -> Iterator[Sums]:
+        """Yield the cells of each segment, in the order of rounds."""
+        cells = np.flatnonzero(lengths)
+        cells = cells[np.lexsort((cells, rounds[cells], segments[cells]))]
+        ends = np.cumsum(lengths)
+        for own in np.split(cells, np.searchsorted(segments[cells], np.arange(1, parts))):
+            sets = np.zeros((len(own), self.roster.count), dtype=bool)
+            for row, cell in enumerate(own):
+                sets[row, users[ends[cell] - lengths[cell] : ends[cell]]] = True
+            yield Sums(sets, rounds[own])
 
     def _check_gaps(self, rounds: Whole, first: int) -> None:
         there = np.unique(rounds)
@@ -287,6 +288,9 @@ class Table:
     def _check_segments(self, rounds: Whole, segments: Whole, count: int, parts: int, first: int) -> None:
         if not self.cells:
             return
+        if parts > MAX_SEGMENTS:
+            allowed = f"below {MAX_SEGMENTS}: a round has as many segments as subgroups, and no more than users"
+            raise ParameterError(self.spot("segment"), parts - 1, allowed)
         there = np.unique(segments)
         missing = _first_missing(there, parts)
         if missing is not None:
