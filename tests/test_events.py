@@ -207,6 +207,8 @@ BAD_CSV: tuple[Any, ...] = (
     "time,kind,user\n1,upload,9\n",
     "time,kind,user\n2,upload,0\n1,upload,0\n",
     'time,kind,user\n1,"up\n',
+    "time,kind,user\n1,upload,1",
+    "time,kind,user",
 )
 
 

@@ -176,7 +176,7 @@ def from_csv(text: str, N: int, *, name: str = "text", kinds: Sequence[str] = ()
     Parameters
     ----------
     text : str
-        A header line, and a line for each event; empty lines are skipped.
+        A header line, and a line for each event, each with its end; empty lines are skipped.
     N : int
         The number of users.
     name : str
@@ -206,6 +206,10 @@ def _lines(text: object, name: str) -> Iterator[tuple[int, list[str]]]:
     """Yield each nonempty line with its number."""
     if not isinstance(text, str):
         raise ParameterError(name, type(text).__name__, f"text: CSV with the first line {','.join(COLUMNS)}")
+    if text and not text.endswith(("\n", "\r")):
+        end = text.splitlines()[-1]
+        allowed = "a whole line: the text ends in the middle of this one; if only its line feed is missing, add it"
+        raise ParameterError(f"{name}, last line", end, allowed)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         for fields in reader:

@@ -52,6 +52,7 @@ def test_a_function_is_an_adapter() -> None:
     ("answer", "verdict"),
     [
         (lambda: 1 // 0, "crash"),
+        (sys.exit, "crash"),
         (lambda: {"id": 1, "result": {1}}, "protocol"),
         (lambda: {"id": 1, "result": {"value": np.int64(1)}}, "protocol"),
         (lambda: None, "protocol"),

@@ -315,9 +315,16 @@ def test_the_level_is_the_largest_power_of_two_that_fits(N: int, largest: float,
     assert level == 2**32 or ceil(Fraction(largest) * 2 * level) > bound
 
 
-@pytest.mark.parametrize("largest", [0, -1.0, float("nan"), float("inf"), "8", 2**31])
+@pytest.mark.parametrize("largest", [0, -1.0, float("nan"), float("inf"), np.float32("inf"), 2**31])
 def test_a_magnitude_that_does_not_fit_is_refused(largest: Any) -> None:
-    with pytest.raises(ParameterError, match="largest"):
+    with pytest.raises(ParameterError, match=r"largest = .*: must be above 0 and at most 214748364 with 10 users"):
+        weights.level_for(2**32, 10, largest)
+
+
+@pytest.mark.parametrize("largest", ["8", True, None, Fraction(1, 3), [1.0]])
+def test_a_magnitude_is_a_number(largest: Any) -> None:
+    assert weights.level_for(2**32, 10, np.float32(1.5)) == weights.level_for(2**32, 10, 1.5)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match=r"largest = .*: must be a number"):
         weights.level_for(2**32, 10, largest)
 
 

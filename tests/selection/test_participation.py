@@ -415,6 +415,21 @@ def test_the_limit_of_other_tables_stays_as_it_was(tmp_path: Path, text: str) ->
         csv.field_size_limit(before)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_table_in_another_encoding_is_said_to_be_so(tmp_path: Path, encoding: str) -> None:
+    path, mark = tmp_path / "log.csv", "" if encoding == "utf-16" else "\ufeff"
+    path.write_text(f"{mark}round,user\n0,1\n", encoding=encoding)
+    with pytest.raises(ParameterError, match="must be text in UTF-8"):
+        logs.read(path)
+
+
+@pytest.mark.parametrize("space", ["\t", "\u00a0", "\u3000", "\x1c"])
+def test_users_of_a_line_are_separated_by_spaces(tmp_path: Path, space: str) -> None:
+    with pytest.raises(ParameterError, match=r"line 2, users = .*: must be users with spaces between them"):
+        logs.read(table(tmp_path, f"round,users\n0,Ann{space}B Tom\n"))
+    assert logs.read(table(tmp_path, "round,users\n0, Ann   B \n")).roster.names == ("Ann", "B")
+
+
 @pytest.mark.parametrize("rounds", ["[]", "[[]]", "[[], []]"])
 def test_a_log_has_no_more_segments_than_users_could(tmp_path: Path, rounds: str) -> None:
     path = tmp_path / "log.json"

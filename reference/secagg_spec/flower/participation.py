@@ -61,12 +61,13 @@ class ParticipationLog:
         data = system.regular(path, None).read_bytes() if path.exists() else b""
         header, *lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True) or [b""]
         if header != HEADER and not (header == b"" and HEADER.startswith(data)):
-            raise ParameterError(path.name, data[:40], f"a participation log, which begins with {HEADER.decode()!r}")
+            begins = data[:40].decode("latin-1")
+            raise ParameterError(path.name, begins, f"a participation log, which begins with {HEADER.decode()!r}")
         for at, line in enumerate(lines, start=1):
             nodes = _nodes(at, line)
             if nodes is None:
                 allowed = f"{at}, a comma, and the numbers of nodes, ascending, as this log writes them"
-                raise ParameterError(f"{path.name}, line {at + 1}", line[:40], allowed)
+                raise ParameterError(f"{path.name}, line {at + 1}", line[:40].decode("latin-1"), allowed)
             self.counts.update(nodes)
         self.rounds, self._size = len(lines), len(HEADER) + sum(map(len, lines))
         if header != HEADER:

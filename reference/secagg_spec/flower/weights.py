@@ -36,8 +36,10 @@ def level_for(modulus: int, N: int, largest: float) -> int:
     ParameterError
         There is none: `largest` is not a positive number, or is too large for N users.
     """
-    known = isinstance(largest, (int, float)) and 0 < largest < inf
-    level = quantizer.largest_level(modulus, N, Fraction(largest)) if known else 0
+    if not isinstance(largest, (int, float, np.floating)) or isinstance(largest, bool):
+        raise ParameterError("largest", validate.class_of(largest), "a number: int, float or one of numpy")
+    known = 0 < largest < inf
+    level = quantizer.largest_level(modulus, N, Fraction(float(largest))) if known else 0
     if not level:
         raise ParameterError("largest", largest, f"above 0 and at most {(modulus - 1) // 2 // N} with {N} users")
     return level

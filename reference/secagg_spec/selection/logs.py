@@ -5,9 +5,11 @@ Source: spec/multi-round.md, section 7 (MRA-24 to MRA-26, MRA-30); spec/particip
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -25,6 +27,7 @@ FORMS = (("round", "users"), ("round", "user"), ("round", "segment", "users"))
 _FORMS_SAID = ", ".join(f"'{','.join(form)}'" for form in FORMS)
 _LARGEST_FIELD = 2**31 - 1
 _ROUND = f"a whole number, as 0 or 17, of at most {WHOLE_DIGITS} digits"
+_ODD_SPACE = re.compile(r"\S*[^\S ]\S*")
 _CUT = "a whole line: the file ends in the middle of this one; if only its line feed is missing, add it"
 Document: TypeAlias = Any
 
@@ -167,6 +170,8 @@ def _from_table(path: Path, roster: Roster | None) -> Log:
 def _refuse_cut(path: Path) -> None:
     """Refuse a table that does not end with the end of a line (MRA-30)."""
     with system.regular(path).open("rb") as file:
+        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            raise _not_text(path)
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - 1))
         if not size or file.read() in b"\r\n":
@@ -248,6 +253,9 @@ def _take(table: Table, seats: _Seats, form: tuple[str, ...], at: int, fields: l
         raise ParameterError(
             f"{_spot(seats.spot, at)}, fields", Words(str(len(fields))), f"{len(form)}: {','.join(form)}{hint}"
         )
+    if form[-1] == "users" and (odd := _ODD_SPACE.search(fields[-1])):
+        allowed = "users with spaces between them, and no other white space"
+        raise ParameterError(f"{_spot(seats.spot, at)}, users", odd.group(), allowed)
     names = fields[-1].split() if form[-1] == "users" else [fields[-1].strip()] if fields[-1].strip() else []
     number = _whole(seats.spot, at, "round", fields[0])
     segment = _whole(seats.spot, at, "segment", fields[1]) if len(form) == 3 else 0

@@ -27,6 +27,7 @@ from secagg_spec.simulate.narration import counted, shown, traffic, users_in_wor
 from secagg_spec.simulate.visits import ARRIVE, visits
 from secagg_spec.terminal import painted
 
+DEFAULTS = {"users": "8, or as many as the other options need"}
 ENCRYPTIONS = ("per-position", "cp-abe")
 BEFORE, KEY, LATE = "before", "key", "late"
 _WHEN = {

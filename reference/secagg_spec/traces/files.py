@@ -278,7 +278,7 @@ def _check_begun(path: Path) -> None:
     else:
         begun = line[: len(_BEGUN)] == _BEGUN[: len(line)]
     if not begun:
-        raise ParameterError(path.name, line[:40], "a trace, or no file yet")
+        raise ParameterError(path.name, line[:40].decode("latin-1"), "a trace, or no file yet")
 
 
 def _cut_back(file: BinaryIO, step: int = 2**16) -> None:

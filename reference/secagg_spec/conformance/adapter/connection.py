@@ -305,7 +305,7 @@ class DirectConnection:
         try:
             with prg.generator(None):
                 answer = self._answer(request)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             said = clip(f"the function raised {type(error).__name__}: {error}", _TAIL_CHARACTERS)
             raise wire.AdapterBroken("crash", said) from error
         try:

@@ -476,7 +476,7 @@ def _check_decimal(name: str, value: Any, digits: int) -> None:
     if not isinstance(value, str) or not _DECIMAL.fullmatch(value):
         raise Reject("malformed", f"{name} is a decimal string")
     if len(value) > digits:
-        raise Reject("bad_param", f"{name} has {len(value)} digits")
+        raise Reject("bad_param", f"{name} has {len(value)} digits, and at most {digits} are read")
 
 
 def has_form(value: Any, form: str, digits: int | None = _DIGITS) -> bool:
