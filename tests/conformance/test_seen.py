@@ -449,7 +449,8 @@ def test_a_page_holds_no_character_that_is_obeyed(before: str, unseen: str, behi
 @pytest.mark.requirement("CNF-70")
 @pytest.mark.parametrize("form", ["csv", "json"])
 def test_names_of_users_are_shown_with_escapes(tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    names = [f"ann{UNSEEN}", "b\u202eob"]
+    unseen = "".join(char for char in UNSEEN if form == "json" or not char.isspace())
+    names = [f"ann{unseen}", "b\u202eob"]
     log = tmp_path / f"log.{form}"
     rounds = [names, names[1:]]
     table = "".join(f"{at},{' '.join(users)}\n" for at, users in enumerate(rounds))
