@@ -161,11 +161,11 @@ def test_a_probability_is_shown_as_it_counts(capsys: pytest.CaptureFixture[str],
     assert 0 < value < 1
 
 
-@pytest.mark.parametrize("given", ["0.999", "0.9999999"])
+@pytest.mark.parametrize("given", ["0.999", "0.9999999", "1e-300", "9.4e-302"])
 @pytest.mark.parametrize(
     ("option", "before"), [("--failure", "may fail with probability "), ("--leak", "privacy with ")]
 )
-def test_what_may_fail_is_not_rounded_to_1(
+def test_what_may_fail_is_shown_as_it_was_typed(
     option: str, before: str, given: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = " ".join(call(capsys, *PHONES, option, given)[1].split())

@@ -22,6 +22,7 @@ from typing import Literal, TypeAlias
 from secagg_spec.arithmetic import validate
 from secagg_spec.crypto.entropy import SeededSource, draw_rounding
 from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.selection.logs import CUT
 
 COLUMNS = ("time", "kind", "user")
 DOWNLOAD, UPLOAD, TIMEOUT = "download", "upload", "timeout"
@@ -207,9 +208,7 @@ def _lines(text: object, name: str) -> Iterator[tuple[int, list[str]]]:
     if not isinstance(text, str):
         raise ParameterError(name, type(text).__name__, f"text: CSV with the first line {','.join(COLUMNS)}")
     if text and not text.endswith(("\n", "\r")):
-        end = text.splitlines()[-1]
-        allowed = "a whole line: the text ends in the middle of this one; if only its line feed is missing, add it"
-        raise ParameterError(f"{name}, last line", end, allowed)
+        raise ParameterError(f"{name}, last line", text.splitlines()[-1], CUT)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         for fields in reader:

@@ -120,7 +120,7 @@ def _asked(wish: Wish) -> str:
     return (
         f"{wish.users:,} users that {kind}, {wish.dimension:,} numbers in [{_short(-clip)}, {_short(clip)}] each; a "
         f"user drops out with probability {_short(p)}; up to {wish.colluding:,} colluders with the server. "
-        f"A round may fail with probability {_power(wish.failure)}, privacy {over}with {_power(wish.leak)}."
+        f"A round may fail with probability {_power(wish.failure, 0)}, privacy {over}with {_power(wish.leak, 0)}."
     )
 
 
@@ -243,11 +243,11 @@ def _short(number: float) -> str:
     return f"{number:g}" if float(f"{number:g}") == number else repr(number)
 
 
-def _power(value: Fraction) -> str:
-    """Return a probability as a power of two when it is one, or too small for a decimal number, else as a decimal."""
+def _power(value: Fraction, tiny: Fraction | int = Fraction(1, 10**99)) -> str:
+    """Return a probability as a power of two when it is one, or at most `tiny`, else as a decimal."""
     if value.numerator == 1 and value.denominator.bit_count() == 1:
         return f"2^-{value.denominator.bit_length() - 1}"
-    if value <= Fraction(1, 10**99):
+    if value <= tiny:
         return f"2^{int(logarithm(value))}"
     short = f"{float(value):.2g}"
     return _short(float(value)) if short == "1" and value < 1 else short

@@ -21,7 +21,7 @@ from secagg_spec.flower import plan as plans
 from secagg_spec.flower.journal import Journal
 from secagg_spec.flower.kinds import KINDS, Kind, Private
 from secagg_spec.flower.packing import pack, unpack
-from secagg_spec.flower.plan import VERSION, Packet, Plan, of_this_version
+from secagg_spec.flower.plan import VERSION, Packet, Plan, of_this_version, other_version
 from secagg_spec.protocols import codec, steps
 from secagg_spec.protocols.multi_round import round as multi_round
 from secagg_spec.protocols.steps import SERVER
@@ -176,7 +176,7 @@ class Client:
         """
         try:
             if not of_this_version(packet):
-                raise Malformed(f"no packet of version {VERSION}", (SERVER,))
+                raise Malformed(other_version(packet), (SERVER,))
             answer, memory = self._join(packet) if packet.get("phase") == JOIN else self._step(packet, memory, produce)
         except (ProtocolError, ParameterError) as error:
             return Handled({"version": VERSION, "refused": _code(error)}, memory, error)

@@ -33,6 +33,12 @@ def of_this_version(packet: object) -> bool:
     return isinstance(packet, Mapping) and type(packet.get("version")) is int and packet["version"] == VERSION
 
 
+def other_version(packet: object) -> str:
+    """Return what an error says of a packet for which `of_this_version` is false."""
+    found = f"version {packet.get('version')!r:.20}" if isinstance(packet, Mapping) else validate.class_of(packet)
+    return f"a packet of {found}, and this is version {VERSION}"
+
+
 Packet: TypeAlias = Mapping[str, Any]
 """What one party sends another in one phase: names with integers, text, bytes and lists of bytes."""
 

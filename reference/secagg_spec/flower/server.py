@@ -27,7 +27,7 @@ from secagg_spec.flower import weights
 from secagg_spec.flower.batches import Batches
 from secagg_spec.flower.client import JOIN, read_messages, write_messages
 from secagg_spec.flower.kinds import KINDS, Kind
-from secagg_spec.flower.plan import VERSION, Packet, Plan, of_this_version, sealing_key_fields
+from secagg_spec.flower.plan import VERSION, Packet, Plan, of_this_version, other_version, sealing_key_fields
 from secagg_spec.protocols import codec, steps
 from secagg_spec.protocols.secagg.graph import draw_order
 
@@ -295,7 +295,7 @@ def _counted(reply: Packet | None, phase: str) -> Packet:
     if reply is None:
         raise errors.WrongPhase("no reply")
     if not of_this_version(reply):
-        raise errors.Malformed(f"no packet of version {VERSION}")
+        raise errors.Malformed(other_version(reply))
     if "refused" in reply:
         code = reply["refused"]
         raise errors.WrongPhase(f"refused: {code if isinstance(code, str) and code in ALL_CODES else 'without a code'}")

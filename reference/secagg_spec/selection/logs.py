@@ -28,7 +28,8 @@ _FORMS_SAID = ", ".join(f"'{','.join(form)}'" for form in FORMS)
 _LARGEST_FIELD = 2**31 - 1
 _ROUND = f"a whole number, as 0 or 17, of at most {WHOLE_DIGITS} digits"
 _ODD_SPACE = re.compile(r"\S*[^\S ]\S*")
-_CUT = "a whole line: the file ends in the middle of this one; if only its line feed is missing, add it"
+CUT = "a whole line: the file ends in the middle of this one; if only its line feed is missing, add it"
+"""What an error says that a line without its end has to be."""
 Document: TypeAlias = Any
 
 
@@ -179,7 +180,7 @@ def _refuse_cut(path: Path) -> None:
         file.seek(0)
         at, line = max(enumerate(file, start=1))
     end = line[-40:].decode("utf-8", "replace")
-    raise ParameterError(_spot(path.name, at), f"…{end}" if len(line) > 40 else end, _CUT)
+    raise ParameterError(_spot(path.name, at), f"…{end}" if len(line) > 40 else end, CUT)
 
 
 def _from_pairs(path: Path, roster: Roster | None) -> Log | None:
