@@ -127,6 +127,7 @@ def test_a_wish_that_nothing_satisfies_is_told_what_fails_and_what_is_near(capsy
         ("--colluders", "200", "colluders = 200: must be a probability, 0 or from 2^-1000 to 1 - 2^-53"),
         ("--dropout", "1e-400", "dropout = "),
         ("--dropout", "0.99999999999999999", "dropout = "),
+        ("--dropout", "1e-400", "dropout = '1e-400': must be a probability, 0 or from 2^-1000 to 1 - 2^-53"),
         ("--leak", "1e-302", "leak = 1e-302: must be a probability, from 2^-1000 to 1 - 2^-53"),
         ("--rounds", "0", "rounds = 0: must be an integer in [1, 10000]"),
         ("--clip", "0", "clip = 0: must be at least 2^-64 and at most 2^32"),

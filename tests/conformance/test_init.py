@@ -167,8 +167,19 @@ def test_a_language_may_be_called_by_its_other_names(other: str, language: str) 
     assert init.starter(other).folder.name == language
 
 
+def test_help_and_error_name_each_name_of_a_language(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["init", "--lang", "ada"]) == 2
+    refused = capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main(["init", "--help"])
+    helped = " ".join(capsys.readouterr().out.split())
+    for listed in ("cpp (c++, cxx)", "node (javascript, js)", "python (py)", "java,"):
+        assert listed in refused
+        assert listed in helped
+
+
 def test_no_name_stands_for_two_languages() -> None:
-    names = [name for language in LANGUAGES for name in (language, *init._about(language).get("aliases", ()))]
+    names = [name for language in LANGUAGES for name in (language, *init._others(language))]
     assert len(set(names)) == len(names)
 
 
@@ -222,7 +233,7 @@ def test_an_unknown_language_is_refused_with_the_languages(
 ) -> None:
     assert cli.main(["init", "--lang", language, "--into", str(tmp_path / "new")]) == 2
     err = capsys.readouterr().err
-    assert ", ".join(LANGUAGES) in err
+    assert all(f" {known}" in err for known in LANGUAGES)
     assert "\x1b" not in err
     assert not (tmp_path / "new").exists()
 

@@ -90,6 +90,15 @@ def _about(language: str) -> dict[str, Any]:
     return tomllib.loads((STARTERS / language / _ABOUT).read_text(encoding="utf-8"))
 
 
+def _others(language: str) -> list[str]:
+    return list(_about(language).get("aliases", ()))
+
+
+def _listed() -> str:
+    """Return all languages, each with its other names in brackets."""
+    return ", ".join(f"{one} ({', '.join(_others(one))})" if _others(one) else one for one in languages())
+
+
 def starter(name: str) -> Starter:
     """Return the starter for a language, by its name or another name of it.
 
@@ -98,9 +107,9 @@ def starter(name: str) -> Starter:
     UsageError
         The language has no starter.
     """
-    known = {other: language for language in languages() for other in (language, *_about(language).get("aliases", ()))}
+    known = {other: language for language in languages() for other in (language, *_others(language))}
     if name not in known:
-        raise UsageError(f"--lang {shown(name)}: the languages are {', '.join(languages())}")
+        raise UsageError(f"--lang {shown(name)}: the languages are {_listed()}")
     about = {"also": [], "setup": "", "with": {}, **_about(known[name])}
     about.pop("aliases", None)
     return Starter(STARTERS / known[name], given=about.pop("with"), **about)
@@ -114,7 +123,7 @@ def add_parser(commands: Any) -> None:
         f"a file of expectations, and a job for continuous integration, {JOB}.",
         epilog=_EPILOG,
     )
-    parser.add_argument("--lang", required=True, metavar="LANG", help=f"one of {', '.join(languages())}")
+    parser.add_argument("--lang", required=True, metavar="LANG", help=f"one of {_listed()}")
     parser.add_argument(
         "--into", type=Path, default=Path(), metavar="DIR", help="the folder, made if absent (this one)"
     )

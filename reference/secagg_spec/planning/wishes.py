@@ -6,6 +6,7 @@ Source: spec/planning.md, section 2 (PLN-01, PLN-02).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil
 
@@ -80,4 +81,6 @@ class Wish(validate.Plain):
 
 def shown(number: Fraction) -> float | int | str:
     """Return a fraction as the number that an error shows."""
-    return number.numerator if number.denominator == 1 else float(number) or str(number)
+    if number.denominator == 1:
+        return number.numerator
+    return float(number) or f"{Decimal(number.numerator) / number.denominator:.3g}"
