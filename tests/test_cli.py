@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import gc
 import json
@@ -11,8 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -624,6 +624,33 @@ def test_the_list_of_all_commands_is_the_same_with_the_commands_loaded() -> None
     assert re.search(r"simulate +watch a protocol run, step by step", cli.parser(load=False).format_help())
 
 
+def options_of(parser: argparse.ArgumentParser, command: str = "") -> Iterator[tuple[str, argparse.Action]]:
+    """Yield each option of a command and of those below it, with its name."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                yield from options_of(below, f"{command} {name}".strip())
+        elif action.option_strings:
+            yield f"{command} {action.option_strings[-1]}", action
+
+
+def test_a_default_that_help_states_is_the_one_used() -> None:
+    stated = {name: action for name, action in options_of(cli.parser()) if action.default not in (None, [], "")}
+    numbers = 0
+    for name, action in stated.items():
+        if action.nargs == 0 or action.default == argparse.SUPPRESS:
+            continue
+        says = re.search(r"\((?:here )?([^()]*)\)$", str(action.help))
+        assert says, f"{name}: help says nothing of {action.default}"
+        power = re.fullmatch(r"2\*\*(\d+)(?: - (\d+))?", says[1])
+        written = str(2 ** int(power[1]) - int(power[2] or 0)) if power else says[1]
+        number = isinstance(action.default, float | int)
+        numbers += number
+        place = {".": "this one"}.get(str(action.default), str(action.default))
+        assert float(written) == action.default if number else written == place, name
+    assert numbers > 40
+
+
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["conform", "--help"]], ids=" ".join)
 def test_what_only_says_what_there_is_loads_neither_checks_nor_numbers(words: list[str]) -> None:
     asked = f"import sys; from secagg_spec import cli\ntry: cli.main({words})\nexcept SystemExit: print(*sys.modules)"
@@ -662,7 +689,7 @@ def test_a_terminal_says_that_the_checks_are_loading_before_they_are_loaded(
     """The line is taken away when they are loaded; without a terminal there is none."""
     said = list[str]()
 
-    def main(given: Namespace) -> int:
+    def main(given: argparse.Namespace) -> int:
         said.append(capsys.readouterr().err)
         return 0
 

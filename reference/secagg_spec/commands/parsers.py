@@ -118,7 +118,9 @@ def add_demo(commands: Any) -> None:
     )
     parser.add_argument("--full", action="store_true", help="all checks with 100 cases each, and every failure printed")
     parser.add_argument("--html", type=Path, default=PAGE, metavar="FILE", help=f"the report ({PAGE})")
-    parser.add_argument("--jobs", type=options.jobs, default=_JOBS, metavar="N", help="number of judging processes")
+    parser.add_argument(
+        "--jobs", type=options.jobs, default=_JOBS, metavar="N", help=f"number of judging processes (here {_JOBS})"
+    )
     parser.set_defaults(run=options.later("demo"))
 
 
