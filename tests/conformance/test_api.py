@@ -161,6 +161,19 @@ def test_an_expectation_that_is_not_true_fails(tmp_path: Path) -> None:
         test.of.close()
 
 
+@pytest.mark.requirement("CNF-49")
+def test_an_expectation_for_too_many_checks_fails_as_in_a_run(tmp_path: Path) -> None:
+    expect = tmp_path / "expect.toml"
+    expect.write_text(
+        EXPECT.format("*").replace('verdict = "', 'verdict = ["pass", "').replace('"wrong_value"', '"wrong_value"]')
+    )
+    tests = {str(test): test for test in adapter_tests([*FAKE, "wrong-value"], cases=20, expect=expect)}
+    test = tests["field.add/exact"]
+    with pytest.raises(AdapterFailed, match="STALE .* checks; 20 are allowed"):
+        test.run()
+    test.of.close()
+
+
 @pytest.mark.slow
 def test_a_failure_is_written_and_says_how_it_is_judged_again(tmp_path: Path) -> None:
     [test] = adapter_tests([*FAKE, "wrong-value"], cases=20, pattern="field.add/exact", repro=str(tmp_path / "repro"))

@@ -53,6 +53,21 @@ def test_a_stored_failure_is_judged_again(
     assert capsys.readouterr().out.startswith(word)
 
 
+def test_a_failure_that_needs_earlier_requests_is_not_called_fixed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leak = (sys.executable, FAKE, "state-leak")
+    assert cli.main(["conform", "--repro", str(tmp_path), "-k", "field.add/exact", "--", *leak]) == 1
+    path = tmp_path / "adapter-field-add-exact.jsonl"
+    assert json.loads(path.with_suffix(".expected.json").read_text())["verdict"] == "inconsistent"
+    capsys.readouterr()
+    for fault in ("state-leak", "none"):
+        assert cli.main(["replay", str(path), "--", sys.executable, FAKE, fault]) == 3
+        out = capsys.readouterr().out
+        assert out.startswith("UNKNOWN  field.add/exact passes with these requests alone")
+        assert "secagg-spec conform -k field.add/exact" in out
+
+
 @pytest.mark.parametrize(("fault", "code"), [("evil-text", 1), ("hello-evil-text", 3)])
 def test_text_of_an_adapter_is_printed_without_what_a_terminal_obeys(
     stored: Path, capsys: pytest.CaptureFixture[str], fault: str, code: int

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,6 +77,55 @@ def test_an_exception_becomes_an_error_and_a_reject_a_reject() -> None:
     assert adapter.answer({"id": 2, "op": "echo", "params": {"data": 2}})["error"]["message"] == "KeyError: 'two'"
     assert adapter.answer({"id": 3, "op": "nothing", "params": {}}) == {"id": 3, "unsupported": True}
     assert adapter.answer({"id": 4, "op": "echo", "params": {}})["reject"]["code"] == "malformed"
+
+
+NO_JSON = """
+from secagg_adapter import Adapter
+
+adapter = Adapter("tiny", "1")
+values = [{1, 2}, b"x", 1j, float("nan"), float("inf"), 10**5000, Adapter]
+values.append(values)
+
+@adapter.operation("echo")
+def echo(data):
+    return {"data": values[data] if data < len(values) else data}
+
+adapter.run()
+"""
+
+
+def test_a_result_that_is_no_json_is_an_error_and_the_next_request_is_answered() -> None:
+    lines = [json.dumps({"id": id, "op": "echo", "params": {"data": id}}) for id in range(9)]
+    folder = Path(secagg_adapter.__file__).parent
+    done = subprocess.run(
+        [sys.executable, "-c", NO_JSON], cwd=folder, input="\n".join(lines), capture_output=True, text=True, check=True
+    )
+    *wrong, right = map(json.loads, done.stdout.splitlines())
+    assert [answer["id"] for answer in wrong] == list(range(8))
+    for answer in wrong:
+        assert answer["error"]["message"].startswith("the answer cannot be written as JSON: ")
+    assert right == {"id": 8, "result": {"data": 8}}
+
+
+@pytest.mark.parametrize("takes", [True, False])
+def test_a_session_of_an_adapter_that_draws_itself_needs_no_rand(takes: bool) -> None:
+    adapter, seen = secagg_adapter.Adapter("x", "1", randomness="none"), list[object]()
+
+    def opened(handle: str, protocol: str, role: str, numbers: object, session: str, round: str, setup: object) -> Any:
+        seen.append({})
+        return {}
+
+    def opened_with(rand: object, **members: object) -> dict[str, object]:
+        seen.append(rand)
+        return {}
+
+    adapter.operation("session.new", parties=["lightsecagg.user"])(opened_with if takes else opened)
+    numbers = {"q": "4294967291", "N": 4, "D": 1, "U": 3, "T": 1, "d": 0}
+    setup = {"user": 0, "channel": "plain", "update": ""}
+    params = {"handle": "h", "protocol": "lightsecagg", "role": "user", "session": 32 * "0", "round": "0"}
+    answer = adapter.answer({"id": 1, "op": "session.new", "params": {**params, "numbers": numbers, "setup": setup}})
+    assert answer == {"id": 1, "result": {}}
+    assert seen == [{}]
 
 
 def asked(**members: object) -> object:

@@ -65,11 +65,12 @@ exit codes:
 _SIDES = ("--server", "--user", "--authority")
 _REPLAY = """secagg-spec replay FILE [--timeout S] [--start-timeout S]
                           -- ./adapter [arguments]"""
-_REPLAY_ENDS = """prints FIXED, FAILED or ERROR; exit codes:
+_REPLAY_ENDS = """prints FIXED, FAILED, UNKNOWN or ERROR; exit codes:
   0  FIXED: the case passes now
   1  FAILED: the case still fails
   2  wrong usage, or the file cannot be used
-  3  ERROR: the adapter could not be used"""
+  3  UNKNOWN: the case passes alone, but it failed by requests before it;
+     ERROR: the adapter could not be used"""
 _DIFF = "secagg-spec diff [--markdown] OLD.json NEW.json"
 _DIFF_ENDS = """Worse are: a check that passed or failed as expected, and now fails, is not run, is not offered or is
 absent; a check that began to fail; an expectation that became stale; a target that is now absent or unusable.

@@ -221,6 +221,13 @@ class AdapterRun:
                 self.stopped = f"the adapter could not be started again: {unusable}"
         return Outcome(check, "not_run", failure=Failure("not_run", self.stopped, ()))
 
+    def too_wide(self, check: str) -> list[str]:
+        """Return the faults of entries that cover a check and too many others that the adapter offers."""
+        offered = [one.id for one in self.settings.chosen() if not one.obstacle(self.caps)]
+        own = [entry for entry in self.entries if entry.covers(ADAPTER, check)]
+        counts = [(entry, sum(entry.covers(ADAPTER, one) for one in offered)) for entry in own]
+        return [fault for entry, count in counts for fault in expected.too_wide(ADAPTER, entry, count)]
+
     def _counted(self, outcome: Outcome) -> Outcome:
         self.timeouts += outcome.timed_out
         if self.timeouts >= MOST_TIMEOUTS:
@@ -263,7 +270,7 @@ class AdapterTest:
         if outcome.verdict == "unsupported":
             raise unittest.SkipTest(outcome.note)
         [found] = expected.judge(ADAPTER, [outcome], self.of.entries)
-        stale = expected.stale(ADAPTER, [outcome], self.of.entries)
+        stale = expected.stale(ADAPTER, [outcome], self.of.entries) + self.of.too_wide(self.check.id)
         if stale or found.unexpected:
             raise AdapterFailed("\n".join([*self._block(found), *(f"STALE    {line}" for line in stale)]))
         if found.expected:

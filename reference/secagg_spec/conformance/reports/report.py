@@ -304,6 +304,7 @@ def write_repro(folder: Path, target: str, check: str, failure: Failure) -> Path
         "check": check,
         "verdict": failure.verdict,
         "message": clip(failure.message, MESSAGE),
+        "repeats": failure.repeats,
         "expected_of_the_last_answer": failure.expected,
         "answers_seen": [exchange.answer.as_json() if exchange.answer else None for exchange in failure.transcript],
         "draws": draws,

@@ -51,9 +51,9 @@ class Expectation:
         """Return whether the entry names this target."""
         return any(fnmatch.fnmatchcase(target, pattern) for pattern in self.targets)
 
-    def covers(self, target: str, outcome: Outcome) -> bool:
+    def covers(self, target: str, check: str) -> bool:
         """Return whether the entry names this check of this target, whatever the outcome."""
-        return self.concerns(target) and fnmatch.fnmatchcase(outcome.check.id, self.checks)
+        return self.concerns(target) and fnmatch.fnmatchcase(check, self.checks)
 
     def explains(self, outcome: Outcome) -> bool:
         """Return whether the outcome is the expected failure."""
@@ -143,7 +143,7 @@ class Judged:
 
 def judge(target: str, outcomes: Sequence[Outcome], expectations: Sequence[Expectation]) -> list[Judged]:
     """Pair each outcome with the entry that explains it."""
-    own = [(one, [e for e in expectations if e.covers(target, one) and e.explains(one)]) for one in outcomes]
+    own = [(one, [e for e in expectations if e.covers(target, one.check.id) and e.explains(one)]) for one in outcomes]
     return [Judged(outcome, entries[0] if entries else None) for outcome, entries in own]
 
 
@@ -181,11 +181,10 @@ def stale(target: str, outcomes: Sequence[Outcome], expectations: Sequence[Expec
     problems: list[str] = []
     for entry in expectations:
         offered = (outcome for outcome in outcomes if outcome.verdict != "unsupported")
-        covered = [outcome for outcome in offered if entry.covers(target, outcome)]
+        covered = [outcome for outcome in offered if entry.covers(target, outcome.check.id)]
         ran = [outcome for outcome in covered if outcome.verdict != "not_run"]
-        where = f"{target}: {entry.checks} ({' or '.join(entry.verdicts)})"
-        if len(covered) > _MOST:
-            problems.append(f"{where} covers {len(covered)} checks; {_MOST} are allowed")
+        where = _where(target, entry)
+        problems += too_wide(target, entry, len(covered))
         if RARE not in entry.verdicts:
             problems += [f"{where}: {outcome.check.id} passes" for outcome in ran if outcome.verdict == "pass"]
         problems += [
@@ -194,3 +193,13 @@ def stale(target: str, outcomes: Sequence[Outcome], expectations: Sequence[Expec
             if outcome.failure and not entry.explains(outcome)
         ]
     return problems
+
+
+def too_wide(target: str, entry: Expectation, covered: int) -> list[str]:
+    """Return the fault of an entry that covers so many offered checks, if it is one."""
+    wide = f"{_where(target, entry)} covers {covered} checks; {_MOST} are allowed"
+    return [wide] if covered > _MOST else []
+
+
+def _where(target: str, entry: Expectation) -> str:
+    return f"{target}: {entry.checks} ({' or '.join(entry.verdicts)})"

@@ -364,7 +364,7 @@ class Adapter:
         for name, value in rand.items():
             check_form(name, value, sized(form(owner, name), width))
         opening = operation in ("session.new", "session.again")
-        wanted = opening or (drawn and (rand or _takes_rand(self._handlers[operation])))
+        wanted = (opening or drawn) and (rand or _takes_rand(self._handlers[operation]))
         return {**params, "rand": rand} if wanted else dict(params)
 
     def run(self, stdin: BinaryIO | None = None) -> None:
@@ -373,7 +373,16 @@ class Adapter:
         with os.fdopen(os.dup(1), "wb", buffering=0) as out:
             os.dup2(2, 1)
             for line in source:
-                out.write(json.dumps(self.answer(_parse(line))).encode() + b"\n")
+                out.write(_written(self.answer(_parse(line))).encode() + b"\n")
+
+
+def _written(answer: dict[str, Any]) -> str:
+    """Return an answer as JSON; one that is none, such as a result with a set or a number of NumPy, is an ``error``."""
+    try:
+        return json.dumps(answer, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        message = f"the answer cannot be written as JSON: {error}"
+        return json.dumps({"id": answer["id"], "error": {"message": message}})
 
 
 def _takes_rand(handler: Callable[..., Any]) -> bool:
