@@ -169,7 +169,7 @@ def test_an_expectation_for_too_many_checks_fails_as_in_a_run(tmp_path: Path) ->
     )
     tests = {str(test): test for test in adapter_tests([*FAKE, "wrong-value"], cases=20, expect=expect)}
     test = tests["field.add/exact"]
-    with pytest.raises(AdapterFailed, match="STALE .* checks; 20 are allowed"):
+    with pytest.raises(AdapterFailed, match=r"STALE .* checks; 20 are allowed"):
         test.run()
     test.of.close()
 
