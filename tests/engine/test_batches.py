@@ -158,6 +158,15 @@ def test_flower_registers_clients_beyond_the_seats_and_they_are_not_chosen() -> 
     thread.join(30)
 
 
+def test_seats_and_log_are_two_files(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="another file than the participation log"):
+        BatchClientManager(12, 6, 3, seats=tmp_path / "x", participation=tmp_path / "." / "x")
+    assert not list(tmp_path.iterdir())
+    for seats in ("", 5):
+        with pytest.raises(ParameterError, match="seats"):
+            BatchClientManager(12, 6, 3, seats=seats)  # type: ignore[arg-type]
+
+
 def test_a_log_is_given_once(tmp_path: Path) -> None:
     manager = filled(BatchClientManager(12, 6, 3), TWELVE)
     workflow = SecAggWorkflow(3, participation=tmp_path / "log")

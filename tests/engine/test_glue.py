@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from flwr.app import ConfigRecord, Error, Message, RecordDict
 from flwr.app.message.message import make_message
+from flwr.common import Code, FitRes, Parameters, Status
+from flwr.compat.common import recorddict_compat
 
 from secagg_spec.errors import ParameterError
 from secagg_spec.flower import (
     LightSecAggWorkflow,
     SecAggPlusWorkflow,
     SecAggWorkflow,
+    SecureAggregationMod,
     lightsecagg_mod,
     secagg_mod,
     secaggplus_mod,
 )
+from secagg_spec.flower.client import Policy
 from secagg_spec.flower.records import RECORD
-from tests.engine.nodes import Change, Grid, Trainer, active, apps, lost, models, run
+from tests.engine.nodes import Change, Grid, Known, Trainer, active, apps, lost, models, run
 
 SHAPES = ((3, 4), (5,), ())
 ZEROS = [np.zeros(shape, np.float32) for shape in SHAPES]
@@ -195,20 +200,123 @@ def test_a_state_that_the_engine_did_not_keep_is_not_used_again() -> None:
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        ("timeout", [0, -1, float("nan"), float("inf"), "9", True]),
+        ("timeout", [0, -1, float("nan"), float("inf"), "9", True, 10**400]),
         ("max_weight", [1.9, 0.5, "3", float("nan"), float("inf"), None, "x", 0]),
-        ("clipping_range", [float("nan"), float("inf"), 0.0, "8", True]),
-        ("quantization_range", [10**400, 0, 2.5, "9"]),
+        ("clipping_range", [float("nan"), float("inf"), 0.0, "8", True, 10**400]),
+        ("quantization_range", [10**400, 0, 2.5, "9", 15]),
+        ("reconstruction_threshold", [2, 6, 0.0, "4"]),
+        ("num_shares", [2, 0.0, "5"]),
         ("trace", [5, object(), "", "\ud800", "a\0b"]),
         ("participation", [5, b"", "", "\ud800", object()]),
     ],
 )
 def test_a_setting_of_flowers_workflow_is_looked_at_before_a_round(name: str, values: list[Any]) -> None:
-    called = "largest" if name == "clipping_range" else name
     for value in values:
-        with pytest.raises(ParameterError, match=called):
-            SecAggPlusWorkflow(5, 3, **{name: value})
+        with pytest.raises(ParameterError, match=name):
+            SecAggPlusWorkflow(**{"num_shares": 5, "reconstruction_threshold": 3, name: value})
     SecAggPlusWorkflow(5, 3, max_weight=200.0, timeout=9.5)
+
+
+@pytest.mark.parametrize(("steps", "level"), [(16, 1), (31, 1), (32, 2), (2**22, 2**18)])
+def test_the_steps_of_the_quantiser_give_its_level(steps: int, level: int) -> None:
+    assert SecAggPlusWorkflow(5, 3, quantization_range=steps).settings.level == level
+    with pytest.raises(ParameterError, match="quantization_range = 4194304: must be at least 1 and at most 858993"):
+        SecAggPlusWorkflow(5, 3, quantization_range=2**22, clipping_range=1e-4)
+
+
+def test_a_trace_is_looked_at_before_a_round(tmp_path: Path) -> None:
+    (tmp_path / "foreign").write_text("precious\n")
+    with pytest.raises(ParameterError, match="foreign"):
+        SecAggWorkflow(4, trace=tmp_path / "foreign")
+    assert (tmp_path / "foreign").read_text() == "precious\n"
+    for path, error in ((tmp_path, IsADirectoryError), (tmp_path / "no" / "trace", FileNotFoundError)):
+        with pytest.raises(error):
+            SecAggWorkflow(4, trace=path)
+
+
+@pytest.mark.requirement("FLW-10")
+@pytest.mark.parametrize("inplace", [True, False])
+@pytest.mark.parametrize("kind", ["i8", "i1", "u1", ">i4"])
+def test_integers_of_a_model_have_their_mean(kind: str, inplace: bool) -> None:
+    trainers = models(6, (3,), (2,))
+    for at, trainer in enumerate(trainers.values()):
+        trainer.arrays[0] = np.full(3, 6 + at % 3, dtype=kind)
+    grid = Grid(apps(secagg_mod, trainers))
+    given = [np.zeros(3, kind), np.zeros(2, np.float32)]
+    found, strategy = run(SecAggWorkflow(4, timeout=9), grid, given, strategy=Known(grid.apps, inplace=inplace))
+    assert [array.dtype for array in found] == [array.dtype for array in given]
+    assert found[0].tolist() == [7, 7, 7]
+    [(results, _)] = strategy.given
+    assert sum(each.num_examples for _, each in results) == sum(trainer.examples for trainer in trainers.values())
+
+
+@pytest.mark.requirement("FLW-16")
+@pytest.mark.parametrize(("kind", "number"), [("u1", -3.0), ("f2", 7e4)])
+def test_a_mean_that_the_models_type_does_not_hold_leaves_the_model(
+    kind: str, number: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    trainers = models(6, (3,))
+    for trainer in trainers.values():
+        trainer.arrays[0] = np.full(3, number)
+    given = [np.ones(3, kind)]
+    found, _ = run(SecAggWorkflow(4, timeout=9, largest=1e5), Grid(apps(secagg_mod, trainers)), given)
+    assert found[0].tolist() == [1, 1, 1]
+    assert f"must be one of type {given[0].dtype}" in caplog.text
+
+
+@pytest.mark.requirement("FLW-26")
+@pytest.mark.parametrize("memory", [5, 1.5, True, "text", [5], []])
+def test_a_memory_of_another_type_is_one_that_was_lost(memory: Any) -> None:
+    trainers = models(6, *SHAPES)
+    grid = Grid(apps(secagg_mod, trainers))
+    grid.contexts[NODES[0]].state[RECORD] = ConfigRecord({"memory": memory})
+    found, _ = run(SecAggWorkflow(4, timeout=9), grid, ZEROS)
+    close(found, mean(trainers, NODES))
+
+
+def app_that_gives(content: RecordDict | None) -> Any:
+    """An app of Flower's newer interface, whose reply is no result of training."""
+
+    def call(message: Message, context: Any) -> Message:
+        return Message(content, reply_to=message)
+
+    return lambda message, context: secagg_mod(message, context, call)
+
+
+NO_ARRAYS = recorddict_compat.fitres_to_recorddict(
+    FitRes(Status(Code.OK, ""), Parameters([b"12345"], "numpy.ndarray"), 1, {}), keep_input=False
+)
+
+
+@pytest.mark.requirement("FLW-08")
+@pytest.mark.parametrize("content", [RecordDict(), RecordDict({"metrics": ConfigRecord({"a": 1})}), NO_ARRAYS])
+def test_what_is_no_result_of_training_is_refused_and_logged(
+    content: RecordDict, caplog: pytest.LogCaptureFixture
+) -> None:
+    trainers = models(6, *SHAPES)
+    grid = Grid({**apps(secagg_mod, trainers), NODES[0]: app_that_gives(content)})
+    found, _ = run(SecAggWorkflow(4, timeout=9), grid, ZEROS)
+    close(found, mean(trainers, NODES[1:]))
+    assert [reply[RECORD]["refused"] for reply in grid.replies if "refused" in reply[RECORD]] == ["bad_param"]
+    assert "the training of the app failed, or gave no model" in caplog.text
+
+
+@pytest.mark.parametrize("journal", [b"/path", object(), 5, True, "", "a\0b"])
+def test_a_journal_is_a_path(journal: Any) -> None:
+    with pytest.raises(ParameterError, match="journal"):
+        SecureAggregationMod(Policy(("secagg",)), journal)
+    grid = Grid(apps(secagg_mod, models(6, *SHAPES)))
+    node = grid.contexts[NODES[0]]
+    node.node_config = {"secagg-journal": journal}
+    with pytest.raises(ParameterError, match="secagg-journal"):
+        secagg_mod(Message(RecordDict(), dst_node_id=1, message_type="train", group_id="1"), node, lambda m, c: m)
+
+
+def test_a_journal_in_the_home_folder_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert SecureAggregationMod(Policy(("secagg",)), "~/journal").journal == tmp_path / "journal"
+    with pytest.raises(ParameterError, match="policy"):
+        SecureAggregationMod("secagg")  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("ERR-02")

@@ -95,11 +95,33 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ParameterError, match="nodes"):
         Batches(TINY).sit([-1])
     for path in (5, "", "a\0b"):
-        with pytest.raises(ParameterError, match="batches"):
+        with pytest.raises(ParameterError, match="seats"):
             Batches(TINY, path)  # type: ignore[arg-type]
     for strategy in ("random", "partition", "best"):
         with pytest.raises(ParameterError):
             Batches(TINY, strategy=strategy)
+
+
+@pytest.mark.requirement("FLW-21")
+def test_seats_that_another_process_gave_are_not_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "seats"
+    first, second = Batches(TINY, path), Batches(TINY, path)
+    first.sit(NODES[:6])
+    written = path.read_bytes()
+    with pytest.raises(ParameterError, match="seats = 'changed': must be written by one process alone"):
+        second.sit(NODES[6:9])
+    assert path.read_bytes() == written
+    first.sit(NODES[6:9])
+    assert set(Batches(TINY, path).seats) == set(NODES[:9])
+
+
+@pytest.mark.requirement("FLW-22")
+def test_large_node_ids_that_differ_by_one_are_different_nodes() -> None:
+    batches, big = Batches(TINY), [2**63 + 3 + at for at in range(6)]
+    batches.sit([*big, *range(5, 11)])
+    there = {*big[1:], *range(5, 11), 2**63 + 2}
+    for _ in range(20):
+        assert set(batches.choose(there, {})) <= there
 
 
 @pytest.mark.requirement("FLW-22", "MRA-03", "MRA-04", "MRA-05", "MRA-28")

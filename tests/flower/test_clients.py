@@ -6,6 +6,7 @@ import hashlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -305,13 +306,59 @@ def test_a_policy_names_the_signing_key_that_is_none(signing: Any) -> None:
 def test_a_client_computes_nothing_for_plans_that_are_too_large(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _, node, packet = up_to(name, KINDS[name].phases[0])
     plan = plans.read(packet["plan"])
-    changes: tuple[dict[str, Any], ...] = ({"most_users": plan.N - 1}, {"most_elements": plan.d - 1})
-    fits = replace(node.policy, most_users=plan.N, most_elements=plan.d)
+    shares = plan.N * ceil(plan.d / (plan.numbers["U"] - plan.numbers["T"])) if "U" in plan.numbers else 0
+    most = max(plan.d, shares)
+    assert most > plan.d or name == "secagg"
+    changes: tuple[dict[str, Any], ...] = ({"most_users": plan.N - 1}, {"most_elements": most - 1})
+    fits = replace(node.policy, most_users=plan.N, most_elements=most)
     with monkeypatch.context() as patch:
         patch.setattr(type(KINDS[name]), "parameters", Mock(side_effect=AssertionError))
         for change in changes:
             refuses(replace(node, policy=replace(fits, **change)), packet, errors.ParameterError)
     assert replace(node, policy=fits).handle(packet).refused is None
+
+
+@pytest.mark.requirement("FLW-27")
+def test_a_plan_with_shapes_of_long_numbers_is_refused_at_once() -> None:
+    _, node, packet = up_to("lightsecagg", "share")
+    plan = plans.read(packet["plan"])
+    shapes = str([list(shape) for shape in plan.shapes]).replace(" ", "").encode()
+    many = b"[[" + b",".join([b"1" + 2400 * b"0"] * 400) + b",0]]"
+    for wrong, said in ((many, "axes"), (b"[[4294967296,0]]", "4294967295"), (b"[[" + 64 * b"9," + b"1]]", "axes")):
+        octets = packet["plan"].replace(b'"shapes":' + shapes, b'"shapes":' + wrong)
+        assert octets != packet["plan"]
+        assert said in str(node.handle({**packet, "plan": octets}).refused)
+
+
+@pytest.mark.requirement("FLW-04")
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("least", {"least": 10, "most_users": 5}),
+        ("colluding", {"colluding": 999}),
+        ("batch", {"batch": 50, "most_users": 20}),
+        ("protocols", {"protocols": ["lightsecagg-active"], "batch": 3}),
+    ],
+)
+def test_a_policy_that_no_plan_can_meet_is_refused(name: str, given: dict[str, Any]) -> None:
+    key = signing_key(1)
+    known = {"protocols": ["secagg"], "signing": key, "trusted": [verification_key(key)], **given}
+    with pytest.raises(errors.ParameterError, match=name):
+        Policy(**known)
+
+
+def test_a_join_that_the_protocol_does_not_have_is_refused_and_ends_no_round() -> None:
+    _, node, packet = up_to("secagg", "masked_input")
+    join = {"version": plans.VERSION, "phase": "join", "protocol": "secagg", "nonce": bytes(16)}
+    assert node.answer(join)["refused"] == "wrong_phase"
+    assert "refused" not in node.answer(packet)
+
+
+@pytest.mark.parametrize("change", [{"version": 10**5000}, {"phase": 10**5000}, {"phase": "x" * 5000}])
+def test_a_refusal_is_short_whatever_the_packet_holds(change: dict[str, Any]) -> None:
+    _, node, packet = up_to("secagg", "masked_input")
+    handled = node.handle({**packet, **change})
+    assert len(str(handled.refused)) < 200
 
 
 @pytest.mark.requirement("ERR-02", "FLW-04")

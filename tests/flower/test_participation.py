@@ -182,6 +182,17 @@ def test_survivors_are_in_the_log_before_anybody_is_told_them(name: str, data: s
 
 
 @pytest.mark.requirement("FLW-18")
+def test_a_log_that_was_removed_is_not_begun_anew(tmp_path: Path) -> None:
+    log = ParticipationLog(tmp_path / "log")
+    log.add([1, 2, 3])
+    (tmp_path / "log").unlink()
+    with pytest.raises(FileNotFoundError):
+        log.add([1, 2, 3])
+    assert not list(tmp_path.iterdir())
+    assert log.rounds == 1
+
+
+@pytest.mark.requirement("FLW-18")
 @pytest.mark.parametrize("error", [OSError("no space left"), ParameterError("log", "changed", "of one writer alone")])
 def test_without_its_line_no_user_learns_the_survivors(error: Exception) -> None:
     engine = Engine("secagg", 6)

@@ -12,11 +12,11 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from secagg_spec.crypto.entropy import SystemSource
-from secagg_spec.errors import DuplicateUser, OutOfRange, ParameterError
+from secagg_spec.errors import DuplicateUser, Malformed, OutOfRange, ParameterError
 from secagg_spec.flower import server, weights
 from secagg_spec.flower.plan import Packet
 from tests.flower.parties import MOST, SETTINGS, SHAPES, Change, Engine, Node, expected
@@ -249,14 +249,42 @@ def test_a_number_of_the_largest_magnitude_is_not_refused(name: str) -> None:
     assert len(result.contributors) == 6
 
 
-@pytest.mark.requirement("FLW-11", "QNT-04")
-def test_a_client_refuses_what_could_wrap_whatever_the_plan_allows() -> None:
+@pytest.mark.requirement("FLW-28", "QNT-04")
+@pytest.mark.parametrize("largest", [(8, 1), (1, 3), (2**27, 1)])
+def test_a_plan_at_whose_level_its_largest_number_could_wrap_is_none(largest: tuple[int, int]) -> None:
     engine = Engine("secagg", 6)
     engine.run()
     assert engine.begun is not None
-    plan, arrays = replace(engine.begun[0], level=2**28), [np.full(shape, 7.0) for shape in SHAPES]
-    with pytest.raises(OutOfRange, match="x"):
-        weights.encode(plan, arrays, MOST, SystemSource())
+    plan, room = engine.begun[0], (2**32 - 1) // 2 // 6
+    fits = room * largest[1] // largest[0]
+    plan = replace(plan, level=fits, largest=largest)
+    arrays = [np.full(shape, largest[0] / largest[1]) for shape in SHAPES]
+    numbers = weights.encode(plan, arrays, MOST, SystemSource())[:-1]
+    assert all(int(number) <= room for number in numbers)
+    with pytest.raises(ParameterError, match=f"level = {fits + 1}: must be at most {fits}, so that no number"):
+        replace(plan, level=fits + 1)
+
+
+@pytest.mark.parametrize(
+    "change", [{"order": (0, 1, 2, 3, 4, 5)}, {"numbers": {1: 2}}, {"shapes": ((2**32,),)}, {"shapes": ((1,) * 65,)}]
+)
+def test_a_plan_holds_what_its_page_says(change: dict[str, Any]) -> None:
+    engine = Engine("lightsecagg", 6)
+    engine.run()
+    assert engine.begun is not None
+    with pytest.raises(ParameterError, match=r"order|name|shapes"):
+        replace(engine.begun[0], **change)
+
+
+@pytest.mark.requirement("FLW-28")
+@pytest.mark.parametrize("name", ["secagg", "lightsecagg"])
+def test_a_level_that_does_not_fit_ends_the_round_and_leaves_nobody_out(name: str) -> None:
+    engine = Engine(name, 6)
+    settings = replace(SETTINGS[name], level=2**28)
+    assert server.run(settings, list(engine.nodes), [np.zeros(3)], 1, engine.exchange, engine.lines.append) is None
+    [line] = engine.lines
+    assert "level = 268435456: must be at most" in line
+    assert not any("plan" in packet for _, _, packet in engine.packets)
 
 
 @pytest.mark.parametrize("change", [lambda x: x[:-1], lambda x: [], lambda x: x.astype(float), lambda x: x + 2**32])
@@ -303,9 +331,39 @@ def test_a_model_keeps_its_types() -> None:
     result = engine.run()
     assert result is not None
     given = next(iter(engine.nodes.values())).arrays
-    like = weights.like(result.arrays, given)
+    like = weights.like(result.arrays, [array.dtype for array in given])
     assert [array.dtype for array in like] == [array.dtype for array in given]
     assert like[0].tolist() == given[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "fits"),
+    [
+        (-3.0, "u1", False),
+        (255.4, "u1", True),
+        (255.6, "u1", False),
+        (2.0**63, "i8", False),
+        (-(2.0**63), "i8", True),
+        (7e4, "f2", False),
+        (6e4, "f2", True),
+        (1e300, "f4", False),
+        (2.5, ">f4", True),
+    ],
+)
+def test_a_number_that_does_not_fit_its_type_is_refused(number: float, kind: str, fits: bool) -> None:
+    arrays, types = [np.zeros(2), np.array([0.0, number])], [np.dtype("f8"), np.dtype(kind)]
+    if fits:
+        assert weights.like(arrays, types)[1][1] == pytest.approx(round(number) if "f" not in kind else number, 1e-3)
+    else:
+        with pytest.raises(OutOfRange, match=r"a number of arrays\[1\] = .*: must be one of type"):
+            weights.like(arrays, types)
+
+
+@pytest.mark.parametrize("kind", ["m8[s]", "M8[s]", "?", "c16", "O", "V4"])
+def test_arrays_of_other_than_real_numbers_are_refused_by_both_sides(kind: str) -> None:
+    arrays = [np.zeros(2), np.zeros(3, dtype=kind)]
+    with pytest.raises(ParameterError, match=r"the type of arrays\[1\] = .*: must be one of real numbers"):
+        weights.shapes_of(arrays)
 
 
 @given(st.integers(3, 1000), st.floats(1e-6, 1e5), st.sampled_from((2**32, 2**32 - 5)))
@@ -375,7 +433,33 @@ def test_a_reply_that_nobody_waits_for_ends_the_round_with_a_line(name: str, pha
     assert engine.run(record=recorded.append) is None
     assert recorded == [()]
     node = min(engine.nodes) if twice else 1
-    assert f"node = {node}: must be one that was asked in '{engine.phases[phase]}'" in engine.lines[-1]
+    [line] = engine.lines
+    assert f"node = {node}: must be one that was asked in '{engine.phases[phase]}'" in line
+
+
+@pytest.mark.requirement("FLW-17", "FLW-18")
+@pytest.mark.parametrize("error", [OSError("full"), Malformed("full"), ParameterError("log", "full", "written")])
+def test_an_error_of_the_record_goes_through(error: Exception) -> None:
+    engine, lines = Engine("secagg", 6), list[Any]()
+
+    def record(nodes: Any) -> None:
+        lines.append(nodes)
+        raise error
+
+    with pytest.raises(type(error), match="full"):
+        engine.run(record=record)
+    assert len(lines) == 1
+    assert engine.packets[-1][0] == "masked_input"
+
+
+@pytest.mark.parametrize("session", [None, bytes(16), 5, "x", []])
+def test_a_reply_of_another_session_does_not_count(session: Any) -> None:
+    def change(packet: Packet) -> Packet:
+        return {**{name: value for name, value in packet.items() if name != "session"}, "session": session}
+
+    engine = Engine("lightsecagg", 6, replied={("recover", 2): change})
+    assert engine.run() is not None
+    assert engine.lines == ["recover: 1 of 6 dropped out: node 114 (a reply of another session)"]
 
 
 @pytest.mark.requirement("FLW-03")
@@ -431,9 +515,25 @@ def test_a_number_of_holders_is_taken_as_it_is_or_refused(holders: int, sampled:
 @given(st.integers(3, 60), st.floats(0.05, 1.0), st.floats(0.05, 1.0), st.integers(0, 10))
 def test_a_part_of_the_users_is_rounded_up_to_one_with_a_graph(N: int, held: float, shared: float, gone: int) -> None:
     numbers = server.Settings("secagg", shared, held).numbers(N, N + gone, 2)
-    holders, wanted = numbers["k"] + 1, max(2, ceil(held * (N + gone)))
+    holders, wanted = numbers["k"] + 1, max(3, ceil(Fraction(str(held)) * (N + gone)))
     assert holders == N or (numbers["k"] * N % 2 == 0 and wanted <= holders <= wanted + 1)
-    assert holders == N or numbers["t"] == max(2, ceil(shared * holders))
+    assert holders == N or numbers["t"] == max(3, ceil(Fraction(str(shared)) * holders))
+
+
+@given(st.integers(1, 100), st.integers(1, 100))
+@example(55, 100)
+@example(7, 100)
+def test_a_part_in_per_cent_is_that_part(percent: int, N: int) -> None:
+    assert server.Settings("lightsecagg", percent / 100).numbers(N, N, 2)["U"] == max(2, -(-percent * N // 100))
+
+
+@pytest.mark.parametrize(("protocol", "least"), [("secagg", 3), ("lightsecagg", 2)])
+def test_a_threshold_that_no_round_has_is_refused_at_once(protocol: str, least: int) -> None:
+    server.Settings(protocol, least)
+    with pytest.raises(ParameterError, match=f"threshold = {least - 1}: must be an integer >= {least}, or a part"):
+        server.Settings(protocol, least - 1)
+    with pytest.raises(ParameterError, match="threshold = 6: must be at most 5, the number of holders"):
+        server.Settings("secagg", 6, 5)
 
 
 def test_a_threshold_that_the_profile_forbids_is_said_to_the_operator() -> None:

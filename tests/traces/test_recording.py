@@ -137,6 +137,20 @@ def test_without_a_path_nothing_is_written() -> None:
         assert traced(engine.exchange, None, stack) == engine.exchange
 
 
+def test_a_reply_of_a_node_that_was_not_asked_is_left_to_the_server(tmp_path: Path) -> None:
+    engine = Engine("secagg", 6)
+    carry = engine.exchange
+
+    def exchange(phase: str, packets: Any) -> Any:
+        for number, reply in carry(phase, packets):
+            yield number, reply
+            yield 1, reply
+
+    engine.exchange = exchange  # type: ignore[method-assign]
+    assert run(engine, tmp_path / "trace") == [None]
+    assert "node = 1: must be one that was asked" in engine.lines[-1]
+
+
 @pytest.mark.requirement("TRC-02")
 def test_what_is_no_packet_is_left_to_the_server(tmp_path: Path) -> None:
     """A reply with entries of any other type is carried as it is."""

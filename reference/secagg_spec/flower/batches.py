@@ -38,7 +38,8 @@ class Batches:
     parameters : batches.Parameters
         N, K and T, with T at least 3: one user of a batch may collude with the server (MRA-17).
     path : path, optional
-        The file of the seats, which a restart needs; without one they last as long as the process.
+        The file of the seats, which a restart needs; without one they last as long as the process. One process alone
+        writes it.
     strategy : str
         A name of `strategies.STRATEGIES` that takes this T.
     source : Source, optional
@@ -63,7 +64,7 @@ class Batches:
         validate.one_of("strategy", strategy, [*strategies.STRATEGIES])
         strategies.STRATEGIES[strategy].check(parameters)
         self.parameters, self.strategy = parameters, strategy
-        self.path = None if path is None else validate.path_of("batches", path)
+        self.path = None if path is None else validate.path_of("seats", path)
         self.source = source or SystemSource()
         self.seats: tuple[int, ...] = ()
         if self.path is not None and self.path.exists():
@@ -85,11 +86,21 @@ class Batches:
         return {**asdict(self.parameters), "nodes": list(seats)}
 
     def sit(self, nodes: Collection[int]) -> None:
-        """Give nodes that have no seat free ones in random order, and write it down; some may find none (FLW-21)."""
+        """Give nodes that have no seat free ones in random order, and write it down; some may find none (FLW-21).
+
+        Raises
+        ------
+        OSError
+            The file cannot be read or written.
+        ParameterError
+            Another process wrote into it.
+        """
         new = sorted({validate.integer("nodes", node, 0) for node in nodes} - set(self.seats))
         order = draw_order(self.source, len(new))
         taken = [new[at] for at in order][: self.parameters.N - len(self.seats)]
         if taken and self.path is not None:
+            if (self._read(self.path) if self.path.exists() else ()) != self.seats:
+                raise ParameterError(self.path.name, "changed", "written by one process alone while rounds run")
             system.write_whole(self.path, json.dumps(self._tree([*self.seats, *taken])) + "\n")
             system.on_disk(self.path, self.path.parent)
         self.seats += tuple(taken)
@@ -131,7 +142,8 @@ class Batches:
         self.sit(available)
         frequencies = self.frequencies(counts)
         there = np.zeros(self.parameters.N, dtype=bool)
-        there[: len(self.seats)] = np.isin(self.seats, list(available))
+        present = set(available)
+        there[: len(self.seats)] = [node in present for node in self.seats]
         bounds = strategies.ranges(self.parameters, self.strategy, frequencies, there)
         draws = draw_below(self.source, bounds or ())
         users = strategies.choose(self.parameters, self.strategy, frequencies, there, draws)

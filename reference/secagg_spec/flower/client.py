@@ -56,13 +56,14 @@ class Policy(validate.Plain):
         The T of Multi-RoundSecAgg, at least 3: each sum must be over whole batches of T users with consecutive numbers
         (FLW-25). In the semi-honest profiles.
     most_users, most_elements : int
-        The most users of a round, and the most elements of an input, the weight included (FLW-27). Memory and time of
-        a step grow with both: LightSecAgg has a code of 8 bytes for each pair of users.
+        The most users of a round; the most elements of an input, the weight included, and of the N shares of its mask
+        together (FLW-27). Memory and time of a step grow with these: 8 bytes for each element, and in LightSecAgg
+        for each pair of users.
 
     Raises
     ------
     ParameterError
-        A value is out of range, or a profile needs keys that are not given.
+        A value is out of range, no plan can satisfy them all, or a profile needs keys that are not given.
     """
 
     protocols: Collection[str]
@@ -89,12 +90,15 @@ class Policy(validate.Plain):
                 check_key("signing", self.signing)
                 if verification_key(self.signing) not in self.trusted:
                     raise ParameterError("trusted", "a set without the client's own key", "the keys of all users")
-        validate.integer("least", self.least, 3)
-        validate.integer("colluding", self.colluding, 1)
-        if self.batch is not None:
-            validate.integer("batch", self.batch, 3)
         validate.integer("most_users", self.most_users, 3)
         validate.integer("most_elements", self.most_elements, 2)
+        validate.integer("least", self.least, 3, self.most_users)
+        validate.integer("colluding", self.colluding, 1, self.most_users - 2)
+        if self.batch is not None:
+            validate.integer("batch", self.batch, 3, self.most_users)
+            for protocol in protocols:
+                if KINDS[protocol].signs:
+                    raise ParameterError("protocols", protocol, "in a semi-honest profile where batches are demanded")
 
     def kind(self, protocol: object) -> Kind:
         """Return a protocol if the client takes part in it."""
@@ -111,7 +115,9 @@ class Policy(validate.Plain):
             The client does not accept the plan (FLW-04, FLW-27).
         """
         kind = self.kind(plan.protocol)
-        for name, given, most in (("N", plan.N, self.most_users), ("d", plan.d, self.most_elements)):
+        shared = plan.N * -(-plan.d // kind.pieces(plan)) if kind.pieces(plan) else 0
+        limits = (("N", plan.N, self.most_users), ("d", plan.d, self.most_elements))
+        for name, given, most in (*limits, ("elements of all shares", shared, self.most_elements)):
             if given > most:
                 raise ParameterError(name, given, f"at most {most}, the most that the client's policy allows")
         colluding = kind.parameters(plan).T
@@ -185,6 +191,8 @@ class Client:
     def _join(self, packet: Packet) -> tuple[Packet, Memory]:
         """Send a fresh sealing key and the verification key, as the protocol needs them (FLW-05)."""
         kind, nonce = self.policy.kind(packet.get("protocol")), _session(packet, "nonce")
+        if not kind.joining:
+            raise WrongPhase(f"{JOIN!r} is no phase of {packet['protocol']}, whose users send no keys", (SERVER,))
         if "messages" in packet:
             raise Malformed(f"messages have no place in the phase {JOIN!r}", (SERVER,))
         self.journal.refuse(nonce, JOIN)
@@ -203,7 +211,8 @@ class Client:
         """Take a step of the protocol, and write it into the journal before anything leaves (FLW-06, FLW-07)."""
         phase, session = packet.get("phase"), _session(packet, "session")
         if not isinstance(phase, str) or phase not in _PHASES:
-            raise WrongPhase(f"{phase!r} is no phase", (SERVER,))
+            named = repr(phase[:40]) if isinstance(phase, str) else validate.class_of(phase)
+            raise WrongPhase(f"{named} is no phase", (SERVER,))
         self.journal.refuse(session, phase)
         known = _known(memory)
         if "plan" in packet:

@@ -79,6 +79,13 @@ class Kind:
         """Return the smallest number of users in a sum."""
         raise NotImplementedError
 
+    def pieces(self, plan: Plan) -> int:
+        """Return into how many pieces a mask is cut, each for N shares; 0 if no share grows with the input.
+
+        The numbers of the plan need not be allowed ones.
+        """
+        return 0
+
     def user(self, plan: Plan, user: int, private: Private) -> Any:
         """Return the state of a user before its first step; the update comes later."""
         raise NotImplementedError
@@ -237,6 +244,9 @@ class LightSecAgg(Kind):
     def enough(self, plan: Plan) -> int:
         numbers = self.parameters(plan)
         return max(numbers.U, numbers.T + 2)
+
+    def pieces(self, plan: Plan) -> int:
+        return max(1, plan.numbers.get("U", 0) - plan.numbers.get("T", 0))
 
     def user(self, plan: Plan, user: int, private: Private) -> Any:
         context = lightsecagg.sealing_context(self.parameters(plan), plan.session, plan.round)

@@ -12,6 +12,8 @@ from typing import Any
 from flwr.server import SimpleClientManager
 from flwr.server.criterion import Criterion
 
+from secagg_spec.arithmetic import validate
+from secagg_spec.errors import ParameterError
 from secagg_spec.flower.batches import Batches
 from secagg_spec.flower.participation import ParticipationLog
 from secagg_spec.selection.batches import Parameters
@@ -59,6 +61,10 @@ class BatchClientManager(SimpleClientManager):  # type: ignore[misc, unused-igno
     ) -> None:
         super().__init__()
         self.batches = Batches(Parameters(clients, per_round, batch), seats, strategy)
+        log = participation.path if isinstance(participation, ParticipationLog) else participation
+        path = None if log is None else validate.path_of("participation", log)
+        if path and self.batches.path and path.resolve() == self.batches.path.resolve():
+            raise ParameterError("seats", str(seats), "another file than the participation log")
         self.participation = ParticipationLog.at(participation)
         self.batches.frequencies(self.participation.counts)
 

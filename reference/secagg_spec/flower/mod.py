@@ -14,6 +14,7 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.common import Code, parameters_to_ndarrays
 from flwr.compat.common import recorddict_compat
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SystemSource
 from secagg_spec.errors import ParameterError
@@ -39,46 +40,65 @@ class SecureAggregationMod:
         What the client demands of each round.
     journal : path, optional
         The folder under which each node has a journal; else that of the node's configuration (``secagg-journal``), or
-        ``flower`` in the folder that SECAGG_SPEC_HOME names, or in ``.secagg-spec`` of the home folder.
+        ``flower`` in the folder that SECAGG_SPEC_HOME names, or in ``.secagg-spec`` of the home folder. A ``~`` at its
+        beginning is the home folder.
+
+    Raises
+    ------
+    ParameterError
+        The policy is none, or the journal no path.
     """
 
     def __init__(self, policy: Policy, journal: str | Path | None = None) -> None:
-        self.policy, self.journal = policy, journal
+        self.policy = validate.instance("policy", policy, Policy)
+        self.journal = None if journal is None else validate.path_of("journal", journal).expanduser()
 
     def __call__(self, message: Message, context: Context, call_next: Callable[[Message, Context], Message]) -> Message:
-        """Answer a message about training by one step of the round; give any other one to the app."""
+        """Answer a message about training by one step of the round; give any other one to the app.
+
+        Raises
+        ------
+        ParameterError
+            The node's configuration names a journal that is no path.
+        """
         if message.metadata.message_type.partition(".")[0] != _TRAIN:
             return call_next(message, context)
         packet, kept = records.take(message.content) or {}, context.state.get(RECORD, {})
 
         def produce(plan: Plan) -> UintArray:
             try:
-                reply = call_next(message, context)
+                arrays, examples = _trained(call_next(message, context))
+            except ParameterError:
+                raise
             except Exception:  # its text would go to the server
-                _LOG.exception("secure aggregation: the training of the app failed")
+                _LOG.exception("secure aggregation: the training of the app failed, or gave no model")
                 raise ParameterError("the app", "failed", "able to train") from None
-            return _input(plan, reply)
+            return weights.encode(plan, arrays, examples, SystemSource())
 
         client = Client(self.policy, FileJournal(self._folder(context)))
-        reply, memory, refused = client.handle(packet, list(kept.get("memory", [])), produce)
+        memory = kept.get("memory")
+        reply, memory, refused = client.handle(packet, memory if isinstance(memory, list) else [], produce)
         context.state[RECORD] = ConfigRecord({"memory": list(memory)})
         if refused is not None:
             _LOG.error("secure aggregation: refused %r: %s: %s", packet.get("phase"), type(refused).__name__, refused)
         return Message(records.put(reply, RecordDict()), reply_to=message)
 
     def _folder(self, context: Context) -> Path:
-        home = os.environ.get("SECAGG_SPEC_HOME", Path.home() / ".secagg-spec")
-        folder = self.journal or context.node_config.get(JOURNAL) or Path(home) / "flower"
-        return Path(str(folder)) / str(context.node_id)
+        folder = self.journal
+        if folder is None and JOURNAL in context.node_config:
+            folder = validate.path_of(JOURNAL, context.node_config[JOURNAL]).expanduser()
+        home = os.environ.get("SECAGG_SPEC_HOME") or Path.home() / ".secagg-spec"
+        return (folder or Path(home) / "flower") / str(context.node_id)
 
 
-def _input(plan: Plan, reply: Message) -> UintArray:
+def _trained(reply: Message) -> tuple[weights.Arrays, int]:
+    """Return the arrays that an app trained, and the number of its examples."""
     if reply.has_error():
         raise ParameterError("the app", "failed", "able to train")
     result = recorddict_compat.recorddict_to_fitres(reply.content, keep_input=False)
     if result.status.code != Code.OK:
         raise ParameterError("the status of the app", result.status.code.name, "OK")
-    return weights.encode(plan, parameters_to_ndarrays(result.parameters), result.num_examples, SystemSource())
+    return parameters_to_ndarrays(result.parameters), result.num_examples
 
 
 secagg_mod = secaggplus_mod = SecureAggregationMod(Policy((plans.SECAGG,)))

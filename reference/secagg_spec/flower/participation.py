@@ -97,8 +97,8 @@ class ParticipationLog:
             raise DuplicateUser("nodes", numbers, "each node once")
         if self.path is not None:
             line = _line(self.rounds + 1, numbers)
-            with self.path.open("ab", buffering=0) as file:
-                if file.tell() != self._size:
+            with self.path.open("r+b", buffering=0) as file:
+                if file.seek(0, os.SEEK_END) != self._size:
                     raise ParameterError(self.path.name, "changed", "written by one process alone while rounds run")
                 try:
                     if file.write(line) < len(line):

@@ -25,6 +25,8 @@ VERSION = 2
 LABEL = "secagg-spec/flower"
 SECAGG, LIGHTSECAGG = "secagg", "lightsecagg"
 SECAGG_ACTIVE, LIGHTSECAGG_ACTIVE = "secagg-active", "lightsecagg-active"
+_AXES = 64
+"""The most axes of an array, as in numpy."""
 PROTOCOLS = (SECAGG, SECAGG_ACTIVE, LIGHTSECAGG, LIGHTSECAGG_ACTIVE)
 
 
@@ -35,8 +37,11 @@ def of_this_version(packet: object) -> bool:
 
 def other_version(packet: object) -> str:
     """Return what an error says of a packet for which `of_this_version` is false."""
-    found = f"version {packet.get('version')!r:.20}" if isinstance(packet, Mapping) else validate.class_of(packet)
-    return f"a packet of {found}, and this is version {VERSION}"
+    if not isinstance(packet, Mapping):
+        return f"a packet of {validate.class_of(packet)}, and this is version {VERSION}"
+    version: object = packet.get("version")
+    long = isinstance(version, int) and version.bit_length() > 64
+    return f"a packet of version {'of many digits' if long else repr(version)[:20]}, and this is version {VERSION}"
 
 
 Packet: TypeAlias = Mapping[str, Any]
@@ -71,7 +76,7 @@ class Plan(validate.Plain):
     Raises
     ------
     ParameterError
-        A value is not what it says here, or weighted sums could wrap.
+        A value is not what it says here, or weighted sums, or those of numbers up to `largest`, could wrap (FLW-28).
     """
 
     protocol: str
@@ -91,30 +96,41 @@ class Plan(validate.Plain):
         super().__post_init__()
         validate.one_of("protocol", self.protocol, PROTOCOLS)
         numbers = validate.mapping("numbers", self.numbers).items()
-        kept = {name: validate.integer(f"numbers[{name!r}]", value, 0) for name, value in numbers}
+        kept = {
+            validate.instance("the name of a number", name, str): validate.integer(f"numbers[{name!r}]", value, 0)
+            for name, value in numbers
+        }
         object.__setattr__(self, "numbers", kept)
         for name in ("sealing", "verification", "signature"):
             for each in validate.sequence(name, getattr(self, name), "byte strings"):
                 validate.octets(name, each)
         for user in validate.sequence("order", self.order, "users"):
             validate.integer("order", user, 0)
+        if self.order and self.protocol in (LIGHTSECAGG, LIGHTSECAGG_ACTIVE):
+            raise ParameterError("order", self.order, "empty in LightSecAgg, which has no graph")
         validate.integer("round", self.round, 0, SERVER)
         validate.octets("nonce", self.nonce, SESSION_BYTES)
         for shape in validate.sequence("shapes", self.shapes, "shapes"):
-            for length in validate.sequence("shapes", shape, "lengths"):
-                validate.integer("shapes", length, 0)
+            if len(validate.sequence("shapes", shape, "lengths")) > _AXES:
+                raise ParameterError("shapes", f"an array of {len(shape)} axes", f"of at most {_AXES} axes")
+            for length in shape:
+                validate.integer("shapes", length, 0, validate.MAX_COUNT)
         if self.d < 2:
             raise ParameterError("shapes", self.shapes, "those of arrays with at least one number")
         if self.d != self.numbers.get("d"):
             raise ParameterError("numbers['d']", self.numbers.get("d"), f"{self.d}, one more than the shapes hold")
         validate.integer("level", self.level, 1, MAX_LEVEL)
         modulus = validate.integer("modulus", self._modulus, 2, 2**32)
-        validate.integer("most", self.most, 1, (modulus - 1) // 2 // max(1, self.N))
+        room = (modulus - 1) // 2 // max(1, self.N)
+        validate.integer("most", self.most, 1, room)
         largest = [
             validate.integer("largest", each, 1) for each in validate.sequence("largest", self.largest, "integers")
         ]
         if len(largest) != 2 or gcd(*largest) > 1:
             raise ParameterError("largest", self.largest, "a fraction in lowest terms: two integers above 0")
+        fits = room * largest[1] // largest[0]
+        if self.level > fits:
+            raise ParameterError("level", self.level, f"at most {fits}, so that no number up to {largest} can wrap")
 
     @property
     def _modulus(self) -> int | None:
@@ -125,7 +141,7 @@ class Plan(validate.Plain):
         """The number of users."""
         return self.numbers.get("N", 0)
 
-    @property
+    @cached_property
     def d(self) -> int:
         """The number of elements of an input: those of the arrays, and the weight."""
         return sum(prod(shape) for shape in self.shapes) + 1

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, inf, prod
+from fractions import Fraction
+from math import ceil, prod
 from typing import Any
 
 from secagg_spec import errors
@@ -78,28 +79,31 @@ class Settings(validate.Plain):
     def __post_init__(self) -> None:
         super().__post_init__()
         validate.one_of("protocol", self.protocol, plans.PROTOCOLS)
-        for name, value, least in (("threshold", self.threshold, 2), ("holders", self.holders, 3)):
+        for name, value, least in (("threshold", self.threshold, self._least), ("holders", self.holders, 3)):
             whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
             part = isinstance(value, float) and 0 < value <= 1
             if not whole and not part and (name, value) != ("holders", None):
                 raise errors.ParameterError(name, value, f"an integer >= {least}, or a part in (0, 1], 1.0 for all")
+        if isinstance(self.threshold, int) and isinstance(self.holders, int) and self.threshold > self.holders:
+            raise errors.ParameterError("threshold", self.threshold, f"at most {self.holders}, the number of holders")
         validate.integer("most", self.most, 1)
         for name, optional in (("colluding", self.colluding), ("level", self.level)):
             if optional is not None:
                 validate.integer(name, optional, 1)
-        if (
-            isinstance(self.largest, bool)
-            or not isinstance(self.largest, (int, float))
-            or not 2.0**-64 <= self.largest < inf
-        ):
+        if not validate.finite(self.largest) or self.largest < 2.0**-64:
             raise errors.ParameterError("largest", self.largest, "a finite number of at least 2^-64")
+
+    @property
+    def _least(self) -> int:
+        """The smallest threshold: that for one colluding user."""
+        return 3 if self.protocol in (plans.SECAGG, plans.SECAGG_ACTIVE) else 2
 
     def numbers(self, N: int, sampled: int, d: int) -> dict[str, int]:
         """Return the parameters for N users, of whom `sampled` were asked: parts are parts of these.
 
         What else is not allowed is refused by the parameters of the protocol.
         """
-        holders = sampled if self.holders is None else _part(self.holders, sampled)
+        holders = sampled if self.holders is None else _part(self.holders, sampled, 3)
         if holders > sampled:
             raise errors.ParameterError("holders", holders, f"at most {sampled}, the number of users that are asked")
         if holders < N and (holders - 1) * N % 2:  # there is no such graph
@@ -108,7 +112,7 @@ class Settings(validate.Plain):
             holders += 1
         holders = min(holders, N)
         of = sampled if holders >= N else holders
-        t = _part(self.threshold, of)
+        t = _part(self.threshold, of, self._least)
         signs = KINDS[self.protocol].signs
         if self.protocol in (plans.SECAGG, plans.SECAGG_ACTIVE):
             T = min(t - 2, 2 * t - N - 1) if signs else t - 2
@@ -119,8 +123,13 @@ class Settings(validate.Plain):
         return {**numbers, "W": t} if signs else numbers
 
 
-def _part(value: int | float, of: int) -> int:
-    return value if isinstance(value, int) else max(2, ceil(value * of))
+def _part(value: int | float, of: int, least: int) -> int:
+    """Return a number itself, and a part of another one rounded up, as its decimal digits say it."""
+    return value if isinstance(value, int) else max(least, ceil(Fraction(repr(float(value))) * of))
+
+
+class _EngineFault(errors.ParameterError):
+    """The engine gave what no engine gives."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +172,7 @@ def run(
         The source of the nonce and of the order of the users.
     record : callable, optional
         Is called once, with the survivors before any user learns them; with none where the round ends before (FLW-17).
-        If it raises, no user learns them, and the error goes through.
+        If it raises, no user learns them, and the error goes through, whatever it is.
     batches : Batches, optional
         The batches of Multi-RoundSecAgg, whole or not at all in a sum (FLW-23).
 
@@ -172,23 +181,28 @@ def run(
     DuplicateUser
         A node is listed twice.
 
-    Settings that do not fit so many users end the round without a sum, since the next one may have others.
+    Settings that do not fit so many users end the round without a sum, since the next one may have others. So does an
+    exchange that gives a second reply of a node, or one of a node that was not asked.
     """
     if len(set(validate.sequence("nodes", nodes, "numbers"))) < len(nodes):
         raise errors.DuplicateUser("nodes", nodes, "each node once")
-    recorded: list[Sequence[int]] = []
+    recorded, failed = list[Sequence[int]](), list[Exception]()
 
     def announce(survivors: Sequence[int]) -> None:
         recorded.append(survivors)
-        record(survivors)
+        try:
+            record(survivors)
+        except Exception as error:
+            failed.append(error)
+            raise
 
     try:
         shapes = weights.shapes_of(arrays)
         opened = _open(settings, nodes, shapes, round, exchange, report, source or SystemSource(), batches)
         return _Server(*opened, exchange, report, announce, batches).run()
     except (errors.ProtocolError, errors.ParameterError) as error:
-        if recorded and isinstance(error, errors.ParameterError):
-            raise  # the record's own, or the engine's: the settings were looked at before
+        if failed:
+            raise
         report(f"round {round} ends without a sum: {type(error).__name__}: {error}")
         if not recorded:
             record(())
@@ -285,7 +299,7 @@ def _replies(exchange: Exchange, phase: str, packets: dict[int, Packet]) -> Iter
     waiting = set(packets)
     for node, reply in exchange(phase, packets):
         if node not in waiting:
-            raise errors.ParameterError("node", node, f"one that was asked in {phase!r} and has not replied yet")
+            raise _EngineFault("node", node, f"one that was asked in {phase!r} and has not replied yet")
         waiting.remove(node)
         yield node, reply
 
@@ -356,6 +370,9 @@ class _Server:
                 if step.part is not None:
                     self._add(step, inbox, left)
             outbox = self._take(step, {user: inbox[user] for user in users.values() if user in inbox}, left)
+        except _EngineFault:
+            left = {}  # nobody waited for the others
+            raise
         finally:
             _report_left(self.report, phase, left, len(users))
         addressed: dict[int, list[codec.Message]] = {}
@@ -370,7 +387,10 @@ class _Server:
 
     def _read(self, step: steps.Step[Any], phase: str, user: int, reply: Packet | None) -> list[codec.Message]:
         """Return the messages of a reply; refuse any that is not from the user behind the node (FLW-14)."""
-        messages = read_messages(step.receives, _counted(reply, phase), user)
+        counted = _counted(reply, phase)
+        if counted.get("session") != self.plan.session:
+            raise errors.WrongPhase("a reply of another session")
+        messages = read_messages(step.receives, counted, user)
         if any(message.sender != user for message in messages):
             raise errors.Malformed("a message in another user's name", (user,))
         return messages

@@ -29,7 +29,7 @@ def traced(exchange: Exchange, path: str | Path | None, stack: ExitStack) -> Exc
                 recorder.went(phase, users[node], message)
         missing = {users[node]: None for node in packets if users}
         for node, reply in exchange(phase, packets):
-            for message in _messages(phase, reply) if users else ():
+            for message in _messages(phase, reply) if node in users else ():
                 recorder.came(phase, users[node], message)
                 missing.pop(users[node], None)
             yield node, reply

@@ -24,6 +24,7 @@ from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError, Proto
 from secagg_spec.flower.plan import Plan
 
 Arrays = Sequence[NDArray[Any]]
+_REAL = "one of real numbers of at most 8 bytes"
 _PART = 2**18
 """The number of parameters that are quantised together."""
 
@@ -46,11 +47,23 @@ def level_for(modulus: int, N: int, largest: float) -> int:
 
 
 def shapes_of(arrays: Arrays) -> tuple[tuple[int, ...], ...]:
-    """Return the shapes of arrays or numbers of numpy; raise `ParameterError` for anything else, and masked arrays."""
-    listed = enumerate(validate.sequence("arrays", arrays, "numpy arrays"))
-    return tuple(
-        () if isinstance(x, np.generic) else validate.array(f"arrays[{at}]", x, None).shape for at, x in listed
-    )
+    """Return the shapes of arrays, or numbers of numpy, that hold real numbers of at most 8 bytes.
+
+    Raises
+    ------
+    ParameterError
+        They hold something else, or are masked arrays, or none.
+    """
+    shapes = list[tuple[int, ...]]()
+    for at, x in enumerate(validate.sequence("arrays", arrays, "numpy arrays")):
+        shapes.append(() if isinstance(x, np.generic) else validate.array(f"arrays[{at}]", x, None).shape)
+        if not _is_real(x.dtype):
+            raise ParameterError(f"the type of arrays[{at}]", str(x.dtype), _REAL)
+    return tuple(shapes)
+
+
+def _is_real(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "iuf" and dtype.itemsize <= 8
 
 
 def encode(plan: Plan, arrays: Arrays, weight: int, source: Source) -> UintArray:
@@ -78,10 +91,6 @@ def encode(plan: Plan, arrays: Arrays, weight: int, source: Source) -> UintArray
     weight = validate.integer("number of examples", weight, 1, plan.most)
     if shapes_of(arrays) != plan.shapes:
         raise LengthMismatch("the shapes of the model", shapes_of(arrays), f"those of the plan, {list(plan.shapes)}")
-    for array in arrays:
-        real = np.issubdtype(array.dtype, np.floating) or np.issubdtype(array.dtype, np.integer)
-        if not real or array.dtype.itemsize > 8:
-            raise ParameterError("the type of an array", str(array.dtype), "one of real numbers of at most 8 bytes")
     numbers = np.empty(plan.d, dtype=np.uint64)
     try:
         place = 0
@@ -122,6 +131,7 @@ def decode(plan: Plan, total: UintArray, count: int) -> tuple[list[RealArray], i
     ProtocolError
         The last element is not a sum of so many weights (FLW-12).
     """
+    validate.integer("count", count, 1)
     weight = int(plan.ring.check("total", total, (plan.d,))[-1])
     if not count <= weight <= count * plan.most:
         raise ProtocolError(f"the sum of {count} weights in [1, {plan.most}] is said to be {weight}")
@@ -132,7 +142,25 @@ def decode(plan: Plan, total: UintArray, count: int) -> tuple[list[RealArray], i
     return [part.reshape(shape) for part, shape in zip(np.split(flat, ends), plan.shapes, strict=True)], weight
 
 
-def like(arrays: Sequence[RealArray], given: Arrays) -> list[NDArray[Any]]:
-    """Return arrays in the types of the given ones; integers are rounded."""
-    pairs = zip(arrays, given, strict=True)
-    return [(np.rint(a) if np.issubdtype(g.dtype, np.integer) else a).astype(g.dtype) for a, g in pairs]
+def like(arrays: Arrays, types: Sequence[np.dtype[Any]]) -> list[NDArray[Any]]:
+    """Return arrays in other types of real numbers; numbers are rounded to the nearest one of a type of integers.
+
+    Raises
+    ------
+    OutOfRange
+        A number does not fit its type.
+    """
+    return [_as(array, dtype, f"arrays[{at}]") for at, (array, dtype) in enumerate(zip(arrays, types, strict=True))]
+
+
+def _as(array: NDArray[Any], dtype: np.dtype[Any], name: str) -> NDArray[Any]:
+    if array.dtype == dtype:
+        return array
+    exact = np.rint(array) if dtype.kind in "iu" else array
+    whole = dtype.kind in "iu"
+    info = np.iinfo(dtype) if whole else np.finfo(dtype)
+    least, most = (info.min, info.max) if whole else (float(info.min), float(info.max))
+    for number in (float(exact.min(initial=0)), float(exact.max(initial=0))):
+        if not isfinite(number) or not least <= (int(number) if whole else number) <= most:
+            raise OutOfRange(f"a number of {name}", number, f"one of type {dtype}")
+    return exact.astype(dtype)

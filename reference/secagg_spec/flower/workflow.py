@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from math import inf
+from fractions import Fraction
+from math import ceil, floor
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from flwr.app import Context, Message, RecordDict
-from flwr.common import Code, FitRes, Status, ndarrays_to_parameters, parameters_to_ndarrays
+from flwr.common import Code, FitRes, Parameters, Status, ndarrays_to_parameters, parameters_to_ndarrays
 from flwr.compat.common import recorddict_compat
 from flwr.server import Grid, LegacyContext
 from flwr.server.workflow.constant import MAIN_CONFIGS_RECORD, MAIN_PARAMS_RECORD, Key
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.modular import MAX_MODULUS
+from secagg_spec.arithmetic.quantizer import MAX_LEVEL
 from secagg_spec.errors import ParameterError
 from secagg_spec.flower import plan as plans
 from secagg_spec.flower import records, server, weights
@@ -31,6 +33,7 @@ from secagg_spec.flower.manager import BatchClientManager
 from secagg_spec.flower.participation import ParticipationLog
 from secagg_spec.flower.plan import Packet
 from secagg_spec.flower.tracing import traced
+from secagg_spec.traces.files import Recorder
 
 _LOG = logging.getLogger("flwr")
 Participation: TypeAlias = str | Path | ParticipationLog | None
@@ -50,10 +53,12 @@ class _Workflow:
         trace: str | Path | None = None,
         participation: Participation = None,
     ) -> None:
-        if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < inf:
+        if not validate.finite(timeout) or not timeout > 0:
             raise ParameterError("timeout", timeout, "a finite number of seconds above 0, so that no round hangs")
         self.settings, self.timeout = settings, timeout
         self.trace = None if trace is None else validate.path_of("trace", trace)
+        if self.trace is not None:
+            Recorder(self.trace).close()
         self.participation = None if participation is None else ParticipationLog.at(participation)
 
     def _record(self, manager: BatchClientManager | None) -> server.Record:
@@ -61,7 +66,7 @@ class _Workflow:
         log = self.participation
         if manager is not None:
             if log not in (None, manager.participation):
-                raise ParameterError("participation", "given twice", "given to the client manager alone")
+                raise ParameterError("participation", str(log.path), "given to the client manager, which counts by it")
             log = manager.participation
         return (lambda nodes: None) if log is None else log.add
 
@@ -93,25 +98,49 @@ class _Workflow:
             return _replies(grid, asked, self.timeout)
 
         # Only shapes and types count: nothing keeps the numbers for the time of the round.
-        arrays = [np.broadcast_to(one.dtype.type(), one.shape) for one in parameters_to_ndarrays(parameters)]
+        arrays = [np.broadcast_to(np.zeros((), one.dtype), one.shape) for one in parameters_to_ndarrays(parameters)]
         batches, nodes = manager and manager.batches, list(proxies)
         with ExitStack() as stack:
             carried = traced(exchange, self.trace, stack)
             result = server.run(self.settings, nodes, arrays, number, carried, _warn, record=write, batches=batches)
         if result is None:
             return
-        mean = ndarrays_to_parameters(weights.like(result.arrays, arrays))
-        each = FitRes(Status(Code.OK, ""), mean, result.weight // len(result.contributors), {})
-        results = [(proxies[node], each) for node in result.contributors]
+        # A strategy such as FedAvg adds multiples of the results: of integers it would make zeros.
+        types = [one.dtype for one in arrays]
+        fractions = [kind if kind.kind == "f" else np.dtype(np.float64) for kind in types]
+        try:
+            mean = ndarrays_to_parameters(weights.like(result.arrays, fractions))
+        except ParameterError as error:
+            _warn(f"round {number} has a mean that is no model of the same types: {error}")
+            return
+        share, more = divmod(result.weight, len(result.contributors))
+        results = [
+            (proxies[node], FitRes(Status(Code.OK, ""), mean, share + (at < more), {}))
+            for at, node in enumerate(result.contributors)
+        ]
         lost: list[BaseException] = [
             RuntimeError(f"node {n} dropped out") for n in proxies if n not in result.contributors
         ]
         _LOG.info("secure aggregation: round %s has the sum of %s of %s clients", number, len(results), len(proxies))
         aggregated, metrics = context.strategy.aggregate_fit(number, results, lost)
         if aggregated is not None:
+            try:
+                aggregated = _whole(aggregated, types)
+            except ParameterError as error:
+                _warn(f"round {number} leaves the model as it was: the new one does not fit its types: {error}")
+                return
             new = recorddict_compat.parameters_to_arrayrecord(aggregated, True)
             context.state.array_records[MAIN_PARAMS_RECORD] = new
             context.history.add_metrics_distributed_fit(server_round=number, metrics=metrics)
+
+
+def _whole(aggregated: Parameters, types: Sequence[np.dtype[Any]]) -> Parameters:
+    """Return what a strategy gave with integers where the model has integers."""
+    model = parameters_to_ndarrays(aggregated)
+    if len(model) != len(types) or all(kind.kind == "f" for kind in types):
+        return aggregated
+    wanted = [one.dtype if kind.kind == "f" else kind for one, kind in zip(model, types, strict=True)]
+    return ndarrays_to_parameters(weights.like(model, wanted))
 
 
 def _replies(grid: Grid, asked: Iterable[tuple[int, Message]], timeout: float) -> Iterator[tuple[int, Packet | None]]:
@@ -143,6 +172,10 @@ def _warn(line: str) -> None:
     _LOG.warning("secure aggregation: %s", line)
 
 
+_NAMES = {"threshold": "reconstruction_threshold", "holders": "num_shares", "largest": "clipping_range"}
+"""The names of settings in Flower."""
+
+
 class SecAggPlusWorkflow(_Workflow):
     """SecAgg+ with the arguments of Flower's workflow of this name.
 
@@ -158,7 +191,9 @@ class SecAggPlusWorkflow(_Workflow):
         The largest magnitude of a parameter. Nothing is clipped: a client whose model has a larger one refuses the
         round.
     quantization_range : int, optional
-        The number of steps of the quantiser in ``[-clipping_range, clipping_range]``; as many as fit when left out.
+        The number of steps of the quantiser in ``[-clipping_range, clipping_range]``, at least one for each 1.0 of it;
+        what is above a multiple of its length does not count. As many as fit when left out. Where sums of the clients
+        of a round could wrap with so many steps, the round ends without a sum.
     modulus_range : int
         2**32, the only one.
     timeout : float
@@ -171,9 +206,9 @@ class SecAggPlusWorkflow(_Workflow):
     Raises
     ------
     ParameterError
-        A value is out of range, or the file of the participation log is another one.
+        A value is out of range, or the file of the participation log, or of the trace, is another one.
     OSError
-        The participation log cannot be read or written.
+        The participation log or the trace cannot be read or written.
     """
 
     def __init__(
@@ -194,12 +229,20 @@ class SecAggPlusWorkflow(_Workflow):
         if isinstance(max_weight, float) and max_weight.is_integer():
             max_weight = int(max_weight)
         most = validate.integer("max_weight", max_weight, 1)
-        settings = server.Settings(
-            plans.SECAGG, reconstruction_threshold, num_shares, most=most, largest=clipping_range
-        )
+        try:
+            settings = server.Settings(
+                plans.SECAGG, reconstruction_threshold, num_shares, most=most, largest=clipping_range
+            )
+        except ParameterError as error:
+            raise ParameterError(_NAMES.get(error.parameter, error.parameter), error.value, error.allowed) from None
         if quantization_range is not None:
             steps = validate.integer("quantization_range", quantization_range, 1, MAX_MODULUS)
-            settings = replace(settings, level=max(1, int(steps / (2 * clipping_range))))
+            level = floor(steps / (2 * Fraction(settings.largest)))
+            if not 1 <= level <= MAX_LEVEL:
+                most = floor(2 * MAX_LEVEL * Fraction(settings.largest))
+                allowed = f"at least {ceil(2 * Fraction(settings.largest))} and at most {most}, for this clipping_range"
+                raise ParameterError("quantization_range", steps, allowed)
+            settings = replace(settings, level=level)
         super().__init__(settings, TIMEOUT if timeout is None else timeout, trace, participation)
 
 
