@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -24,3 +25,16 @@ def test_the_page_shows_the_picture() -> None:
     assert f"(../assets/{which.PICTURE.name})" in page
     assert "# Which protocol to choose" in page
     assert "## Which protocol for 1000 phones?" in page
+
+
+def test_the_words_in_place_of_the_picture_say_what_it_shows() -> None:
+    page = (ROOT / "docs" / "explanation" / "which-protocol.md").read_text(encoding="utf-8")
+    words = "SecAgg comes first with up to 30 users, and with 100 of\nwhom 30% or more collude; SecAgg+ with more users"
+    assert f"{words}; with 10 users and 20% colluders or more there is none]" in page
+    texts = [element.text for element in ET.fromstring(which.PICTURE.read_bytes()) if element.tag.endswith("text")]
+    shown = iter(texts[-2 * len(USERS) * len(COLLUDERS) :: 2])
+    for share in COLLUDERS:
+        for users in USERS:
+            few = users <= 30 or (users == 100 and share >= Fraction(3, 10))
+            none = users == 10 and share >= Fraction(1, 5)
+            assert next(shown) == ("none" if none else "SecAgg" if few else "SecAgg+"), (users, share)
