@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import time
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -12,7 +14,11 @@ import pytest
 from secagg_spec import resources
 from secagg_spec.arithmetic import numerals
 from secagg_spec.cli import main
+from secagg_spec.commands.plan import as_json, lines
+from secagg_spec.planning import plan
 from secagg_spec.planning.choices import PROTOCOLS
+from secagg_spec.planning.odds import logarithm
+from secagg_spec.planning.wishes import Wish
 
 PHONES = ("--users", "1000", "--dimension", "1e6", "--dropout", "0.1", "--colluders", "0.2")
 TOO_MANY = ("--users", "1000", "--dimension", "1e6", "--colluders", "0.9", "--no-times")
@@ -41,13 +47,13 @@ def test_a_thousand_phones_take_secagg_plus(capsys: pytest.CaptureFixture[str]) 
     )
     rows = re.findall(r"^(SecAgg\+|SecAgg|LightSecAgg|HeteroSAg)  +\d", out, re.MULTILINE)
     assert rows == ["SecAgg+", "SecAgg", "LightSecAgg", "HeteroSAg"]
-    seconds = re.findall(r"~[\d.e-]+ +~[\d.e-]+ +[=<]", out)
+    seconds = re.findall(r"~[\d.e-]+ +~[\d.e-]+ +[~<] ", out)
     assert len(seconds) == 4
     assert "~ scaled from small rounds, timed here" in " ".join(out.split())
     assert "BASecAgg, BASA: for users that answer late (--asynchronous)" in out
     assert "This is for one round: --rounds says for how many" in " ".join(out.split())
     assert "\x1b" not in out
-    assert call(capsys, *PHONES, "--no-times")[1].count("~") == 0
+    assert not re.findall(r"~\d", call(capsys, *PHONES, "--no-times")[1])
     assert "for one round" not in call(capsys, *PHONES[:-2], "--dropout", "0", "--rounds", "2", "--no-times")[1]
 
 
@@ -77,6 +83,56 @@ def is_place(source: str) -> bool:
     if part.startswith("section "):
         return bool(re.search(rf"^## (\d+\. )?{re.escape(part.removeprefix('section '))}\b", text, re.MULTILINE))
     return {"introduction": True, "table of phases": "| phase | role |" in text}[part]
+
+
+WISHES = [Wish(300, 1000, Fraction(1, share), Fraction(1, 10)) for share in (10, 10**6)]
+WISHES += [replace(WISHES[0], failure=Fraction(1, 3), leak=Fraction(1, 3)), Wish(30, 9, Fraction(1, 3), Fraction(0))]
+
+
+@pytest.mark.requirement("PLN-03")
+@pytest.mark.parametrize("wish", WISHES, ids=range(len(WISHES)))
+def test_what_is_printed_as_a_bound_is_one(wish: Wish) -> None:
+    found = plan.plan(wish)
+    text = "\n".join(lines(found, {}))
+    best = re.search(r"by (\S+) \(standard", " ".join(text.split()))
+    assert best is not None
+    assert float(best[1]) >= found.choices[0].noise
+    for choice in found.choices:
+        title = re.escape(PROTOCOLS[choice.protocol].title)
+        row = re.search(rf"^{title}  +\d.*x  +(never|[<~] \S+)  +(never|[<~] \S+)  +(\S+)$", text, re.MULTILINE)
+        assert row is not None
+        assert choice.noise <= float(row[3]) <= 1.1 * choice.noise
+        for shown, one in zip(row.groups(), (choice.failure, choice.leak), strict=False):
+            sign, _, number = shown.partition(" ")
+            assert sign == ("never" if not one.value else "~" if one.exact else "<")
+            if one.value:
+                times = numerals.number("shown", number) / one.value
+                assert times >= 1 or (one.exact and times > (0.7 if "^" in number else 0.95))
+                assert times <= (1.1 if "^" not in number else 1.5 if one.exact else 2)
+
+
+@pytest.mark.requirement("PLN-03")
+@pytest.mark.parametrize("wish", WISHES, ids=range(len(WISHES)))
+def test_no_probability_of_the_data_becomes_0_or_less_than_it_is(wish: Wish) -> None:
+    found = plan.plan(wish)
+    for choice, given in zip(found.choices, as_json(found, {})["choices"], strict=True):
+        for name, odds in (("round_fails", choice.failure), ("privacy_fails", choice.leak)):
+            figure = given["figures"][name]
+            assert figure["exact"] == odds.exact
+            assert ("value" in figure) == (not odds.value or odds.value >= Fraction(1, 2**1022))
+            if "value" in figure:
+                assert odds.value <= figure["value"] <= odds.value * (1 + Fraction(1, 2**52))
+            if odds.value:
+                assert figure["log2"] == pytest.approx(logarithm(odds.value), abs=1e-9)
+            else:
+                assert figure["log2"] is None
+
+
+def test_a_probability_below_all_floats_has_a_logarithm_alone() -> None:
+    found = as_json(plan.plan(WISHES[1]), {})["choices"]
+    figure = next(one["figures"]["round_fails"] for one in found if one["protocol"] == "SecAgg")
+    assert set(figure) == {"source", "log2", "exact"}
+    assert figure["log2"] < -1074
 
 
 @pytest.mark.slow
@@ -162,7 +218,7 @@ def test_a_probability_is_shown_as_it_counts(capsys: pytest.CaptureFixture[str],
     assert 0 < value < 1
 
 
-@pytest.mark.parametrize("given", ["0.999", "0.9999999", "1e-300", "9.4e-302"])
+@pytest.mark.parametrize("given", ["0.999", "0.9999999", "1e-300", "9.4e-302", "0.123456", "0.0123456", "0.333333333"])
 @pytest.mark.parametrize(
     ("option", "before"), [("--failure", "may fail with probability "), ("--leak", "privacy with ")]
 )

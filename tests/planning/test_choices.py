@@ -152,6 +152,20 @@ def test_over_many_rounds_only_batches_or_nobody_dropping_out_will_do() -> None:
     assert isinstance(answer("multi-round", replace(wish, rounds=1)), Out)
 
 
+@pytest.mark.parametrize("key", ONE_TIME)
+def test_the_noise_is_that_of_the_fewest_users_whose_sum_is_no_failure(key: str) -> None:
+    found = chosen(key, replace(LOOSE, rounds=2 if key == "multi-round" else 1))
+    p: Any = found.parameters()
+    if key == "heterosag":
+        left, width = set(range(p.enough)), p.range.high - p.range.low
+        cells = [cell.length * len(cell.members & left) / (cell.levels - 1) ** 2 for cell in p.parts]
+        assert found.noise**2 * p.d == pytest.approx(width**2 / (4 * p.enough**2) * sum(cells))
+        return
+    numbers = {name: int(found.numbers.get(name, 0)) for name in "NDUt"}
+    n = numbers["N"] - numbers["D"] if key == "secagg-plus" else numbers["U"] or numbers["t"]
+    assert found.noise == pytest.approx(1 / (2 * found.level * n**0.5))
+
+
 # -------------------------------------------------------------------------------------------------------- bytes
 
 

@@ -6,8 +6,10 @@ import argparse
 import json
 import textwrap
 from collections.abc import Iterator, Sequence
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
-from math import log10
+from math import inf, log10, nextafter
+from sys import float_info
 from typing import Any
 
 from secagg_spec import terminal
@@ -16,16 +18,19 @@ from secagg_spec.planning.choices import PROTOCOLS, Choice, Odds, Out
 from secagg_spec.planning.odds import logarithm
 from secagg_spec.planning.plan import Plan, nearest, plan
 from secagg_spec.planning.wishes import Wish
+from secagg_spec.privacy.sparse import exponent
 from secagg_spec.terminal import painted
 
-_COST = "bytes: section 'Costs' of the page of each protocol; = exact, < at most"
-_SCALED = f"{_COST}; ~ scaled from small rounds, timed here"
+_COST = "bytes: section 'Costs' of the page of each protocol; probabilities: ~ to two digits, < at most; noise: at most"
+_SCALED = f"{_COST}; seconds: ~ scaled from small rounds, timed here"
+_TINY = Fraction(1, 10**99)
 _EPILOG = """Numbers may be written as 1000, 1e6, 0.1, 1/3 or 2^-40.
 
-Bytes and probabilities follow from the formulas of the text. '=' is exact, '<' an upper bound. Seconds are those of
-small rounds that are timed while the command runs, scaled as costs grow in the text: an estimate, on one
-processor of this machine, with this implementation. The server follows the protocol; for one that may lie take the
-active profile. spec/planning.md has the rules.
+Bytes and probabilities follow from the formulas of the text. A probability with '~' is shown to two digits, or as the
+nearest power of two; '<' is an upper bound, rounded up. Seconds are those of small rounds that are timed while the
+command runs, scaled as costs grow in the text: an estimate, on one processor of this machine, with this
+implementation. The server follows the protocol; for one that may lie take the active profile. spec/planning.md has the
+rules.
 
 exit codes:
   0  there is a protocol
@@ -120,7 +125,7 @@ def _asked(wish: Wish) -> str:
     return (
         f"{wish.users:,} users that {kind}, {wish.dimension:,} numbers in [{_short(-clip)}, {_short(clip)}] each; a "
         f"user drops out with probability {_short(p)}; up to {wish.colluding:,} colluders with the server. "
-        f"A round may fail with probability {_power(wish.failure, 0)}, privacy {over}with {_power(wish.leak, 0)}."
+        f"A round may fail with probability {_wished(wish.failure)}, privacy {over}with {_wished(wish.leak)}."
     )
 
 
@@ -130,7 +135,7 @@ def _best(choice: Choice) -> Iterator[str]:
     level = "levels" if choice.protocol == "heterosag" else "level"
     yield from _wrapped(
         f"{level} {_level(choice)}: no sum wraps around (QNT-04), and rounding moves a number of the mean by "
-        f"{choice.noise:.1e} (standard deviation, at most)", "  ",
+        f"{_noise(choice)} (standard deviation, at most)", "  ",
     )  # fmt: skip
 
 
@@ -165,7 +170,7 @@ def _table(choices: Sequence[Choice], seconds: dict[str, tuple[float, float]]) -
 def _row(choice: Choice, seconds: dict[str, tuple[float, float]]) -> tuple[str, ...]:
     sizes = (in_bytes(choice.sends), in_bytes(choice.receives), in_bytes(choice.server), f"{choice.steps}x")
     times = tuple(f"~{_two(second)}" for second in seconds[choice.protocol]) if seconds else ()
-    return (_title(choice), *sizes, *times, _odds(choice.failure), _odds(choice.leak), f"{choice.noise:.1e}")
+    return (_title(choice), *sizes, *times, _odds(choice.failure), _odds(choice.leak), _noise(choice))
 
 
 def _parameters(choices: Sequence[Choice]) -> Iterator[str]:
@@ -235,7 +240,24 @@ def _two(number: float) -> str:
 
 
 def _odds(odds: Odds) -> str:
-    return "never" if not odds.value else ("= " if odds.exact else "< ") + _power(odds.value)
+    """Return a probability to two digits, or one of at most 1e-99 as a power of two; a bound is rounded up."""
+    value, up = odds.value, not odds.exact
+    if not value:
+        return "never"
+    if value <= _TINY:
+        shown = f"2^{-exponent(value) if up else round(logarithm(value))}"
+    else:
+        shown = _power(value) or f"{_digits(value, ROUND_CEILING if up else ROUND_HALF_EVEN):.2g}"
+    return ("< " if up else "~ ") + shown
+
+
+def _noise(choice: Choice) -> str:
+    return f"{_digits(Fraction(choice.noise), ROUND_CEILING):.1e}"
+
+
+def _digits(value: Fraction, rounding: str) -> float:
+    """Return a number of two digits, rounded as a mode of `decimal` says."""
+    return float(Context(prec=2, rounding=rounding).divide(Decimal(value.numerator), Decimal(value.denominator)))
 
 
 def _short(number: float) -> str:
@@ -243,14 +265,15 @@ def _short(number: float) -> str:
     return f"{number:g}" if float(f"{number:g}") == number else repr(number)
 
 
-def _power(value: Fraction, tiny: Fraction | int = Fraction(1, 10**99)) -> str:
-    """Return a probability as a power of two when it is one, or at most `tiny`, else as a decimal."""
-    if value.numerator == 1 and value.denominator.bit_count() == 1:
-        return f"2^-{value.denominator.bit_length() - 1}"
-    if value <= tiny:
-        return f"2^{int(logarithm(value))}"
-    short = f"{float(value):.2g}"
-    return _short(float(value)) if short == "1" and value < 1 else short
+def _wished(value: Fraction) -> str:
+    """Return a probability of the wish with all its digits."""
+    return _power(value) or _short(float(value))
+
+
+def _power(value: Fraction) -> str:
+    """Return a probability as a power of two when it is one, else nothing."""
+    whole_power = value.numerator == 1 and value.denominator.bit_count() == 1
+    return f"2^-{value.denominator.bit_length() - 1}" if whole_power else ""
 
 
 # --------------------------------------------------------------------------------------------------------- JSON
@@ -310,8 +333,13 @@ def _figure(value: float, source: str, **more: Any) -> dict[str, Any]:
 
 
 def _odds_as_json(odds: Odds) -> dict[str, Any]:
-    exponent = logarithm(odds.value) if odds.value else None
-    return {**_figure(float(odds.value), odds.source), "log2": exponent, "exact": odds.exact}
+    """Return a probability, rounded up, and its logarithm; one below all normal floats is its logarithm alone."""
+    log2, value = logarithm(odds.value) if odds.value else None, float(odds.value)
+    figure = _figure(value if value >= odds.value else nextafter(value, inf), odds.source)
+    if log2 is not None and value < float_info.min:
+        log2 = nextafter(log2, inf)
+        del figure["value"]
+    return {**figure, "log2": log2, "exact": odds.exact}
 
 
 def _out_as_json(found: Plan, out: Out) -> dict[str, Any]:

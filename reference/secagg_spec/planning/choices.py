@@ -221,7 +221,8 @@ def _not_alone(wish: Wish, allowed: Fraction) -> Fraction:
     return found
 
 
-def _mean_noise(level: int, users: int) -> float:
+def _mean_noise(level: int | Fraction, users: int) -> float:
+    """Return the noise of the mean over so many users: the fewest of a sum that counts as no failure."""
     return 1 / (2 * level * sqrt(users))
 
 
@@ -254,7 +255,7 @@ def secagg_plan(wish: Wish) -> Answer:
     numbers = {"R": R, "N": N, "D": D, "T": T, "t": t, "k": N - 1, "d": wish.dimension}
     return Choice(
         "secagg", numbers, lambda: secagg.Parameters(**numbers), ("SAG-01", "SAG-02"),
-        *_secagg_bytes(N, N - 1, wish.dimension), rounds_of(secagg.TABLE), level, _mean_noise(level, left),
+        *_secagg_bytes(N, N - 1, wish.dimension), rounds_of(secagg.TABLE), level, _mean_noise(level, t),
         Odds(odds.at_least(N, wish.dropout, N - t + 1), True, "SAG-30"),
         Odds(leak, not leak, ALONE if leak else "spec/secagg.md, section 1"), "the sum", Work("secagg", N),
     )  # fmt: skip
@@ -380,7 +381,7 @@ def heterosag_plan(wish: Wish) -> Answer:
     return Choice(
         "heterosag", named, make, ("HSA-01", "HSA-03", "HSA-04", "HSA-06"),
         sends - 4 * wish.dimension + masked, receives, server, rounds_of(HETEROSAG_TABLE), levels,
-        sqrt(heterosag_costs.error_bound(p_) / wish.dimension), Odds(failure, False, "HSA-17"),
+        _mean_noise((levels - 1) / (2 * wish.clip), t), Odds(failure, False, "HSA-17"),
         Odds(Fraction(0), True, "spec/heterosag.md, section 1"),
         f"of each of {Z} segments the sum of each cell of one or two of {Z} subgroups",
         Work("secagg", N, user=shares[0], server=shares[1]),
