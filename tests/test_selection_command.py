@@ -64,11 +64,18 @@ def test_equal_rates_and_no_partition_are_told(capsys: pytest.CaptureFixture[str
     assert "1 or 2 users for each" in out
 
 
-def test_a_scheme_without_a_round_is_said_to_have_no_sum(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scheme_without_a_round_is_compared_with_none(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     given = ("--users", "20", "--per-round", "4", "--privacy", "2", "--rounds", "3", "--dropout")
-    note = "\nprivacy 0: no round took place, so there is no sum\n"
+    note = "\nno round: there is no sum, and so no privacy to compare\n"
     assert note in call(capsys, *given, "1")[1]
     assert note not in call(capsys, *given, "0")[1]
+    path = tmp_path / "x.json"
+    some = ("--users", "8", "--per-round", "4", "--privacy", "2", "--rounds", "5", "--dropout", "0.4")
+    _, out, _ = call(capsys, *some, "--seed", "3", "--json", str(path))
+    assert re.search(r"^Partition +4  no round  no round  ", out, re.MULTILINE)
+    assert "\n  no round  MRS-OBS2  the partition has the best privacy and the worst cardinality (privacy no" in out
+    statements = json.loads(path.read_text(encoding="utf-8"))["statements"]
+    assert [one["holds"] for one in statements] == [True, None]
 
 
 def test_json_holds_all_numbers_of_all_rounds(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from secagg_spec.conformance.adapter.plain import shown
 from secagg_spec.conformance.adapter.values import writable_file
 from secagg_spec.errors import ParameterError, UsageError
 from secagg_spec.privacy import participation, wording
-from secagg_spec.privacy.participation import Account, Combined, Found, Term, written
+from secagg_spec.privacy.participation import Account, Class, Combined, Found, Term, written
 from secagg_spec.protocols.heterosag.plan import MATRICES, PRESETS
 from secagg_spec.selection import logs, metrics
 from secagg_spec.selection.participation import Log, Roster, whole_number
@@ -37,7 +37,8 @@ line without users; every round between the first and the last must be present (
 The format of --json: spec/audit.schema.json.
 
 exit codes:
-  0  no user is recoverable, and the strong privacy is at least --privacy
+  0  no user is recoverable, and the strong privacy is at least --privacy, or no
+     round has a sum
   1  some user is recoverable, or the strong privacy is below --privacy
   2  wrong usage, or a file that is not a log"""
 
@@ -96,7 +97,7 @@ def main(options: argparse.Namespace) -> int:
     if options.json is not None:
         write_json(options.json, _document(found, shown, user))
         print(f"\nall findings are in {options.json}")
-    return int(bool(found.found) or (least is not None and found.strong < least))
+    return int(bool(found.found) or _low(found, least))
 
 
 # -------------------------------------------------------------------------------------------------------- input
@@ -173,15 +174,19 @@ def _verdict(found: Account) -> str:
 
 
 def _below(found: Account, least: int | None) -> Iterator[str]:
-    if least is not None and found.strong < least:
-        yield f"the strong privacy is {found.strong}, below --privacy {least}: {_fewest(found)}"
+    if found.smallest is not None and _low(found, least):
+        below = f"the strong privacy is {found.strong}, below --privacy {least}"
+        yield f"{below}: {_fewest(found, found.smallest)}"
 
 
-def _fewest(found: Account) -> str:
+def _low(found: Account, least: int | None) -> bool:
+    """Whether fewer users stay together than asked for; a log without users has no privacy to compare."""
+    return least is not None and found.smallest is not None and found.strong < least
+
+
+def _fewest(found: Account, smallest: Class) -> str:
     """Return the smallest class as text."""
-    if found.smallest is None:
-        return "there is no sum with users"
-    return "such as " + _who(found.log.roster, found.smallest.users) + _where(found, found.smallest.segment)
+    return "such as " + _who(found.log.roster, smallest.users) + _where(found, smallest.segment)
 
 
 def _where(found: Account, segment: int) -> str:
@@ -195,10 +200,14 @@ def _about(found: Account) -> Iterator[str]:
         yield "users: those that the log names; users who never took part are unknown (give --users or --roster)"
     elif found.absent:
         yield f"in no sum: {_who(log.roster, found.absent)}"
-    yield f"strong privacy: {found.strong}, the fewest users that are in the same sums: {_fewest(found)}"
-    low, high = found.weak.low, found.weak.high
-    fewest = low if low == high else f"between {low} and {high}"
-    yield f"weak privacy: {fewest}, the fewest users in a combination of sums"
+    if found.smallest is None:
+        yield "strong and weak privacy: no round has a sum, so there is none"
+    else:
+        fewest = _fewest(found, found.smallest)
+        yield f"strong privacy: {found.strong}, the fewest users that are in the same sums: {fewest}"
+        low, high = found.weak.low, found.weak.high
+        fewest = str(low) if low == high else f"between {low} and {high}"
+        yield f"weak privacy: {fewest}, the fewest users in a combination of sums"
     taking = log.taking_part
     gap, mean = metrics.fairness_gap(taking), metrics.cardinality(taking)
     yield f"fairness gap: {_size(gap)}, cardinality: {_size(mean)}"

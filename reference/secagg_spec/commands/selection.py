@@ -27,7 +27,8 @@ drop out.
 
 privacy, strong: the fewest users who were always summed together. privacy, weak: the fewest users that a combination of
 rounds isolates (the paper's figure 4a). If it is not known exactly, a range that certainly contains it
-(spec/multi-round.md, section 4).
+(spec/multi-round.md, section 4). A scheme that had no round has neither, and no statement compares it: "holds" is null
+in --json then.
 
 exit codes:
   0  done
@@ -141,11 +142,12 @@ def _lines(settings: Settings, courses: Sequence[Course]) -> Iterator[str]:
     if all(course.scheme.name != "Partition" for course in courses):
         yield f"no partition: {settings.per_round} does not divide {settings.users}"
     if any(not course.strong for course in courses):
-        yield "privacy 0: no round took place, so there is no sum"
+        yield "no round: there is no sum, and so no privacy to compare"
     yield ""
     yield "statements of the paper, in this run:"
     for verdict in selection.verdicts(courses):
-        text = f"{'holds   ' if verdict.holds else 'FAILS   '}  {verdict.claim}  {verdict.statement} ({verdict.shown})"
+        holds = {True: "holds   ", False: "FAILS   ", None: selection.NO_ROUND}[verdict.holds]
+        text = f"{holds}  {verdict.claim}  {verdict.statement} ({verdict.shown})"
         yield from textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent=" " * 12)
 
 
@@ -177,7 +179,7 @@ def _row(course: Course) -> tuple[str, ...]:
     ends = (course.gaps[-1], course.cardinalities[-1], course.expected)
     gap, mean, expected = (f"{float(number):.3f}" for number in ends)
     name, T = course.scheme.name, str(course.scheme.parameters.T)
-    return name, T, str(course.strong), str(course.weak[-1]), gap, mean, expected, _count(course.family)
+    return name, T, *course.privacy, gap, mean, expected, _count(course.family)
 
 
 def _count(number: int) -> str:

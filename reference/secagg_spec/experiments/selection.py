@@ -37,6 +37,7 @@ MOST_SEED = 2**32 - 1
 ALMOST = Fraction(98, 100)
 """The ratio of cardinalities that counts as almost the same."""
 RULES = ("fair", "least", "uniform")
+NO_ROUND = "no round"
 Tell = Callable[[str, float], None]
 """Receives the name of the next step, and the finished share."""
 
@@ -124,14 +125,19 @@ class Course:
     expected: Fraction
     family: int
 
+    @property
+    def privacy(self) -> tuple[str, str]:
+        """The strong and the weak privacy as text; without a round there is no sum, and neither of them."""
+        return (str(self.strong), str(self.weak[-1])) if self.strong else (NO_ROUND, NO_ROUND)
+
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a statement of the paper holds in this run."""
+    """Whether a statement of the paper holds in this run; None if it compares a scheme that had no round."""
 
     claim: str
     statement: str
-    holds: bool
+    holds: bool | None
     shown: str
 
 
@@ -248,24 +254,32 @@ def verdicts(courses: Sequence[Course]) -> tuple[Verdict, ...]:
 
 def _verdicts(named: dict[str, Course], courses: Sequence[Course]) -> Iterator[Verdict]:
     batches = [course for course in courses if course.scheme.name.startswith("Multi-RoundSecAgg")]
-    shown = ", ".join(f"T = {one.scheme.parameters.T}: {one.strong}" for one in batches)
-    kept = all(one.strong >= one.scheme.parameters.T or not one.log.any() for one in batches)
-    yield Verdict("MRS-THM1P", "Multi-RoundSecAgg keeps the privacy T that it is asked for", kept, f"strong {shown}")
+    shown = ", ".join(f"T = {one.scheme.parameters.T}: {one.privacy[0]}" for one in batches)
+    kept = [one.strong >= one.scheme.parameters.T for one in batches if one.strong]
+    statement = "Multi-RoundSecAgg keeps the privacy T that it is asked for"
+    yield Verdict("MRS-THM1P", statement, all(kept) if kept else None, f"strong {shown}")
     if "Partition" in named:
         yield _of_partition(named["Partition"], courses)
     yield from (_of_small_batches(named["Random"], one) for one in batches if one.scheme.parameters.T in (3, 4))
 
 
+def _if_rounds(courses: Sequence[Course], holds: bool) -> bool | None:
+    """Return whether a statement holds, or None if one of the schemes had no round."""
+    return holds if all(one.strong for one in courses) else None
+
+
 def _of_partition(partition: Course, courses: Sequence[Course]) -> Verdict:
     private = all(partition.strong >= one.strong for one in courses)
     worst = all(partition.cardinalities[-1] <= one.cardinalities[-1] for one in courses)
-    shown = f"privacy {partition.strong}, cardinality {float(partition.cardinalities[-1]):.2f}"
+    shown = f"privacy {partition.privacy[0]}, cardinality {float(partition.cardinalities[-1]):.2f}"
     statement = "the partition has the best privacy and the worst cardinality"
-    return Verdict("MRS-OBS2", statement, private and worst, shown)
+    return Verdict("MRS-OBS2", statement, _if_rounds(courses, private and worst), shown)
 
 
 def _of_small_batches(random: Course, one: Course) -> Verdict:
     mine, others = one.cardinalities[-1], random.cardinalities[-1]
     statement = f"T = {one.scheme.parameters.T} is more private than random selection, and almost as cardinal"
-    shown = f"weak {one.weak[-1]} and {random.weak[-1]}, cardinality {float(mine):.2f} and {float(others):.2f}"
-    return Verdict("MRS-OBS1", statement, one.weak[-1].low > random.weak[-1].high and mine >= ALMOST * others, shown)
+    weak = f"weak {one.privacy[1]} and {random.privacy[1]}"
+    holds = one.weak[-1].low > random.weak[-1].high and mine >= ALMOST * others
+    shown = f"{weak}, cardinality {float(mine):.2f} and {float(others):.2f}"
+    return Verdict("MRS-OBS1", statement, _if_rounds((random, one), holds), shown)
