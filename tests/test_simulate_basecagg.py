@@ -97,7 +97,11 @@ def test_a_model_that_differs_is_a_failure(capsys: pytest.CaptureFixture[str], m
         (["--length", "0"], "length = 0"),
         (["--learning-rate", "nan"], "--learning-rate = 'nan': must be a number"),
         (["--learning-rate", "1e200"], "--learning-rate = '1e200': must be above 0 and at most 1000"),
-        (["--learning-rate", "999"], "must be at most 6710886 / 65536 in magnitude"),
+        (
+            ["--learning-rate", "999"],
+            "round 1 is too large: x[0] = -502.03430478515634: must be at most 6710886 / 65536",
+        ),
+        (["--learning-rate", "999"], "; take a smaller --learning-rate (999) or --update-level (65536)\n"),
         (["--signatures", "6"], "left out, but with --profile active"),
         (["--profile", "active", "--by", "cores"], "messages in the active profile"),
         (["--profile", "active", "--signatures", "5"], "W = 5"),

@@ -14,7 +14,7 @@ from secagg_spec.arithmetic import numerals, validate
 from secagg_spec.arithmetic.staleness import Staleness, read
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.prg import KEY_BYTES
-from secagg_spec.errors import ParameterError
+from secagg_spec.errors import OutOfRange, ParameterError, UsageError
 from secagg_spec.events import DOWNLOAD, TIMEOUT, UPLOAD, Event, Schedule, from_csv, to_csv
 from secagg_spec.protocols.basecagg import active as basecagg_active
 from secagg_spec.protocols.basecagg import round as basecagg
@@ -99,6 +99,9 @@ def main(options: argparse.Namespace) -> int:
     for number in range(rounds):
         try:
             report = run.next_round()
+        except OutOfRange as error:
+            smaller = f"--learning-rate ({options.learning_rate}) or --update-level ({parameters.c_l})"
+            raise UsageError(f"an update of round {number} is too large: {error}; take a smaller {smaller}") from None
         finally:
             progress.end()
         if report is None:
