@@ -651,6 +651,44 @@ def test_a_default_that_help_states_is_the_one_used() -> None:
     assert numbers > 40
 
 
+FEWER = "(N // 4, or fewer if T leaves fewer)"
+SHARES = (
+    "(N // 2 + 1, or N - D if that is less, and at least the smallest that the text allows; "
+    "k // 2 + 1 with --neighbours, however many collude)"
+)
+IN_HETEROSAG = "(as in the preset; for another N, T or D, N // 2 + 1, or N - D if that is less, and at least T + 2)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option", "says", "used"),
+    [
+        ("secagg --users 8 --colluders 6", "--dropouts", FEWER, "D = 0 may"),
+        ("lightsecagg --users 8 --colluders 5", "--dropouts", FEWER, "D = 1 may"),
+        ("basecagg --users 8 --buffer 8 --colluders 6 --rounds 1", "--dropouts", FEWER, "U = 7 answers"),
+        ("secagg --users 8 --neighbours 5", "--threshold", SHARES, "t = 3 shares"),
+        ("secagg --users 20 --dropouts 10 --colluders 2", "--threshold", SHARES, "t = 10 shares"),
+        ("secagg --users 8 --colluders 5 --dropouts 0", "--threshold", SHARES, "t = 7 shares"),
+        ("heterosag --preset tiny", "--threshold", IN_HETEROSAG, "t = 3 shares"),
+        ("heterosag --users 25 --dropouts 20", "--threshold", IN_HETEROSAG, "t = 5 shares"),
+        ("heterosag --preset tiny", "--dropouts", "(as in the preset; for another N, N // 5; or ", "D = 1 may"),
+        ("heterosag --users 30", "--dropouts", "(as in the preset; for another N, N // 5; or ", "D = 6 may"),
+        ("heterosag --preset tiny", "--groups", "(as in the preset, or as many as ", "in 2 groups with 3 subgroups"),
+        ("heterosag --preset tiny", "--subgroups", "(as in the preset; 1 for more", "in 2 groups with 3 subgroups"),
+        ("heterosag --preset tiny --users 13", "--subgroups", "(as in the preset; ", "in 2 groups with 3 subgroups"),
+        ("heterosag --preset tiny --groups 3", "--subgroups", "; 1 for more or fewer groups)", "in 3 groups, t"),
+    ],
+)
+def test_a_default_that_follows_from_others_is_as_help_says(
+    capsys: pytest.CaptureFixture[str], arguments: str, option: str, says: str, used: str
+) -> None:
+    help_ = {name: str(action.help) for name, action in options_of(cli.parser())}
+    words = arguments.split()
+    assert says in help_[f"simulate {words[0]} {option}"]
+    code, out, _ = call(capsys, "simulate", *words)
+    assert code == 0
+    assert used in out.splitlines()[0]
+
+
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["conform", "--help"]], ids=" ".join)
 def test_what_only_says_what_there_is_loads_neither_checks_nor_numbers(words: list[str]) -> None:
     asked = f"import sys; from secagg_spec import cli\ntry: cli.main({words})\nexcept SystemExit: print(*sys.modules)"

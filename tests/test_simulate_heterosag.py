@@ -292,6 +292,7 @@ HUGE = str(10**30)
         (["--levels", "x"], "--levels = 'x': must be whole numbers"),
         (["--levels", str(2**32)], "levels[0] = 4294967296: must be an integer in [2, 2147483648]"),
         (["--subgroups", "2"], "group 0 has 5 and needs at least T + 2 = 3 users for each of its 2 subgroups"),
+        (["--preset", "large", "--users", "59"], "group 4 has 11 and needs at least T + 2 = 3 users for each of its 4"),
         (["--subgroups", "0"], "subgroups in all = 0: must be an integer in [2, 35]"),
         (["--subgroups", "0,1,1,1,1"], "subgroups[0] = 0: must be"),
         (["--subgroups", "40"], "subgroups in all = 200: must be an integer in [2, 35]"),

@@ -53,7 +53,8 @@ def add_options(parser: Any) -> None:
     add("--update-level", type=int, default=2**16, metavar="c_l", help="level of the updates (2**16)")
     add("--learning-rate", default="1", metavar="ETA", help="learning rate of the server, at most 1000 (1)")
     add("--colluders", type=int, metavar="T", help="users that may collude (N // 4, at least 1, at most K - 2)")
-    add("--dropouts", type=int, metavar="D", help="users that are away when a buffer is recovered (N // 4)")
+    away = "users that are away when a buffer is recovered (N // 4, or fewer if T leaves fewer)"
+    add("--dropouts", type=int, metavar="D", help=away)
     add("--answers", type=int, metavar="U", help="number of answers needed (N - D)")
     add(
         "--signatures",

@@ -35,14 +35,29 @@ def add_options(parser: Any) -> None:
         "--groups",
         type=int,
         metavar="G",
-        help="number of groups of almost equal size (5, or as many as --levels names)",
+        help="number of groups of almost equal size (as in the preset, or as many as --levels or --subgroups names)",
     )
-    add("--levels", metavar="K,K,…", help="levels of each group, ascending, or one number for all (2,6,8,10,12)")
-    add("--subgroups", metavar="L,L,…", help="subgroups of each group, or one number for all (1)")
+    levels = (
+        "levels of each group, ascending, or one number for all (as in the preset; for more or fewer groups 2,6,8,…)"
+    )
+    add("--levels", metavar="K,K,…", help=levels)
+    parts = "subgroups of each group, or one number for all (as in the preset; 1 for more or fewer groups)"
+    add("--subgroups", metavar="L,L,…", help=parts)
     add("--matrix", choices=MATRICES, help=masked)
     add("--colluders", type=int, metavar="T", help="users that may collude with the server (1)")
-    add("--dropouts", type=int, metavar="D", help="users that may drop out (N // 5)")
-    add("--threshold", type=int, metavar="t", help="number of shares needed (a majority)")
+    add(
+        "--dropouts",
+        type=int,
+        metavar="D",
+        help="users that may drop out (as in the preset; for another N, N // 5; or fewer if T leaves fewer)",
+    )
+    add(
+        "--threshold",
+        type=int,
+        metavar="t",
+        help="number of shares needed (as in the preset; for another N, T or D, N // 2 + 1, or N - D if that is less, "
+        "and at least T + 2)",
+    )
     add_drop(parser, "masked_input")
     add("--byzantine", type=int, default=0, metavar="B", help="users that attack, spread over all groups (0)")
     add("--attack", choices=[*ATTACKS], help="what attackers do to their inputs (gaussian)")
@@ -129,7 +144,7 @@ def read_parameters(options: argparse.Namespace, run: bool = True) -> Parameters
     T = base.T if options.colluders is None else options.colluders
     D = min(base.D if base.N == N else N // 5, max(0, N - T - 2)) if options.dropouts is None else options.dropouts
     t = _threshold(base, N, T, D) if options.threshold is None else options.threshold
-    parts = _for_each("subgroups", subgroups, groups, base.subgroups if base.sizes == sizes else (1,) * groups)
+    parts = _for_each("subgroups", subgroups, groups, base.subgroups if len(base.sizes) == groups else (1,) * groups)
     validate.integer("subgroups in all", sum(parts), 2, MOST)
     default = base.levels if len(base.levels) == groups else tuple(2 if g == 0 else 2 * g + 4 for g in range(groups))
     K = _for_each("levels", levels, groups, default)

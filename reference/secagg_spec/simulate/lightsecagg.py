@@ -35,7 +35,9 @@ def add_options(parser: Any) -> None:
     add_drop(parser, "upload")
     parser.add_argument("--colluders", type=int, metavar="T", help="users that may collude (N // 4, at least 1)")
     parser.add_argument("--answers", type=int, metavar="U", help="number of answers needed (N minus allowed dropouts)")
-    parser.add_argument("--dropouts", type=int, metavar="D", help="users that may drop out (N // 4)")
+    parser.add_argument(
+        "--dropouts", type=int, metavar="D", help="users that may drop out (N // 4, or fewer if T leaves fewer)"
+    )
     parser.add_argument(
         "--signatures",
         type=int,

@@ -35,12 +35,15 @@ def add_options(parser: Any) -> None:
     """Add the options that only this protocol has."""
     add_drop(parser, "masked_input")
     parser.add_argument("--colluders", type=int, metavar="T", help="users that may collude (N // 4, at least 1)")
-    parser.add_argument("--dropouts", type=int, metavar="D", help="users that may drop out (N // 4)")
+    parser.add_argument(
+        "--dropouts", type=int, metavar="D", help="users that may drop out (N // 4, or fewer if T leaves fewer)"
+    )
     parser.add_argument(
         "--threshold",
         type=int,
         metavar="t",
-        help="number of shares needed (a majority of the holders, and at least the smallest safe number)",
+        help="number of shares needed (N // 2 + 1, or N - D if that is less, and at least the smallest that the text "
+        "allows; k // 2 + 1 with --neighbours, however many collude)",
     )
     parser.add_argument("--neighbours", type=int, metavar="k", help="neighbours of each user (N - 1: all others)")
     parser.add_argument("--modulus", type=int, default=2**32, metavar="R", help="the modulus of updates (2**32)")
