@@ -243,8 +243,9 @@ def _fitting(event: object, N: int, clock: float) -> Event:
 
 
 def _time(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ParameterError(name, value, "a number")
-    if not 0 <= value <= sys.float_info.max:
-        raise OutOfRange(name, value, "finite and at least 0")
-    return float(value)
+    found = validate.number(value)
+    if found is None:
+        raise ParameterError(name, value, "a number: an integer, or a float of 64 bits at most")
+    if not 0 <= found <= sys.float_info.max:
+        raise OutOfRange(name, found, "finite and at least 0")
+    return float(found)

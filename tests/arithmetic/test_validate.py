@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secagg_spec import events
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.levels import Range
 from secagg_spec.errors import DuplicateUser, LengthMismatch, NonCanonical, OutOfRange, ParameterError, UnknownUser
+from secagg_spec.learning import attacks, clock, problems
+from secagg_spec.privacy import reconstruction
+from secagg_spec.selection.batches import Parameters
+from secagg_spec.selection.metrics import expected_cardinality
 from tests.strategies import vector
 
 NO_INTEGERS = [None, True, np.bool_(True), 1.0, np.float64(1), "1", b"1", [1], np.array(1), float("nan")]
@@ -40,6 +48,62 @@ def test_what_is_no_integer_is_refused(value: Any) -> None:
 @pytest.mark.parametrize("kind", [np.int8, np.uint64, np.int64])
 def test_integers_of_numpy_become_int(kind: type[Any]) -> None:
     assert type(validate.integer("count", kind(3), 0, 9)) is int
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (np.int8(3), 3),
+        (3, 3),
+        (np.float16(0.5), 0.5),
+        (np.float64(0.1), 0.1),
+        (np.longdouble(0.1), 0.1),
+        (10**400,) * 2,
+    ],
+)
+def test_numbers_of_numpy_become_numbers_of_python(value: Any, number: float) -> None:
+    found, kept = validate.number(value), validate.plain([value])[0]
+    assert found == kept == number
+    assert type(found) is type(kept) is type(number)
+    assert validate.finite(value) == (number < 10**400)
+
+
+NO_NUMBERS = [True, np.bool_(True), np.timedelta64(1, "s"), "1", None, 1j, np.datetime64(1, "s"), Fraction(1)]
+LONGER = [np.longdouble("1e4000"), np.longdouble(1) / 3]
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("value", [*NO_NUMBERS, *LONGER, np.float32("nan"), -np.longdouble("inf")], ids=repr)
+def test_what_is_no_number_or_not_finite_is_refused(value: Any) -> None:
+    assert not validate.finite(value)
+    assert (validate.number(value) is None) == (repr(value) in map(repr, NO_NUMBERS + LONGER))
+    assert repr(validate.plain(value)) == repr(value) or isinstance(value, np.floating)
+
+
+POINT = np.ones((1, 1), dtype=bool)
+TAKEN: dict[str, Callable[[Any], object]] = {
+    "range": lambda number: Range(-1, number).high,
+    "time": lambda number: events.Event(number, "upload", 0).time,
+    "delays": lambda number: events.jobs([[number]]).events[1].time,
+    "training": lambda number: clock.Work(number, 1).training,
+    "visits": lambda number: clock.Costs(visits=(number,)).visits[0],
+    "decay": lambda number: problems.build("regression", 2, 2, number).decay,
+    "scale": lambda number: attacks.sign_flip(np.ones(1), number).tolist()[0],
+    "rates": lambda number: expected_cardinality(Parameters(4, 2, 1), number),
+    "delta": lambda number: reconstruction.drift_bound(POINT, ((0, Fraction(1)),), number),
+}
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("name", TAKEN)
+def test_a_number_is_taken_of_any_type_but_no_truth_value(name: str) -> None:
+    for number in (np.int64(1), np.float32(1), np.longdouble(1)):
+        found = TAKEN[name](number)
+        assert (found, type(found) in (int, float, Fraction)) == (TAKEN[name](1), True)
+    for wrong in (True, np.bool_(True), *LONGER):
+        with pytest.raises(ParameterError, match=name):
+            TAKEN[name](wrong)
 
 
 @pytest.mark.requirement("MOD-06")

@@ -93,7 +93,7 @@ def test_an_adapter_that_cannot_be_used_is_said_to_be_so() -> None:
         *(("x", {"seed": no}, "seed = .*: it must be an integer") for no in (1.5, "x", None)),
         *(
             ("x", {"timeout": no}, "timeout = .*: it must be a number of seconds")
-            for no in (0, -1, float("nan"), "1", 1e9)
+            for no in (0, -1, float("nan"), "1", 1e9, True)
         ),
         ("x", {"expect": Path("/nowhere.toml")}, "nowhere.toml"),
         ("x", {"expect": "/nowhere.toml"}, "nowhere.toml"),

@@ -201,6 +201,7 @@ def test_similarity_is_that_of_the_books() -> None:
         ({"width": 0}, "width = 0"),
         ({"net": "deep"}, "net = 'deep': must be one of conv, dense"),
         ({"rate": float("nan")}, r"rate = nan: must be a number in \[0, 100\]"),
+        ({"rate": True}, r"rate = True: must be a number in \[0, 100\]"),
     ],
 )
 def test_settings_are_checked(change: dict[str, object], said: str) -> None:

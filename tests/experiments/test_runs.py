@@ -255,8 +255,9 @@ def test_settings_out_of_range_are_refused() -> None:
             buffered(task, **wrong)
     with pytest.raises(ParameterError):
         runs.uniform(task, 5)
-    with pytest.raises(OutOfRange):
-        runs.run_fedasync(task, rounds=1, tau_max=0, staleness=CONSTANT, mixing=1.5)
+    for mixing in (1.5, True):
+        with pytest.raises(OutOfRange):
+            runs.run_fedasync(task, rounds=1, tau_max=0, staleness=CONSTANT, mixing=mixing)
 
 
 @pytest.mark.requirement("EXP-03")

@@ -173,7 +173,7 @@ def test_what_fits_no_partition_is_refused(kind: str, users: int, alpha: Any, sa
         partitions.split(dataset([0, 1, 2]), kind, users, np.random.default_rng(0), alpha)
 
 
-@pytest.mark.parametrize("alpha", [0.0, -1.0, float("nan"), float("inf"), 1e-4, 1e7])
+@pytest.mark.parametrize("alpha", [0.0, -1.0, float("nan"), float("inf"), 1e-4, 1e7, True])
 def test_alpha_outside_its_range_is_refused(alpha: float) -> None:
     with pytest.raises(OutOfRange, match=r"^alpha"):
         partitions.split(dataset([0, 1, 2]), "dirichlet", 2, np.random.default_rng(0), alpha)

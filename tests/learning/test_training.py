@@ -141,6 +141,7 @@ def test_what_cannot_be_trained_is_refused() -> None:
         {"rate": 10**400},
         {"momentum": 1.0},
         {"decay": -1.0},
+        {"decay": False},
     ):
         with pytest.raises(ParameterError):
             LocalSGD(**{**right, **wrong})

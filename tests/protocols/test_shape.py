@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -150,6 +151,15 @@ def test_a_refused_step_leaves_the_network_as_it_was() -> None:
     with pytest.raises(ParameterError):
         run.take(TABLE[0], 0, {})
     assert snapshot([run.states, run.waiting, len(run.transcript)]) == before
+
+
+@pytest.mark.requirement("ERR-02")
+def test_a_party_is_an_integer_of_any_type_but_no_truth_value() -> None:
+    run = network(2)
+    assert type(run.take(TABLE[0], np.int64(1), words()[1]).party) is int  # type: ignore[arg-type]
+    for wrong in (False, np.bool_(False), 0.0, np.timedelta64(0, "s")):
+        with pytest.raises(UnknownUser, match="party"):
+            run.take(TABLE[0], wrong, words()[0])  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("ERR-02")

@@ -138,9 +138,10 @@ def cell_mean(total: UintArray, *, count: int, levels: int, range: Range) -> Rea
 
 def _number(bound: object) -> float:
     """Return a bound as a float; -0.0 becomes 0.0, since parties with equal ranges must derive equal keys."""
-    if isinstance(bound, bool) or not isinstance(bound, (int, float)) or not -LARGEST <= bound <= LARGEST:
+    number = validate.number(bound)
+    if number is None or not -LARGEST <= number <= LARGEST:
         raise ParameterError("range", bound, "two finite numbers, the smaller first")
-    return float(bound) + 0.0
+    return float(number) + 0.0
 
 
 def _refuse_outside(name: str, numbers: RealArray, low: float, high: float, allowed: str) -> None:

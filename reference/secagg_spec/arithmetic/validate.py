@@ -49,9 +49,18 @@ def _int(value: object) -> int | None:
     return int(value)
 
 
+def number(value: object) -> int | float | None:
+    """Return an integer or a float of any type as Python's; None if it is neither, or a float longer than binary64."""
+    if not isinstance(value, (float, np.floating)):
+        return _int(value)
+    found = float(value)
+    return found if found == value or np.isnan(value) else None
+
+
 def finite(value: object) -> bool:
-    """Return whether `value` is an integer or a float, no truth value, and in the range of binary64."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    """Return whether `value` is a number as in `number`, and in the range of binary64."""
+    found = number(value)
+    return found is not None and abs(found) <= sys.float_info.max
 
 
 def secret_integer(name: str, value: object, allowed: str) -> int:
@@ -71,8 +80,9 @@ def secret_integer(name: str, value: object, allowed: str) -> int:
 class Plain:
     """The base of data classes whose members are plain values, whatever type of integer or sequence the caller gives.
 
-    What a member holds as a numpy integer becomes an ``int``: numpy's integers wrap (ERR-02). A sequence becomes a
-    ``tuple``, which the caller cannot change afterwards. A class with checks of its own calls this first.
+    What a member holds as a number of numpy becomes an ``int`` or a ``float``: numpy's integers wrap (ERR-02). A
+    sequence becomes a ``tuple``, which the caller cannot change afterwards. A class with checks of its own calls this
+    first.
     """
 
     def __post_init__(self) -> None:
@@ -85,11 +95,12 @@ _AS_THEY_ARE = frozenset({int, str, bytes, float, bool, type(None), np.ndarray})
 
 
 def plain(value: Any) -> Any:
-    """Return a numpy integer as an ``int``, another sequence than text as a ``tuple``, and any other value itself."""
+    """Return a number of numpy as Python's, another sequence than text as a ``tuple``, and any other value itself."""
     if type(value) in _AS_THEY_ARE or (type(value) is tuple and _AS_THEY_ARE.issuperset(map(type, value))):
         return value
-    if isinstance(value, np.integer):
-        return value if isinstance(value, np.timedelta64) else int(value)
+    if isinstance(value, (np.integer, np.floating)):
+        found = number(value)
+        return value if found is None else found
     named = isinstance(value, tuple) and type(value) is not tuple
     if not named and isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview)):
         return tuple(map(plain, value))

@@ -139,7 +139,7 @@ def connected(adapter: Adapter, timeout: float) -> Connection:
         The command line is empty or invalid, what is given is none and no function, or the seconds are not between 0
         and a million.
     """
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < MOST_SECONDS:
+    if not validate.finite(timeout) or not 0 < timeout < MOST_SECONDS:
         raise UsageError(f"timeout = {timeout!r}: it must be a number of seconds above 0 and below a million")
     if callable(adapter):
         return DirectConnection(adapter)
@@ -149,7 +149,7 @@ def connected(adapter: Adapter, timeout: float) -> Connection:
         raise UsageError(f"{adapter!r} is not a command line: {error}") from None
     if not words:
         raise UsageError("the command line of the adapter is empty")
-    return ProcessConnection(words, timeout)
+    return ProcessConnection(words, validate.plain(timeout))
 
 
 def _words(adapter: object) -> list[str]:

@@ -222,8 +222,7 @@ def _weights(weights: Sequence[float | int], count: int, whole: bool) -> list[fl
 def _weight(weight: float | int, whole: bool) -> float | int:
     if whole:
         return validate.integer("weights", weight, 0)
-    real = isinstance(weight, (int, float, np.integer, np.floating)) and not isinstance(weight, bool)
-    if not real or not 0 <= weight < math.inf:
+    if not validate.finite(weight) or weight < 0:
         raise ParameterError("weights", weight, "finite numbers, at least 0")
     return float(weight)
 

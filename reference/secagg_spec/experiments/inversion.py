@@ -89,7 +89,7 @@ class Settings:
         validate.integer("width", self.width, 1, 256)
         if self.net not in NETS:
             raise ParameterError("net", self.net, "one of " + ", ".join(NETS))
-        if not 0 <= self.rate <= 100:
+        if not validate.finite(self.rate) or not 0 <= self.rate <= 100:
             raise ParameterError("rate", self.rate, "a number in [0, 100]")
 
     @property

@@ -405,7 +405,7 @@ def run_fedasync(
     dict
         As for `run_synchronous`; the aggregator is called ``none``.
     """
-    if not 0 < mixing <= 1:
+    if not validate.finite(mixing) or not 0 < mixing <= 1:
         raise OutOfRange("mixing", mixing, "in (0, 1]")
     work, past = Work(), Past(tau_max)
 

@@ -41,7 +41,7 @@ _LAST_OF_INSTANT = EventPriority(2)
 
 
 @dataclass(frozen=True)
-class Work:
+class Work(validate.Plain):
     """The training time of a user: a fixed time plus an exponentially distributed delay with mean `beta`, in seconds.
 
     Raises
@@ -54,11 +54,12 @@ class Work:
     beta: float
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check_seconds(training=self.training, beta=self.beta)
 
 
 @dataclass(frozen=True)
-class Costs:
+class Costs(validate.Plain):
     """The time that a protocol takes, in seconds.
 
     Parameters
@@ -84,6 +85,7 @@ class Costs:
     visits: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check_seconds(sending=self.sending, after=self.after)
         for visit in self.visits:
             _check_seconds(visits=visit)
@@ -302,7 +304,7 @@ class _Beginning(simpy.Event):
 
 def _check_seconds(**given: float) -> None:
     for name, value in given.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise ParameterError(name, value, "a number of seconds")
+        if validate.number(value) is None:
+            raise ParameterError(name, value, "a number of seconds: an integer, or a float of 64 bits at most")
         if not validate.finite(value) or value < 0:
             raise OutOfRange(name, value, "finite and at least 0")

@@ -78,9 +78,9 @@ def _checked(kind: str, alpha: float | None) -> float:
         raise ParameterError("alpha", alpha, f"{'given' if alpha is None else 'left out'} with the partition {kind}")
     if alpha is None:
         return 0.0
-    if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not ALPHAS[0] <= alpha <= ALPHAS[1]:
+    if not validate.finite(alpha) or not ALPHAS[0] <= alpha <= ALPHAS[1]:
         raise OutOfRange("alpha", alpha, f"a number in [{ALPHAS[0]:g}, {ALPHAS[1]:g}]")
-    return alpha
+    return float(alpha)
 
 
 # ------------------------------------------------------------------------------------------------ the partitions

@@ -73,7 +73,7 @@ def _equal(count: int) -> RealArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem(ABC):
+class Problem(validate.Plain, ABC):
     """A loss of models for points.
 
     Parameters
@@ -89,6 +89,7 @@ class Problem(ABC):
     decay: float
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         validate.integer("inputs", self.inputs, 1)
         validate.integer("classes", self.classes, 2)
         if not validate.finite(self.decay) or self.decay < 0:

@@ -47,7 +47,7 @@ _TOGETHER, _ON_GPU = 2**20, 2**26
 
 
 @dataclass(frozen=True)
-class LocalSGD:
+class LocalSGD(validate.Plain):
     """Local SGD: E epochs of batches of B samples, the learning rate, momentum, and weight decay.
 
     Raises
@@ -65,11 +65,12 @@ class LocalSGD:
     decay: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         validate.integer("epochs", self.epochs, 1)
         validate.integer("batch", self.batch, 1)
         _positive("rate", self.rate)
         for name in ("momentum", "decay"):
-            if not 0 <= getattr(self, name) < 1:
+            if not validate.finite(getattr(self, name)) or not 0 <= getattr(self, name) < 1:
                 raise OutOfRange(name, getattr(self, name), "in [0, 1)")
 
 

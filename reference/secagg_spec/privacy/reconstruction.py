@@ -123,11 +123,12 @@ def drift_bound(log: Log, combination: Combination, delta: Fraction | float) -> 
     Source: spec/multi-round.md, section 4.
     """
     _check_rounds(combination, len(_checked(log)))
-    if isinstance(delta, bool) or not isinstance(delta, (Fraction, float, int)):
-        raise ParameterError("delta", delta, "a fraction or a float")
-    if (isinstance(delta, float) and not isfinite(delta)) or delta < 0:
-        raise OutOfRange("delta", delta, "finite, and at least 0")
-    return Fraction(delta) * sum(abs(number) * int(log[round].sum()) for round, number in combination)
+    exact = delta if isinstance(delta, Fraction) else validate.number(delta)
+    if exact is None:
+        raise ParameterError("delta", delta, "a fraction, an integer, or a float of 64 bits at most")
+    if (isinstance(exact, float) and not isfinite(exact)) or exact < 0:
+        raise OutOfRange("delta", exact, "finite, and at least 0")
+    return Fraction(exact) * sum(abs(number) * int(log[round].sum()) for round, number in combination)
 
 
 def witness(log: Log, user: int) -> NDArray[np.object_] | None:

@@ -41,7 +41,7 @@ class Unsigned(validate.Plain):
 
     def write(self, name: str, value: Any) -> bytes:
         """Return `width` bytes; refuse a value that does not fit."""
-        integer = type(value) is int or (isinstance(value, (int, np.integer)) and not isinstance(value, bool))
+        integer = type(value) is int or isinstance(validate.number(value), int)
         if not integer or not 0 <= value < 1 << (8 * self.width):
             raise OutOfRange(name, value, f"an integer in [0, 2**{8 * self.width})")
         return int(value).to_bytes(self.width, "little")

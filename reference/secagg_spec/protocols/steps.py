@@ -347,12 +347,12 @@ class Network:
         Raises `UnknownUser` for a party that is not on the network, `ParameterError` for a party of another role, and
         the errors of the step. If it raises, nothing has changed.
         """
-        self._check_party(step, party)
+        party = self._checked(step, party)
         return self.take_on(self.mail(step, party), step, party, randomness)
 
     def take_on(self, received: Outbox, step: Step[Any], party: int, randomness: Randomness | None = None) -> Event:
         """Let `party` take `step` on some messages of its mail, and leave the others waiting. Raises as `take` does."""
-        self._check_party(step, party)
+        party = self._checked(step, party)
         state, sent = step.take(self.states[party], received, randomness={} if randomness is None else randomness)
         assert all(isinstance(message, step.sends) for message in sent), f"{step} sends what its row does not name"
         self.states[party] = state
@@ -366,11 +366,14 @@ class Network:
         self.transcript.append(event)
         return event
 
-    def _check_party(self, step: Step[Any], party: int) -> None:
-        if not isinstance(party, int) or party not in self.states:
+    def _checked(self, step: Step[Any], party: int) -> int:
+        """Return the party as an ``int`` when it is on the network and has the role of the step."""
+        number = validate.number(party)
+        if not isinstance(number, int) or number not in self.states:
             raise UnknownUser("party", party, "a party on the network")
-        if role_of(party) is not step.role:
-            raise ParameterError("party", party, f"the {step.role.value}, who takes this step")
+        if role_of(number) is not step.role:
+            raise ParameterError("party", number, f"the {step.role.value}, who takes this step")
+        return number
 
 
 Follow: TypeAlias = Callable[[Step[Any], Sequence[int]], Iterable[int]]

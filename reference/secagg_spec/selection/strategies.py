@@ -213,5 +213,5 @@ def _check_draws(bounds: Sequence[int], draws: Sequence[int]) -> None:
     if len(validate.sequence("draws", draws, "integers")) != len(bounds):
         raise LengthMismatch("len(draws)", len(draws), str(len(bounds)))
     for at, (bound, step) in enumerate(zip(bounds, draws, strict=True)):
-        if isinstance(step, bool) or not isinstance(step, (int, np.integer)) or not 0 <= step < bound:
+        if not isinstance(validate.number(step), int) or not 0 <= step < bound:
             raise OutOfRange(f"draws[{at}]", step, f"an integer in [0, {bound})")

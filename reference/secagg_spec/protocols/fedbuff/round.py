@@ -216,7 +216,7 @@ def moved(model: RealArray, average: RealArray, eta_g: float) -> RealArray:
     Source: BASecAgg eq. (4); FBF-12.
     """
     validate.array_shape("average", validate.binary64("average", average), validate.binary64("model", model).shape)
-    if not isinstance(eta_g, float):
+    if not isinstance(validate.number(eta_g), float):
         raise ParameterError("eta_g", eta_g, "a float")
     with np.errstate(over="ignore", invalid="ignore"):
         return model - np.float64(eta_g) * average
