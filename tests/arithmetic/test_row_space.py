@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import isqrt
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic import rationals
 from secagg_spec.arithmetic.row_space import PRIMES, RowSpace
 from secagg_spec.arithmetic.validate import BoolArray
-from secagg_spec.errors import ParameterError
+from secagg_spec.errors import LengthMismatch, ParameterError
 
 
 def logs(most_rows: int = 8, most_columns: int = 7) -> st.SearchStrategy[BoolArray]:
@@ -164,7 +165,21 @@ def test_products_with_numbers_of_every_length_are_exact() -> None:
             assert rationals.in_kernel(np.ones((1, count), dtype=bool), [number] * count) is (number == 0)
 
 
-def test_right_sides_of_different_lengths_are_refused() -> None:
-    for lengths in ((2, 3), (3, 2)):
-        with pytest.raises(ValueError, match="zip"):
-            rationals.solve_all(np.eye(2, dtype=np.int64), [[1] * length for length in lengths])
+@pytest.mark.parametrize(
+    ("shape", "rights", "error", "said"),
+    [
+        ((2, 2), [[1] * 2, [1] * 3], LengthMismatch, r"^len\(right\) = 3: must be 2, one number for each row"),
+        ((2, 2), [[1] * 3, [1] * 2], LengthMismatch, r"^len\(right\) = 3"),
+        ((2, 2), [[1]], LengthMismatch, r"^len\(right\) = 1"),
+        ((0, 0), [[1]], LengthMismatch, r"^len\(right\) = 1: must be 0"),
+        ((2, 3), [[1, 1]], LengthMismatch, r"^matrix\.shape = \(2, 3\): must be \(2, 2\)"),
+        ((3, 2), [], LengthMismatch, r"^matrix\.shape"),
+        ((2, 2), [[1, 0.5]], ParameterError, "^right = 'float': must be integers"),
+        ((2, 2), [[1, True]], ParameterError, "^right = 'bool'"),
+    ],
+)
+def test_systems_of_other_sizes_or_numbers_are_refused(
+    shape: tuple[int, int], rights: list[list[Any]], error: type[ParameterError], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        rationals.solve_all(np.eye(*shape, dtype=np.int64), rights)

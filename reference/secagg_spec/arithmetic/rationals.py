@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import BoolArray, UintArray
-from secagg_spec.errors import ParameterError
+from secagg_spec.errors import LengthMismatch, ParameterError
 
 Numbers = NDArray[np.generic]
 
@@ -52,18 +52,27 @@ def solve(matrix: Numbers, right: Sequence[int]) -> tuple[Fraction, ...]:
     Raises
     ------
     ParameterError
-        The matrix is not invertible.
+        The matrix is not invertible, or a number is no integer.
+    LengthMismatch
+        The matrix is not square, or the right side has another length.
     """
     return solve_all(matrix, [right])[0]
 
 
 def solve_all(matrix: Numbers, rights: Sequence[Sequence[int]]) -> list[tuple[Fraction, ...]]:
     """Return x with matrix x = right for each right side, like `solve`, but faster than solving for each alone."""
-    if not len(matrix) or not rights:
+    left, size = _entries(matrix), len(matrix)
+    validate.array_shape("matrix", matrix, (size, size))
+    for right in rights:
+        if len(right) != size:
+            raise LengthMismatch("len(right)", len(right), f"{size}, one number for each row of the matrix")
+    if not size or not rights:
         return [() for _ in rights]
-    left = flint.fmpz_mat(_entries(matrix))
+    numbers = [
+        [validate.secret_integer("right", number, "integers") for number in row] for row in zip(*rights, strict=True)
+    ]
     try:
-        found = left.solve(flint.fmpz_mat([[int(number) for number in row] for row in zip(*rights, strict=True)]))
+        found = flint.fmpz_mat(left).solve(flint.fmpz_mat(numbers))
     except ZeroDivisionError:
         raise ParameterError("matrix", "a singular one", "invertible") from None
     entry = ((found[row, at] for row in range(len(matrix))) for at in range(len(rights)))
