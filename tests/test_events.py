@@ -216,3 +216,16 @@ BAD_CSV: tuple[Any, ...] = (
 def test_a_csv_that_is_none_is_refused(text: Any) -> None:
     with pytest.raises(ParameterError):
         events.from_csv(text, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        *(({"N": wrong}, f"^N = {wrong!r}: must be an integer in") for wrong in (0, -1, "5", None)),
+        ({"kinds": ["download"]}, "^text, line 2, kind = 'upload': must be one of download$"),
+        ({"kinds": "upload"}, "^kinds = 'str': must be a sequence of lowercase words$"),
+    ],
+)
+def test_what_is_asked_of_a_csv_is_blamed_by_its_name(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        events.from_csv("time,kind,user\n1,upload,0\n", **{"N": 1, **arguments})

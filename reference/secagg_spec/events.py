@@ -188,8 +188,11 @@ def from_csv(text: str, N: int, *, name: str = "text", kinds: Sequence[str] = ()
     Raises
     ------
     ParameterError
-        A line is of another form; or as the errors of `Event` and `Schedule`. The error names the line.
+        A line is of another form, or as the errors of `Event` and `Schedule`; the error names the line. Or N is not a
+        number of users, or the kinds are no sequence.
     """
+    validate.integer("N", N, 1, validate.MAX_COUNT)
+    validate.sequence("kinds", kinds, "lowercase words")
     lines = _lines(text, name)
     head = next(lines, (1, []))[1]
     if tuple(head) != COLUMNS:
@@ -225,8 +228,8 @@ def _event(fields: Sequence[str], kinds: Sequence[str]) -> Event:
     time, kind, user = fields
     if not _TIME.fullmatch(time):
         raise ParameterError("time", time, "a number of at least 0, as 0, 1.5 or 1e-05")
-    if kinds and kind not in kinds:
-        raise ParameterError("kind", kind, f"one of the events {', '.join(kinds[:-1])} and {kinds[-1]}")
+    if kinds:
+        validate.one_of("kind", kind, kinds)
     if not _USER.fullmatch(user):
         raise ParameterError("user", user, "a whole number, as 0 or 17")
     return Event(float(time), kind, int(user))
