@@ -179,6 +179,13 @@ def test_numbers_of_delays_that_are_none_are_refused(arguments: Any) -> None:
         drawn_delays(*arguments)
 
 
+def test_no_time_or_delay_is_infinite() -> None:
+    with pytest.raises(OutOfRange, match=r"^delays = 1e\+308: must be delays of a user that add up to a finite time$"):
+        jobs([[1e308, 1e308]])
+    with pytest.raises(OutOfRange, match=r"^high = 1.7e\+308: must be such that all delays are finite$"):
+        drawn_delays(SEED, 1, 9, "exponential", 0, 1.7e308)
+
+
 # -------------------------------------------------------------------------------------------------------------- files
 
 

@@ -98,7 +98,8 @@ def ordered(N: int, events: Iterable[Event]) -> Schedule:
 def jobs(delays: Sequence[Sequence[float]], *, timeout: float | None = None) -> Schedule:
     """Return the schedule of users that train without a pause: they download, and upload after a delay.
 
-    Raises `ParameterError` for a delay or a timeout that is not a number, is negative or is not finite.
+    Raises `ParameterError` for a delay or a timeout that is not a number, is negative or is not finite, and
+    `OutOfRange` for delays of a user that add up to no finite time.
 
     Parameters
     ----------
@@ -118,6 +119,8 @@ def _jobs_of(user: int, delays: Sequence[float], limit: float) -> Iterator[Event
         spent = _time("delays", delay)
         yield Event(clock, DOWNLOAD, user)
         clock += min(spent, limit)
+        if math.isinf(clock):
+            raise OutOfRange("delays", delay, "delays of a user that add up to a finite time")
         yield Event(clock, UPLOAD if spent <= limit else TIMEOUT, user)
 
 
@@ -131,13 +134,18 @@ def drawn_delays(seed: bytes, N: int, count: int, law: Law, low: float, high: fl
     ------
     ParameterError
         A number is not one, is negative or not finite, the law is unknown, or `high` is below `low`.
+    OutOfRange
+        A delay is not finite, as `high` is too large.
     """
     low, high = _time("low", low), _time("high", high)
     if law not in ("exponential", "uniform") or high < low:
         raise ParameterError("law", (law, low, high), "'exponential' or 'uniform', with low <= high")
-    rows = validate.integer("N", N, 1, validate.MAX_COUNT)
-    draws = [draw_rounding(SeededSource(seed, f"delays of user {user}"), count).tolist() for user in range(rows)]
-    return [[low + (high - low) * (u if law == "uniform" else -math.log1p(-u)) for u in row] for row in draws]
+    users = range(validate.integer("N", N, 1, validate.MAX_COUNT))
+    draws = [draw_rounding(SeededSource(seed, f"delays of user {user}"), count).tolist() for user in users]
+    rows = [[low + (high - low) * (u if law == "uniform" else -math.log1p(-u)) for u in row] for row in draws]
+    if not all(math.isfinite(delay) for row in rows for delay in row):
+        raise OutOfRange("high", high, "such that all delays are finite")
+    return rows
 
 
 class Agenda:

@@ -133,3 +133,8 @@ def test_a_label_that_is_no_class_is_refused(label: int, classes: int) -> None:
 def test_draws_are_in_the_unit_interval(draw: float) -> None:
     with pytest.raises(OutOfRange, match="draws"):
         attacks.normals(np.array([[draw], [0.5]]))
+
+
+def test_no_normal_number_is_infinite() -> None:
+    with pytest.raises(OutOfRange, match=r"^deviation = 1.7e\+308: must be such that its product with each normal"):
+        attacks.normals(np.array([[0.99], [0.0]]), 1.7e308)

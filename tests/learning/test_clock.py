@@ -241,6 +241,14 @@ def test_wrong_numbers_are_refused() -> None:
         Costs(1.0, visits=(1.0,))
 
 
+def test_no_time_is_infinite() -> None:
+    for costs in (Costs(1e308, 1e308), Costs(after=1.7e308)):
+        with pytest.raises(OutOfRange, match=r"^work = Work\(training=1e\+308, beta=0\): must be such"):
+            synchronous([[0]], Work(1e308, 0), costs, 0)
+        with pytest.raises(OutOfRange, match=r"^work = "):
+            buffered(Buffered(1, 1, 1), 1, Work(1e308, 0), costs, 0)
+
+
 def test_plans_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ParameterError, match="users"):
         Buffered(4, 4, 2)

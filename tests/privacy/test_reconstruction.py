@@ -217,6 +217,10 @@ def test_numbers_that_are_too_large_or_none_are_named() -> None:
     log, sums = np.ones((1, 1), dtype=bool), np.ones((1, 1))
     with pytest.raises(OutOfRange, match="combination = 'a number of 2"):
         reconstruction.estimated(((0, Fraction(10**400)),), sums)
+    for ends in ([1e308, 1e308], [1e308, -1e308]):
+        with pytest.raises(OutOfRange, match=r"^aggregates = 1e\+308: must be such that their combination is finite$"):
+            reconstruction.estimated(((0, Fraction(2)), (1, Fraction(2))), np.array([ends]).T)
+    assert reconstruction.estimated((), np.ones((1, 2))).tolist() == [0, 0]
     for delta in (float("nan"), float("inf"), -1):
         with pytest.raises(OutOfRange, match="delta = "):
             drift_bound(log, ((0, Fraction(1)),), delta)

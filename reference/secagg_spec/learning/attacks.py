@@ -62,10 +62,7 @@ def sign_flip(update: RealArray, scale: float = SIGN_FLIP_SCALE) -> RealArray:
     """
     update, scale = validate.reals("update", update, (None,)), _positive("scale", scale)
     with np.errstate(over="ignore"):
-        flipped = -scale * update
-    if not np.isfinite(flipped).all():
-        raise OutOfRange("scale", scale, "such that its product with each number of the update is finite")
-    return flipped
+        return _finite("scale", scale, -scale * update, "number of the update")
 
 
 def label_flip(labels: NDArray[Any], classes: int) -> NDArray[np.int64]:
@@ -118,14 +115,22 @@ def normals(draws: RealArray, deviation: float = 1.0) -> RealArray:
     ParameterError
         The deviation is not a finite number above 0.
     OutOfRange
-        A draw is outside ``[0, 1)``.
+        A draw is outside ``[0, 1)``, or a result is infinite.
     """
     draws, deviation = validate.reals("draws", draws, (2, None)), _positive("deviation", deviation)
     outside = (draws < 0) | (draws >= 1)
     if outside.any():
         raise OutOfRange("draws", float(draws[outside][0]), "in [0, 1)")
     lengths = np.sqrt(-2 * np.log1p(-draws[0]))
-    return np.asarray(deviation * lengths * np.cos(2 * np.pi * draws[1]), np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        numbers = np.asarray(deviation * lengths * np.cos(2 * np.pi * draws[1]), np.float64)
+    return _finite("deviation", deviation, numbers, "normal number")
+
+
+def _finite(name: str, factor: float, products: RealArray, of: str) -> RealArray:
+    if not np.isfinite(products).all():
+        raise OutOfRange(name, factor, f"such that its product with each {of} is finite")
+    return products
 
 
 def _positive(name: str, value: float) -> float:

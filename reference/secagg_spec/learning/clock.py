@@ -157,6 +157,8 @@ def synchronous(chosen: Sequence[Sequence[int]], work: Work, costs: Costs, seed:
     ------
     ParameterError
         A round has no user, or the costs have visits.
+    OutOfRange
+        A time is not finite, as the work and the costs are too large.
     """
     if not all(len(users) for users in chosen):
         raise ParameterError("chosen", [list(users) for users in chosen], "one user or more in each round")
@@ -165,7 +167,7 @@ def synchronous(chosen: Sequence[Sequence[int]], work: Work, costs: Costs, seed:
     rounds = _Rounds(chosen, work, costs, _Delays(seed, work.beta))
     rounds.clock.process(rounds.run())
     rounds.clock.run()
-    return tuple(rounds.steps)
+    return _timed(rounds.steps, work)
 
 
 def buffered(plan: Buffered, steps: int, work: Work, costs: Costs, seed: int) -> tuple[ServerStep, ...]:
@@ -188,6 +190,8 @@ def buffered(plan: Buffered, steps: int, work: Work, costs: Costs, seed: int) ->
     ------
     ParameterError
         There are visits, but not exactly one per position of the buffer.
+    OutOfRange
+        A time is not finite, as the work and the costs are too large.
     """
     validate.integer("steps", steps, 1, validate.MAX_COUNT)
     if len(costs.visits) not in (0, plan.buffer):
@@ -196,7 +200,7 @@ def buffered(plan: Buffered, steps: int, work: Work, costs: Costs, seed: int) ->
     for place in range(plan.at_once):
         queue.clock.process(queue.place(place))
     queue.clock.run(until=queue.done)
-    return tuple(queue.steps)
+    return _timed(queue.steps, work)
 
 
 class _Delays:
@@ -300,6 +304,13 @@ class _Beginning(simpy.Event):
         super().__init__(clock)
         self._ok, self._value = True, None
         clock.schedule(self, priority=_LAST_OF_INSTANT)
+
+
+def _timed(steps: Sequence[ServerStep], work: Work) -> tuple[ServerStep, ...]:
+    """Return the steps when the last one, and so each one, has a finite time."""
+    if steps and not validate.finite(steps[-1].time):
+        raise OutOfRange("work", work, "such that with the costs all times are finite")
+    return tuple(steps)
 
 
 def _check_seconds(**given: float) -> None:

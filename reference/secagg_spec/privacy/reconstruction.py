@@ -97,7 +97,8 @@ def estimated(combination: Combination, aggregates: RealArray) -> RealArray:
     Raises
     ------
     ParameterError, LengthMismatch, OutOfRange
-        The sums are not a float64 array with two axes and finite entries, or a round has no sum.
+        The sums are not a float64 array with two axes and finite entries, a round has no sum, or the result is not
+        finite.
     """
     validate.reals("aggregates", aggregates, (None, None))
     _check_rounds(combination, len(aggregates))
@@ -106,7 +107,11 @@ def estimated(combination: Combination, aggregates: RealArray) -> RealArray:
         numbers = np.array([float(number) for _, number in combination], dtype=np.float64)
     except OverflowError:
         raise OutOfRange("combination", "a number of 2**1024 or more", "numbers that binary64 has") from None
-    return numbers @ aggregates[rounds]
+    with np.errstate(over="ignore", invalid="ignore"):
+        found: RealArray = numbers @ aggregates[rounds]
+    if not np.isfinite(found).all():
+        raise OutOfRange("aggregates", float(np.abs(aggregates[rounds]).max()), "such that their combination is finite")
+    return found
 
 
 def drift_bound(log: Log, combination: Combination, delta: Fraction | float) -> Fraction:
