@@ -274,8 +274,8 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         NonCanonical,
         "update[2] = 2: must be in [0, 2), in segment 1",
     ),
-    ("user_again", {"number": 0}, ParameterError, "number = 0: must be an integer >= 1"),
-    ("server_again", {"number": -1}, ParameterError, "number = -1: must be an integer >= 1"),
+    ("user_again", {"number": 0}, ParameterError, "number = 0: must be an integer in [1, 4294967295]"),
+    ("server_again", {"number": -1}, ParameterError, "number = -1: must be an integer in [1, 4294967295]"),
     (
         "run_round of HeteroSAg",
         {"dropouts": {"masked_input": [8, 9]}},

@@ -5,8 +5,10 @@ The rows of the table of spec/conventions.md, section 13, are read from the text
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
+import pickle
 import re
 from collections.abc import Callable, Mapping
 from functools import cache, partial
@@ -60,7 +62,8 @@ def test_a_session_is_begun_once_and_its_rounds_in_ascending_order(calls: list[t
             with pytest.raises(ParameterError, match="never begun a session with"):
                 memory.begin(session, round)
             if round <= last[session]:
-                with pytest.raises(ParameterError, match=f"round = {round}: must be an integer >= {last[session] + 1}"):
+                allowed = rf"round = {round}: must be an integer in \[{last[session] + 1}, 4294967295\]"
+                with pytest.raises(ParameterError, match=allowed):
                     memory.go_on(session, round)
                 assert memory.last == before
                 continue
@@ -72,7 +75,21 @@ def test_a_session_is_begun_once_and_its_rounds_in_ascending_order(calls: list[t
 @pytest.mark.requirement("SES-01", "SES-02")
 @given(st.dictionaries(SESSIONS, ROUNDS, max_size=4))
 def test_a_memory_that_was_stored_comes_back(last: dict[bytes, int]) -> None:
-    assert restore(json.loads(json.dumps(Begun(last).store()))) == Begun(last)
+    memory = Begun(last)
+    copies = restore(json.loads(json.dumps(memory.store()))), pickle.loads(pickle.dumps(memory)), copy.deepcopy(memory)
+    assert {memory, *copies} == {memory}
+
+
+@pytest.mark.requirement("SES-01")
+def test_after_the_last_round_there_is_no_later_one() -> None:
+    last = 2**32 - 1
+    memory = Begun({SESSION: last - 1})
+    for number in (last + 1, 10**30):
+        with pytest.raises(ParameterError, match=rf"^round = {number}: must be an integer in \[{last}, {last}\]$"):
+            memory.go_on(SESSION, number)
+    for number in (last, last + 1):
+        with pytest.raises(ParameterError, match=f"must be of another session: round {last} was the last of this one$"):
+            memory.go_on(SESSION, last).go_on(SESSION, number)
 
 
 @pytest.mark.parametrize("data", [None, {"zz": 0}, {"00": 0}, {"00" * 16: -1}, {"00" * 16: 2**32}, {1: 0}])
@@ -213,7 +230,7 @@ def test_a_party_goes_on_to_later_rounds_only_wherever_it_left_the_last(name: st
     extra += _further(name, party, state, number % 2**16 if number > last else last + 1)
     again = module.server_again if party == SERVER else module.user_again
     if number <= last:
-        with pytest.raises(ParameterError, match=f"= {number}: must be an integer >= {last + 1}"):
+        with pytest.raises(ParameterError, match=rf"= {number}: must be an integer in \[{last + 1}, "):
             again(state, number, *extra)
     else:
         assert again(state, number, *extra).phase == module.PHASES[0]

@@ -647,9 +647,9 @@ def test_a_party_goes_on_with_the_same_numbers_to_later_rounds_only(p: Parameter
     network = case.stage(3, number=5)
     user, server = network.states[0], network.states[SERVER]
     for number in (-1, 0, 4, 5):
-        with pytest.raises(ParameterError, match=f"number = {number}: must be an integer >= 6"):
+        with pytest.raises(ParameterError, match=rf"number = {number}: must be an integer in \[6, "):
             multi_round.user_again(user, number, case.chosen, case.updates[0])
-        with pytest.raises(ParameterError, match=f"number = {number}: must be an integer >= 6"):
+        with pytest.raises(ParameterError, match=rf"number = {number}: must be an integer in \[6, "):
             multi_round.server_again(server, number, case.chosen)
     for number in (6, 7, 2**32 - 1):
         later: list[Any] = [

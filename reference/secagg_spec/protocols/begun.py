@@ -25,10 +25,13 @@ def later_round(last: int, number: int, name: str = "number") -> int:
     Raises
     ------
     ParameterError
-        The number is not above the last one; the message calls the number `name`. Or the last one is no round.
+        The number is not above the last one, or above 2^32 - 1; the message calls the number `name`. Or the last one is
+        no round.
     """
     last = validate.integer("last", last, 0, LAST_ROUND)
-    return validate.integer(name, number, last + 1)
+    if last == LAST_ROUND:
+        raise ParameterError(name, number, f"of another session: round {LAST_ROUND} was the last of this one")
+    return validate.integer(name, number, last + 1, LAST_ROUND)
 
 
 @dataclass(frozen=True)
@@ -76,13 +79,20 @@ class Begun:
         Raises
         ------
         ParameterError
-            The party never began the session, or the number is not above the number of its last round there.
+            The party never began the session, or the number is not above the number of its last round there, or above
+        2^32 - 1.
         LengthMismatch
             The id is not 16 bytes long.
         """
         if session_id(session) not in self.last:
             raise ParameterError("session", session.hex(), "a session that this party has begun")
         return Begun({**self.last, session: later_round(self.last[session], round, "round")})
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.last.items()))
+
+    def __reduce__(self) -> tuple[type[Begun], tuple[dict[bytes, int]]]:
+        return Begun, (dict(self.last),)
 
     def store(self) -> dict[str, int]:
         """Return this memory as JSON data: round numbers by session id, in hex digits."""
