@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec import resources, schemas
-from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
+from secagg_spec.errors import DuplicateUser, LengthMismatch, ParameterError, UnknownUser
 from secagg_spec.selection import logs, participation
 from secagg_spec.selection.participation import Log, Roster, of_sets
 
@@ -394,6 +394,22 @@ def test_rosters_refuse_names_that_stand_twice(tmp_path: Path) -> None:
         logs.read_roster(table(tmp_path, "\n\n", "roster.txt"))
     with pytest.raises(DuplicateUser, match="names = 'a'"):
         Roster.named(["a", "a"])
+
+
+@pytest.mark.parametrize(
+    ("count", "names", "error", "said"),
+    [
+        (3, ("a", "b"), LengthMismatch, r"^len\(names\) = 2: must be 3, one for each user$"),
+        (1, ("a", "b"), LengthMismatch, r"^len\(names\) = 2"),
+        (2, ("a", "a"), DuplicateUser, "^names = 'a'"),
+        (2, ("a", 1), ParameterError, "^names = 1: must be text that is not empty"),
+        (2, "ab", ParameterError, "^names = 'str': must be a sequence of names"),
+        (0, (), ParameterError, "^names = .*: must be at least one"),
+    ],
+)
+def test_a_roster_has_one_name_for_each_user(count: int, names: Any, error: type[ParameterError], said: str) -> None:
+    with pytest.raises(error, match=said):
+        Roster(count, names)
 
 
 def test_the_headers_are_those_of_the_text() -> None:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import BoolArray
-from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
+from secagg_spec.errors import DuplicateUser, LengthMismatch, ParameterError, UnknownUser
 
 Whole = NDArray[np.int64]
 WHOLE_DIGITS = 18
@@ -39,6 +39,15 @@ class Roster(validate.Plain):
 
     `closed` says whether the roster was given. Otherwise it has the users that the log names, and users in no round are
     unknown.
+
+    Raises
+    ------
+    ParameterError
+        The count is no number of users, there is no name, or a name is not a string, or is empty.
+    DuplicateUser
+        A name occurs twice.
+    LengthMismatch
+        There is not one name for each user.
     """
 
     count: int
@@ -47,19 +56,16 @@ class Roster(validate.Plain):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.names is not None:
+            self._check_names(self.names)
         validate.integer("users", self.count, 0 if not self.closed else 1, validate.MAX_COUNT)
 
     @classmethod
     def named(cls, names: Sequence[str], closed: bool = True) -> Roster:
-        """Return the roster of the users with the given names, in their order.
+        """Return the roster of the users with the given names, in their order; it raises as the class does."""
+        return cls(len(validate.sequence("names", names, "names")), tuple(names), closed)
 
-        Raises
-        ------
-        ParameterError
-            There is no name, or a name is not a string, or is empty.
-        DuplicateUser
-            A name occurs twice.
-        """
+    def _check_names(self, names: Sequence[str]) -> None:
         seen = set[str]()
         for name in validate.sequence("names", names, "names"):
             if not isinstance(name, str) or not name:
@@ -67,9 +73,10 @@ class Roster(validate.Plain):
             if name in seen:
                 raise DuplicateUser("names", name, "a name that stands once")
             seen.add(name)
-        if closed and not seen:
+        if self.closed and not seen:
             raise ParameterError("names", names, "at least one")
-        return cls(len(names), tuple(names), closed)
+        if len(names) != self.count:
+            raise LengthMismatch("len(names)", len(names), f"{self.count}, one for each user")
 
     def name(self, user: int) -> str:
         """Return the name of a user in [0, count)."""
