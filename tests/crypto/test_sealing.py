@@ -215,6 +215,19 @@ def test_the_sender_is_looked_at_before_the_receiver(pair: tuple[int, int]) -> N
         channel(0).open(*pair, bytes(32))
 
 
+def test_a_channel_seals_for_no_other_sender_of_its_roster() -> None:
+    own = channel(0)
+    with pytest.raises(ParameterError, match=r"^sender = 1: must be 0, the user of this channel$"):
+        own.close(1, 2, b"a share")
+    assert channel(2).open(0, 2, own.close(0, 2, b"a share")) == b"a share"
+
+
+@pytest.mark.parametrize("number", [-1, 2**16, None, True])
+def test_a_message_type_has_sixteen_bits(number: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^message_type = .*: must be an integer in \[0, 65535\]$"):
+        replace(CONTEXT, message_type=number)
+
+
 @pytest.mark.requirement("SEA-03")
 def test_a_channel_seals_once_for_each_receiver() -> None:
     sealing = channel(0)

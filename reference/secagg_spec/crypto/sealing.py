@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from secagg_spec.arithmetic import validate
 from secagg_spec.crypto.keys import LABEL, VERSION, Roster, agree, derive, fields, public_key
 from secagg_spec.crypto.prg import check_key
-from secagg_spec.errors import DecryptionFailed, Replay
+from secagg_spec.errors import DecryptionFailed, ParameterError, Replay
 
 NONCE_BYTES = 12
 OVERHEAD = NONCE_BYTES + 16
@@ -30,13 +30,23 @@ _SERVER = 2**32 - 1
 
 @dataclass(frozen=True)
 class Context(validate.Plain):
-    """The values that bind a session's keys: protocol, hash of the parameters, session id, round, message type."""
+    """The values that bind a session's keys: protocol, hash of the parameters, session id, round, message type.
+
+    Raises
+    ------
+    ParameterError
+        The message type is not in ``[0, 2**16)``.
+    """
 
     protocol: str
     parameters: bytes
     session: bytes
     round: int
     message_type: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        validate.integer("message_type", self.message_type, 0, 2**16 - 1)
 
 
 def binding(
@@ -166,12 +176,17 @@ class SealedChannel:
         ------
         UnknownUser, DuplicateUser
             Sender and receiver are not two different users of the roster.
+        ParameterError
+            The private key is that of another user of the roster than the sender.
         Replay
             A payload for this receiver was sealed before (SEA-03).
         WeakKey
             The public key of the receiver or of any other user is a point of low order (KEY-01).
         """
         self._check(sender, receiver)
+        own = public_key(self.private)
+        if own != self.roster.keys[sender] and own in self.roster.keys:  # nobody could open the payload
+            raise ParameterError("sender", sender, f"{self.roster.keys.index(own)}, the user of this channel")
         plaintext = validate.octets("plaintext", plaintext)
         if receiver in self._sealed:
             raise Replay(f"a payload for user {receiver} was sealed before in this round")
