@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.learning import problems
 from secagg_spec.learning.datasets import Samples
 from secagg_spec.learning.problems import Points, Problem, Regression
@@ -68,6 +68,23 @@ def test_the_moments_of_joined_parts_are_those_of_each(name: str, seed: int, siz
         assert noise == pytest.approx(its, abs=1e-12)
     assert problem.loss(model, whole) == pytest.approx(np.mean([problem.loss(model, part) for part in parts]))
     assert np.allclose(problem.gradient(model, whole), means.mean(axis=0))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "error", "said"),
+    [
+        ([0, 5], ParameterError, r"^sizes = 0: must be an integer in \[1, "),
+        ([5, 0], ParameterError, "^sizes = 0"),
+        ([4], LengthMismatch, r"^sum\(sizes\) = 4: must be 5, the number of points$"),
+        ([5, 1], LengthMismatch, r"^sum\(sizes\) = 6"),
+        ([], LengthMismatch, r"^sum\(sizes\) = 0"),
+        (5, ParameterError, "^sizes = 'int': must be a sequence"),
+    ],
+)
+def test_losses_divide_all_points(sizes: Any, error: type[ParameterError], said: str) -> None:
+    problem = problems.build("regression", INPUTS, CLASSES, 0.0)
+    with pytest.raises(error, match=said):
+        problem.moments(np.zeros(problem.d), points(np.random.default_rng(0), 5), sizes)
 
 
 @settings(max_examples=20)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import RealArray
-from secagg_spec.errors import OutOfRange
+from secagg_spec.errors import LengthMismatch, OutOfRange
 
 if TYPE_CHECKING:
     from secagg_spec.learning.datasets import Samples
@@ -136,13 +136,23 @@ class Problem(validate.Plain, ABC):
             The points of several losses, one loss after the other; all losses count the same. Within a loss a point is
             drawn by its weight.
         sizes : sequence of int, optional
-            The number of points of each loss; by default there is one loss.
+            The number of points of each loss, at least 1; by default there is one loss.
 
         Returns
         -------
         arrays (losses, d) and (losses,)
+
+        Raises
+        ------
+        ParameterError
+            A number of points is no integer above 0.
+        LengthMismatch
+            The numbers do not add up to the number of points.
         """
-        cuts = np.cumsum([0, *(sizes or [len(points.y)])])
+        given = validate.sequence("sizes", [len(points.y)] if sizes is None else sizes, "integers")
+        cuts = np.cumsum([0, *(validate.integer("sizes", size, 1, validate.MAX_COUNT) for size in given)])
+        if cuts[-1] != len(points.y):
+            raise LengthMismatch("sum(sizes)", int(cuts[-1]), f"{len(points.y)}, the number of points")
         factors, weights = self.outer(model, points), points.weights * (len(cuts) - 1)
         lengths = sum(np.square(slopes).sum(1) * np.square(signals).sum(1) for slopes, signals in factors)
         means = np.stack([self._summed(_cut(factors, at), weights[at]) for at in map(slice, cuts, cuts[1:])])
