@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec.arithmetic.numerals import number, probability, real, whole
+from secagg_spec.arithmetic.numerals import integer, number, probability, real, whole
 from secagg_spec.errors import ParameterError
 
 
@@ -40,6 +40,14 @@ def test_what_is_no_number_is_refused(text: str) -> None:
     for read in (number, whole, real):
         with pytest.raises(ParameterError, match=r"^x = '.*': must be (a number|of at most 30 characters)"):
             read("x", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("-7", -7), ("9" * 4300, 10**4300 - 1), ("9" * 4301, None), ("", None), ("1_0", None), ("\u0663", None)],
+)
+def test_an_integer_is_read_or_none(text: str, number: int | None) -> None:
+    assert integer(text) == number
 
 
 @pytest.mark.parametrize("text", ["1e-400", "-1e-400", "1e400", "2^-999/1"])

@@ -37,8 +37,8 @@ def number(name: str, text: str) -> Fraction:
 
 
 def integer(text: str) -> int | None:
-    """Parse an integer in digits from 0 to 9, with or without a sign; None if the text is anything else."""
-    return int(text) if re.fullmatch("[+-]?[0-9]+", text) else None
+    """Parse an integer in digits from 0 to 9, with or without a sign; None if it is none, or of over 4300 digits."""
+    return int(text) if re.fullmatch("[+-]?[0-9]{1,4300}", text) else None
 
 
 def whole(name: str, text: str) -> int:
