@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import PrimeField, Ring, is_prime
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.errors import LengthMismatch, NonCanonical
+from secagg_spec.errors import LengthMismatch, NonCanonical, ParameterError
 from secagg_spec.privacy import verdict as module
 from secagg_spec.privacy.verdict import Verdict, decide, readable
 from tests.privacy.enumeration import codes, conditional_information, determined, every_vector
@@ -116,6 +116,17 @@ def one(value: int) -> UintArray:
 
 
 NOTHING = np.empty((0, 1), dtype=np.uint64)
+
+
+@pytest.mark.parametrize("ring", [Ring(4), PrimeField(2)])
+def test_each_secret_has_one_name(ring: Ring) -> None:
+    for names in ([], ["a", "b"]):
+        with pytest.raises(
+            LengthMismatch, match=rf"^len\(secrets\) = {len(names)}: must be 1, one name for each secret$"
+        ):
+            decide(ring, one(1), one(1), NOTHING, names)
+    with pytest.raises(ParameterError, match=r"^secrets = 'str': must be a sequence of names$"):
+        decide(ring, one(1), one(1), NOTHING, "a")
 
 
 def test_twice_a_secret_modulo_4_tells_one_bit() -> None:

@@ -26,8 +26,10 @@ from math import gcd, log2
 import flint
 import numpy as np
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.modular import PrimeField, Ring
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.errors import LengthMismatch
 from secagg_spec.privacy.echelon import eliminate, independent_rows, rank, reduced_basis
 from secagg_spec.privacy.howell import Row, RowModule
 
@@ -108,13 +110,17 @@ def decide(ring: Ring, A: UintArray, B: UintArray, allowed: UintArray, secrets: 
     Raises
     ------
     LengthMismatch, NonCanonical
-        The shapes of the arrays do not match, or an array holds numbers outside ``[0, R)``.
+        The shapes of the arrays do not match, there is not one name for each secret, or an array holds numbers outside
+        ``[0, R)``.
     """
     A = ring.check("A", A, (None, None))
     B = ring.check("B", B, (A.shape[0], None))
     allowed = ring.check("allowed", allowed, (None, A.shape[1]))
-    names = tuple(f"s[{i}]" for i in range(A.shape[1])) if secrets is None else tuple(secrets)
-    assert len(names) == A.shape[1], "one name for each secret"
+    names = tuple(f"s[{i}]" for i in range(A.shape[1]))
+    if secrets is not None:
+        names = tuple(validate.sequence("secrets", secrets, "names"))
+        if len(names) != A.shape[1]:
+            raise LengthMismatch("len(secrets)", len(names), f"{A.shape[1]}, one name for each secret")
     if isinstance(ring, PrimeField):
         return _over_field(ring, A, B, allowed, names)
     rows = np.concatenate([B, A], axis=1).tolist()
