@@ -115,7 +115,7 @@ def test_a_flip_that_leaves_binary64_is_refused() -> None:
         attacks.sign_flip(np.array([1e300]), 1e10)
 
 
-@pytest.mark.parametrize("labels", [[1], np.array([1.0]), np.array([True]), None, "3"])
+@pytest.mark.parametrize("labels", [[1], np.array([1.0]), np.array([True]), None, "3", np.zeros(1, "m8[D]")])
 def test_labels_are_integers(labels: Any) -> None:
     with pytest.raises(ParameterError, match="labels"):
         attacks.label_flip(labels, 10)

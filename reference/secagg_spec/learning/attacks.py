@@ -92,7 +92,7 @@ def label_flip(labels: NDArray[Any], classes: int) -> NDArray[np.int64]:
     Source: HeteroSAg, section 5.2; claim HET-EXP2L.
     """
     classes = validate.integer("classes", classes, 2, 2**31)
-    if not np.issubdtype(validate.array("labels", labels, None).dtype, np.integer):
+    if validate.array("labels", labels, None).dtype.kind not in "iu":
         raise ParameterError("labels", type(labels).__name__, "a numpy array of integers")
     wrong = (labels < 0) | (labels >= classes)
     if wrong.any():
