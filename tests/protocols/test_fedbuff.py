@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
@@ -432,11 +433,17 @@ def test_a_user_outside_the_roster_is_refused(user: int) -> None:
 
 @pytest.mark.requirement("FBF-09")
 @pytest.mark.parametrize(
-    ("rounding", "error"), [(halves(1), LengthMismatch), (halves(3), LengthMismatch), (reals(0.5, 1.0), OutOfRange)]
+    ("rounding", "error", "named"),
+    [
+        (halves(1), LengthMismatch, "rounding.shape = "),
+        (halves(3), LengthMismatch, "rounding.shape = "),
+        (reals(0.5, 1.0), OutOfRange, "rounding[1] = 1.0: must be a multiple of 2**-53 in [0, 1)"),
+        (reals(2.0**-54, 1.0), OutOfRange, "rounding[0] = "),
+    ],
 )
-def test_there_is_one_draw_for_each_update(rounding: Any, error: type[ParameterError]) -> None:
+def test_there_is_one_draw_for_each_update(rounding: Any, error: type[ParameterError], named: str) -> None:
     state = server(TINY, 2, (0, 1), (1, 2))
-    with pytest.raises(error):
+    with pytest.raises(error, match=f"^{re.escape(named)}"):
         step(state, rounding=rounding)
 
 

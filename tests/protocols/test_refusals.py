@@ -505,8 +505,8 @@ CALLS: dict[str, Call] = {
     "receive": Call(
         fedbuff.receive, {"user": 1, "stamp": 0, "values": np.zeros(3)}, {"state": WAITING}
     ),
-    "weights": Call(fedbuff.weights, {"rounding": np.array([0.5])}, {"state": WAITING}, ("draw",)),
-    "step": Call(fedbuff.step, {"rounding": np.array([0.5, 0.25])}, {"state": FULL}, ("draw",)),
+    "weights": Call(fedbuff.weights, {"rounding": np.array([0.5])}, {"state": WAITING}),
+    "step": Call(fedbuff.step, {"rounding": np.array([0.5, 0.25])}, {"state": FULL}),
     "restore": Call(
         fedbuff.restore, {"data": fedbuff.store(WAITING)}, also=("parameters", "model", "round", "buffer", "accepted",
                                                                   "user", "stamp", "values", "staleness", *STORED)

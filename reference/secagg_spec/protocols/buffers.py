@@ -85,7 +85,8 @@ def check_rounding(name: str, value: RealArray, count: int) -> RealArray:
     inside = np.where((draws >= 0) & (draws < 1), draws, np.nan) * _EXACT
     wrong = np.floor(inside) != inside
     if wrong.any():
-        raise OutOfRange(name, float(draws[wrong][0]), "multiples of 2**-53 in [0, 1)")
+        at = int(np.argmax(wrong))
+        raise OutOfRange(f"{name}[{at}]", float(draws[at]), "a multiple of 2**-53 in [0, 1)")
     return draws
 
 

@@ -32,6 +32,7 @@ from secagg_spec.errors import (
     TooFewSurvivors,
     WrongPhase,
 )
+from secagg_spec.protocols.buffers import check_rounding
 
 IntArray: TypeAlias = NDArray[np.int64]
 Values: TypeAlias = NDArray[Any]
@@ -277,7 +278,7 @@ def weights(state: ServerState, rounding: RealArray) -> tuple[int, ...]:
     OutOfRange
         A draw is not a valid draw (STL-07).
     """
-    draws = validate.reals("rounding", rounding, (len(state.buffer),))
+    draws = check_rounding("rounding", rounding, len(state.buffer))
     function, c_g = state.parameters.staleness, state.parameters.c_g
     taus = [state.round - update.stamp for update in by_user(state)]
     return tuple(realised_weight(function, c_g, tau, float(draw)) for tau, draw in zip(taus, draws, strict=True))
