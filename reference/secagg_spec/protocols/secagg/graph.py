@@ -90,8 +90,9 @@ def check_degree(N: int, k: int) -> int:
 
 
 def draw_order(source: Source, N: int) -> tuple[int, ...]:
-    """Draw a uniformly random order of N users."""
-    users = list(range(validate.integer("N", N, 0)))
+    """Draw a uniformly random order of N users, of which there are at most 2^32 - 1."""
+    N = validate.integer("N", N, 0, validate.MAX_COUNT)
+    users = list(range(N))
     for last in range(N - 1, 0, -1):
         chosen = int(draw_elements(source, Ring(last + 1), (1,))[0])
         users[last], users[chosen] = users[chosen], users[last]
