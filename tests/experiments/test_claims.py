@@ -6,10 +6,12 @@ import json
 import math
 import re
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 
 from secagg_spec import resources
+from secagg_spec.errors import ParameterError
 from secagg_spec.experiments import catalogue, claims
 from secagg_spec.experiments.claims import Stated
 from secagg_spec.experiments.experiment import Statement, judged
@@ -89,6 +91,14 @@ def test_a_stored_interval_that_its_numbers_do_not_give_is_seen(end: str) -> Non
     assert not replace(right, stored={**right.stored, "interval": {**interval, end: 0.5}}).follows
     last_bit = {**interval, end: math.nextafter(interval[end], math.inf)}
     assert replace(right, stored={**right.stored, "interval": last_bit}).follows
+
+
+def test_a_folder_that_is_not_there_holds_no_results(tmp_path: Path) -> None:
+    assert claims.stored(tmp_path) == ()
+    (tmp_path / "file").touch()
+    for name in ("none", "file"):
+        with pytest.raises(ParameterError, match=r"^folder = .*: must be a folder with stored results$"):
+            claims.stored(tmp_path / name)
 
 
 @pytest.mark.requirement("EXP-31")

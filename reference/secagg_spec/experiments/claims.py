@@ -11,6 +11,7 @@ from pathlib import Path
 
 from secagg_spec import resources
 from secagg_spec.arithmetic import validate
+from secagg_spec.errors import ParameterError
 from secagg_spec.experiments import catalogue
 from secagg_spec.experiments.experiment import PAPER, Data, Judged
 from secagg_spec.experiments.results import follows, judge_again, load
@@ -64,9 +65,11 @@ def stored(folder: Path | None = None) -> tuple[Stated, ...]:
     Raises
     ------
     ParameterError
-        A file holds no result; see `results.load`.
+        There is no such folder, or a file holds no result; see `results.load`.
     """
     folder = validate.path_of("folder", resources.root("spec") / "experiments" if folder is None else folder)
+    if not folder.is_dir():
+        raise ParameterError("folder", str(folder), "a folder with stored results")
     found: list[Stated] = []
     for path in sorted(folder.glob("*.json")):
         content = load(path)
