@@ -191,6 +191,13 @@ def test_every_fifth_bundled_digit_is_a_test_image() -> None:
     assert np.array_equal(found.train.x[:5, 0], (right.images[[1, 2, 3, 4, 6]] / 16).astype(np.float32))
     assert np.array_equal(found.train.y, np.delete(right.target, np.s_[::5]))
     assert found.train.x.max() == 1
+    refuse_changes(found)
+
+
+def refuse_changes(dataset: Dataset) -> None:
+    """Check that nobody can change what later loads return."""
+    arrays = [array for samples in (dataset.train, dataset.test) for array in (samples.x, samples.y)]
+    assert not any(array.flags.writeable for array in [*arrays, dataset.writers] if array is not None)
 
 
 def test_mnist_has_the_images_and_labels_of_its_files(small: Path) -> None:
@@ -201,6 +208,7 @@ def test_mnist_has_the_images_and_labels_of_its_files(small: Path) -> None:
         assert np.array_equal(samples.y, LABELS[part])
     assert found.writers is None
     assert found.hashes == {name: files.SHA256[name] for name in files.MNIST}
+    refuse_changes(found)
 
 
 def test_mnist_by_writer_is_mnist_with_writers(small: Path) -> None:
@@ -208,6 +216,7 @@ def test_mnist_by_writer_is_mnist_with_writers(small: Path) -> None:
     assert found.train is datasets.load("mnist", small).train
     assert found.writers is not None
     assert np.array_equal(found.writers, WRITER)
+    refuse_changes(found)
     assert set(found.hashes) == {*files.MNIST, files.WRITERS}
 
 
@@ -242,8 +251,9 @@ def test_samples_that_do_not_fit_are_refused(x: tuple[int, ...], y: tuple[int, .
 
 def test_samples_and_writers_of_other_kinds_are_refused() -> None:
     pixels, labels = np.zeros((2, 1, 4, 4), np.float32), np.zeros(2, np.int64)
-    with pytest.raises(ParameterError, match="float32"):
-        Samples(pixels.astype(np.float64), labels)
+    for wrong in (pixels.astype(np.float64), np.ma.masked_array(pixels), pixels.tolist(), None):
+        with pytest.raises(ParameterError, match=r"^x = .*: must be a numpy array of dtype float32"):
+            Samples(wrong, labels)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="int64"):
         Samples(pixels, labels.astype(np.int32))
     one = Samples(pixels, labels)

@@ -52,8 +52,7 @@ class Samples:
     y: IntArray
 
     def __post_init__(self) -> None:
-        if self.x.dtype != np.float32:
-            raise ParameterError("x", str(self.x.dtype), "of dtype float32")
+        validate.array("x", self.x, np.float32)
         validate.array_shape("y", validate.signed("y", self.y), (None,))
         side = self.x.shape[-1] if self.x.ndim else 0
         validate.array_shape("x", self.x, (len(self.y), None, side, side))
@@ -103,7 +102,7 @@ class Dataset:
 
 
 def load(name: str, folder: Path | None) -> Dataset:
-    """Return a data set; each process reads it only once.
+    """Return a data set; each process reads it only once, and so nothing in it can be changed.
 
     Parameters
     ----------
@@ -128,7 +127,17 @@ def load(name: str, folder: Path | None) -> Dataset:
 
 @cache
 def _loaded(name: str, folder: Path) -> Dataset:
-    return _READERS[name](folder)
+    return _kept(_READERS[name](folder))
+
+
+def _kept(dataset: Dataset) -> Dataset:
+    """Return the data set after its arrays have become read-only."""
+    for samples in (dataset.train, dataset.test):
+        validate.read_only(samples.x)
+        validate.read_only(samples.y)
+    if dataset.writers is not None:
+        validate.read_only(dataset.writers)
+    return dataset
 
 
 # ------------------------------------------------------------------------------------------------- the data sets
@@ -141,7 +150,7 @@ def _digits() -> Dataset:
     images = _scaled(found.raw, found.largest)
     test = np.remainder(np.arange(len(images)), TEST_EVERY) == 0
     train, tests = (Samples(images[chosen], found.labels[chosen]) for chosen in (~test, test))
-    return Dataset("digits", found.name, 10, train, tests, hashes=files.hashes("digits"))
+    return _kept(Dataset("digits", found.name, 10, train, tests, hashes=files.hashes("digits")))
 
 
 def _mnist(folder: Path) -> Dataset:
